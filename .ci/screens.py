@@ -10,6 +10,10 @@ import time
 from pathlib import Path
 
 
+class Keys(str):
+    """Keys that are pressed without Enter, by tmux's names for them; none: only waited for."""
+
+
 def screen_of(program, folder, name, vault, columns, rows, command, answers=(), **environment):
     """The screen of a terminal of this size after a command.
 
@@ -54,9 +58,13 @@ def screen_of(program, folder, name, vault, columns, rows, command, answers=(), 
         for text, answer in answers:
             # Behind what was waited for before: questions repeat.
             at = wait_for(lambda: shown.read_text(errors="replace").find(text, at) + 1) + len(text)
-            if not answer:
+            if isinstance(answer, Keys):
+                if answer:
+                    run("send-keys", answer)
+                continue
+            if answer is None:
                 question = wait_for(lambda: screen_ending_with("]"))
-            run("send-keys", "-l", answer or "n")
+            run("send-keys", "-l", answer if answer is not None else "n")
             run("send-keys", "Enter")
         screen = wait_for(lambda: screen_ending_with("\n$"))
         return question or screen

@@ -9,6 +9,7 @@ mod request;
 mod state;
 mod pending;
 mod watching;
+mod terminal;
 mod providers;
 mod settings;
 mod keys;

@@ -298,6 +298,7 @@ impl Prepared {
     pub fn keep(&mut self, files: &[EditedFile]) {
         if let Held::Call(proposal) = &mut self.held {
             proposal.keep(files);
+            self.preview = proposal.change.preview();
         }
     }
 

@@ -66,8 +66,14 @@ impl Paint {
         self.height
     }
 
-    fn style(&self, code: &str, text: &str) -> String {
-        match self.colors && !text.is_empty() {
+    /// Whether text is styled at all.
+    pub fn has_colors(&self) -> bool {
+        self.colors
+    }
+
+    /// Text in a style by its numbers in an escape sequence (SGR): `1;3` is bold and italic.
+    pub fn style(&self, code: &str, text: &str) -> String {
+        match self.colors && !text.is_empty() && !code.is_empty() {
             true => format!("\x1b[{code}m{text}\x1b[0m"),
             false => text.to_string(),
         }

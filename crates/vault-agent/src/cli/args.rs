@@ -10,6 +10,7 @@ use vault_tools::cli::{LogArgs, MacroCommand, RedoArgs, UndoArgs, VaultArgs};
 
 use super::acp::AcpArgs;
 use super::ask::AskArgs;
+use super::chat::{ChatArgs, ResumeArgs};
 use super::config::ConfigCommand;
 use super::login::{LoginArgs, LogoutArgs};
 use super::models::ModelsArgs;
@@ -45,6 +46,17 @@ Examples:\n  vault-agent ask \"how do I prune fruit trees?\"\n  vault-agent ask 
 --insert\n  vault-agent ask --json \"what did we decide about the fence?\" | jq -r .answer"
     )]
     Ask(AskArgs),
+    /// Talk about the notes: search, read, and change them with your approval
+    #[command(
+        after_help = "Each change is shown first: y yes, a yes and no more questions about this tool, n no and what instead, e edit the arguments, p leave out parts, w the whole. /help lists the commands. Without a terminal, each line of \
+standard input is a message, and what would ask is denied.\n\n\
+Examples:\n  vault-agent chat\n  vault-agent chat --note Projects/Shed.md\n  vault-agent chat --model qwen3 --provider ollama\n  \
+echo \"what did I write about compost?\" | vault-agent chat"
+    )]
+    Chat(ChatArgs),
+    /// Go on with a saved conversation, also with one that waits for your decision
+    #[command(after_help = "Examples:\n  vault-agent resume\n  vault-agent resume 3f2a")]
+    Resume(ResumeArgs),
     /// Have a model write a plan for an instruction; see what it would change, approve it, and run it
     #[command(
         after_help = "The plan is shown with every change before anything is done. p leaves out steps, e edits the plan. \

@@ -16,7 +16,8 @@ pub(super) fn call_line(call: Option<&ToolCall>, result: &ToolResult) -> String 
     let argument = call.and_then(|call| telling(&call.arguments)).map(|text| format!(" {text}")).unwrap_or_default();
     let ended = match result.status {
         Status::Ok => match result.items.iter().filter(|item| !item.starts_with("note: ")).count() {
-            1 => String::new(),
+            0 | 1 if result.text() == "[]" => ": nothing found".to_owned(),
+            0 | 1 => String::new(),
             count => format!(": {}", counted(count, "result")),
         },
         Status::Error => format!(": {}", shortened(&result.text(), LONGEST_ERROR)),

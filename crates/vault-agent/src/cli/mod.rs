@@ -13,6 +13,7 @@ mod plan;
 mod sessions;
 mod acp;
 mod proxy;
+mod chat;
 mod args;
 mod approve;
 mod serve;
@@ -34,11 +35,14 @@ use crate::workspace::AT_ONCE;
 
 pub(crate) fn main() -> ExitCode {
     let args = AgentArgs::try_parse().map_err(Failure::from);
-    // A server ends by signals as its client expects; the commands finish what they write first.
-    let is_server = |command: &Command| {
-        matches!(command, Command::Acp(_) | Command::Mcp(McpArgs { command: None, .. }) | Command::Proxy(_))
+    // A server ends by signals as its client expects, and a conversation stops a turn by them; the other commands finish
+    // what they write first.
+    let handles_signals = |args: &AgentArgs| match &args.command {
+        Command::Mcp(args) => args.command.is_none(),
+        Command::Acp(_) | Command::Proxy(_) | Command::Chat(_) | Command::Resume(_) => true,
+        _ => false,
     };
-    if !args.as_ref().is_ok_and(|args| is_server(&args.command)) {
+    if !args.as_ref().is_ok_and(handles_signals) {
         vault_cli::install_handler();
     }
     let mut out = Out::stdout().indented();
@@ -60,6 +64,8 @@ fn run(args: AgentArgs, out: &mut Out) -> CliResult {
             }
         },
         Command::Ask(args) => ask::ask(&vault, &args, out),
+        Command::Chat(args) => chat::chat(&vault, &args),
+        Command::Resume(args) => chat::resume(&vault, &args),
         Command::Plan(args) => plan::plan(&vault, &args, out),
         Command::Sessions(args) => sessions::sessions(&args, out),
         Command::Macro(command) => run_macro(&vault, &command, out),

@@ -34,6 +34,8 @@ use session::title_of;
 /// Of the context of a model, the share above which the conversation is made shorter.
 const COMPACT_AT: f64 = 0.8;
 
+const NOTHING_SAID: &str = "nothing was said in this conversation yet";
+
 /// A conversation.
 pub(crate) struct Conversation {
     agent: Agent,
@@ -44,6 +46,7 @@ pub(crate) struct Conversation {
     settings: Settings,
     info: SessionInfo,
     sessions: Sessions,
+    /// It is to be made shorter before the next message is answered.
     compacts_next: bool,
     /// Tools of other programs, beside those of the notes.
     servers: Option<McpTools>,
@@ -254,7 +257,7 @@ impl Conversation {
         cancel: &CancellationToken,
     ) -> Result<Turn> {
         let (Some(run), Some(transcript)) = (&mut self.run, &mut self.transcript) else {
-            return Err(Error::new(ErrorKind::InvalidArguments, "nothing was said in this conversation yet"));
+            return Err(Error::new(ErrorKind::InvalidArguments, NOTHING_SAID));
         };
         let mut saving = Saving { on_event, transcript, tools: &self.tools };
         let ended = self.agent.drive(run, &mut saving, cancel).await.map_err(of_loop)?;
@@ -272,14 +275,14 @@ impl Conversation {
     /// # Errors
     /// A call that cannot be made; denying it tells the model.
     pub fn panel(&self, question: &Question) -> Result<Panel> {
-        self.panel_with(question, question.call.arguments.clone())
+        self.panel_with(question, question.call.arguments.clone(), Vec::new())
     }
 
-    /// The same, with arguments that a person has edited.
+    /// The same, with arguments that a person has edited, and without what a person has left out of [`Panel::files`].
     ///
     /// # Errors
-    /// A call that cannot be made with them.
-    pub fn panel_with(&self, question: &Question, arguments: Value) -> Result<Panel> {
+    /// A call that cannot be made so.
+    pub fn panel_with(&self, question: &Question, arguments: Value, kept: Vec<EditedFile>) -> Result<Panel> {
         let tool = question.call.name.clone();
         let to = match &self.model.destination {
             Destination::ThisMachine => None,
@@ -318,7 +321,7 @@ impl Conversation {
             panel.grant = self.grant(&question.call);
             return Ok(panel);
         }
-        if let Some((vault, prepared)) = self.tools.prepare_for_panel(&question.call, &panel.arguments)? {
+        if let Some((vault, prepared)) = self.tools.prepare_for_panel(&question.call, &panel.arguments, kept)? {
             let name = &self.tools.workspace().vaults()[vault].name;
             panel.title = format!("{} in {name}?", prepared.kind());
             panel.risk = prepared.risk;
@@ -342,11 +345,6 @@ impl Conversation {
             Permission::Ask { grant, .. } => Some(grant).filter(|grant| *grant == call.name),
             _ => None,
         }
-    }
-
-    /// Leaves out what a person left out of [`Panel::files`].
-    pub fn leave_out(&self, question: &Question, files: Vec<EditedFile>) {
-        self.tools.leave_out(&question.call, files);
     }
 
     /// Applies a person's decision about a question.
@@ -374,6 +372,17 @@ impl Conversation {
     /// Has the conversation made shorter before the next message is answered.
     pub fn compact_next(&mut self) {
         self.compacts_next = true;
+    }
+
+    /// What was said so far as Markdown, with its sources.
+    ///
+    /// # Errors
+    /// Nothing was said; a transcript that cannot be read.
+    pub fn export(&self) -> Result<String> {
+        match self.run {
+            Some(_) => self.sessions.export(&self.info),
+            None => Err(Error::new(ErrorKind::InvalidArguments, NOTHING_SAID)),
+        }
     }
 
     /// Notes the places that an answer cited.

@@ -179,35 +179,35 @@ impl NoteTools {
         })
     }
 
-    /// Prepares a call with these arguments for a person, and binds a yes to what it would do. `None` for a call that
-    /// asks before it reads: what it would return is not known yet.
+    /// Prepares a call with these arguments for a person, without what is left out of `kept`, and binds a yes to what it
+    /// would do. `None` for a call that asks before it reads: what it would return is not known yet.
     ///
     /// # Errors
     /// Those of the tool: the call cannot be made.
-    pub fn prepare_for_panel(&self, call: &ToolCall, args: &Value) -> Result<Option<(usize, Prepared)>> {
+    pub fn prepare_for_panel(
+        &self,
+        call: &ToolCall,
+        args: &Value,
+        kept: Vec<EditedFile>,
+    ) -> Result<Option<(usize, Prepared)>> {
         let reads = self.tool(&call.name).is_some_and(|tool| tool.risk == Risk::Read);
         let now = now();
         let mut shown = Shown { args: args.clone(), now: now.clone(), digest: String::new(), kept: Vec::new() };
         let prepared = match reads {
             true => None,
             false => {
-                let (vault, prepared) = self.with(|vaults| {
+                let (vault, mut prepared) = self.with(|vaults| {
                     let routed = route(vaults, &call.name, args)?;
                     self.prepare(vaults, &routed, &now, Cancel::default()).map(|prepared| (routed.vault, prepared))
                 })?;
                 shown.digest.clone_from(&prepared.digest);
+                prepared.keep(&kept);
+                shown.kept = kept;
                 Some((vault, prepared))
             }
         };
         self.state().shown.insert(call.id.0.clone(), shown);
         Ok(prepared)
-    }
-
-    /// Leaves out what a person left out of the files of a call, as its panel has them.
-    pub fn leave_out(&self, call: &ToolCall, files: Vec<EditedFile>) {
-        if let Some(shown) = self.state().shown.get_mut(&call.id.0) {
-            shown.kept = files;
-        }
     }
 
     /// Notes that a person refused a call.

@@ -3,10 +3,14 @@
 mod model_server;
 mod stdio;
 mod web_server;
+#[cfg(unix)]
+mod terminal;
 
 mod acp;
 mod approvals;
 mod ask;
+#[cfg(unix)]
+mod chat;
 mod doctor;
 #[cfg(unix)]
 mod hostile;
@@ -20,3 +24,4 @@ mod servers;
 mod settings;
 mod tokens;
 mod tools;
+mod wires;

@@ -1,4 +1,5 @@
-//! A model on loopback that speaks Chat Completions and does as a test says.
+//! A model on loopback that does as a test says. It speaks Chat Completions, Responses, Anthropic's Messages, Gemini's
+//! generateContent and Ollama's chat: whichever is asked for.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -19,6 +20,10 @@ pub enum Reply {
 impl Reply {
     pub fn text(text: &str) -> Self {
         Self::Text(text.to_owned())
+    }
+
+    fn said(&self) -> &str {
+        if let Self::Text(text) = self { text } else { "" }
     }
 
     pub fn call(tool: &str, args: Value) -> Self {
@@ -48,11 +53,11 @@ impl ModelServer {
         let seen = Arc::clone(&requests);
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
-                let Some(request) = read_request(&stream) else { continue };
+                let Some((path, request)) = read_request(&stream) else { continue };
                 let reply = replies(&request);
                 seen.lock().unwrap().push(request);
                 // A client that has gone needs no answer.
-                let _ = answer(stream, &reply);
+                let _ = answer(stream, &path, &reply);
             }
         });
         Self { address, requests }
@@ -80,8 +85,12 @@ pub fn text_of(content: &Value) -> String {
     }
 }
 
-fn read_request(stream: &TcpStream) -> Option<Value> {
+/// The path and the body.
+fn read_request(stream: &TcpStream) -> Option<(String, Value)> {
     let mut reader = BufReader::new(stream);
+    let mut first = String::new();
+    reader.read_line(&mut first).ok()?;
+    let path = first.split(' ').nth(1)?.to_owned();
     let mut length = 0;
     loop {
         let mut line = String::new();
@@ -100,44 +109,16 @@ fn read_request(stream: &TcpStream) -> Option<Value> {
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
-    serde_json::from_slice(&body).ok()
+    Some((path, serde_json::from_slice(&body).ok()?))
 }
 
-fn answer(mut stream: TcpStream, reply: &Reply) -> std::io::Result<()> {
-    let chunk = |delta: Value, finish: Value| {
-        format!("data: {}\n\n", json!({ "choices": [{ "index": 0, "delta": delta, "finish_reason": finish }] }))
-    };
-    let usage =
-        json!({ "choices": [], "usage": { "prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110 } });
+fn answer(mut stream: TcpStream, path: &str, reply: &Reply) -> std::io::Result<()> {
     let (status, kind, body) = match reply {
         Reply::Error(status, message) => {
             (*status, "application/json", json!({ "error": { "message": message } }).to_string())
         }
-        Reply::Text(text) => {
-            // In pieces, as models write.
-            let letters: Vec<char> = text.chars().collect();
-            let pieces = letters
-                .chunks(7)
-                .map(|piece| chunk(json!({ "content": piece.iter().collect::<String>() }), Value::Null));
-            let body: String = pieces.collect();
-            (
-                200,
-                "text/event-stream",
-                body + &chunk(json!({}), json!("stop")) + &format!("data: {usage}\n\ndata: [DONE]\n\n"),
-            )
-        }
-        Reply::Calls(calls) => {
-            let calls: Vec<Value> = calls
-                .iter()
-                .enumerate()
-                .map(|(index, (name, args))| {
-                    json!({ "index": index, "id": format!("call_{}", next_id()), "type": "function",
-                        "function": { "name": name, "arguments": args.to_string() } })
-                })
-                .collect();
-            let body = chunk(json!({ "tool_calls": calls }), Value::Null) + &chunk(json!({}), json!("tool_calls"));
-            (200, "text/event-stream", body + &format!("data: {usage}\n\ndata: [DONE]\n\n"))
-        }
+        reply if path.ends_with("/api/chat") => (200, "application/x-ndjson", ollama(reply)),
+        reply => (200, "text/event-stream", events(path, reply)),
     };
     write!(
         stream,
@@ -145,6 +126,141 @@ fn answer(mut stream: TcpStream, reply: &Reply) -> std::io::Result<()> {
         body.len()
     )?;
     stream.flush()
+}
+
+fn events(path: &str, reply: &Reply) -> String {
+    let named = |events: Vec<Value>| -> String {
+        let line = |event: Value| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap());
+        events.into_iter().map(line).collect()
+    };
+    let unnamed = |events: Vec<Value>| -> String { events.iter().map(|event| format!("data: {event}\n\n")).collect() };
+    match path {
+        path if path.ends_with("/responses") => named(responses(reply)),
+        path if path.ends_with("/messages") => named(anthropic(reply)),
+        path if path.contains(":streamGenerateContent") => unnamed(gemini(reply)),
+        _ => unnamed(chat(reply)) + "data: [DONE]\n\n",
+    }
+}
+
+/// A text in pieces, as models write.
+fn pieces(text: &str) -> Vec<String> {
+    let letters: Vec<char> = text.chars().collect();
+    letters.chunks(7).map(|piece| piece.iter().collect()).collect()
+}
+
+fn chat(reply: &Reply) -> Vec<Value> {
+    let chunk =
+        |delta: Value, finish: Value| json!({ "choices": [{ "index": 0, "delta": delta, "finish_reason": finish }] });
+    let (mut chunks, finish) = match reply {
+        Reply::Calls(calls) => {
+            let call = |(index, (name, args)): (usize, &(String, Value))| {
+                json!({ "index": index, "id": format!("call_{}", next_id()), "type": "function",
+                    "function": { "name": name, "arguments": args.to_string() } })
+            };
+            let calls: Vec<Value> = calls.iter().enumerate().map(call).collect();
+            (vec![chunk(json!({ "tool_calls": calls }), Value::Null)], "tool_calls")
+        }
+        reply => {
+            (pieces(reply.said()).iter().map(|piece| chunk(json!({ "content": piece }), Value::Null)).collect(), "stop")
+        }
+    };
+    chunks.push(chunk(json!({}), json!(finish)));
+    chunks.push(
+        json!({ "choices": [], "usage": { "prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110 } }),
+    );
+    chunks
+}
+
+fn responses(reply: &Reply) -> Vec<Value> {
+    let mut events = vec![json!({ "type": "response.created", "response": { "id": "resp_1" } })];
+    match reply {
+        Reply::Calls(calls) => {
+            for (place, (name, args)) in calls.iter().enumerate() {
+                let (number, args) = (next_id(), args.to_string());
+                let item = |arguments: &str, status: &str| {
+                    json!({ "type": "function_call", "id": format!("fc_{number}"), "call_id": format!("call_{number}"),
+                        "name": name, "arguments": arguments, "status": status })
+                };
+                let added = item("", "in_progress");
+                events.push(json!({ "type": "response.output_item.added", "output_index": place, "item": added }));
+                events
+                    .push(json!({ "type": "response.function_call_arguments.delta", "item_id": format!("fc_{number}"),
+                    "output_index": place, "delta": args }));
+                let done = item(&args, "completed");
+                events.push(json!({ "type": "response.output_item.done", "output_index": place, "item": done }));
+            }
+        }
+        reply => {
+            let delta = |piece| json!({ "type": "response.output_text.delta", "output_index": 0, "delta": piece });
+            events.extend(pieces(reply.said()).into_iter().map(delta));
+        }
+    }
+    let usage = json!({ "input_tokens": 100, "output_tokens": 10, "total_tokens": 110 });
+    let response = json!({ "id": "resp_1", "status": "completed", "output": [], "usage": usage });
+    events.push(json!({ "type": "response.completed", "response": response }));
+    events
+}
+
+fn anthropic(reply: &Reply) -> Vec<Value> {
+    let usage = json!({ "input_tokens": 100, "output_tokens": 10 });
+    let mut events =
+        vec![json!({ "type": "message_start", "message": { "id": "msg_1", "role": "assistant", "content": [],
+        "usage": usage } })];
+    let mut block = |index: usize, block: Value, deltas: Vec<Value>| {
+        events.push(json!({ "type": "content_block_start", "index": index, "content_block": block }));
+        let delta = |delta| json!({ "type": "content_block_delta", "index": index, "delta": delta });
+        events.extend(deltas.into_iter().map(delta));
+        events.push(json!({ "type": "content_block_stop", "index": index }));
+    };
+    let stop = match reply {
+        Reply::Calls(calls) => {
+            for (index, (name, args)) in calls.iter().enumerate() {
+                let call =
+                    json!({ "type": "tool_use", "id": format!("toolu_{}", next_id()), "name": name, "input": {} });
+                block(index, call, vec![json!({ "type": "input_json_delta", "partial_json": args.to_string() })]);
+            }
+            "tool_use"
+        }
+        reply => {
+            let delta = |piece| json!({ "type": "text_delta", "text": piece });
+            block(0, json!({ "type": "text", "text": "" }), pieces(reply.said()).into_iter().map(delta).collect());
+            "end_turn"
+        }
+    };
+    events.push(json!({ "type": "message_delta", "delta": { "stop_reason": stop }, "usage": usage }));
+    events.push(json!({ "type": "message_stop" }));
+    events
+}
+
+fn gemini(reply: &Reply) -> Vec<Value> {
+    let chunk = |part: Value| json!({ "candidates": [{ "content": { "role": "model", "parts": [part] } }] });
+    let mut chunks: Vec<Value> = match reply {
+        Reply::Calls(calls) => {
+            calls.iter().map(|(name, args)| chunk(json!({ "functionCall": { "name": name, "args": args } }))).collect()
+        }
+        reply => pieces(reply.said()).into_iter().map(|piece| chunk(json!({ "text": piece }))).collect(),
+    };
+    chunks.push(json!({ "candidates": [{ "content": { "role": "model", "parts": [] }, "finishReason": "STOP" }],
+        "usageMetadata": { "promptTokenCount": 100, "candidatesTokenCount": 10 } }));
+    chunks
+}
+
+fn ollama(reply: &Reply) -> String {
+    let line = |message: Value| json!({ "model": "m", "message": message, "done": false });
+    let mut lines: Vec<Value> = match reply {
+        Reply::Calls(calls) => {
+            let call = |(name, args): &(String, Value)| json!({ "function": { "name": name, "arguments": args } });
+            let calls: Vec<Value> = calls.iter().map(call).collect();
+            vec![line(json!({ "role": "assistant", "content": "", "tool_calls": calls }))]
+        }
+        reply => {
+            let said = |piece| line(json!({ "role": "assistant", "content": piece }));
+            pieces(reply.said()).into_iter().map(said).collect()
+        }
+    };
+    lines.push(json!({ "model": "m", "message": { "role": "assistant", "content": "" }, "done": true,
+        "done_reason": "stop", "prompt_eval_count": 100, "eval_count": 10 }));
+    lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
 /// A number that no other call has.

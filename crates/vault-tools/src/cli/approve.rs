@@ -4,7 +4,10 @@ use std::io::{self, Write};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
-use vault_cli::{Paint, ask, can_ask, confirm, escape_json, ignore_signals, sanitize_line, say, terminal_input};
+use vault_cli::{
+    Paint, ask, can_ask, char_columns, confirm, escape_json, ignore_signals, sanitize, sanitize_line, say,
+    terminal_input,
+};
 
 use super::context::json;
 use super::preview_text::cut;
@@ -91,11 +94,17 @@ pub fn ask_about(about: &Question<'_>) -> Result<Answer> {
 pub fn tick(question: &str, items: &[String]) -> Vec<bool> {
     let mut ticked = vec![true; items.len()];
     loop {
+        let mut has_more = false;
         for (number, item) in items.iter().enumerate() {
             let mark = if ticked[number] { 'x' } else { ' ' };
-            show(&format!("  [{mark}] {} {}", number + 1, sanitize_line(item)));
+            let (first, is_cut) = first_line(item);
+            let more = if is_cut { " …" } else { "" };
+            show(&format!("  [{mark}] {} {first}{more}", number + 1));
+            has_more |= is_cut;
         }
-        let Some(answer) = ask(&format!("{question} [numbers to tick or untick, a all, n none, Enter to share]"))
+        let whole = if has_more { ", w NUMBER the whole" } else { "" };
+        let Some(answer) =
+            ask(&format!("{question} [numbers to tick or untick, a all, n none{whole}, Enter to share]"))
         else {
             return vec![false; items.len()];
         };
@@ -103,6 +112,11 @@ pub fn tick(question: &str, items: &[String]) -> Vec<bool> {
             "" | "y" | "yes" => return ticked,
             "a" | "all" => ticked.fill(true),
             "n" | "none" => ticked.fill(false),
+            shown if shown.starts_with('w') => {
+                let number = shown[1..].trim().parse::<usize>().ok();
+                let item = number.and_then(|number| items.get(number.checked_sub(1)?));
+                item.into_iter().for_each(|item| page(&sanitize(item)));
+            }
             numbers => {
                 let numbers = numbers.split([',', ' ']).filter_map(|number| number.trim().parse::<usize>().ok());
                 for number in numbers.filter(|number| (1..=items.len()).contains(number)) {
@@ -111,6 +125,23 @@ pub fn tick(question: &str, items: &[String]) -> Vec<bool> {
             }
         }
     }
+}
+
+/// What an item begins with, in a row of the terminal, and whether that is not all.
+fn first_line(item: &str) -> (String, bool) {
+    let line = item.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    let line = sanitize_line(line.trim());
+    let most = Paint::stderr().width().map_or(usize::MAX, |width| width.saturating_sub(16));
+    let (mut columns, mut shown) = (0, String::new());
+    for c in line.chars() {
+        columns += char_columns(c);
+        if columns > most {
+            break;
+        }
+        shown.push(c);
+    }
+    let is_cut = shown.len() < line.len() || item.trim().lines().count() > 1;
+    (shown, is_cut)
 }
 
 /// Text for people on standard error, as it is.
@@ -139,7 +170,10 @@ pub fn page(text: &str) {
 
 /// Other JSON: written in `$VISUAL` or `$EDITOR` where one is set, else typed. `None` if it is left as it is. What is not
 /// JSON can be edited further.
-fn edited(what: &str, value: &Value) -> Result<Option<Value>> {
+///
+/// # Errors
+/// A file that cannot be written or read; an editor that fails; what was typed and is no JSON.
+pub fn edited(what: &str, value: &Value) -> Result<Option<Value>> {
     let failed = |error: io::Error| Error::io(format!("{what} to edit"), &error);
     let program = || program("VISUAL").or_else(|| program("EDITOR"));
     if program().is_none() {

@@ -32,7 +32,7 @@ use clap::{CommandFactory, Parser};
 use vault_cli::{CliResult, Failure, Out};
 
 use crate::error::{Error, ErrorKind};
-pub use approve::{Answer, Question, ask_about, declined, page, show, tick};
+pub use approve::{Answer, Question, ask_about, declined, edited, page, show, tick};
 use args::{Command, ToolsArgs};
 pub use args::{LogArgs, RedoArgs, UndoArgs, VaultArgs};
 pub use choose::{Chosen, choose_hunks};

@@ -1,6 +1,8 @@
-//! The model in the program's own commands: `ask` and `plan`.
+//! The model in the program's own commands: `ask`, `chat` and `plan`.
 
+use std::io::Write;
 use std::path::PathBuf;
+use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
@@ -84,6 +86,25 @@ fn a_question_changes_nothing_and_tells_nothing() {
         assert!(tried.iter().any(|name| name == tool), "{tool} was not tried");
     }
     // A quote of a note that is denied is no quote.
+    assert!(said.contains("taken out: [Private/Diary.md:6]: there is no such note"), "{said}");
+}
+
+#[test]
+fn a_conversation_without_a_person_changes_nothing_and_tells_nothing() {
+    let place = hostile_place();
+    let before = everything(&place);
+    let tried = Arc::default();
+    let model = obeying(Arc::clone(&tried));
+    let mut chat = command(&place, &model, &["chat"]);
+    let mut child = chat.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"what is there to do?\n").unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();
+    check(&place, &before, &model, &said);
+    let tried = tried.lock().unwrap();
+    for tool in ["append_to_note", "delete_note", "write_note", "vault_search", "file_read"] {
+        assert!(tried.iter().any(|name| name == tool), "{tool} was not tried");
+    }
     assert!(said.contains("taken out: [Private/Diary.md:6]: there is no such note"), "{said}");
 }
 

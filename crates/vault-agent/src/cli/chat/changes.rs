@@ -1,0 +1,139 @@
+//! Changes that a person asks for by a command: undo, a conversation saved as a note, a plan. Each is shown first.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
+use vault_cli::{CliResult, Out, sanitize_line};
+use vault_tools::cli::{ContextArgs, RunningArgs, page, run_plan};
+use vault_tools::{Approval, Cancel, Error, ErrorKind, Permission, Result, TransactionKind, TransactionStatus};
+
+use super::panel::{Key, key};
+use super::screen::Screen;
+use super::stop::Stop;
+use crate::conversation::Conversation;
+use crate::plan_writer::{Written, write};
+use crate::request::{Request, now};
+use crate::settings::Settings;
+use crate::workspace::Workspace;
+
+/// Undoes the newest change of all vaults.
+///
+/// # Errors
+/// Those of the vault; nothing to undo.
+pub(super) fn undo(workspace: &Workspace, screen: &mut Screen, stop: &Stop) -> Result<()> {
+    let newest = |number: usize| {
+        let transactions = workspace.vaults()[number].vault.transactions().ok()?;
+        let is_undoable = |info: &vault_tools::TransactionInfo| {
+            info.status == TransactionStatus::Done && info.kind != TransactionKind::Undo
+        };
+        transactions.into_iter().find(is_undoable).map(|info| info.time)
+    };
+    // Where there is none in any vault, the first one says so.
+    let vault = (0..workspace.vaults().len()).max_by_key(|number| (newest(*number), usize::MAX - number)).unwrap_or(0);
+    carry_out(workspace, vault, &Request::Undo { transaction: None }, "undone", screen, stop)
+}
+
+/// Writes a conversation into a new note.
+///
+/// # Errors
+/// Those of the tool that writes it; nothing to write.
+pub(super) fn save(conversation: &Conversation, note: &str, screen: &mut Screen, stop: &Stop) -> Result<()> {
+    let content = conversation.export()?;
+    let path = if note.ends_with(".md") { note.to_owned() } else { format!("{note}.md") };
+    let workspace = Arc::clone(conversation.tools().workspace());
+    let args = json!({ "path": path, "content": content, "mode": "create" });
+    let route = workspace.with(|vaults| vaults.route("write_note", args))?;
+    let vault = route.vaults.first().copied().unwrap_or_default();
+    let request = Request::Call { tool: "write_note".to_owned(), args: route.args };
+    carry_out(&workspace, vault, &request, &format!("saved as {}", sanitize_line(&path)), screen, stop)
+}
+
+fn carry_out(
+    workspace: &Workspace,
+    vault: usize,
+    request: &Request,
+    done: &str,
+    screen: &mut Screen,
+    stop: &Stop,
+) -> Result<()> {
+    workspace.with(|vaults| {
+        let toolbox = vaults.toolbox(vault);
+        let prepared = request.prepare(toolbox, &now(), Cancel::default())?;
+        if let Permission::Deny(reason) = &prepared.permission {
+            return Err(Error::new(ErrorKind::Denied, reason.clone()));
+        }
+        let (short, whole) = prepared.texts();
+        let paint = screen.paint;
+        let title = paint.bold(&format!("{}?", sanitize_line(prepared.kind())));
+        screen.show(&format!("{title}\n  {}\n\n{}", prepared.what_undo_does(), paint.diff(&short)));
+        let mut keys = vec![('y', "yes".to_owned()), ('n', "no (Esc)".to_owned())];
+        if short != whole {
+            keys.push(('w', "show the whole".to_owned()));
+        }
+        loop {
+            match key(&keys, screen)? {
+                Key::Letter('y') => break,
+                Key::Letter('w') => page(&paint.diff(&whole)),
+                _ => {
+                    screen.quiet("  no; nothing was done");
+                    return Ok(());
+                }
+            }
+        }
+        let _busy = stop.busy();
+        let ended = prepared.carry_out(toolbox, Approval::Approved, Cancel::default(), &mut |_| {})?;
+        let transaction = ended.transaction.map(|id| format!(" (transaction {id})")).unwrap_or_default();
+        screen.quiet(&format!("  {done}{transaction}"));
+        ended.notices.iter().for_each(|notice| screen.warn(notice));
+        Ok(())
+    })
+}
+
+/// Has a plan written, shows it, and runs it when a person agrees.
+///
+/// # Errors
+/// Those of the model, of the plan, and of running it.
+pub(super) fn plan(
+    conversation: &Conversation,
+    settings: &Settings,
+    instruction: &str,
+    screen: &mut Screen,
+    runtime: &Handle,
+) -> CliResult<()> {
+    screen.draw(&[format!("{} writes a plan … Ctrl-C stops", conversation.model().name)]);
+    conversation.tools().workspace().with(|vaults| {
+        let toolbox = vaults.toolbox(0);
+        let cancel = CancellationToken::new();
+        let written = runtime.block_on(async {
+            let mut on_event = |_| {};
+            let written = write(instruction, toolbox, conversation.model(), settings, &mut on_event, &cancel);
+            let mut written = std::pin::pin!(written);
+            loop {
+                tokio::select! {
+                    ended = &mut written => break ended,
+                    () = Stop::interrupted(), if !cancel.is_cancelled() => cancel.cancel(),
+                }
+            }
+        });
+        screen.erase();
+        match written? {
+            Written::Plan(plan) => {
+                let running = RunningArgs {
+                    yes: false,
+                    digest: None,
+                    dry_run: false,
+                    jsonl: false,
+                    context: ContextArgs::default(),
+                };
+                run_plan(toolbox, &plan, &running, &[], &mut Out::stdout().indented()).map(|_| ())
+            }
+            Written::Invalid(faults) => {
+                Err(Error::new(ErrorKind::Plan, format!("no valid plan was written: {faults}"))
+                    .with_remedy("say it in smaller steps")
+                    .into())
+            }
+        }
+    })
+}

@@ -1,0 +1,96 @@
+//! The commands of a conversation: lines that begin with `/`.
+
+/// What a line asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Command {
+    /// Another model, or which one it is.
+    Model(Option<String>),
+    Tools,
+    Plan(String),
+    Undo,
+    Save(String),
+    New,
+    Resume(Option<String>),
+    Compact,
+    Status,
+    Help,
+    Quit,
+}
+
+/// A command as it is listed: in the order of use.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Listed {
+    pub name: &'static str,
+    pub argument: &'static str,
+    pub does: &'static str,
+}
+
+const fn listed(name: &'static str, argument: &'static str, does: &'static str) -> Listed {
+    Listed { name, argument, does }
+}
+
+pub(super) const COMMANDS: [Listed; 11] = [
+    listed("/model", "[NAME]", "go on with another model; without a name, say which one it is"),
+    listed("/tools", "", "list the tools, and which of them ask first"),
+    listed("/plan", "INSTRUCTION", "have a plan written; it runs when you have seen and approved it"),
+    listed("/undo", "", "undo the last change to the notes"),
+    listed("/save", "NOTE", "write this conversation into a note, with its sources"),
+    listed("/new", "", "begin a new conversation; this one stays saved"),
+    listed("/resume", "[ID]", "go on with a saved conversation; without an id, list them"),
+    listed("/compact", "", "make the conversation shorter before the next message"),
+    listed("/status", "", "show vaults, model, session and tokens"),
+    listed("/help", "", "show this list, and the keys"),
+    listed("/quit", "", "leave (Ctrl-D)"),
+];
+
+/// Reads a line: `None` where it is a message, an error where it is a command that there is not.
+pub(super) fn parse(line: &str) -> Option<Result<Command, String>> {
+    let line = line.trim();
+    let (name, argument) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    // A path is no command.
+    if !name.starts_with('/') || name[1..].contains('/') || name.len() < 2 {
+        return None;
+    }
+    let argument = argument.trim().to_owned();
+    let optional = || Some(argument.clone()).filter(|argument| !argument.is_empty());
+    let required = |what: &str| optional().ok_or_else(|| format!("{name} needs {what}"));
+    Some(Ok(match name {
+        "/model" => Command::Model(optional()),
+        "/tools" => Command::Tools,
+        "/plan" => return Some(required("an instruction").map(Command::Plan)),
+        "/undo" => Command::Undo,
+        "/save" => return Some(required("the path of a note").map(Command::Save)),
+        "/new" => Command::New,
+        "/resume" => Command::Resume(optional()),
+        "/compact" => Command::Compact,
+        "/status" => Command::Status,
+        "/help" => Command::Help,
+        "/quit" | "/exit" => Command::Quit,
+        _ => {
+            let meant = COMMANDS.iter().find(|listed| listed.name.starts_with(name));
+            let meant = meant.map(|listed| format!("; did you mean {}?", listed.name)).unwrap_or_default();
+            return Some(Err(format!("{name} is no command{meant} (/help lists them)")));
+        }
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_messages_or_commands() {
+        assert_eq!(parse("how do I prune?"), None);
+        assert_eq!(parse("/usr/bin/env is a path"), None);
+        assert_eq!(parse("/"), None);
+        assert_eq!(parse("/model"), Some(Ok(Command::Model(None))));
+        assert_eq!(parse(" /model  qwen3 "), Some(Ok(Command::Model(Some("qwen3".to_owned())))));
+        assert_eq!(parse("/save Log/Talk.md"), Some(Ok(Command::Save("Log/Talk.md".to_owned()))));
+        assert_eq!(parse("/save"), Some(Err("/save needs the path of a note".to_owned())));
+        let unknown = parse("/stat").unwrap().unwrap_err();
+        assert_eq!(unknown, "/stat is no command; did you mean /status? (/help lists them)");
+        for listed in COMMANDS {
+            assert!(parse(&format!("{} x", listed.name)).unwrap().is_ok(), "{}", listed.name);
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Completes what is typed: `/commands`, `@notes` and `#tags`.
+
+use std::sync::Arc;
+
+use reedline::{Completer, CompletionResult, Span, Suggestion};
+use vault_cli::sanitize_line;
+
+use super::commands::COMMANDS;
+use crate::workspace::Workspace;
+
+/// The most suggestions that are shown.
+const MOST: usize = 50;
+
+/// Completes with what is in the vaults at that moment.
+pub(super) struct NoteCompleter {
+    workspace: Arc<Workspace>,
+}
+
+impl NoteCompleter {
+    /// With the notes and tags of these vaults.
+    pub fn new(workspace: Arc<Workspace>) -> Self {
+        Self { workspace }
+    }
+
+    /// The paths of all notes that may be shown. A vault that cannot be read has none.
+    fn notes(&self) -> Vec<String> {
+        self.workspace.with(|vaults| {
+            let names: Vec<String> = vaults.names().map(str::to_owned).collect();
+            let mut paths = Vec::new();
+            for (vault, name) in names.iter().enumerate() {
+                let folder = if names.len() > 1 { format!("{name}/") } else { String::new() };
+                let notes = vaults.toolbox(vault).notes().unwrap_or_default();
+                paths.extend(notes.iter().map(|note| format!("{folder}{}", note.path)));
+            }
+            paths
+        })
+    }
+
+    /// The tags that the index knows; it is not brought up to date for this.
+    fn tags(&self) -> Vec<String> {
+        let tags = |open: &crate::workspace::OpenVault| {
+            let index = vault_index::Index::open(open.vault.path(), open.index.clone()).ok()?;
+            index.tags().ok()
+        };
+        let counted = self.workspace.vaults().iter().filter_map(tags).flatten();
+        let mut tags: Vec<String> = counted.map(|count| count.tag).collect();
+        tags.sort();
+        tags.dedup();
+        tags
+    }
+}
+
+impl Completer for NoteCompleter {
+    fn complete(&mut self, line: &str, pos: usize) -> CompletionResult {
+        let Some(asked) = Asked::at(line, pos) else { return CompletionResult::fresh(Vec::new()) };
+        let values = match asked.kind {
+            Kind::Command => COMMANDS.iter().map(|listed| listed.name[1..].to_owned()).collect(),
+            Kind::Note => self.notes(),
+            Kind::Tag => self.tags(),
+        };
+        CompletionResult::fresh(asked.suggestions(values))
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Command,
+    Note,
+    Tag,
+}
+
+/// What stands before the cursor.
+#[derive(Debug, PartialEq, Eq)]
+struct Asked<'l> {
+    kind: Kind,
+    typed: &'l str,
+    from: usize,
+    to: usize,
+}
+
+impl<'l> Asked<'l> {
+    /// A word before the cursor that begins with a mark; a command stands alone at the beginning.
+    fn at(line: &'l str, pos: usize) -> Option<Self> {
+        let before = line.get(..pos)?;
+        let from = before
+            .rfind(char::is_whitespace)
+            .map_or(0, |space| space + before[space..].chars().next().map_or(1, char::len_utf8));
+        let word = &before[from..];
+        let kind = match word.chars().next()? {
+            '/' if before[..from].trim().is_empty() => Kind::Command,
+            '@' => Kind::Note,
+            '#' => Kind::Tag,
+            _ => return None,
+        };
+        Some(Self { kind, typed: &word[1..], from, to: pos })
+    }
+
+    /// What begins with what was typed, then what holds it; of paths, the names of notes first.
+    fn suggestions(&self, values: Vec<String>) -> Vec<Suggestion> {
+        let typed = self.typed.to_lowercase();
+        let rank = |value: &String| {
+            let folded = value.to_lowercase();
+            let name = folded.rsplit('/').next().unwrap_or(&folded);
+            match () {
+                () if name.starts_with(&typed) => Some(0),
+                () if folded.starts_with(&typed) => Some(1),
+                () if folded.contains(&typed) && self.kind != Kind::Command => Some(2),
+                () => None,
+            }
+        };
+        let mut ranked: Vec<(i32, String)> =
+            values.into_iter().filter_map(|value| Some((rank(&value)?, value))).collect();
+        ranked.sort_by(|a, b| a.0.cmp(&b.0));
+        ranked.into_iter().take(MOST).map(|(_, value)| self.suggestion(value)).collect()
+    }
+
+    fn suggestion(&self, value: String) -> Suggestion {
+        let does = COMMANDS.iter().find(|listed| self.kind == Kind::Command && listed.name[1..] == value);
+        let text = match self.kind {
+            Kind::Command => format!("/{value}"),
+            // As a link: a path with spaces stays one.
+            Kind::Note => format!("[[{value}]]"),
+            Kind::Tag => format!("#{value}"),
+        };
+        Suggestion {
+            display_override: Some(sanitize_line(&value)),
+            value: sanitize_line(&text),
+            description: does.map(|listed| listed.does.to_owned()),
+            span: Span::new(self.from, self.to),
+            append_whitespace: true,
+            ..Suggestion::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of<'l>(line: &'l str) -> Option<(Kind, &'l str)> {
+        Asked::at(line, line.len()).map(|asked| (asked.kind, asked.typed))
+    }
+
+    #[test]
+    fn a_word_with_a_mark_is_completed() {
+        assert_eq!(of("/mo"), Some((Kind::Command, "mo")));
+        assert_eq!(of("say /mo"), None);
+        assert_eq!(of("what of @Gar"), Some((Kind::Note, "Gar")));
+        assert_eq!(of("what of\u{3000}#gar"), Some((Kind::Tag, "gar")));
+        assert_eq!(of("me@example"), None);
+        assert_eq!(of(""), None);
+        assert_eq!(Asked::at("@ä", 2), None, "within a character");
+    }
+
+    #[test]
+    fn notes_become_links_and_names_come_before_folders() {
+        let asked = Asked::at("see @com", 8).unwrap();
+        let notes = ["Compost heap/Log.md", "Garden/Compost.md", "Welcome.md", "Other.md"].map(str::to_owned).into();
+        let suggestions = asked.suggestions(notes);
+        let values: Vec<&str> = suggestions.iter().map(|suggestion| suggestion.value.as_str()).collect();
+        assert_eq!(values, ["[[Garden/Compost.md]]", "[[Compost heap/Log.md]]", "[[Welcome.md]]"]);
+        assert_eq!((suggestions[0].span.start, suggestions[0].span.end), (4, 8));
+        let hostile = Asked::at("@", 1).unwrap().suggestions(vec!["a\u{1b}[2J.md".to_owned()]);
+        assert!(!hostile[0].value.contains('\u{1b}'));
+    }
+
+    #[test]
+    fn commands_say_what_they_do() {
+        let names = COMMANDS.iter().map(|listed| listed.name[1..].to_owned()).collect();
+        let suggestions = Asked::at("/s", 2).unwrap().suggestions(names);
+        let values: Vec<&str> = suggestions.iter().map(|suggestion| suggestion.value.as_str()).collect();
+        assert_eq!(values, ["/save", "/status"]);
+        assert!(suggestions[0].description.as_deref().unwrap().contains("note"));
+    }
+}

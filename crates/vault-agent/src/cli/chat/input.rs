@@ -1,0 +1,216 @@
+//! Where lines come from: an editor with history and completion, a plain terminal, or a pipe.
+
+use std::borrow::Cow;
+use std::io::{self, BufRead, IsTerminal, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use reedline::{
+    ColumnarMenu, EditCommand, Emacs, FileBackedHistory, KeyCode, KeyModifiers, MenuBuilder, Prompt, PromptEditMode,
+    PromptHistorySearch, Reedline, ReedlineEvent, ReedlineMenu, Signal, ValidationResult, Validator,
+    default_emacs_keybindings,
+};
+use vault_tools::{Error, Result, State};
+
+use super::completion::NoteCompleter;
+use super::screen::Screen;
+use crate::workspace::Workspace;
+
+/// Lines that the history keeps.
+const REMEMBERED: usize = 1_000;
+
+/// The file of the history, in the state folder of the first vault: it is forgotten with the vault.
+const HISTORY: &str = "chat-history.txt";
+
+const MENU: &str = "completions";
+
+/// What a person typed.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Line {
+    Text(String),
+    /// Ctrl-C: what was typed is dropped.
+    Interrupted,
+    /// The end of input, Ctrl-D.
+    End,
+}
+
+/// The source of lines.
+pub(super) enum Input {
+    Editor(Box<Reedline>),
+    /// A terminal on which nothing can be drawn.
+    Plain,
+    Pipe,
+}
+
+impl Input {
+    /// The input of this process.
+    ///
+    /// # Errors
+    /// A history that cannot be read or written.
+    pub fn open(workspace: &Arc<Workspace>, screen: &Screen) -> Result<Self> {
+        if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+            return Ok(Self::Pipe);
+        }
+        if !screen.is_live() {
+            return Ok(Self::Plain);
+        }
+        let mut editor = editor(screen)
+            .with_completer(Box::new(NoteCompleter::new(Arc::clone(workspace))))
+            .with_menu(ReedlineMenu::EngineCompleter(Box::new(ColumnarMenu::default().with_name(MENU))));
+        if let Some(file) = history_file(workspace)? {
+            let history = FileBackedHistory::with_file(REMEMBERED, file.clone())
+                .map_err(|error| Error::io(file.display(), &io::Error::other(error.to_string())))?;
+            editor = editor.with_history(Box::new(history));
+        }
+        Ok(Self::Editor(Box::new(editor)))
+    }
+
+    /// Whether a person is at the other end.
+    pub fn has_person(&self) -> bool {
+        !matches!(self, Self::Pipe)
+    }
+
+    /// The next line.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn read(&mut self) -> Result<Line> {
+        match self {
+            Self::Editor(editor) => {
+                let line = read(editor, "> ")?;
+                // A history that cannot be written is no reason to end a conversation.
+                let _ = editor.sync_history();
+                Ok(line)
+            }
+            Self::Plain => plain("> "),
+            Self::Pipe => plain(""),
+        }
+    }
+}
+
+/// A line that is asked for within a panel, without history. Ctrl-C and the end of input are none.
+pub(super) fn ask(question: &str, screen: &Screen) -> Option<String> {
+    let line = match screen.is_live() {
+        true => read(&mut editor(screen), question),
+        false => plain(question),
+    };
+    match line {
+        Ok(Line::Text(text)) => Some(text.trim().to_owned()),
+        _ => None,
+    }
+}
+
+fn history_file(workspace: &Workspace) -> Result<Option<PathBuf>> {
+    let Some(open) = workspace.vaults().first() else { return Ok(None) };
+    let state: &State = open.vault.state();
+    if state.read(HISTORY)?.is_none() {
+        state.replace(HISTORY, "")?;
+    }
+    Ok(Some(state.folder().join(HISTORY)))
+}
+
+fn editor(screen: &Screen) -> Reedline {
+    let mut keys = default_emacs_keybindings();
+    let complete = vec![ReedlineEvent::Menu(MENU.to_owned()), ReedlineEvent::MenuNext];
+    keys.add_binding(KeyModifiers::NONE, KeyCode::Tab, ReedlineEvent::UntilFound(complete));
+    keys.add_binding(KeyModifiers::SHIFT, KeyCode::BackTab, ReedlineEvent::MenuPrevious);
+    let newline = || ReedlineEvent::Edit(vec![EditCommand::InsertNewline]);
+    keys.add_binding(KeyModifiers::ALT, KeyCode::Enter, newline());
+    keys.add_binding(KeyModifiers::SHIFT, KeyCode::Enter, newline());
+    keys.add_binding(KeyModifiers::CONTROL, KeyCode::Char('j'), newline());
+    Reedline::create()
+        .with_edit_mode(Box::new(Emacs::new(keys)))
+        .with_validator(Box::new(Continued))
+        .with_quick_completions(true)
+        .with_partial_completions(true)
+        .with_ansi_colors(screen.paint.has_colors())
+        .with_highlighter(Box::new(AsTyped))
+        .use_bracketed_paste(true)
+}
+
+fn read(editor: &mut Reedline, prompt: &str) -> Result<Line> {
+    match editor.read_line(&Marker(prompt.to_owned())) {
+        Ok(Signal::Success(text)) => Ok(Line::Text(text.replace("\\\n", "\n"))),
+        Ok(Signal::CtrlC) => Ok(Line::Interrupted),
+        Ok(_) => Ok(Line::End),
+        Err(error) => Err(Error::io("the terminal", &io::Error::other(error.to_string()))),
+    }
+}
+
+/// A line, and those that follow one that ends with a backslash.
+fn plain(prompt: &str) -> Result<Line> {
+    let mut text = String::new();
+    loop {
+        if !prompt.is_empty() {
+            let mut err = io::stderr().lock();
+            let _ = write!(err, "{prompt}").and_then(|()| err.flush());
+        }
+        let read = io::stdin().lock().read_line(&mut text).map_err(|error| Error::io("standard input", &error))?;
+        if read == 0 {
+            return Ok(if text.is_empty() { Line::End } else { Line::Text(text) });
+        }
+        if text.ends_with('\n') {
+            text.pop();
+        }
+        if prompt.is_empty() || !text.ends_with('\\') {
+            return Ok(Line::Text(text));
+        }
+        text.pop();
+        text.push('\n');
+    }
+}
+
+/// A line that ends with a backslash goes on.
+struct Continued;
+
+impl Validator for Continued {
+    fn validate(&self, line: &str) -> ValidationResult {
+        if line.ends_with('\\') { ValidationResult::Incomplete } else { ValidationResult::Complete }
+    }
+}
+
+/// What is typed is shown as it is.
+struct AsTyped;
+
+impl reedline::Highlighter for AsTyped {
+    fn highlight(&self, line: &str, _: usize) -> reedline::StyledText {
+        let mut text = reedline::StyledText::new();
+        text.push((Default::default(), line.to_owned()));
+        text
+    }
+}
+
+struct Marker(String);
+
+impl Prompt for Marker {
+    fn render_prompt_left(&self) -> Cow<'_, str> {
+        Cow::Borrowed("")
+    }
+
+    fn render_prompt_right(&self) -> Cow<'_, str> {
+        Cow::Borrowed("")
+    }
+
+    fn render_prompt_indicator(&self, _: PromptEditMode) -> Cow<'_, str> {
+        Cow::Borrowed(&self.0)
+    }
+
+    fn render_prompt_multiline_indicator(&self) -> Cow<'_, str> {
+        Cow::Borrowed("  ")
+    }
+
+    fn render_prompt_history_search_indicator(&self, search: PromptHistorySearch) -> Cow<'_, str> {
+        Cow::Owned(format!("(in history: {}) ", search.term))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_backslash_at_its_end_makes_a_line_go_on() {
+        let is_complete = |line: &str| matches!(Continued.validate(line), ValidationResult::Complete);
+        assert!(is_complete("one") && !is_complete("one\\") && is_complete("one\\\ntwo"));
+    }
+}

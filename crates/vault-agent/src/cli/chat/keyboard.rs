@@ -1,0 +1,40 @@
+//! The keyboard while a turn runs: what is typed is not shown, and is there at the next prompt. Ctrl-C works.
+
+use super::screen::Screen;
+
+/// While it lives, the terminal shows nothing of what is typed and changes nothing in it.
+pub(super) struct Quiet {
+    #[cfg(unix)]
+    before: Option<rustix::termios::Termios>,
+}
+
+impl Quiet {
+    #[cfg(unix)]
+    pub fn begin(screen: &Screen) -> Self {
+        use rustix::termios::{InputModes, LocalModes, OptionalActions, tcgetattr, tcsetattr};
+        let before = tcgetattr(std::io::stdin()).ok().filter(|_| screen.is_live());
+        if let Some(before) = &before {
+            let mut quiet = before.clone();
+            quiet.local_modes &= !(LocalModes::ECHO | LocalModes::ICANON);
+            // Enter stays what it is to the editor of lines.
+            quiet.input_modes &= !InputModes::ICRNL;
+            let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &quiet);
+        }
+        Self { before }
+    }
+
+    #[cfg(not(unix))]
+    pub fn begin(_screen: &Screen) -> Self {
+        Self {}
+    }
+}
+
+#[cfg(unix)]
+impl Drop for Quiet {
+    fn drop(&mut self) {
+        use rustix::termios::{OptionalActions, tcsetattr};
+        if let Some(before) = &self.before {
+            let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, before);
+        }
+    }
+}

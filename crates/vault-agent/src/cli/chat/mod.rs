@@ -1,0 +1,98 @@
+//! `vault-agent chat` and `resume`: a conversation in the terminal. It only ever adds to what is on the screen.
+//!
+//! ```text
+//! line ──> message ──> turn ──┬─ done ──> the next line
+//!   └────> /command           └─ waits ──> panels ──> the turn goes on
+//! ```
+
+mod commands;
+mod completion;
+mod screen;
+mod keyboard;
+mod stop;
+mod input;
+mod turn;
+mod panel;
+mod changes;
+mod talk;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+use vault_cli::{CliResult, Outcome};
+use vault_tools::cli::VaultArgs;
+use vault_tools::{Editor, Error, ErrorKind};
+
+use crate::conversation::{Conversation, Offer, SessionInfo, Sessions};
+use crate::model;
+use crate::settings::{SettingArgs, Settings};
+use crate::workspace::{Granted, Workspace};
+
+use input::Input;
+use screen::Screen;
+use stop::Stop;
+use talk::Talk;
+
+#[derive(Debug, Args)]
+pub(super) struct ChatArgs {
+    /// The note that you are viewing: "this note" means it
+    #[arg(long, value_name = "NOTE")]
+    pub note: Option<String>,
+    #[command(flatten)]
+    pub settings: SettingArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ResumeArgs {
+    /// Its id, or the beginning of it [default: the last one]
+    pub session: Option<String>,
+    #[command(flatten)]
+    pub settings: SettingArgs,
+}
+
+pub(super) fn chat(vault_args: &VaultArgs, args: &ChatArgs) -> CliResult {
+    let workspace = Workspace::open(vault_args, Granted::default())?;
+    let editor = super::ask::editor_of(
+        &workspace,
+        &vault_tools::cli::ContextArgs { active_file: args.note.clone(), ..Default::default() },
+    )?;
+    talk(workspace, editor, &args.settings, None)
+}
+
+pub(super) fn resume(vault_args: &VaultArgs, args: &ResumeArgs) -> CliResult {
+    let saved = Sessions::of_user()?.find(args.session.as_deref())?;
+    let vault: Vec<PathBuf> = match vault_args.vault.is_empty() {
+        true => saved.vaults.clone(),
+        false => vault_args.vault.clone(),
+    };
+    let workspace = Workspace::open(&VaultArgs { vault, index: vault_args.index.clone() }, Granted::default())?;
+    talk(workspace, Editor::default(), &args.settings, Some(saved))
+}
+
+fn talk(workspace: Workspace, editor: Editor, flags: &SettingArgs, saved: Option<SessionInfo>) -> CliResult {
+    let settings = Settings::load(flags)?;
+    let Some(model) = model::open(&settings)? else {
+        return Err(Error::new(ErrorKind::Config, "no model is configured, and a conversation needs one")
+            .with_remedy(
+                "vault-agent config set provider ollama and vault-agent config set model NAME for one on this machine, \
+or vault-agent login PROVIDER; vault-agent ask finds passages without one",
+            )
+            .into());
+    };
+    let runtime = super::runtime()?;
+    let stop = Stop::install(runtime.handle())?;
+    let workspace = Arc::new(workspace);
+    let screen = Screen::new();
+    let input = Input::open(&workspace, &screen)?;
+    let is_saved = saved.is_some();
+    let conversation = match saved {
+        None => Conversation::begin(Arc::clone(&workspace), model, settings.clone(), editor.clone(), Offer::All)?,
+        Some(saved) => Conversation::resume(saved, Arc::clone(&workspace), model, settings.clone(), editor.clone())?,
+    };
+    let mut talk = Talk { workspace, settings, editor, conversation, screen, input, stop, tokens: 0 };
+    let ended = talk.run(&runtime, is_saved);
+    // A line that is being read cannot be cancelled, and the process ends anyway.
+    runtime.shutdown_background();
+    ended.map(|()| Outcome::Done)
+}

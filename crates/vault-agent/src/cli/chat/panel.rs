@@ -1,0 +1,194 @@
+//! Asks a person about a call: what it would do, what undo does, what leaves the machine, and the change; then keys.
+
+use std::io;
+use std::time::Duration;
+
+use agent_loop::{Decision, Question};
+use crossterm::event::{Event, KeyCode, KeyEventKind, KeyModifiers, poll, read};
+use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
+use vault_cli::{sanitize, sanitize_line};
+use vault_tools::cli::{Chosen, choose_hunks, edited, page, tick};
+use vault_tools::{Error, Result};
+
+use super::input::ask;
+use super::screen::Screen;
+use crate::conversation::{Conversation, Panel};
+
+/// What a person made of a question.
+#[derive(Debug)]
+pub(super) enum Answer {
+    Decided(Decision),
+    /// Everything that is asked is denied, and the turn ends.
+    Stop,
+    /// The question stays open.
+    Leave,
+}
+
+/// A key that answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Key {
+    Letter(char),
+    Interrupt,
+    End,
+}
+
+/// A key that is offered, and what it does.
+pub(super) type Offered = (char, String);
+
+/// Asks about one question of several: `number` of `count`.
+///
+/// # Errors
+/// When the terminal cannot be read.
+pub(super) fn decide(
+    conversation: &Conversation,
+    question: &Question,
+    (number, count): (usize, usize),
+    screen: &mut Screen,
+) -> Result<Answer> {
+    let place = if count > 1 { format!("{number} of {count}  ") } else { String::new() };
+    let mut panel = match conversation.panel(question) {
+        Ok(panel) => panel,
+        // The model learns why, as from a call that failed.
+        Err(error) => return Ok(Answer::Decided(Decision::Deny { reason: Some(error.to_string()) })),
+    };
+    if let Some(items) = &panel.items {
+        return share(&panel, items, &place, screen);
+    }
+    let mut is_edited = false;
+    // Parts are chosen from the whole, also a second time.
+    let mut files = panel.files.clone();
+    show(&panel, &place, screen);
+    loop {
+        match key(&keys(&panel, is_edited, files.iter().map(|file| file.hunks().len()).sum::<usize>() > 1), screen)? {
+            Key::Letter('y') if is_edited => {
+                screen.quiet("  yes, as edited");
+                return Ok(Answer::Decided(Decision::AllowEdited { arguments: panel.arguments }));
+            }
+            Key::Letter('y') => {
+                screen.quiet("  yes");
+                return Ok(Answer::Decided(Decision::Allow));
+            }
+            Key::Letter('a') => {
+                screen.quiet(&format!("  yes, and {} is not asked about again in this conversation", panel.tool));
+                return Ok(Answer::Decided(Decision::AllowForSession));
+            }
+            Key::Letter('n') => {
+                let Some(reason) = ask("  what instead? (Enter: no more to say) ", screen) else { continue };
+                screen.quiet("  no");
+                return Ok(Answer::Decided(Decision::Deny {
+                    reason: Some(reason).filter(|reason| !reason.is_empty()),
+                }));
+            }
+            Key::Letter('e') => match edited("arguments", &panel.arguments) {
+                Ok(Some(arguments)) => match conversation.panel_with(question, arguments, Vec::new()) {
+                    Ok(again) => {
+                        (files, is_edited) = (again.files.clone(), true);
+                        panel = again;
+                        show(&panel, &place, screen);
+                    }
+                    Err(error) => screen.warn(&error.to_string()),
+                },
+                Ok(None) => {}
+                Err(error) => screen.warn(&error.to_string()),
+            },
+            Key::Letter('p') => match choose_hunks(files.clone()) {
+                Chosen::Part(kept) => {
+                    panel = conversation.panel_with(question, panel.arguments, kept)?;
+                    show(&panel, &place, screen);
+                }
+                Chosen::Whole => {}
+                Chosen::Nothing => screen.quiet("  nothing would be left: n says no"),
+            },
+            Key::Letter('w') => page(&screen.paint.diff(&panel.whole)),
+            Key::Letter(_) => {}
+            Key::Interrupt => return Ok(Answer::Stop),
+            Key::End => return Ok(Answer::Leave),
+        }
+    }
+}
+
+/// Lets a person tick what of a result is shared.
+fn share(panel: &Panel, items: &[String], place: &str, screen: &mut Screen) -> Result<Answer> {
+    show(panel, place, screen);
+    let ticked = tick("Share the ticked ones?", items);
+    let withheld: Vec<usize> = ticked.iter().enumerate().filter(|(_, is)| !**is).map(|(at, _)| at).collect();
+    screen.quiet(&format!("  shared {} of {}", items.len() - withheld.len(), items.len()));
+    Ok(Answer::Decided(Decision::Share { withheld }))
+}
+
+fn show(panel: &Panel, place: &str, screen: &mut Screen) {
+    let paint = screen.paint;
+    let mut lines = vec![format!("{place}{}", paint.bold(&sanitize_line(&panel.title)))];
+    lines.push(format!("  risk: {}. {}", panel.risk.name(), panel.what_undo_does));
+    lines.push(format!("  {}", sanitize_line(&panel.leaves)));
+    if panel.items.is_none() {
+        lines.push(String::new());
+        lines.push(paint.diff(&panel.short).trim_end().to_owned());
+    }
+    screen.show(&lines.join("\n"));
+}
+
+fn keys(panel: &Panel, is_edited: bool, has_parts: bool) -> Vec<Offered> {
+    let offered = |is_offered: bool, key, does: String| is_offered.then_some((key, does));
+    let grant = panel.grant.is_some() && !is_edited;
+    let lines = [
+        offered(true, 'y', "yes".to_owned()),
+        offered(grant, 'a', format!("yes, and do not ask again for {} in this conversation", panel.tool)),
+        offered(true, 'n', "no, and say what instead (Esc)".to_owned()),
+        offered(true, 'e', "edit the arguments".to_owned()),
+        offered(has_parts, 'p', "leave out parts".to_owned()),
+        offered(panel.short != panel.whole, 'w', "show the whole".to_owned()),
+    ];
+    lines.into_iter().flatten().collect()
+}
+
+/// Waits for one of the keys. What was typed before they were shown does not count.
+///
+/// # Errors
+/// When the terminal cannot be read.
+pub(super) fn key(offered: &[Offered], screen: &mut Screen) -> Result<Key> {
+    if !screen.is_live() {
+        return Ok(typed_key(offered, screen));
+    }
+    let failed = |error: io::Error| Error::io("the terminal", &error);
+    enable_raw_mode().map_err(failed)?;
+    let pressed = (|| {
+        while poll(Duration::ZERO)? {
+            read()?;
+        }
+        let lines: Vec<String> = offered.iter().map(|(key, does)| format!("  {key}  {}", sanitize(does))).collect();
+        screen.draw(&lines);
+        loop {
+            let Event::Key(key) = read()? else { continue };
+            let has_control = key.modifiers.contains(KeyModifiers::CONTROL);
+            return Ok(match key.code {
+                _ if key.kind == KeyEventKind::Release => continue,
+                KeyCode::Char('c') if has_control => Key::Interrupt,
+                KeyCode::Char('d') if has_control => Key::End,
+                KeyCode::Esc => Key::Letter('n'),
+                KeyCode::Char(letter) if !has_control && is_offered(offered, letter) => {
+                    Key::Letter(letter.to_ascii_lowercase())
+                }
+                _ => continue,
+            });
+        }
+    })();
+    screen.erase();
+    disable_raw_mode().map_err(failed)?;
+    pressed.map_err(failed)
+}
+
+fn is_offered(offered: &[Offered], letter: char) -> bool {
+    offered.iter().any(|(key, _)| *key == letter.to_ascii_lowercase())
+}
+
+/// A key as a line, where keys cannot be read one by one.
+fn typed_key(offered: &[Offered], screen: &mut Screen) -> Key {
+    let keys: Vec<String> = offered.iter().map(|(key, does)| format!("{key} {does}")).collect();
+    loop {
+        let Some(line) = ask(&format!("[{}] ", keys.join(", ")), screen) else { return Key::End };
+        if let Some(letter) = line.chars().next().filter(|letter| is_offered(offered, *letter)) {
+            return Key::Letter(letter.to_ascii_lowercase());
+        }
+    }
+}

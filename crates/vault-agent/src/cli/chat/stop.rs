@@ -1,0 +1,93 @@
+//! Signals to a conversation. Ctrl-C stops a turn; the end of the terminal or of the process ends the program, with
+//! everything saved that was said.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
+use vault_tools::{Error, Result};
+
+/// How long a turn may take to stop before the process ends all the same.
+const ENDS_WITHIN: Duration = Duration::from_secs(10);
+
+/// Whether the process is to end.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Stop {
+    ending: CancellationToken,
+    /// Something is under way that has to come to its end first.
+    is_busy: Arc<AtomicBool>,
+}
+
+/// While it lives, the process does not end in the middle of what is under way.
+pub(super) struct Busy(Arc<AtomicBool>);
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::SeqCst);
+    }
+}
+
+impl Stop {
+    /// Takes over the signals.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn install(runtime: &Handle) -> Result<Self> {
+        let stop = Self::default();
+        #[cfg(unix)]
+        {
+            use tokio::signal::unix::{SignalKind, signal};
+            let _runtime = runtime.enter();
+            let of = |kind| signal(kind).map_err(|error| Error::io("the signals of the process", &error));
+            // From now on Ctrl-C ends no process: it is for the program that has the terminal, or for the turn.
+            drop(of(SignalKind::interrupt())?);
+            for (kind, number) in [(SignalKind::hangup(), 1), (SignalKind::terminate(), 15)] {
+                let (mut signals, stop) = (of(kind)?, stop.clone());
+                runtime.spawn(async move {
+                    if signals.recv().await.is_some() {
+                        stop.end(128 + number).await;
+                    }
+                });
+            }
+        }
+        #[cfg(not(unix))]
+        let _ = runtime;
+        Ok(stop)
+    }
+
+    #[cfg_attr(not(unix), expect(dead_code))]
+    async fn end(&self, code: i32) {
+        self.ending.cancel();
+        if self.is_busy.load(Ordering::SeqCst) {
+            tokio::time::sleep(ENDS_WITHIN).await;
+        }
+        // Whoever waits for a key or a line does not learn of it.
+        let _ = crossterm::terminal::disable_raw_mode();
+        std::process::exit(code);
+    }
+
+    /// Marks that something is under way, which looks at [`Self::ending`] itself.
+    pub fn busy(&self) -> Busy {
+        self.is_busy.store(true, Ordering::SeqCst);
+        Busy(Arc::clone(&self.is_busy))
+    }
+
+    /// Whether the process is to end.
+    pub fn is_ending(&self) -> bool {
+        self.ending.is_cancelled()
+    }
+
+    /// Ready when the process is to end.
+    pub async fn ending(&self) {
+        self.ending.cancelled().await;
+    }
+
+    /// Ready at the next Ctrl-C.
+    pub async fn interrupted() {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}

@@ -1,0 +1,408 @@
+//! The loop of a conversation: a line is read, and is a message or a command.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use agent_loop::{Decision, Effect, Outcome, Question, StopReason};
+use jiff::tz::TimeZone;
+use tokio::runtime::Runtime;
+use tokio_util::sync::CancellationToken;
+use vault_cli::{CliResult, Failure, counted, padded, sanitize_line};
+use vault_tools::{Editor, Error, ErrorKind, Result};
+
+use super::changes;
+use super::commands::{COMMANDS, Command, parse};
+use super::input::{Input, Line, ask};
+use super::panel::{Answer, decide};
+use super::screen::Screen;
+use super::stop::Stop;
+use super::turn::{ShownTurn, drive};
+use crate::cli::ask::counts;
+use crate::conversation::{Conversation, Offer, SessionInfo, Sessions, Turn};
+use crate::model::{self, Destination};
+use crate::settings::Settings;
+use crate::terminal::MarkdownStream;
+use crate::workspace::Workspace;
+
+/// Saved conversations that are listed.
+const LISTED: usize = 12;
+
+const KEYS: &str = "\
+  Enter sends; Alt-Enter, Ctrl-J or a \\ at the end of a line begin another one
+  Tab completes /commands, @notes and #tags; arrow up and Ctrl-R find what you typed before
+  Ctrl-C stops a turn, or drops what you typed; Ctrl-D leaves";
+
+/// A conversation at a terminal.
+pub(super) struct Talk {
+    pub workspace: Arc<Workspace>,
+    pub settings: Settings,
+    pub editor: Editor,
+    pub conversation: Conversation,
+    pub screen: Screen,
+    pub input: Input,
+    pub stop: Stop,
+    /// Tokens of all turns since the start.
+    pub tokens: u64,
+}
+
+/// What follows after a line.
+#[derive(Debug, PartialEq, Eq)]
+enum Then {
+    Go,
+    Leave,
+}
+
+impl Talk {
+    /// Until a person leaves. In a pipe each line is a message.
+    ///
+    /// # Errors
+    /// What could not be read or saved; in a pipe, how the last turn ended if it did not end well.
+    pub fn run(&mut self, runtime: &Runtime, is_saved: bool) -> CliResult<()> {
+        if self.input.has_person() {
+            self.greet();
+        }
+        let mut ended = Ok(());
+        if is_saved {
+            self.show_last();
+            ended = self.finish_turn(runtime);
+        }
+        loop {
+            if let Some(failure) = self.screen.failure() {
+                return Err(failure);
+            }
+            // A person goes on after a failure, which has been said.
+            if self.input.has_person()
+                && let Err(failure) = std::mem::replace(&mut ended, Ok(()))
+            {
+                self.screen.warn(&said(failure));
+            }
+            if self.stop.is_ending() {
+                return Ok(());
+            }
+            let text = match self.input.read()? {
+                Line::Text(text) => text,
+                Line::Interrupted => continue,
+                Line::End if self.input.has_person() => return self.leave(),
+                Line::End => return ended,
+            };
+            let is_command = self.input.has_person();
+            ended = match parse(&text).filter(|_| is_command) {
+                _ if text.trim().is_empty() => continue,
+                None => self.say(runtime, &text),
+                Some(Err(fault)) => Err(Failure::Error(fault)),
+                Some(Ok(command)) => match self.command(command, runtime) {
+                    Ok(Then::Leave) => return self.leave(),
+                    Ok(Then::Go) => Ok(()),
+                    Err(failure) => Err(failure),
+                },
+            };
+        }
+    }
+
+    fn say(&mut self, runtime: &Runtime, message: &str) -> CliResult<()> {
+        self.finish_turn(runtime)?;
+        match self.is_under_way() {
+            true => Err(Failure::Refused("your message was not sent: the question before it is still open".to_owned())),
+            false => self.turn(runtime, Some(message)),
+        }
+    }
+
+    /// Goes on with a turn that was left, at its questions or in the middle.
+    fn finish_turn(&mut self, runtime: &Runtime) -> CliResult<()> {
+        if self.is_under_way() { self.turn(runtime, None) } else { Ok(()) }
+    }
+
+    fn is_under_way(&self) -> bool {
+        self.conversation.run().is_some_and(|run| !run.is_done())
+    }
+
+    fn greet(&mut self) {
+        let names: Vec<String> = self.workspace.vaults().iter().map(|open| sanitize_line(&open.name)).collect();
+        let model = self.conversation.model();
+        let line =
+            format!("{} · {} {} · /help", names.join(", "), sanitize_line(&model.name), place(&model.destination));
+        self.screen.quiet(&line);
+    }
+
+    /// What was said last in a saved conversation.
+    fn show_last(&mut self) {
+        let title = sanitize_line(&self.conversation.info().title);
+        self.screen.quiet(&format!("resumed: {title}"));
+        let last = self.conversation.run().and_then(|run| {
+            let messages = run.history().messages().iter().rev();
+            messages.map(|message| message.text()).find(|text| !text.trim().is_empty())
+        });
+        let mut markdown = MarkdownStream::new(self.screen.answer_paint);
+        if let Some(last) = last.filter(|_| self.input.has_person()) {
+            let text = markdown.push(&last) + &markdown.finish() + "\n";
+            self.screen.answer(&text);
+        }
+    }
+
+    fn leave(&mut self) -> CliResult<()> {
+        let info = self.conversation.info();
+        if !info.title.is_empty() {
+            let line = format!("saved; vault-agent resume {} goes on with it", info.id);
+            self.screen.quiet(&line);
+        }
+        Ok(())
+    }
+
+    /// One turn with all its questions.
+    fn turn(&mut self, runtime: &Runtime, message: Option<&str>) -> CliResult<()> {
+        let Self { conversation, screen, input, stop, .. } = self;
+        let mut shown = ShownTurn::new(screen, conversation);
+        let mut message = message;
+        let mut cancel = CancellationToken::new();
+        // Of the questions of one reply: how many were answered, and how many are left then.
+        let (mut answered, mut left) = (0, 0);
+        let outcome = loop {
+            let turn = runtime.block_on(drive(conversation, &mut shown, message.take(), stop, &cancel))?;
+            let questions = match turn {
+                Turn::Done(outcome) => break outcome,
+                Turn::Waiting(_) if stop.is_ending() => return Ok(()),
+                Turn::Waiting(questions) => questions,
+            };
+            if !input.has_person() {
+                deny(conversation, &questions, "nobody is there who could allow it")?;
+                continue;
+            }
+            if questions.len() != left {
+                answered = 0;
+            }
+            // One after the other: what is asked next builds on what was just done.
+            let place = (answered + 1, answered + questions.len());
+            (answered, left) = (answered + 1, questions.len() - 1);
+            match decide(conversation, &questions[0], place, shown.screen())? {
+                Answer::Decided(decision) => conversation.decide(&questions[0], decision)?,
+                Answer::Stop => {
+                    shown.screen().quiet(&format!("  stopped; {} denied", counted(questions.len(), "call")));
+                    deny(conversation, &questions, "the person stopped this turn")?;
+                    // Denied calls have their results; nothing follows them.
+                    cancel = CancellationToken::new();
+                    cancel.cancel();
+                }
+                Answer::Leave => {
+                    shown.screen().quiet("  the question stays open");
+                    return Ok(());
+                }
+            }
+        };
+        let (sources, removed) = shown.cited();
+        let (sources, removed) = (sources.to_vec(), removed.to_vec());
+        drop(shown);
+        self.conversation.add_sources(&sources)?;
+        if !sources.is_empty() {
+            let places: BTreeSet<String> =
+                sources.iter().map(|source| format!("{}:{}", sanitize_line(&source.path), source.line)).collect();
+            self.screen.quiet(&format!("sources: {}", places.into_iter().collect::<Vec<_>>().join(", ")));
+        }
+        removed.iter().for_each(|removed| self.screen.warn(&format!("taken out: {removed}")));
+        self.tokens += outcome.spent.tokens;
+        if self.input.has_person() {
+            self.screen.quiet(&spent(&outcome));
+        }
+        ended(&outcome.stop)
+    }
+
+    fn command(&mut self, command: Command, runtime: &Runtime) -> CliResult<Then> {
+        match command {
+            Command::Model(None) => {
+                let model = self.conversation.model();
+                let line = format!("{} {}", sanitize_line(&model.name), place(&model.destination));
+                self.screen.show(&line);
+            }
+            Command::Model(Some(name)) => self.change_model(&name)?,
+            Command::Tools => self.tools(),
+            Command::Plan(instruction) => {
+                let handle = runtime.handle();
+                changes::plan(&self.conversation, &self.settings, &instruction, &mut self.screen, handle)?;
+            }
+            Command::Undo => changes::undo(&self.workspace, &mut self.screen, &self.stop)?,
+            Command::Save(note) => changes::save(&self.conversation, &note, &mut self.screen, &self.stop)?,
+            Command::New => {
+                let (model, settings) = (self.conversation.model().clone(), self.settings.clone());
+                let workspace = Arc::clone(&self.workspace);
+                self.conversation = Conversation::begin(workspace, model, settings, self.editor.clone(), Offer::All)?;
+                self.screen.quiet("a new conversation");
+            }
+            Command::Resume(name) => return self.resume(name.as_deref(), runtime),
+            Command::Compact => {
+                self.conversation.compact_next();
+                self.screen.quiet("it is made shorter before your next message is answered");
+            }
+            Command::Status => self.status(),
+            Command::Help => self.help(),
+            Command::Quit => return Ok(Then::Leave),
+        }
+        Ok(Then::Go)
+    }
+
+    fn change_model(&mut self, name: &str) -> Result<()> {
+        let mut settings = self.settings.clone();
+        settings.model = Some(name.to_owned());
+        let model = model::open(&settings)?
+            .ok_or_else(|| Error::new(ErrorKind::Config, format!("there is no model {name}")))?;
+        self.conversation.set_model(model)?;
+        self.settings = settings;
+        self.screen.quiet(&format!("from now on: {}", sanitize_line(name)));
+        Ok(())
+    }
+
+    fn tools(&mut self) {
+        let specs = agent_loop::Tools::specs(self.conversation.tools());
+        let width = specs.iter().map(|spec| spec.name.len()).max().unwrap_or(0);
+        let lines: Vec<String> = specs
+            .iter()
+            .map(|spec| {
+                let writes = if spec.effect == Effect::Write { "changes notes: " } else { "" };
+                let does = spec.description.split_inclusive(['.', ':', ';']).next().unwrap_or_default();
+                let name = padded(&sanitize_line(&spec.name), width);
+                format!("  {name}  {writes}{}", sanitize_line(does.trim_end_matches(['.', ':', ';'])))
+            })
+            .collect();
+        match lines.is_empty() {
+            true => self.screen.quiet("no tools are offered: the setting tools is off"),
+            false => self.screen.show(&lines.join("\n")),
+        }
+    }
+
+    fn resume(&mut self, name: Option<&str>, runtime: &Runtime) -> CliResult<Then> {
+        let sessions = Sessions::of_user()?;
+        let current = self.conversation.info().clone();
+        let saved = match name {
+            Some(name) => sessions.find(Some(name))?,
+            None => match self.choose(sessions.list()?, &current) {
+                Some(saved) => saved,
+                None => return Ok(Then::Go),
+            },
+        };
+        if saved.vaults != current.vaults {
+            return Err(Error::new(ErrorKind::InvalidArguments, "that conversation is about other vaults")
+                .with_remedy(format!("vault-agent resume {} goes on with it", saved.id))
+                .into());
+        }
+        let (model, settings) = (self.conversation.model().clone(), self.settings.clone());
+        let workspace = Arc::clone(&self.workspace);
+        self.conversation = Conversation::resume(saved, workspace, model, settings, self.editor.clone())?;
+        self.show_last();
+        self.finish_turn(runtime)?;
+        Ok(Then::Go)
+    }
+
+    /// Lists the conversations about these vaults, and asks for one.
+    fn choose(&mut self, mut all: Vec<SessionInfo>, current: &SessionInfo) -> Option<SessionInfo> {
+        all.retain(|info| info.vaults == current.vaults && info.id != current.id);
+        all.truncate(LISTED);
+        if all.is_empty() {
+            self.screen.quiet("there is no other saved conversation about these vaults");
+            return None;
+        }
+        let line = |(number, info): (usize, &SessionInfo)| {
+            let waits = if info.waits { "  (waits for your decision)" } else { "" };
+            let updated = info.updated.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string();
+            format!("  {:2}  {updated}  {}{waits}", number + 1, sanitize_line(&info.title))
+        };
+        let lines: Vec<String> = all.iter().enumerate().map(line).collect();
+        self.screen.show(&lines.join("\n"));
+        let number: usize = ask("  its number (Enter: none) ", &self.screen)?.parse().ok()?;
+        number.checked_sub(1).filter(|at| *at < all.len()).map(|at| all.swap_remove(at))
+    }
+
+    fn status(&mut self) {
+        let (notes, pending) = counts(&self.workspace);
+        let vaults = self.workspace.vaults().iter().map(|open| open.vault.path().display().to_string());
+        let vaults: Vec<String> = vaults.map(|path| sanitize_line(&path)).collect();
+        let pending = match pending {
+            0 => "all passages have vectors".to_owned(),
+            pending => format!("{} without vectors yet", counted(pending, "passage")),
+        };
+        let (model, info) = (self.conversation.model(), self.conversation.info());
+        let session = match info.title.is_empty() {
+            true => "nothing was said yet".to_owned(),
+            false => format!("{}  {}", info.id, sanitize_line(&info.title)),
+        };
+        let length = model.context_length.map(|length| format!(", reads {}", tokens(length))).unwrap_or_default();
+        let lines = [
+            format!("  vaults   {}", vaults.join(", ")),
+            format!("  notes    {}; {pending}", counted(notes, "note")),
+            format!("  model    {} {}{length}", sanitize_line(&model.name), place(&model.destination)),
+            format!("  session  {session}"),
+            format!("  tokens   {} since the start", tokens(self.tokens)),
+        ];
+        self.screen.show(&lines.join("\n"));
+    }
+
+    fn help(&mut self) {
+        let usage = |listed: &super::commands::Listed| format!("{} {}", listed.name, listed.argument);
+        let width = COMMANDS.iter().map(|listed| usage(listed).len()).max().unwrap_or(0);
+        let lines: Vec<String> =
+            COMMANDS.iter().map(|listed| format!("  {}  {}", padded(&usage(listed), width), listed.does)).collect();
+        self.screen.show(&format!("{}\n\n{KEYS}", lines.join("\n")));
+    }
+}
+
+fn deny(conversation: &mut Conversation, questions: &[Question], reason: &str) -> Result<()> {
+    let no = || Decision::Deny { reason: Some(reason.to_owned()) };
+    questions.iter().try_for_each(|question| conversation.decide(question, no()))
+}
+
+/// How a turn ended, if that was not well.
+fn ended(stop: &StopReason) -> CliResult<()> {
+    match stop {
+        StopReason::Answered => Ok(()),
+        StopReason::Cancelled => Err(Failure::Interrupted("stopped; the conversation is kept")),
+        stop @ StopReason::Limit { .. } => Err(Error::new(ErrorKind::Refused, stop.to_string())
+            .with_remedy("say go on to go on; vault-agent config show names the limits")
+            .into()),
+        stop @ StopReason::Failed { .. } => {
+            Err(Error::new(ErrorKind::Unsupported, format!("{stop}; the conversation is kept")).into())
+        }
+        stop => Err(Error::new(ErrorKind::Unsupported, stop.to_string()).into()),
+    }
+}
+
+/// What a turn cost.
+fn spent(outcome: &Outcome) -> String {
+    let calls = match outcome.spent.calls {
+        0 => String::new(),
+        calls => format!("{} · ", counted(calls as usize, "call")),
+    };
+    format!("{calls}{}", tokens(outcome.spent.tokens))
+}
+
+/// A number with a mark after every three digits.
+fn tokens(number: u64) -> String {
+    let digits = number.to_string();
+    let marked: Vec<&str> =
+        digits.as_bytes().rchunks(3).rev().map(|three| std::str::from_utf8(three).unwrap_or_default()).collect();
+    format!("{} {}", marked.join(","), if number == 1 { "token" } else { "tokens" })
+}
+
+fn place(destination: &Destination) -> String {
+    match destination {
+        Destination::ThisMachine => "on this machine".to_owned(),
+        Destination::Host(host) => format!("at {}", sanitize_line(host)),
+    }
+}
+
+fn said(failure: Failure) -> String {
+    match failure {
+        Failure::Error(text) | Failure::Refused(text) => text,
+        Failure::Usage(error) => error.to_string(),
+        Failure::PipeClosed => "the reader has gone".to_owned(),
+        Failure::Interrupted(text) => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_easy_to_read() {
+        assert_eq!(tokens(1), "1 token");
+        assert_eq!(tokens(999), "999 tokens");
+        assert_eq!(tokens(1_234_567), "1,234,567 tokens");
+    }
+}

@@ -1,0 +1,200 @@
+//! Styled text, wrapped at words to the columns of a terminal.
+
+use vault_cli::{Paint, char_columns, most_columns, sanitize};
+
+/// How a piece of text looks. It ends with the piece: no style goes on into what follows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Style {
+    pub bold: bool,
+    pub dim: bool,
+    pub italic: bool,
+    pub underlined: bool,
+    pub struck: bool,
+    pub code: bool,
+}
+
+impl Style {
+    fn codes(self) -> String {
+        let codes = [
+            (self.bold, "1"),
+            (self.dim, "2"),
+            (self.italic, "3"),
+            (self.underlined, "4"),
+            (self.struck, "9"),
+            (self.code, "36"),
+        ];
+        let codes: Vec<&str> = codes.into_iter().filter(|(is_set, _)| *is_set).map(|(_, code)| code).collect();
+        codes.join(";")
+    }
+}
+
+/// A piece of text in one style, which has passed the terminal filter. A line feed in it ends the line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Span {
+    pub style: Style,
+    text: String,
+}
+
+impl Span {
+    /// Text from outside.
+    pub fn new(style: Style, text: &str) -> Self {
+        Self { style, text: sanitize(text).into_owned() }
+    }
+
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+/// What is put on lines: a word cannot be broken unless it is longer than a line.
+enum Token {
+    Word(Vec<Span>, usize),
+    Space(Style),
+    Break,
+}
+
+/// Lines of at most `width` columns, painted. A word that is longer than a line is broken.
+pub(super) fn wrapped(spans: &[Span], width: usize, paint: &Paint) -> Vec<String> {
+    let mut lines = vec![Line::default()];
+    let mut space = None;
+    for token in tokens(spans) {
+        let line = lines.last_mut().expect("there is always a line");
+        match token {
+            Token::Break => {
+                lines.push(Line::default());
+                space = None;
+            }
+            Token::Space(style) => space = (line.columns > 0).then_some(style),
+            Token::Word(word, columns) => {
+                let gap = usize::from(space.is_some());
+                if line.columns > 0 && line.columns + gap + columns > width {
+                    lines.push(Line::default());
+                } else if let Some(style) = space {
+                    line.push(style, ' ');
+                }
+                space = None;
+                for span in word {
+                    for c in span.text.chars() {
+                        let is_full = lines
+                            .last()
+                            .is_some_and(|line| line.columns > 0 && line.columns + char_columns(c) > width.max(1));
+                        if is_full {
+                            lines.push(Line::default());
+                        }
+                        lines.last_mut().expect("there is always a line").push(span.style, c);
+                    }
+                }
+            }
+        }
+    }
+    lines.iter().map(|line| painted(&line.spans, paint)).collect()
+}
+
+#[derive(Default)]
+struct Line {
+    spans: Vec<Span>,
+    columns: usize,
+}
+
+impl Line {
+    fn push(&mut self, style: Style, c: char) {
+        self.columns += char_columns(c);
+        push(&mut self.spans, style, c);
+    }
+}
+
+fn push(spans: &mut Vec<Span>, style: Style, c: char) {
+    match spans.last_mut() {
+        Some(span) if span.style == style => span.text.push(c),
+        _ => spans.push(Span { style, text: c.into() }),
+    }
+}
+
+fn tokens(spans: &[Span]) -> Vec<Token> {
+    let mut tokens = Vec::new();
+    let (mut word, mut columns) = (Vec::new(), 0);
+    let end_word = |tokens: &mut Vec<Token>, word: &mut Vec<Span>, columns: &mut usize| {
+        if !word.is_empty() {
+            tokens.push(Token::Word(std::mem::take(word), std::mem::take(columns)));
+        }
+    };
+    for span in spans {
+        for c in span.text.chars() {
+            match c {
+                '\n' | ' ' => {
+                    end_word(&mut tokens, &mut word, &mut columns);
+                    tokens.push(if c == ' ' { Token::Space(span.style) } else { Token::Break });
+                }
+                _ => {
+                    // Scripts that are written without spaces break between any two of their characters.
+                    let is_wide = char_columns(c) == 2;
+                    if is_wide {
+                        end_word(&mut tokens, &mut word, &mut columns);
+                    }
+                    push(&mut word, span.style, c);
+                    columns += char_columns(c);
+                }
+            }
+        }
+    }
+    end_word(&mut tokens, &mut word, &mut columns);
+    tokens
+}
+
+/// Spans of one line, painted.
+pub(super) fn painted(spans: &[Span], paint: &Paint) -> String {
+    spans.iter().map(|span| paint.style(&span.style.codes(), &span.text)).collect()
+}
+
+/// The columns of spans on one line.
+pub(super) fn columns_of(spans: &[Span]) -> usize {
+    spans.iter().map(|span| most_columns(&span.text)).sum()
+}
+
+/// One line of text that has passed the terminal filter, cut to so many columns.
+pub(crate) fn cut_to(text: &str, columns: usize) -> String {
+    if most_columns(text) <= columns {
+        return text.to_owned();
+    }
+    let mut left = columns.saturating_sub(1);
+    let fits = |c: &char| {
+        let fits = char_columns(*c) <= left;
+        left = left.saturating_sub(char_columns(*c));
+        fits
+    };
+    let cut: String = text.chars().take_while(fits).collect();
+    format!("{}…", cut.trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plain(text: &str, width: usize) -> Vec<String> {
+        wrapped(&[Span::new(Style::default(), text)], width, &Paint::default())
+    }
+
+    #[test]
+    fn words_are_kept_whole_and_long_ones_are_broken() {
+        assert_eq!(plain("one two three", 7), ["one two", "three"]);
+        assert_eq!(plain("one  two\nthree ", 20), ["one two", "three"]);
+        assert_eq!(plain("a abcdefgh b", 4), ["a", "abcd", "efgh", "b"]);
+        assert_eq!(plain("日本語のテキスト", 6), ["日本語", "のテキ", "スト"]);
+        assert_eq!(plain("", 4), [""]);
+    }
+
+    #[test]
+    fn a_style_ends_with_its_line() {
+        let bold = Style { bold: true, ..Style::default() };
+        let spans = [Span::new(bold, "one two"), Span::new(Style::default(), ", three")];
+        let lines = wrapped(&spans, 8, &Paint::full(8));
+        assert_eq!(lines, ["\x1b[1mone two\x1b[0m,", "three"]);
+    }
+
+    #[test]
+    fn lines_are_cut() {
+        assert_eq!(cut_to("abcdef", 6), "abcdef");
+        assert_eq!(cut_to("abc def", 5), "abc…");
+        assert_eq!(cut_to("日本語", 4), "日…");
+    }
+}

@@ -1,0 +1,553 @@
+//! `chat` and `resume` in a terminal and in a pipe, with a model on loopback.
+
+use std::process::{Command, Stdio};
+use std::sync::mpsc::channel;
+
+use serde_json::json;
+
+use crate::model_server::{ModelServer, Reply};
+use crate::stdio::Place;
+use crate::terminal::Terminal;
+
+const NOTES: &str = "//- Garden/Roses.md\n# Roses\n\nPrune them in late winter, never in autumn.\n//- Log.md\n# Log\n\n\
+//- Home.md\nSee [[Roses]]. #garden\n//- Secret.md\napples and pears\n//- Open.md\napples\n";
+
+fn command(place: &Place, model: &ModelServer, args: &[&str]) -> Command {
+    let mut command = place.command(args);
+    command.env("VAULT_AGENT_PROVIDER", &model.address).env("VAULT_AGENT_MODEL", "scripted");
+    command.env("TERM", "xterm-256color").env("NO_COLOR", "1");
+    command
+}
+
+fn chat(place: &Place, model: &ModelServer, args: &[&str]) -> Terminal {
+    Terminal::start(&command(place, model, &[&["chat"], args].concat()), 100)
+}
+
+fn append(text: &str) -> Reply {
+    Reply::call("append_to_note", json!({ "path": "Log.md", "content": text }))
+}
+
+/// Leaves at the next prompt; the screen.
+fn leave(mut terminal: Terminal) -> String {
+    terminal.say("/quit");
+    let (screen, code) = terminal.end();
+    assert_eq!(code, 0, "{screen}");
+    screen
+}
+
+/// The keys of a panel are the last thing that it shows.
+const KEYS: &str = "edit the arguments";
+
+#[test]
+fn an_answer_is_shown_with_its_calls_sources_and_tokens() {
+    let place = Place::new(NOTES);
+    let model = ModelServer::with([
+        Reply::call("search_notes", json!({ "query": "prune roses" })),
+        Reply::text("# Roses\n\n- in **late winter** [Garden/Roses.md:3]\n- says [No.md:1]\n\n```sh\nls\n```\n"),
+        Reply::text("You are welcome."),
+    ]);
+    let mut terminal = chat(&place, &model, &[]);
+    terminal.say("when do I prune roses?");
+    terminal.until("220 tokens");
+    terminal.say("thanks");
+    terminal.until("110 tokens");
+    let screen = leave(terminal);
+    for text in [
+        "Notes · scripted on this machine · /help",
+        "> when do I prune roses?\n  search_notes \"prune roses\"",
+        "# Roses\n\n- in **late winter** [Garden/Roses.md:3]\n- says\n\n```sh\nls\n```\n",
+        "sources: Garden/Roses.md:3\n! taken out: [No.md:1]: there is no such note\n1 call · 220 tokens",
+        "> thanks\nYou are welcome.\n\n110 tokens",
+        "saved; vault-agent resume ",
+    ] {
+        assert!(screen.contains(text), "{text}\n---\n{screen}");
+    }
+}
+
+#[test]
+fn a_yes_changes_the_note_and_undo_takes_it_back() {
+    let place = Place::new(NOTES);
+    let model = ModelServer::with([append("- prune the roses"), Reply::text("Done.")]);
+    let mut terminal = chat(&place, &model, &[]);
+    terminal.say("remind me");
+    terminal.until(KEYS);
+    // A key that is not offered does nothing.
+    terminal.press("x\ry");
+    terminal.until("220 tokens");
+    assert_eq!(place.read("Log.md"), "# Log\n\n- prune the roses\n");
+    terminal.say("/undo");
+    terminal.until("no (Esc)");
+    terminal.press("y");
+    terminal.until("undone");
+    let screen = leave(terminal);
+    assert_eq!(place.read("Log.md"), "# Log\n\n");
+    for text in [
+        "append_to_note in Notes?\n  risk: write. It can be undone as a whole, byte for byte.\n",
+        "modify Log.md (+1 -0)",
+        "+- prune the roses",
+        "\n  yes\n",
+        "undo transaction 1?",
+    ] {
+        assert!(screen.contains(text), "{text}\n---\n{screen}");
+    }
+    assert!(!screen.contains(KEYS), "the keys are erased: {screen}");
+}
+
+#[test]
+fn a_yes_for_the_session_is_the_last_question_about_that_tool() {
+    let place = Place::new(NOTES);
+    let model = ModelServer::with([append("- one"), append("- two"), Reply::text("Both.")]);
+    let mut terminal = chat(&place, &model, &[]);
+    terminal.say("two of them");
+    terminal.until("a  yes, and do not ask again for append_to_note in this conversation");
+    terminal.until(KEYS);
+    terminal.press("a");
+    terminal.until("330 tokens");
+    leave(terminal);
+    assert_eq!(place.read("Log.md"), "# Log\n\n- one\n- two\n");
+}
+
+#[test]
+fn a_no_tells_the_model_what_instead() {
+    let place = Place::new(NOTES);
+    let before = place.tree();
+    let model = ModelServer::with([append("- one"), append("- two"), Reply::text("Then not.")]);
+    let mut terminal = chat(&place, &model, &[]);
+    terminal.say("note it");
+    terminal.until(KEYS);
+    terminal.press("n");
+    terminal.until("what instead?");
+    terminal.press("write it into Home.md\r");
+    // Escape is a no, too; Ctrl-C there leads back to the keys.
+    terminal.until(KEYS);
+    terminal.press("\x1b");
+    terminal.until("what instead?");
+    terminal.press("\x03");
+    terminal.until(KEYS);
+    terminal.press("n");
+    terminal.until("what instead?");
+    terminal.press("\r");
+    terminal.until("330 tokens");
+    let screen = leave(terminal);
+    assert!(screen.contains("append_to_note \"Log.md\": denied"), "{screen}");
+    assert_eq!(place.tree(), before);
+    let told = model.told("tool");
+    assert!(told[0].contains("write it into Home.md"), "{told:?}");
+}
+
+#[test]
+fn arguments_are_edited_checked_and_shown_again() {
+    let place = Place::new(NOTES);
+    let model = ModelServer::with([append("- sow peas"), Reply::text("Noted.")]);
+    let mut terminal_command = command(&place, &model, &["chat"]);
+    // First to something that the tool refuses, then to what is meant.
+    let script = r#"if grep -q mistake "$1"; then sed -i 's/mistake/content/; s/peas/beans/' "$1"; else sed -i s/content/mistake/ "$1"; fi"#;
+    terminal_command.env("EDITOR", format!("edit() {{ {script}; }}; edit"));
+    let mut terminal = Terminal::start(&terminal_command, 100);
+    terminal.say("note it");
+    terminal.until(KEYS);
+    terminal.press("e");
+    terminal.until("/mistake");
+    terminal.until(KEYS);
+    terminal.press("e");
+    terminal.until("/mistake");
+    terminal.until(KEYS);
+    terminal.press("n");
+    terminal.until("what instead?");
+    terminal.press("\r");
+    terminal.until("220 tokens");
+    leave(terminal);
+    assert_eq!(place.read("Log.md"), "# Log\n\n");
+
+    let model = ModelServer::with([append("- sow peas"), Reply::text("Noted.")]);
+    let mut edited = command(&place, &model, &["chat"]);
+    edited.env("EDITOR", "sed -i s/peas/beans/");
+    let mut terminal = Terminal::start(&edited, 100);
+    terminal.say("note it");
+    terminal.until("+- sow peas");
+    terminal.until(KEYS);
+    terminal.press("e");
+    terminal.until("+- sow beans");
+    terminal.until(KEYS);
+    terminal.press("y");
+    terminal.until("220 tokens");
+    leave(terminal);
+    assert_eq!(place.read("Log.md"), "# Log\n\n- sow beans\n");
+    assert!(model.told("tool")[0].contains("changed the arguments"), "{:?}", model.told("tool"));
+}
+
+#[test]
+fn a_hunk_is_left_out() {
+    let place = Place::new(NOTES);
+    let lines = |first: &str, last: &str| {
+        let middle: String = (2..40).map(|line| format!("line {line}\n")).collect();
+        format!("{first}\n{middle}{last}\n")
+    };
+    place.write("Long.md", &lines("first", "last"));
+    let args = json!({ "path": "Long.md", "content": lines("FIRST", "LAST"), "mode": "replace" });
+    let model = ModelServer::with([Reply::call("write_note", args), Reply::text("Done.")]);
+    let mut terminal = chat(&place, &model, &[]);
+    terminal.say("shout");
+    terminal.until("p  leave out parts");
+    terminal.press("p");
+    terminal.until("1 of 2: keep it?");
+    terminal.press("y\r");
+    terminal.until("2 of 2: keep it?");
+    terminal.press("n\r");
+    terminal.until("+FIRST");
+    terminal.until(KEYS);
+    terminal.press("y");
+    terminal.until("220 tokens");
+    leave(terminal);
+    assert_eq!(place.read("Long.md"), lines("FIRST", "last"));
+    assert!(model.told("tool")[0].contains("left out"), "{:?}", model.told("tool"));
+}
+
+#[test]
+fn of_what_was_found_only_what_is_ticked_is_shared() {
+    let place = Place::new(NOTES);
+    let model = ModelServer::with([Reply::call("vault_search", json!({ "query": "apples" })), Reply::text("Seen.")]);
+    let mut terminal = chat(&place, &model, &["--toolset", "chat"]);
+    terminal.say("what of apples?");
+    terminal.until("Let the model use vault_search?");
+    terminal.until("y  yes");
+    terminal.until(KEYS);
+    terminal.press("y");
+    terminal.until("Enter to share]");
+    let screen = terminal.screen();
+    let line = screen.lines().find(|line| line.contains("[x]") && line.contains("Secret.md")).expect(&screen);
+    let number = line.split_whitespace().nth(1).unwrap().to_owned();
+    assert!(screen.contains("What you tick is given to the model on this machine."), "{screen}");
+    terminal.press(&format!("{number}\r"));
+    terminal.until("Enter to share]");
+    terminal.press("\r");
+    terminal.until("220 tokens");
+    let screen = leave(terminal);
+    assert!(screen.contains("shared 1 of 2"), "{screen}");
+    let told = model.told("tool").concat();
+    assert!(told.contains("Open.md") && !told.contains("pears"), "{told}");
+}
+
+#[test]
+fn ctrl_c_denies_all_that_is_asked_and_ends_the_turn() {
+    let place = Place::new(NOTES);
+    let calls = ["- one", "- two", "- three"];
+    let calls = calls.map(|text| ("append_to_note".to_owned(), json!({ "path": "Log.md", "content": text })));
+    let model = ModelServer::with([Reply::Calls(calls.into()), Reply::text("I see.")]);
+    let mut terminal = chat(&place, &model, &[]);
+    terminal.say("three reminders");
+    terminal.until("1 of 3");
+    terminal.until(KEYS);
+    terminal.press("y");
+    terminal.until("2 of 3");
+    terminal.until(KEYS);
+    terminal.press("\x03");
+    terminal.until("stopped; 2 calls denied");
+    terminal.until("the conversation is kept");
+    assert_eq!(model.requests().len(), 1, "nobody asks the model again");
+    terminal.say("what happened?");
+    terminal.until("110 tokens");
+    leave(terminal);
+    assert_eq!(place.read("Log.md"), "# Log\n\n- one\n");
+    let told = model.told("tool");
+    assert!(told[1].contains("stopped this turn") && told[2].contains("stopped this turn"), "{told:?}");
+}
+
+#[test]
+fn several_changes_of_one_note_build_on_each_other() {
+    let place = Place::new(NOTES);
+    let calls = ["- one", "- two"];
+    let calls = calls.map(|text| ("append_to_note".to_owned(), json!({ "path": "Log.md", "content": text })));
+    let model = ModelServer::with([Reply::Calls(calls.into()), Reply::text("Both.")]);
+    let mut terminal = chat(&place, &model, &[]);
+    terminal.say("two reminders");
+    for place in ["1 of 2", "2 of 2"] {
+        terminal.until(place);
+        terminal.until(KEYS);
+        terminal.press("y");
+    }
+    terminal.until("220 tokens");
+    leave(terminal);
+    assert_eq!(place.read("Log.md"), "# Log\n\n- one\n- two\n");
+}
+
+#[test]
+fn ctrl_c_stops_a_turn_and_the_conversation_goes_on() {
+    let place = Place::new(NOTES);
+    let (hold, held) = channel::<()>();
+    let mut requests = 0;
+    let model = ModelServer::that(move |_| {
+        requests += 1;
+        if requests == 1 {
+            // Until the test lets go.
+            let _ = held.recv();
+        }
+        Reply::text("Yes.")
+    });
+    let mut terminal = chat(&place, &model, &[]);
+    terminal.say("wait for it");
+    terminal.until("thinking");
+    terminal.press("\x03");
+    terminal.until("stopped; the conversation is kept");
+    drop(hold);
+    terminal.say("and now?");
+    terminal.until("110 tokens");
+    // At the prompt, Ctrl-C drops the line, and Ctrl-D leaves.
+    terminal.until("\x1b[?2004h");
+    terminal.press("half a line\x03");
+    terminal.until("\x1b[?2004h");
+    terminal.press("\x04");
+    let (screen, code) = terminal.end();
+    assert_eq!(code, 0, "{screen}");
+    assert!(screen.contains("saved; vault-agent resume"), "{screen}");
+}
+
+#[test]
+fn a_closed_terminal_keeps_the_conversation_with_its_question() {
+    let place = Place::new(NOTES);
+    let model = ModelServer::with([append("- one"), Reply::text("Done.")]);
+    let mut terminal = chat(&place, &model, &[]);
+    terminal.say("note it");
+    terminal.until(KEYS);
+    assert_eq!(terminal.close(), 129);
+    assert_eq!(place.read("Log.md"), "# Log\n\n");
+
+    let mut terminal = Terminal::start(&command(&place, &model, &["resume"]), 100);
+    terminal.until("resumed: note it");
+    terminal.until("+- one");
+    terminal.until(KEYS);
+    terminal.press("y");
+    terminal.until("tokens");
+    leave(terminal);
+    assert_eq!(place.read("Log.md"), "# Log\n\n- one\n");
+}
+
+#[test]
+fn a_question_that_was_left_open_is_asked_before_the_next_message() {
+    let place = Place::new(NOTES);
+    let model = ModelServer::with([append("- one"), Reply::text("Done."), Reply::text("Fine.")]);
+    let mut terminal = chat(&place, &model, &[]);
+    terminal.say("note it");
+    terminal.until(KEYS);
+    terminal.press("\x04");
+    terminal.until("the question stays open");
+    terminal.say("how are you?");
+    terminal.until(KEYS);
+    terminal.press("y");
+    terminal.until("Fine.");
+    terminal.until("tokens");
+    let screen = leave(terminal);
+    assert_eq!(place.read("Log.md"), "# Log\n\n- one\n");
+    assert!(screen.contains("Done.\n"), "{screen}");
+}
+
+#[test]
+fn commands_show_switch_save_and_resume() {
+    let place = Place::new(NOTES);
+    let model = ModelServer::that(|_| Reply::text("In winter [Garden/Roses.md:3]."));
+    let mut terminal = chat(&place, &model, &[]);
+    terminal.say("/help");
+    terminal.until("/quit");
+    terminal.say("/tools");
+    terminal.until("append_to_note");
+    terminal.say("/nonsense");
+    terminal.until("/nonsense is no command");
+    terminal.say("when?");
+    terminal.until("tokens");
+    terminal.say("/model other");
+    terminal.until("from now on: other");
+    terminal.say("/status");
+    terminal.until("since the start");
+    terminal.say("/save Talks/Roses");
+    terminal.until("no (Esc)");
+    terminal.press("y");
+    terminal.until("saved as Talks/Roses.md");
+    terminal.say("/compact");
+    terminal.until("made shorter");
+    terminal.say("/new");
+    terminal.until("a new conversation");
+    terminal.say("something else?");
+    terminal.until("tokens");
+    terminal.say("/resume");
+    terminal.until("its number");
+    terminal.press("1\r");
+    terminal.until("resumed: when?");
+    let screen = leave(terminal);
+    for text in ["model    other on this machine", "notes    5 notes", "110 tokens since the start", "  when?\n"] {
+        assert!(screen.contains(text), "{text}\n---\n{screen}");
+    }
+    let saved = place.read("Talks/Roses.md");
+    assert!(saved.contains("when?") && saved.contains("- [[Garden/Roses]], line 3"), "{saved}");
+    assert_eq!(model.requests().last().unwrap()["model"], "other");
+}
+
+#[test]
+fn tab_completes_commands_notes_and_tags() {
+    let place = Place::new(NOTES);
+    let model = ModelServer::with([Reply::text("Yes.")]);
+    assert!(place.command(&["ask", "roses"]).output().unwrap().status.success(), "an index is made");
+    let mut terminal = chat(&place, &model, &[]);
+    terminal.until("\x1b[?2004h");
+    for (typed, completed) in [("what of @ros\t", "[[Garden/Roses.md]]"), (" and #gar\t", "#garden")] {
+        terminal.press(typed);
+        terminal.until(completed);
+    }
+    terminal.press("\r");
+    terminal.until("110 tokens");
+    leave(terminal);
+    let said = model.told("user");
+    assert_eq!(said.last().unwrap().trim(), "what of [[Garden/Roses.md]]  and #garden");
+}
+
+#[test]
+fn lines_go_on_and_the_history_is_private() {
+    let place = Place::new(NOTES);
+    let model = ModelServer::that(|_| Reply::text("Yes."));
+    let mut terminal = chat(&place, &model, &[]);
+    terminal.say("one\\");
+    terminal.press("two\x0athree\r");
+    terminal.until("110 tokens");
+    leave(terminal);
+    assert_eq!(model.told("user").last().unwrap(), "one\ntwo\nthree");
+    // In the next conversation it is found again.
+    let mut terminal = chat(&place, &model, &[]);
+    terminal.until("\x1b[?2004h");
+    terminal.press("\x1b[A\x1b[A\r");
+    terminal.until("110 tokens");
+    leave(terminal);
+    assert_eq!(model.told("user").last().unwrap(), "one\ntwo\nthree");
+    use std::os::unix::fs::PermissionsExt;
+    let mut files = 0;
+    for (path, mode) in private_files(&place.home()) {
+        if path.ends_with("chat-history.txt") || path.contains("/sessions/") {
+            assert_eq!(mode.mode() & 0o077, 0, "{path}");
+            files += 1;
+        }
+    }
+    assert!(files >= 5, "{files}");
+}
+
+/// All files below a folder with their permissions.
+fn private_files(folder: &std::path::Path) -> Vec<(String, std::fs::Permissions)> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        match entry.file_type().unwrap().is_dir() {
+            true => files.extend(private_files(&entry.path())),
+            false => files.push((entry.path().display().to_string(), entry.metadata().unwrap().permissions())),
+        }
+    }
+    files
+}
+
+#[test]
+fn in_a_pipe_each_line_is_a_message_and_nobody_is_asked() {
+    let place = Place::new(NOTES);
+    let before = place.tree();
+    let model = ModelServer::with([append("- one"), Reply::text("I may not."), Reply::text("**Yes**\u{1b}[2J")]);
+    let mut command = command(&place, &model, &["chat"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    use std::io::Write;
+    child.stdin.take().unwrap().write_all(b"note it\n\n/help me\n").unwrap();
+    let output = child.wait_with_output().unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{errors}");
+    // A file gets what the model said.
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "I may not.\n**Yes**\u{1b}[2J\n");
+    assert!(errors.contains("append_to_note \"Log.md\": denied"), "{errors}");
+    assert_eq!(place.tree(), before);
+    assert_eq!(model.told("user").last().unwrap(), "/help me", "in a pipe nothing is a command");
+}
+
+#[test]
+fn without_a_terminal_that_can_draw_it_works_line_by_line() {
+    let place = Place::new(NOTES);
+    let model = ModelServer::with([append("- one"), Reply::text("**Done.**")]);
+    let mut dumb = command(&place, &model, &["chat"]);
+    dumb.env("TERM", "dumb");
+    let mut terminal = Terminal::start(&dumb, 100);
+    terminal.until("> ");
+    terminal.press("note it\n");
+    terminal.until("e edit the arguments] ");
+    terminal.press("y\n");
+    terminal.until("220 tokens");
+    terminal.until("> ");
+    terminal.press("/quit\n");
+    assert!(!terminal.written().contains('\x1b'), "{:?}", terminal.written());
+    let (screen, code) = terminal.end();
+    assert!(code == 0 && screen.contains("**Done.**"), "{screen}");
+    assert_eq!(place.read("Log.md"), "# Log\n\n- one\n");
+}
+
+#[test]
+fn nothing_that_a_model_or_a_note_says_acts_on_the_terminal() {
+    let place = Place::new(NOTES);
+    place.write("Bad.md", "text\u{1b}]0;title\u{7}\u{1b}[2J\n");
+    let hostile = "\u{1b}[2J\u{1b}]0;owned\u{7}\u{9b}31m\u{202e}x\r\nyes\u{8}\u{8}";
+    let model = ModelServer::with([
+        Reply::call("read_note", json!({ "path": "Bad.md" })),
+        Reply::call(hostile, json!({ "path": hostile })),
+        Reply::call("append_to_note", json!({ "path": "Bad.md", "content": hostile })),
+        Reply::text(hostile),
+    ]);
+    let mut terminal_command = command(&place, &model, &["chat"]);
+    terminal_command.env_remove("NO_COLOR");
+    let mut terminal = Terminal::start(&terminal_command, 100);
+    terminal.say("read it");
+    terminal.until(KEYS);
+    terminal.press("y");
+    terminal.until("440 tokens");
+    let written = terminal.written();
+    for bad in ["\x1b]0;", "\u{9b}", "\u{202e}", "\x1b[2J", "\u{8}"] {
+        assert!(!written.contains(bad), "{bad:?}: {written:?}");
+    }
+    leave(terminal);
+}
+
+#[test]
+fn a_server_that_is_gone_and_a_disk_that_is_full_keep_the_conversation() {
+    let place = Place::new(NOTES);
+    let model = ModelServer::with([Reply::text("Yes.")]);
+    let mut gone = command(&place, &model, &["chat"]);
+    gone.env("VAULT_AGENT_PROVIDER", "http://127.0.0.1:9/v1");
+    let mut terminal = Terminal::start(&gone, 100);
+    terminal.say("are you there?");
+    terminal.until("the conversation is kept");
+    leave(terminal);
+    // With the server back, it goes on.
+    let mut terminal = Terminal::start(&command(&place, &model, &["resume"]), 100);
+    terminal.until("resumed: are you there?");
+    terminal.say("and now?");
+    terminal.until("110 tokens");
+    leave(terminal);
+    assert_eq!(model.told("user"), ["are you there?", "and now?"]);
+
+    // A disk that takes no more than two kilobytes of a file.
+    let model = ModelServer::that(|_| Reply::text("Yes."));
+    let full = command(&place, &model, &["chat"]);
+    let mut limited = Command::new("bash");
+    limited
+        .args(["-c", "trap '' XFSZ; ulimit -f 2; exec \"$@\"", "bash"])
+        .arg(full.get_program())
+        .args(full.get_args());
+    limited.env_clear().envs(full.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    limited.current_dir(full.get_current_dir().unwrap());
+    let mut terminal = Terminal::start(&limited, 100);
+    terminal.say("something long enough");
+    terminal.until("! ");
+    terminal.until("\x1b[?2004h");
+    let screen = terminal.screen();
+    assert!(screen.contains("sessions") && screen.to_lowercase().contains("cannot be"), "{screen}");
+    terminal.press("/quit\r");
+    assert_eq!(terminal.end().1, 0);
+}
+
+#[test]
+fn without_a_model_it_says_how_to_set_one_up() {
+    let place = Place::new(NOTES);
+    let output = place.command(&["chat"]).stdin(Stdio::null()).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{errors}");
+    assert!(errors.contains("no model is configured") && errors.contains("vault-agent config set"), "{errors}");
+    let none = place.command(&["resume"]).stdin(Stdio::null()).output().unwrap();
+    assert!(String::from_utf8_lossy(&none.stderr).contains("no saved conversation"), "{none:?}");
+}
