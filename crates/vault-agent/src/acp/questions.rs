@@ -119,8 +119,7 @@ impl Asking<'_> {
         for _ in 0..ROUNDS {
             let arguments = edited.clone().unwrap_or_else(|| question.call.arguments.clone());
             let kept = std::mem::take(&mut left_out);
-            let prepared =
-                tokio::task::block_in_place(|| conversation.panel_with(question, arguments, kept));
+            let prepared = tokio::task::block_in_place(|| conversation.panel_with(question, arguments, kept));
             let panel = match prepared {
                 Ok(panel) => panel,
                 Err(error) if edited.take().is_some() => {
@@ -197,9 +196,7 @@ impl Asking<'_> {
         let labels: Vec<String> = parts.iter().map(|(file, hunk)| label(&files[*file], *hunk)).collect();
         match self.form(id, "The parts of the change that are made", forms::ticks("Make", &labels)).await {
             Answer::Given(filled) => match forms::unticked(&filled, parts.len()) {
-                all if all.len() == parts.len() => {
-                    Answer::Given(Picked::Decided(Decision::Deny { reason: None }))
-                }
+                all if all.len() == parts.len() => Answer::Given(Picked::Decided(Decision::Deny { reason: None })),
                 some => {
                     some.iter().map(|at| parts[*at]).for_each(|(file, hunk)| files[file].leave_out(hunk));
                     Answer::Given(Picked::Parts(files))
