@@ -28,7 +28,7 @@ use vault_cli::{CliResult, Failure, Out, Outcome};
 use vault_tools::Error;
 use vault_tools::cli::{log, redo, run_macro, undo};
 
-use args::{AgentArgs, Command, McpArgs, McpCommand};
+use args::{AgentArgs, Command, McpCommand};
 
 use crate::mcp::SKILL;
 use crate::workspace::AT_ONCE;
