@@ -81,6 +81,14 @@ pub(super) struct Asking<'a> {
     pub cancel: &'a CancellationToken,
 }
 
+/// What a person picked.
+enum Picked {
+    /// Of a result, what is shared; of a change, nothing.
+    Decided(Decision),
+    /// The files of a change, without what is left out.
+    Parts(Vec<EditedFile>),
+}
+
 /// What a permission request is about.
 pub(super) struct Asked<'a> {
     pub id: &'a ToolCallId,
@@ -107,11 +115,11 @@ impl Asking<'_> {
             return Some(deny(format!("the person refuses every {tool} in this conversation")));
         }
         let (mut edited, mut said): (Option<Value>, Option<String>) = (None, None);
+        let mut left_out: Vec<EditedFile> = Vec::new();
         for _ in 0..ROUNDS {
-            let prepared = tokio::task::block_in_place(|| match edited.clone() {
-                Some(arguments) => conversation.panel_with(question, arguments, Vec::new()),
-                None => conversation.panel(question),
-            });
+            let arguments = edited.clone().unwrap_or_else(|| question.call.arguments.clone());
+            let kept = std::mem::take(&mut left_out);
+            let prepared = tokio::task::block_in_place(|| conversation.panel_with(question, arguments, kept));
             let panel = match prepared {
                 Ok(panel) => panel,
                 Err(error) if edited.take().is_some() => {
@@ -160,8 +168,10 @@ impl Asking<'_> {
                         Answer::Cancelled => return None,
                     }
                 }
-                Choice::Pick => match self.pick(conversation, question, &id, panel, edited.as_ref()).await {
-                    Answer::Given(decision) => return Some(decision),
+                Choice::Pick => match self.pick(&id, panel).await {
+                    Answer::Given(Picked::Decided(decision)) => return Some(decision),
+                    // What is left is shown before it is done.
+                    Answer::Given(Picked::Parts(files)) => left_out = files,
                     Answer::None(_) => {}
                     Answer::Cancelled => return None,
                 },
@@ -170,45 +180,31 @@ impl Asking<'_> {
         Some(deny("the person did not decide"))
     }
 
-    /// Lets a person tick the items that are shared, or the parts that are changed. Ticking is the yes.
-    async fn pick(
-        &self,
-        conversation: &Conversation,
-        question: &Question,
-        id: &ToolCallId,
-        panel: Panel,
-        edited: Option<&Value>,
-    ) -> Answer<Decision> {
+    /// Lets a person tick the items that are shared, which is the yes to them, or the parts that are changed.
+    async fn pick(&self, id: &ToolCallId, panel: Panel) -> Answer<Picked> {
         if let Some(items) = &panel.items {
-            let filled = match self.form(id, &panel.leaves, forms::ticks("Share", items)).await {
-                Answer::Given(filled) => filled,
-                Answer::None(why) => return Answer::None(why),
-                Answer::Cancelled => return Answer::Cancelled,
+            return match self.form(id, &panel.leaves, forms::ticks("Share", items)).await {
+                Answer::Given(filled) => {
+                    Answer::Given(Picked::Decided(Decision::Share { withheld: forms::unticked(&filled, items.len()) }))
+                }
+                Answer::None(why) => Answer::None(why),
+                Answer::Cancelled => Answer::Cancelled,
             };
-            return Answer::Given(Decision::Share { withheld: forms::unticked(&filled, items.len()) });
         }
         let mut files = panel.files;
         let parts = parts(&files);
         let labels: Vec<String> = parts.iter().map(|(file, hunk)| label(&files[*file], *hunk)).collect();
-        let filled = match self.form(id, "The parts of the change that are made", forms::ticks("Make", &labels)).await {
-            Answer::Given(filled) => filled,
-            Answer::None(why) => return Answer::None(why),
-            Answer::Cancelled => return Answer::Cancelled,
-        };
-        let left_out = forms::unticked(&filled, parts.len());
-        if left_out.len() == parts.len() {
-            return Answer::Given(Decision::Deny { reason: None });
+        match self.form(id, "The parts of the change that are made", forms::ticks("Make", &labels)).await {
+            Answer::Given(filled) => match forms::unticked(&filled, parts.len()) {
+                all if all.len() == parts.len() => Answer::Given(Picked::Decided(Decision::Deny { reason: None })),
+                some => {
+                    some.iter().map(|at| parts[*at]).for_each(|(file, hunk)| files[file].leave_out(hunk));
+                    Answer::Given(Picked::Parts(files))
+                }
+            },
+            Answer::None(why) => Answer::None(why),
+            Answer::Cancelled => Answer::Cancelled,
         }
-        left_out.iter().map(|at| parts[*at]).for_each(|(file, hunk)| files[file].leave_out(hunk));
-        // The yes is bound to what is left.
-        let bound = tokio::task::block_in_place(|| conversation.panel_with(question, panel.arguments, files));
-        if let Err(error) = bound {
-            return Answer::Given(deny(error.to_string()));
-        }
-        Answer::Given(match edited.cloned() {
-            Some(arguments) => Decision::AllowEdited { arguments },
-            None => Decision::Allow,
-        })
     }
 
     /// Shows what is asked about, and asks.

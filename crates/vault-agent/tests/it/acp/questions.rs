@@ -185,7 +185,7 @@ fn with_forms_a_person_edits_says_why_and_leaves_out() {
     let model = ModelServer::with([appends("a"), appends("b"), rewrites, done()]);
     let mut editor = Editor::able(&place, &model);
     let session = editor.session(&place.vault());
-    let mut chosen = ["edit", "allow", "reject_and_say", "pick"].into_iter();
+    let mut chosen = ["edit", "allow", "reject_and_say", "pick", "allow"].into_iter();
     let mut filled = [
         json!({ "path": "Log.md", "content": "edited" }),
         json!({ "reason": "Not there; ask me first." }),
@@ -215,6 +215,8 @@ fn with_forms_a_person_edits_says_why_and_leaves_out() {
     let asked = editor.asked_with("session/request_permission");
     let diff = asked[1]["toolCall"]["content"].as_array().unwrap().iter().find(|it| it["type"] == "diff").unwrap();
     assert_eq!(diff["path"], json!(place.vault().join("Log.md")));
+    let made = asked[4]["toolCall"]["content"].as_array().unwrap().iter().find(|it| it["type"] == "diff").unwrap();
+    assert_eq!(made["newText"], json!(long.replace("bottom", "BOTTOM")), "what is left is shown again");
     let told = model.told("tool");
     assert!(told[0].contains("The user changed the arguments"), "{}", told[0]);
     assert!(told[1].contains("Tool call denied: Not there; ask me first."), "{}", told[1]);
