@@ -104,7 +104,7 @@ SCREENS = [
         "chat-turn-stopped",
         "vault-agent chat",
         [Silent("Let me think about this. It\n\nmay take"), "I am still here."],
-        [prompt("what is the best month?"), ("Let me think", CTRL_C), ("stopped; the conversation is kept", Keys()),
+        [prompt("what is the best month?"), ("may take", CTRL_C), ("stopped; the conversation is kept", Keys()),
          prompt("never mind"), turn_ended("1,234"), prompt("/quit")],
     ),
     (
@@ -118,7 +118,7 @@ SCREENS = [
         "chat-resumed",
         "vault-agent resume",
         ["It is in your inbox."],
-        [(LAST_KEY, Keys("y")), turn_ended("2,468"), prompt("/status"), ("since the start", Keys()), prompt("/quit")],
+        [(LAST_KEY, Keys("y")), turn_ended("2,468"), prompt("/quit")],
     ),
 ]
 
