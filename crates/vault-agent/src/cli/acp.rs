@@ -20,7 +20,7 @@ pub(super) struct AcpArgs {
 }
 
 pub(super) fn acp(vault_args: &VaultArgs, args: &AcpArgs) -> CliResult {
-    let runtime = super::runtime()?;
+    let runtime = super::runtime::runtime()?;
     let served = serve(BufReader::new(stdin()), stdout(), vault_args.clone(), args.settings.clone());
     let ended = runtime.block_on(served);
     // Turns stop where they are, and can be gone on with; a change that has begun is made.

@@ -14,7 +14,7 @@ use vault_cli::{CliResult, Failure, Out, Outcome, can_ask, counted, note, saniti
 use vault_tools::cli::{Answer, ContextArgs, Question as Shown, VaultArgs, ask_about, editor, tick};
 use vault_tools::{Cancel, Editor, Error, ErrorKind, Permission, Result};
 
-use super::call_line::call_line;
+use super::call_line::{call_line, item_line};
 use crate::conversation::{CitationCheck, Conversation, Offer, Source, Turn, cited_note};
 use crate::model;
 use crate::request::{Request, now, read_all};
@@ -125,7 +125,7 @@ pub(super) fn ask(vault_args: &VaultArgs, args: &AskArgs, out: &mut Out) -> CliR
         return passages(&workspace, record, args.json, out);
     };
     let mut conversation = Conversation::begin(Arc::clone(&workspace), model, settings, editor, Offer::Reading)?;
-    let runtime = super::runtime()?;
+    let runtime = super::runtime::runtime()?;
     let answered = runtime.block_on(answer(&mut conversation, &mut record, args.json || args.insert, out));
     runtime.shutdown_background();
     let outcome = answered?;
@@ -280,7 +280,8 @@ fn decision(conversation: &Conversation, question: &Question) -> Result<Decision
         Err(error) => return Ok(denied(&error.to_string())),
     };
     if let (Some(items), About::Sharing { .. }) = (&panel.items, &question.about) {
-        let ticked = tick(&format!("{} {}", panel.title, panel.leaves), items);
+        let lines: Vec<String> = items.iter().map(|item| item_line(item)).collect();
+        let ticked = tick(&format!("{} {}", panel.title, panel.leaves), &lines, |at| items[at].clone());
         let withheld = ticked.iter().enumerate().filter(|(_, is)| !**is).map(|(at, _)| at).collect();
         return Ok(Decision::Share { withheld });
     }

@@ -3,6 +3,7 @@
 //! Data goes to standard output, everything else to standard error. A server on standard output writes nothing there but
 //! the protocol.
 
+mod runtime;
 mod listening;
 mod config;
 mod login;
@@ -23,15 +24,12 @@ mod doctor;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
-use tokio::runtime::{Builder, Runtime};
 use vault_cli::{CliResult, Failure, Out, Outcome};
-use vault_tools::Error;
 use vault_tools::cli::{log, redo, run_macro, undo};
 
 use args::{AgentArgs, Command, McpCommand};
 
 use crate::mcp::SKILL;
-use crate::workspace::AT_ONCE;
 
 pub(crate) fn main() -> ExitCode {
     let args = AgentArgs::try_parse().map_err(Failure::from);
@@ -82,10 +80,4 @@ fn run(args: AgentArgs, out: &mut Out) -> CliResult {
         Command::Completions(args) => vault_cli::completions([AgentArgs::command()], args.shell, out),
         Command::Man => vault_cli::pages([AgentArgs::command()], None, out),
     }
-}
-
-/// The threads of a command that asks a model.
-fn runtime() -> vault_tools::Result<Runtime> {
-    let built = Builder::new_multi_thread().worker_threads(2).enable_all().max_blocking_threads(AT_ONCE).build();
-    built.map_err(|error| Error::io("the threads of the program", &error))
 }
