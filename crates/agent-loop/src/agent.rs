@@ -30,6 +30,7 @@ use tracing::Instrument;
 use crate::approval::{AskBeforeWriting, Decision, Policy, Question, RunId};
 use crate::compaction::{Compaction, DropThenSummarize};
 use crate::error::{Error, ErrorKind, Result};
+use crate::message::UserMessage;
 use crate::model::{Model, Request};
 use crate::run::{Next, Outcome, Run, RunContext, RunOptions};
 use crate::tool::{ToolSet, Tools};
@@ -131,7 +132,7 @@ impl Agent {
 
     /// Answers one message: a new run, driven to its end, with nobody to ask. Calls that need a person's decision do not
     /// run; the model is told so. Dropping the future ends everything.
-    pub async fn ask(&self, message: impl Into<String>) -> Outcome {
+    pub async fn ask(&self, message: impl Into<UserMessage>) -> Outcome {
         let mut run = Run::new(RunId::random(), self.options.clone(), message);
         let cancel = CancellationToken::new();
         loop {

@@ -109,7 +109,10 @@ fn excerpts(messages: &[Message], most: usize) -> String {
     };
     for message in messages {
         match message {
-            Message::User { text } => add("Person", text),
+            Message::User { text, images } => {
+                let shown = if images.is_empty() { "Person" } else { "Person, showing an image" };
+                add(shown, text);
+            }
             Message::Note { text } => add("Note", text),
             Message::Assistant { parts } => parts.iter().for_each(|part| match part {
                 Part::Text { text, .. } => add("Assistant", text),

@@ -82,6 +82,8 @@ pub mod text_calls;
 pub mod responses;
 mod schema;
 mod models;
+#[cfg(feature = "mcp")]
+pub mod mcp;
 
 pub use agent::{Agent, Event, Limits, Observer, Pause, Retries};
 pub use approval::{
@@ -94,13 +96,17 @@ pub use budget::{AtLimit, Budget, Limit, Spent};
 pub use budget::Repeats;
 pub use compaction::{Compaction, DropThenSummarize};
 pub use error::{Error, ErrorKind, Failure, Result};
-pub use message::{CallId, History, Message, Messages, Part, Repair, Status, TextPhase, ToolCall, ToolResult, Usage};
+pub use message::{
+    CallId, History, Image, Message, Messages, Part, Repair, Status, TextPhase, ToolCall, ToolResult, Usage,
+    UserMessage,
+};
 pub use model::{
-    Delta, EndReason, Model, Parallel, Reply, ReplyBuilder, ReplyStream, Request, TextCursor, ToolChoice, ToolSupport,
+    Delta, EndReason, ImageSupport, Model, ModelSettings, Parallel, PromptCache, ReasoningEffort, Reply, ReplyBuilder,
+    ReplyStream, Request, TextCursor, ToolChoice, ToolSupport,
 };
 pub use models::{
-    ByteStream, Hosted, HttpReply, HttpRequest, Provider, Replay, ReturnReasoning, Scripted, ScriptedReply, Streaming,
-    TextDeltas, Transport, Wire,
+    ByteStream, Hosted, HttpReply, HttpRequest, Provider, ReasoningField, Replay, ReturnReasoning, Scripted,
+    ScriptedReply, Streaming, TextDeltas, Transport, Wire,
 };
 #[cfg(feature = "hosted")]
 pub use models::{Http, HttpOptions, HttpProxy};

@@ -31,8 +31,8 @@ use serde_json::Value;
 use crate::approval::{BoundDecision, Policy, Question, RejectedBecause, Rejection, RunId};
 use crate::budget::{AtLimit, Budget, Limit, Repeats, Spent};
 use crate::error::{Error, ErrorKind, Failure, Result};
-use crate::message::{CallId, History, Message, Part, ToolCall, ToolResult};
-use crate::model::{Parallel, Request, ToolChoice};
+use crate::message::{CallId, History, Message, Part, ToolCall, ToolResult, UserMessage};
+use crate::model::{ModelSettings, Parallel, Request, ToolChoice, is_default};
 use crate::tool::{Effect, ToolError, ToolOutput, ToolSet};
 
 pub use answer::AnswerShape;
@@ -61,6 +61,13 @@ pub struct RunOptions {
     pub max_output_tokens: Option<u32>,
     /// Randomness of the model.
     pub temperature: Option<f64>,
+    /// Whether the model may, must or must not call tools. A call that is required is required once, in the first reply
+    /// to each message of the person: if it were in every reply, no reply could be the answer.
+    #[serde(skip_serializing_if = "is_default")]
+    pub tool_choice: ToolChoice,
+    /// What not every provider has: effort, sampling, caching and the rest.
+    #[serde(skip_serializing_if = "is_default")]
+    pub settings: ModelSettings,
 }
 
 setters!(RunOptions {
@@ -71,6 +78,8 @@ setters!(RunOptions {
     compact_above: Option<u64>,
     max_output_tokens: Option<u32>,
     temperature: Option<f64>,
+    tool_choice: ToolChoice,
+    settings: ModelSettings,
 });
 
 /// The tools and the policy that a run is checked against now.
@@ -265,12 +274,26 @@ impl CompactionState {
 }
 
 impl Run {
-    /// A new conversation, begun by a person's message.
-    pub fn new(id: RunId, options: RunOptions, message: impl Into<String>) -> Self {
+    /// A new conversation, begun by a person's message: a text, or a [`UserMessage`] with images.
+    pub fn new(id: RunId, options: RunOptions, message: impl Into<UserMessage>) -> Self {
         let (history, state) = (History::new(), State::default());
         let mut run = Self { id, options, history, state, untold: Vec::new() };
         run.add(Message::user(message));
         run
+    }
+
+    /// A conversation that was begun elsewhere, such as by the client of a server, and goes on with the model's reply.
+    ///
+    /// # Errors
+    /// `History` when it ends with calls that have no results, with the model's own words, or nowhere.
+    pub fn of_history(id: RunId, options: RunOptions, history: History) -> Result<Self> {
+        match history.messages().last().map(|message| &**message) {
+            Some(Message::User { .. } | Message::Note { .. } | Message::Results { .. }) => {}
+            Some(Message::Assistant { .. }) | None => {
+                return Err(Error::new(ErrorKind::History, "there is nothing that the model could reply to"));
+            }
+        }
+        Ok(Self { id, options, history, state: State::default(), untold: Vec::new() })
     }
 
     /// Its id.
@@ -493,11 +516,25 @@ impl Run {
             system: self.options.system.as_deref().map(Into::into),
             messages: self.history.messages().clone(),
             tools: context.tools.specs().clone(),
-            tool_choice: if self.state.summing_up.is_some() { ToolChoice::None } else { ToolChoice::Auto },
+            tool_choice: self.tool_choice(),
             parallel: self.options.parallel,
             answer_schema: self.options.answer.as_ref().map(|answer| answer.schema.clone().into()),
             max_output_tokens: self.options.max_output_tokens,
             temperature: self.options.temperature,
+            settings: self.options.settings.clone(),
+        }
+    }
+
+    fn tool_choice(&self) -> ToolChoice {
+        let since_person = || self.history.messages().iter().rev().take_while(|message| !message.is_of_person());
+        match &self.options.tool_choice {
+            _ if self.state.summing_up.is_some() => ToolChoice::None,
+            ToolChoice::Required | ToolChoice::Tool(_)
+                if since_person().any(|message| matches!(**message, Message::Results { .. })) =>
+            {
+                ToolChoice::Auto
+            }
+            choice => choice.clone(),
         }
     }
 }

@@ -58,9 +58,10 @@ pub(crate) fn chosen_provider(settings: &Settings) -> Result<Option<Choice>> {
 /// An address that is none; a key that is missing.
 pub(crate) fn provider_with_key(choice: &Choice, settings: &Settings) -> Result<Option<Provider>> {
     let Some(provider) = choice.provider(settings.base_url.as_deref())? else { return Ok(None) };
-    let key = keys::find(choice);
-    let needs_key = matches!(choice, Choice::Known(_)) && !is_this_machine(&provider.base_url);
-    if key.is_none() && needs_key {
+    // A server on this machine mostly wants none, and the keyring may ask for its password.
+    let is_here = is_this_machine(&provider.base_url);
+    let key = if is_here { keys::of_variables(choice) } else { keys::find(choice) };
+    if key.is_none() && !is_here && matches!(choice, Choice::Known(_)) {
         return Err(keys::missing(choice));
     }
     Ok(Some(provider.key(key.map(|key| key.text().to_owned()))))
@@ -72,12 +73,7 @@ pub(crate) fn provider_with_key(choice: &Choice, settings: &Settings) -> Result<
 /// Half a choice; a model that is not allowed; a key that is missing; a model that cannot be loaded.
 pub(crate) fn open(settings: &Settings) -> Result<Option<ChosenModel>> {
     let Some(choice) = chosen_provider(settings)? else { return Ok(None) };
-    let name = model_name(&choice, settings)?;
-    let allowed = &settings.allowed_models;
-    if !allowed.is_empty() && !allowed.contains(&name) {
-        let message = format!("the model {name} is not among those that allowed_models names");
-        return Err(Error::new(ErrorKind::Denied, message).with_remedy(format!("choose one of {}", allowed.join(", "))));
-    }
+    let name = allowed_name(&choice, settings)?;
     let (model, destination) = match provider_with_key(&choice, settings)? {
         None => (local::load(&choice, settings)?, Destination::ThisMachine),
         Some(provider) => {
@@ -88,6 +84,19 @@ pub(crate) fn open(settings: &Settings) -> Result<Option<ChosenModel>> {
     };
     let context_length = settings.context_length.or_else(|| context_length(&choice, &name));
     Ok(Some(ChosenModel { model, name, provider: choice.name(), destination, context_length }))
+}
+
+/// The name of the model that is chosen.
+///
+/// # Errors
+/// None is; one that is not allowed.
+pub(crate) fn allowed_name(choice: &Choice, settings: &Settings) -> Result<String> {
+    let (name, allowed) = (model_name(choice, settings)?, &settings.allowed_models);
+    if allowed.is_empty() || allowed.contains(&name) {
+        return Ok(name);
+    }
+    let message = format!("the model {name} is not among those that allowed_models names");
+    Err(Error::new(ErrorKind::Denied, message).with_remedy(format!("choose one of {}", allowed.join(", "))))
 }
 
 fn model_name(choice: &Choice, settings: &Settings) -> Result<String> {
@@ -134,8 +143,8 @@ fn hosted(provider: Provider, name: &str, settings: &Settings) -> Result<Arc<dyn
 }
 
 fn in_text<T: Transport + 'static>(model: Hosted<T>, settings: &Settings) -> Arc<dyn Model> {
-    let is_default = *settings.source("temperature") == Source::Default;
-    let model = OptionalTemperature { model, is_left_out: AtomicBool::new(false), is_default };
+    let default = settings.temperature.filter(|_| *settings.source("temperature") == Source::Default);
+    let model = OptionalTemperature { model, default, is_left_out: AtomicBool::new(false) };
     match settings.text_calls {
         InText::Auto => Arc::new(TextCalls::when_needed(model)),
         InText::Never => Arc::new(model),
@@ -144,10 +153,11 @@ fn in_text<T: Transport + 'static>(model: Hosted<T>, settings: &Settings) -> Arc
 }
 
 /// A model that is asked again without a temperature where it refuses the default one, as models that reason do. A
-/// temperature that somebody set is never left out.
+/// temperature that somebody chose is never left out.
 struct OptionalTemperature<M> {
     model: M,
-    is_default: bool,
+    /// The default, where it is in force.
+    default: Option<f64>,
     is_left_out: AtomicBool,
 }
 
@@ -165,7 +175,7 @@ impl<M: Model> Model for OptionalTemperature<M> {
     }
 
     fn reply(&self, request: Request) -> BoxFuture<'_, agent_loop::Result<ReplyStream<'_>>> {
-        if !self.is_default || request.temperature.is_none() {
+        if request.temperature.is_none() || request.temperature != self.default {
             return self.model.reply(request);
         }
         Box::pin(async move {

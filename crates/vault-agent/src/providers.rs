@@ -64,7 +64,7 @@ pub(crate) const KNOWN: [Known; 12] = [
 ];
 
 /// The variable in which the key of an address is that has no name here.
-const KEY_OF_ADDRESS: &str = "VAULT_AGENT_API_KEY";
+pub(crate) const KEY_OF_ADDRESS: &str = "VAULT_AGENT_API_KEY";
 
 /// A provider as the settings name it.
 #[derive(Debug, Clone)]

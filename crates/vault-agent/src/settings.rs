@@ -17,13 +17,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use vault_tools::{Error, ErrorKind, Result, Toolset};
 
-use crate::providers::Choice;
-use table::find;
+use crate::providers::{Choice, KEY_OF_ADDRESS};
 
 pub(crate) use file::{path, remove, set};
 pub(crate) use flags::SettingArgs;
-pub(crate) use table::{Setting, TABLE};
-pub(crate) use value::Kind;
+pub(crate) use table::{Setting, TABLE, find};
 
 /// What the user has set, or the defaults.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -255,15 +253,21 @@ fn variables(problems: &mut Vec<Problem>) -> Vec<Given> {
     given
 }
 
+/// Variables that look like settings and are none.
+pub(crate) fn unknown_variables() -> Vec<String> {
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    let known = |name: &str| name == KEY_OF_ADDRESS || TABLE.iter().any(|setting| setting.variable() == name);
+    names.filter(|name| name.starts_with("VAULT_AGENT_") && !known(name)).collect()
+}
+
 /// Whether `text` could be the value of the setting, on its own.
 ///
 /// # Errors
 /// What is wrong with it, in words.
-pub(crate) fn read_value(name: &str, text: &str) -> Result<(&'static Setting, Value), String> {
-    let setting = find(name)?;
+pub(crate) fn read_value(setting: &'static Setting, text: &str) -> Result<Value, String> {
     let value = setting.of_text(text)?;
     Settings::default().put(setting, value.clone(), Source::Default)?;
-    Ok((setting, value))
+    Ok(value)
 }
 
 #[cfg(test)]
@@ -296,7 +300,7 @@ mod tests {
             ("review", "always", json!("always")),
             ("provider", "https://host.example/v1", json!("https://host.example/v1")),
         ] {
-            assert_eq!(read_value(name, text).unwrap().1, expected, "{name} = {text}");
+            assert_eq!(read_value(find(name).unwrap(), text).unwrap(), expected, "{name} = {text}");
         }
         for (name, text, said) in [
             ("max_turns", "0", "a whole number from 1 to 1000"),
@@ -311,7 +315,7 @@ mod tests {
             ("provider", "opnai", "did you mean openai?"),
             ("modle", "x", "did you mean model?"),
         ] {
-            let error = read_value(name, text).unwrap_err();
+            let error = find(name).and_then(|setting| read_value(setting, text)).unwrap_err();
             assert!(error.contains(said), "{name} = {text}: {error}");
         }
     }

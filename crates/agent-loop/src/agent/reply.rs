@@ -7,7 +7,7 @@ use tracing::Instrument;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::{Part, Usage};
-use crate::model::{Delta, Reply, ReplyBuilder, Request, TextCursor};
+use crate::model::{Delta, ImageSupport, Reply, ReplyBuilder, Request, TextCursor};
 
 use super::{Agent, Event, Observer, spans};
 
@@ -67,6 +67,13 @@ impl Agent {
         is_shown: &mut bool,
         observer: &mut dyn Observer,
     ) -> Result<()> {
+        if self.model.image_support() == ImageSupport::None
+            && request.messages.iter().any(|message| !message.images().is_empty())
+        {
+            return Err(Error::new(ErrorKind::BadRequest, "the model only reads text, and a message shows an image")
+                .with_path(self.model.name())
+                .with_remedy("leave the image out, or take a model that can be shown images"));
+        }
         let silent =
             |_| Error::new(ErrorKind::TimedOut, "the model was silent for too long").with_path(self.model.name());
         let mut stream = timeout(self.limits.silence, self.model.reply(request.clone())).await.map_err(silent)??;

@@ -31,6 +31,8 @@ pub(super) fn chat(model: &dyn Model, request: &Request) -> Span {
         gen_ai.request.model = model.name(),
         gen_ai.request.max_tokens = request.max_output_tokens,
         gen_ai.request.temperature = request.temperature,
+        gen_ai.request.top_p = request.settings.top_p,
+        gen_ai.request.seed = request.settings.seed,
         gen_ai.response.finish_reasons = Empty,
         gen_ai.usage.input_tokens = Empty,
         gen_ai.usage.output_tokens = Empty,

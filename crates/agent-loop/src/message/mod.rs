@@ -1,5 +1,6 @@
 //! Messages, calls and results as plain data, and histories in which every call has exactly one result.
 
+mod image;
 mod history;
 mod repair;
 
@@ -14,6 +15,7 @@ use crate::raw_json::raw;
 
 pub(crate) use history::Checked;
 pub use history::{History, Messages};
+pub use image::{Image, UserMessage};
 pub use repair::Repair;
 
 /// One message. The system text is not a message: it is part of the request.
@@ -24,6 +26,9 @@ pub enum Message {
     User {
         /// What the person says.
         text: String,
+        /// What the person shows.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        images: Vec<Image>,
     },
     /// From the loop itself: a correction, a summary, a request to sum up. Sent to providers as a user message.
     Note {
@@ -217,8 +222,8 @@ impl ToolResult {
 
 impl Message {
     /// What a person says.
-    pub fn user(text: impl Into<String>) -> Self {
-        Self::User { text: text.into() }
+    pub fn user(message: impl Into<UserMessage>) -> Self {
+        message.into().into()
     }
 
     /// What the loop itself says.
@@ -237,10 +242,15 @@ impl Message {
         parts.iter().filter_map(|part| if let Part::Call(call) = part { Some(call) } else { None })
     }
 
+    /// The images that a person shows with it.
+    pub fn images(&self) -> &[Image] {
+        if let Self::User { images, .. } = self { images } else { &[] }
+    }
+
     /// Its text: reasoning, calls and results are left out.
     pub fn text(&self) -> String {
         match self {
-            Self::User { text } | Self::Note { text } => text.clone(),
+            Self::User { text, .. } | Self::Note { text } => text.clone(),
             Self::Assistant { parts } => Part::visible_text(parts),
             Self::Results { .. } => String::new(),
         }
@@ -251,10 +261,12 @@ impl Message {
         matches!(self, Self::User { .. })
     }
 
-    /// About how many bytes a provider is sent for it. Linear in the message.
+    /// About how many bytes a provider is sent for it; for an image, those of as much text as it costs. Linear in the
+    /// message.
     pub fn size(&self) -> usize {
         match self {
-            Self::User { text } | Self::Note { text } => text.len(),
+            Self::User { text, images } => text.len() + images.len() * IMAGE_SIZE,
+            Self::Note { text } => text.len(),
             Self::Assistant { parts } => parts.iter().map(Part::size).sum(),
             Self::Results { results } => results.iter().map(|result| result.size() + result.name.len()).sum(),
         }
@@ -296,6 +308,9 @@ impl Part {
         }
     }
 }
+
+/// An image is about a thousand tokens, however many bytes it has, and four bytes are about one.
+const IMAGE_SIZE: usize = 4_000;
 
 /// About the length of a value's JSON text, without writing it.
 fn value_size(value: &Value) -> usize {

@@ -1,5 +1,6 @@
 //! The interface to a language model: one request in, a stream of deltas out, terminated by exactly one `End`.
 
+mod settings;
 mod text_cursor;
 mod reply;
 
@@ -15,6 +16,8 @@ use crate::tool::{BoxFuture, ToolSpec};
 
 pub(crate) use reply::{CUT_BY_LENGTH, read_arguments, set_arguments};
 pub use reply::{Reply, ReplyBuilder};
+pub(crate) use settings::is_default;
+pub use settings::{ModelSettings, PromptCache, ReasoningEffort};
 pub use text_cursor::TextCursor;
 
 /// A request to a model. Clones share messages and tools.
@@ -37,6 +40,9 @@ pub struct Request {
     pub max_output_tokens: Option<u32>,
     /// Randomness, 0 to about 2; `None`: the provider's own.
     pub temperature: Option<f64>,
+    /// What not every provider has.
+    #[serde(skip_serializing_if = "is_default")]
+    pub settings: ModelSettings,
 }
 
 setters!(Request {
@@ -48,6 +54,7 @@ setters!(Request {
     answer_schema: Option<Arc<Value>>,
     max_output_tokens: Option<u32>,
     temperature: Option<f64>,
+    settings: ModelSettings,
 });
 
 /// Whether a model may call tools.
@@ -185,6 +192,15 @@ pub enum ToolSupport {
     None,
 }
 
+/// Whether a model can be shown images.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ImageSupport {
+    /// It can, or its provider says that it cannot.
+    Native,
+    /// It only reads text.
+    None,
+}
+
 /// A language model. Implementations must not retry: the agent does, because it knows what has been shown.
 pub trait Model: Send + Sync {
     /// Its name, for events and transcripts.
@@ -198,6 +214,11 @@ pub trait Model: Send + Sync {
     /// Whether it supports tools.
     fn tool_support(&self) -> ToolSupport {
         ToolSupport::Native
+    }
+
+    /// Whether it can be shown images. A request with images does not reach a model that cannot.
+    fn image_support(&self) -> ImageSupport {
+        ImageSupport::None
     }
 
     /// Starts one reply. A stream that ends without [`Delta::End`] counts as cut.
@@ -219,6 +240,10 @@ impl<M: Model + ?Sized> Model for Arc<M> {
 
     fn tool_support(&self) -> ToolSupport {
         (**self).tool_support()
+    }
+
+    fn image_support(&self) -> ImageSupport {
+        (**self).image_support()
     }
 
     fn reply(&self, request: Request) -> BoxFuture<'_, Result<ReplyStream<'_>>> {

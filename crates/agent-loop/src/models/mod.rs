@@ -5,7 +5,8 @@ mod replay;
 mod scripted;
 
 pub use hosted::{
-    ByteStream, Hosted, HttpReply, HttpRequest, Provider, ReturnReasoning, Streaming, TextDeltas, Transport, Wire,
+    ByteStream, Hosted, HttpReply, HttpRequest, Provider, ReasoningField, ReturnReasoning, Streaming, TextDeltas,
+    Transport, Wire,
 };
 #[cfg(feature = "hosted")]
 pub use hosted::{Http, HttpOptions, HttpProxy};

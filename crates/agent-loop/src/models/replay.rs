@@ -4,7 +4,7 @@ use futures_util::stream;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::{Message, Messages, Part};
-use crate::model::{Delta, EndReason, Model, ReplyStream, Request};
+use crate::model::{Delta, EndReason, ImageSupport, Model, ReplyStream, Request};
 use crate::tool::BoxFuture;
 
 /// Plays back a conversation, for instance one of a [`Transcript`](crate::Transcript).
@@ -63,6 +63,10 @@ fn deltas_of(index: usize, part: &Part) -> Vec<Delta> {
 impl Model for Replay {
     fn name(&self) -> &str {
         "replay"
+    }
+
+    fn image_support(&self) -> ImageSupport {
+        ImageSupport::Native
     }
 
     fn reply(&self, request: Request) -> BoxFuture<'_, Result<ReplyStream<'_>>> {

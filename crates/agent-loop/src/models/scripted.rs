@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::{Checked, Usage};
-use crate::model::{Delta, EndReason, Model, ReplyStream, Request, ToolSupport};
+use crate::model::{Delta, EndReason, ImageSupport, Model, ReplyStream, Request, ToolSupport};
 use crate::tool::BoxFuture;
 
 type Check = Box<dyn Fn(&Request) -> Result<(), String> + Send + Sync>;
@@ -179,6 +179,10 @@ impl Model for Scripted {
 
     fn tool_support(&self) -> ToolSupport {
         self.tools
+    }
+
+    fn image_support(&self) -> ImageSupport {
+        ImageSupport::Native
     }
 
     fn reply(&self, request: Request) -> BoxFuture<'_, Result<ReplyStream<'_>>> {

@@ -6,7 +6,7 @@ use jsonschema::Validator;
 use serde_json::{Map, Value, json};
 
 use crate::error::{Error, ErrorKind};
-use crate::message::{CallId, Usage};
+use crate::message::{CallId, TextPhase, Usage};
 use crate::model::{Delta, EndReason, TextCursor, ToolChoice, read_arguments};
 use crate::tool::{compile, issues_of};
 
@@ -38,6 +38,8 @@ pub struct ResponseEvents {
     /// The items that have not ended, oldest first.
     open: Vec<OpenItem>,
     cursor: TextCursor,
+    /// What the text that comes is for, where the backend tells.
+    phase: Option<TextPhase>,
     /// The name of a call that was left out, since none was allowed.
     unwanted: Option<String>,
     usage: Option<Usage>,
@@ -78,6 +80,7 @@ impl ResponseEvents {
             output: Vec::new(),
             open: Vec::new(),
             cursor: TextCursor::new(),
+            phase: None,
             unwanted: None,
             usage: None,
             events: Vec::new(),
@@ -109,8 +112,8 @@ impl ResponseEvents {
             Delta::CallArguments { index, text } => self.arguments(index, &text),
             Delta::CallEnd { index, .. } => self.end_call(index),
             Delta::Usage(usage) => self.usage = Some(usage),
+            Delta::TextStart { phase } => self.begin_text(phase),
             Delta::CumulativeText { .. }
-            | Delta::TextStart { .. }
             | Delta::TextEnd { .. }
             | Delta::Reasoning { .. }
             | Delta::Warning { .. }
@@ -183,6 +186,21 @@ impl ResponseEvents {
         self.text(&held);
     }
 
+    /// Commentary and answer are messages of their own.
+    fn begin_text(&mut self, phase: Option<TextPhase>) {
+        if phase != self.phase {
+            self.flush();
+            self.close_message();
+            self.phase = phase;
+        }
+    }
+
+    fn close_message(&mut self) {
+        while let Some(message) = self.open.iter().copied().find(|item| item.call.is_none()) {
+            self.close(message, "completed");
+        }
+    }
+
     fn text(&mut self, text: &str) {
         if text.is_empty() {
             return;
@@ -191,7 +209,10 @@ impl ResponseEvents {
             Some(message) => message.at,
             None => {
                 let id = self.new_id("msg");
-                let item = json!({"id": id, "type": "message", "role": "assistant", "content": []});
+                let mut item = json!({"id": id, "type": "message", "role": "assistant", "content": []});
+                if let Some(phase) = self.phase {
+                    item["phase"] = json!(phase);
+                }
                 let at = self.open(None, item);
                 let part = json!({"type": "output_text", "text": "", "annotations": [], "logprobs": []});
                 self.output[at]["content"] = json!([part]);
@@ -211,9 +232,7 @@ impl ResponseEvents {
         }
         self.flush();
         // A message is closed before a call opens; calls of one reply may be open side by side.
-        while let Some(message) = self.open.iter().copied().find(|item| item.call.is_none()) {
-            self.close(message, "completed");
-        }
+        self.close_message();
         // Some servers give all calls of a reply one id, and others count them anew in each reply.
         let is_free = !id.is_empty() && self.taken.insert(CallId(id.clone()));
         let call_id = if is_free { id } else { self.new_id("call") };

@@ -4,9 +4,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::message::{CallId, History, Message, Part, Status, ToolCall, ToolResult};
+use crate::message::{CallId, History, Message, Part, Status, TextPhase, ToolCall, ToolResult};
 use crate::model::{Parallel, Request, ToolChoice, set_arguments};
 use crate::tool::{Effect, ToolSpec, compile};
 
@@ -15,6 +16,7 @@ use super::fields::{
     answer_schema, asks_nothing, content_text, flag, limit, needed, number, optional, read_json, refuse_unsupported,
     stop_sequences, text,
 };
+use super::store::{Keep, Store};
 
 /// Fields of both APIs that tune a reply and are not passed on.
 const HINTS: [&str; 5] = ["top_p", "frequency_penalty", "presence_penalty", "seed", "reasoning_effort"];
@@ -91,22 +93,42 @@ impl ApiRequest {
             let message = format!("Previous response with id '{id}' not found: responses are not stored here.");
             return Err(ApiError::not_found("previous_response_id", "previous_response_not_found", message));
         }
-        refuse_unsupported(&body, &["conversation", "background", "prompt", "top_logprobs"])?;
+        refuse_unsupported(&body, &["conversation"])?;
+        Self::read(&body, read_input(&[], &body["input"])?)
+    }
+
+    /// Reads the body of `POST /v1/responses` where it may refer to what a store holds. Once the response is complete,
+    /// [`Store::keep`] takes it, with the second value.
+    ///
+    /// # Errors
+    /// As of [`parse`](Self::parse); also for a reference to what is not in the store, or no longer.
+    pub fn parse_stored(body: &[u8], store: &mut Store) -> Result<(Self, Keep), ApiError> {
+        let body = read_json(body)?;
+        let is_stored = flag(&body["store"], "store")? != Some(false);
+        let mut before = store.before(&body)?;
+        let earlier: Vec<&Value> = before.items().collect();
+        let mut understood = Self::read(&body, read_input(&earlier, &before.input)?)?;
+        understood.echo.insert("store".into(), json!(is_stored));
+        understood.echo.append(&mut before.echo);
+        Ok((understood, before.keep(is_stored)))
+    }
+
+    fn read(body: &Value, mut conversation: Conversation) -> Result<Self, ApiError> {
+        refuse_unsupported(body, &["background", "prompt", "top_logprobs"])?;
         if text(&body["truncation"], "truncation")?.is_some_and(|truncation| truncation != "disabled") {
             return Err(ApiError::invalid("truncation", "Nothing is left out here: this can only be disabled."));
         }
         for field in ["metadata", "text", "reasoning"] {
             optional(&body[field], field, "an object", Value::as_object)?;
         }
-        let mut conversation = read_input(&body["input"])?;
         if let Some(instructions) = text(&body["instructions"], "instructions")? {
             conversation.system.insert(0, instructions.to_string());
         }
-        let mut understood = Self::new(&body, "input", conversation)?;
+        let mut understood = Self::new(body, "input", conversation)?;
         understood.request.answer_schema =
             answer_schema(&body["text"]["format"], "text.format", "/schema")?.map(Arc::new);
         understood.request.max_output_tokens = limit(&body["max_output_tokens"], "max_output_tokens")?;
-        understood.echo = echoed(&body);
+        understood.echo = echoed(body);
         Ok(understood)
     }
 
@@ -114,7 +136,7 @@ impl ApiRequest {
     pub(super) fn new(body: &Value, field: &str, conversation: Conversation) -> Result<Self, ApiError> {
         let model = body["model"].as_str().filter(|model| !model.is_empty());
         let model = model.ok_or_else(|| ApiError::invalid("model", "A model is needed."))?.to_string();
-        let Conversation { messages, system, mut warnings } = conversation;
+        let Conversation { messages, system, mut warnings, .. } = conversation;
         let Tools { specs, strict, namespaced } = read_tools(&body["tools"], &mut warnings)?;
         let (tool_choice, tools) = read_choice(&body["tool_choice"], specs)?;
         let (history, repairs) = History::repaired(messages);
@@ -259,6 +281,8 @@ pub(super) struct Conversation {
     /// Texts of the system, which are no messages.
     pub(super) system: Vec<String>,
     pub(super) warnings: Vec<String>,
+    /// What the next text of the model is for.
+    phase: Option<TextPhase>,
 }
 
 impl Conversation {
@@ -268,7 +292,7 @@ impl Conversation {
             "system" | "developer" => self.system.push(text),
             "user" => self.messages.push(Message::user(text)),
             "assistant" if text.is_empty() => {}
-            "assistant" => self.part(Part::text(text)),
+            "assistant" => self.part(Part::Text { text, phase: self.phase, opaque: None }),
             _ => return Err(format!("{role:?} is not one of system, developer, user, assistant")),
         }
         Ok(())
@@ -297,23 +321,40 @@ impl Conversation {
     }
 }
 
-/// The items of the input.
-fn read_input(input: &Value) -> Result<Conversation, ApiError> {
+/// The items of the input, behind those that were kept.
+fn read_input(earlier: &[&Value], input: &Value) -> Result<Conversation, ApiError> {
     let mut conversation = Conversation::default();
-    let items = match input {
-        Value::String(text) => {
-            conversation.messages.push(Message::user(text));
-            return Ok(conversation);
-        }
-        Value::Array(items) => items,
+    read_items(earlier.iter().copied(), "input", &mut conversation)?;
+    match input {
+        Value::String(text) => conversation.messages.push(Message::user(text)),
+        Value::Array(items) => read_items(items, "input", &mut conversation)?,
+        // A conversation may be gone on with as it stands.
+        Value::Null if !earlier.is_empty() => {}
         _ => return Err(ApiError::invalid("input", "The input must be a string or a list of items.")),
-    };
-    for (index, item) in items.iter().enumerate() {
-        let param = |name: &str| format!("input[{index}].{name}");
+    }
+    Ok(conversation)
+}
+
+/// Checks items that are to be kept. `items` is the field they are in.
+#[cfg(feature = "proxy")]
+pub(super) fn check_items(items: &Value) -> Result<(), ApiError> {
+    let items = items.as_array().ok_or_else(|| ApiError::invalid("items", "This must be a list of items."))?;
+    read_items(items, "items", &mut Conversation::default())
+}
+
+fn read_items<'a>(
+    items: impl IntoIterator<Item = &'a Value>,
+    field: &str,
+    conversation: &mut Conversation,
+) -> Result<(), ApiError> {
+    for (index, item) in items.into_iter().enumerate() {
+        let param = |name: &str| format!("{field}[{index}].{name}");
         let field = |name: &str| needed(&item[name], || param(name));
         match item["type"].as_str().or_else(|| item.get("role").map(|_| "message")).unwrap_or_default() {
             "message" => {
                 let said = content_text(&item["content"], &param("content"))?;
+                // What it was for, as this API tells it; other words of it are none that a model would know.
+                conversation.phase = TextPhase::deserialize(&item["phase"]).ok();
                 conversation.text(field("role")?, said).map_err(|what| ApiError::invalid(param("role"), what + "."))?;
             }
             "function_call" => {
@@ -336,5 +377,5 @@ fn read_input(input: &Value) -> Result<Conversation, ApiError> {
             }
         }
     }
-    Ok(conversation)
+    Ok(())
 }

@@ -2,7 +2,7 @@
 
 use crate::budget::{Limit, Spent};
 use crate::error::{Error, ErrorKind, Failure, Result};
-use crate::message::{History, Message, Part, ToolCall, ToolResult, Usage};
+use crate::message::{History, Message, Part, ToolCall, ToolResult, Usage, UserMessage};
 use crate::model::{CUT_BY_LENGTH, EndReason, Reply};
 
 use super::answer::correction;
@@ -108,7 +108,7 @@ impl Run {
     ///
     /// # Errors
     /// `State` while the run is under way.
-    pub fn say(&mut self, message: impl Into<String>) -> Result<()> {
+    pub fn say(&mut self, message: impl Into<UserMessage>) -> Result<()> {
         if !self.is_done() {
             return Err(Error::new(ErrorKind::State, "the run is still under way")
                 .with_remedy("drive it until it is done, or cancel it first"));

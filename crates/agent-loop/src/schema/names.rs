@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 /// The longest name that all providers accept.
-const LONGEST: usize = 64;
+pub(crate) const LONGEST_NAME: usize = 64;
 
 /// Names as they are on the wire: letters, digits, `_` and `-`, at most 64, beginning with a letter or `_`.
 ///
@@ -20,12 +20,12 @@ impl WireNames {
     pub fn new<'a>(names: impl IntoIterator<Item = &'a str> + Clone) -> Self {
         let mut this = Self::default();
         // Valid names come first, so that no other takes them.
-        let is_fine = |name: &&str| cleaned(name) == **name;
+        let is_fine = |name: &&str| clean_name(name) == **name;
         for name in names.clone().into_iter().filter(is_fine).chain(names.into_iter().filter(|name| !is_fine(name))) {
             if this.to_wire.contains_key(name) {
                 continue;
             }
-            let wire = this.free(&cleaned(name));
+            let wire = this.free(&clean_name(name));
             this.from_wire.insert(wire.clone(), name.to_string());
             this.to_wire.insert(name.to_string(), wire);
         }
@@ -34,7 +34,7 @@ impl WireNames {
 
     /// The name on the wire. A name that is not in the list is cleaned too: histories name former tools.
     pub fn wire(&self, name: &str) -> String {
-        self.to_wire.get(name).cloned().unwrap_or_else(|| cleaned(name))
+        self.to_wire.get(name).cloned().unwrap_or_else(|| clean_name(name))
     }
 
     /// The tool's own name. An unknown name stays as the model wrote it.
@@ -48,19 +48,20 @@ impl WireNames {
         }
         let numbered = |number: usize| {
             let end = format!("_{number}");
-            format!("{}{end}", &wanted[..wanted.len().min(LONGEST - end.len())])
+            format!("{}{end}", &wanted[..wanted.len().min(LONGEST_NAME - end.len())])
         };
         (2..).map(numbered).find(|name| !self.from_wire.contains_key(name)).expect("there are more numbers than tools")
     }
 }
 
-fn cleaned(name: &str) -> String {
+/// The nearest valid name.
+pub(crate) fn clean_name(name: &str) -> String {
     let allowed = |c: char| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' };
     let mut clean: String = name.chars().map(allowed).collect();
     if !clean.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
         clean.insert(0, '_');
     }
-    clean.truncate(LONGEST);
+    clean.truncate(LONGEST_NAME);
     clean
 }
 
@@ -89,7 +90,7 @@ mod tests {
             for name in &list {
                 let wire = names.wire(name);
                 prop_assert_eq!(&names.original(&wire), name);
-                prop_assert!(wire.len() <= 64 && cleaned(&wire) == wire);
+                prop_assert!(wire.len() <= 64 && clean_name(&wire) == wire);
             }
         }
     }

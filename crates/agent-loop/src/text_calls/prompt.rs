@@ -141,7 +141,7 @@ fn example_at(schema: &Value, depth: usize) -> Value {
 /// framed and escaped. A person's text is escaped too.
 pub fn transcript_messages(format: Format, messages: &Messages) -> Messages {
     let plain = messages.iter().map(|message| match &**message {
-        Message::User { text } => Message::user(escape_for(format, text)),
+        Message::User { text, images } => Message::User { text: escape_for(format, text), images: images.clone() },
         Message::Note { text } => Message::note(escape_for(format, text)),
         Message::Assistant { parts } => Message::assistant(assistant_text(format, parts)),
         Message::Results { results } => {

@@ -7,7 +7,9 @@ use futures_util::{StreamExt, stream};
 
 use crate::error::{ErrorKind, Result};
 use crate::message::Message;
-use crate::model::{Delta, EndReason, Model, Parallel, ReplyStream, Request, TextCursor, ToolChoice, ToolSupport};
+use crate::model::{
+    Delta, EndReason, ImageSupport, Model, Parallel, ReplyStream, Request, TextCursor, ToolChoice, ToolSupport,
+};
 use crate::tool::{BoxFuture, ToolSpec};
 
 use super::checked_answer::{Ask, CheckedAnswer};
@@ -101,6 +103,10 @@ impl<M: Model> Model for TextCalls<M> {
 
     fn provider(&self) -> Option<&str> {
         self.model.provider()
+    }
+
+    fn image_support(&self) -> ImageSupport {
+        self.model.image_support()
     }
 
     fn reply(&self, request: Request) -> BoxFuture<'_, Result<ReplyStream<'_>>> {

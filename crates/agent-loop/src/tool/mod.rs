@@ -15,6 +15,8 @@ use crate::message::ToolCall;
 pub use futures_util::future::BoxFuture;
 pub use set::ToolSet;
 pub(crate) use set::{compile, issues_of, list_issues};
+#[cfg(feature = "mcp")]
+pub(crate) use typed::strip as strip_schema;
 pub use typed::{IntoOutput, Json, Tool, ToolContext, portable_schema};
 
 /// Whether a tool has side effects.
@@ -80,10 +82,15 @@ impl<T: fmt::Display> From<T> for ToolError {
     }
 }
 
-/// The tools of an agent. `Vec<Tool>` implements it.
+/// The tools of an agent. `Vec<Tool>` implements it, and so does a pair of two that do.
 pub trait Tools: Send + Sync {
     /// All tools, in an order that does not change from call to call. Read once, when an agent is made.
     fn specs(&self) -> Vec<ToolSpec>;
+
+    /// Whether there is a tool of this name.
+    fn has(&self, name: &str) -> bool {
+        self.specs().iter().any(|spec| spec.name == name)
+    }
 
     /// Runs one call, whose name is one of the specs' and whose arguments fit the schema.
     ///
@@ -94,4 +101,25 @@ pub trait Tools: Send + Sync {
         call: &'a ToolCall,
         cancel: &'a CancellationToken,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
+}
+
+/// The tools of both, those of the first before those of the second.
+impl<A: Tools, B: Tools> Tools for (A, B) {
+    fn specs(&self) -> Vec<ToolSpec> {
+        let mut specs = self.0.specs();
+        specs.extend(self.1.specs());
+        specs
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.0.has(name) || self.1.has(name)
+    }
+
+    fn call<'a>(
+        &'a self,
+        call: &'a ToolCall,
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        if self.0.has(&call.name) { self.0.call(call, cancel) } else { self.1.call(call, cancel) }
+    }
 }

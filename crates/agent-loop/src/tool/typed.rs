@@ -244,7 +244,8 @@ fn remove(schema: &mut Schema, keyword: &str) -> Option<Value> {
     schema.as_object_mut()?.shift_remove(keyword)
 }
 
-fn strip(schema: &mut Schema) {
+/// Removes what says nothing to a model, or that providers refuse: titles, and formats of numbers.
+pub(crate) fn strip(schema: &mut Schema) {
     remove(schema, "title");
     let is_number = |kind: &Value| kind == "integer" || kind == "number";
     let of_number = match schema.get("type") {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::message::{Message, Part, Status};
+use crate::message::{Image, Message, Part, Status};
 
 /// The conversation as a Markdown page: a heading for each turn; calls, results and notes of the loop in code blocks
 /// whose fences are longer than any inside. Reasoning is left out.
@@ -10,7 +10,10 @@ pub fn to_markdown<'a>(messages: impl IntoIterator<Item = &'a Message>) -> Strin
     let mut page = String::new();
     for message in messages {
         match message {
-            Message::User { text } => page.push_str(&format!("## User\n\n{}\n\n", text.trim_end())),
+            Message::User { text, images } => {
+                page.push_str(&format!("## User\n\n{}\n\n", text.trim_end()));
+                images.iter().for_each(|image| page.push_str(&image_line(image)));
+            }
             Message::Note { text } => {
                 page.push_str("**Note**\n\n");
                 fenced(&mut page, "", text);
@@ -50,6 +53,13 @@ fn add_part(page: &mut String, part: &Part) {
             }
         }
         Part::Reasoning { .. } => {}
+    }
+}
+
+fn image_line(image: &Image) -> String {
+    match image {
+        Image::Inline { media_type, .. } => format!("(an image, {})\n\n", code(media_type)),
+        Image::Url { url } => format!("(an image, {})\n\n", code(url)),
     }
 }
 

@@ -6,6 +6,7 @@ import openai
 from agents import (
     Agent,
     OpenAIChatCompletionsModel,
+    OpenAIConversationsSession,
     OpenAIResponsesModel,
     Runner,
     function_tool,
@@ -13,7 +14,7 @@ from agents import (
 )
 from pydantic import BaseModel
 
-from parrot import KEY, MODEL, PLACES, TOWN, TWO_CALLS, URL, case, run, wait_for_no_replies
+from parrot import KEY, MODEL, PLACES, STORE_URL, TOWN, TWO_CALLS, URL, case, run, wait_for_no_replies
 
 set_tracing_disabled(True)
 KINDS = (OpenAIResponsesModel, OpenAIChatCompletionsModel)
@@ -32,8 +33,12 @@ def look(at: str) -> str:
     return f"crimson {len(seen)}"
 
 
-def agent(kind, **more):
-    client = openai.AsyncOpenAI(base_url=URL, api_key=KEY, max_retries=0, timeout=20)
+def connect(url):
+    return openai.AsyncOpenAI(base_url=url, api_key=KEY, max_retries=0, timeout=20)
+
+
+def agent(kind, client=None, **more):
+    client = client or connect(URL)
     return Agent(name="a", instructions="Be brief.", model=kind(MODEL, client), tools=[look], **more)
 
 
@@ -86,6 +91,32 @@ async def errors():
         await fails(openai.InternalServerError, Runner.run(agent(kind), "say Hel\ncut"))
     refused = await fails(openai.BadRequestError, Runner.run(agent(KINDS[0]), "say x", conversation_id="conv_1"))
     assert refused.param == "conversation"
+
+
+@case
+async def a_conversation_that_the_proxy_keeps():
+    client = connect(STORE_URL)
+    conversation = (await client.conversations.create()).id
+    seen.clear()
+    first = await Runner.run(agent(KINDS[0], client), TWO_CALLS, conversation_id=conversation)
+    assert seen == PLACES and "crimson 1" in first.final_output and "crimson 2" in first.final_output
+    second = await Runner.run(agent(KINDS[0], client), "recall", conversation_id=conversation)
+    assert "I look." in second.final_output and "crimson 2" in second.final_output
+    session = OpenAIConversationsSession(openai_client=client)
+    await Runner.run(agent(KINDS[0], client), "say My name is Bob.", session=session)
+    third = await Runner.run(agent(KINDS[0], client), "recall", session=session)
+    assert "My name is Bob." in third.final_output and len(await session.get_items()) == 4
+    await session.clear_session()
+
+
+@case
+async def previous_responses_that_the_proxy_keeps():
+    client = connect(STORE_URL)
+    seen.clear()
+    first = await Runner.run(agent(KINDS[0], client), TWO_CALLS, auto_previous_response_id=True)
+    assert seen == PLACES and "crimson 2" in first.final_output
+    second = await Runner.run(agent(KINDS[0], client), "recall", previous_response_id=first.last_response_id)
+    assert "I look." in second.final_output and "crimson 2" in second.final_output
 
 
 @case

@@ -1,7 +1,7 @@
 // The AI SDK with both of its packages against the proxy; parrot.mjs says how it is run.
 
 import assert from "node:assert/strict";
-import { KEY, MODEL, PLACES, SAY_TOWN, TOWN, TWO_CALLS, URL, count, load, run, waitForNoReplies } from "./parrot.mjs";
+import { KEY, MODEL, PLACES, SAY_TOWN, STORE_URL, TOWN, TWO_CALLS, URL, count, load, run, waitForNoReplies } from "./parrot.mjs";
 
 const { generateObject, generateText, stepCountIs, streamText, tool } = load("ai");
 const { createOpenAI } = load("@ai-sdk/openai");
@@ -61,6 +61,19 @@ await run("ai", {
       { role: "user", content: "say b" },
     ];
     await assert.rejects(generateText({ model: models[0], messages, maxRetries: 0 }), { statusCode: 400 });
+  },
+  async whatIsStoredIsReferredTo() {
+    seen = [];
+    const model = createOpenAI({ baseURL: STORE_URL, apiKey: KEY }).responses(MODEL);
+    const settings = { model, tools: { look }, maxRetries: 0, stopWhen: stepCountIs(3) };
+    const asked = { role: "user", content: TWO_CALLS };
+    const first = await generateText({ messages: [asked], ...settings });
+    assert.deepEqual(seen, PLACES);
+    assert.equal(count(first.text, "crimson"), 2);
+    const messages = [asked, ...first.response.messages, { role: "user", content: "recall" }];
+    const second = await generateText({ messages, ...settings });
+    assert.ok(JSON.stringify(second.request.body).includes("item_reference"), "the earlier answers are references");
+    assert.ok(second.text.includes("I look.") && count(second.text, "crimson") === 4, second.text);
   },
   stopSequences: forEachModel(async (model) => {
     if (model === models[0]) return;

@@ -4,7 +4,7 @@ import json
 
 import openai
 
-from parrot import KEY, MODEL as M, PLACES, TWO_CALLS, URL, case, expect, run, wait_for_no_replies
+from parrot import KEY, MODEL as M, PLACES, STORE_URL, TWO_CALLS, URL, case, expect, run, wait_for_no_replies
 
 client = openai.OpenAI(base_url=URL, api_key=KEY, max_retries=0, timeout=20)
 LOOK = {
@@ -168,6 +168,46 @@ def what_is_not_supported_is_refused():
     functions = [{"name": "look", "parameters": {"type": "object"}}]
     wrong = expect(openai.BadRequestError, lambda: client.chat.completions.create(functions=functions, **question))
     assert wrong.param == "functions"
+
+
+@case
+def what_is_stored_is_found_again():
+    store = openai.OpenAI(base_url=STORE_URL, api_key=KEY, max_retries=0, timeout=20)
+    first = store.responses.create(model=M, input="say My name is Bob.")
+    second = store.responses.create(model=M, input="recall", previous_response_id=first.id)
+    assert "My name is Bob." in second.output_text and second.previous_response_id == first.id
+    with store.responses.stream(model=M, input="recall", previous_response_id=second.id) as stream:
+        for _ in stream:
+            pass
+        assert stream.get_final_response().output_text.count("My name is Bob.") == 4
+    assert store.responses.retrieve(first.id) == first
+    store.responses.delete(first.id)
+    expect(openai.NotFoundError, lambda: store.responses.retrieve(first.id))
+    gone = expect(
+        openai.BadRequestError, lambda: store.responses.create(model=M, input="x", previous_response_id=first.id)
+    )
+    assert (gone.param, gone.code) == ("previous_response_id", "previous_response_not_found")
+    reference = [{"type": "item_reference", "id": second.output[0].id}, {"role": "user", "content": "recall"}]
+    assert "My name is Bob." in store.responses.create(model=M, input=reference).output_text
+
+
+@case
+def conversations():
+    store = openai.OpenAI(base_url=STORE_URL, api_key=KEY, max_retries=0, timeout=20)
+    begin = [{"type": "message", "role": "user", "content": "say My name is Bob."}]
+    conversation = store.conversations.create(items=begin, metadata={"a": "b"})
+    assert store.conversations.retrieve(conversation.id) == conversation and conversation.metadata == {"a": "b"}
+    response = store.responses.create(model=M, input="recall", conversation=conversation.id)
+    assert "My name is Bob." in response.output_text and response.conversation.id == conversation.id
+    # Page by page.
+    items = list(store.conversations.items.list(conversation.id, limit=2, order="asc"))
+    assert [item.role for item in items] == ["user", "user", "assistant"]
+    assert items[0].content[0].text == "say My name is Bob." and items[2].id == response.output[0].id
+    added = store.conversations.items.create(conversation.id, items=[{"role": "user", "content": "say More."}])
+    assert store.conversations.items.retrieve(added.data[0].id, conversation_id=conversation.id) == added.data[0]
+    store.conversations.items.delete(added.data[0].id, conversation_id=conversation.id)
+    assert store.conversations.delete(conversation.id).deleted
+    expect(openai.NotFoundError, lambda: store.conversations.retrieve(conversation.id))
 
 
 @case

@@ -11,8 +11,10 @@ import { createInterface } from "node:readline";
 const [program, packages] = process.argv.slice(2);
 export const load = createRequire(path.join(path.resolve(packages), "package.json"));
 
-const server = spawn(program, { stdio: ["pipe", "pipe", "inherit"] });
-export const URL = (await createInterface({ input: server.stdout })[Symbol.asyncIterator]().next()).value;
+// One that keeps nothing, and one that does.
+const servers = [[], ["--store"]].map((options) => spawn(program, options, { stdio: ["pipe", "pipe", "inherit"] }));
+const address = async (server) => (await createInterface({ input: server.stdout })[Symbol.asyncIterator]().next()).value;
+export const [URL, STORE_URL] = await Promise.all(servers.map(address));
 export const KEY = "a key";
 export const MODEL = "parrot";
 export const PLACES = ["a {<ä>} b", "c"];
@@ -38,9 +40,9 @@ export async function run(name, cases) {
     await check();
     console.log(`${title}: ok`);
   }
-  const ended = new Promise((resolve) => server.on("exit", resolve));
-  server.stdin.end();
-  assert.equal(await ended, 0);
+  const ended = servers.map((server) => new Promise((resolve) => server.on("exit", resolve)));
+  servers.forEach((server) => server.stdin.end());
+  assert.deepEqual(await Promise.all(ended), [0, 0]);
   const { version } = JSON.parse(readFileSync(path.join(packages, "node_modules", name, "package.json")));
   console.log(`${name} ${version}: ${Object.keys(cases).length} passed, 0 failed`);
   process.exit(0);

@@ -9,8 +9,12 @@ import sys
 import time
 import urllib.request
 
-server = subprocess.Popen([sys.argv[1]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-URL = server.stdout.readline().strip()
+# One that keeps nothing, and one that does.
+servers = [
+    subprocess.Popen([sys.argv[1], *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    for options in ([], ["--store"])
+]
+URL, STORE_URL = [server.stdout.readline().strip() for server in servers]
 KEY = "a key"
 MODEL = "parrot"
 TWO_CALLS = 'say I look.\ncall look {"at": "a {<ä>} b"}\ncall look {"at": "c"}\nthen\nrepeat\n'
@@ -51,6 +55,7 @@ def run(package):
         else:
             function()
         print(f"{function.__name__}: ok")
-    server.stdin.close()
-    assert server.wait(timeout=15) == 0
+    for server in servers:
+        server.stdin.close()
+        assert server.wait(timeout=15) == 0
     print(f"{package}: {len(CASES)} passed, 0 failed")

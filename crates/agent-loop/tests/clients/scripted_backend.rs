@@ -1,4 +1,5 @@
-//! The proxy over a text-only model that says what the user tells it to, for tests with clients written elsewhere.
+//! The proxy over a text-only model that says what the user tells it to, for tests with clients written elsewhere. With
+//! `--store` it keeps responses and conversations.
 //!
 //! The last message of the user that begins with a command is the script: its part before the first line `then` is the
 //! first reply, the next part the reply to the results of that, and so on.
@@ -8,6 +9,7 @@
 //! | `say TEXT` | writes it |
 //! | `call NAME JSON` | calls a tool, in text |
 //! | `repeat` | writes what it was told last |
+//! | `recall` | writes all that was said before |
 //! | `cut`, `length`, `fail` | ends its stream too early, at its limit, with an error |
 //! | `wait` | says nothing more, and does not end |
 //! | `refuse KIND` | is none: the request fails with this kind of error |
@@ -15,7 +17,7 @@
 // A program may print.
 #![allow(clippy::print_stdout)]
 
-use agent_loop::responses::{Proxy, ProxyOptions};
+use agent_loop::responses::{Proxy, ProxyOptions, StoreLimits};
 use agent_loop::{
     BoxFuture, Delta, EndReason, Error, ErrorKind, Model, ReplyStream, Request, Result, ToolSupport, Usage,
 };
@@ -24,7 +26,7 @@ use serde_json::json;
 
 /// Bytes of a delta: nothing is to depend on where they fall.
 const PIECE: usize = 7;
-const COMMANDS: [&str; 8] = ["say ", "call ", "repeat", "cut", "length", "fail", "wait", "refuse "];
+const COMMANDS: [&str; 9] = ["say ", "call ", "repeat", "recall", "cut", "length", "fail", "wait", "refuse "];
 
 struct Parrot;
 
@@ -67,6 +69,8 @@ fn perform(request: &Request) -> Result<(Vec<Result<Delta>>, bool)> {
                     json!(name)
                 ));
             }
+            // Its own calls are not made again.
+            "recall" => text.push_str(&texts[..at].join("\n").replace("<tool_", "<")),
             "repeat" => text.push_str(&texts[texts.len() - 1]),
             "cut" => end = None,
             "wait" => (end, is_endless) = (None, true),
@@ -101,7 +105,8 @@ async fn main() -> std::io::Result<()> {
         let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
         drop(gone);
     });
-    let options = ProxyOptions::default().key(Some("a key".into()));
+    let store = std::env::args().any(|argument| argument == "--store").then(StoreLimits::default);
+    let options = ProxyOptions::default().key(Some("a key".into())).store(store);
     let stop = async { drop(stop.await) };
     Proxy::new(options).model("parrot", Parrot).serve(listener, stop).await
 }

@@ -55,7 +55,7 @@ async fn arguments_go_back_as_the_model_wrote_them() {
     for wire in WIRES {
         let body = sent_text(wire, history(WRITTEN)).await;
         let expected = match wire {
-            Wire::Anthropic | Wire::Gemini => WRITTEN.to_string(),
+            Wire::Anthropic | Wire::Gemini | Wire::Ollama => WRITTEN.to_string(),
             _ => serde_json::to_string(WRITTEN).unwrap(),
         };
         assert!(body.contains(&expected), "{wire:?}: {body}");
@@ -67,13 +67,14 @@ proptest::proptest! {
     #[test]
     fn whatever_a_model_writes_as_arguments_cannot_break_the_body(text in r#"\{?[\[\]{}",:0-9.eE+ab\\ -]{0,24}\}?"#) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        for wire in [Wire::Anthropic, Wire::Gemini] {
+        for wire in [Wire::Anthropic, Wire::Gemini, Wire::Ollama] {
             let body: serde_json::Value = serde_json::from_str(&runtime.block_on(sent_text(wire, history(&text)))).unwrap();
-            let (messages, arguments) = match wire {
-                Wire::Anthropic => (&body["messages"], &body["messages"][1]["content"][0]["input"]),
-                _ => (&body["contents"], &body["contents"][1]["parts"][0]["functionCall"]["args"]),
+            let (messages, count, arguments) = match wire {
+                Wire::Anthropic => (&body["messages"], 3, &body["messages"][1]["content"][0]["input"]),
+                Wire::Ollama => (&body["messages"], 4, &body["messages"][2]["tool_calls"][0]["function"]["arguments"]),
+                _ => (&body["contents"], 3, &body["contents"][1]["parts"][0]["functionCall"]["args"]),
             };
-            proptest::prop_assert_eq!(messages.as_array().map(Vec::len), Some(3));
+            proptest::prop_assert_eq!(messages.as_array().map(Vec::len), Some(count));
             proptest::prop_assert!(arguments.is_object());
         }
     }

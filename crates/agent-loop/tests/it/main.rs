@@ -12,10 +12,14 @@ mod events;
 mod formats;
 mod hostile;
 mod invariants;
+// The processes are started with a Unix shell's help.
+#[cfg(all(feature = "mcp", unix))]
+mod mcp;
 #[cfg(feature = "proxy")]
 mod proxy;
 mod responses;
 mod saved_runs;
+mod settings;
 mod spans;
 mod text_models;
 mod transcripts;

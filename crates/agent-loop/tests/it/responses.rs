@@ -2,7 +2,8 @@
 
 use agent_loop::responses::{ApiRequest, Delivery, ResponseEvents, StrictTools, to_sse};
 use agent_loop::{
-    Delta, EndReason, Error, ErrorKind, Message, Model, Parallel, Scripted, ScriptedReply, TextCalls, ToolChoice, Usage,
+    Delta, EndReason, Error, ErrorKind, Message, Model, Parallel, Part, Scripted, ScriptedReply, TextCalls, TextPhase,
+    ToolChoice, Usage,
 };
 use futures_util::StreamExt;
 use proptest::prelude::*;
@@ -176,6 +177,27 @@ fn each_end_of_a_reply_is_reported() {
     let end = accumulate(&events(&simple(), [usage, Delta::End(EndReason::Complete)], Some(&limited)));
     assert_eq!(end["type"], "response.completed", "what fails behind the end changes nothing");
     assert_eq!(end["response"]["usage"]["total_tokens"], 7);
+}
+
+#[test]
+fn commentary_and_answer_are_messages_of_their_own_and_go_back_as_such() {
+    let text = |text: &str| Delta::Text { text: text.into() };
+    let phase = |phase| Delta::TextStart { phase };
+    let (commentary, answer) = (Some(TextPhase::Commentary), Some(TextPhase::FinalAnswer));
+    let deltas =
+        [phase(commentary), text("I look"), text("."), phase(answer), text("Red."), Delta::End(EndReason::Complete)];
+    let response = accumulate(&events(&simple(), deltas, None))["response"].clone();
+    let of = |at: usize| (&response["output"][at]["phase"], &response["output"][at]["content"][0]["text"]);
+    assert_eq!(of(0), (&json!("commentary"), &json!("I look.")));
+    assert_eq!(of(1), (&json!("final_answer"), &json!("Red.")));
+    assert_eq!(response["output"].as_array().unwrap().len(), 2);
+
+    let mut input = response["output"].as_array().unwrap().clone();
+    input.push(json!({"role": "assistant", "content": "Old.", "phase": null}));
+    let again = request(json!({"model": "m", "input": input}));
+    let part = |text: &str, phase| Part::Text { text: text.into(), phase, opaque: None };
+    let parts = vec![part("I look.", commentary), part("Red.", answer), part("Old.", None)];
+    assert_eq!(**again.request.messages.last().unwrap(), Message::Assistant { parts });
 }
 
 #[test]
@@ -468,6 +490,8 @@ fn any_delta() -> impl Strategy<Value = Delta> {
         index.prop_map(|index| Delta::CallFault { index, fault: "f".into(), raw: "raw".into() }),
         Just(Delta::Reasoning { text: "r".into(), opaque: None }),
         Just(Delta::Progress),
+        Just(Delta::TextStart { phase: Some(TextPhase::Commentary) }),
+        Just(Delta::TextStart { phase: None }),
         prop::sample::select(vec![EndReason::Complete, EndReason::Length]).prop_map(Delta::End),
     ]
 }

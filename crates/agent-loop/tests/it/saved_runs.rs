@@ -4,11 +4,12 @@
 use std::path::PathBuf;
 
 use agent_loop::{
-    AskBeforeWriting, Decision, EndReason, Error, ErrorKind, Next, Part, Permission, Policy, Reply, Review, Run, RunId,
-    RunOptions, ToolCall, ToolOutput, ToolSpec, Usage, VERSION,
+    AskBeforeWriting, Decision, EndReason, Error, ErrorKind, Image, Next, Part, Permission, Policy, Reply, Review, Run,
+    RunId, RunOptions, ToolCall, ToolChoice, ToolOutput, ToolSpec, Usage, UserMessage, VERSION,
 };
 use serde_json::{Value, json};
 
+use crate::settings::all_settings;
 use crate::test_tools::*;
 
 fn folder() -> PathBuf {
@@ -39,6 +40,9 @@ fn states() -> Vec<(&'static str, Run, &'static str)> {
         .compact_above(Some(1_000));
     let mut run = Run::new(RunId("run_a".into()), options, "Tidy up.");
     states.push(("ready", run.clone(), "call model"));
+    let shown = UserMessage::from("What is this?").image(Image::new("image/png", [1, 2, 3]));
+    let options = RunOptions::default().tool_choice(ToolChoice::Required).settings(all_settings());
+    states.push(("settings", Run::new(RunId("run_b".into()), options, shown), "call model"));
 
     let mut failed = run.clone();
     failed.failed(&Error::new(ErrorKind::Unavailable, "overloaded").with_status(503)).unwrap();

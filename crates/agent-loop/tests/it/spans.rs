@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
 
-use agent_loop::{Agent, Error, ErrorKind, Scripted, ScriptedReply};
+use agent_loop::{Agent, Error, ErrorKind, ModelSettings, RunOptions, Scripted, ScriptedReply};
 use serde_json::json;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -69,7 +69,8 @@ async fn a_run_its_requests_and_its_tools_are_spans_of_the_conventions() {
         ScriptedReply::calls([("look", json!({"at": "secret"}))]).usage(10, 5),
         ScriptedReply::text("a secret, too"),
     ]);
-    let agent = Agent::new(model, live(&Default::default())).unwrap();
+    let options = RunOptions::default().settings(ModelSettings::default().top_p(Some(0.5)).seed(Some(7)));
+    let agent = Agent::new(model, live(&Default::default())).unwrap().options(options);
     assert_eq!(agent.ask("Tell me the secret.").await.text, "a secret, too");
     let all = &spans.0.lock().unwrap().all;
     let names: Vec<_> = all.iter().map(|(name, parent, _)| (*name, *parent)).collect();
@@ -82,6 +83,7 @@ async fn a_run_its_requests_and_its_tools_are_spans_of_the_conventions() {
     assert!(all[0].2["gen_ai.conversation.id"].starts_with("run_"));
     let of_request = ["otel.name", "otel.kind", "gen_ai.operation.name", "gen_ai.request.model"];
     assert_eq!(attributes(1, &of_request), ["chat scripted", "client", "chat", "scripted"]);
+    assert_eq!(attributes(1, &["gen_ai.request.top_p", "gen_ai.request.seed"]), ["0.5", "7"]);
     assert_eq!(attributes(1, &["error.type", "otel.status_code"]), ["Unavailable", "ERROR"]);
     let of_reply = ["gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens", "gen_ai.response.finish_reasons"];
     assert_eq!(attributes(2, &of_reply), ["10", "5", "[\"tool_calls\"]"]);

@@ -53,3 +53,13 @@ fn the_proxy_brings_a_server_and_nothing_that_asks_others() {
     has_none(&crates, &VAULT);
     has_none(&crates, &["reqwest", "ureq", "rustls", "native-tls", "openssl", "ring", "h2", "hyper-rustls"]);
 }
+
+#[test]
+fn mcp_servers_bring_the_client_half_alone() {
+    let crates = tree(&["--features", "mcp"]);
+    let wanted = ["rmcp", "process-wrap", "reqwest", "ring"];
+    assert!(wanted.iter().all(|wanted| crates.iter().any(|name| name == wanted)), "{crates:?}");
+    has_none(&crates, &VAULT);
+    has_none(&crates, &["axum", "rmcp-macros", "oauth2", "openssl", "native-tls", "aws-lc-rs", "aws-lc-sys", "rand"]);
+    has_none(&tree(&[]), &["rmcp", "process-wrap"]);
+}

@@ -10,7 +10,11 @@ use vault_tools::cli::{LogArgs, MacroCommand, RedoArgs, UndoArgs, VaultArgs};
 
 use super::ask::AskArgs;
 use super::chat::{ChatArgs, ResumeArgs};
+use super::config::ConfigCommand;
+use super::login::{LoginArgs, LogoutArgs};
+use super::models::ModelsArgs;
 use super::plan::PlanArgs;
+use super::proxy::ProxyArgs;
 use super::sessions::SessionsArgs;
 use crate::clients::Client;
 
@@ -88,6 +92,33 @@ vault-agent mcp --vault ~/Notes\n  vault-agent mcp --http 127.0.0.1:8571"
 The assistant makes it when it asks again.\n\nExample:\n  vault-agent approve K7Q2MX"
     )]
     Approve(ApproveArgs),
+    /// Serve OpenAI's APIs over the model of the settings, to programs on this machine
+    #[command(
+        after_help = "It serves /v1/responses, /v1/chat/completions, /v1/models, and /v1/embeddings by the model of the \
+vault's index. An address that others can reach requires --key-file.\n\nExamples:\n  \
+vault-agent proxy --provider ollama --model qwen3:8b\n  vault-agent proxy --with-vault-tools --vault ~/Notes\n  \
+curl http://127.0.0.1:8572/v1/models"
+    )]
+    Proxy(ProxyArgs),
+    /// List the models that can be used, as their providers say
+    #[command(
+        after_help = "What was asked and did not answer is said on standard error.\n\nExit codes: 0 found, 1 none found, \
+2 error.\n\nExamples:\n  vault-agent models\n  vault-agent models anthropic openrouter --json\n  \
+vault-agent models http://192.168.1.5:8000/v1"
+    )]
+    Models(ModelsArgs),
+    /// Show, change and check the settings
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Keep the key of a provider in the system's keyring
+    #[command(
+        after_help = "The key is read from the terminal without being shown, or from standard input. It is written nowhere \
+else. A variable such as OPENAI_API_KEY goes before it.\n\nExamples:\n  vault-agent login anthropic\n  \
+pass show openai | vault-agent login openai"
+    )]
+    Login(LoginArgs),
+    /// Take the key of a provider out of the system's keyring
+    Logout(LogoutArgs),
     /// Print the completions of a shell
     Completions(CompletionsArgs),
     /// Print the manual

@@ -140,6 +140,8 @@ pub(super) fn ask(vault_args: &VaultArgs, args: &AskArgs, out: &mut Out) -> CliR
             out.line(&format!("  {}:{line}", out.paint.path(&sanitize_line(path))))?;
         }
     }
+    // What standard error says about it comes after it.
+    out.flush()?;
     record.removed.iter().for_each(|removed| say("taken out", removed));
     if args.insert && outcome.stop == StopReason::Answered {
         insert(&workspace, &conversation, record.answer.as_deref().unwrap_or_default(), args.yes, out)?;
@@ -334,12 +336,13 @@ fn passages(workspace: &Workspace, mut record: Record, is_json: bool, out: &mut 
             let heading = text("heading");
             let heading = if heading.is_empty() { String::new() } else { format!(" › {heading}") };
             out.line(&format!("{}  {}{heading}", out.paint.path(&place), text("title")))?;
-            for line in sanitize(passage["chunk"].as_str().unwrap_or_default()).lines() {
+            for line in sanitize(passage["chunk"].as_str().unwrap_or_default().trim_end()).lines() {
                 out.line(&format!("  {line}"))?;
             }
             out.line("")?;
         }
     }
+    out.flush()?;
     note(&format!(
         "no model is configured, so nothing is answered; {what}. To have questions answered: `vault-agent config set \
          provider ollama` and `vault-agent config set model NAME` for a model on this machine, or `vault-agent login \

@@ -3,11 +3,16 @@
 //! Data goes to standard output, everything else to standard error. A server on standard output writes nothing there but
 //! the protocol.
 
+mod listening;
+mod config;
+mod login;
+mod models;
 mod call_line;
 mod ask;
 mod plan;
 mod sessions;
 mod chat;
+mod proxy;
 mod args;
 mod approve;
 mod serve;
@@ -31,8 +36,10 @@ pub(crate) fn main() -> ExitCode {
     let args = AgentArgs::try_parse().map_err(Failure::from);
     // A server ends by signals as its client expects, and a conversation stops a turn by them; the other commands finish
     // what they write first.
-    let handles_signals = |args: &AgentArgs| {
-        matches!(args.command, Command::Mcp(McpArgs { command: None, .. }) | Command::Chat(_) | Command::Resume(_))
+    let handles_signals = |args: &AgentArgs| match args.command {
+        Command::Mcp(McpArgs { command: None, .. }) | Command::Proxy(_) => true,
+        Command::Chat(_) | Command::Resume(_) => true,
+        _ => false,
     };
     if !args.as_ref().is_ok_and(handles_signals) {
         vault_cli::install_handler();
@@ -65,6 +72,11 @@ fn run(args: AgentArgs, out: &mut Out) -> CliResult {
         Command::Redo(args) => redo(&vault, &args, out),
         Command::Log(args) => log(&vault, &args, out),
         Command::Approve(args) => approve::approve(&args, out),
+        Command::Proxy(args) => proxy::proxy(&vault, &args),
+        Command::Models(args) => models::models(&args, out),
+        Command::Config(command) => config::config(&command, out),
+        Command::Login(args) => login::login(&args),
+        Command::Logout(args) => login::logout(&args),
         Command::Completions(args) => vault_cli::completions([AgentArgs::command()], args.shell, out),
         Command::Man => vault_cli::pages([AgentArgs::command()], None, out),
     }

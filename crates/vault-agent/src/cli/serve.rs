@@ -1,14 +1,13 @@
 //! `vault-agent mcp`: opens the vaults, keeps their indexes up to date, and serves clients until they end.
 
-use std::future::Future;
 use std::net::SocketAddr;
-use std::path::Path;
 
 use vault_cli::{CliResult, Outcome, note};
 use vault_tools::cli::VaultArgs;
-use vault_tools::{Error, ErrorKind, Result, Toolset};
+use vault_tools::{Error, Result, Toolset};
 
 use super::args::{HttpArgs, McpArgs};
+use super::listening::{key_in, stop_signal};
 use crate::mcp::{Access, Offered, PATH, Server, listen};
 use crate::watching::Watching;
 use crate::workspace::{AT_ONCE, Granted, Workspace};
@@ -57,35 +56,4 @@ async fn on_http(server: Server, address: SocketAddr, args: &HttpArgs) -> Result
     note(&format!("listening on http://{address}{PATH}"));
     server.on_http(listener, access, stop).await;
     Ok(())
-}
-
-/// The first line of a file.
-fn key_in(file: &Path) -> Result<String> {
-    let text = std::fs::read_to_string(file).map_err(|error| Error::io(file.display(), &error))?;
-    match text.lines().next().map(str::trim).filter(|key| !key.is_empty()) {
-        Some(key) => Ok(key.to_owned()),
-        None => Err(Error::new(ErrorKind::Config, "the file with the key is empty")
-            .at(file.display())
-            .with_remedy("write a long random text into its first line")),
-    }
-}
-
-/// Ready when the process is asked to end, from now on.
-fn stop_signal() -> impl Future<Output = ()> {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        let signals = [SignalKind::terminate(), SignalKind::interrupt()].map(signal);
-        async move {
-            let [Ok(mut terminate), Ok(mut interrupt)] = signals else { return std::future::pending().await };
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
-            }
-        }
-    }
-    #[cfg(not(unix))]
-    async {
-        let _ = tokio::signal::ctrl_c().await;
-    }
 }

@@ -23,9 +23,9 @@ use crate::workspace::Workspace;
 
 pub(crate) use citations::{CitationCheck, Source};
 pub(crate) use note_tools::{NoteTools, Offer};
+pub(crate) use prompt::system_message;
 pub(crate) use session::{SessionInfo, Sessions, of_loop};
 
-use prompt::system_message;
 use session::title_of;
 
 /// Of the context of a model, the share above which the conversation is made shorter.
@@ -346,19 +346,23 @@ impl Conversation {
 
     fn options(&self) -> RunOptions {
         let settings = &self.settings;
-        let budget = Budget::default()
-            .turns(Some(settings.max_turns))
-            .calls(settings.max_calls)
-            .tokens(settings.max_total_tokens)
-            .time(settings.max_seconds.map(std::time::Duration::from_secs));
         let limit = self.model.context_length.map(|length| (length as f64 * COMPACT_AT) as u64);
         RunOptions::default()
             .system(Some(system_message(self.tools.workspace(), settings.system.as_deref(), &self.tools.editor())))
-            .budget(budget)
+            .budget(budget_of(settings))
             .compact_above(limit)
             .max_output_tokens(settings.max_tokens)
             .temperature(settings.temperature)
     }
+}
+
+/// How much the settings allow for one message.
+pub(crate) fn budget_of(settings: &Settings) -> Budget {
+    Budget::default()
+        .turns(Some(settings.max_turns))
+        .calls(settings.max_calls)
+        .tokens(settings.max_total_tokens)
+        .time(settings.max_seconds.map(std::time::Duration::from_secs))
 }
 
 /// Reads a note for checking a citation: one that the settings deny is not there.

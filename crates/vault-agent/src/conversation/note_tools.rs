@@ -26,7 +26,7 @@ use vault_tools::{
 
 use crate::request::{Done, Prepared, Request, now, read_all};
 use crate::settings::{Review as ReviewSetting, Settings};
-use crate::workspace::Workspace;
+use crate::workspace::{OpenVault, Workspace};
 
 /// The longest that a call may take, the person's time aside.
 const LONGEST: Duration = Duration::from_secs(300);
@@ -38,6 +38,8 @@ pub(crate) enum Offer {
     All,
     /// Those that change nothing.
     Reading,
+    /// Those that the settings of every vault let run without asking.
+    Unattended,
 }
 
 /// The tools of the vaults. Clones share everything.
@@ -95,7 +97,14 @@ impl NoteTools {
             let mut tools: Vec<NoteTool> = Vec::new();
             for spec in toolsets.iter().flat_map(|toolset| vaults.specs(Some(*toolset))) {
                 let name = spec.alias.as_ref().unwrap_or(&spec.name).clone();
-                let is_left_out = offer == Offer::Reading && spec.risk != Risk::Read;
+                let is_left_out = match offer {
+                    Offer::All => false,
+                    Offer::Reading => spec.risk != Risk::Read,
+                    Offer::Unattended => {
+                        let runs = |open: &OpenVault| open.policy.runs_unattended(&spec.name, spec.toolset, spec.risk);
+                        !workspace.vaults().iter().all(runs) || reviews(settings.review, spec.toolset, spec.risk)
+                    }
+                };
                 if is_left_out || tools.iter().any(|tool| tool.spec.name == name) {
                     continue;
                 }
@@ -292,6 +301,12 @@ fn route_one(name: &str, route: vault_tools::Route) -> Result<Routed> {
     Ok(Routed { vault, request: Request::Call { tool: name.to_owned(), args: route.args }, notice: route.notice })
 }
 
+/// Whether a person sees what a tool returns before the model does.
+fn reviews(setting: ReviewSetting, toolset: Toolset, risk: Risk) -> bool {
+    risk == Risk::Read
+        && (setting == ReviewSetting::Always || setting == ReviewSetting::Chat && toolset == Toolset::Chat)
+}
+
 impl Policy for NoteTools {
     fn permission(&self, call: &ToolCall, _: &ToolSpec) -> Ruling {
         let Some(tool) = self.tool(&call.name) else {
@@ -302,9 +317,8 @@ impl Policy for NoteTools {
     }
 
     fn review(&self, call: &ToolCall, _: &ToolSpec) -> Review {
-        let Some(tool) = self.tool(&call.name).filter(|tool| tool.risk == Risk::Read) else { return Review::Pass };
-        match (self.0.review, tool.toolset) {
-            (ReviewSetting::Always, _) | (ReviewSetting::Chat, Toolset::Chat) => Review::Ask,
+        match self.tool(&call.name) {
+            Some(tool) if reviews(self.0.review, tool.toolset, tool.risk) => Review::Ask,
             _ => Review::Pass,
         }
     }

@@ -4,6 +4,7 @@ mod model_server;
 mod stdio;
 #[cfg(unix)]
 mod terminal;
+mod web_server;
 
 mod approvals;
 mod ask;
@@ -14,9 +15,12 @@ mod doctor;
 mod hostile;
 mod http;
 mod install;
+mod models;
 mod plan;
+mod proxy;
 mod resources;
 mod servers;
+mod settings;
 mod tokens;
 mod tools;
 mod wires;

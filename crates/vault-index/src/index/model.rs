@@ -152,6 +152,29 @@ impl Index {
         }
     }
 
+    /// The name of the index's model, and the model, ready to be asked; where there is no index yet, of the one that it
+    /// would get.
+    ///
+    /// # Errors
+    /// A model that cannot be loaded; one at another address than the index's, which gets no texts.
+    #[doc(hidden)]
+    pub fn model(&self) -> Result<(String, Arc<dyn Embedder>)> {
+        let wanted = match self.file.exists() {
+            true => self.read(|store| match self.differs(store)? {
+                Some(differs) if differs.is_remote => Err(differs.error()),
+                _ => self.wanted(store),
+            })?,
+            false => match self.choice(None)? {
+                Choice::Given(embedder) => Choice::Given(embedder.clone()).wanted(embedder),
+                Choice::Named(name, options) => {
+                    let embedder = self.load(&name, &options)?;
+                    Choice::Named(name, options).wanted(embedder)
+                }
+            },
+        };
+        Ok((wanted.name, wanted.embedder))
+    }
+
     fn load(&self, name: &ModelName, options: &LoadOptions) -> Result<Arc<dyn Embedder>> {
         let is_wanted = |known: &&Loaded| {
             known.name == *name

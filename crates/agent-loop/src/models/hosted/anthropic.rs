@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::error::Result;
-use crate::message::{Message, Part, Status, ToolResult, Usage};
-use crate::model::{Delta, EndReason, Parallel, Request, ToolChoice};
-use crate::schema::WireNames;
+use crate::message::{Image, Message, Part, Status, ToolResult, Usage};
+use crate::model::{Delta, EndReason, Parallel, PromptCache, ReasoningEffort, Request, ToolChoice};
+use crate::schema::{WireNames, anthropic_answer};
 use crate::tool::ToolSpec;
 
 use super::deltas::Deltas;
@@ -14,6 +14,8 @@ use super::{Decode, failure};
 
 /// The API requires a limit; all current models accept this one.
 const MAX_TOKENS: u32 = 8_192;
+/// The limit includes what a model thinks. All that decide themselves how much accept this much more.
+const ADAPTIVE_TOKENS: u32 = 24_576;
 
 pub(super) fn body(model: &str, request: &Request, names: &WireNames, is_streamed: bool) -> Value {
     let tool = |tool: &ToolSpec| json!({"name": names.wire(&tool.name), "description": tool.description, "input_schema": tool.parameters});
@@ -27,16 +29,62 @@ pub(super) fn body(model: &str, request: &Request, names: &WireNames, is_streame
     if request.parallel == Parallel::One && request.tool_choice != ToolChoice::None {
         choice["disable_parallel_tool_use"] = json!(true);
     }
-    without_nulls(json!({
+    let settings = &request.settings;
+    let (thinking, room) = match (settings.reasoning_effort, settings.thinking_budget) {
+        (Some(ReasoningEffort::None), _) => (Some(json!({"type": "disabled"})), 0),
+        (_, Some(tokens)) => (Some(json!({"type": "enabled", "budget_tokens": tokens})), tokens),
+        (Some(_), None) => (Some(json!({"type": "adaptive"})), ADAPTIVE_TOKENS),
+        (None, None) => (None, 0),
+    };
+    let effort = settings.reasoning_effort.and_then(|effort| match effort {
+        ReasoningEffort::None => None,
+        ReasoningEffort::Minimal => Some(json!("low")),
+        // The API has the same words.
+        word => Some(json!(word)),
+    });
+    let schema = request.answer_schema.as_deref().and_then(anthropic_answer);
+    let format = schema.map(|schema| json!({"type": "json_schema", "schema": schema}));
+    let output = without_nulls(json!({"effort": effort, "format": format}));
+    let mut body = without_nulls(json!({
         "model": model,
-        "max_tokens": request.max_output_tokens.unwrap_or(MAX_TOKENS),
+        "max_tokens": request.max_output_tokens.unwrap_or(MAX_TOKENS.saturating_add(room)),
         "messages": messages(request, names),
         "stream": is_streamed,
         "system": request.system.as_deref(),
         "tools": has_tools.then(|| request.tools.iter().map(tool).collect::<Value>()),
         "tool_choice": has_tools.then_some(choice),
         "temperature": request.temperature,
-    }))
+        "top_p": settings.top_p,
+        "stop_sequences": (!settings.stop.is_empty()).then_some(&settings.stop),
+        "thinking": thinking,
+        "output_config": (output != json!({})).then_some(output),
+        "service_tier": settings.service_tier,
+    }));
+    // A prefix that is kept costs more once, which only pays where a request follows that begins with it.
+    if settings.prompt_cache != PromptCache::Off && (has_tools || request.messages.len() > 1) {
+        set_breakpoints(&mut body, settings.prompt_cache);
+    }
+    body
+}
+
+/// Marks what is to be kept: tools and system text; all messages; and all up to the person's or tools' message before,
+/// which the request before has kept, because the API looks back only 20 blocks from a mark.
+fn set_breakpoints(body: &mut Value, cache: PromptCache) {
+    let mark = match cache {
+        PromptCache::Long => json!({"type": "ephemeral", "ttl": "1h"}),
+        _ => json!({"type": "ephemeral"}),
+    };
+    if let Some(text) = body["system"].as_str().filter(|text| !text.trim().is_empty()) {
+        body["system"] = json!([{"type": "text", "text": text, "cache_control": mark}]);
+    } else if let Some(tool) = body["tools"].as_array_mut().and_then(|tools| tools.last_mut()) {
+        tool["cache_control"] = mark.clone();
+    }
+    let messages = body["messages"].as_array_mut().into_iter().flatten().rev();
+    for message in messages.filter(|message| message["role"] == "user").take(2) {
+        if let Some(block) = message["content"].as_array_mut().and_then(|blocks| blocks.last_mut()) {
+            block["cache_control"] = mark.clone();
+        }
+    }
 }
 
 /// Messages in which the roles alternate, with all results of a turn in one.
@@ -44,7 +92,8 @@ fn messages(request: &Request, names: &WireNames) -> Vec<Value> {
     let mut out: Vec<Value> = Vec::new();
     for message in request.messages.iter() {
         let (role, content): (_, Vec<Value>) = match &**message {
-            Message::User { text } | Message::Note { text } => ("user", vec![text_block(text)]),
+            Message::User { text, images } => ("user", user_blocks(text, images)),
+            Message::Note { text } => ("user", vec![text_block(text)]),
             Message::Results { results } => {
                 let block = |result: &ToolResult| {
                     json!({
@@ -65,6 +114,18 @@ fn messages(request: &Request, names: &WireNames) -> Vec<Value> {
         }
     }
     out
+}
+
+fn user_blocks(text: &str, images: &[Image]) -> Vec<Value> {
+    let image = |image: &Image| {
+        let source = match image {
+            Image::Inline { media_type, base64 } => json!({"type": "base64", "media_type": media_type, "data": base64}),
+            Image::Url { url } => json!({"type": "url", "url": url}),
+        };
+        json!({"type": "image", "source": source})
+    };
+    let needs_text = images.is_empty() || !text.trim().is_empty();
+    images.iter().map(image).chain(needs_text.then(|| text_block(text))).collect()
 }
 
 fn text_block(text: &str) -> Value {
@@ -96,6 +157,9 @@ fn tool_use_id(id: &str) -> String {
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
     block: Block,
+    /// How many calls have begun. Some gateways begin the message again when its first try breaks off, with the same
+    /// indexes.
+    calls: usize,
     usage: Usage,
     reason: Option<EndReason>,
 }
@@ -121,11 +185,10 @@ enum Block {
 
 impl Decode for Decoder {
     fn event(&mut self, event: &Value, out: &mut Deltas) -> Result<()> {
-        let index = event["index"].as_u64().unwrap_or(0) as usize;
         match event["type"].as_str().unwrap_or_default() {
             "error" => return Err(failure::in_stream(event)),
             "message_start" => self.count(&event["message"]["usage"]),
-            "content_block_start" => self.start(index, &event["content_block"], out),
+            "content_block_start" => self.start(&event["content_block"], out),
             "content_block_delta" => self.delta(&event["delta"], out),
             "content_block_stop" => self.stop(&event["content_block"], out),
             "message_delta" => {
@@ -151,8 +214,8 @@ impl Decode for Decoder {
             return Err(failure::in_stream(body));
         }
         let blocks = body["content"].as_array().ok_or_else(failure::no_reply)?;
-        for (index, block) in blocks.iter().enumerate() {
-            self.start(index, block, out);
+        for block in blocks {
+            self.start(block, out);
             self.stop(&Value::Null, out);
         }
         self.count(&body["usage"]);
@@ -172,16 +235,19 @@ fn reason(stop: &Value) -> Option<EndReason> {
 }
 
 impl Decoder {
-    fn start(&mut self, index: usize, block: &Value, out: &mut Deltas) {
+    fn start(&mut self, block: &Value, out: &mut Deltas) {
         let text = |field: &str| block[field].as_str().unwrap_or_default();
         match text("type") {
             "tool_use" => {
                 // Some servers send all arguments here, and no pieces.
                 let input = Some(&block["input"]).filter(|input| !input.is_null() && **input != json!({}));
-                self.block = Block::Call { index, input: input.cloned() };
-                out.call_start(index, &block["id"], &block["name"]);
+                out.call_start(self.calls, &block["id"], &block["name"]);
+                self.block = Block::Call { index: self.calls, input: input.cloned() };
+                self.calls += 1;
             }
             "thinking" => {
+                // In a stream the text comes in pieces.
+                out.reasoning(text("thinking"), None);
                 self.block = Block::Thinking { text: text("thinking").into(), signature: text("signature").into() };
             }
             "redacted_thinking" => out.reasoning("", Some(block.clone())),

@@ -1,4 +1,4 @@
-//! Decodes a response body into deltas: server-sent events as they arrive, or one JSON object.
+//! Decodes a response body into deltas: server-sent events or lines as they arrive, or one JSON object.
 
 use futures_util::{Stream, StreamExt, stream};
 use serde_json::Value;
@@ -7,6 +7,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::model::Delta;
 
 use super::deltas::Deltas;
+use super::lines::Lines;
 use super::sse::{MAX_BYTES, SseParser};
 use super::{ByteStream, Decode};
 
@@ -21,6 +22,8 @@ pub(super) struct BodyStream {
 /// What a body is.
 pub(super) enum BodyFormat {
     Events(SseParser),
+    /// One JSON object a line.
+    Lines(Lines),
     /// One JSON object, as far as it has come. It says nothing before its end.
     Whole(Vec<u8>),
     /// Its type does not tell; its first byte will.
@@ -81,6 +84,19 @@ impl BodyStream {
                 return Err(Error::new(ErrorKind::BadResponse, "the body has no end"));
             }
             BodyFormat::Whole(all) => all.extend_from_slice(bytes),
+            BodyFormat::Lines(lines) => {
+                lines.push(bytes);
+                while !self.deltas.is_over() {
+                    let Some(line) = lines.next()?.map(str::trim) else { break };
+                    if !line.is_empty() {
+                        self.deltas.begin_event();
+                        self.decoder.event(&read_json(line.as_bytes(), "a line")?, &mut self.deltas)?;
+                    }
+                }
+                if lines.pending() > MAX_BYTES && !self.deltas.is_over() {
+                    return Err(Error::new(ErrorKind::BadResponse, "a line of the stream has no end"));
+                }
+            }
             BodyFormat::Events(events) => {
                 events.push(bytes);
                 while !self.deltas.is_over() {

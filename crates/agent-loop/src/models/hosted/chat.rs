@@ -3,15 +3,15 @@
 use serde_json::{Map, Value, json};
 
 use crate::error::Result;
-use crate::message::{Message, Part, ToolCall, Usage};
-use crate::model::{Delta, EndReason, Parallel, Request, ToolChoice};
+use crate::message::{Image, Message, Part, ToolCall, Usage};
+use crate::model::{Delta, EndReason, ModelSettings, Parallel, PromptCache, ReasoningEffort, Request, ToolChoice};
 use crate::schema::{WireNames, strict, strict_answer};
 use crate::tool::ToolSpec;
 
-use super::chat_reasoning::{DETAILS, ReasoningFields, TEXTS};
+use super::chat_reasoning::{DETAILS, ReasoningFields, TEXTS, thinking_of};
 use super::deltas::{Deltas, first_of};
 use super::without_nulls::without_nulls;
-use super::{Decode, Provider, ReturnReasoning, Streaming, Wire, failure};
+use super::{Decode, Provider, ReasoningField, ReturnReasoning, Streaming, Wire, failure};
 
 pub(super) fn body(model: &str, request: &Request, names: &WireNames, provider: &Provider) -> Value {
     let (is_openai, is_streamed) = (provider.wire == Wire::OpenAiChat, provider.streaming == Streaming::Yes);
@@ -43,6 +43,15 @@ pub(super) fn body(model: &str, request: &Request, names: &WireNames, provider: 
         json!({"type": "json_schema", "json_schema": {"name": "answer", "schema": schema, "strict": is_strict}})
     });
     let limit = if is_openai { "max_completion_tokens" } else { "max_tokens" };
+    let settings = &request.settings;
+    let effort = settings.reasoning_effort;
+    let (effort, reasoning, thinking) = match provider.reasoning_field {
+        ReasoningField::Effort => (effort, None, None),
+        ReasoningField::Reasoning => (None, reasoning_object(settings), None),
+        ReasoningField::Thinking if effort == Some(ReasoningEffort::None) => (None, None, Some("disabled")),
+        ReasoningField::Thinking => (effort, None, effort.map(|_| "enabled")),
+    };
+    let retention = (is_openai && settings.prompt_cache == PromptCache::Long).then_some("24h");
     without_nulls(json!({
         "model": model,
         "messages": messages,
@@ -54,12 +63,35 @@ pub(super) fn body(model: &str, request: &Request, names: &WireNames, provider: 
         "response_format": format,
         limit: request.max_output_tokens,
         "temperature": request.temperature,
+        "top_p": settings.top_p,
+        "stop": (!settings.stop.is_empty()).then_some(&settings.stop),
+        "seed": settings.seed,
+        "reasoning_effort": effort,
+        "reasoning": reasoning,
+        "thinking": thinking.map(|kind| json!({"type": kind})),
+        "prompt_cache_key": settings.prompt_cache_key,
+        "prompt_cache_retention": retention,
+        "service_tier": settings.service_tier,
     }))
+}
+
+/// How OpenRouter is asked for reasoning.
+fn reasoning_object(settings: &ModelSettings) -> Option<Value> {
+    let object = without_nulls(json!({"effort": settings.reasoning_effort, "max_tokens": settings.thinking_budget}));
+    (object != json!({})).then_some(object)
 }
 
 fn add_message(messages: &mut Vec<Value>, message: &Message, names: &WireNames, provider: &Provider) {
     match message {
-        Message::User { text } | Message::Note { text } => messages.push(json!({"role": "user", "content": text})),
+        Message::User { text, images } if !images.is_empty() => {
+            let image = |image: &Image| json!({"type": "image_url", "image_url": {"url": image.to_url()}});
+            let text = (!text.is_empty()).then(|| json!({"type": "text", "text": text}));
+            let content: Vec<Value> = images.iter().map(image).chain(text).collect();
+            messages.push(json!({"role": "user", "content": content}));
+        }
+        Message::User { text, .. } | Message::Note { text } => {
+            messages.push(json!({"role": "user", "content": text}));
+        }
         Message::Assistant { parts } => {
             let text = message.text();
             let mut out = json!({"role": "assistant", "content": text});
@@ -154,7 +186,13 @@ impl Decode for Decoder {
         };
         let usage = &chunk["usage"];
         if let (Some(input), Some(output)) = (usage["prompt_tokens"].as_u64(), usage["completion_tokens"].as_u64()) {
-            let cached = usage["prompt_tokens_details"]["cached_tokens"].as_u64().unwrap_or(0);
+            // The second is Moonshot's, the third was DeepSeek's.
+            let places = [
+                &usage["prompt_tokens_details"]["cached_tokens"],
+                &usage["cached_tokens"],
+                &usage["prompt_cache_hit_tokens"],
+            ];
+            let cached = places.into_iter().find_map(Value::as_u64).unwrap_or(0);
             let reasoning = usage["completion_tokens_details"]["reasoning_tokens"].as_u64().unwrap_or(0);
             out.push(Delta::Usage(Usage { input, output, cached, reasoning }));
         }
@@ -185,7 +223,10 @@ impl Decode for Decoder {
         self.event(body, out)?;
         match first_of(&body["choices"]) {
             _ if out.is_over() => {}
-            choice if choice["message"].is_object() || choice["delta"].is_object() => self.done(out),
+            // Azure's filter takes the whole message away.
+            choice if choice["message"].is_object() || choice["delta"].is_object() || self.finish.is_some() => {
+                self.done(out);
+            }
             _ => return Err(failure::no_reply()),
         }
         Ok(())
@@ -234,10 +275,10 @@ impl Decoder {
 
     fn reasoning(&mut self, message: &Value, out: &mut Deltas) {
         let mut texts = TEXTS.into_iter().filter_map(|field| message[field].as_str());
-        let text = texts.find(|text| !text.is_empty());
+        let text = texts.find(|text| !text.is_empty()).map_or_else(|| thinking_of(message), str::to_owned);
         self.reasoning.add(message);
-        self.has_reasoning |= !self.reasoning.are_empty();
-        out.reasoning(text.unwrap_or_default(), None);
+        self.has_reasoning |= !self.reasoning.are_empty() || !text.is_empty();
+        out.reasoning(&text, None);
     }
 
     /// The reasoning so far is one part of the reply.

@@ -8,6 +8,13 @@ pub(super) const TEXTS: [&str; 2] = ["reasoning_content", "reasoning"];
 /// OpenRouter's field: a list of texts, summaries and encrypted blocks, some of them signed.
 pub(super) const DETAILS: &str = "reasoning_details";
 
+/// Mistral's thoughts, which are parts of the content.
+pub(super) fn thinking_of(message: &Value) -> String {
+    let parts = message["content"].as_array().into_iter().flatten().filter(|part| part["type"] == "thinking");
+    let texts = parts.filter_map(|part| part["thinking"].as_array()).flatten();
+    texts.filter_map(|text| text["text"].as_str()).collect()
+}
+
 /// The fields of one message.
 #[derive(Debug, Default)]
 pub(super) struct ReasoningFields(pub(super) Map<String, Value>);

@@ -58,6 +58,11 @@ const MESSAGES: &[(&str, ErrorKind, &str)] = &[
     ("api key not valid", Authentication, "Gemini, 400"),
     ("incorrect api key", Authentication, "xAI, 400"),
     ("credit balance is too low", Authentication, "Anthropic, 400"),
+    // All rows of this kind are about images.
+    ("image input is not supported", BadRequest, "llama.cpp, tools/server: a 500"),
+    ("support image input", BadRequest, "OpenRouter: no endpoints found that support image input"),
+    ("unknown variant `image_url`", BadRequest, "DeepSeek"),
+    ("missing data required for image input", BadRequest, "Ollama"),
 ];
 
 /// What stands before a delay in a message: OpenAI and Groq, Azure, Gemini.
@@ -161,6 +166,10 @@ mod tests {
         ("API key not valid. Please pass a valid API key.", Authentication),
         ("Incorrect API key provided: xa***ey.", Authentication),
         ("Your credit balance is too low to access the Anthropic API.", Authentication),
+        ("image input is not supported - hint: you may need to provide the mmproj", BadRequest),
+        ("No endpoints found that support image input", BadRequest),
+        ("Failed to deserialize the JSON body: messages[0]: unknown variant `image_url`, expected `text`", BadRequest),
+        ("this model is missing data required for image input", BadRequest),
     ];
 
     #[test]

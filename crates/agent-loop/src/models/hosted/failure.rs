@@ -77,6 +77,9 @@ fn new(kind: ErrorKind, error: &Value, message: &str) -> Error {
             error.with_remedy("make the conversation shorter, or take a model with a longer context")
         }
         ErrorKind::ToolsUnsupported => error.with_remedy("give this model its calls in text"),
+        ErrorKind::BadRequest if error_words::of_message(error.message()) == Some(ErrorKind::BadRequest) => {
+            error.with_remedy("leave the image out, or take a model that can be shown images")
+        }
         _ => error,
     }
 }

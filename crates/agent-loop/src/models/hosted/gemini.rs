@@ -6,8 +6,8 @@ use std::slice;
 use serde_json::{Value, json};
 
 use crate::error::Result;
-use crate::message::{CallId, Message, Part, Status, ToolCall, ToolResult, Usage};
-use crate::model::{Delta, EndReason, Request, ToolChoice};
+use crate::message::{CallId, Image, Message, Part, Status, ToolCall, ToolResult, Usage};
+use crate::model::{Delta, EndReason, ModelSettings, ReasoningEffort, Request, ToolChoice};
 use crate::schema::{WireNames, gemini};
 use crate::tool::ToolSpec;
 
@@ -20,12 +20,21 @@ pub(super) fn path(model: &str, is_streamed: bool) -> String {
     format!("models/{model}:{method}")
 }
 
-pub(super) fn body(request: &Request, names: &WireNames) -> Value {
+/// Models that refuse a shape of the answer beside tools: "Function calling with a response mime type … is unsupported".
+const NO_SHAPE_WITH_TOOLS: [&str; 2] = ["gemini-1", "gemini-2"];
+
+pub(super) fn body(model: &str, request: &Request, names: &WireNames) -> Value {
     let has_tools = !request.tools.is_empty();
-    let schema = request.answer_schema.as_deref().filter(|_| !has_tools);
+    let is_old = NO_SHAPE_WITH_TOOLS.iter().any(|old| model.contains(old));
+    let schema = request.answer_schema.as_deref().filter(|_| !has_tools || !is_old);
+    let settings = &request.settings;
     let config = without_nulls(json!({
         "maxOutputTokens": request.max_output_tokens,
         "temperature": request.temperature,
+        "topP": settings.top_p,
+        "seed": settings.seed,
+        "stopSequences": (!settings.stop.is_empty()).then_some(&settings.stop),
+        "thinkingConfig": thinking(settings),
         "responseMimeType": schema.map(|_| "application/json"),
         "responseJsonSchema": schema,
     }));
@@ -46,7 +55,21 @@ pub(super) fn body(request: &Request, names: &WireNames) -> Value {
         "tools": has_tools.then(|| json!([{"functionDeclarations": declarations}])),
         "toolConfig": has_tools.then(|| json!({"functionCallingConfig": calling})),
         "generationConfig": (config != json!({})).then_some(config),
+        "service_tier": settings.service_tier,
     }))
+}
+
+/// A level for Gemini 3, a budget for Gemini 2.5. Whoever asks for thoughts is shown them.
+fn thinking(settings: &ModelSettings) -> Option<Value> {
+    let level = match settings.reasoning_effort {
+        Some(ReasoningEffort::None) => return Some(json!({"thinkingBudget": 0})),
+        // The levels end here.
+        Some(ReasoningEffort::XHigh | ReasoningEffort::Max) => Some(ReasoningEffort::High),
+        effort => effort,
+    };
+    let budget = settings.thinking_budget;
+    let config = || json!({"thinkingLevel": level, "thinkingBudget": budget, "includeThoughts": true});
+    (level.is_some() || budget.is_some()).then(|| without_nulls(config()))
 }
 
 fn contents(request: &Request, names: &WireNames) -> Vec<Value> {
@@ -56,7 +79,8 @@ fn contents(request: &Request, names: &WireNames) -> Vec<Value> {
     for message in request.messages.iter() {
         ids.extend(message.calls().filter_map(|call| Some((&call.id, call.opaque.as_ref()?.get("id")?))));
         let (role, parts): (_, Vec<Value>) = match &**message {
-            Message::User { text } | Message::Note { text } => ("user", vec![json!({"text": text})]),
+            Message::User { text, images } => ("user", user_parts(text, images)),
+            Message::Note { text } => ("user", vec![json!({"text": text})]),
             Message::Assistant { parts } => {
                 let part = |part: &Part| match part {
                     Part::Text { text, opaque, .. } => {
@@ -85,6 +109,27 @@ fn contents(request: &Request, names: &WireNames) -> Vec<Value> {
     contents
 }
 
+fn user_parts(text: &str, images: &[Image]) -> Vec<Value> {
+    let image = |image: &Image| match image {
+        Image::Inline { media_type, base64 } => json!({"inlineData": {"mimeType": media_type, "data": base64}}),
+        Image::Url { url } => json!({"fileData": without_nulls(json!({"fileUri": url, "mimeType": media_type(url)}))}),
+    };
+    let needs_text = images.is_empty() || !text.is_empty();
+    images.iter().map(image).chain(needs_text.then(|| json!({"text": text}))).collect()
+}
+
+/// What the end of an address says of its image; models on Vertex have to be told.
+fn media_type(url: &str) -> Option<&'static str> {
+    let path = url.split(['?', '#']).next().unwrap_or(url);
+    Some(match path.rsplit_once('.')?.1.to_ascii_lowercase().as_str() {
+        "png" => "image/png",
+        "jpg" | "jpeg" => "image/jpeg",
+        "webp" => "image/webp",
+        "gif" => "image/gif",
+        _ => return None,
+    })
+}
+
 fn call_part(call: &ToolCall, names: &WireNames) -> Value {
     let opaque = |field: &str| call.opaque.as_ref()?.get(field);
     let (name, arguments) = (names.wire(&call.name), call.sent_object());
@@ -98,8 +143,13 @@ fn call_part(call: &ToolCall, names: &WireNames) -> Value {
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
     calls: usize,
+    /// Whether the arguments of a call came in parts.
+    in_parts: bool,
     finish: Option<EndReason>,
 }
+
+/// Only an extra field of the body asks for it (`streamFunctionCallArguments`).
+const IN_PARTS: &str = "The arguments came in parts, which are not read here, so nothing ran.";
 
 impl Decode for Decoder {
     fn event(&mut self, chunk: &Value, out: &mut Deltas) -> Result<()> {
@@ -168,7 +218,13 @@ impl Decoder {
     fn part(&mut self, part: &Value, out: &mut Deltas) {
         let call = &part["functionCall"];
         let text = part["text"].as_str().unwrap_or_default();
-        if call.is_object() {
+        if call["willContinue"] == true || self.in_parts && call["name"].is_null() && call.is_object() {
+            self.in_parts = true;
+            if call["name"].is_string() {
+                out.push(Delta::CallFault { index: self.calls, fault: IN_PARTS.into(), raw: String::new() });
+                self.calls += 1;
+            }
+        } else if call.is_object() {
             let (id, signature) = (call["id"].as_str(), part["thoughtSignature"].as_str());
             let opaque = without_nulls(json!({"id": id, "thoughtSignature": signature}));
             out.call_start(self.calls, &call["id"], &call["name"]);
@@ -185,6 +241,38 @@ impl Decoder {
             if part["thoughtSignature"].is_string() {
                 out.push(Delta::TextEnd { opaque: json!({"thoughtSignature": part["thoughtSignature"]}) });
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::tool::Effect;
+
+    #[test]
+    fn older_models_are_not_given_a_shape_beside_tools() {
+        let tools = [ToolSpec {
+            name: "now".into(),
+            description: String::new(),
+            parameters: json!({"type": "object"}),
+            effect: Effect::Read,
+            time_limit: None,
+        }];
+        let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
+        let shape = |model: &str, tools: &[ToolSpec]| {
+            let request = Request::default().answer_schema(Some(Arc::new(schema.clone()))).tools(tools.into());
+            body(model, &request, &WireNames::new(["now"]))["generationConfig"]["responseJsonSchema"].clone()
+        };
+        for (model, tools, expected) in [
+            ("gemini-2.5-pro", &tools[..], &Value::Null),
+            ("gemini-2.5-pro", &[], &schema),
+            ("gemini-3.5-flash", &tools, &schema),
+            ("gemini-flash-latest", &tools, &schema),
+        ] {
+            assert_eq!(&shape(model, tools), expected, "{model}");
         }
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_util::stream;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Client, Url, redirect, retry};
+use reqwest::{Client, Method, Url, redirect, retry};
 use rustls::client::{ClientConfig, WebPkiServerVerifier, danger::ServerCertVerifier};
 use rustls::crypto::ring;
 use rustls::pki_types::CertificateDer;
@@ -128,11 +128,23 @@ impl Http {
         })
     }
 
-    async fn send(&self, request: HttpRequest) -> Result<HttpReply> {
+    /// Asks for what is at an address, such as a provider's list of models, as [`Transport::post`] would.
+    ///
+    /// # Errors
+    /// `Unavailable` when there is no connection; `CutStream` in the body when it breaks off.
+    pub async fn get(&self, url: impl Into<String>, headers: Vec<(String, String)>) -> Result<HttpReply> {
+        self.send(Method::GET, HttpRequest { url: url.into(), headers, body: Vec::new() }).await
+    }
+
+    /// The client for an address.
+    pub(crate) fn client_for(&self, url: &Url) -> &Client {
+        if is_local(url) { &self.local } else { &self.client }
+    }
+
+    async fn send(&self, method: Method, request: HttpRequest) -> Result<HttpReply> {
         let url = Url::parse(&request.url).map_err(|_| refused("the provider's address is not a URL"))?;
         let headers = headers(&request.headers)?;
-        let client = if is_local(&url) { &self.local } else { &self.client };
-        let sent = client.post(url.clone()).headers(headers).body(request.body).send().await;
+        let sent = self.client_for(&url).request(method, url.clone()).headers(headers).body(request.body).send().await;
         let reply = sent.map_err(|error| unanswered(&error, &url))?;
         let status = reply.status();
         if status.is_redirection() {
@@ -156,7 +168,7 @@ impl Http {
 
 impl Transport for Http {
     fn post(&self, request: HttpRequest) -> BoxFuture<'_, Result<HttpReply>> {
-        Box::pin(self.send(request))
+        Box::pin(self.send(Method::POST, request))
     }
 }
 

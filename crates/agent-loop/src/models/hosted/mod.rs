@@ -2,17 +2,20 @@
 //!
 //! ```text
 //! Request ──> wire: body ──> Transport ──> status ── not 2xx ──> failure: a typed error
-//!                                            └─ bytes ──> sse: events ──> wire ──> deltas: Delta
+//!                                            └─ bytes ──> sse, lines: events ──> wire ──> deltas: Delta
 //! ```
 //!
 //! Without the feature `hosted` there is no HTTP stack: implement [`Transport`] over your own. With it there is `Http`.
 
 mod provider;
+mod lines;
 mod sse;
 mod error_words;
 mod failure;
 mod deltas;
 mod without_nulls;
+mod extra_body;
+mod unsupported;
 mod body_stream;
 mod chat_reasoning;
 mod chat;
@@ -20,6 +23,7 @@ mod output_texts;
 mod openai_responses;
 mod anthropic;
 mod gemini;
+mod ollama;
 #[cfg(feature = "hosted")]
 mod http;
 
@@ -30,7 +34,7 @@ use futures_util::stream::{self, BoxStream};
 use serde_json::Value;
 
 use crate::error::{Error, Result};
-use crate::model::{Delta, EndReason, Model, ReplyStream, Request};
+use crate::model::{Delta, EndReason, ImageSupport, Model, ReplyStream, Request};
 use crate::raw_json::to_text;
 use crate::schema::WireNames;
 use crate::tool::BoxFuture;
@@ -38,7 +42,7 @@ use crate::tool::BoxFuture;
 #[cfg(feature = "hosted")]
 pub use http::{Http, HttpOptions, HttpProxy};
 
-pub use provider::{Provider, ReturnReasoning, Streaming, TextDeltas, Wire};
+pub use provider::{Provider, ReasoningField, ReturnReasoning, Streaming, TextDeltas, Wire};
 
 use body_stream::{BodyFormat, BodyStream};
 use deltas::Deltas;
@@ -128,28 +132,40 @@ impl<T: Transport> Hosted<T> {
         Self { provider, model: model.into(), transport }
     }
 
-    fn http_request(&self, request: &Request, names: &WireNames) -> HttpRequest {
-        let Provider { base_url, key, wire, streaming, .. } = &self.provider;
+    fn http_request(&self, request: &Request, names: &WireNames) -> Result<HttpRequest> {
+        let Provider { base_url, key, key_header, query, wire, streaming, .. } = &self.provider;
+        unsupported::check(request, &self.provider)?;
         let (model, is_streamed) = (self.model.as_str(), *streaming == Streaming::Yes);
-        let (path, body) = match wire {
+        let (path, mut body) = match wire {
             Wire::OpenAiChat | Wire::Chat => {
                 ("chat/completions".to_string(), chat::body(model, request, names, &self.provider))
             }
             Wire::OpenAiResponses => ("responses".into(), openai_responses::body(model, request, names, is_streamed)),
             Wire::Anthropic => ("messages".into(), anthropic::body(model, request, names, is_streamed)),
-            Wire::Gemini => (gemini::path(model, is_streamed), gemini::body(request, names)),
+            Wire::Gemini => (gemini::path(model, is_streamed), gemini::body(model, request, names)),
+            Wire::Ollama => ("api/chat".into(), ollama::body(model, request, names, &self.provider)),
         };
-        let key = key.as_ref().map(|key| match wire {
-            Wire::OpenAiChat | Wire::Chat | Wire::OpenAiResponses => ("authorization", format!("Bearer {key}")),
-            Wire::Anthropic => ("x-api-key", key.clone()),
-            Wire::Gemini => ("x-goog-api-key", key.clone()),
+        if !request.settings.extra_body.is_null() {
+            extra_body::merge(&mut body, &request.settings.extra_body);
+        }
+        let key = key.as_ref().map(|key| match (key_header, wire) {
+            (Some(header), _) => (header.as_str(), key.clone()),
+            (_, Wire::Anthropic) => ("x-api-key", key.clone()),
+            (_, Wire::Gemini) => ("x-goog-api-key", key.clone()),
+            _ => ("authorization", format!("Bearer {key}")),
         });
         let version = (*wire == Wire::Anthropic).then(|| ("anthropic-version", "2023-06-01".to_string()));
-        let accepted = if is_streamed { "text/event-stream" } else { "application/json" };
+        let accepted = match wire {
+            _ if !is_streamed => "application/json",
+            Wire::Ollama => "application/x-ndjson",
+            _ => "text/event-stream",
+        };
         let common = [("content-type", "application/json".to_string()), ("accept", accepted.to_string())];
         let headers = key.into_iter().chain(version).chain(common).map(|(name, value)| (name.to_string(), value));
         let headers = headers.chain(self.provider.headers.iter().cloned()).collect();
-        HttpRequest { url: format!("{base_url}/{path}"), headers, body: to_text(&body).into_bytes() }
+        let mark = if path.contains('?') { '&' } else { '?' };
+        let query = query.as_ref().map_or_else(String::new, |query| format!("{mark}{query}"));
+        Ok(HttpRequest { url: format!("{base_url}/{path}{query}"), headers, body: to_text(&body).into_bytes() })
     }
 
     fn decoder(&self) -> Box<dyn Decode> {
@@ -158,6 +174,7 @@ impl<T: Transport> Hosted<T> {
             Wire::OpenAiResponses => Box::new(openai_responses::Decoder::default()),
             Wire::Anthropic => Box::new(anthropic::Decoder::default()),
             Wire::Gemini => Box::new(gemini::Decoder::default()),
+            Wire::Ollama => Box::new(ollama::Decoder::new(&self.provider.name)),
         }
     }
 
@@ -169,12 +186,15 @@ impl<T: Transport> Hosted<T> {
 
     async fn open(&self, request: Request) -> Result<ReplyStream<'_>> {
         let names = WireNames::new(request.tools.iter().map(|tool| tool.name.as_str()));
-        let http_request = self.http_request(&request, &names);
+        let http_request = self.http_request(&request, &names)?;
         log::debug!("{}: POST of {} bytes", self.provider.name, http_request.body.len());
         let reply = self.transport.post(http_request).await?;
         log::debug!("{}: status {}", self.provider.name, reply.status);
         if !(200..300).contains(&reply.status) {
             return match failure::of_status(reply).await {
+                Refusal::Error(error) if self.provider.wire == Wire::Ollama => {
+                    Err(ollama::with_remedy(error, &self.model))
+                }
                 Refusal::Error(error) => Err(error),
                 Refusal::UnreadableCall(fault) => {
                     let deltas = [fault, Delta::End(EndReason::Complete)];
@@ -184,6 +204,7 @@ impl<T: Transport> Hosted<T> {
         }
         let form = match reply.header("content-type").unwrap_or_default() {
             kind if kind.starts_with("application/json") => BodyFormat::Whole(Vec::new()),
+            _ if self.provider.wire == Wire::Ollama => BodyFormat::Lines(lines::Lines::default()),
             kind if kind.starts_with("text/event-stream") => BodyFormat::Events(sse::SseParser::default()),
             _ => BodyFormat::Unknown,
         };
@@ -204,6 +225,10 @@ impl<T: Transport> Model for Hosted<T> {
             "gemini" => "gcp.gemini",
             name => name,
         })
+    }
+
+    fn image_support(&self) -> ImageSupport {
+        ImageSupport::Native
     }
 
     fn reply(&self, request: Request) -> BoxFuture<'_, Result<ReplyStream<'_>>> {

@@ -4,8 +4,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::error::Result;
-use crate::message::{Message, Part, TextPhase, Usage};
-use crate::model::{Delta, EndReason, Parallel, Request, ToolChoice};
+use crate::message::{Image, Message, Part, TextPhase, Usage};
+use crate::model::{Delta, EndReason, Parallel, PromptCache, Request, ToolChoice};
 use crate::schema::{WireNames, strict, strict_answer};
 use crate::tool::ToolSpec;
 
@@ -37,6 +37,7 @@ pub(super) fn body(model: &str, request: &Request, names: &WireNames, is_streame
         let (is_strict, schema) = (strict.is_some(), strict.as_ref().unwrap_or(schema));
         json!({"format": {"type": "json_schema", "name": "answer", "schema": schema, "strict": is_strict}})
     });
+    let settings = &request.settings;
     without_nulls(json!({
         "model": model,
         "input": input,
@@ -50,12 +51,23 @@ pub(super) fn body(model: &str, request: &Request, names: &WireNames, is_streame
         "text": format,
         "max_output_tokens": request.max_output_tokens,
         "temperature": request.temperature,
+        "top_p": settings.top_p,
+        "reasoning": settings.reasoning_effort.map(|effort| json!({"effort": effort})),
+        "prompt_cache_key": settings.prompt_cache_key,
+        "prompt_cache_retention": (settings.prompt_cache == PromptCache::Long).then_some("24h"),
+        "service_tier": settings.service_tier,
     }))
 }
 
 fn add_items(input: &mut Vec<Value>, message: &Message, names: &WireNames) {
     match message {
-        Message::User { text } | Message::Note { text } => {
+        Message::User { text, images } if !images.is_empty() => {
+            let image = |image: &Image| json!({"type": "input_image", "image_url": image.to_url()});
+            let text = (!text.is_empty()).then(|| json!({"type": "input_text", "text": text}));
+            let content: Vec<Value> = images.iter().map(image).chain(text).collect();
+            input.push(json!({"type": "message", "role": "user", "content": content}));
+        }
+        Message::User { text, .. } | Message::Note { text } => {
             input.push(json!({"type": "message", "role": "user", "content": text}))
         }
         Message::Assistant { parts } => input.extend(parts.iter().filter_map(|part| match part {
@@ -83,6 +95,8 @@ pub(super) struct Decoder {
     /// In the order in which they began; a call's position here is its index.
     calls: Vec<Call>,
     texts: OutputTexts,
+    /// Whether pieces of the reasoning have come whose item is not over.
+    has_reasoning: bool,
     /// That of the last message.
     phase: Option<TextPhase>,
     is_refused: bool,
@@ -113,7 +127,10 @@ impl Decode for Decoder {
                 let text = event["text"].as_str().or_else(|| event["refusal"].as_str());
                 out.text_at(self.texts.begin(event, out), text.unwrap_or_default());
             }
-            "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => out.reasoning(piece, None),
+            "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
+                self.has_reasoning |= !piece.is_empty();
+                out.reasoning(piece, None);
+            }
             "response.output_item.added" if event["item"]["type"] == "function_call" => {
                 self.start(output_index(event), &event["item"], out);
             }
@@ -143,9 +160,9 @@ impl Decode for Decoder {
         }
         match body["status"].as_str().unwrap_or_default() {
             "failed" => return Err(failure::in_stream(body)),
-            "completed" | "incomplete" => {}
-            "" if body["output"].is_array() => {}
-            // Queued, cancelled, or no reply at all.
+            "queued" | "in_progress" | "cancelled" => return Err(failure::no_reply()),
+            // Some servers have words of their own for a response that is complete.
+            _ if body["output"].is_array() => {}
             _ => return Err(failure::no_reply()),
         }
         self.finish(body, out);
@@ -206,6 +223,10 @@ impl Decoder {
                 }
             }
             "reasoning" => {
+                // Some servers send it whole, and so does one object.
+                if !std::mem::take(&mut self.has_reasoning) {
+                    out.reasoning(&reasoning_of(item), None);
+                }
                 let mut item = item.clone();
                 if let Some(fields) = item.as_object_mut() {
                     fields.shift_remove("status");
@@ -243,4 +264,10 @@ impl Decoder {
             None => EndReason::Complete,
         }));
     }
+}
+
+/// What an item of reasoning says: its summary, and the text where a server shows that.
+fn reasoning_of(item: &Value) -> String {
+    let parts = [&item["summary"], &item["content"]].into_iter().filter_map(Value::as_array).flatten();
+    parts.filter_map(|part| part["text"].as_str()).collect()
 }

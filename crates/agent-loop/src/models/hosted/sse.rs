@@ -5,6 +5,7 @@ use futures_util::StreamExt;
 use crate::error::{Error, ErrorKind, Result};
 
 use super::ByteStream;
+use super::lines::Lines;
 
 /// The largest event or whole body that is accepted.
 pub(super) const MAX_BYTES: usize = 32 << 20;
@@ -12,21 +13,14 @@ pub(super) const MAX_BYTES: usize = 32 << 20;
 /// Splits a body into events and returns their data; all wires repeat an event's name there.
 #[derive(Debug, Default)]
 pub(super) struct SseParser {
-    buffer: Vec<u8>,
-    /// The lines before this are done.
-    done: usize,
-    /// From `done` up to here there is no line end.
-    searched: usize,
+    lines: Lines,
     data: Option<String>,
 }
 
 impl SseParser {
     /// Adds bytes. Then take [`next`](Self::next) until there is none.
     pub(super) fn push(&mut self, bytes: &[u8]) {
-        self.buffer.drain(..self.done);
-        self.searched -= self.done;
-        self.done = 0;
-        self.buffer.extend_from_slice(bytes);
+        self.lines.push(bytes);
     }
 
     /// The data of the next complete event.
@@ -34,11 +28,7 @@ impl SseParser {
     /// # Errors
     /// `BadResponse` for invalid UTF-8, and for an event without an end.
     pub(super) fn next(&mut self) -> Result<Option<String>> {
-        while let Some(at) = memchr::memchr(b'\n', &self.buffer[self.searched..]) {
-            let end = self.searched + at;
-            let line = self.buffer[self.done..end].strip_suffix(b"\r").unwrap_or(&self.buffer[self.done..end]);
-            let line = std::str::from_utf8(line).map_err(|error| bad("the stream is not UTF-8").with_source(error))?;
-            (self.done, self.searched) = (end + 1, end + 1);
+        while let Some(line) = self.lines.next()? {
             if line.is_empty() {
                 if let Some(data) = self.data.take() {
                     return Ok(Some(data));
@@ -57,8 +47,7 @@ impl SseParser {
                 }
             }
         }
-        self.searched = self.buffer.len();
-        if self.searched - self.done + self.data.as_ref().map_or(0, String::len) > MAX_BYTES {
+        if self.lines.pending() + self.data.as_ref().map_or(0, String::len) > MAX_BYTES {
             return Err(bad("an event of the stream has no end"));
         }
         Ok(None)

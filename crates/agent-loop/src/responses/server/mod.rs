@@ -11,6 +11,7 @@
 //! | `POST /v1/responses` | the Responses API, streaming and not |
 //! | `POST /v1/chat/completions` | Chat Completions, streaming and not |
 //! | `GET /v1/models`, `GET /v1/models/NAME` | the names that are served, with the context length where it was stated |
+//! | `/v1/responses/ID`, `/v1/conversations` | what is kept, where the proxy has a [`store`](ProxyOptions::store) |
 //! | `GET /health` | that it is alive, and how many replies are under way; it needs no key |
 //!
 //! What fails before the first byte of a reply is a status and a JSON error; what fails later is `response.failed`, or
@@ -24,6 +25,7 @@ mod body;
 mod auth;
 mod write_timeout;
 mod reply;
+mod stored;
 mod routes;
 mod connections;
 
@@ -35,14 +37,14 @@ use std::fmt;
 use std::future::Future;
 use std::io;
 use std::net::Ipv4Addr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::StrictTools;
+use super::{Store, StoreLimits, StrictTools};
 use crate::model::Model;
 use crate::text_calls::TextCalls;
 
@@ -63,6 +65,9 @@ pub struct ProxyOptions {
     pub unknown_model: UnknownModel,
     /// What becomes of a call of a strict tool whose arguments do not fit. Default: it is handed on to the client.
     pub strict_tools: StrictTools,
+    /// Whether responses are kept in memory for as long as the proxy runs, so that `previous_response_id`,
+    /// `conversation` and `item_reference` work, and how many. Default: nothing is kept, and these are refused.
+    pub store: Option<StoreLimits>,
     /// The most bytes of a request's body. Default: 32 MiB.
     pub max_body: usize,
     /// The most replies at once; more are refused with status 503 and `retry-after`. Default: 256.
@@ -90,6 +95,7 @@ setters!(ProxyOptions {
     hosts: Vec<String>,
     unknown_model: UnknownModel,
     strict_tools: StrictTools,
+    store: Option<StoreLimits>,
     max_body: usize,
     max_replies: usize,
     max_connections: usize,
@@ -117,6 +123,7 @@ impl Default for ProxyOptions {
             hosts: ["localhost", "127.0.0.1", "::1"].map(str::to_owned).into(),
             unknown_model: UnknownModel::Refused,
             strict_tools: StrictTools::default(),
+            store: None,
             max_body: 32 << 20,
             max_replies: 256,
             max_connections: 1024,
@@ -151,6 +158,8 @@ impl fmt::Debug for ProxyOptions {
 pub struct Proxy {
     options: Arc<ProxyOptions>,
     models: Vec<Served>,
+    /// What is served beside the APIs.
+    more: axum::Router,
 }
 
 /// A model under a name.
@@ -173,6 +182,7 @@ impl fmt::Debug for Proxy {
 struct Shared {
     proxy: Proxy,
     replies: Arc<Semaphore>,
+    store: Option<Arc<Mutex<Store>>>,
     /// Cancelled when replies must end now.
     stop: CancellationToken,
     started: u64,
@@ -195,7 +205,7 @@ impl Proxy {
         }
         options.max_connections = options.max_connections.min(Semaphore::MAX_PERMITS);
         options.max_replies = options.max_replies.min(Semaphore::MAX_PERMITS);
-        Self { options: Arc::new(options), models: Vec::new() }
+        Self { options: Arc::new(options), models: Vec::new(), more: axum::Router::new() }
     }
 
     /// Serves a model under this name, in place of one that had it before. A model that takes no tools gets its calls
@@ -223,6 +233,14 @@ impl Proxy {
         self
     }
 
+    /// Serves more paths, for those who may ask the others too. A handler limits what it reads by itself.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn routes(mut self, more: axum::Router) -> Self {
+        self.more = self.more.merge(more);
+        self
+    }
+
     /// A listener that only this machine reaches: on 127.0.0.1, at a free port if `port` is 0.
     ///
     /// # Errors
@@ -243,6 +261,7 @@ impl Proxy {
         let options = Arc::clone(&self.options);
         let shared = Arc::new(Shared {
             replies: Arc::new(Semaphore::new(options.max_replies)),
+            store: options.store.map(|limits| Arc::new(Mutex::new(Store::new(limits)))),
             stop: CancellationToken::new(),
             started: reply::now(),
             proxy: self,

@@ -1,7 +1,7 @@
 //! Serves one reply: the backend's deltas with all timeouts, as a stream of events or as one object.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use axum::body::{Body, Bytes};
@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::super::chat::{self, ChatEvents};
-use super::super::{Delivery, ResponseEvents, to_sse};
+use super::super::{Delivery, Keep, ResponseEvents, Store, to_sse};
 use super::ProxyOptions;
 use super::refusal::{Refusal, json_response};
 use crate::error::{Error, ErrorKind, Result};
@@ -30,11 +30,24 @@ pub(super) struct Job {
     pub(super) model: Arc<dyn Model>,
     pub(super) request: Request,
     pub(super) api: Api,
+    pub(super) kept: Option<Kept>,
     pub(super) options: Arc<ProxyOptions>,
     /// Cancelled when the server ends.
     pub(super) stop: CancellationToken,
     /// Released when the backend's stream is dropped.
     pub(super) permit: OwnedSemaphorePermit,
+}
+
+/// Where a complete response is kept, with what came before it.
+pub(super) struct Kept {
+    pub(super) store: Arc<Mutex<Store>>,
+    pub(super) keep: Keep,
+}
+
+impl Kept {
+    fn complete(self, response: &Value) {
+        self.store.lock().unwrap_or_else(PoisonError::into_inner).keep(self.keep, response);
+    }
 }
 
 /// The API that the client speaks.
@@ -96,6 +109,9 @@ impl Job {
             }
         }
         let object = self.api.whole().cloned().unwrap_or_default();
+        if let Some(kept) = self.kept {
+            kept.complete(&object);
+        }
         // A reply may fail after its end, when it is checked.
         match object["error"]["message"].as_str() {
             Some(message) => Err(Refusal::new(502, "backend_error", message)),
@@ -137,7 +153,10 @@ impl Job {
             backend.received_at += sending.elapsed();
             backend.sent_at = Instant::now();
         };
-        // A client that has read the end can send its next request at once.
+        // A client that has read the end can send its next request at once, and refer to this response.
+        if let Some((kept, object)) = self.kept.zip(self.api.whole()) {
+            kept.complete(object);
+        }
         drop(deltas);
         drop(self.permit);
         let _ = out.send(last).await;

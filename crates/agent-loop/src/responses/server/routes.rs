@@ -1,6 +1,6 @@
 //! Routes of the proxy and their handlers.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 use super::super::chat::{ChatEvents, ChatRequest};
 use super::super::{ApiError, ApiRequest, ResponseEvents};
 use super::refusal::{Refusal, json_response};
-use super::reply::{Api, Job, now, stem};
-use super::{Served, Shared, auth, body};
+use super::reply::{Api, Job, Kept, now, stem};
+use super::{Served, Shared, auth, body, stored};
 
 /// When a client that found no free place may come again.
 const SOON: Duration = Duration::from_secs(1);
@@ -24,7 +24,9 @@ const SOON: Duration = Duration::from_secs(1);
 type Here = State<Arc<Shared>>;
 
 pub(super) fn router(shared: Arc<Shared>) -> Router {
-    let router = Router::new()
+    let stored = if shared.store.is_some() { stored::router() } else { Router::new() };
+    let router = stored
+        .merge(shared.proxy.more.clone().with_state(()))
         .route("/v1/responses", post(responses))
         .route("/v1/chat/completions", post(chat))
         .route("/v1/models", get(models))
@@ -58,10 +60,16 @@ async fn check_request(State(shared): Here, request: Request<Body>, next: Next) 
 
 async fn responses(State(shared): Here, request: Request<Body>) -> Result<Response<Body>, Refusal> {
     answer(&shared, request, |body| {
-        let mut request = ApiRequest::parse(body)?;
+        let (mut request, kept) = match &shared.store {
+            None => (ApiRequest::parse(body)?, None),
+            Some(store) => {
+                let parsed = ApiRequest::parse_stored(body, &mut store.lock().unwrap_or_else(PoisonError::into_inner))?;
+                (parsed.0, Some(Kept { store: Arc::clone(store), keep: parsed.1 }))
+            }
+        };
         request.strict_tools = shared.proxy.options.strict_tools;
         let events = ResponseEvents::new(&request, stem(), now());
-        Ok((request, Api::Responses(Box::new(events))))
+        Ok((request, Api::Responses(Box::new(events)), kept))
     })
     .await
 }
@@ -71,7 +79,7 @@ async fn chat(State(shared): Here, request: Request<Body>) -> Result<Response<Bo
         let mut request = ChatRequest::parse(body)?;
         request.api.strict_tools = shared.proxy.options.strict_tools;
         let events = ChatEvents::new(&request, stem(), now());
-        Ok((request.api, Api::Chat(Box::new(events))))
+        Ok((request.api, Api::Chat(Box::new(events)), None))
     })
     .await
 }
@@ -79,7 +87,7 @@ async fn chat(State(shared): Here, request: Request<Body>) -> Result<Response<Bo
 async fn answer(
     shared: &Arc<Shared>,
     request: Request<Body>,
-    read: impl FnOnce(&[u8]) -> Result<(ApiRequest, Api), Refusal>,
+    read: impl FnOnce(&[u8]) -> Result<(ApiRequest, Api, Option<Kept>), Refusal>,
 ) -> Result<Response<Body>, Refusal> {
     let options = &shared.proxy.options;
     let bytes = body::read(options, request.into_body()).await?;
@@ -88,7 +96,7 @@ async fn answer(
         let message = format!("{} replies are under way here, which is the most.", options.max_replies);
         return Err(Refusal { retry_after: Some(SOON), ..Refusal::new(503, "overloaded", message) });
     };
-    let (asked, api) = read(&bytes)?;
+    let (asked, api, kept) = read(&bytes)?;
     drop(bytes);
     let model = shared.proxy.find(&asked.model).ok_or_else(|| not_served(&asked.model))?;
     if let Some(hear) = &options.on_warning {
@@ -98,6 +106,7 @@ async fn answer(
         model: Arc::clone(model),
         request: asked.request,
         api,
+        kept,
         options: Arc::clone(options),
         stop: shared.stop.clone(),
         permit,

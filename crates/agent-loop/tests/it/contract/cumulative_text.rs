@@ -4,7 +4,8 @@ use agent_loop::{TextDeltas, Wire};
 use serde_json::{Value, json};
 
 use super::wires::{
-    anthropic, block, call_block, chat, delta, finish, fragment, gemini, message, response_call, responses, text_block,
+    anthropic, block, call_block, chat, delta, finish, fragment, gemini, message, ollama, response_call, responses,
+    text_block,
 };
 use super::*;
 
@@ -86,7 +87,7 @@ pub fn with_whole_text_repeated(wire: Wire) -> Option<String> {
             let call = json!({"type": "tool_use", "id": "t", "name": "notes_read", "input": {"x": 1}});
             anthropic_whole(message(blocks, "tool_use"), json!([{"type": "text", "text": "ha ha"}, call]))
         }
-        Wire::Gemini => return None,
+        Wire::Gemini | Wire::Ollama => return None,
     })
 }
 
@@ -186,6 +187,7 @@ async fn cumulative_pieces() {
             // The last chunk in two parts.
             Wire::Gemini => gemini(&texts.map(|text| json!({"text": text})), "STOP")
                 .replace("\"parts\":[]", "\"parts\":[{\"text\":\"ha\"},{\"text\":\" ha\"}]"),
+            Wire::Ollama => ollama(&texts.map(|text| json!({"content": text})), "stop"),
         };
         let so_far =
             provided(wire, [Answer::events(&bytes, 13)], |provider| provider.text_deltas = TextDeltas::Cumulative);

@@ -81,6 +81,7 @@ async fn kinds_in_the_words_of_each_provider() {
         (400, json!({"error": {"code": "1261", "message": "Prompt exceeds max length"}}), ErrorKind::ContextTooLong),
         (400, json!({"message": "longer than the maximum model length of 8192"}), ErrorKind::ContextTooLong),
         (429, quota, ErrorKind::Authentication),
+        (500, message("image input is not supported - hint: you may need the mmproj"), ErrorKind::BadRequest),
         (
             400,
             message("\"auto\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set"),
@@ -90,6 +91,9 @@ async fn kinds_in_the_words_of_each_provider() {
         for wire in WIRES {
             let error = reply(wire, Answer::json(status, &body)).await.unwrap_err();
             assert_eq!(error.kind(), kind, "{status} {body}: {error}");
+            if kind == ErrorKind::BadRequest {
+                assert!(error.remedy().unwrap().contains("image"), "{error}");
+            }
         }
     }
 }

@@ -12,12 +12,14 @@ macro_rules! cases {
 mod failures;
 #[cfg(feature = "hosted")]
 mod network;
+mod ollama;
 mod timeouts;
 mod requests;
 #[cfg(feature = "hosted")]
 mod served;
 #[cfg(feature = "hosted")]
 mod server;
+mod settings;
 mod table;
 pub mod cumulative_text;
 mod whole;
@@ -132,7 +134,8 @@ impl Transport for Canned {
     }
 }
 
-pub const WIRES: [Wire; 5] = [Wire::OpenAiChat, Wire::Chat, Wire::OpenAiResponses, Wire::Anthropic, Wire::Gemini];
+pub const WIRES: [Wire; 6] =
+    [Wire::OpenAiChat, Wire::Chat, Wire::OpenAiResponses, Wire::Anthropic, Wire::Gemini, Wire::Ollama];
 
 pub fn hosted(wire: Wire, answers: impl IntoIterator<Item = Answer>) -> (Hosted<Canned>, Canned) {
     provided(wire, answers, |_| {})

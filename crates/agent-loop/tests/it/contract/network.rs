@@ -147,6 +147,7 @@ async fn cut_at_any_byte() {
             let end = match wire {
                 Wire::OpenAiChat | Wire::Chat => text.find("[DONE]\n\n").unwrap() + 8,
                 Wire::OpenAiResponses | Wire::Anthropic => text.rfind("}\n\n").unwrap() + 3,
+                Wire::Ollama => text.rfind("}\n").unwrap() + 2,
                 Wire::Gemini => bytes.len(),
             };
             let cut = |at: usize| vec![ScriptedReply::Send(bytes[..at].to_vec()), ScriptedReply::Close];
@@ -188,7 +189,8 @@ async fn late_and_slow() {
         let text = parallel_calls(wire);
         // Behind the first text, inside the next event.
         let at = text.find("Ich").unwrap();
-        let at = at + text[at..].find("data: ").unwrap() + 9;
+        let next = text[at..].find("data: ").or_else(|| text[at..].find('\n'));
+        let at = at + next.unwrap() + 9;
         let (first, second) = text.as_bytes().split_at(at);
         let server = Server::start([vec![
             ScriptedReply::Tell(asked.clone()),

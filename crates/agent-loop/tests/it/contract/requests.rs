@@ -82,16 +82,17 @@ async fn messages_of_anthropic() {
     assert_eq!(request.url, "http://127.0.0.1:1/v1/messages");
     assert!(request.headers.contains(&("x-api-key".into(), KEY.into())));
     assert!(request.headers.iter().any(|(name, _)| name == "anthropic-version"));
-    assert_eq!(body["system"], "Be brief.");
+    let mark = json!({"type": "ephemeral"});
+    assert_eq!(body["system"], json!([{"type": "text", "text": "Be brief.", "cache_control": mark}]));
     let expected = json!([
-        {"role": "user", "content": [{"type": "text", "text": "hi"}]},
+        {"role": "user", "content": [{"type": "text", "text": "hi", "cache_control": mark}]},
         {"role": "assistant", "content": [
             {"type": "tool_use", "id": "c1", "name": "notes_read", "input": {"x": 1}},
             {"type": "tool_use", "id": "c_2", "name": "now", "input": {}}]},
         {"role": "user", "content": [
             {"type": "tool_result", "tool_use_id": "c1", "content": "one\ntwo", "is_error": false},
             {"type": "tool_result", "tool_use_id": "c_2", "content": "cut", "is_error": true},
-            {"type": "text", "text": "and?"}]},
+            {"type": "text", "text": "and?", "cache_control": mark}]},
     ]);
     assert_eq!(body["messages"], expected, "all results are in one message, and the roles alternate");
     assert_eq!(body["tool_choice"], json!({"type": "auto", "disable_parallel_tool_use": true}));

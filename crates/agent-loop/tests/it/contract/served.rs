@@ -11,8 +11,12 @@ use super::*;
 // Their `super::*` finds what stands here before what it hides.
 #[path = "failures.rs"]
 mod failures;
+#[path = "ollama.rs"]
+mod ollama;
 #[path = "requests.rs"]
 mod requests;
+#[path = "settings.rs"]
+mod settings;
 #[path = "cumulative_text.rs"]
 mod cumulative_text;
 #[path = "whole.rs"]

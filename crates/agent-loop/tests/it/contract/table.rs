@@ -2,12 +2,13 @@
 
 use super::*;
 
-const COLUMNS: [(Wire, &str); 5] = [
+const COLUMNS: [(Wire, &str); 6] = [
     (Wire::OpenAiChat, "OpenAI Chat"),
     (Wire::Chat, "Chat of others"),
     (Wire::OpenAiResponses, "OpenAI Responses"),
     (Wire::Anthropic, "Anthropic"),
     (Wire::Gemini, "Gemini"),
+    (Wire::Ollama, "Ollama"),
 ];
 
 /// Runs the cases and says which wires each of them asked. Cases of one title share a row.
@@ -60,8 +61,19 @@ fn the_document_shows_what_the_suite_runs() {
     are_listed(include_str!("requests.rs"), requests::CASES);
     are_listed(include_str!("failures.rs"), failures::CASES);
     are_listed(include_str!("timeouts.rs"), timeouts::CASES);
-    let all = [wires::CASES, whole::CASES, cumulative_text::CASES, requests::CASES, failures::CASES, timeouts::CASES]
-        .concat();
+    are_listed(include_str!("settings.rs"), settings::CASES);
+    are_listed(include_str!("ollama.rs"), ollama::CASES);
+    let all = [
+        wires::CASES,
+        whole::CASES,
+        cumulative_text::CASES,
+        requests::CASES,
+        settings::CASES,
+        ollama::CASES,
+        failures::CASES,
+        timeouts::CASES,
+    ];
+    let all = all.concat();
     is_in_the_document("contract: in memory and over sockets", &table(&all));
 }
 

@@ -8,6 +8,7 @@ use super::*;
 cases! {
     "told not to stream; a server that streams all the same" streaming_switched_off,
     "one JSON object where a stream was asked for, whatever its type says: its text is one delta, at the end" whole_where_a_stream_was_asked_for,
+    "thoughts that come whole are told" thoughts_that_come_whole,
 }
 
 #[tokio::test]
@@ -49,6 +50,9 @@ pub fn whole_text(wire: Wire) -> Value {
             json!({"type": "message", "content": [{"type": "text", "text": "abc"}], "stop_reason": "end_turn"})
         }
         Wire::Gemini => json!({"candidates": [{"content": {"parts": [{"text": "abc"}]}, "finishReason": "STOP"}]}),
+        Wire::Ollama => {
+            json!({"message": {"role": "assistant", "content": "abc"}, "done": true, "done_reason": "stop"})
+        }
     }
 }
 
@@ -73,5 +77,51 @@ async fn whole_where_a_stream_was_asked_for() {
         // A stream under a type that says nothing.
         let streamed = Answer::new(200, "text/plain", super::wires::text_only(wire, EndReason::Complete), 9);
         assert_eq!(show(&reply(wire, streamed).await.unwrap()), "abc|Complete", "{wire:?}");
+    }
+}
+
+#[tokio::test]
+async fn thoughts_that_come_whole() {
+    let item = json!({"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "hm"}]});
+    for wire in WIRES {
+        let mut body = whole_text(wire);
+        let expected = match wire {
+            Wire::OpenAiChat | Wire::Chat => {
+                body["choices"][0]["message"]["reasoning_content"] = json!("hm");
+                "(hm signed)|abc|Complete"
+            }
+            Wire::OpenAiResponses => {
+                body["output"].as_array_mut().unwrap().insert(0, item.clone());
+                "(hm signed)|abc|Complete"
+            }
+            Wire::Anthropic => {
+                let thought = json!({"type": "thinking", "thinking": "hm", "signature": "s"});
+                body["content"].as_array_mut().unwrap().insert(0, thought);
+                "(hm signed)|abc|Complete"
+            }
+            Wire::Gemini => {
+                let parts = &mut body["candidates"][0]["content"]["parts"];
+                parts.as_array_mut().unwrap().insert(0, json!({"text": "hm", "thought": true}));
+                "(hm)|abc|Complete"
+            }
+            Wire::Ollama => {
+                body["message"]["thinking"] = json!("hm");
+                "(hm signed)|abc|Complete"
+            }
+        };
+        assert_eq!(show(&reply(wire, Answer::json(200, &body)).await.unwrap()), expected, "{wire:?}");
+    }
+    // Mistral's are parts of the content.
+    let thought = json!({"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]});
+    let content = json!([thought, {"type": "text", "text": "abc"}]);
+    let body = json!({"choices": [{"message": {"content": content}, "finish_reason": "stop"}]});
+    assert_eq!(show(&reply(Wire::Chat, Answer::json(200, &body)).await.unwrap()), "(hm)|abc|Complete");
+    // An item without pieces before it, and one with them, whose text is not told again.
+    let done = json!({"type": "response.output_item.done", "output_index": 0, "item": item});
+    let piece = json!({"type": "response.reasoning_summary_text.delta", "output_index": 0, "delta": "hm"});
+    for events in [vec![done.clone()], vec![piece, done]] {
+        let bytes = super::wires::responses(events, "completed", Value::Null);
+        let reply = reply(Wire::OpenAiResponses, Answer::events(bytes, 9)).await.unwrap();
+        assert_eq!(show(&reply), "(hm signed)|Complete");
     }
 }

@@ -26,9 +26,12 @@ cases! {
     "filters, calls that the provider could not read" how_gemini_stops,
     "filters, calls that the provider could not read" a_call_that_gemini_did_not_expect_is_not_told_twice,
     "one JSON object that names no end is whole" whole_replies_that_name_no_end,
+    "filters, calls that the provider could not read" a_filter_that_leaves_no_message,
     "alternatives that nobody asked for are left out" only_the_first_alternative_is_read,
     "complete, and cut by the limit of length" a_turn_that_anthropic_pauses_is_not_complete,
     "error inside the stream" how_responses_fail,
+    "filters, calls that the provider could not read" arguments_of_gemini_in_parts,
+    "a message that begins again: the call that broke off never runs" a_message_of_anthropic_that_begins_again,
 }
 
 /// Chunks of Chat Completions.
@@ -170,7 +173,23 @@ pub fn parallel_calls(wire: Wire) -> String {
             ],
             "STOP",
         ),
+        Wire::Ollama => ollama(
+            &[
+                json!({"content": text}),
+                json!({"content": "", "tool_calls": [{"function": {"name": "notes_read", "arguments": {"x": 17}}}]}),
+                json!({"content": "", "tool_calls": [{"id": "c", "function": {"name": "now", "arguments": {}}}]}),
+            ],
+            "stop",
+        ),
     }
+}
+
+/// Lines of Ollama, the last of which is marked as done.
+pub fn ollama(messages: &[Value], reason: &str) -> String {
+    let last = json!({"model": "m", "message": {"role": "assistant", "content": ""}, "done": true,
+        "done_reason": reason, "total_duration": 7, "prompt_eval_count": 80, "eval_count": 17});
+    let line = |message: &Value| json!({"model": "m", "message": message, "done": false});
+    messages.iter().map(line).chain([last]).map(|line| format!("{line}\n")).collect()
 }
 
 pub fn text_only(wire: Wire, end: EndReason) -> String {
@@ -185,10 +204,11 @@ pub fn text_only(wire: Wire, end: EndReason) -> String {
         Wire::OpenAiResponses => responses(response_text("abc"), "completed", Value::Null),
         Wire::Anthropic => anthropic(&message(vec![text_block("abc")], if is_cut { "max_tokens" } else { "end_turn" })),
         Wire::Gemini => gemini(&[json!({"text": "abc"})], if is_cut { "MAX_TOKENS" } else { "STOP" }),
+        Wire::Ollama => ollama(&[json!({"content": "abc"})], if is_cut { "length" } else { "stop" }),
     }
 }
 
-/// A call that is cut by the limit of length; Gemini sends only whole calls.
+/// A call that is cut by the limit of length; Gemini and Ollama send only whole calls.
 fn cut_call(wire: Wire) -> Option<String> {
     let cut = "{\"x\":4815";
     Some(match wire {
@@ -199,7 +219,7 @@ fn cut_call(wire: Wire) -> Option<String> {
             json!({"reason": "max_output_tokens"}),
         ),
         Wire::Anthropic => anthropic(&message(vec![call_block(0, "t", "notes_read", &[cut])], "max_tokens")),
-        Wire::Gemini => return None,
+        Wire::Gemini | Wire::Ollama => return None,
     })
 }
 
@@ -246,6 +266,7 @@ async fn a_stream_that_is_cut_anywhere_is_cut() {
             Wire::OpenAiResponses => "event: response.completed",
             Wire::Anthropic => "event: message_stop",
             Wire::Gemini => "\"finishReason\"",
+            Wire::Ollama => "\"done\":true",
         };
         let end = bytes.find(last).unwrap();
         for at in cuts(end) {
@@ -282,6 +303,11 @@ pub fn whole_body(wire: Wire) -> Value {
             let call = json!({"functionCall": {"name": "notes_read", "args": {"x": 1}}});
             json!({"candidates": [{"content": {"parts": [call]}, "finishReason": "STOP"}],
                 "usageMetadata": {"promptTokenCount": 80, "candidatesTokenCount": 17}})
+        }
+        Wire::Ollama => {
+            let call = json!({"function": {"name": "notes_read", "arguments": {"x": 1}}});
+            json!({"message": {"role": "assistant", "content": "", "tool_calls": [call]}, "done": true,
+                "done_reason": "stop", "prompt_eval_count": 80, "eval_count": 17})
         }
     }
 }
@@ -456,13 +482,27 @@ async fn tool_choices() {
         for wire in WIRES {
             let (model, canned) = hosted(wire, [Answer::events(text_only(wire, EndReason::Complete), 9)]);
             let asked = request().tool_choice(choice.clone());
-            deltas(&model, asked).await.1.unwrap();
+            let end = deltas(&model, asked).await.1;
+            if wire == Wire::Ollama && matches!(choice, ToolChoice::Required | ToolChoice::Tool(_)) {
+                assert_eq!(end.unwrap_err().kind(), ErrorKind::BadRequest, "the API cannot require a call");
+                continue;
+            }
+            end.unwrap();
             let body = sent(&canned).1;
+            if wire == Wire::Ollama {
+                assert_eq!(
+                    body.get("tools").is_some(),
+                    choice == ToolChoice::Auto,
+                    "what is not offered is not called"
+                );
+                continue;
+            }
             let (field, expected) = match wire {
                 Wire::OpenAiChat | Wire::Chat => ("tool_choice", &chat),
                 Wire::OpenAiResponses => ("tool_choice", &responses),
                 Wire::Anthropic => ("tool_choice", &anthropic),
                 Wire::Gemini => ("toolConfig", &gemini),
+                Wire::Ollama => unreachable!(),
             };
             assert_eq!(&body[field], expected, "{wire:?}");
         }
@@ -738,6 +778,7 @@ async fn whole_replies_that_name_no_end() {
                 Wire::OpenAiResponses => (&mut body, "status"),
                 Wire::Anthropic => (&mut body, "stop_reason"),
                 Wire::Gemini => (&mut body["candidates"][0], "finishReason"),
+                Wire::Ollama => (&mut body, "done_reason"),
             };
             let object = object.as_object_mut().unwrap();
             object.remove(field);
@@ -745,6 +786,22 @@ async fn whole_replies_that_name_no_end() {
             let reply = reply(wire, Answer::json(200, &body)).await.unwrap();
             assert_eq!(show(&reply), "abc|Complete", "{wire:?} {body}");
         }
+    }
+}
+
+#[tokio::test]
+async fn a_filter_that_leaves_no_message() {
+    let body = json!({"choices": [{"index": 0, "finish_reason": "content_filter", "content_filter_results": {}}]});
+    for wire in [Wire::OpenAiChat, Wire::Chat] {
+        assert_eq!(show(&reply(wire, Answer::json(200, &body)).await.unwrap()), "Filtered");
+    }
+    let mut body = super::whole::whole_text(Wire::OpenAiResponses);
+    body["status"] = json!("complete");
+    assert_eq!(show(&reply(Wire::OpenAiResponses, Answer::json(200, &body)).await.unwrap()), "abc|Complete");
+    for status in ["queued", "in_progress", "cancelled"] {
+        body["status"] = json!(status);
+        let error = reply(Wire::OpenAiResponses, Answer::json(200, &body)).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::BadResponse, "{status}");
     }
 }
 
@@ -766,6 +823,32 @@ async fn only_the_first_alternative_is_read() {
 async fn a_turn_that_anthropic_pauses_is_not_complete() {
     let bytes = anthropic(&message(vec![text_block("abc")], "pause_turn"));
     assert_eq!(show(&reply(Wire::Anthropic, Answer::events(bytes, 17)).await.unwrap()), "abc|Length");
+}
+
+#[tokio::test]
+async fn arguments_of_gemini_in_parts() {
+    let part = |call: Value| json!({"functionCall": call});
+    let parts = [
+        part(json!({"name": "notes_read", "willContinue": true})),
+        part(json!({"partialArgs": [{"jsonPath": "$.x", "numberValue": 1}], "willContinue": true})),
+        part(json!({})),
+        part(json!({"name": "now"})),
+    ];
+    let reply = reply(Wire::Gemini, Answer::events(gemini(&parts, "STOP"), 17)).await.unwrap();
+    assert_eq!(show(&reply), "!unreadable_call \"\"|now {}|Complete", "no call runs without what the model wrote");
+}
+
+#[tokio::test]
+async fn a_message_of_anthropic_that_begins_again() {
+    let broken = message(vec![call_block(1, "toolu_1", "notes_read", &["{\"x\": 48"])], "tool_use");
+    let whole = message(vec![call_block(1, "toolu_2", "notes_read", &["{\"x\": 4815}"])], "tool_use");
+    let is_end = |event: &&Value| {
+        let ends = ["content_block_stop", "message_delta", "message_stop"];
+        ends.iter().any(|kind| event["type"] == *kind)
+    };
+    let events: Vec<Value> = broken.iter().filter(|event| !is_end(event)).chain(&whole).cloned().collect();
+    let reply = reply(Wire::Anthropic, Answer::events(anthropic(&events), 17)).await.unwrap();
+    assert_eq!(show(&reply), "!notes.read \"{\\\"x\\\": 48\"|notes.read {\"x\":4815}|Complete");
 }
 
 #[tokio::test]

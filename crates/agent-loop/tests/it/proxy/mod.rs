@@ -6,6 +6,7 @@ mod ends;
 mod auth;
 mod many;
 mod paths;
+mod stored;
 
 use std::future::Future;
 use std::io;

@@ -1,0 +1,176 @@
+//! One call of a server's tool: progress, questions to the person, the time limit, cancelling.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use rmcp::RoleClient;
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, CallToolResult, CancelledNotificationParam, ClientRequest, InputRequest,
+    InputRequiredResult, InputResponses, ProgressNotificationParam, RequestId, ServerResult,
+};
+use rmcp::service::{Peer, PeerRequestOptions, ServiceError};
+use serde_json::{Map, Value};
+use tokio::runtime::Handle;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::time::{Instant, sleep, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use crate::tool::{ToolError, ToolOutput};
+
+use super::clean::clean;
+use super::connection::Connection;
+use super::output::output;
+
+/// How often a server may ask for more before it completes a call.
+const ROUNDS: usize = 10;
+/// How long it is left alone when it asks to be asked again without a question.
+const LATER: Duration = Duration::from_millis(250);
+
+/// What a call needs to know.
+pub(super) struct Asked<'a> {
+    /// The server, for messages.
+    pub(super) server: &'a str,
+    /// The tool by its own name.
+    pub(super) tool: &'a str,
+    pub(super) arguments: &'a Map<String, Value>,
+    /// How long the server may be silent.
+    pub(super) time_limit: Duration,
+    /// Added to what is said of a call that may or may not have had its effect.
+    pub(super) warning: &'static str,
+    pub(super) cancel: &'a CancellationToken,
+    pub(super) on_progress: &'a (dyn Fn(ProgressNotificationParam) + Send + Sync),
+}
+
+/// Tells the server that nobody waits for a request any more, however the waiting ends.
+struct Abandoned<'a> {
+    peer: &'a Peer<RoleClient>,
+    id: Option<RequestId>,
+}
+
+impl Drop for Abandoned<'_> {
+    fn drop(&mut self) {
+        if let (Some(id), Ok(runtime)) = (self.id.take(), Handle::try_current()) {
+            let peer = self.peer.clone();
+            let why = CancelledNotificationParam::new(Some(id), Some("nobody waits for it any more".into()));
+            runtime.spawn(async move { peer.notify_cancelled(why).await });
+        }
+    }
+}
+
+impl Connection {
+    /// # Errors
+    /// What the tool, the server or the connection has to say, in words for the model.
+    pub(super) async fn call(&self, asked: &Asked<'_>) -> Result<ToolOutput, ToolError> {
+        let mut params = CallToolRequestParams::new(asked.tool.to_string()).with_arguments(asked.arguments.clone());
+        for _ in 0..ROUNDS {
+            let needed = match self.request(params.clone(), asked).await? {
+                Said::Complete(result) => return output(result),
+                Said::Needs(needed) => needed,
+            };
+            params.request_state = needed.request_state;
+            params.input_responses = tokio::select! {
+                answers = self.answers(needed.input_requests.unwrap_or_default()) => answers?,
+                () = asked.cancel.cancelled() => return Err(cancelled()),
+            };
+        }
+        Err(ToolError(format!(
+            "The server {} asked {ROUNDS} times for more, and did not complete the call.",
+            asked.server
+        )))
+    }
+
+    /// Sends the call and waits for what the server says.
+    async fn request(&self, params: CallToolRequestParams, asked: &Asked<'_>) -> Result<Said, ToolError> {
+        // Before the request, so that nothing is missed.
+        let (mut progress, mut questions) = (self.handler.progress(), self.handler.open_questions());
+        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+        let sent = self.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await;
+        let sent = match sent {
+            Ok(sent) => sent,
+            Err(error) => return Err(self.failed(&error, asked).await),
+        };
+        let token = sent.progress_token.clone();
+        let mut abandoned = Abandoned { peer: &self.peer, id: Some(sent.id.clone()) };
+        let mut answer = Box::pin(sent.await_response());
+        let mut silent_at = Instant::now() + asked.time_limit;
+        loop {
+            let is_asking = *questions.borrow_and_update() > 0;
+            tokio::select! {
+                biased;
+                said = &mut answer => {
+                    abandoned.id = None;
+                    return match said {
+                        Ok(ServerResult::CallToolResult(result)) => Ok(Said::Complete(result)),
+                        Ok(ServerResult::InputRequiredResult(needed)) => Ok(Said::Needs(needed)),
+                        Ok(ServerResult::EmptyResult(_)) => Ok(Said::Complete(CallToolResult::default())),
+                        Ok(_) => Err(ToolError(format!("The server {} answered with something that is no result.", asked.server))),
+                        Err(error) => Err(self.failed(&error, asked).await),
+                    };
+                }
+                () = asked.cancel.cancelled() => return Err(cancelled()),
+                more = progress.recv() => match more {
+                    Ok(more) if more.progress_token == token => {
+                        silent_at = Instant::now() + asked.time_limit;
+                        (asked.on_progress)(more);
+                    }
+                    Ok(_) | Err(RecvError::Lagged(_)) => {}
+                    Err(RecvError::Closed) => unreachable!("the handler lives as long as the connection"),
+                },
+                // A person was asked, or has answered.
+                changed = questions.changed() => {
+                    debug_assert!(changed.is_ok(), "the handler lives as long as the connection");
+                    silent_at = Instant::now() + asked.time_limit;
+                }
+                () = sleep_until(silent_at), if !is_asking => {
+                    self.doubt();
+                    let (server, limit, warning) = (asked.server, asked.time_limit, asked.warning);
+                    return Err(ToolError(format!("The server {server} said nothing for {limit:?}.{warning}")));
+                }
+            }
+        }
+    }
+
+    async fn failed(&self, error: &ServiceError, asked: &Asked<'_>) -> ToolError {
+        let (server, warning) = (asked.server, asked.warning);
+        ToolError(match error {
+            ServiceError::McpError(error) => format!("{} (error {})", clean(&error.message), error.code.0),
+            ServiceError::TransportClosed => {
+                self.doubt();
+                format!("The server {server} ended while the call ran{}.{warning}", self.last_words().await)
+            }
+            ServiceError::TransportSend(error) => {
+                self.doubt();
+                format!("The connection with the server {server} failed: {}.{warning}", clean(&error.to_string()))
+            }
+            ServiceError::Cancelled { .. } => format!("The server {server} gave the call up.{warning}"),
+            error => format!("The server {server} broke the protocol: {}.{warning}", clean(&error.to_string())),
+        })
+    }
+
+    /// Puts the server's questions to the person, one after the other.
+    async fn answers(&self, questions: BTreeMap<String, InputRequest>) -> Result<Option<InputResponses>, ToolError> {
+        if questions.is_empty() {
+            sleep(LATER).await;
+            return Ok(None);
+        }
+        let mut answers = InputResponses::new();
+        for (key, question) in questions {
+            let InputRequest::Elicitation(question) = question else {
+                return Err(ToolError::new(
+                    "The server asks for something that only a person's program could give it.",
+                ));
+            };
+            answers.insert(key, serde_json::to_value(self.handler.ask(question.params).await)?);
+        }
+        Ok(Some(answers))
+    }
+}
+
+enum Said {
+    Complete(CallToolResult),
+    Needs(InputRequiredResult),
+}
+
+fn cancelled() -> ToolError {
+    ToolError::new("The call was cancelled.")
+}

@@ -1,0 +1,219 @@
+//! A connection with one server: made, checked, ended. The newest revision of the protocol is tried first, then the
+//! handshake of the older ones.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use reqwest::header::{HeaderName, HeaderValue};
+use rmcp::model::{ClientRequest, ListToolsRequest, ProtocolVersion};
+use rmcp::service::{ClientInitializeError, ClientLifecycleMode, ClientServiceExt, Peer, RunningService, ServiceError};
+use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::{RoleClient, model};
+use tokio::sync::Mutex;
+use tokio::time::timeout;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::models::Http;
+
+use super::clean::clean;
+use super::handler::Handler;
+use super::process::{self, LastWords};
+use super::server::{Endpoint, McpServer};
+
+/// How long a server that left a call unanswered may take to show that it is alive.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
+/// How long a server may take to end: its input is closed, it is asked to end, and is killed.
+const GOODBYE: Duration = Duration::from_secs(10);
+/// The most bytes of an error's text.
+const MOST_OF_AN_ERROR: usize = 2000;
+
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) peer: Peer<RoleClient>,
+    pub(super) handler: Handler,
+    running: Mutex<RunningService<RoleClient, Handler>>,
+    last_words: Option<LastWords>,
+    /// A call failed in a way that may mean that the server is gone or hangs.
+    in_doubt: AtomicBool,
+}
+
+impl Connection {
+    /// # Errors
+    /// `Unavailable`, `TimedOut`, `Authentication`, `BadRequest` or `BadResponse`, with the server's name as the path.
+    pub(super) async fn open(server: &McpServer, handler: Handler, http: Option<&Http>) -> Result<Self> {
+        let opening = async {
+            let versions = vec![ProtocolVersion::V_2026_07_28];
+            let newest = ClientLifecycleMode::Auto { preferred_versions: versions, legacy_version: None };
+            match Self::open_as(server, handler.clone(), http, newest).await {
+                // Some older servers end when the first message is none that they know.
+                Err(Refused::Broken(_)) => {
+                    let oldest = Self::open_as(server, handler, http, ClientLifecycleMode::Initialize).await;
+                    oldest.map_err(Refused::into_error)
+                }
+                opened => opened.map_err(Refused::into_error),
+            }
+        };
+        let opened = timeout(server.start_limit, opening).await;
+        let opened = opened.unwrap_or_else(|_| {
+            let message = format!("it did not answer within {:?}", server.start_limit);
+            Err(Error::new(ErrorKind::TimedOut, message).with_remedy("give it more time to start, or see why it hangs"))
+        });
+        opened.map_err(|error| without_secrets(error, server).with_path(&server.name))
+    }
+
+    async fn open_as(
+        server: &McpServer,
+        handler: Handler,
+        http: Option<&Http>,
+        mode: ClientLifecycleMode,
+    ) -> Result<Self, Refused> {
+        let mut last_words = None;
+        let started = match &server.endpoint {
+            Endpoint::Stdio { command, args, env, dir } => {
+                let (process, stderr) = process::start(command, args, env, dir.as_ref()).map_err(Refused::Final)?;
+                last_words = stderr;
+                handler.clone().serve_with_lifecycle(process, mode).await
+            }
+            Endpoint::Http { url, headers } => {
+                let http = http.expect("there is a client where a server has an address");
+                let transport = transport(url, headers, http).map_err(Refused::Final)?;
+                handler.clone().serve_with_lifecycle(transport, mode).await
+            }
+        };
+        match started {
+            Ok(running) => Ok(Self {
+                peer: running.peer().clone(),
+                handler,
+                running: Mutex::new(running),
+                last_words,
+                in_doubt: AtomicBool::new(false),
+            }),
+            Err(error) => Err(Refused::of(&error, last_words.as_ref()).await),
+        }
+    }
+
+    /// All tools, as the server lists them.
+    ///
+    /// # Errors
+    /// As of [`open`](Self::open).
+    pub(super) async fn tools(&self, server: &McpServer) -> Result<Vec<model::Tool>> {
+        let listed = match timeout(server.start_limit, self.peer.list_all_tools()).await {
+            Ok(listed) => listed.map_err(|error| self.failure(&error)),
+            Err(_) => Err(Error::new(ErrorKind::TimedOut, format!("no list of tools within {:?}", server.start_limit))),
+        };
+        listed.map_err(|error| without_secrets(error, server).with_path(&server.name))
+    }
+
+    fn failure(&self, error: &ServiceError) -> Error {
+        let kind = match error {
+            _ if error.is_authorization_required() => ErrorKind::Authentication,
+            ServiceError::TransportSend(_) | ServiceError::TransportClosed => ErrorKind::Unavailable,
+            _ => ErrorKind::BadResponse,
+        };
+        Error::new(kind, clean(&error.to_string()))
+    }
+
+    /// What the server said before it ended, to be added to a sentence.
+    pub(super) async fn last_words(&self) -> String {
+        match &self.last_words {
+            Some(words) => last_words(words).await,
+            None => String::new(),
+        }
+    }
+
+    pub(super) fn doubt(&self) {
+        self.in_doubt.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it can be used. After a call without an answer the server has to show that it is alive.
+    pub(super) async fn is_alive(&self) -> bool {
+        if self.peer.is_transport_closed() {
+            return false;
+        }
+        if !self.in_doubt.load(Ordering::Relaxed) {
+            return true;
+        }
+        // Not `list_tools`, which may know the answer already. There is no ping in the newest revision.
+        let list = self.peer.send_request(ClientRequest::ListToolsRequest(ListToolsRequest::default()));
+        let is_alive = matches!(timeout(SIGN_OF_LIFE, list).await, Ok(Ok(_)));
+        self.in_doubt.store(!is_alive, Ordering::Relaxed);
+        is_alive
+    }
+
+    /// Ends the server, and waits for it.
+    pub(super) async fn close(&self) {
+        let mut running = self.running.lock().await;
+        if !matches!(running.close_with_timeout(GOODBYE).await, Ok(Some(_))) {
+            log::warn!("an MCP server did not end in time");
+        }
+    }
+}
+
+/// Why there is no connection.
+enum Refused {
+    /// Another attempt would end in the same way.
+    Final(Error),
+    /// The connection broke off.
+    Broken(Error),
+}
+
+impl Refused {
+    async fn of(error: &ClientInitializeError, words: Option<&LastWords>) -> Self {
+        let said = match words {
+            Some(words) => last_words(words).await,
+            None => String::new(),
+        };
+        let broken = |what: String| Self::Broken(Error::new(ErrorKind::Unavailable, what + &said));
+        match error {
+            _ if error.is_authorization_required() => {
+                let error = Error::new(ErrorKind::Authentication, "it wants to know who asks");
+                Self::Final(error.with_remedy("give it a key"))
+            }
+            ClientInitializeError::ConnectionClosed(_) => broken("it ended the connection before it answered".into()),
+            // It knows the newest way of beginning and not the newest revision.
+            ClientInitializeError::NoCompatibleProtocolVersion { .. } => broken(clean(&error.to_string())),
+            ClientInitializeError::TransportError { error, .. } => broken(format!("it cannot be reached: {error}")),
+            _ => Self::Final(Error::new(ErrorKind::BadResponse, clean(&format!("{error}{said}")))),
+        }
+    }
+
+    fn into_error(self) -> Error {
+        match self {
+            Self::Final(error) | Self::Broken(error) => error,
+        }
+    }
+}
+
+async fn last_words(words: &LastWords) -> String {
+    match words.text().await {
+        text if text.is_empty() => String::new(),
+        text => format!("; it wrote last: {text}"),
+    }
+}
+
+fn transport(
+    url: &str,
+    headers: &[(String, String)],
+    http: &Http,
+) -> Result<StreamableHttpClientTransport<reqwest::Client>> {
+    let invalid = |what: String| Error::new(ErrorKind::BadRequest, what);
+    let address = reqwest::Url::parse(url).map_err(|_| invalid("its address is not a URL".into()))?;
+    let header = |(name, value): &(String, String)| {
+        let parsed = HeaderName::try_from(name).ok().zip(HeaderValue::try_from(value).ok());
+        let (name, mut value) = parsed.ok_or_else(|| {
+            invalid(format!("the header {name:?} holds a character that cannot be sent"))
+                .with_remedy("look for a line end behind the key")
+        })?;
+        value.set_sensitive(true);
+        Ok((name, value))
+    };
+    let headers = headers.iter().map(header).collect::<Result<_>>()?;
+    let config = StreamableHttpClientTransportConfig::with_uri(url).custom_headers(headers);
+    Ok(StreamableHttpClientTransport::with_client(http.client_for(&address).clone(), config))
+}
+
+/// An error names what was connected to, and some servers repeat what they were sent.
+fn without_secrets(error: Error, server: &McpServer) -> Error {
+    server.secrets().into_iter().fold(error, |error, secret| error.redacted(secret, MOST_OF_AN_ERROR))
+}

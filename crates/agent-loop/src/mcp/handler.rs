@@ -1,0 +1,88 @@
+//! What a server may ask of this side: questions for the person, and progress. Everything else is refused.
+
+use std::sync::Arc;
+
+use rmcp::model::{
+    ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationCapability,
+    FormElicitationCapability, Implementation, ProgressNotificationParam, UrlElicitationCapability,
+};
+use rmcp::service::{NotificationContext, RequestContext};
+use rmcp::{ClientHandler, ErrorData, RoleClient};
+use tokio::sync::{broadcast, watch};
+
+use super::question::{Asker, ServerQuestion};
+
+/// Messages of progress that may wait for a call to look at them; older ones are lost then.
+const WAITING: usize = 64;
+
+/// This side of a connection.
+#[derive(Debug, Clone)]
+pub(super) struct Handler {
+    server: String,
+    asker: Option<Arc<dyn Asker>>,
+    /// How many questions a person has before them.
+    open_questions: watch::Sender<usize>,
+    progress: broadcast::Sender<ProgressNotificationParam>,
+}
+
+/// Counts a question for as long as it lives.
+struct Open<'a>(&'a watch::Sender<usize>);
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.0.send_modify(|open| *open -= 1);
+    }
+}
+
+impl Handler {
+    pub(super) fn new(server: &str, asker: Option<Arc<dyn Asker>>) -> Self {
+        let (open_questions, progress) = (watch::Sender::new(0), broadcast::Sender::new(WAITING));
+        Self { server: server.to_string(), asker, open_questions, progress }
+    }
+
+    pub(super) fn open_questions(&self) -> watch::Receiver<usize> {
+        self.open_questions.subscribe()
+    }
+
+    pub(super) fn progress(&self) -> broadcast::Receiver<ProgressNotificationParam> {
+        self.progress.subscribe()
+    }
+
+    /// Asks the person; without one, the answer is no.
+    pub(super) async fn ask(&self, request: ElicitRequestParams) -> ElicitResult {
+        let question = self.asker.as_ref().zip(ServerQuestion::of(&self.server, request));
+        let Some((asker, question)) = question else { return ElicitResult::new(ElicitationAction::Decline) };
+        self.open_questions.send_modify(|open| *open += 1);
+        let _open = Open(&self.open_questions);
+        let wanted = question.wanted.clone();
+        asker.ask(question).await.into_result(&wanted)
+    }
+}
+
+impl ClientHandler for Handler {
+    fn get_info(&self) -> ClientConfig {
+        let mut capabilities = ClientCapabilities::default();
+        // Servers have other ways where nobody can be asked: they must know.
+        if self.asker.is_some() {
+            let forms = ElicitationCapability::new().with_form(FormElicitationCapability::default());
+            capabilities.elicitation = Some(forms.with_url(UrlElicitationCapability::default()));
+        }
+        ClientConfig::new(capabilities, Implementation::new("agent-loop", env!("CARGO_PKG_VERSION")))
+    }
+
+    async fn create_elicitation(
+        &self,
+        request: ElicitRequestParams,
+        context: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        Ok(tokio::select! {
+            answer = self.ask(request) => answer,
+            () = context.ct.cancelled() => ElicitResult::new(ElicitationAction::Cancel),
+        })
+    }
+
+    async fn on_progress(&self, progress: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
+        // An error means that no call is under way.
+        let _ = self.progress.send(progress);
+    }
+}

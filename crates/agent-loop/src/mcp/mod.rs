@@ -1,0 +1,51 @@
+//! MCP servers as tools of an agent (feature `mcp`).
+//!
+//! ```text
+//! McpServer ──connect──> Connection (a process, or HTTP) ──tools/list──> names, schemas, effects ──> ToolSpec
+//!                          │  ^ again, once a call finds it ended                                      │
+//! Asker <── questions ─────┘  └──────────────────────── tools/call <──────────────────── ToolCall <────┘
+//! ```
+//!
+//! What a server says is data. Its results go to the model as any tool's; its word that a tool only reads is believed
+//! only of servers that are vouched for ([`Hints::Believed`]); its word that a tool destroys something always counts
+//! ([`AskBeforeDestroying`]). A server that ends, hangs or breaks the protocol is an error that the model sees as the
+//! result of its call; the next call connects again, once.
+//!
+//! All revisions of the protocol are spoken, the newest first. Resources, prompts, sampling and roots are not.
+//!
+//! ```no_run
+//! # async fn example(model: agent_loop::Scripted) -> agent_loop::Result<()> {
+//! use agent_loop::mcp::{AskBeforeDestroying, McpOptions, McpServer, McpTools};
+//! use agent_loop::{Agent, AskBeforeWriting, Tool};
+//!
+//! let servers = [
+//!     McpServer::stdio("files", "mcp-server-files").args(["/notes"]),
+//!     McpServer::http("search", "https://example.org/mcp").bearer("a key"),
+//! ];
+//! let (tools, failures) = McpTools::connect(servers, McpOptions::default()).await?;
+//! failures.iter().for_each(|failure| eprintln!("{failure}"));
+//! let own: Vec<Tool> = Vec::new();
+//! let policy = AskBeforeDestroying::new(tools.clone(), AskBeforeWriting);
+//! let agent = Agent::new(model, (own, tools))?.policy(policy);
+//! # drop(agent);
+//! # Ok(())
+//! # }
+//! ```
+
+mod clean;
+mod server;
+mod question;
+mod names;
+mod input_schema;
+mod output;
+mod handler;
+mod process;
+mod connection;
+mod call;
+mod tools;
+mod policy;
+
+pub use policy::AskBeforeDestroying;
+pub use question::{Answer, Asker, ServerQuestion, Wanted};
+pub use server::{Hints, McpServer};
+pub use tools::{McpOptions, McpProgress, McpTools, OnProgress};

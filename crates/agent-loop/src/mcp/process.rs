@@ -1,0 +1,127 @@
+//! A server as a child process: what it is started with, and the last lines that it wrote to its standard error.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use process_wrap::tokio::{CommandWrap, KillOnDrop};
+use rmcp::transport::TokioChildProcess;
+use tokio::io::AsyncReadExt;
+use tokio::process::{ChildStderr, Command};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use crate::error::{Error, ErrorKind, Result};
+
+use super::clean::clean;
+
+/// What a program needs of the environment to run. Everything else may be a key.
+const INHERITED: [&str; 31] = [
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "TERM",
+    "LANG",
+    "LANGUAGE",
+    "LC_ALL",
+    "LC_CTYPE",
+    "TZ",
+    "TMPDIR",
+    "XDG_CACHE_HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "XDG_RUNTIME_DIR",
+    "XDG_STATE_HOME",
+    // Windows
+    "APPDATA",
+    "LOCALAPPDATA",
+    "HOMEDRIVE",
+    "HOMEPATH",
+    "PATHEXT",
+    "PROGRAMDATA",
+    "PROGRAMFILES",
+    "COMSPEC",
+    "SYSTEMDRIVE",
+    "SYSTEMROOT",
+    "TEMP",
+    "TMP",
+    "USERNAME",
+    "USERPROFILE",
+];
+/// How much of its standard error is kept, in bytes.
+const KEPT: usize = 1024;
+/// How long the end of its standard error is waited for, once it has ended.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
+/// What the server wrote to its standard error last.
+#[derive(Debug)]
+pub(super) struct LastWords {
+    text: Arc<Mutex<Vec<u8>>>,
+    reader: tokio::sync::Mutex<JoinHandle<()>>,
+}
+
+/// Starts the program.
+///
+/// # Errors
+/// `Unavailable` when it cannot be started.
+pub(super) fn start(
+    command: &Path,
+    args: &[String],
+    env: &[(String, String)],
+    dir: Option<&PathBuf>,
+) -> Result<(TokioChildProcess, Option<LastWords>)> {
+    let mut program = Command::new(command);
+    program.args(args).env_clear();
+    program.envs(INHERITED.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+    program.envs(env.iter().map(|(name, value)| (name, value)));
+    if let Some(dir) = dir {
+        program.current_dir(dir);
+    }
+    let mut program = CommandWrap::from(program);
+    program.wrap(KillOnDrop);
+    // What it starts itself ends with it, and Ctrl-C in a terminal is for this process alone.
+    #[cfg(unix)]
+    program.wrap(process_wrap::tokio::ProcessGroup::leader());
+    #[cfg(windows)]
+    program.wrap(process_wrap::tokio::JobObject);
+    let started = TokioChildProcess::builder(program).stderr(Stdio::piped()).spawn();
+    let (process, stderr) = started.map_err(|error| {
+        Error::new(ErrorKind::Unavailable, format!("{} cannot be started", command.display()))
+            .with_source(error)
+            .with_remedy("check that the program is installed and can be found")
+    })?;
+    Ok((process, stderr.map(LastWords::read)))
+}
+
+impl LastWords {
+    fn read(mut stderr: ChildStderr) -> Self {
+        let text = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&text);
+        let reader = tokio::spawn(async move {
+            let mut piece = [0; KEPT];
+            while let Ok(read @ 1..) = stderr.read(&mut piece).await {
+                let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+                kept.extend_from_slice(&piece[..read]);
+                let surplus = kept.len().saturating_sub(KEPT);
+                kept.drain(..surplus);
+            }
+        });
+        Self { text, reader: tokio::sync::Mutex::new(reader) }
+    }
+
+    /// The text, once the program has ended.
+    pub(super) async fn text(&self) -> String {
+        let _ = timeout(LAST_WORDS, async { (&mut *self.reader.lock().await).await }).await;
+        let text = self.text.lock().unwrap_or_else(PoisonError::into_inner);
+        clean(&String::from_utf8_lossy(&text)).trim().to_string()
+    }
+}
+
+impl Drop for LastWords {
+    fn drop(&mut self) {
+        self.reader.get_mut().abort();
+    }
+}

@@ -1,0 +1,115 @@
+//! What a server asks a person in the middle of a call, and the trait through which a host answers.
+
+use std::fmt;
+
+use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction};
+use serde_json::Value;
+
+use crate::tool::{BoxFuture, compile, issues_of};
+
+use super::clean::clean;
+
+/// A question of a server to the person. Both forms of the protocol become this: a request of an older server while a
+/// call runs, and a result of a newer one that asks for input before the call can be completed.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct ServerQuestion {
+    /// The name of the server: a person must see who asks.
+    pub server: String,
+    /// What it says. The server's words, without control characters.
+    pub message: String,
+    /// What it wants.
+    pub wanted: Wanted,
+}
+
+/// What a server wants from a person.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Wanted {
+    /// Values that fit this schema: an object of strings, numbers, booleans and choices. Its titles and descriptions
+    /// have no control characters; its choices are as the server wrote them.
+    Form {
+        /// A JSON Schema of a flat object.
+        schema: Value,
+    },
+    /// That the person visits a page. It must never be opened before the person has seen the address and agreed.
+    Visit {
+        /// The page.
+        url: String,
+    },
+}
+
+/// What the person answers.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Answer {
+    /// Yes, with the values of the form; of a page they are ignored. Values that do not fit the schema are not sent:
+    /// the server is told that the question was cancelled.
+    Accept(Value),
+    /// No.
+    Decline,
+    /// Neither: the person closed the question.
+    Cancel,
+}
+
+/// Shows the questions of servers to a person.
+pub trait Asker: Send + Sync {
+    /// Shows a question and waits for the answer. The future is dropped when the question is no longer of interest:
+    /// then it should disappear.
+    fn ask(&self, question: ServerQuestion) -> BoxFuture<'_, Answer>;
+}
+
+impl fmt::Debug for dyn Asker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Asker")
+    }
+}
+
+impl ServerQuestion {
+    /// `None` for a kind of question that is not known.
+    pub(super) fn of(server: &str, request: ElicitRequestParams) -> Option<Self> {
+        let (message, wanted) = match request {
+            ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } => {
+                let mut schema = serde_json::to_value(requested_schema).ok()?;
+                clean_texts(&mut schema);
+                (message, Wanted::Form { schema })
+            }
+            ElicitRequestParams::UrlElicitationParams { message, url, .. } => {
+                (message, Wanted::Visit { url: clean(&url) })
+            }
+            _ => return None,
+        };
+        Some(Self { server: server.to_string(), message: clean(&message), wanted })
+    }
+}
+
+/// Cleans what a form shows beside its fields.
+fn clean_texts(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => fields.iter_mut().for_each(|(keyword, value)| match value {
+            Value::String(text) if keyword == "title" || keyword == "description" => *text = clean(text),
+            value => clean_texts(value),
+        }),
+        Value::Array(values) => values.iter_mut().for_each(clean_texts),
+        _ => {}
+    }
+}
+
+impl Answer {
+    /// The answer as the server gets it.
+    pub(super) fn into_result(self, wanted: &Wanted) -> ElicitResult {
+        match (self, wanted) {
+            (Self::Accept(values), Wanted::Form { schema }) => match compile(schema) {
+                Ok(check) if issues_of(&check, &values).is_empty() => {
+                    ElicitResult::new(ElicitationAction::Accept).with_content(values)
+                }
+                _ => {
+                    log::warn!("the answer to a server's question does not fit its schema, and is not sent");
+                    ElicitResult::new(ElicitationAction::Cancel)
+                }
+            },
+            (Self::Accept(_), Wanted::Visit { .. }) => ElicitResult::new(ElicitationAction::Accept),
+            (Self::Decline, _) => ElicitResult::new(ElicitationAction::Decline),
+            (Self::Cancel, _) => ElicitResult::new(ElicitationAction::Cancel),
+        }
+    }
+}

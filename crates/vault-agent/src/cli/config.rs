@@ -1,0 +1,194 @@
+//! `vault-agent config`: what is set and by what, where, and whether all of it can count.
+
+use clap::{Args, Subcommand};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+use vault_cli::{CliResult, Failure, ListArgs, Out, Outcome, note};
+
+use crate::model::{chosen_provider, provider_with_key};
+use crate::settings::{self, Setting, SettingArgs, Settings, Source, TABLE};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum ConfigCommand {
+    /// Show every setting with its value and where that is from
+    #[command(
+        after_help = "A flag goes before a variable, a variable before the file, the file before the default. Only you set \
+these: nothing in a vault does.\n\nExamples:\n  vault-agent config show\n  VAULT_AGENT_MAX_TURNS=3 vault-agent config show \
+--json --temperature 0"
+    )]
+    Show(ShowArgs),
+    /// Print where the file with your settings is
+    Path,
+    /// Write a setting into the file
+    #[command(
+        after_help = "Comments and everything else in the file stay as they are. `none` removes a limit.\n\nExamples:\n  \
+vault-agent config set provider ollama\n  vault-agent config set model qwen3:8b\n  vault-agent config set toolsets notes,bulk\n  \
+vault-agent config set max_total_tokens 200000\n  vault-agent config set model --unset"
+    )]
+    Set(SetArgs),
+    /// Say what in the settings cannot count, with file and line
+    #[command(after_help = "Exit codes: 0 all is well, 1 something is wrong.")]
+    Check(CheckArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ShowArgs {
+    #[command(flatten)]
+    pub settings: SettingArgs,
+    #[command(flatten)]
+    pub list: ListArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct SetArgs {
+    /// The setting
+    pub name: String,
+    /// Its value; of a list, with commas between
+    #[arg(required_unless_present = "unset", allow_hyphen_values = true)]
+    pub value: Option<String>,
+    /// Take the setting out of the file
+    #[arg(long, conflicts_with = "value")]
+    pub unset: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CheckArgs {
+    #[command(flatten)]
+    pub settings: SettingArgs,
+    #[command(flatten)]
+    pub list: ListArgs,
+}
+
+/// A setting, its value and where that is from.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Shown {
+    setting: &'static str,
+    /// `null` where nothing is set.
+    value: Value,
+    /// `default`, `file`, `variable` or `flag`.
+    source: &'static str,
+    /// The file and line, the variable, or the flag.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at: Option<String>,
+    description: &'static str,
+}
+
+/// What was looked at, and how it is.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Check {
+    /// The file and line, the variable, the flag, or what else it is about.
+    subject: String,
+    is_ok: bool,
+    message: String,
+}
+
+pub(super) fn config(command: &ConfigCommand, out: &mut Out) -> CliResult {
+    match command {
+        ConfigCommand::Show(args) => show(args, out),
+        ConfigCommand::Path => {
+            out.line(&settings::path()?.display().to_string())?;
+            Ok(Outcome::Done)
+        }
+        ConfigCommand::Set(args) => set(args),
+        ConfigCommand::Check(args) => check(args, out),
+    }
+}
+
+fn show(args: &ShowArgs, out: &mut Out) -> CliResult {
+    if args.list.schema {
+        return out.list_schema::<Shown>(&args.list);
+    }
+    let settings = Settings::load(&args.settings)?;
+    let shown: Vec<Shown> = TABLE.iter().map(|setting| shown(setting, &settings)).collect();
+    out.list(args.list.format(), &shown, |out, shown| {
+        let rows: Vec<(String, String)> = shown
+            .iter()
+            .map(|row| {
+                let from = row.at.as_ref().map_or_else(String::new, |at| format!("  ({at})"));
+                (row.setting.to_owned(), format!("{}{from}", in_words(&row.value)))
+            })
+            .collect();
+        out.table(&rows)
+    })
+}
+
+fn shown(setting: &Setting, settings: &Settings) -> Shown {
+    let source = settings.source(setting.name);
+    Shown {
+        setting: setting.name,
+        value: settings.value(setting.name),
+        source: source.kind(),
+        at: (*source != Source::Default).then(|| source.to_string()),
+        description: setting.what,
+    }
+}
+
+fn in_words(value: &Value) -> String {
+    match value {
+        Value::Null => "none".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Array(values) if values.is_empty() => "none".to_owned(),
+        Value::Array(values) => values.iter().map(in_words).collect::<Vec<_>>().join(", "),
+        other => other.to_string(),
+    }
+}
+
+fn set(args: &SetArgs) -> CliResult {
+    let setting = settings::find(&args.name).map_err(Failure::Error)?;
+    let file = match &args.value {
+        Some(text) => {
+            let value =
+                settings::read_value(setting, text).map_err(|why| Failure::Error(format!("{}: {why}", args.name)))?;
+            let file = settings::set(setting, &value)?;
+            let variable = setting.variable();
+            if std::env::var_os(&variable).is_some_and(|value| !value.is_empty()) {
+                note(&format!("the variable {variable} is set, and goes before the file"));
+            }
+            file
+        }
+        None => settings::remove(setting)?,
+    };
+    note(&format!("written to {}", file.display()));
+    Ok(Outcome::Done)
+}
+
+fn check(args: &CheckArgs, out: &mut Out) -> CliResult {
+    if args.list.schema {
+        return out.list_schema::<Check>(&args.list);
+    }
+    let (settings, problems) = Settings::check(&args.settings)?;
+    let mut checks: Vec<Check> = Vec::new();
+    let mut add = |subject: String, is_ok: bool, message: String| checks.push(Check { subject, is_ok, message });
+    for problem in &problems {
+        add(problem.source.to_string(), false, problem.message.clone());
+    }
+    for name in settings::unknown_variables() {
+        add(name, false, "there is no such setting, so the variable does nothing".to_owned());
+    }
+    if problems.is_empty() {
+        match model_of(&settings) {
+            Ok(found) => add("model".to_owned(), true, found),
+            Err(error) => add("model".to_owned(), false, error.to_string()),
+        }
+    }
+    let is_ok = checks.iter().all(|check| check.is_ok);
+    out.list(args.list.format(), &checks, |out, checks| {
+        checks.iter().try_for_each(|check| {
+            let kind = if check.is_ok { "ok" } else { "fault" };
+            out.line(&vault_cli::sanitize_line(&format!("{kind}: {}: {}", check.subject, check.message)))
+        })
+    })?;
+    Ok(if is_ok { Outcome::Done } else { Outcome::Nothing })
+}
+
+/// Which model would be asked, without asking it.
+fn model_of(settings: &Settings) -> vault_tools::Result<String> {
+    let Some(choice) = chosen_provider(settings)? else {
+        return Ok("none is chosen; vault-agent config set provider ollama chooses one, for example".to_owned());
+    };
+    let provider = provider_with_key(&choice, settings)?;
+    let name = crate::model::allowed_name(&choice, settings)?;
+    let at = provider.map(|provider| crate::providers::host_of(&provider.base_url).unwrap_or_default());
+    Ok(format!("{name} of {}{}", choice.name(), at.map_or_else(String::new, |host| format!(" at {host}"))))
+}

@@ -1,0 +1,37 @@
+//! What the servers of the command share: the key that clients must have, and when to stop.
+
+use std::future::Future;
+use std::path::Path;
+
+use vault_tools::{Error, ErrorKind, Result};
+
+/// The first line of a file.
+pub(super) fn key_in(file: &Path) -> Result<String> {
+    let text = std::fs::read_to_string(file).map_err(|error| Error::io(file.display(), &error))?;
+    match text.lines().next().map(str::trim).filter(|key| !key.is_empty()) {
+        Some(key) => Ok(key.to_owned()),
+        None => Err(Error::new(ErrorKind::Config, "the file with the key is empty")
+            .at(file.display())
+            .with_remedy("write a long random text into its first line")),
+    }
+}
+
+/// Ready when the process is asked to end, from now on.
+pub(super) fn stop_signal() -> impl Future<Output = ()> {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let signals = [SignalKind::terminate(), SignalKind::interrupt()].map(signal);
+        async move {
+            let [Ok(mut terminate), Ok(mut interrupt)] = signals else { return std::future::pending().await };
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+        }
+    }
+    #[cfg(not(unix))]
+    async {
+        let _ = tokio::signal::ctrl_c().await;
+    }
+}

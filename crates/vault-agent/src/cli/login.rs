@@ -1,0 +1,71 @@
+//! `vault-agent login` and `logout`: the key of a provider in the system's keyring.
+
+use std::io::{IsTerminal, Read, stdin};
+
+use clap::Args;
+use vault_cli::{CliResult, Failure, Outcome, note};
+
+use crate::keys;
+use crate::providers::Choice;
+
+/// No key is longer.
+const LONGEST: u64 = 16 * 1024;
+
+#[derive(Debug, Args)]
+pub(super) struct LoginArgs {
+    /// The provider, or the address of one that has no name here
+    pub provider: String,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct LogoutArgs {
+    /// The provider, or its address
+    pub provider: String,
+}
+
+pub(super) fn login(args: &LoginArgs) -> CliResult {
+    let choice = provider(&args.provider)?;
+    let name = choice.name();
+    let key = match stdin().is_terminal() {
+        true => rpassword::prompt_password(format!("Key for {name} (it is not shown): ")),
+        false => {
+            let mut text = String::new();
+            stdin().take(LONGEST).read_to_string(&mut text).map(|_| text)
+        }
+    };
+    let key = key.map_err(|error| Failure::Error(format!("the key cannot be read: {error}")))?;
+    let key = key.lines().next().unwrap_or_default().trim();
+    if key.is_empty() {
+        return Err(Failure::Error("no key was given (type it, or pipe it into this command)".to_owned()));
+    }
+    if key.contains(|letter: char| letter.is_control() || letter.is_whitespace()) {
+        return Err(Failure::Error("a key holds no spaces (give the key alone, on one line)".to_owned()));
+    }
+    keys::keep(&choice, key)?;
+    note(&format!("the key for {name} is in the system's keyring; vault-agent logout {name} takes it out"));
+    if let Some(found) = keys::of_variables(&choice) {
+        note(&format!("{} is set, and goes before it", found.source()));
+    }
+    Ok(Outcome::Done)
+}
+
+pub(super) fn logout(args: &LogoutArgs) -> CliResult {
+    let choice = provider(&args.provider)?;
+    let name = choice.name();
+    match keys::forget(&choice)? {
+        true => note(&format!("the key for {name} is no longer in the system's keyring")),
+        false => note(&format!("there was no key for {name} in the system's keyring")),
+    }
+    if let Some(found) = keys::of_variables(&choice) {
+        note(&format!("{} is still set", found.source()));
+    }
+    Ok(Outcome::Done)
+}
+
+fn provider(text: &str) -> CliResult<Choice> {
+    let choice = Choice::parse(text).map_err(Failure::Error)?;
+    match choice.key_variables() {
+        [] => Err(Failure::Error(format!("{} takes no key", choice.name()))),
+        _ => Ok(choice),
+    }
+}

@@ -1,0 +1,154 @@
+//! `vault-agent models`: which models can be used, as their providers say, and which of them are on this machine.
+
+use std::collections::BTreeSet;
+
+use agent_loop::Provider;
+use clap::Args;
+use futures_util::future::join_all;
+use schemars::JsonSchema;
+use serde::Serialize;
+use vault_cli::{CliResult, Failure, ListArgs, Out, Outcome, note, padded, sanitize_line, say};
+use vault_tools::{Error, Result};
+
+use super::runtime;
+use crate::listing::{Listed, list};
+use crate::model::{chosen_provider, connection, provider_with_key};
+use crate::providers::{Choice, KNOWN, context_length, is_this_machine};
+use crate::settings::{SettingArgs, Settings};
+
+#[derive(Debug, Args)]
+pub(super) struct ModelsArgs {
+    /// The providers to ask, by name or address; by default the one that is set, and the servers of this machine
+    #[arg(value_name = "PROVIDER")]
+    pub providers: Vec<String>,
+    /// Ask every provider for which there is a key
+    #[arg(long, conflicts_with = "providers")]
+    pub all: bool,
+    #[command(flatten)]
+    pub list: ListArgs,
+}
+
+/// A model that can be used.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Model {
+    provider: String,
+    model: String,
+    /// Whether notes that it reads stay on this machine.
+    is_local: bool,
+    /// In tokens, request and reply together; `null` where it is not known.
+    context_length: Option<u64>,
+    /// Whether the settings choose it.
+    is_chosen: bool,
+    /// Whether the settings allow it.
+    is_allowed: bool,
+}
+
+/// A provider that is asked.
+struct Asked {
+    choice: Choice,
+    /// Whether somebody named it.
+    is_named: bool,
+}
+
+pub(super) fn models(args: &ModelsArgs, out: &mut Out) -> CliResult {
+    if args.list.schema {
+        return out.list_schema::<Model>(&args.list);
+    }
+    let settings = Settings::load(&SettingArgs::default())?;
+    let asked = asked(args, &settings)?;
+    let answers = runtime()?.block_on(ask_all(&asked, &settings))?;
+    let mut found = Vec::new();
+    let (mut named_failures, mut last_failure) = (0, None);
+    for (Asked { choice, is_named }, answer) in asked.iter().zip(answers) {
+        match answer {
+            Ok((provider, listed)) => {
+                found.extend(listed.into_iter().map(|one| model(choice, &provider, one, &settings)))
+            }
+            Err(error) if *is_named => {
+                named_failures += 1;
+                if let Some(before) = last_failure.replace(error) {
+                    say("warning", &Error::one_line(&before));
+                }
+            }
+            // A server that nobody mentioned need not run.
+            Err(error) => note(&error.one_line()),
+        }
+    }
+    let named = asked.iter().filter(|asked| asked.is_named).count();
+    match last_failure {
+        Some(error) if named_failures == named && found.is_empty() => return Err(error.into()),
+        Some(error) => say("warning", &error.one_line()),
+        None => {}
+    }
+    out.list(args.list.format(), &found, |out, found| {
+        let width = found.iter().map(|model| vault_cli::columns(&model.model)).max().unwrap_or(0);
+        found.iter().try_for_each(|model| out.line(line(model, width).trim_end()))
+    })?;
+    Ok(if found.is_empty() { Outcome::Nothing } else { Outcome::Done })
+}
+
+fn line(model: &Model, width: usize) -> String {
+    let mut about = vec![model.provider.clone()];
+    about.extend(model.is_local.then(|| "on this machine".to_owned()));
+    about.extend(model.context_length.map(|tokens| format!("{tokens} tokens")));
+    about.extend(model.is_chosen.then(|| "chosen".to_owned()));
+    about.extend((!model.is_allowed).then(|| "not allowed by allowed_models".to_owned()));
+    format!("{}  {}", padded(&sanitize_line(&model.model), width), sanitize_line(&about.join(", ")))
+}
+
+fn asked(args: &ModelsArgs, settings: &Settings) -> CliResult<Vec<Asked>> {
+    let mut asked: Vec<Asked> = Vec::new();
+    if !args.providers.is_empty() {
+        for name in &args.providers {
+            asked.push(Asked { choice: Choice::parse(name).map_err(Failure::Error)?, is_named: true });
+        }
+        return Ok(asked);
+    }
+    if let Some(choice) = chosen_provider(settings)? {
+        asked.push(Asked { choice, is_named: true });
+    }
+    let mut known: BTreeSet<String> = asked.iter().map(|asked| asked.choice.name()).collect();
+    for provider in &KNOWN {
+        let choice = Choice::Known(provider);
+        let is_here = matches!(choice.provider(None), Ok(Some(at)) if is_this_machine(&at.base_url));
+        // The two of OpenAI have the same models.
+        let is_wanted = is_here || args.all && provider.name != "openai-chat" && crate::keys::find(&choice).is_some();
+        if is_wanted && known.insert(choice.name()) {
+            asked.push(Asked { choice, is_named: false });
+        }
+    }
+    Ok(asked)
+}
+
+/// The answers of all of them, side by side.
+async fn ask_all(asked: &[Asked], settings: &Settings) -> Result<Vec<Result<(Provider, Vec<Listed>)>>> {
+    let http = connection()?;
+    let chosen = chosen_provider(settings)?.map(|choice| choice.name());
+    let ask = async |asked: &Asked| {
+        // The address of the settings is that of the provider of the settings.
+        let mut settings = settings.clone();
+        settings.base_url = settings.base_url.filter(|_| chosen.as_ref() == Some(&asked.choice.name()));
+        let at = |error: Error| if error.path().is_none() { error.at(asked.choice.name()) } else { error };
+        match provider_with_key(&asked.choice, &settings).map_err(at)? {
+            Some(provider) => Ok((provider.clone(), list(&asked.choice, &provider, &http).await?)),
+            None => {
+                let message = "this is a file, which holds one model";
+                Err(at(Error::new(vault_tools::ErrorKind::Unsupported, message)))
+            }
+        }
+    };
+    Ok(join_all(asked.iter().map(ask)).await)
+}
+
+fn model(choice: &Choice, provider: &Provider, listed: Listed, settings: &Settings) -> Model {
+    let Listed { name, context_length: stated } = listed;
+    let is_of_chosen = matches!(chosen_provider(settings), Ok(Some(chosen)) if chosen.name() == choice.name());
+    Model {
+        provider: choice.name(),
+        is_local: is_this_machine(&provider.base_url),
+        context_length: stated.or_else(|| context_length(choice, &name)),
+        is_chosen: is_of_chosen && settings.model.as_deref() == Some(&*name),
+        is_allowed: settings.allowed_models.is_empty() || settings.allowed_models.contains(&name),
+        model: name,
+    }
+}

@@ -1,0 +1,107 @@
+//! `vault-agent proxy`: OpenAI's APIs over the model of the settings, with the tools of the vaults inside where wanted.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use agent_loop::responses::{Proxy, ProxyOptions};
+use clap::Args;
+use vault_cli::{CliResult, Failure, Outcome, note};
+use vault_index::{Embedder, Index, LoadOptions, ModelName};
+use vault_tools::cli::{VaultArgs, open_with_settings};
+use vault_tools::{Editor, Error, Result};
+
+use super::listening::{key_in, stop_signal};
+use super::runtime;
+use crate::conversation::{NoteTools, Offer, budget_of, system_message};
+use crate::embeddings;
+use crate::mcp::{Access, listen};
+use crate::model::{self, ChosenModel};
+use crate::settings::{SettingArgs, Settings};
+use crate::watching::Watching;
+use crate::with_notes::WithNotes;
+use crate::workspace::{Granted, Workspace};
+
+#[derive(Debug, Args)]
+pub(super) struct ProxyArgs {
+    /// Where to listen; port 0 takes a free one
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8572")]
+    pub http: SocketAddr,
+    /// Require the key in this file: `Authorization: Bearer KEY`
+    #[arg(long, value_name = "FILE")]
+    pub key_file: Option<PathBuf>,
+    /// A name by which the server may be addressed besides localhost (repeatable)
+    #[arg(long, value_name = "NAME")]
+    pub host: Vec<String>,
+    /// Let the model use the vault's tools before it answers. Only those that need nobody's yes: they read, and write
+    /// where tools.toml says that it need not be asked
+    #[arg(long)]
+    pub with_vault_tools: bool,
+    #[command(flatten)]
+    pub settings: SettingArgs,
+}
+
+pub(super) fn proxy(vault_args: &VaultArgs, args: &ProxyArgs) -> CliResult {
+    let settings = Settings::load(&args.settings)?;
+    let chosen = model::open(&settings)?.ok_or_else(|| {
+        Failure::Error(
+            "no model is chosen (vault-agent config set provider ollama, then model; or --provider)".to_owned(),
+        )
+    })?;
+    let runtime = runtime()?;
+    let workspace = match args.with_vault_tools {
+        true => Some(Arc::new(Workspace::open(vault_args, Granted::default())?)),
+        false => None,
+    };
+    let watching = workspace.as_ref().map(|workspace| Watching::start(workspace.vaults()));
+    let options = ProxyOptions::default().on_warning(Some(Arc::new(|warning: &str| note(warning))));
+    let access = Access::new(args.key_file.as_deref().map(key_in).transpose()?, &args.host);
+    let options = options.key(access.key.clone()).hosts(access.hosts.clone());
+    let proxy = served(Proxy::new(options), chosen, workspace, &settings);
+    let proxy = proxy.routes(embeddings::routes(embedder(vault_args.clone())));
+    let served = runtime.block_on(async {
+        let listener = listen(args.http, &access).await?;
+        // Whoever reads the address may ask it to end at once.
+        let stop = stop_signal();
+        let address = listener.local_addr().map_err(|error| Error::io(args.http, &error))?;
+        note(&format!("listening on http://{address}/v1"));
+        proxy.serve(listener, stop).await.map_err(|error| Error::io(address, &error))
+    });
+    runtime.shutdown_background();
+    drop(watching);
+    served?;
+    Ok(Outcome::Done)
+}
+
+fn served(proxy: Proxy, chosen: ChosenModel, workspace: Option<Arc<Workspace>>, settings: &Settings) -> Proxy {
+    let ChosenModel { model, name, context_length, .. } = chosen;
+    let proxy = match workspace {
+        None => proxy.model(&name, model),
+        Some(workspace) => {
+            let tools = NoteTools::new(Arc::clone(&workspace), settings, Offer::Unattended);
+            let own = settings.system.clone();
+            let system = move |of_client: Option<&str>| {
+                let both: Vec<&str> = own.as_deref().into_iter().chain(of_client).collect();
+                system_message(&workspace, Some(&both.join("\n\n")), &Editor::default())
+            };
+            let budget = budget_of(settings);
+            proxy.model(&name, WithNotes { model, tools, budget, system: Arc::new(system) })
+        }
+    };
+    match context_length {
+        Some(tokens) => proxy.context_length(&name, tokens),
+        None => proxy,
+    }
+}
+
+/// The embedding model of the vault's index; the bundled one where no vault is meant.
+fn embedder(vault_args: VaultArgs) -> embeddings::Load {
+    Box::new(move || -> Result<(String, Arc<dyn Embedder>)> {
+        let opened = open_with_settings(&vault_args).ok().and_then(|vaults| vaults.into_iter().next());
+        if let Some(opened) = opened {
+            return Ok(Index::open(opened.vault.path(), opened.index)?.model()?);
+        }
+        let bundled = ModelName::default();
+        Ok((bundled.to_string(), bundled.load(&LoadOptions::default())?))
+    })
+}

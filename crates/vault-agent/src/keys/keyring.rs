@@ -1,0 +1,167 @@
+//! The system's keyring: the secret service of the desktop on Linux and the BSDs, the keychain of macOS, the credentials
+//! of Windows.
+
+use std::fmt;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+/// Under which name keys are kept there.
+const SERVICE: &str = "vault-agent";
+
+/// How long a keyring may take, with the time in which a person unlocks it.
+const WITHIN: Duration = Duration::from_secs(120);
+
+/// Why there is no keyring to use, in words.
+#[derive(Debug)]
+pub(super) struct Unusable(String);
+
+impl fmt::Display for Unusable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The key of an account; `None` where there is none.
+///
+/// # Errors
+/// No keyring; one that stays locked.
+pub(super) fn get(account: &str) -> Result<Option<String>, Unusable> {
+    let account = account.to_owned();
+    on_a_thread(move || system::get(&account))
+}
+
+/// Keeps the key of an account, in place of the one before.
+///
+/// # Errors
+/// As [`get`].
+pub(super) fn set(account: &str, key: &str) -> Result<(), Unusable> {
+    let (account, key) = (account.to_owned(), key.to_owned());
+    on_a_thread(move || system::set(&account, &key))
+}
+
+/// Forgets the key of an account. Whether there was one.
+///
+/// # Errors
+/// As [`get`].
+pub(super) fn remove(account: &str) -> Result<bool, Unusable> {
+    let account = account.to_owned();
+    on_a_thread(move || system::remove(&account))
+}
+
+/// Keyrings block, and callers may be within a runtime.
+fn on_a_thread<T: Send + 'static>(act: impl FnOnce() -> Result<T, Unusable> + Send + 'static) -> Result<T, Unusable> {
+    let (send, receive) = channel();
+    std::thread::spawn(move || send.send(act()));
+    receive.recv_timeout(WITHIN).unwrap_or_else(|_| Err(Unusable("it does not answer".to_owned())))
+}
+
+#[cfg(all(unix, not(target_vendor = "apple")))]
+mod system {
+    use std::collections::HashMap;
+    use std::future::Future;
+
+    use secret_service::{EncryptionType, Error, Item, SecretService};
+
+    use super::{SERVICE, Unusable};
+
+    fn run<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, Unusable> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| Unusable(error.to_string()))?;
+        runtime.block_on(work).map_err(|error| {
+            Unusable(match error {
+                Error::Unavailable | Error::Zbus(_) | Error::ZbusFdo(_) => "no secret service answers".to_owned(),
+                Error::Locked | Error::Prompt | Error::PromptDisconnected => "it stays locked".to_owned(),
+                Error::NoResult => "it has no collection to keep keys in".to_owned(),
+                other => other.to_string(),
+            })
+        })
+    }
+
+    /// As programs on the crate keyring name theirs.
+    fn attributes(account: &str) -> HashMap<&str, &str> {
+        HashMap::from([("service", SERVICE), ("username", account)])
+    }
+
+    pub fn get(account: &str) -> Result<Option<String>, Unusable> {
+        run(async {
+            let service = SecretService::connect(EncryptionType::Dh).await?;
+            let found = service.search_items(attributes(account)).await?;
+            let Some(item) = found.unlocked.first().or(found.locked.first()) else { return Ok(None) };
+            unlock(item).await?;
+            Ok(String::from_utf8(item.get_secret().await?).ok())
+        })
+    }
+
+    pub fn set(account: &str, key: &str) -> Result<(), Unusable> {
+        run(async {
+            let service = SecretService::connect(EncryptionType::Dh).await?;
+            let collection = match service.get_default_collection().await {
+                Err(Error::NoResult) => service.get_any_collection().await?,
+                collection => collection?,
+            };
+            if collection.is_locked().await? {
+                collection.unlock().await?;
+            }
+            let label = format!("{SERVICE}: {account}");
+            let kind = "text/plain";
+            collection.create_item(&label, attributes(account), key.as_bytes(), true, kind).await.map(drop)
+        })
+    }
+
+    pub fn remove(account: &str) -> Result<bool, Unusable> {
+        run(async {
+            let service = SecretService::connect(EncryptionType::Dh).await?;
+            let found = service.search_items(attributes(account)).await?;
+            let items = || found.unlocked.iter().chain(&found.locked);
+            for item in items() {
+                unlock(item).await?;
+                item.delete().await?;
+            }
+            Ok(items().next().is_some())
+        })
+    }
+
+    /// Asks the person for the keyring's password where it is locked.
+    async fn unlock(item: &Item<'_>) -> Result<(), Error> {
+        if item.is_locked().await? { item.unlock().await } else { Ok(()) }
+    }
+}
+
+#[cfg(any(target_os = "macos", windows))]
+mod system {
+    #[cfg(target_os = "macos")]
+    use apple_native_keyring_store::keychain::Store;
+    use keyring_core::{Entry, Error};
+    #[cfg(windows)]
+    use windows_native_keyring_store::Store;
+
+    use super::{SERVICE, Unusable};
+
+    fn entry(account: &str) -> Result<Entry, Unusable> {
+        let store = Store::new().map_err(unusable)?;
+        keyring_core::set_default_store(store);
+        Entry::new(SERVICE, account).map_err(unusable)
+    }
+
+    fn unusable(error: Error) -> Unusable {
+        Unusable(error.to_string())
+    }
+
+    pub fn get(account: &str) -> Result<Option<String>, Unusable> {
+        match entry(account)?.get_password() {
+            Err(Error::NoEntry) => Ok(None),
+            key => key.map(Some).map_err(unusable),
+        }
+    }
+
+    pub fn set(account: &str, key: &str) -> Result<(), Unusable> {
+        entry(account)?.set_password(key).map_err(unusable)
+    }
+
+    pub fn remove(account: &str) -> Result<bool, Unusable> {
+        match entry(account)?.delete_credential() {
+            Err(Error::NoEntry) => Ok(false),
+            done => done.map(|()| true).map_err(unusable),
+        }
+    }
+}

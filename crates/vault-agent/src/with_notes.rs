@@ -1,0 +1,243 @@
+//! A model that looks into the notes before it answers: the tools of the vaults run inside, out of its client's sight.
+//!
+//! ```text
+//! request ──> run: the client's messages, its tools and those of the vaults ──> the model
+//!                  ├─ a call of a vault's tool ──> runs here; the model goes on
+//!                  ├─ a call of a client's tool ──> handed on; its result comes with the client's next request
+//!                  └─ text ──> handed on
+//! ```
+//!
+//! Nobody can be asked: tools that would have to ask are not offered, and a call that would is denied. A client does not
+//! see the calls made here, so they are forgotten after a reply; a model that needs their results again looks again.
+
+use std::fmt;
+use std::sync::Arc;
+
+use agent_loop::{
+    Agent, AnswerShape, AtLimit, BoxFuture, Budget, Delta, EndReason, Error, Event, History, Limits, Model, Pause,
+    Permission, Policy, Question, ReplyStream, Request, Result, Retries, Review, Run, RunId, RunOptions, StopReason,
+    ToolCall, ToolChoice, ToolError, ToolOutput, ToolSpec, Tools, Usage,
+};
+use futures_util::{StreamExt, stream};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio_util::sync::CancellationToken;
+
+use crate::conversation::NoteTools;
+
+/// A model with the tools of the vaults.
+#[derive(Clone)]
+pub(crate) struct WithNotes {
+    pub model: Arc<dyn Model>,
+    pub tools: NoteTools,
+    pub budget: Budget,
+    /// The system message, given the client's own.
+    pub system: Arc<dyn Fn(Option<&str>) -> String + Send + Sync>,
+}
+
+impl fmt::Debug for WithNotes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WithNotes").field("model", &self.model.name()).finish_non_exhaustive()
+    }
+}
+
+impl Model for WithNotes {
+    fn name(&self) -> &str {
+        self.model.name()
+    }
+
+    fn provider(&self) -> Option<&str> {
+        self.model.provider()
+    }
+
+    fn reply(&self, request: Request) -> BoxFuture<'_, Result<ReplyStream<'_>>> {
+        // A client that forces a call of its own, or forbids all, leaves no room for others.
+        if request.tool_choice != ToolChoice::Auto {
+            return self.model.reply(request);
+        }
+        Box::pin(async move {
+            let mut deltas = self.clone().deltas(request)?;
+            // What fails before anything is said, fails here.
+            let first = deltas.next().await.transpose()?;
+            Ok(stream::iter(first.map(Ok)).chain(deltas).boxed())
+        })
+    }
+}
+
+impl WithNotes {
+    fn deltas(self, request: Request) -> Result<ReplyStream<'static>> {
+        let has_shape = request.answer_schema.is_some();
+        let history = History::from_messages(request.messages.into_iter().map(|message| (**message).clone()))?;
+        let mut options = RunOptions::default()
+            .system(Some((self.system)(request.system.as_deref())))
+            .budget(self.budget.at_limit(AtLimit::SumUp))
+            .parallel(request.parallel)
+            .max_output_tokens(request.max_output_tokens)
+            .temperature(request.temperature);
+        options.answer = request.answer_schema.map(|schema| AnswerShape::new((*schema).clone()));
+        let mut run = Run::of_history(RunId::random(), options, history)?;
+        let tools = AllTools { notes: self.tools, of_client: request.tools };
+        let policy = tools.clone();
+        // Clients retry.
+        let limits = Limits::default().retries(Retries::default().attempts(1));
+        let agent = Agent::new(self.model, tools)?.policy(policy).limits(limits);
+        let (send, receive) = unbounded_channel();
+        let cancel = CancellationToken::new();
+        let guard = cancel.clone().drop_guard();
+        let drive = async move {
+            let mut said = Said { deltas: send, has_shape, ..Said::new() };
+            let paused = agent.drive(&mut run, &mut |event| said.event(event), &cancel).await;
+            said.end(paused);
+            drop(guard);
+        };
+        // Driven by whoever reads: a client that does not read slows the model down, and one that goes ends it.
+        let received = stream::unfold(receive, |mut receive| async move { Some((receive.recv().await?, receive)) });
+        let driven = stream::once(drive).filter_map(|()| async { None });
+        Ok(stream::select(received, driven).boxed())
+    }
+}
+
+/// The tools of the vaults, and those of a client, which its own side carries out.
+#[derive(Clone)]
+struct AllTools {
+    notes: NoteTools,
+    of_client: Arc<[ToolSpec]>,
+}
+
+impl AllTools {
+    fn is_of_client(&self, name: &str) -> bool {
+        self.of_client.iter().any(|spec| spec.name == name)
+    }
+}
+
+impl Tools for AllTools {
+    fn specs(&self) -> Vec<ToolSpec> {
+        let notes = self.notes.specs().into_iter().filter(|spec| !self.is_of_client(&spec.name));
+        notes.chain(self.of_client.iter().cloned()).collect()
+    }
+
+    fn call<'a>(
+        &'a self,
+        call: &'a ToolCall,
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, std::result::Result<ToolOutput, ToolError>> {
+        self.notes.call(call, cancel)
+    }
+}
+
+impl Policy for AllTools {
+    fn permission(&self, call: &ToolCall, spec: &ToolSpec) -> Permission {
+        if self.is_of_client(&call.name) {
+            return Permission::Ask { why: "it is the client's".to_owned(), grant: call.name.clone() };
+        }
+        let nobody = || Permission::Deny { reason: "a person would have to be asked, and nobody is there".to_owned() };
+        match self.notes.permission(call, spec) {
+            Permission::Ask { .. } => nobody(),
+            Permission::Allow if self.notes.review(call, spec) == Review::Ask => nobody(),
+            other => other,
+        }
+    }
+}
+
+/// Turns what happens in a run into the deltas of one reply.
+struct Said {
+    deltas: UnboundedSender<Result<Delta>>,
+    /// Whether the answer has a shape: then only the answer is text.
+    has_shape: bool,
+    has_text: bool,
+    /// Whether calls have run since the last text.
+    has_called: bool,
+    /// Of the replies before this one, and of this one so far.
+    before: Usage,
+    now: Usage,
+}
+
+impl Said {
+    fn new() -> Self {
+        let (before, now) = (Usage::default(), Usage::default());
+        Self { deltas: unbounded_channel().0, has_shape: false, has_text: false, has_called: false, before, now }
+    }
+
+    fn send(&self, delta: Delta) {
+        // A client that has gone reads nothing more.
+        let _ = self.deltas.send(Ok(delta));
+    }
+
+    fn text(&mut self, text: String) {
+        if std::mem::take(&mut self.has_called) && self.has_text {
+            self.send(Delta::Text { text: "\n\n".to_owned() });
+        }
+        self.has_text = true;
+        self.send(Delta::Text { text });
+    }
+
+    fn event(&mut self, event: Event) {
+        match event {
+            Event::Text(text) | Event::Commentary(text) if !self.has_shape => self.text(text),
+            Event::Reasoning(text) => self.send(Delta::Reasoning { text, opaque: None }),
+            Event::Warning(text) => self.send(Delta::Warning { text }),
+            Event::Usage(usage) => {
+                self.now = usage;
+                self.send(Delta::Usage(sum(self.before, usage)));
+            }
+            Event::ToolFinished { .. } => {
+                self.has_called = true;
+                self.before = sum(self.before, std::mem::take(&mut self.now));
+                self.send(Delta::Progress);
+            }
+            // The end is told by what the run comes to.
+            Event::Done(_) => {}
+            _ => self.send(Delta::Progress),
+        }
+    }
+
+    fn end(&mut self, paused: Result<Pause>) {
+        let end = match paused {
+            Ok(Pause::Waiting(questions)) => {
+                self.calls(questions);
+                EndReason::Complete
+            }
+            Ok(Pause::Done(outcome)) => {
+                if self.has_shape && !outcome.text.is_empty() {
+                    self.text(outcome.text);
+                }
+                match outcome.stop {
+                    StopReason::Failed { failure } => {
+                        let _ = self.deltas.send(Err(Error::new(failure.kind, failure.message)));
+                        return;
+                    }
+                    StopReason::Length => EndReason::Length,
+                    StopReason::Filtered => EndReason::Filtered,
+                    StopReason::Refused => EndReason::Refused,
+                    StopReason::Answered => EndReason::Complete,
+                    other => {
+                        self.send(Delta::Warning { text: other.to_string() });
+                        EndReason::Complete
+                    }
+                }
+            }
+            Err(error) => {
+                let _ = self.deltas.send(Err(error));
+                return;
+            }
+        };
+        self.send(Delta::End(end));
+    }
+
+    /// Hands on the calls of the client's tools.
+    fn calls(&self, questions: Vec<Question>) {
+        for (index, Question { call, .. }) in questions.into_iter().enumerate() {
+            let text = call.arguments_text().into_owned();
+            self.send(Delta::CallStart { index, id: call.id.0, name: call.name });
+            self.send(Delta::CallArguments { index, text });
+            self.send(Delta::CallEnd { index, opaque: call.opaque });
+        }
+    }
+}
+
+fn sum(a: Usage, b: Usage) -> Usage {
+    Usage::default()
+        .input(a.input + b.input)
+        .output(a.output + b.output)
+        .cached(a.cached + b.cached)
+        .reasoning(a.reasoning + b.reasoning)
+}

@@ -1,0 +1,88 @@
+"""Keys in a real keyring, the one that the session's D-Bus has: kept, shown to nobody, used, taken out again.
+
+Run in a session of its own: dbus-run-session -- python3 keyring.py PROGRAM
+"""
+
+import os
+import pty
+import subprocess
+import sys
+import tempfile
+import time
+
+PROGRAM = os.path.abspath(sys.argv[1])
+KEY = "sk-a-key-of-the-tests"
+
+
+def run(*args, text=None):
+    done = subprocess.run([PROGRAM, *args], input=text, capture_output=True, text=True, timeout=30, env=ENV)
+    assert KEY not in done.stdout + done.stderr, "the key is shown"
+    return done.returncode, done.stdout, done.stderr
+
+
+def at_terminal(args, typed):
+    """Runs the program at a terminal, and types when it asks. What the terminal showed, and the exit code."""
+    child, terminal = pty.fork()
+    if child == 0:
+        os.execve(PROGRAM, [PROGRAM, *args], ENV)
+    shown = b""
+    while b"shown): " not in shown:
+        shown += os.read(terminal, 1024)
+    os.write(terminal, typed)
+    try:
+        while part := os.read(terminal, 1024):
+            shown += part
+    except OSError:
+        pass
+    return shown.decode(), os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+folder = tempfile.mkdtemp()
+ENV = {name: os.environ[name] for name in ("PATH", "DBUS_SESSION_BUS_ADDRESS")}
+ENV.update(HOME=folder, XDG_RUNTIME_DIR=folder)
+unlock = ["gnome-keyring-daemon", "--unlock", "--components=secrets"]
+subprocess.run(unlock, input="password", capture_output=True, text=True, check=True, env=ENV)
+
+model = ["--provider", "anthropic", "--model", "m"]
+code, out, _ = run("config", "check", *model)
+assert code == 1 and "there is no key for anthropic" in out, out
+
+code, _, said = run("login", "anthropic", text=KEY + "\n")
+assert code == 0 and "is in the system's keyring" in said, said
+code, out, _ = run("config", "check", *model)
+assert code == 0 and "m of anthropic at api.anthropic.com" in out, out
+
+# Another one in its place, typed at a terminal that does not show it.
+other = KEY + "-2"
+shown, code = at_terminal(["login", "anthropic"], other.encode() + b"\n")
+assert code == 0 and KEY not in shown, shown
+code, out, _ = run("config", "check", *model)
+assert code == 0, out
+
+# Ctrl-C keeps nothing.
+shown, code = at_terminal(["login", "openai"], b"sk-half\x03")
+assert code != 0 and "sk-half" not in shown, shown
+code, out, _ = run("config", "check", "--provider", "openai", "--model", "m")
+assert code == 1, out
+
+# A variable goes before it, and logging out says that it is still there.
+ENV["ANTHROPIC_API_KEY"] = "sk-of-the-variable"
+code, _, said = run("logout", "anthropic")
+assert code == 0 and "no longer" in said and "ANTHROPIC_API_KEY is still set" in said, said
+del ENV["ANTHROPIC_API_KEY"]
+code, _, said = run("logout", "anthropic")
+assert code == 0 and "there was no key" in said, said
+code, out, _ = run("config", "check", *model)
+assert code == 1, out
+
+# Nothing on disk holds a key as text, nor does an address of one's own need a name here.
+code, _, said = run("login", "https://gateway.example/v1", text=KEY)
+assert code == 0 and "gateway.example" in said, said
+time.sleep(0.2)
+for place, _, names in os.walk(folder):
+    for name in names:
+        path = os.path.join(place, name)
+        if os.path.isfile(path):
+            with open(path, "rb") as file:
+                assert KEY.encode() not in file.read(), path
+print("keyring: kept, replaced, used, taken out; shown nowhere")

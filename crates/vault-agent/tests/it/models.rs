@@ -1,0 +1,133 @@
+//! `vault-agent models`: the lists of providers, each as it has them.
+
+use std::process::Output;
+
+use serde_json::{Value, json};
+
+use crate::stdio::Place;
+use crate::web_server::{Asked, WebServer};
+
+fn models(place: &Place, args: &[&str], env: &[(&str, &str)]) -> Output {
+    let mut command = place.command(&[&["models"], args].concat());
+    command.env("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nonexistent");
+    command.envs(env.iter().copied()).output().unwrap()
+}
+
+/// The models of one provider, and the requests that it got.
+fn listed(provider: &str, key: &str, answers: fn(&Asked) -> (u16, Value)) -> (Vec<Value>, Vec<Asked>) {
+    let place = Place::new("");
+    let server = WebServer::that(answers);
+    let base_url = format!("http://{}/v1", server.address);
+    place.configure("agent.toml", &format!("provider = \"{provider}\"\nbase_url = \"{base_url}\"\nmodel = \"a\"\n"));
+    let output = models(&place, &[provider, "--json"], &[(key, "sk-secret")]);
+    assert!(output.status.success(), "{output:?}");
+    assert!(!format!("{output:?}").contains("sk-secret"));
+    (serde_json::from_slice(&output.stdout).unwrap(), server.asked())
+}
+
+fn record(provider: &str, model: &str, context_length: Value) -> Value {
+    json!({ "provider": provider, "model": model, "is_local": true, "context_length": context_length,
+        "is_chosen": model == "a", "is_allowed": true })
+}
+
+#[test]
+fn as_openai_has_them() {
+    let (found, asked) = listed("openai", "OPENAI_API_KEY", |_| {
+        (200, json!({ "object": "list", "data": [{ "id": "gpt-4o" }, { "id": "a", "context_length": 8000 }] }))
+    });
+    assert_eq!(found, [record("openai", "a", json!(8000)), record("openai", "gpt-4o", json!(128_000))]);
+    assert_eq!(asked[0].target, "/v1/models");
+    assert_eq!(asked[0].header("authorization"), Some("Bearer sk-secret"));
+}
+
+#[test]
+fn as_anthropic_has_them() {
+    let (found, asked) = listed("anthropic", "ANTHROPIC_API_KEY", |asked| match asked.target.contains("after_id=") {
+        false => (200, json!({ "data": [{ "id": "b" }], "has_more": true, "last_id": "b" })),
+        true => {
+            (200, json!({ "data": [{ "id": "a", "max_input_tokens": 500_000 }], "has_more": false, "last_id": "a" }))
+        }
+    });
+    assert_eq!(found, [record("anthropic", "a", json!(500_000)), record("anthropic", "b", Value::Null)]);
+    assert_eq!(
+        asked.iter().map(|asked| &*asked.target).collect::<Vec<_>>(),
+        ["/v1/models?limit=1000", "/v1/models?limit=1000&after_id=b"]
+    );
+    assert_eq!(asked[1].header("x-api-key"), Some("sk-secret"));
+    assert_eq!(asked[1].header("anthropic-version"), Some("2023-06-01"));
+}
+
+#[test]
+fn as_gemini_has_them() {
+    let (found, asked) =
+        listed("gemini", "GEMINI_API_KEY", |asked| match asked.target.contains("pageToken=next%2B1") {
+            false => {
+                let chat = json!({ "name": "models/b", "supportedGenerationMethods": ["generateContent"] });
+                let other = json!({ "name": "models/embed", "supportedGenerationMethods": ["embedContent"] });
+                (200, json!({ "models": [chat, other], "nextPageToken": "next+1" }))
+            }
+            true => (200, json!({ "models": [{ "name": "models/a", "inputTokenLimit": 1_000_000 }] })),
+        });
+    assert_eq!(found, [record("gemini", "a", json!(1_000_000)), record("gemini", "b", Value::Null)]);
+    assert_eq!(asked[0].header("x-goog-api-key"), Some("sk-secret"));
+    assert!(asked.iter().all(|asked| !asked.target.contains("sk-secret")));
+}
+
+#[test]
+fn as_ollama_has_them() {
+    let (found, asked) =
+        listed("ollama", "UNUSED", |_| (200, json!({ "models": [{ "name": "a" }, { "name": "b:7b" }] })));
+    assert_eq!(found, [record("ollama", "a", Value::Null), record("ollama", "b:7b", Value::Null)]);
+    assert_eq!((&*asked[0].target, asked[0].header("authorization")), ("/api/tags", None));
+}
+
+#[test]
+fn what_does_not_answer_is_said() {
+    let place = Place::new("");
+    // Nobody listens at a port that was just given back.
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let address = format!("http://{closed}/v1");
+    let output = models(&place, &[&address], &[]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code() == Some(2) && said.contains(&format!("no connection to {closed}")), "{said}");
+
+    let server = WebServer::that(|asked| match asked.header("authorization") {
+        Some("Bearer sk-right") => (200, json!({ "data": [{ "id": "x" }] })),
+        _ => (401, json!({ "error": { "message": "wrong key: sk-wrong" } })),
+    });
+    let address = format!("http://{}/v1", server.address);
+    let output = models(&place, &[&address], &[("VAULT_AGENT_API_KEY", "sk-wrong")]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code() == Some(2) && said.contains("status 401: wrong key: [key]"), "{said}");
+    assert!(said.contains("check the key"), "{said}");
+
+    // One of several.
+    let output = models(&place, &[&address, "openai", "--jsonl"], &[("VAULT_AGENT_API_KEY", "sk-right")]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success() && said.contains("warning: CONFIG: openai: there is no key for openai"), "{said}");
+    let line: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&line["model"], &line["provider"]), (&json!("x"), &json!(server.address)));
+
+    let page = WebServer::that(|_| (200, json!("<html>")));
+    let output = models(&place, &[&format!("http://{}", page.address)], &[]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("is no list of models"), "{output:?}");
+}
+
+#[test]
+fn a_host_elsewhere_is_not_local_and_is_reached_through_the_proxy() {
+    let place = Place::new("");
+    place.configure("agent.toml", "allowed_models = [\"m\"]\n");
+    let proxy = WebServer::that(|_| (200, json!({ "data": [{ "id": "m" }, { "id": "n" }] })));
+    let env = [("http_proxy", &*format!("http://{}", proxy.address))];
+    let output = models(&place, &["http://models.example/v1", "--json"], &env);
+    let found: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"));
+    let told: Vec<(&Value, &Value)> = found.iter().map(|model| (&model["is_local"], &model["is_allowed"])).collect();
+    assert_eq!(told, [(&json!(false), &json!(true)), (&json!(false), &json!(false))]);
+    assert_eq!(proxy.asked()[0].target, "http://models.example/v1/models");
+    let human = models(&place, &["http://models.example/v1"], &env);
+    let human = String::from_utf8(human.stdout).unwrap();
+    assert_eq!(human, "m  models.example\nn  models.example, not allowed by allowed_models\n");
+    let schema = models(&place, &["--schema"], &[]);
+    let schema: Value = serde_json::from_slice(&schema.stdout).unwrap();
+    jsonschema::validate(&schema, &Value::from(found)).unwrap();
+}
