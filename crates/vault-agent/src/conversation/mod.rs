@@ -283,6 +283,8 @@ impl Conversation {
             let name = &self.tools.workspace().vaults()[vault].name;
             panel.title = format!("{} in {name}?", prepared.kind());
             panel.risk = prepared.risk;
+            // What is worse than the tool is by itself is asked about each time.
+            panel.grant = panel.grant.filter(|tool| self.tools.risk(tool) >= Some(prepared.risk));
             panel.what_undo_does = prepared.what_undo_does();
             (panel.short, panel.whole) = prepared.texts();
             panel.files = prepared.separable_files();

@@ -148,6 +148,11 @@ impl NoteTools {
         self.tool(name).is_some()
     }
 
+    /// The risk that a tool has by itself; what a call of it does can be worse.
+    pub fn risk(&self, name: &str) -> Option<Risk> {
+        self.tool(name).map(|tool| tool.risk)
+    }
+
     /// Prepares a call with these arguments for a person, without what is left out of `kept`, and binds a yes to what it
     /// would do. `None` for a call that asks before it reads: what it would return is not known yet.
     ///

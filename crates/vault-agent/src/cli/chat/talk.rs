@@ -129,7 +129,8 @@ impl Talk {
         let title = sanitize_line(&self.conversation.info().title);
         self.screen.quiet(&format!("resumed: {title}"));
         let last = self.conversation.run().and_then(|run| {
-            let answers = run.history().messages().iter().rev().filter(|message| matches!(***message, Message::Assistant { .. }));
+            let answers =
+                run.history().messages().iter().rev().filter(|message| matches!(***message, Message::Assistant { .. }));
             answers.map(|message| message.text()).find(|text| !text.trim().is_empty())
         });
         let mut markdown = MarkdownStream::new(self.screen.answer_paint);
