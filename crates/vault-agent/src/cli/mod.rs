@@ -36,12 +36,11 @@ pub(crate) fn main() -> ExitCode {
     let args = AgentArgs::try_parse().map_err(Failure::from);
     // A server ends by signals as its client expects, and a conversation stops a turn by them; the other commands finish
     // what they write first.
-    let handles_signals = |args: &AgentArgs| match args.command {
-        Command::Mcp(McpArgs { command: None, .. }) | Command::Proxy(_) => true,
-        Command::Chat(_) | Command::Resume(_) => true,
-        _ => false,
+    let has_its_own = |command: &Command| {
+        let is_server = matches!(command, Command::Mcp(McpArgs { command: None, .. }) | Command::Proxy(_));
+        is_server || matches!(command, Command::Chat(_) | Command::Resume(_))
     };
-    if !args.as_ref().is_ok_and(handles_signals) {
+    if !args.as_ref().is_ok_and(|args| has_its_own(&args.command)) {
         vault_cli::install_handler();
     }
     let mut out = Out::stdout().indented();
