@@ -54,7 +54,7 @@ impl Key {
 /// password; where there is none, there is no key.
 pub(crate) fn find(choice: &Choice) -> Option<Key> {
     of_variables(choice).or_else(|| {
-        let text = keyring::get(&choice.name()).ok().flatten()?;
+        let text = keyring::get(&choice.account()).ok().flatten()?;
         Some(Key { text, source: KeySource::Keyring })
     })
 }
@@ -72,7 +72,7 @@ pub(crate) fn of_variables(choice: &Choice) -> Option<Key> {
 /// # Errors
 /// [`ErrorKind::Unsupported`] where there is no keyring, with the variable that can be set instead.
 pub(crate) fn keep(choice: &Choice, key: &str) -> Result<()> {
-    keyring::set(&choice.name(), key).map_err(|why| no_keyring(choice, &why))
+    keyring::set(&choice.account(), key).map_err(|why| no_keyring(choice, &why))
 }
 
 /// Takes the key of a provider out of the keyring. Whether there was one.
@@ -80,7 +80,7 @@ pub(crate) fn keep(choice: &Choice, key: &str) -> Result<()> {
 /// # Errors
 /// [`ErrorKind::Unsupported`] where there is no keyring.
 pub(crate) fn forget(choice: &Choice) -> Result<bool> {
-    keyring::remove(&choice.name()).map_err(|why| no_keyring(choice, &why))
+    keyring::remove(&choice.account()).map_err(|why| no_keyring(choice, &why))
 }
 
 fn no_keyring(choice: &Choice, why: &keyring::Unusable) -> Error {

@@ -27,6 +27,8 @@ pub(crate) struct Listed {
     pub name: String,
     /// In tokens, where the provider says.
     pub context_length: Option<u64>,
+    /// Whether it takes tools, where the provider says.
+    pub takes_tools: Option<bool>,
 }
 
 /// The models of a provider, by name.
@@ -93,7 +95,10 @@ fn read(listing: Listing, answer: &Value) -> Option<Vec<Listed>> {
         // What OpenRouter and LM Studio, vLLM, Groq, Anthropic, Gemini and llama.cpp call it.
         let fields = ["context_length", "max_model_len", "context_window", "max_input_tokens", "inputTokenLimit"];
         let stated = fields.iter().find_map(|field| entry[field].as_u64()).or(entry["meta"]["n_ctx"].as_u64());
-        Some(Listed { name: name.to_owned(), context_length: stated })
+        // What OpenRouter and Ollama call it.
+        let lists = entry["supported_parameters"].as_array().or(entry["capabilities"].as_array());
+        let takes_tools = lists.map(|list| list.iter().any(|can| can == "tools"));
+        Some(Listed { name: name.to_owned(), context_length: stated, takes_tools })
     });
     Some(listed.collect())
 }
@@ -163,11 +168,21 @@ mod tests {
     #[test]
     fn each_list_is_read() {
         let read = |listing, answer: Value| read(listing, &answer).unwrap();
-        let one = |name: &str, context_length| vec![Listed { name: name.to_owned(), context_length }];
+        let one =
+            |name: &str, context_length| vec![Listed { name: name.to_owned(), context_length, takes_tools: None }];
         assert_eq!(read(Listing::OpenAi, json!({"data": [{"id": "a", "context_length": 8}]})), one("a", Some(8)));
         assert_eq!(read(Listing::OpenAi, json!([{"id": "a", "max_model_len": 8}])), one("a", Some(8)));
         assert_eq!(read(Listing::Anthropic, json!({"data": [{"id": "a"}, {"type": "x"}]})), one("a", None));
         assert_eq!(read(Listing::Ollama, json!({"models": [{"name": "a:7b"}]})), one("a:7b", None));
+        for (fields, takes_tools) in [
+            (json!({"supported_parameters": ["temperature", "tools"]}), Some(true)),
+            (json!({"capabilities": ["completion"]}), Some(false)),
+            (json!({"capabilities": {"tools": true}}), None),
+        ] {
+            let mut entry = fields;
+            entry["id"] = json!("a");
+            assert_eq!(read(Listing::OpenAi, json!([entry]))[0].takes_tools, takes_tools);
+        }
         let gemini = json!({"models": [
             {"name": "models/a", "inputTokenLimit": 8, "supportedGenerationMethods": ["generateContent"]},
             {"name": "models/embedding", "supportedGenerationMethods": ["embedContent"]},

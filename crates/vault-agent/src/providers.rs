@@ -114,6 +114,14 @@ impl Choice {
         }
     }
 
+    /// Under which name its key is kept: both APIs of one provider have one key.
+    pub fn account(&self) -> String {
+        match self {
+            Self::Known(known) => (known.make)().name,
+            _ => self.name(),
+        }
+    }
+
     /// The environment variables in which its key is looked for.
     pub fn key_variables(&self) -> &'static [&'static str] {
         match self {
@@ -187,39 +195,51 @@ pub(crate) fn is_this_machine(address: &str) -> bool {
     host == "localhost" || host.parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback())
 }
 
-/// What the models of hosted providers read, in tokens, by the beginning of their names: the longest that fits. As the
-/// providers' pages on models state it (platform.openai.com/docs/models, platform.claude.com/docs/en/about-claude/models,
-/// ai.google.dev/gemini-api/docs/models, api-docs.deepseek.com, platform.moonshot.ai/docs, docs.z.ai), read in November
-/// 2026. Where they differ within a family it is the least. Others, and models on servers of one's own, which take what
-/// the server was started with, are not known here.
-const CONTEXT_LENGTHS: [(&str, u64); 27] = [
+/// What the models of hosted providers read, in tokens, by the beginning of their names: the longest that fits. As
+/// models.dev had them on 2 July 2026, which takes them from the providers' own pages; where models of one beginning
+/// differ, and for those that came later, it is the least of the family. Models on servers of one's own take what the
+/// server was started with, and are not known here.
+const CONTEXT_LENGTHS: [(&str, u64); 40] = [
     ("gpt-3.5-turbo", 16_385),
     ("gpt-4", 8_192),
     ("gpt-4-turbo", 128_000),
     ("gpt-4o", 128_000),
     ("gpt-4.1", 1_047_576),
-    ("gpt-4.5", 128_000),
     ("gpt-5", 400_000),
-    ("gpt-5-chat", 128_000),
     ("gpt-5.1-chat", 128_000),
     ("gpt-5.2-chat", 128_000),
+    ("gpt-5.3-chat", 128_000),
+    ("gpt-5.3-codex-spark", 128_000),
+    ("gpt-5.4", 1_050_000),
+    ("gpt-5.4-mini", 400_000),
+    ("gpt-5.4-nano", 400_000),
+    ("gpt-5.5", 1_050_000),
     ("o1", 200_000),
-    ("o1-mini", 128_000),
     ("o3", 200_000),
     ("o4-mini", 200_000),
     ("claude-", 200_000),
+    ("claude-fable-5", 1_000_000),
     ("claude-opus-4-6", 1_000_000),
     ("claude-opus-4-7", 1_000_000),
+    ("claude-opus-4-8", 1_000_000),
     ("claude-sonnet-4-6", 1_000_000),
+    ("claude-sonnet-5", 1_000_000),
     ("gemini-", 1_048_576),
-    ("gemini-1.5-pro", 2_097_152),
     ("gemini-2.5-flash-image", 32_768),
+    ("gemini-3-pro-image", 131_072),
+    ("gemini-3.1-flash-image", 65_536),
     ("deepseek-", 128_000),
+    ("deepseek-v4", 1_000_000),
     ("kimi-k2", 131_072),
-    ("moonshot-v1-8k", 8_192),
-    ("moonshot-v1-32k", 32_768),
-    ("moonshot-v1-128k", 131_072),
-    ("glm-4", 128_000),
+    ("kimi-k2-0905", 262_144),
+    ("kimi-k2-t", 262_144),
+    ("kimi-k2.", 262_144),
+    ("glm-4.5", 131_072),
+    ("glm-4.5v", 64_000),
+    ("glm-4.6", 204_800),
+    ("glm-4.6v", 128_000),
+    ("glm-4.7", 200_000),
+    ("glm-5", 200_000),
 ];
 
 /// How many tokens a model reads, request and reply together, where that is known.
@@ -250,6 +270,7 @@ mod tests {
         for known in &KNOWN {
             let choice = Choice::parse(known.name).unwrap();
             assert_eq!(choice.name(), known.name);
+            assert_eq!(choice.account(), known.name.trim_end_matches("-chat").replace("lms", "lm-s"));
             if known.name != "azure" {
                 let provider = choice.provider(None).unwrap().unwrap();
                 assert_eq!(provider.key, None, "{}", known.name);
@@ -289,6 +310,7 @@ mod tests {
         let of = |provider: &str, model: &str| context_length(&Choice::parse(provider).unwrap(), model);
         assert_eq!(of("openai", "gpt-4.1-mini"), Some(1_047_576));
         assert_eq!(of("openai", "gpt-4-0613"), Some(8_192));
+        assert_eq!((of("openai", "gpt-5.4-mini"), of("openai", "gpt-5.9")), (Some(400_000), Some(400_000)));
         assert_eq!(of("anthropic", "claude-haiku-4-5"), Some(200_000));
         assert_eq!(of("openrouter", "google/gemini-2.5-pro"), Some(1_048_576));
         assert_eq!(of("openai", "my-own"), None);

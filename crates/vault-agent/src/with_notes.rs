@@ -21,8 +21,9 @@ use agent_loop::{
 use futures_util::{StreamExt, stream};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio_util::sync::CancellationToken;
+use vault_tools::Editor;
 
-use crate::conversation::NoteTools;
+use crate::conversation::{NoteTools, system_message};
 
 /// A model with the tools of the vaults.
 #[derive(Clone)]
@@ -30,8 +31,8 @@ pub(crate) struct WithNotes {
     pub model: Arc<dyn Model>,
     pub tools: NoteTools,
     pub budget: Budget,
-    /// The system message, given the client's own.
-    pub system: Arc<dyn Fn(Option<&str>) -> String + Send + Sync>,
+    /// The person's own system message, which goes before the client's.
+    pub own: Option<String>,
 }
 
 impl fmt::Debug for WithNotes {
@@ -66,9 +67,11 @@ impl Model for WithNotes {
 impl WithNotes {
     fn deltas(self, request: Request) -> Result<ReplyStream<'static>> {
         let has_shape = request.answer_schema.is_some();
-        let history = History::from_messages(request.messages.into_iter().map(|message| (**message).clone()))?;
+        let history = History::from_messages(request.messages.iter().map(|message| (**message).clone()))?;
+        let own: Vec<&str> = self.own.as_deref().into_iter().chain(request.system.as_deref()).collect();
+        let system = system_message(self.tools.workspace(), Some(&own.join("\n\n")), &Editor::default());
         let mut options = RunOptions::default()
-            .system(Some((self.system)(request.system.as_deref())))
+            .system(Some(system))
             .budget(self.budget.at_limit(AtLimit::SumUp))
             .parallel(request.parallel)
             .max_output_tokens(request.max_output_tokens)

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use agent_loop::{
-    Agent, AnswerShape, Decision, ErrorKind, Json, Limits, Pause, Run, RunId, RunOptions, Scripted, ScriptedReply,
-    Status, StopReason, Tool, ToolContext, ToolError, tool,
+    Agent, AnswerShape, Decision, ErrorKind, History, Json, Limits, Message, Part, Pause, Run, RunId, RunOptions,
+    Scripted, ScriptedReply, Status, StopReason, Tool, ToolCall, ToolContext, ToolError, ToolResult, tool,
 };
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -41,6 +41,29 @@ async fn one_call_answers_a_message() {
     assert_eq!((&outcome.stop, outcome.text.as_str()), (&StopReason::Answered, text));
     assert_eq!(outcome.answer::<Sum>().unwrap(), Sum { reasoning: "2 and 3".into(), sum: 5 });
     assert_eq!(outcome.answer::<Vec<u8>>().unwrap_err().kind(), ErrorKind::BadResponse);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conversation_that_was_begun_elsewhere_goes_on() {
+    let call = ToolCall::new("c1", "look", json!({}));
+    let question = || Message::user("Is it there?");
+    let asked = Message::Assistant { parts: vec![Part::Call(call.clone())] };
+    let results = Message::Results { results: vec![ToolResult::new(&call, Status::Ok, "a lamp")] };
+    let history = |messages: &[Message]| History::from_messages(messages.iter().cloned()).unwrap();
+    let begin = |messages: &[Message]| Run::of_history(RunId::random(), RunOptions::default(), history(messages));
+    let told = |request: &agent_loop::Request| match request.messages.len() {
+        3 => Ok(()),
+        other => Err(format!("{other} messages")),
+    };
+    let model = Scripted::new([ScriptedReply::text("A lamp.").expecting(told)]);
+    let agent = Agent::new(model, Vec::<Tool>::new()).unwrap();
+    let mut run = begin(&[question(), asked.clone(), results]).unwrap();
+    let pause = agent.drive(&mut run, &mut (), &CancellationToken::new()).await.unwrap();
+    assert!(matches!(pause, Pause::Done(outcome) if outcome.text == "A lamp."));
+    // There has to be something to reply to.
+    for messages in [&[][..], &[question(), asked], &[question(), Message::assistant("Yes.")]] {
+        assert_eq!(begin(messages).unwrap_err().kind(), ErrorKind::History);
+    }
 }
 
 #[tokio::test(start_paused = true)]

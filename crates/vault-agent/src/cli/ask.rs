@@ -125,7 +125,7 @@ pub(super) fn ask(vault_args: &VaultArgs, args: &AskArgs, out: &mut Out) -> CliR
         return passages(&workspace, record, args.json, out);
     };
     let mut conversation = Conversation::begin(Arc::clone(&workspace), model, settings, editor, Offer::Reading)?;
-    let runtime = super::runtime()?;
+    let runtime = super::runtime::runtime()?;
     let answered = runtime.block_on(answer(&mut conversation, &mut record, args.json || args.insert, out));
     runtime.shutdown_background();
     let outcome = answered?;

@@ -3,6 +3,7 @@
 //! Data goes to standard output, everything else to standard error. A server on standard output writes nothing there but
 //! the protocol.
 
+mod runtime;
 mod listening;
 mod config;
 mod login;
@@ -11,8 +12,9 @@ mod call_line;
 mod ask;
 mod plan;
 mod sessions;
-mod chat;
+mod acp;
 mod proxy;
+mod chat;
 mod args;
 mod approve;
 mod serve;
@@ -22,25 +24,23 @@ mod doctor;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
-use tokio::runtime::{Builder, Runtime};
 use vault_cli::{CliResult, Failure, Out, Outcome};
-use vault_tools::Error;
 use vault_tools::cli::{log, redo, run_macro, undo};
 
-use args::{AgentArgs, Command, McpArgs, McpCommand};
+use args::{AgentArgs, Command, McpCommand};
 
 use crate::mcp::SKILL;
-use crate::workspace::AT_ONCE;
 
 pub(crate) fn main() -> ExitCode {
     let args = AgentArgs::try_parse().map_err(Failure::from);
     // A server ends by signals as its client expects, and a conversation stops a turn by them; the other commands finish
     // what they write first.
-    let has_its_own = |command: &Command| {
-        let is_server = matches!(command, Command::Mcp(McpArgs { command: None, .. }) | Command::Proxy(_));
-        is_server || matches!(command, Command::Chat(_) | Command::Resume(_))
+    let handles_signals = |args: &AgentArgs| match &args.command {
+        Command::Mcp(args) => args.command.is_none(),
+        Command::Acp(_) | Command::Proxy(_) | Command::Chat(_) | Command::Resume(_) => true,
+        _ => false,
     };
-    if !args.as_ref().is_ok_and(|args| has_its_own(&args.command)) {
+    if !args.as_ref().is_ok_and(handles_signals) {
         vault_cli::install_handler();
     }
     let mut out = Out::stdout().indented();
@@ -70,6 +70,7 @@ fn run(args: AgentArgs, out: &mut Out) -> CliResult {
         Command::Undo(args) => undo(&vault, &args, out),
         Command::Redo(args) => redo(&vault, &args, out),
         Command::Log(args) => log(&vault, &args, out),
+        Command::Acp(args) => acp::acp(&vault, &args),
         Command::Approve(args) => approve::approve(&args, out),
         Command::Proxy(args) => proxy::proxy(&vault, &args),
         Command::Models(args) => models::models(&args, out),
@@ -79,10 +80,4 @@ fn run(args: AgentArgs, out: &mut Out) -> CliResult {
         Command::Completions(args) => vault_cli::completions([AgentArgs::command()], args.shell, out),
         Command::Man => vault_cli::pages([AgentArgs::command()], None, out),
     }
-}
-
-/// The threads of a command that asks a model.
-fn runtime() -> vault_tools::Result<Runtime> {
-    let built = Builder::new_multi_thread().worker_threads(2).enable_all().max_blocking_threads(AT_ONCE).build();
-    built.map_err(|error| Error::io("the threads of the program", &error))
 }

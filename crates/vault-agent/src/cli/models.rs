@@ -10,7 +10,7 @@ use serde::Serialize;
 use vault_cli::{CliResult, Failure, ListArgs, Out, Outcome, note, padded, sanitize_line, say};
 use vault_tools::{Error, Result};
 
-use super::runtime;
+use super::runtime::runtime;
 use crate::listing::{Listed, list};
 use crate::model::{chosen_provider, connection, provider_with_key};
 use crate::providers::{Choice, KNOWN, context_length, is_this_machine};
@@ -37,6 +37,8 @@ struct Model {
     is_local: bool,
     /// In tokens, request and reply together; `null` where it is not known.
     context_length: Option<u64>,
+    /// Whether it takes tools, where the provider says; one that does not calls them in text.
+    takes_tools: Option<bool>,
     /// Whether the settings choose it.
     is_chosen: bool,
     /// Whether the settings allow it.
@@ -91,6 +93,7 @@ fn line(model: &Model, width: usize) -> String {
     let mut about = vec![model.provider.clone()];
     about.extend(model.is_local.then(|| "on this machine".to_owned()));
     about.extend(model.context_length.map(|tokens| format!("{tokens} tokens")));
+    about.extend((model.takes_tools == Some(false)).then(|| "tools in text".to_owned()));
     about.extend(model.is_chosen.then(|| "chosen".to_owned()));
     about.extend((!model.is_allowed).then(|| "not allowed by allowed_models".to_owned()));
     format!("{}  {}", padded(&sanitize_line(&model.model), width), sanitize_line(&about.join(", ")))
@@ -141,12 +144,13 @@ async fn ask_all(asked: &[Asked], settings: &Settings) -> Result<Vec<Result<(Pro
 }
 
 fn model(choice: &Choice, provider: &Provider, listed: Listed, settings: &Settings) -> Model {
-    let Listed { name, context_length: stated } = listed;
+    let Listed { name, context_length: stated, takes_tools } = listed;
     let is_of_chosen = matches!(chosen_provider(settings), Ok(Some(chosen)) if chosen.name() == choice.name());
     Model {
         provider: choice.name(),
         is_local: is_this_machine(&provider.base_url),
         context_length: stated.or_else(|| context_length(choice, &name)),
+        takes_tools,
         is_chosen: is_of_chosen && settings.model.as_deref() == Some(&*name),
         is_allowed: settings.allowed_models.is_empty() || settings.allowed_models.contains(&name),
         model: name,

@@ -52,7 +52,7 @@ pub(super) fn plan(vault_args: &VaultArgs, args: &PlanArgs, out: &mut Out) -> Cl
 
 fn written(instruction: &str, toolbox: &Toolbox, model: &model::ChosenModel, settings: &Settings) -> CliResult<Value> {
     note(&format!("{} writes a plan", model.name));
-    let runtime = super::runtime()?;
+    let runtime = super::runtime::runtime()?;
     let cancel = CancellationToken::new();
     let _watching = runtime.spawn(cancel_on_signal(cancel.clone()));
     let mut report = |event: agent_loop::Event| match event {

@@ -9,11 +9,11 @@ use clap::Args;
 use vault_cli::{CliResult, Failure, Outcome, note};
 use vault_index::{Embedder, Index, LoadOptions, ModelName};
 use vault_tools::cli::{VaultArgs, open_with_settings};
-use vault_tools::{Editor, Error, Result};
+use vault_tools::{Error, Result};
 
 use super::listening::{key_in, stop_signal};
-use super::runtime;
-use crate::conversation::{NoteTools, Offer, budget_of, system_message};
+use super::runtime::runtime;
+use crate::conversation::{NoteTools, Offer, budget_of};
 use crate::embeddings;
 use crate::mcp::{Access, listen};
 use crate::model::{self, ChosenModel};
@@ -78,14 +78,9 @@ fn served(proxy: Proxy, chosen: ChosenModel, workspace: Option<Arc<Workspace>>, 
     let proxy = match workspace {
         None => proxy.model(&name, model),
         Some(workspace) => {
-            let tools = NoteTools::new(Arc::clone(&workspace), settings, Offer::Unattended);
-            let own = settings.system.clone();
-            let system = move |of_client: Option<&str>| {
-                let both: Vec<&str> = own.as_deref().into_iter().chain(of_client).collect();
-                system_message(&workspace, Some(&both.join("\n\n")), &Editor::default())
-            };
-            let budget = budget_of(settings);
-            proxy.model(&name, WithNotes { model, tools, budget, system: Arc::new(system) })
+            let tools = NoteTools::new(workspace, settings, Offer::Unattended);
+            let (budget, own) = (budget_of(settings), settings.system.clone());
+            proxy.model(&name, WithNotes { model, tools, budget, own })
         }
     };
     match context_length {

@@ -8,6 +8,7 @@ import pty
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 
 PROGRAM = os.path.abspath(sys.argv[1])
@@ -28,6 +29,11 @@ def at_terminal(args, typed):
     shown = b""
     while b"shown): " not in shown:
         shown += os.read(terminal, 1024)
+    # The question stands there a moment before the terminal stops showing what is typed.
+    deadline = time.monotonic() + 10
+    while termios.tcgetattr(terminal)[3] & termios.ECHO:
+        assert time.monotonic() < deadline, "what is typed would be shown"
+        time.sleep(0.005)
     os.write(terminal, typed)
     try:
         while part := os.read(terminal, 1024):
@@ -58,6 +64,11 @@ shown, code = at_terminal(["login", "anthropic"], other.encode() + b"\n")
 assert code == 0 and KEY not in shown, shown
 code, out, _ = run("config", "check", *model)
 assert code == 0, out
+
+# Both APIs of one provider have one key.
+assert run("login", "openai-chat", text=KEY)[0] == 0
+assert run("config", "check", "--provider", "openai", "--model", "m")[0] == 0
+assert run("logout", "openai")[0] == 0
 
 # Ctrl-C keeps nothing.
 shown, code = at_terminal(["login", "openai"], b"sk-half\x03")

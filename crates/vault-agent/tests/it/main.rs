@@ -2,10 +2,11 @@
 
 mod model_server;
 mod stdio;
+mod web_server;
 #[cfg(unix)]
 mod terminal;
-mod web_server;
 
+mod acp;
 mod approvals;
 mod ask;
 #[cfg(unix)]

@@ -27,7 +27,7 @@ fn listed(provider: &str, key: &str, answers: fn(&Asked) -> (u16, Value)) -> (Ve
 
 fn record(provider: &str, model: &str, context_length: Value) -> Value {
     json!({ "provider": provider, "model": model, "is_local": true, "context_length": context_length,
-        "is_chosen": model == "a", "is_allowed": true })
+        "takes_tools": null, "is_chosen": model == "a", "is_allowed": true })
 }
 
 #[test]

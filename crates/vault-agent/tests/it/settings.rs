@@ -292,11 +292,11 @@ fn a_host_is_named_once_and_its_traffic_shown_without_the_key() {
     assert!(first.contains(notice) && !first.contains("> POST"), "{first}");
     let second = ask(&["--show-traffic"]);
     assert!(!second.contains(notice), "{second}");
-    let sent = model.requests().pop().unwrap().to_string();
+    let sent = model.requests().pop().unwrap();
     let lines: Vec<&str> = second.lines().collect();
     assert!(lines.contains(&"> POST http://models.example/v1/chat/completions"), "{second}");
     assert!(lines.contains(&"> authorization: …") && lines.contains(&"< 200"), "{second}");
-    let is_sent = |line: &&&str| serde_json::from_str::<Value>(line).is_ok_and(|body| body.to_string() == sent);
+    let is_sent = |line: &&&str| serde_json::from_str::<Value>(line).is_ok_and(|body| body == sent);
     assert_eq!(lines.iter().filter(is_sent).count(), 1, "the body is one line: {second}");
     assert!(lines.iter().any(|line| line.starts_with("data: {")) && lines.contains(&"data: [DONE]"), "{second}");
     assert!(!first.contains("sk-secret") && !second.contains("sk-secret"));

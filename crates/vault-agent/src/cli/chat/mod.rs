@@ -80,7 +80,7 @@ or vault-agent login PROVIDER; vault-agent ask finds passages without one",
             )
             .into());
     };
-    let runtime = super::runtime()?;
+    let runtime = super::runtime::runtime()?;
     let stop = Stop::install(runtime.handle())?;
     let workspace = Arc::new(workspace);
     let screen = Screen::new();
