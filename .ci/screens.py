@@ -25,9 +25,7 @@ def screen_of(program, folder, name, vault, columns, rows, command, answers=(), 
         "HOME": folder,
         "TERM": "xterm-256color",
         "LANG": "C.UTF-8",
-        "XDG_CACHE_HOME": f"{folder}/cache",
-        "XDG_CONFIG_HOME": f"{folder}/config",
-        "XDG_STATE_HOME": f"{folder}/state",
+        **folders(folder),
         **environment,
     }
     tmux = ["tmux", "-f", "/dev/null", "-S", f"{folder}/{name}"]
@@ -70,6 +68,11 @@ def screen_of(program, folder, name, vault, columns, rows, command, answers=(), 
         return question or screen
     finally:
         run("kill-server")
+
+
+def folders(folder):
+    """Where a program keeps what is the user's, below a folder."""
+    return {f"XDG_{name.upper()}_HOME": f"{folder}/{name}" for name in ("cache", "config", "state")}
 
 
 def quoted(text):

@@ -22,6 +22,7 @@ mod conversation;
 mod plan_writer;
 mod with_notes;
 mod mcp;
+mod acp;
 mod clients;
 mod cli;
 

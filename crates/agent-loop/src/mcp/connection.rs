@@ -173,7 +173,9 @@ impl Refused {
             ClientInitializeError::ConnectionClosed(_) => broken("it ended the connection before it answered".into()),
             // It knows the newest way of beginning and not the newest revision.
             ClientInitializeError::NoCompatibleProtocolVersion { .. } => broken(clean(&error.to_string())),
-            ClientInitializeError::TransportError { error, .. } => broken(format!("it cannot be reached: {error}")),
+            ClientInitializeError::TransportError { error, .. } => {
+                broken(clean(&format!("the connection with it failed: {error}")))
+            }
             _ => Self::Final(Error::new(ErrorKind::BadResponse, clean(&format!("{error}{said}")))),
         }
     }

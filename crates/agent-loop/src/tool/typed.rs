@@ -314,4 +314,21 @@ mod tests {
         let unknown = toolbox.call(&call("gone", json!({})), &cancel).await;
         assert!(unknown.unwrap_err().0.contains("gone"));
     }
+
+    #[tokio::test]
+    async fn a_pair_has_the_tools_of_both() {
+        let tool = |name: &str, said: &'static str| Tool::read(name, move |_: Filter| async move { Ok(said) });
+        let pair =
+            (vec![tool("a", "first"), tool("b", "first")], (vec![tool("c", "second")], vec![tool("b", "third")]));
+        let names: Vec<String> = pair.specs().into_iter().map(|spec| spec.name).collect();
+        assert_eq!(names, ["a", "b", "c", "b"]);
+        assert!(pair.has("c") && !pair.has("d"));
+        let cancel = CancellationToken::new();
+        for (name, said) in [("a", "first"), ("b", "first"), ("c", "second")] {
+            let output = pair.call(&ToolCall::new("1", name, json!({"tags": []})), &cancel).await;
+            assert_eq!(output, Ok(ToolOutput::text(said)));
+        }
+        let unknown = pair.call(&ToolCall::new("1", "d", json!({})), &cancel).await;
+        assert!(unknown.unwrap_err().0.contains("\"d\""));
+    }
 }

@@ -8,6 +8,7 @@ use vault_cli::{CompletionsArgs, ListArgs};
 use vault_tools::Toolset;
 use vault_tools::cli::{LogArgs, MacroCommand, RedoArgs, UndoArgs, VaultArgs};
 
+use super::acp::AcpArgs;
 use super::ask::AskArgs;
 use super::chat::{ChatArgs, ResumeArgs};
 use super::config::ConfigCommand;
@@ -86,6 +87,13 @@ vault-agent plan \"tag all notes about the garden\" --dry-run"
 vault-agent mcp --vault ~/Notes\n  vault-agent mcp --http 127.0.0.1:8571"
     )]
     Mcp(McpArgs),
+    /// Serve an editor over the Agent Client Protocol, on standard input and output
+    #[command(
+        after_help = "The editor starts it; README.md has the configuration of Zed, Obsidian, Neovim and Emacs. The folder \
+that is open in the editor chooses the vault: the nearest one upward with an `.obsidian`, else --vault, else the folder \
+itself.\n\nExamples:\n  vault-agent acp\n  vault-agent acp --vault ~/Notes --provider ollama --model qwen3"
+    )]
+    Acp(AcpArgs),
     /// Show a change that an assistant asked for, and approve it
     #[command(
         after_help = "The change is shown as a diff, and asked about at the terminal: no option answers for you. \

@@ -1,4 +1,4 @@
-//! A call of a tool in one quiet line: what was asked for, and what became of it.
+//! A call of a tool in one quiet line: what was asked for, and what became of it; and the items of a result, each in one.
 
 use agent_loop::{Status, ToolCall, ToolResult};
 use serde_json::Value;
@@ -25,6 +25,16 @@ pub(super) fn call_line(call: Option<&ToolCall>, result: &ToolResult) -> String 
         Status::Cancelled => ": cancelled".to_owned(),
     };
     format!("{}{argument}{ended}", sanitize_line(&result.name))
+}
+
+/// An item of a result on one line: of a note, its path and what else says most.
+pub(super) fn item_line(item: &str) -> String {
+    let fields = serde_json::from_str::<Value>(item).ok();
+    let field = |name: &str| fields.as_ref()?.get(name)?.as_str().map(str::to_owned);
+    let Some(path) = field("path") else { return shortened(item.trim(), LONGEST_ARGUMENT) };
+    let preview = ["preview", "chunk", "snippet", "content", "title"].into_iter().find_map(field);
+    let preview = preview.map(|text| format!("  {}", shortened(text.trim(), LONGEST_ARGUMENT))).unwrap_or_default();
+    format!("{}{preview}", sanitize_line(&path))
 }
 
 fn telling(arguments: &Value) -> Option<String> {

@@ -12,6 +12,7 @@ mod call_line;
 mod ask;
 mod plan;
 mod sessions;
+mod acp;
 mod proxy;
 mod chat;
 mod args;
@@ -36,7 +37,7 @@ pub(crate) fn main() -> ExitCode {
     // what they write first.
     let handles_signals = |args: &AgentArgs| match &args.command {
         Command::Mcp(args) => args.command.is_none(),
-        Command::Proxy(_) | Command::Chat(_) | Command::Resume(_) => true,
+        Command::Acp(_) | Command::Proxy(_) | Command::Chat(_) | Command::Resume(_) => true,
         _ => false,
     };
     if !args.as_ref().is_ok_and(handles_signals) {
@@ -69,6 +70,7 @@ fn run(args: AgentArgs, out: &mut Out) -> CliResult {
         Command::Undo(args) => undo(&vault, &args, out),
         Command::Redo(args) => redo(&vault, &args, out),
         Command::Log(args) => log(&vault, &args, out),
+        Command::Acp(args) => acp::acp(&vault, &args),
         Command::Approve(args) => approve::approve(&args, out),
         Command::Proxy(args) => proxy::proxy(&vault, &args),
         Command::Models(args) => models::models(&args, out),

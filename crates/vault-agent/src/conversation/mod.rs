@@ -2,25 +2,28 @@
 //! command `ask` drive the same one.
 
 mod note_tools;
+mod attached;
 mod prompt;
 mod citations;
 mod session;
 
 use std::sync::Arc;
 
+use agent_loop::mcp::{AskBeforeDestroying, McpTools};
 use agent_loop::{
-    About, Agent, Budget, Decision, Durability, Event, Observer, Outcome, Pause, Question, Run, RunId, RunOptions,
-    Transcript,
+    About, Agent, AskBeforeWriting, Budget, Decision, Durability, Event, Observer, Outcome, Pause, Permission, Policy,
+    Question, Review, Run, RunId, RunOptions, ToolCall, ToolSpec, Transcript,
 };
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-use vault_tools::{EditedFile, Editor, Error, ErrorKind, Result, Risk, SafePath, View};
+use vault_tools::{EditedFile, Editor, Error, ErrorKind, Preview, Result, Risk, SafePath, View};
 
 use crate::model::{ChosenModel, Destination};
 use crate::settings::Settings;
 use crate::workspace::Workspace;
 
+pub(crate) use attached::{Attachment, with_attached, without_attached};
 pub(crate) use citations::{CitationCheck, Source};
 pub(crate) use note_tools::{NoteTools, Offer};
 pub(crate) use prompt::system_message;
@@ -45,6 +48,8 @@ pub(crate) struct Conversation {
     sessions: Sessions,
     /// It is to be made shorter before the next message is answered.
     compacts_next: bool,
+    /// Tools of other programs, beside those of the notes.
+    servers: Option<McpTools>,
 }
 
 /// Where a turn has come to.
@@ -71,6 +76,8 @@ pub(crate) struct Panel {
     pub what_undo_does: &'static str,
     /// What leaves this machine, and to whom.
     pub leaves: String,
+    /// The change, and the number of its vault.
+    pub change: Option<(usize, Preview)>,
     /// The change, or the arguments: cut to a screen, and whole.
     pub short: String,
     pub whole: String,
@@ -142,8 +149,19 @@ impl Conversation {
         info: SessionInfo,
     ) -> Result<Self> {
         tools.set_editor(editor);
-        let agent = agent(&model, &tools)?;
-        Ok(Self { agent, run: None, transcript: None, tools, model, settings, info, sessions, compacts_next: false })
+        let agent = agent(&model, &tools, None)?;
+        Ok(Self {
+            agent,
+            run: None,
+            transcript: None,
+            tools,
+            model,
+            settings,
+            info,
+            sessions,
+            compacts_next: false,
+            servers: None,
+        })
     }
 
     /// What it is.
@@ -171,10 +189,32 @@ impl Conversation {
     /// # Errors
     /// As those of [`Self::begin`].
     pub fn set_model(&mut self, model: ChosenModel) -> Result<()> {
-        self.agent = agent(&model, &self.tools)?;
+        self.agent = agent(&model, &self.tools, self.servers.as_ref())?;
         self.info.model.clone_from(&model.name);
         self.info.provider.clone_from(&model.provider);
         self.model = model;
+        Ok(())
+    }
+
+    /// Offers other tools from the next turn on.
+    ///
+    /// # Errors
+    /// As those of [`Self::begin`].
+    pub fn set_offer(&mut self, offer: Offer) -> Result<()> {
+        let tools = NoteTools::new(Arc::clone(self.tools.workspace()), &self.settings, offer);
+        tools.set_editor(self.tools.editor());
+        self.agent = agent(&self.model, &tools, self.servers.as_ref())?;
+        self.tools = tools;
+        Ok(())
+    }
+
+    /// Adds the tools of other programs.
+    ///
+    /// # Errors
+    /// As those of [`Self::begin`].
+    pub fn set_servers(&mut self, servers: McpTools) -> Result<()> {
+        self.agent = agent(&self.model, &self.tools, Some(&servers))?;
+        self.servers = Some(servers);
         Ok(())
     }
 
@@ -260,6 +300,7 @@ impl Conversation {
                 None => "What it returns stays on this machine.".to_owned(),
                 Some(host) => format!("What it returns is sent to {host}."),
             },
+            change: None,
             items: None,
             files: Vec::new(),
             grant: Some(question.call.name.clone()),
@@ -277,20 +318,33 @@ impl Conversation {
         if !self.tools.has(&question.call.name) {
             panel.risk = Risk::Write;
             panel.what_undo_does = "It is a tool of another program: nothing here can undo it.";
+            panel.grant = self.grant(&question.call);
             return Ok(panel);
         }
         if let Some((vault, prepared)) = self.tools.prepare_for_panel(&question.call, &panel.arguments, kept)? {
             let name = &self.tools.workspace().vaults()[vault].name;
             panel.title = format!("{} in {name}?", prepared.kind());
             panel.risk = prepared.risk;
+            // A grant covers no more than the tool's own risk.
+            panel.grant = panel.grant.filter(|tool| Some(prepared.risk) <= self.tools.risk(tool));
             panel.what_undo_does = prepared.what_undo_does();
             (panel.short, panel.whole) = prepared.texts();
             panel.files = prepared.separable_files();
+            panel.change = Some((vault, prepared.preview));
             if to.is_some() {
                 panel.leaves = panel.leaves.replace("What it returns", "What it answers, not the change,");
             }
         }
         Ok(panel)
+    }
+
+    /// What "do not ask again" would cover for a call, if it is more than this one.
+    fn grant(&self, call: &ToolCall) -> Option<String> {
+        let context = self.agent.context();
+        match context.policy.permission(call, context.tools.get(&call.name)?) {
+            Permission::Ask { grant, .. } => Some(grant).filter(|grant| *grant == call.name),
+            _ => None,
+        }
     }
 
     /// Applies a person's decision about a question.
@@ -378,9 +432,43 @@ pub(crate) fn cited_note(workspace: &Workspace, path: &str) -> Option<String> {
     })
 }
 
-fn agent(model: &ChosenModel, tools: &NoteTools) -> Result<Agent> {
-    let agent = Agent::new(Arc::clone(&model.model), tools.clone()).map_err(of_loop)?;
-    Ok(agent.policy(tools.clone()))
+fn agent(model: &ChosenModel, tools: &NoteTools, servers: Option<&McpTools>) -> Result<Agent> {
+    let model = Arc::clone(&model.model);
+    // What only reads notes offers no program that nobody knows.
+    let agent = match servers.filter(|_| tools.offers_changes()) {
+        None => Agent::new(model, tools.clone()).map(|agent| agent.policy(tools.clone())),
+        Some(servers) => {
+            let policy = WithServers {
+                notes: tools.clone(),
+                servers: AskBeforeDestroying::new(servers.clone(), AskBeforeWriting),
+            };
+            Agent::new(model, (tools.clone(), servers.clone())).map(|agent| agent.policy(policy))
+        }
+    };
+    agent.map_err(of_loop)
+}
+
+/// The policy where there are tools of other programs: what the settings of a vault deny stays denied, and every other call
+/// of theirs asks.
+struct WithServers {
+    notes: NoteTools,
+    servers: AskBeforeDestroying<AskBeforeWriting>,
+}
+
+impl Policy for WithServers {
+    fn permission(&self, call: &ToolCall, spec: &ToolSpec) -> Permission {
+        if self.notes.has(&call.name) {
+            return self.notes.permission(call, spec);
+        }
+        match self.notes.denies(&call.name) {
+            Some(reason) => Permission::Deny { reason },
+            None => self.servers.permission(call, spec),
+        }
+    }
+
+    fn review(&self, call: &ToolCall, spec: &ToolSpec) -> Review {
+        if self.notes.has(&call.name) { self.notes.review(call, spec) } else { Review::Pass }
+    }
 }
 
 /// Arguments, one on a line; a text that is long or of several lines is indented below its name.

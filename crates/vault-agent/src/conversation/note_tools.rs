@@ -20,8 +20,8 @@ use jiff::Zoned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use vault_tools::{
-    Approval, Cancel, EditedFile, Editor, Error, ErrorKind, Grants, Permission, Result, Risk, Toolset, Vaults,
-    output_text,
+    Approval, Call, Cancel, EditedFile, Editor, Error, ErrorKind, Grants, Permission, Preview, Result, Risk, Toolset,
+    Vaults, output_text,
 };
 
 use crate::request::{Done, Prepared, Request, now, read_all};
@@ -50,6 +50,7 @@ pub(crate) struct NoteTools(Arc<Inner>);
 struct Inner {
     workspace: Arc<Workspace>,
     tools: Vec<NoteTool>,
+    offer: Offer,
     review: ReviewSetting,
     state: Mutex<State>,
 }
@@ -120,7 +121,7 @@ impl NoteTools {
             }
             tools
         });
-        Self(Arc::new(Inner { workspace, tools, review: settings.review, state: Mutex::default() }))
+        Self(Arc::new(Inner { workspace, tools, offer, review: settings.review, state: Mutex::default() }))
     }
 
     /// The vaults.
@@ -146,6 +147,36 @@ impl NoteTools {
     /// Whether a tool is one of these.
     pub fn has(&self, name: &str) -> bool {
         self.tool(name).is_some()
+    }
+
+    /// Whether there are tools that change notes among these.
+    pub fn offers_changes(&self) -> bool {
+        self.0.offer == Offer::All
+    }
+
+    /// Why the settings of a vault deny a tool of another program.
+    pub fn denies(&self, name: &str) -> Option<String> {
+        let call = Call::new(name, Toolset::default(), Risk::Write, &[]);
+        let denied = |policy: &vault_tools::Policy| match policy.decide(&call, &Grants::default()) {
+            Permission::Deny(reason) => Some(reason),
+            _ => None,
+        };
+        self.0.workspace.vaults().iter().find_map(|open| denied(&open.policy))
+    }
+
+    /// The worst that a tool of these does.
+    pub fn risk(&self, name: &str) -> Option<Risk> {
+        self.tool(name).map(|tool| tool.risk)
+    }
+
+    /// What a call would change now; `None` for one that only reads or cannot be made. No yes is bound to it.
+    pub fn preview(&self, call: &ToolCall) -> Option<(usize, Preview)> {
+        self.risk(&call.name).filter(|risk| *risk != Risk::Read)?;
+        self.with(|vaults| {
+            let routed = route(vaults, &call.name, &call.arguments).ok()?;
+            let prepared = self.prepare(vaults, &routed, &now(), Cancel::default()).ok()?;
+            Some((routed.vault, prepared.preview))
+        })
     }
 
     /// Prepares a call with these arguments for a person, without what is left out of `kept`, and binds a yes to what it
@@ -198,7 +229,7 @@ impl NoteTools {
     }
 
     /// Acts on the toolboxes, with the editor as it is.
-    fn with<T>(&self, act: impl FnOnce(&mut Vaults) -> T) -> T {
+    pub fn with<T>(&self, act: impl FnOnce(&mut Vaults) -> T) -> T {
         let editor = self.editor();
         self.0.workspace.with(|vaults| {
             vaults.toolbox(0).set_editor(editor);

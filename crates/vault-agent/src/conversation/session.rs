@@ -17,6 +17,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use vault_tools::{Error, ErrorKind, Result, State};
 
+use super::attached::without_attached;
 use super::citations::Source;
 use crate::state::state_of_user;
 
@@ -181,7 +182,7 @@ fn said(run: &Run) -> String {
 
 /// The title of a conversation that begins with a message.
 pub(super) fn title_of(message: &str) -> String {
-    let line = message.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = without_attached(message).split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(LONGEST_TITLE - 1) {
         Some((end, _)) => format!("{}…", line[..end].trim_end()),
         None => line,

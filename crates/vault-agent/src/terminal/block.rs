@@ -17,7 +17,7 @@ pub(super) fn options() -> Options {
 /// The lines of one block; `number` is that of its first item where it goes on with a list.
 pub(super) fn block(source: &str, number: Option<u64>, paint: &Paint) -> String {
     if !paint.has_colors() {
-        return format!("{}\n", sanitize(source.trim_matches('\n').trim_end()));
+        return format!("{}\n", sanitize(from_first_line(source).trim_end()));
     }
     let mut writer = Writer::new(paint, number);
     Parser::new_ext(source, options()).for_each(|event| writer.event(event));
@@ -255,6 +255,15 @@ impl<'a> Writer<'a> {
         self.out.push('\n');
         self.filled.last_mut().into_iter().for_each(|filled| *filled = true);
     }
+}
+
+/// Without the empty lines at the beginning.
+fn from_first_line(text: &str) -> &str {
+    let mut rest = text;
+    while let Some((_, after)) = rest.split_once('\n').filter(|(line, _)| line.trim().is_empty()) {
+        rest = after;
+    }
+    rest
 }
 
 /// The first line of a block of code.

@@ -185,7 +185,7 @@ impl Fence {
 /// begins.
 fn splits_of(text: &str) -> (Vec<Split>, Option<usize>) {
     let (mut splits, mut depth, mut blocks, mut items) = (Vec::new(), 0_usize, 0, 0);
-    let mut list = None;
+    let (mut list, mut last, mut end) = (None, None, 0);
     for (event, range) in Parser::new_ext(text, options()).into_offset_iter() {
         let line = text[..range.start].rfind('\n').map_or(0, |end| end + 1);
         match event {
@@ -202,6 +202,7 @@ fn splits_of(text: &str) -> (Vec<Split>, Option<usize>) {
                         Tag::List(first) => list = Some(first),
                         _ => {}
                     }
+                    last = Some(Last::of(&tag));
                 } else if let (1, Tag::Item, Some(first)) = (depth, &tag, list) {
                     if items > 0 {
                         splits.push(Split::Item(line, first));
@@ -210,18 +211,49 @@ fn splits_of(text: &str) -> (Vec<Split>, Option<usize>) {
                 }
                 depth += 1;
             }
-            Event::End(_) => depth -= 1,
+            Event::End(_) => {
+                depth -= 1;
+                end = range.end;
+            }
             Event::Rule if depth == 0 => {
                 if blocks > 0 {
                     splits.push(Split::Block(line));
                 }
                 blocks += 1;
-                list = None;
+                (list, last, end) = (None, Some(Last::AtOnce), range.end);
             }
             _ => {}
         }
     }
+    // A block that nothing can go on with has ended, too.
+    let after = text[end.min(text.len())..].trim_start_matches([' ', '\t']);
+    let has_ended = match last {
+        Some(Last::AtOnce) => true,
+        Some(Last::AtEmptyLine) => text[..end].ends_with('\n') && after.starts_with('\n') || after.starts_with("\n\n"),
+        Some(Last::Open) | None => false,
+    };
+    if has_ended {
+        splits.push(Split::Block(text.len()));
+    }
     (splits, None)
+}
+
+/// When the last block of a text has ended.
+enum Last {
+    AtOnce,
+    AtEmptyLine,
+    /// Only when another one begins.
+    Open,
+}
+
+impl Last {
+    fn of(tag: &Tag<'_>) -> Self {
+        match tag {
+            Tag::Heading { .. } => Self::AtOnce,
+            Tag::Paragraph | Tag::Table(_) => Self::AtEmptyLine,
+            _ => Self::Open,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -241,8 +273,9 @@ mod tests {
         let mut stream = MarkdownStream::new(Paint::full(40));
         assert_eq!(stream.push("One"), "");
         assert_eq!(stream.unfinished(), "One");
-        assert_eq!(stream.push(" two.\n\n"), "");
-        assert_eq!(stream.push("- a\n"), "One two.\n");
+        assert_eq!(stream.push(" two.\n"), "");
+        assert_eq!(stream.push("\n"), "One two.\n");
+        assert_eq!(stream.push("- a\n"), "");
         assert_eq!(stream.push("- b\n"), "\n• a\n");
         assert_eq!(stream.push("```sh\nls"), "• b\n\n\x1b[2m```sh\x1b[0m\n");
         assert_eq!(stream.push(" -l\n"), "\x1b[36mls -l\x1b[0m\n");

@@ -6,6 +6,7 @@ mod web_server;
 #[cfg(unix)]
 mod terminal;
 
+mod acp;
 mod approvals;
 mod ask;
 #[cfg(unix)]

@@ -48,6 +48,12 @@ pub struct FilePreview {
     /// Of a folder: the files that move along, hidden ones too, where they are now.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub inside: Vec<String>,
+    /// Where there is a diff: its text now, for those who compare texts themselves; `None` for a new file.
+    #[serde(skip)]
+    pub before: Option<Content>,
+    /// Where there is a diff: its text then; `None` for a file that is deleted.
+    #[serde(skip)]
+    pub after: Option<Content>,
 }
 
 /// What happens to a folder.
@@ -182,7 +188,9 @@ impl Track {
             }
             None => (None, 0, 0),
         };
-        Some(FilePreview { kind, path, to, diff, added, removed, inside })
+        let is_compared = |content: &Option<Content>| content.clone().filter(|_| diff.is_some());
+        let (before, after) = (is_compared(&before), is_compared(&after));
+        Some(FilePreview { kind, path, to, diff, added, removed, inside, before, after })
     }
 }
 

@@ -5,8 +5,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 use vault_cli::{
-    Paint, ask, can_ask, char_columns, confirm, escape_json, ignore_signals, sanitize, sanitize_line, say,
-    terminal_input,
+    Paint, ask, can_ask, confirm, escape_json, ignore_signals, sanitize, sanitize_line, say, terminal_input,
 };
 
 use super::context::json;
@@ -90,32 +89,25 @@ pub fn ask_about(about: &Question<'_>) -> Result<Answer> {
     }
 }
 
-/// Lets a person select what is shared: all of it at first, nothing at the end of input.
-pub fn tick(question: &str, items: &[String]) -> Vec<bool> {
+/// Lets a person select what is shared: all of it at first, nothing at the end of input. `whole` is all of an item, of
+/// which `items` has a line.
+pub fn tick(question: &str, items: &[String], whole: impl Fn(usize) -> String) -> Vec<bool> {
     let mut ticked = vec![true; items.len()];
     loop {
-        let mut has_more = false;
         for (number, item) in items.iter().enumerate() {
             let mark = if ticked[number] { 'x' } else { ' ' };
-            let (first, is_cut) = first_line(item);
-            let more = if is_cut { " …" } else { "" };
-            show(&format!("  [{mark}] {} {first}{more}", number + 1));
-            has_more |= is_cut;
+            show(&format!("  [{mark}] {} {}", number + 1, sanitize_line(item)));
         }
-        let whole = if has_more { ", w NUMBER the whole" } else { "" };
-        let Some(answer) =
-            ask(&format!("{question} [numbers to tick or untick, a all, n none{whole}, Enter to share]"))
-        else {
-            return vec![false; items.len()];
-        };
+        let keys = "numbers to tick or untick, a all, n none, w NUMBER to see it whole, Enter to share";
+        let Some(answer) = ask(&format!("{question} [{keys}]")) else { return vec![false; items.len()] };
         match answer.to_lowercase().as_str() {
             "" | "y" | "yes" => return ticked,
             "a" | "all" => ticked.fill(true),
             "n" | "none" => ticked.fill(false),
             shown if shown.starts_with('w') => {
                 let number = shown[1..].trim().parse::<usize>().ok();
-                let item = number.and_then(|number| items.get(number.checked_sub(1)?));
-                item.into_iter().for_each(|item| page(&sanitize(item)));
+                let at = number.and_then(|number| number.checked_sub(1)).filter(|at| *at < items.len());
+                at.into_iter().for_each(|at| page(&sanitize(&whole(at))));
             }
             numbers => {
                 let numbers = numbers.split([',', ' ']).filter_map(|number| number.trim().parse::<usize>().ok());
@@ -125,23 +117,6 @@ pub fn tick(question: &str, items: &[String]) -> Vec<bool> {
             }
         }
     }
-}
-
-/// What an item begins with, in a row of the terminal, and whether that is not all.
-fn first_line(item: &str) -> (String, bool) {
-    let line = item.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
-    let line = sanitize_line(line.trim());
-    let most = Paint::stderr().width().map_or(usize::MAX, |width| width.saturating_sub(16));
-    let (mut columns, mut shown) = (0, String::new());
-    for c in line.chars() {
-        columns += char_columns(c);
-        if columns > most {
-            break;
-        }
-        shown.push(c);
-    }
-    let is_cut = shown.len() < line.len() || item.trim().lines().count() > 1;
-    (shown, is_cut)
 }
 
 /// Text for people on standard error, as it is.

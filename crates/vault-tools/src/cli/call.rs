@@ -296,7 +296,7 @@ impl Calling<'_> {
 /// Keeps the items that a person selects.
 fn keep_ticked(question: &str, items: &mut Vec<Value>, name: impl Fn(&Value) -> String) {
     let names: Vec<String> = items.iter().map(name).collect();
-    let mut ticked = tick(question, &names).into_iter();
+    let mut ticked = tick(question, &names, |at| format!("{:#}", items[at])).into_iter();
     items.retain(|_| ticked.next() == Some(true));
 }
 

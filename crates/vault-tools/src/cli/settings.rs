@@ -1,7 +1,7 @@
 //! Which vault a command works on and what may run there: flags over environment over configuration.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -177,6 +177,18 @@ fn find(vault_args: &VaultArgs, config: SearchConfig) -> CliResult<PathBuf> {
 
 fn find_all(vault_args: &VaultArgs, config: SearchConfig) -> CliResult<Vec<PathBuf>> {
     let current = std::env::current_dir().map_err(|error| Error::io(".", &error))?;
+    find_in(current, vault_args, config)
+}
+
+/// The folders of the vaults that are meant where the user is in this folder.
+///
+/// # Errors
+/// The home folder or `/` when nobody named them; a configuration that cannot be parsed.
+pub fn find_from(current: &Path, vault_args: &VaultArgs) -> CliResult<Vec<PathBuf>> {
+    find_in(current.to_owned(), vault_args, search_config()?)
+}
+
+fn find_in(current: PathBuf, vault_args: &VaultArgs, config: SearchConfig) -> CliResult<Vec<PathBuf>> {
     let sources = VaultSources {
         flags: &vault_args.vault,
         variable: variable("VAULT_DIR").map(PathBuf::into_os_string),

@@ -57,7 +57,8 @@ fn add_detail(all: &mut Vec<Value>, detail: &Value) {
     let is_piece = |last: &&mut Value| {
         let is_text = detail["type"] == "reasoning.text" || detail["type"] == "reasoning.summary";
         let same = |field: &str| last[field].is_null() || detail[field].is_null() || last[field] == detail[field];
-        is_text && last["type"] == detail["type"] && last["signature"].is_null() && same("index") && same("id")
+        let is_signed = last["signature"].as_str().is_some_and(|signature| !signature.is_empty());
+        is_text && last["type"] == detail["type"] && !is_signed && same("index") && same("id")
     };
     let last = all.last_mut().filter(is_piece).and_then(Value::as_object_mut);
     let (Some(last), Some(fields)) = (last, detail.as_object()) else { return all.push(detail.clone()) };
@@ -94,6 +95,10 @@ mod tests {
             [text("Let"), text(" me"), signature("s"), text("So"), signature("t"), encrypted("x"), encrypted("y")];
         let expected = json!([signed("Let me", "s"), signed("So", "t"), encrypted("x"), encrypted("y")]);
         assert_eq!(details(&pieces), expected);
+        // An empty signature is none.
+        let begun =
+            json!({"type": "reasoning.text", "text": "", "signature": "", "format": "anthropic-claude-v1", "index": 0});
+        assert_eq!(details(&[begun, text("Let me"), signature("s")]), json!([signed("Let me", "s")]));
         let of_other_items = [
             json!({"type": "reasoning.summary", "summary": "a", "id": "1"}),
             json!({"type": "reasoning.summary", "summary": "b", "id": "2"}),

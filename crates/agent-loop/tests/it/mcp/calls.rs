@@ -34,7 +34,7 @@ async fn a_server_that_wants_a_key_says_so() {
     let servers = [at("none", address), at("wrong", address).bearer("another key\n"), stdio("t", Speaks::All)];
     let (tools, failures) = within(agent_loop::mcp::McpTools::connect(servers, McpOptions::default())).await.unwrap();
     assert_eq!(failures.len(), 3);
-    assert_eq!(failures[0].path(), Some("none"));
+    assert_eq!((failures[0].path(), failures[0].kind()), (Some("none"), agent_loop::ErrorKind::Authentication));
     assert_eq!(failures[1].kind(), agent_loop::ErrorKind::BadRequest);
     assert!(!failures[1].to_string().contains("another key"), "{}", failures[1]);
     assert_eq!(call(&tools, "t__add", json!({"a": 2, "b": 3})).await.unwrap().items, ["{\"sum\":5}"]);

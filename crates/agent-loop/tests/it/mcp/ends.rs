@@ -205,7 +205,7 @@ async fn what_cannot_be_started_is_said_and_the_others_work() {
         ("none", ErrorKind::Unavailable, "cannot be started"),
         ("quits", ErrorKind::Unavailable, "it wrote last: no licence [2J"),
         ("mute", ErrorKind::TimedOut, "did not answer within 300ms"),
-        ("nobody", ErrorKind::Unavailable, "cannot be reached"),
+        ("nobody", ErrorKind::Unavailable, "the connection with it failed"),
         ("odd", ErrorKind::BadRequest, "not a URL"),
         ("noise", ErrorKind::BadResponse, ""),
     ] {

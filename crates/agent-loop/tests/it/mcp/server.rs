@@ -100,7 +100,7 @@ async fn check(request: Request, next: Next) -> Response {
     let wanted = [("authorization", KEY), ("x-extra", "1")];
     let may_ask = wanted.iter().all(|(name, wanted)| request.headers().get(*name).is_some_and(|value| value == wanted));
     if !may_ask {
-        return StatusCode::UNAUTHORIZED.into_response();
+        return (StatusCode::UNAUTHORIZED, [("www-authenticate", "Bearer")]).into_response();
     }
     next.run(request).await
 }

@@ -11,7 +11,7 @@ use vault_tools::{Approval, Cancel, Error, ErrorKind, Permission, Result, Transa
 
 use super::panel::{Key, key};
 use super::screen::Screen;
-use super::stop::Stop;
+use super::stop::{Interrupts, Stop};
 use crate::conversation::Conversation;
 use crate::plan_writer::{Written, write};
 use crate::request::{Request, now};
@@ -107,13 +107,13 @@ pub(super) fn plan(
         let toolbox = vaults.toolbox(0);
         let cancel = CancellationToken::new();
         let written = runtime.block_on(async {
-            let mut on_event = |_| {};
+            let (mut on_event, mut interrupts) = (|_| {}, Interrupts::listen());
             let written = write(instruction, toolbox, conversation.model(), settings, &mut on_event, &cancel);
             let mut written = std::pin::pin!(written);
             loop {
                 tokio::select! {
                     ended = &mut written => break ended,
-                    () = Stop::interrupted(), if !cancel.is_cancelled() => cancel.cancel(),
+                    () = interrupts.next(), if !cancel.is_cancelled() => cancel.cancel(),
                 }
             }
         });

@@ -12,6 +12,7 @@ use vault_tools::{Error, Result};
 
 use super::input::ask;
 use super::screen::Screen;
+use crate::cli::call_line::item_line;
 use crate::conversation::{Conversation, Panel};
 
 /// What a person made of a question.
@@ -110,7 +111,8 @@ pub(super) fn decide(
 /// Lets a person tick what of a result is shared.
 fn share(panel: &Panel, items: &[String], place: &str, screen: &mut Screen) -> Result<Answer> {
     show(panel, place, screen);
-    let ticked = tick("Share the ticked ones?", items);
+    let lines: Vec<String> = items.iter().map(|item| item_line(item)).collect();
+    let ticked = tick("Share the ticked ones?", &lines, |at| items[at].clone());
     let withheld: Vec<usize> = ticked.iter().enumerate().filter(|(_, is)| !**is).map(|(at, _)| at).collect();
     screen.quiet(&format!("  shared {} of {}", items.len() - withheld.len(), items.len()));
     Ok(Answer::Decided(Decision::Share { withheld }))

@@ -83,10 +83,33 @@ impl Stop {
     pub async fn ending(&self) {
         self.ending.cancelled().await;
     }
+}
 
-    /// Ready at the next Ctrl-C.
-    pub async fn interrupted() {
-        if tokio::signal::ctrl_c().await.is_err() {
+/// Ctrl-C from now on: none is missed between two waits.
+pub(super) struct Interrupts {
+    #[cfg(unix)]
+    signals: Option<tokio::signal::unix::Signal>,
+}
+
+impl Interrupts {
+    /// Begins to listen, within a runtime.
+    pub fn listen() -> Self {
+        Self {
+            #[cfg(unix)]
+            signals: tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt()).ok(),
+        }
+    }
+
+    /// Ready at the next one.
+    pub async fn next(&mut self) {
+        #[cfg(unix)]
+        let came = match &mut self.signals {
+            Some(signals) => signals.recv().await.is_some(),
+            None => false,
+        };
+        #[cfg(not(unix))]
+        let came = tokio::signal::ctrl_c().await.is_ok();
+        if !came {
             std::future::pending::<()>().await;
         }
     }

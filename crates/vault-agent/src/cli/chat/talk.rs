@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use agent_loop::{Decision, Effect, Outcome, Question, StopReason};
+use agent_loop::{Decision, Effect, Message, Outcome, Question, StopReason};
 use jiff::tz::TimeZone;
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
@@ -124,13 +124,14 @@ impl Talk {
         self.screen.quiet(&line);
     }
 
-    /// What was said last in a saved conversation.
+    /// What the model said last in a saved conversation.
     fn show_last(&mut self) {
         let title = sanitize_line(&self.conversation.info().title);
         self.screen.quiet(&format!("resumed: {title}"));
         let last = self.conversation.run().and_then(|run| {
-            let messages = run.history().messages().iter().rev();
-            messages.map(|message| message.text()).find(|text| !text.trim().is_empty())
+            let answers =
+                run.history().messages().iter().rev().filter(|message| matches!(***message, Message::Assistant { .. }));
+            answers.map(|message| message.text()).find(|text| !text.trim().is_empty())
         });
         let mut markdown = MarkdownStream::new(self.screen.answer_paint);
         if let Some(last) = last.filter(|_| self.input.has_person()) {
@@ -368,7 +369,8 @@ fn spent(outcome: &Outcome) -> String {
         0 => String::new(),
         calls => format!("{} · ", counted(calls as usize, "call")),
     };
-    format!("{calls}{}", tokens(outcome.spent.tokens))
+    let cost = outcome.spent.cost.map(|millionths| format!(" · ${:.4}", millionths as f64 / 1e6)).unwrap_or_default();
+    format!("{calls}{}{cost}", tokens(outcome.spent.tokens))
 }
 
 /// A number with a mark after every three digits.

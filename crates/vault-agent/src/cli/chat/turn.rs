@@ -12,7 +12,7 @@ use vault_tools::Result;
 
 use super::keyboard::Quiet;
 use super::screen::Screen;
-use super::stop::Stop;
+use super::stop::{Interrupts, Stop};
 use crate::cli::call_line::call_line;
 use crate::conversation::{CitationCheck, Conversation, Source, Turn, cited_note};
 use crate::terminal::MarkdownStream;
@@ -167,12 +167,12 @@ pub(super) async fn drive(
                 None => conversation.go_on(&mut on_event, cancel).await,
             }
         });
-        let mut frames = tokio::time::interval(FRAME);
+        let (mut frames, mut interrupts) = (tokio::time::interval(FRAME), Interrupts::listen());
         loop {
             tokio::select! {
                 ended = &mut turn => break ended,
                 _ = frames.tick() => lock(&shown).tick(),
-                () = Stop::interrupted(), if !cancel.is_cancelled() => cancel.cancel(),
+                () = interrupts.next(), if !cancel.is_cancelled() => cancel.cancel(),
                 () = stop.ending(), if !cancel.is_cancelled() => cancel.cancel(),
             }
         }

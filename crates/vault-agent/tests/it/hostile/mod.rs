@@ -6,4 +6,5 @@ mod notes;
 mod model;
 
 mod agent;
+mod acp;
 mod mcp;

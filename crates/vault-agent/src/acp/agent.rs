@@ -1,0 +1,466 @@
+//! The methods of the protocol.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::Serialize;
+use serde_json::Value;
+use tokio::task::{AbortHandle, block_in_place};
+use vault_cli::Failure;
+use vault_tools::Editor;
+use vault_tools::cli::VaultArgs;
+
+use super::mcp_servers::ClientServers;
+use super::options::{MODE, MODEL, Mode, models};
+use super::rpc::{Client, read};
+use super::session::{Parts, Session, of_tools};
+use super::updates::Updates;
+use super::wire::{
+    AgentCapabilities, AuthMethod, AuthMethodAgent, AuthenticateRequest, AuthenticateResponse, AvailableCommandsUpdate,
+    CLIENT_METHODS, CancelNotification, CancelRequestNotification, ClientCapabilities, CloseSessionRequest,
+    CloseSessionResponse, ConfigOptionUpdate, CurrentModeUpdate, DeleteSessionRequest, DeleteSessionResponse, Error,
+    ErrorCode, Implementation, InitializeRequest, InitializeResponse, ListSessionsRequest, ListSessionsResponse,
+    LoadSessionRequest, LoadSessionResponse, METHODS, McpServer, NewSessionRequest, NewSessionResponse, NoticeSeverity,
+    PROTOCOL_METHODS, PromptCapabilities, PromptRequest, PromptResponse, ProtocolVersion, RequestId,
+    ResumeSessionRequest, ResumeSessionResponse, SessionCapabilities, SessionCloseCapabilities,
+    SessionDeleteCapabilities, SessionId, SessionInfo, SessionListCapabilities, SessionNotification,
+    SessionResumeCapabilities, SessionUpdate, SetSessionConfigOptionRequest, SetSessionConfigOptionResponse,
+    SetSessionModeRequest, SetSessionModeResponse, error, has_forms,
+};
+use super::{commands, folder};
+use crate::conversation::{Conversation, Offer, SessionInfo as Saved, Sessions};
+use crate::model::{self, ChosenModel, Destination};
+use crate::settings::{SettingArgs, Settings};
+use crate::watching::Watching;
+use crate::workspace::Workspace;
+
+/// Sessions on a page of the list.
+const PAGE: usize = 50;
+
+/// The id of the way to log in.
+const SETTINGS: &str = "settings";
+
+/// What the agent of one client knows.
+pub(super) struct Agent {
+    client: Client,
+    vault_args: VaultArgs,
+    setting_args: SettingArgs,
+    /// What the client declared, once it has introduced itself.
+    capabilities: Mutex<Option<Arc<ClientCapabilities>>>,
+    sessions: Mutex<HashMap<SessionId, Arc<Session>>>,
+    /// By their folders: sessions of one vault share it.
+    workspaces: Mutex<BTreeMap<Vec<PathBuf>, (Arc<Workspace>, Watching)>>,
+    /// The prompts under way, by their requests: the sessions, and what ends the tasks.
+    prompts: Mutex<HashMap<RequestId, (Arc<Session>, AbortHandle)>>,
+    /// The hosts of which the person was told that notes go there.
+    told: Mutex<Vec<String>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+type Answer = Result<Value, Error>;
+
+fn answer(result: impl Serialize) -> Answer {
+    serde_json::to_value(result).map_err(|fault| error(ErrorCode::InternalError, fault.to_string()))
+}
+
+impl Agent {
+    pub fn new(client: Client, vault_args: VaultArgs, setting_args: SettingArgs) -> Self {
+        Self {
+            client,
+            vault_args,
+            setting_args,
+            capabilities: Mutex::default(),
+            sessions: Mutex::default(),
+            workspaces: Mutex::default(),
+            prompts: Mutex::default(),
+            told: Mutex::default(),
+        }
+    }
+
+    /// A notification. One that is not known is none of ours.
+    pub fn notified(&self, method: &str, params: Value) {
+        if method == METHODS.session_cancel {
+            let cancelled = read::<CancelNotification>(params).ok();
+            if let Some(session) = cancelled.and_then(|cancelled| self.session(&cancelled.session_id).ok()) {
+                session.cancel();
+            }
+        } else if method == PROTOCOL_METHODS.cancel_request {
+            let cancelled = read::<CancelRequestNotification>(params).ok();
+            let session = cancelled.and_then(|cancelled| {
+                lock(&self.prompts).get(&cancelled.request_id).map(|(session, _)| Arc::clone(session))
+            });
+            session.into_iter().for_each(|session| session.cancel());
+        }
+    }
+
+    /// Takes a request. What must hold for the messages after it is done before this returns; the rest is in a task.
+    pub fn requested(self: &Arc<Self>, id: RequestId, method: String, params: Value) {
+        if method == METHODS.initialize {
+            return self.client.answer(&id, self.initialize(params));
+        }
+        if lock(&self.capabilities).is_none() {
+            let fault = error(ErrorCode::InvalidRequest, "the first request must be initialize");
+            return self.client.answer(&id, Err(fault));
+        }
+        if method == METHODS.session_prompt {
+            return self.prompt(id, params);
+        }
+        let agent = Arc::clone(self);
+        tokio::spawn(async move {
+            let (answer, opened) = agent.called(&method, params).await;
+            agent.client.answer(&id, answer);
+            // What a client is told of a session comes after the answer that names it.
+            if let Some(session) = opened {
+                agent.opened(&session).await;
+            }
+        });
+    }
+
+    async fn called(&self, method: &str, params: Value) -> (Answer, Option<Arc<Session>>) {
+        let opened = if method == METHODS.session_new {
+            self.new_session(params).await
+        } else if method == METHODS.session_load {
+            self.load(params).await
+        } else if method == METHODS.session_resume {
+            self.resume(params).await
+        } else {
+            return (self.answered(method, params).await, None);
+        };
+        match opened {
+            Ok((answer, session)) => (Ok(answer), Some(session)),
+            Err(error) => (Err(error), None),
+        }
+    }
+
+    async fn answered(&self, method: &str, params: Value) -> Answer {
+        if method == METHODS.session_list {
+            self.list(params)
+        } else if method == METHODS.session_delete {
+            self.delete(params).await
+        } else if method == METHODS.session_close {
+            self.close(params).await
+        } else if method == METHODS.session_set_mode {
+            self.set_mode(params)
+        } else if method == METHODS.session_set_config_option {
+            self.set_option(params)
+        } else if method == METHODS.authenticate {
+            self.authenticate(params)
+        } else {
+            Err(error(ErrorCode::MethodNotFound, format!("there is no method {method:?}")))
+        }
+    }
+
+    fn initialize(&self, params: Value) -> Answer {
+        let request: InitializeRequest = read(params)?;
+        *lock(&self.capabilities) = Some(Arc::new(request.client_capabilities));
+        let sessions = SessionCapabilities::new()
+            .list(SessionListCapabilities::new())
+            .resume(SessionResumeCapabilities::new())
+            .close(SessionCloseCapabilities::new())
+            .delete(SessionDeleteCapabilities::new());
+        let capabilities = AgentCapabilities::new()
+            .load_session(true)
+            .prompt_capabilities(PromptCapabilities::new().embedded_context(true))
+            .mcp_capabilities(ClientServers::capabilities())
+            .session_capabilities(sessions);
+        let what = "In a terminal: `vault-agent config set provider NAME`, `vault-agent config set model NAME`, and \
+                    `vault-agent login NAME` for a key. Then try again.";
+        let method = AuthMethodAgent::new(SETTINGS, "Choose a model").description(what.to_owned());
+        let program = Implementation::new("vault-agent", env!("CARGO_PKG_VERSION")).title("Notes".to_owned());
+        // Whatever the client asked for, this is the one version that there is: a client that has another one leaves.
+        answer(
+            InitializeResponse::new(ProtocolVersion::V1)
+                .agent_capabilities(capabilities)
+                .auth_methods(vec![AuthMethod::Agent(method)])
+                .agent_info(program),
+        )
+    }
+
+    /// Whether there is a model by now. The key itself never passes through the client.
+    fn authenticate(&self, params: Value) -> Answer {
+        let request: AuthenticateRequest = read(params)?;
+        if &*request.method_id.0 != SETTINGS {
+            return Err(error(
+                ErrorCode::InvalidParams,
+                format!("there is no way to log in called {}", request.method_id),
+            ));
+        }
+        block_in_place(|| self.model())?;
+        answer(AuthenticateResponse::new())
+    }
+
+    /// The settings as they are now, and the model that they choose.
+    fn model(&self) -> Result<(Settings, ChosenModel), Error> {
+        let no_model = |fault: vault_tools::Error| error(ErrorCode::AuthRequired, fault.to_string());
+        let settings = Settings::load(&self.setting_args).map_err(no_model)?;
+        let model = model::open(&settings).map_err(no_model)?.ok_or_else(|| {
+            let message = "no model is configured (in a terminal: vault-agent config set provider NAME, then \
+                           vault-agent config set model NAME; vault-agent models lists them)";
+            error(ErrorCode::AuthRequired, message)
+        })?;
+        Ok((settings, model))
+    }
+
+    /// The vault that a working directory means. Sessions of one vault share it.
+    fn workspace(&self, cwd: &Path) -> Result<Arc<Workspace>, Error> {
+        let opened = block_in_place(|| folder::open(cwd, &self.vault_args)).map_err(of_failure)?;
+        let folders: Vec<PathBuf> = opened.vaults().iter().map(|open| open.vault.path().to_owned()).collect();
+        let mut workspaces = lock(&self.workspaces);
+        let (workspace, _) = workspaces.entry(folders).or_insert_with(|| {
+            let watching = Watching::start(opened.vaults());
+            (Arc::new(opened), watching)
+        });
+        Ok(Arc::clone(workspace))
+    }
+
+    fn session(&self, id: &SessionId) -> Result<Arc<Session>, Error> {
+        lock(&self.sessions).get(id).cloned().ok_or_else(|| not_found(id))
+    }
+
+    async fn new_session(&self, params: Value) -> Result<(Value, Arc<Session>), Error> {
+        let request: NewSessionRequest = read(params)?;
+        let (settings, model) = block_in_place(|| self.model())?;
+        let workspace = self.workspace(&request.cwd)?;
+        let servers = self.servers(request.mcp_servers, &request.cwd).await?;
+        let conversation =
+            Conversation::begin(workspace, model, settings.clone(), Editor::default(), Offer::All).map_err(of_tools)?;
+        let session = self.open(settings, conversation, servers)?;
+        let response = NewSessionResponse::new(session.id.clone());
+        let response = response.modes(session.modes()).config_options(session.options());
+        Ok((answer(response)?, session))
+    }
+
+    async fn load(&self, params: Value) -> Result<(Value, Arc<Session>), Error> {
+        let request: LoadSessionRequest = read(params)?;
+        let session = self.saved(&request.session_id, &request.cwd, request.mcp_servers).await?;
+        session.replay().await;
+        let response = LoadSessionResponse::new().modes(session.modes()).config_options(session.options());
+        Ok((answer(response)?, session))
+    }
+
+    async fn resume(&self, params: Value) -> Result<(Value, Arc<Session>), Error> {
+        let request: ResumeSessionRequest = read(params)?;
+        let session = self.saved(&request.session_id, &request.cwd, request.mcp_servers).await?;
+        let response = ResumeSessionResponse::new().modes(session.modes()).config_options(session.options());
+        Ok((answer(response)?, session))
+    }
+
+    /// Opens a saved session.
+    async fn saved(&self, id: &SessionId, cwd: &Path, servers: Vec<McpServer>) -> Result<Arc<Session>, Error> {
+        let open = lock(&self.sessions).remove(id);
+        if let Some(open) = open {
+            open.cancel();
+            open.ended().await;
+        }
+        let saved = block_in_place(|| find(id))?;
+        let (settings, model) = block_in_place(|| self.model())?;
+        let workspace = self.workspace(cwd)?;
+        let is_vault = |folders: &[PathBuf]| {
+            let real = |folder: &PathBuf| folder.canonicalize().unwrap_or_else(|_| folder.clone());
+            let open = workspace.vaults().iter().map(|open| real(&open.vault.path().to_owned()));
+            open.eq(folders.iter().map(real))
+        };
+        if !is_vault(&saved.vaults) {
+            let folders: Vec<String> = saved.vaults.iter().map(|folder| folder.display().to_string()).collect();
+            let message = format!("this conversation is about another vault: open {}", folders.join(", "));
+            return Err(error(ErrorCode::InvalidParams, message));
+        }
+        let servers = self.servers(servers, cwd).await?;
+        let resumed = Conversation::resume(saved, workspace, model, settings.clone(), Editor::default());
+        self.open(settings, resumed.map_err(of_tools)?, servers)
+    }
+
+    async fn servers(&self, servers: Vec<McpServer>, cwd: &Path) -> Result<ClientServers, Error> {
+        let capabilities = lock(&self.capabilities).clone().unwrap_or_default();
+        ClientServers::start(servers, cwd, &self.client, has_forms(&capabilities)).await
+    }
+
+    fn open(
+        &self,
+        settings: Settings,
+        mut conversation: Conversation,
+        servers: ClientServers,
+    ) -> Result<Arc<Session>, Error> {
+        if let Some(tools) = servers.tools.clone() {
+            conversation.set_servers(tools).map_err(of_tools)?;
+        }
+        let id = SessionId::new(conversation.info().id.clone());
+        let capabilities = lock(&self.capabilities).clone().unwrap_or_default();
+        let tools = conversation.tools().clone();
+        let updates = Updates::new(self.client.clone(), id.clone(), Arc::clone(&capabilities), tools);
+        servers.belong_to(&id);
+        let has_forms = has_forms(&capabilities);
+        let parts = Parts { client: self.client.clone(), has_forms, settings, conversation, updates, servers };
+        let session = Arc::new(Session::new(id.clone(), parts));
+        lock(&self.sessions).insert(id, Arc::clone(&session));
+        Ok(session)
+    }
+
+    /// What a client is told of a session that it has just opened.
+    async fn opened(&self, session: &Session) {
+        let commands = AvailableCommandsUpdate::new(commands::available());
+        self.tell(&session.id, SessionUpdate::AvailableCommandsUpdate(commands));
+        session.say_what_failed().await;
+        session.say_what_waits().await;
+    }
+
+    fn tell(&self, session: &SessionId, update: SessionUpdate) {
+        self.client.notify(CLIENT_METHODS.session_update, &SessionNotification::new(session.clone(), update));
+    }
+
+    fn prompt(self: &Arc<Self>, id: RequestId, params: Value) {
+        let begun = read::<PromptRequest>(params).and_then(|request| {
+            let session = self.session(&request.session_id)?;
+            let running = session.begin_turn()?;
+            Ok((session, running, request.prompt))
+        });
+        let (session, running, blocks) = match begun {
+            Ok(begun) => begun,
+            Err(error) => return self.client.answer(&id, Err(error)),
+        };
+        let (agent, of) = (Arc::clone(self), (id.clone(), Arc::clone(&session)));
+        // The task waits for its place in the list, so that it is there before it can be taken out.
+        let mut prompts = lock(&self.prompts);
+        let task = tokio::spawn(async move {
+            agent.say_where_notes_go(&session).await;
+            let ended = session.turn(&running, blocks).await;
+            lock(&agent.prompts).remove(&id);
+            // The next turn can begin when the client reads that this one has ended.
+            drop(running);
+            agent.client.answer(&id, ended.and_then(|reason| answer(PromptResponse::new(reason))));
+        });
+        prompts.insert(of.0, (of.1, task.abort_handle()));
+    }
+
+    /// Stops all turns where they are, so that they can be gone on with, and ends the servers of the sessions.
+    pub async fn end(&self) {
+        lock(&self.prompts).drain().for_each(|(_, (_, task))| task.abort());
+        let sessions: Vec<_> = lock(&self.sessions).drain().map(|(_, session)| session).collect();
+        for session in sessions {
+            session.end_servers().await;
+        }
+    }
+
+    /// Says once for each host that notes are sent there, before they are.
+    async fn say_where_notes_go(&self, session: &Session) {
+        let Destination::Host(host) = session.destination().await else { return };
+        if lock(&self.told).contains(&host) {
+            return;
+        }
+        lock(&self.told).push(host.clone());
+        let text = format!("What you write, and what is found and read in your notes for it, is sent to {host}.");
+        session.notice(NoticeSeverity::Info, &text).await;
+    }
+
+    fn list(&self, params: Value) -> Answer {
+        let request: ListSessionsRequest = read(params)?;
+        let invalid = || error(ErrorCode::InvalidParams, "the cursor is none of this list");
+        let from: usize = request.cursor.map_or(Ok(0), |cursor| cursor.parse().map_err(|_| invalid()))?;
+        let folders = match &request.cwd {
+            None => None,
+            Some(cwd) => Some(folder::meant(cwd, &self.vault_args).map_err(of_failure)?),
+        };
+        let real = |folder: &PathBuf| folder.canonicalize().unwrap_or_else(|_| folder.clone());
+        let is_meant = |saved: &Saved| {
+            let folders = folders.as_ref().map(|folders| folders.iter().map(real).collect::<Vec<_>>());
+            folders.is_none_or(|folders| saved.vaults.iter().map(real).eq(folders))
+        };
+        let all = block_in_place(|| Sessions::of_user().and_then(|sessions| sessions.list())).map_err(of_tools)?;
+        let all: Vec<Saved> = all.into_iter().filter(is_meant).collect();
+        if from > all.len() {
+            return Err(invalid());
+        }
+        let page = all[from..].iter().take(PAGE).filter_map(|saved| {
+            let info = SessionInfo::new(saved.id.clone(), saved.vaults.first()?.clone());
+            Some(info.title(saved.title.clone()).updated_at(saved.updated.to_string()))
+        });
+        let response = ListSessionsResponse::new(page.collect());
+        answer(match from + PAGE < all.len() {
+            true => response.next_cursor((from + PAGE).to_string()),
+            false => response,
+        })
+    }
+
+    async fn delete(&self, params: Value) -> Answer {
+        let request: DeleteSessionRequest = read(params)?;
+        self.drop_session(&request.session_id).await;
+        // One that is not there is as good as deleted.
+        if let Ok(saved) = block_in_place(|| find(&request.session_id)) {
+            block_in_place(|| Sessions::of_user().and_then(|sessions| sessions.delete(&saved))).map_err(of_tools)?;
+        }
+        answer(DeleteSessionResponse::new())
+    }
+
+    async fn close(&self, params: Value) -> Answer {
+        let request: CloseSessionRequest = read(params)?;
+        match self.drop_session(&request.session_id).await {
+            true => answer(CloseSessionResponse::new()),
+            false => Err(not_found(&request.session_id)),
+        }
+    }
+
+    /// Ends a session that is open: whether it was.
+    async fn drop_session(&self, id: &SessionId) -> bool {
+        let open = lock(&self.sessions).remove(id);
+        let Some(session) = open else { return false };
+        session.cancel();
+        session.ended().await;
+        true
+    }
+
+    fn set_mode(&self, params: Value) -> Answer {
+        let request: SetSessionModeRequest = read(params)?;
+        let session = self.session(&request.session_id)?;
+        session.set_mode(Mode::of(&request.mode_id.0)?);
+        self.tell(&session.id, SessionUpdate::ConfigOptionUpdate(ConfigOptionUpdate::new(session.options())));
+        answer(SetSessionModeResponse::new())
+    }
+
+    fn set_option(&self, params: Value) -> Answer {
+        let request: SetSessionConfigOptionRequest = read(params)?;
+        let session = self.session(&request.session_id)?;
+        let value = request.value.as_value_id().map(|value| value.0.to_string()).unwrap_or_default();
+        match &*request.config_id.0 {
+            MODE => {
+                let mode = Mode::of(&value)?;
+                session.set_mode(mode);
+                let current = session.modes().current_mode_id;
+                self.tell(&session.id, SessionUpdate::CurrentModeUpdate(CurrentModeUpdate::new(current)));
+            }
+            MODEL => {
+                let current = session.model_name();
+                if !models(session.settings(), &current).contains(&&*value) {
+                    return Err(error(ErrorCode::InvalidParams, "this model is not among those that can be chosen"));
+                }
+                let mut settings = session.settings().clone();
+                settings.model = Some(value);
+                let model = block_in_place(|| model::open(&settings)).map_err(of_tools)?;
+                session.set_model(model.ok_or_else(|| error(ErrorCode::InternalError, "no model is configured"))?);
+            }
+            other => return Err(error(ErrorCode::InvalidParams, format!("there is no option {other:?}"))),
+        }
+        answer(SetSessionConfigOptionResponse::new(session.options()))
+    }
+}
+
+/// The saved session of exactly this id.
+fn find(id: &SessionId) -> Result<Saved, Error> {
+    let all = Sessions::of_user().and_then(|sessions| sessions.list()).map_err(of_tools)?;
+    all.into_iter().find(|saved| *saved.id == *id.0).ok_or_else(|| not_found(id))
+}
+
+fn not_found(id: &SessionId) -> Error {
+    Error::session_not_found(id.clone())
+}
+
+fn of_failure(failure: Failure) -> Error {
+    let message = match failure {
+        Failure::Error(message) | Failure::Refused(message) => message,
+        other => format!("{other:?}"),
+    };
+    error(ErrorCode::InvalidParams, message)
+}

@@ -1,0 +1,457 @@
+//! The commands that a person types: what each is, and what it does. What changes notes is prepared, shown and asked about
+//! as a call of the model is.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use agent_loop::{Decision, Event};
+use serde_json::{Map, Value, json};
+use tokio::runtime::Handle;
+use tokio::task::block_in_place;
+use vault_cli::sanitize_line;
+use vault_tools::plan::{self, Event as PlanEvent, Parameters, last_successful, validate};
+use vault_tools::{
+    Approval, Cancel, Error as ToolsError, ErrorKind, Grants, Macro, Macros, Permission, Result as ToolsResult, Risk,
+    SaveOptions, Vaults,
+};
+
+use super::forms;
+use super::questions::{Answer, Asked, Asking, Choice, yes_or_no};
+use super::session::State;
+use super::shown::{code, fenced};
+use super::wire::{
+    AvailableCommand, AvailableCommandInput, Error, NoticeSeverity, Plan, PlanEntry, PlanEntryPriority,
+    PlanEntryStatus, SessionUpdate, StopReason, ToolCallStatus, ToolCallUpdateFields, ToolKind,
+    UnstructuredCommandInput, text,
+};
+use crate::plan_writer::{Written, write};
+use crate::request::{Done, Prepared, Request, UNDO, now};
+use crate::settings::Settings;
+
+/// A command as it was typed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Command {
+    Plan(String),
+    Undo(String),
+    Macro(String),
+    Tools,
+    Compact,
+    Continue,
+}
+
+/// Name, what it does, and what is typed after it.
+const COMMANDS: [(&str, &str, Option<&str>); 6] = [
+    ("plan", "Write a plan for an instruction, show what it would do, and run it after your yes", Some("what to do")),
+    ("undo", "Undo the last change of the notes, or the one of a number", Some("[transaction]")),
+    ("macro", "List macros, run one, or save the last plan as one", Some("[NAME [PARAMETER=VALUE …] | save NAME]")),
+    ("tools", "List the tools that the model has, and which of them ask", None),
+    ("compact", "Make the conversation shorter for the model", None),
+    ("continue", "Go on with a saved conversation that waits for a decision", None),
+];
+
+/// What the editor offers.
+pub(super) fn available() -> Vec<AvailableCommand> {
+    let command = |(name, what, hint): &(&str, &str, Option<&str>)| {
+        let input = hint.map(|hint| AvailableCommandInput::Unstructured(UnstructuredCommandInput::new(hint)));
+        AvailableCommand::new(*name, *what).input(input)
+    };
+    COMMANDS.iter().map(command).collect()
+}
+
+impl Command {
+    /// A message that begins with the name of a command; any other is for the model.
+    pub fn parse(said: &str) -> Option<Self> {
+        let line = said.trim().strip_prefix('/')?;
+        let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        let rest = rest.trim().to_owned();
+        Some(match name {
+            "plan" => Self::Plan(rest),
+            "undo" => Self::Undo(rest),
+            "macro" => Self::Macro(rest),
+            "tools" => Self::Tools,
+            "compact" => Self::Compact,
+            "continue" => Self::Continue,
+            _ => return None,
+        })
+    }
+}
+
+/// The decision about a change while the person has the session read only.
+pub(super) fn read_only() -> Decision {
+    Decision::Deny { reason: Some("the person has set this conversation to read only".to_owned()) }
+}
+
+/// What a command came to that can go wrong in the vault.
+enum Ended {
+    Done,
+    Cancelled,
+}
+
+/// Runs a command. What goes wrong in it is said to the person.
+///
+/// # Errors
+/// None but those of the protocol.
+pub(super) async fn run(
+    command: Command,
+    state: &mut State,
+    asking: &Asking<'_>,
+    settings: &Settings,
+) -> Result<StopReason, Error> {
+    let ended = match command {
+        Command::Plan(instruction) => plan(&instruction, state, asking, settings).await,
+        Command::Undo(which) => undo(&which, state, asking).await,
+        Command::Macro(which) => run_macro(&which, state, asking).await,
+        Command::Tools => {
+            let list = block_in_place(|| tools(state));
+            state.updates.paragraph(&list);
+            Ok(Ended::Done)
+        }
+        Command::Compact => {
+            state.conversation.compact_next();
+            state.updates.paragraph("The conversation is made shorter before the next message.");
+            Ok(Ended::Done)
+        }
+        Command::Continue => Ok(Ended::Done),
+    };
+    match ended {
+        Ok(Ended::Done) => Ok(StopReason::EndTurn),
+        Ok(Ended::Cancelled) => Ok(StopReason::Cancelled),
+        Err(error) if error.kind() == ErrorKind::Cancelled && asking.cancel.is_cancelled() => Ok(StopReason::Cancelled),
+        Err(error) => {
+            state.updates.paragraph(&fenced(&error.to_string()));
+            Ok(StopReason::EndTurn)
+        }
+    }
+}
+
+/// Acts on the toolboxes of the session's vaults.
+fn with<T>(state: &State, act: impl FnOnce(&mut Vaults) -> T) -> T {
+    block_in_place(|| state.conversation.tools().with(act))
+}
+
+async fn plan(instruction: &str, state: &mut State, asking: &Asking<'_>, settings: &Settings) -> ToolsResult<Ended> {
+    if instruction.is_empty() {
+        return Err(
+            ToolsError::new(ErrorKind::InvalidArguments, "the instruction is missing").with_remedy("/plan WHAT TO DO")
+        );
+    }
+    state.updates.thinking("Writing a plan.");
+    let State { conversation, updates, .. } = state;
+    let (tools, model) = (conversation.tools().clone(), conversation.model().clone());
+    let mut on_event = |event: Event| {
+        // The text is the plan's JSON.
+        if !matches!(event, Event::Text(_) | Event::Commentary(_)) {
+            updates.event(event);
+        }
+    };
+    // The toolbox stays on this thread while the model is asked.
+    let written = block_in_place(|| {
+        tools.with(|vaults| {
+            let asked = write(instruction, vaults.toolbox(0), &model, settings, &mut on_event, asking.cancel);
+            Handle::current().block_on(asked)
+        })
+    })?;
+    let plan = match written {
+        Written::Plan(plan) => plan,
+        Written::Invalid(faults) => {
+            let message =
+                format!("the model wrote no valid plan, and two repairs did not help; nothing was done: {faults}");
+            return Err(ToolsError::new(ErrorKind::Plan, message).with_remedy("say it in smaller steps"));
+        }
+    };
+    let Some(ended) = run_plan(plan, Map::new(), state, asking).await? else { return Ok(Ended::Cancelled) };
+    if ended {
+        state.updates.paragraph("`/macro save NAME` keeps this plan, to be run again without a model.");
+    }
+    Ok(Ended::Done)
+}
+
+/// Runs a plan after a yes: whether it ran; `None` where the turn was cancelled.
+async fn run_plan(
+    plan: Value,
+    mut parameters: Map<String, Value>,
+    state: &mut State,
+    asking: &Asking<'_>,
+) -> ToolsResult<Option<bool>> {
+    let missing = with(state, |vaults| {
+        let toolbox = vaults.toolbox(0);
+        let checked = validate(&plan, toolbox)?;
+        let mut known = Parameters::of(&toolbox.editor()?, &toolbox.now());
+        parameters.iter().for_each(|(name, value)| known.set(name.clone(), value.clone()));
+        Ok::<_, ToolsError>(known.missing(&checked.parameters).into_iter().map(str::to_owned).collect::<Vec<_>>())
+    })?;
+    if !missing.is_empty() {
+        let fields = missing.iter().map(|name| (name.clone(), json!(""))).collect::<Map<_, _>>();
+        let fields = Value::Object(fields);
+        if !asking.has_forms {
+            let message = format!("the plan needs values for {}", missing.join(", "));
+            return Err(ToolsError::new(ErrorKind::InvalidArguments, message).with_remedy("give them as NAME=VALUE"));
+        }
+        let id = state.updates.command("plan", ToolKind::Edit, "plan: its parameters");
+        let filled = asking.form(&id, "The values that the plan needs", forms::arguments(&fields)).await;
+        let is_filled = matches!(filled, Answer::Given(_));
+        let status = if is_filled { ToolCallStatus::Completed } else { ToolCallStatus::Failed };
+        state.updates.update(&id, ToolCallUpdateFields::new().status(status));
+        match filled {
+            Answer::Given(filled) => {
+                let values = forms::arguments_in(&fields, &filled).unwrap_or_default();
+                parameters.extend(values.as_object().cloned().unwrap_or_default());
+            }
+            Answer::None(_) => return Ok(Some(false)),
+            Answer::Cancelled => return Ok(None),
+        }
+    }
+    let Some(done) = change(0, Request::Plan { plan, parameters }, "plan", state, asking).await? else {
+        return Ok(None);
+    };
+    Ok(Some(done.is_some()))
+}
+
+async fn undo(which: &str, state: &mut State, asking: &Asking<'_>) -> ToolsResult<Ended> {
+    let (vault, number) = which_vault(which, state)?;
+    let transaction = match number.trim() {
+        "" => None,
+        number => Some(number.parse().map_err(|_| {
+            ToolsError::new(ErrorKind::InvalidArguments, format!("{number:?} is no number of a transaction"))
+        })?),
+    };
+    let done = change(vault, Request::Undo { transaction }, UNDO, state, asking).await?;
+    Ok(if done.is_some() { Ended::Done } else { Ended::Cancelled })
+}
+
+/// The vault that a text begins with, where there are several, and the rest of it.
+fn which_vault<'t>(text: &'t str, state: &State) -> ToolsResult<(usize, &'t str)> {
+    let vaults = state.conversation.tools().workspace().vaults();
+    if vaults.len() == 1 {
+        return Ok((0, text));
+    }
+    let named = vaults.iter().enumerate().find_map(|(at, open)| Some((at, text.strip_prefix(&*open.name)?)));
+    named.ok_or_else(|| {
+        let names: Vec<&str> = vaults.iter().map(|open| open.name.as_str()).collect();
+        ToolsError::new(ErrorKind::InvalidArguments, "there are several vaults")
+            .with_remedy(format!("begin with the name of one: {}", names.join(", ")))
+    })
+}
+
+async fn run_macro(which: &str, state: &mut State, asking: &Asking<'_>) -> ToolsResult<Ended> {
+    if which.is_empty() {
+        let list = with(state, macros)?;
+        state.updates.paragraph(&list);
+        return Ok(Ended::Done);
+    }
+    if let Some(name) = which.strip_prefix("save ") {
+        let saved = with(state, |vaults| save_macro(vaults, name.trim()))?;
+        state.updates.paragraph(&format!("Saved {}.", code(&saved.name)));
+        return Ok(Ended::Done);
+    }
+    let (saved, given) = with(state, |vaults| named_macro(vaults, which))?;
+    let mut parameters = Map::new();
+    for parameter in &saved.parameters {
+        parameters.extend(parameter.default.clone().map(|value| (parameter.name.clone(), json!(value))));
+    }
+    parameters.extend(given);
+    let ran = run_plan(saved.plan, parameters, state, asking).await?;
+    Ok(if ran.is_some() { Ended::Done } else { Ended::Cancelled })
+}
+
+fn macros(vaults: &mut Vaults) -> ToolsResult<String> {
+    let saved = Macros::new(vaults.toolbox(0).vault().state()).list()?;
+    let shipped: Vec<Macro> =
+        Macros::shipped().into_iter().filter(|of| !saved.iter().any(|saved| saved.name == of.name)).collect();
+    let line = |of: &Macro| {
+        let names: Vec<&str> = of.parameters.iter().map(|parameter| parameter.name.as_str()).collect();
+        let needs = if names.is_empty() { String::new() } else { format!(" ({})", names.join(", ")) };
+        format!("{}: {}{needs}", sanitize_line(&of.name), sanitize_line(&of.description))
+    };
+    Ok(fenced(&saved.iter().chain(&shipped).map(line).collect::<Vec<_>>().join("\n")))
+}
+
+fn save_macro(vaults: &mut Vaults, name: &str) -> ToolsResult<Macro> {
+    let toolbox = vaults.toolbox(0);
+    let plan = last_successful(toolbox.vault().state(), None)?;
+    let plan = serde_json::to_value(plan).map_err(|error| ToolsError::new(ErrorKind::Plan, error.to_string()))?;
+    Macros::new(toolbox.vault().state()).save(toolbox, name, &plan, &SaveOptions::default())
+}
+
+/// The macro that a text begins with, and the values that follow.
+fn named_macro(vaults: &mut Vaults, which: &str) -> ToolsResult<(Macro, Map<String, Value>)> {
+    let all = Macros::new(vaults.toolbox(0).vault().state());
+    let words = words(which);
+    let names = words.iter().take_while(|word| !word.contains('=')).count();
+    let saved = all.get(&words[..names].join(" "))?;
+    let mut given = Map::new();
+    for word in &words[names..] {
+        let Some((name, value)) = word.split_once('=').filter(|(name, _)| !name.is_empty()) else {
+            let message = format!("{word:?} is not of the form NAME=VALUE");
+            return Err(ToolsError::new(ErrorKind::InvalidArguments, message)
+                .with_remedy("put a value with spaces in quotes: NAME=\"two words\""));
+        };
+        given.insert(name.to_owned(), json!(value));
+    }
+    Ok((saved, given))
+}
+
+/// The words of a line; what is in double quotes is one.
+fn words(line: &str) -> Vec<String> {
+    let (mut words, mut word, mut is_quoted) = (Vec::new(), String::new(), false);
+    for c in line.chars() {
+        match c {
+            '"' => is_quoted = !is_quoted,
+            c if c.is_whitespace() && !is_quoted => {
+                words.extend(Some(std::mem::take(&mut word)).filter(|w| !w.is_empty()))
+            }
+            c => word.push(c),
+        }
+    }
+    words.extend(Some(word).filter(|word| !word.is_empty()));
+    words
+}
+
+/// Each tool with what the settings say about it.
+fn tools(state: &State) -> String {
+    let tools = state.conversation.tools();
+    let lines = tools.with(|vaults| {
+        let toolbox = vaults.toolbox(0);
+        let mut lines = Vec::new();
+        for spec in toolbox.specs(None).into_iter().filter(|spec| tools.has(&spec.name) || has_alias(tools, spec)) {
+            let call = vault_tools::Call::new(&spec.name, spec.toolset, spec.risk, &[]);
+            let ruling = match toolbox.policy().decide(&call, &Grants::default()) {
+                Permission::Allow => "runs",
+                Permission::Ask => "asks",
+                Permission::Deny(_) => "denied",
+            };
+            let what = spec.description.split(". ").next().unwrap_or_default();
+            lines.push(format!("{ruling:6}  {}: {}", spec.name, sanitize_line(what)));
+        }
+        lines
+    });
+    if lines.is_empty() { "The model has no tools.".to_owned() } else { fenced(&lines.join("\n")) }
+}
+
+fn has_alias(tools: &crate::conversation::NoteTools, spec: &vault_tools::ToolSpec) -> bool {
+    spec.alias.as_ref().is_some_and(|alias| tools.has(alias))
+}
+
+/// Prepares a change, asks where the settings do, and makes it. `Some(None)`: the person said no. `None`: cancelled.
+async fn change(
+    vault: usize,
+    request: Request,
+    name: &str,
+    state: &mut State,
+    asking: &Asking<'_>,
+) -> ToolsResult<Option<Option<Done>>> {
+    if state.is_read_only() {
+        return Err(
+            ToolsError::new(ErrorKind::Denied, "this conversation is read only").with_remedy("choose the other mode")
+        );
+    }
+    let now = now();
+    let prepared: Prepared = with(state, |vaults| request.prepare(vaults.toolbox(vault), &now, Cancel::default()))?;
+    let kind = if prepared.risk == Risk::Delete { ToolKind::Delete } else { ToolKind::Edit };
+    let title = sanitize_line(&prepared.title).replace('`', "'");
+    let id = state.updates.command(name, kind, &title);
+    let steps: Vec<(String, String)> = prepared.plan().map_or_else(Vec::new, |plan| {
+        let entry = |step: &plan::StepPreview| {
+            let what = step.preview.as_deref().map(|what| format!(" {}", code(what))).unwrap_or_default();
+            (step.id.clone(), format!("{}{what}", step.tool))
+        };
+        plan.steps.iter().map(entry).collect()
+    });
+    let mut entries: Vec<PlanEntry> = steps
+        .iter()
+        .map(|(_, what)| PlanEntry::new(what.clone(), PlanEntryPriority::Medium, PlanEntryStatus::Pending))
+        .collect();
+    if !entries.is_empty() {
+        state.updates.send(SessionUpdate::Plan(Plan::new(entries.clone())));
+    }
+    let approval = match prepared.permission.clone() {
+        Permission::Deny(reason) => Err(ToolsError::new(ErrorKind::Denied, reason)),
+        Permission::Allow => Ok(Approval::Allowed),
+        Permission::Ask => {
+            let said = prepared.plan().map(|plan| plan.notices.join("\n")).unwrap_or_default();
+            let said = if said.is_empty() { String::new() } else { format!("\n\n{}", fenced(&said)) };
+            let asked = Asked {
+                id: &id,
+                title,
+                content: vec![text(format!("{}{said}", prepared.what_undo_does()))],
+                change: Some((vault, &prepared.preview)),
+                arguments: Value::Null,
+            };
+            match asking.permission(&mut state.updates, asked, yes_or_no()).await {
+                Answer::Given(Choice::Yes) => Ok(Approval::Approved),
+                Answer::Cancelled => {
+                    state.updates.update(&id, ToolCallUpdateFields::new().status(ToolCallStatus::Failed));
+                    return Ok(None);
+                }
+                _ => {
+                    state.updates.update(&id, ToolCallUpdateFields::new().status(ToolCallStatus::Failed));
+                    state.updates.paragraph("Nothing was changed.");
+                    return Ok(Some(None));
+                }
+            }
+        }
+    };
+    state.updates.update(&id, ToolCallUpdateFields::new().status(ToolCallStatus::InProgress));
+    let flag = Arc::new(AtomicBool::new(false));
+    let watching = tokio::spawn({
+        let (cancel, flag) = (asking.cancel.clone(), Arc::clone(&flag));
+        async move {
+            cancel.cancelled().await;
+            flag.store(true, Ordering::Relaxed);
+        }
+    });
+    let done = approval.and_then(|approval| {
+        block_in_place(|| {
+            state.conversation.tools().with(|vaults| {
+                let mut on_event = |event: &PlanEvent| {
+                    let (step, status) = match event {
+                        PlanEvent::StepStarted { step, .. } => (step, PlanEntryStatus::InProgress),
+                        PlanEvent::StepFinished { step, .. } | PlanEvent::StepSkipped { step, .. } => {
+                            (step, PlanEntryStatus::Completed)
+                        }
+                        _ => return,
+                    };
+                    if let Some(at) = steps.iter().position(|(id, _)| id == step) {
+                        entries[at].status = status;
+                        state.updates.send(SessionUpdate::Plan(Plan::new(entries.clone())));
+                    }
+                };
+                prepared.carry_out(vaults.toolbox(vault), approval, Cancel::on(&flag), &mut on_event)
+            })
+        })
+    });
+    watching.abort();
+    let status = if done.is_ok() { ToolCallStatus::Completed } else { ToolCallStatus::Failed };
+    state.updates.update(&id, ToolCallUpdateFields::new().status(status));
+    let done = done?;
+    done.notices.iter().for_each(|notice| state.updates.notice(NoticeSeverity::Info, &sanitize_line(notice)));
+    state.updates.paragraph(&match done.transaction {
+        Some(transaction) => format!("Done: transaction {transaction}. `/undo {transaction}` undoes it."),
+        None => "Done.".to_owned(),
+    });
+    Ok(Some(Some(done)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_whole_words_at_the_beginning() {
+        assert_eq!(Command::parse("/plan tidy up"), Some(Command::Plan("tidy up".to_owned())));
+        assert_eq!(Command::parse(" /undo "), Some(Command::Undo(String::new())));
+        assert_eq!(Command::parse("/macro a b=c"), Some(Command::Macro("a b=c".to_owned())));
+        for none in ["plan x", "/planet", "/etc/hosts is a file", "/", "what is /plan?"] {
+            assert_eq!(Command::parse(none), None, "{none}");
+        }
+        for (name, ..) in COMMANDS {
+            assert!(Command::parse(&format!("/{name}")).is_some(), "{name}");
+        }
+    }
+
+    #[test]
+    fn values_in_quotes_are_one_word() {
+        assert_eq!(words(r#"weekly review  topic="two words" n=1"#), ["weekly", "review", "topic=two words", "n=1"]);
+        assert_eq!(words(""), Vec::<String>::new());
+    }
+}

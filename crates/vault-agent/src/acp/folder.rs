@@ -1,0 +1,52 @@
+//! Which vault a session's working directory means: the nearest folder upward with an `.obsidian`, else the vault that
+//! the user named, else the directory itself if there are notes in it.
+
+use std::path::{Path, PathBuf};
+
+use vault_cli::{CliResult, VaultSources, find_vaults};
+use vault_index::internal::home;
+use vault_tools::cli::{VaultArgs, find_from};
+use vault_tools::{Error, ErrorKind};
+
+use crate::workspace::{Granted, Workspace};
+
+/// The folders of the vaults that a working directory means. `named` is what the command line says.
+///
+/// # Errors
+/// A path that is not absolute; the home folder or `/` where nobody named them.
+pub(super) fn meant(cwd: &Path, named: &VaultArgs) -> CliResult<Vec<PathBuf>> {
+    if !cwd.is_absolute() {
+        return Err(Error::new(ErrorKind::InvalidArguments, "`cwd` must be an absolute path").at(cwd.display()).into());
+    }
+    match above(cwd) {
+        Some(folder) => {
+            let sources = VaultSources { current: folder.to_owned(), home: home(), ..VaultSources::default() };
+            Ok(find_vaults(&sources)?.folders)
+        }
+        None => find_from(cwd, named),
+    }
+}
+
+fn above(cwd: &Path) -> Option<&Path> {
+    cwd.ancestors().find(|folder| folder.join(".obsidian").is_dir())
+}
+
+/// Opens the vaults that a working directory means.
+///
+/// # Errors
+/// As those of [`meant`]; no folder there; a directory without notes.
+pub(super) fn open(cwd: &Path, named: &VaultArgs) -> CliResult<Workspace> {
+    let folders = meant(cwd, named)?;
+    let is_of_editor = above(cwd).is_some();
+    let is_any_folder = !is_of_editor && folders == [cwd] && folders != named.vault;
+    // An index file that the user named is of the vault that they named.
+    let index = named.index.clone().filter(|_| !is_of_editor || folders == named.vault);
+    let workspace = Workspace::open(&VaultArgs { vault: folders, index }, Granted::default())?;
+    if is_any_folder && workspace.with(|vaults| vaults.toolbox(0).notes())?.is_empty() {
+        return Err(Error::new(ErrorKind::NotFound, "there are no notes in this folder, and no vault is named")
+            .at(cwd.display())
+            .with_remedy("open a folder of notes, or start the agent with --vault DIR")
+            .into());
+    }
+    Ok(workspace)
+}

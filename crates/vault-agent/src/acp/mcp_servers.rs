@@ -1,0 +1,106 @@
+//! Servers of the Model Context Protocol that a client names for a session: their tools are the model's beside those of the
+//! notes. A client vouches for none of them, so that every call of theirs is asked about.
+
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use agent_loop::BoxFuture;
+use agent_loop::mcp::{Answer, Asker, McpOptions, McpServer as Server, McpTools, ServerQuestion, Wanted};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+use vault_cli::sanitize_line;
+
+use super::rpc::Client;
+use super::wire::{
+    CLIENT_METHODS, CreateElicitationRequest, CreateElicitationResponse, ElicitationAction, ElicitationFormMode,
+    ElicitationSchema, ElicitationSessionScope, Error, ErrorCode, McpCapabilities, McpServer, SessionId, error,
+};
+
+/// The servers of a session. They end with it.
+pub(super) struct ClientServers {
+    /// `None` where the client names none.
+    pub tools: Option<McpTools>,
+    /// What went wrong with single ones, for the person.
+    pub failures: Vec<String>,
+    session: Arc<OnceLock<SessionId>>,
+}
+
+impl ClientServers {
+    /// How servers can be reached, besides standard input and output.
+    pub fn capabilities() -> McpCapabilities {
+        McpCapabilities::new().http(true)
+    }
+
+    /// Starts them, and lists their tools. One that fails is left out, and said.
+    ///
+    /// # Errors
+    /// Invalid params for servers of a kind that is not declared.
+    pub async fn start(servers: Vec<McpServer>, cwd: &Path, client: &Client, has_forms: bool) -> Result<Self, Error> {
+        let session = Arc::default();
+        if servers.is_empty() {
+            return Ok(Self { tools: None, failures: Vec::new(), session });
+        }
+        let servers = servers.into_iter().map(|server| described(server, cwd)).collect::<Result<Vec<_>, _>>()?;
+        let forms = Forms { client: client.clone(), session: Arc::clone(&session) };
+        let asker = has_forms.then(|| Arc::new(forms) as Arc<dyn Asker>);
+        let connected = McpTools::connect(servers, McpOptions::default().asker(asker)).await;
+        let (tools, failures) =
+            connected.map_err(|fault| error(ErrorCode::InternalError, format!("the MCP servers: {fault}")))?;
+        let failures = failures.iter().map(|failure| format!("An MCP server: {}", sanitize_line(&failure.to_string())));
+        Ok(Self { tools: Some(tools), failures: failures.collect(), session })
+    }
+
+    /// Their questions are asked in this session from now on.
+    pub fn belong_to(&self, session: &SessionId) {
+        let _ = self.session.set(session.clone());
+    }
+}
+
+fn described(server: McpServer, cwd: &Path) -> Result<Server, Error> {
+    Ok(match server {
+        McpServer::Stdio(stdio) => {
+            let server = Server::stdio(stdio.name, stdio.command).args(stdio.args).dir(cwd);
+            stdio.env.into_iter().fold(server, |server, variable| server.env(variable.name, variable.value))
+        }
+        McpServer::Http(http) => {
+            let server = Server::http(http.name, http.url);
+            http.headers.into_iter().fold(server, |server, header| server.header(header.name, header.value))
+        }
+        _ => {
+            let message = "MCP servers are reached over standard input and output or streamable HTTP, and one is not";
+            return Err(error(ErrorCode::InvalidParams, message));
+        }
+    })
+}
+
+/// Shows the questions of servers as forms of the client.
+struct Forms {
+    client: Client,
+    session: Arc<OnceLock<SessionId>>,
+}
+
+impl Asker for Forms {
+    fn ask(&self, question: ServerQuestion) -> BoxFuture<'_, Answer> {
+        Box::pin(async move {
+            let form = match question.wanted {
+                Wanted::Form { schema } => serde_json::from_value::<ElicitationSchema>(schema).ok(),
+                // A page would be opened outside of the client, where nobody sees who asked for it.
+                _ => None,
+            };
+            let (Some(form), Some(session)) = (form, self.session.get()) else { return Answer::Decline };
+            let scope = ElicitationSessionScope::new(session.clone());
+            // Who asks is said in our words; what they say is theirs.
+            let message = format!("The MCP server {} asks: {}", sanitize_line(&question.server), question.message);
+            let request = CreateElicitationRequest::new(ElicitationFormMode::new(scope, form), message);
+            let method = CLIENT_METHODS.elicitation_create;
+            let never = CancellationToken::new();
+            match self.client.request::<CreateElicitationResponse>(method, &request, &never).await {
+                Ok(CreateElicitationResponse { action: ElicitationAction::Accept(accepted), .. }) => {
+                    Answer::Accept(serde_json::to_value(accepted.content.unwrap_or_default()).unwrap_or(Value::Null))
+                }
+                Ok(CreateElicitationResponse { action: ElicitationAction::Decline, .. }) => Answer::Decline,
+                _ => Answer::Cancel,
+            }
+        })
+    }
+}

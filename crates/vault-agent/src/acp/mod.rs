@@ -1,0 +1,80 @@
+//! An agent for editors: the Agent Client Protocol, version 1, on standard input and output.
+//!
+//! ```text
+//! line ──rpc──> method ──agent──> session ──prompt──> conversation ── events ──updates──> session/update
+//!                                                          └─ question ──questions──> session/request_permission
+//! ```
+//!
+//! Standard output holds the protocol and nothing else; what a person should know of the program is on standard error.
+//! What a client answers is the yes of its person at most: what the settings deny stays denied, whoever says yes.
+
+mod wire;
+mod rpc;
+mod folder;
+mod shown;
+mod prompt;
+mod forms;
+mod options;
+mod mcp_servers;
+mod updates;
+mod questions;
+mod commands;
+mod session;
+mod agent;
+
+use std::sync::Arc;
+
+use tokio::io::{AsyncBufRead, AsyncWrite};
+use tokio::task::JoinHandle;
+use vault_tools::cli::VaultArgs;
+use vault_tools::{Error, Result};
+
+use crate::settings::SettingArgs;
+
+use agent::Agent;
+use rpc::{Client, Message, next_line, parse, write_lines};
+
+/// Serves one client until its input ends, or it takes no more output.
+///
+/// # Errors
+/// Those of input and output.
+pub(crate) async fn serve(
+    mut input: impl AsyncBufRead + Unpin,
+    output: impl AsyncWrite + Unpin + Send + 'static,
+    vault_args: VaultArgs,
+    setting_args: SettingArgs,
+) -> Result<()> {
+    let (client, lines) = Client::new();
+    let mut writing = tokio::spawn(write_lines(lines, output));
+    let agent = Arc::new(Agent::new(client.clone(), vault_args, setting_args));
+    let ended = listen(&mut input, &mut writing, &agent, &client).await;
+    agent.end().await;
+    ended
+}
+
+async fn listen(
+    mut input: &mut (impl AsyncBufRead + Unpin),
+    mut writing: &mut JoinHandle<std::io::Result<()>>,
+    agent: &Arc<Agent>,
+    client: &Client,
+) -> Result<()> {
+    loop {
+        let line = tokio::select! {
+            line = next_line(&mut input) => line.map_err(|error| Error::io("standard input", &error))?,
+            // A client that closes its side has gone.
+            _ = &mut writing => return Ok(()),
+        };
+        let message = match line {
+            None => return Ok(()),
+            Some(Ok(line)) if line.iter().all(u8::is_ascii_whitespace) => continue,
+            Some(Ok(line)) => parse(&line),
+            Some(Err(fault)) => Err(fault),
+        };
+        match message {
+            Ok(Message::Request { id, method, params }) => agent.requested(id, method, params),
+            Ok(Message::Notification { method, params }) => agent.notified(&method, params),
+            Ok(Message::Answer { id, result }) => client.answered(&id, result),
+            Err((id, fault)) => client.answer(&id, Err(fault)),
+        }
+    }
+}

@@ -1,0 +1,334 @@
+//! Questions to the person: a permission request for each, and forms where the client declared them.
+//!
+//! A client may answer by itself. That is the yes that it has, and no more: what the settings deny was denied before
+//! anybody is asked, and is denied again when the call is made.
+
+use std::collections::BTreeSet;
+
+use agent_loop::{About, Decision, Question};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+use vault_cli::counted;
+use vault_tools::{EditedFile, Preview, Risk};
+
+use super::forms::{self, Filled};
+use super::rpc::Client;
+use super::shown::{fenced, title};
+use super::updates::Updates;
+use super::wire::{
+    CLIENT_METHODS, CreateElicitationRequest, CreateElicitationResponse, ElicitationAction, ElicitationFormMode,
+    ElicitationSchema, ElicitationSessionScope, ErrorCode, PermissionOption, PermissionOptionKind as Is,
+    RequestPermissionOutcome, RequestPermissionRequest, RequestPermissionResponse, SessionId, ToolCallContent,
+    ToolCallId, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, text,
+};
+use crate::conversation::{Conversation, Panel};
+
+/// How often a person is asked about one call: each time they edit it, or close a form, they are asked again.
+const ROUNDS: usize = 10;
+
+/// What a person can choose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Choice {
+    Yes,
+    Always,
+    /// Edit the arguments first.
+    Edit,
+    /// Leave out parts of the change, or items of a result.
+    Pick,
+    No,
+    /// No, and say what to do instead.
+    NoBut,
+    Never,
+}
+
+impl Choice {
+    const ALL: [(Self, &str, Is); 7] = [
+        (Self::Yes, "allow", Is::AllowOnce),
+        (Self::Always, "allow_always", Is::AllowAlways),
+        (Self::Edit, "edit", Is::AllowOnce),
+        (Self::Pick, "pick", Is::AllowOnce),
+        (Self::No, "reject", Is::RejectOnce),
+        (Self::NoBut, "reject_and_say", Is::RejectOnce),
+        (Self::Never, "reject_always", Is::RejectAlways),
+    ];
+
+    fn of(id: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(_, known, _)| *known == id).map(|(choice, ..)| *choice)
+    }
+
+    fn option(self, label: impl Into<String>) -> PermissionOption {
+        let (_, id, is) = Self::ALL[self as usize];
+        PermissionOption::new(id, label, is)
+    }
+}
+
+/// What became of a question.
+#[derive(Debug, PartialEq)]
+pub(super) enum Answer<T> {
+    Given(T),
+    /// The person closed it, or the client cannot ask.
+    None(&'static str),
+    /// The turn is cancelled.
+    Cancelled,
+}
+
+/// A client whose person is asked during a turn.
+#[derive(Clone, Copy)]
+pub(super) struct Asking<'a> {
+    pub client: &'a Client,
+    pub session: &'a SessionId,
+    pub has_forms: bool,
+    pub cancel: &'a CancellationToken,
+}
+
+/// What a person picked.
+enum Picked {
+    /// Of a result, what is shared; of a change, nothing.
+    Decided(Decision),
+    /// The files of a change, without what is left out.
+    Parts(Vec<EditedFile>),
+}
+
+/// What a permission request is about.
+pub(super) struct Asked<'a> {
+    pub id: &'a ToolCallId,
+    pub title: String,
+    pub content: Vec<ToolCallContent>,
+    pub change: Option<(usize, &'a Preview)>,
+    pub arguments: Value,
+}
+
+impl Asking<'_> {
+    /// Asks about a call, until there is a decision; `None` where the turn is cancelled. `refused` holds the tools that the
+    /// person refuses for the session.
+    pub async fn decide(
+        &self,
+        conversation: &Conversation,
+        updates: &mut Updates,
+        question: &Question,
+        refused: &mut BTreeSet<String>,
+    ) -> Option<Decision> {
+        let tool = &question.call.name;
+        let id = updates.id_of(&question.call);
+        let is_running = matches!(question.about, About::Running { .. });
+        if is_running && refused.contains(tool) {
+            return Some(deny(format!("the person refuses every {tool} in this conversation")));
+        }
+        let (mut edited, mut said): (Option<Value>, Option<String>) = (None, None);
+        let mut left_out: Vec<EditedFile> = Vec::new();
+        for _ in 0..ROUNDS {
+            let arguments = edited.clone().unwrap_or_else(|| question.call.arguments.clone());
+            let kept = std::mem::take(&mut left_out);
+            let prepared = tokio::task::block_in_place(|| conversation.panel_with(question, arguments, kept));
+            let panel = match prepared {
+                Ok(panel) => panel,
+                Err(error) if edited.take().is_some() => {
+                    said = Some(format!("With these arguments the call cannot be made: {error}"));
+                    continue;
+                }
+                Err(error) => return Some(deny(error.to_string())),
+            };
+            let options = options(&panel, question, self.has_forms);
+            let asked = Asked {
+                id: &id,
+                title: if is_running { title(tool, &panel.arguments) } else { panel.title.clone() },
+                content: content(&panel, said.take()),
+                change: panel.change.as_ref().map(|(vault, preview)| (*vault, preview)),
+                arguments: panel.arguments.clone(),
+            };
+            let choice = match self.permission(updates, asked, options).await {
+                Answer::Given(choice) => choice,
+                Answer::None(why) => return Some(deny(why)),
+                Answer::Cancelled => return None,
+            };
+            match choice {
+                Choice::Yes | Choice::Always if edited.is_some() => {
+                    return edited.map(|arguments| Decision::AllowEdited { arguments });
+                }
+                Choice::Yes => return Some(Decision::Allow),
+                Choice::Always => return Some(Decision::AllowForSession),
+                Choice::No => return Some(Decision::Deny { reason: None }),
+                Choice::Never => {
+                    refused.insert(tool.clone());
+                    return Some(deny(format!("the person refuses every {tool} in this conversation")));
+                }
+                Choice::NoBut => match self.form(&id, "What should be done instead?", forms::reason()).await {
+                    Answer::Given(filled) => return Some(Decision::Deny { reason: forms::reason_in(&filled) }),
+                    Answer::None(_) => return Some(Decision::Deny { reason: None }),
+                    Answer::Cancelled => return None,
+                },
+                Choice::Edit => {
+                    let message = format!("The arguments of {tool}");
+                    match self.form(&id, &message, forms::arguments(&panel.arguments)).await {
+                        Answer::Given(filled) => match forms::arguments_in(&panel.arguments, &filled) {
+                            Ok(arguments) => edited = Some(arguments),
+                            Err(fault) => said = Some(fault),
+                        },
+                        Answer::None(_) => {}
+                        Answer::Cancelled => return None,
+                    }
+                }
+                Choice::Pick => match self.pick(&id, panel).await {
+                    Answer::Given(Picked::Decided(decision)) => return Some(decision),
+                    // What is left is shown before it is done.
+                    Answer::Given(Picked::Parts(files)) => left_out = files,
+                    Answer::None(_) => {}
+                    Answer::Cancelled => return None,
+                },
+            }
+        }
+        Some(deny("the person did not decide"))
+    }
+
+    /// Lets a person tick the items that are shared, which is the yes to them, or the parts that are changed.
+    async fn pick(&self, id: &ToolCallId, panel: Panel) -> Answer<Picked> {
+        if let Some(items) = &panel.items {
+            return match self.form(id, &panel.leaves, forms::ticks("Share", items)).await {
+                Answer::Given(filled) => {
+                    Answer::Given(Picked::Decided(Decision::Share { withheld: forms::unticked(&filled, items.len()) }))
+                }
+                Answer::None(why) => Answer::None(why),
+                Answer::Cancelled => Answer::Cancelled,
+            };
+        }
+        let mut files = panel.files;
+        let parts = parts(&files);
+        let labels: Vec<String> = parts.iter().map(|(file, hunk)| label(&files[*file], *hunk)).collect();
+        match self.form(id, "The parts of the change that are made", forms::ticks("Make", &labels)).await {
+            Answer::Given(filled) => match forms::unticked(&filled, parts.len()) {
+                all if all.len() == parts.len() => Answer::Given(Picked::Decided(Decision::Deny { reason: None })),
+                some => {
+                    some.iter().map(|at| parts[*at]).for_each(|(file, hunk)| files[file].leave_out(hunk));
+                    Answer::Given(Picked::Parts(files))
+                }
+            },
+            Answer::None(why) => Answer::None(why),
+            Answer::Cancelled => Answer::Cancelled,
+        }
+    }
+
+    /// Shows what is asked about, and asks.
+    pub async fn permission(
+        &self,
+        updates: &mut Updates,
+        asked: Asked<'_>,
+        options: Vec<PermissionOption>,
+    ) -> Answer<Choice> {
+        let Asked { id, title, mut content, change, arguments } = asked;
+        let mut locations = Vec::new();
+        if let Some((vault, preview)) = change {
+            content.extend(updates.places().change(vault, preview));
+            locations = updates.places().changed_by(vault, preview);
+        }
+        let fields = ToolCallUpdateFields::new().title(title).content(content).status(ToolCallStatus::Pending);
+        let fields = if locations.is_empty() { fields } else { fields.locations(locations) };
+        let fields = if arguments.is_null() { fields } else { fields.raw_input(arguments) };
+        // What was asked about stays to be seen when the question is gone.
+        updates.update(id, fields.clone());
+        if change.is_some() {
+            updates.change_is_shown(id);
+        }
+        let call = ToolCallUpdate::new(id.clone(), fields);
+        let request = RequestPermissionRequest::new(self.session.clone(), call, options);
+        let method = CLIENT_METHODS.session_request_permission;
+        match self.client.request::<RequestPermissionResponse>(method, &request, self.cancel).await {
+            Ok(RequestPermissionResponse { outcome: RequestPermissionOutcome::Selected(selected), .. }) => {
+                Choice::of(&selected.option_id.0)
+                    .map_or(Answer::None("the editor gave an answer that is none"), Answer::Given)
+            }
+            Ok(_) if self.cancel.is_cancelled() => Answer::Cancelled,
+            Ok(_) => Answer::None("the person closed the question"),
+            Err(error) if error.code == ErrorCode::RequestCancelled && self.cancel.is_cancelled() => Answer::Cancelled,
+            Err(_) => Answer::None("the editor could not ask the person"),
+        }
+    }
+
+    /// Shows a form.
+    pub async fn form(&self, id: &ToolCallId, message: &str, form: ElicitationSchema) -> Answer<Filled> {
+        let scope = ElicitationSessionScope::new(self.session.clone()).tool_call_id(id.clone());
+        let request = CreateElicitationRequest::new(ElicitationFormMode::new(scope, form), message);
+        let method = CLIENT_METHODS.elicitation_create;
+        match self.client.request::<CreateElicitationResponse>(method, &request, self.cancel).await {
+            Ok(CreateElicitationResponse { action: ElicitationAction::Accept(accepted), .. }) => {
+                Answer::Given(accepted.content.unwrap_or_default())
+            }
+            _ if self.cancel.is_cancelled() => Answer::Cancelled,
+            _ => Answer::None("the person closed the form"),
+        }
+    }
+}
+
+fn deny(reason: impl Into<String>) -> Decision {
+    Decision::Deny { reason: Some(reason.into()) }
+}
+
+/// What a person can choose about a call.
+fn options(panel: &Panel, question: &Question, has_forms: bool) -> Vec<PermissionOption> {
+    let tool = &question.call.name;
+    if let Some(items) = &panel.items {
+        let mut options = vec![Choice::Yes.option(format!("Share {}", counted(items.len(), "item")))];
+        if has_forms && items.len() > 1 {
+            options.push(Choice::Pick.option("Choose what is shared…"));
+        }
+        options.push(Choice::No.option("Share nothing"));
+        return options;
+    }
+    let mut options = vec![Choice::Yes.option("Yes")];
+    if panel.grant.is_some() && panel.risk <= Risk::Write {
+        options.push(Choice::Always.option(format!("Yes, and do not ask again for {tool} in this conversation")));
+    }
+    if has_forms {
+        options.push(Choice::Edit.option("Edit the arguments first…"));
+        if parts(&panel.files).len() > 1 {
+            options.push(Choice::Pick.option("Leave out parts of the change…"));
+        }
+    }
+    options.push(Choice::No.option("No"));
+    if has_forms {
+        options.push(Choice::NoBut.option("No, and say what to do instead…"));
+    }
+    options.push(Choice::Never.option(format!("No, and refuse every {tool} in this conversation")));
+    options
+}
+
+/// Yes and no.
+pub(super) fn yes_or_no() -> Vec<PermissionOption> {
+    vec![Choice::Yes.option("Yes"), Choice::No.option("No")]
+}
+
+/// What stands before the change.
+fn content(panel: &Panel, said: Option<String>) -> Vec<ToolCallContent> {
+    let mut content: Vec<ToolCallContent> = said.map(text).into_iter().collect();
+    content.push(text(format!("{}\n\n{}", panel.what_undo_does, panel.leaves)));
+    match &panel.items {
+        Some(items) => content.push(text(fenced(&items.join("\n")))),
+        None if panel.change.is_none() => content.push(text(fenced(&panel.short))),
+        None => {}
+    }
+    content
+}
+
+/// Each hunk of each file.
+fn parts(files: &[EditedFile]) -> Vec<(usize, usize)> {
+    files.iter().enumerate().flat_map(|(at, file)| (0..file.hunks().len()).map(move |hunk| (at, hunk))).collect()
+}
+
+/// A hunk in one line: its file, and the first lines that differ.
+fn label(file: &EditedFile, hunk: usize) -> String {
+    let diff = file.hunks().get(hunk).copied().unwrap_or_default().to_owned();
+    let differing = diff.lines().filter(|line| line.starts_with(['+', '-'])).take(2).collect::<Vec<_>>().join(" ");
+    format!("{}: {differing}", file.path())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_choice_has_its_own_option() {
+        for (at, (choice, id, _)) in Choice::ALL.into_iter().enumerate() {
+            assert_eq!((choice as usize, Choice::of(id)), (at, Some(choice)));
+        }
+        assert_eq!(Choice::of("yes"), None);
+    }
+}

@@ -1,0 +1,351 @@
+//! What happens in a run, as updates of a session: text and reasoning in chunks, each call of a tool from its first letter
+//! to its result, tokens, notices.
+//!
+//! A call has one id in the editor from the moment the model begins to write it. The loop gives it its own only when the
+//! reply is complete, so that the two are matched here.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use agent_loop::{CallId, Event, Message, Part, Status, ToolCall, ToolResult};
+use serde_json::Value;
+
+use super::rpc::Client;
+use super::shown::{Places, fenced, kind, title};
+use super::wire::{
+    self, CLIENT_METHODS, ClientCapabilities, CompactionStatus, CompactionUpdate, Notice, NoticeSeverity, SessionId,
+    SessionNotification, SessionUpdate, ToolCallId, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, ToolKind,
+    UsageUpdate, said, thought,
+};
+use crate::conversation::{CitationCheck, NoteTools, Source, cited_note, without_attached};
+
+/// Tells an editor about one session.
+pub(super) struct Updates {
+    client: Client,
+    session: SessionId,
+    capabilities: Arc<ClientCapabilities>,
+    tools: NoteTools,
+    places: Places,
+    /// Tokens that the model reads, if known.
+    context_length: Option<u64>,
+    /// The calls of the reply that is under way, by their place in it.
+    live: BTreeMap<usize, LiveCall>,
+    /// The ids of calls that the loop has named.
+    named: BTreeMap<CallId, ToolCallId>,
+    /// The calls of which the editor shows what they change.
+    changes: Vec<ToolCallId>,
+    last_call: u64,
+    last_compaction: u64,
+    last_text: Text,
+    citations: Option<CitationCheck<'static>>,
+}
+
+/// A call that the model writes or has written.
+struct LiveCall {
+    id: ToolCallId,
+    name: String,
+    arguments: String,
+    is_named: bool,
+}
+
+/// What was said last, where nothing came in between.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Text {
+    Nothing,
+    Commentary,
+    Answer,
+}
+
+impl Updates {
+    pub fn new(client: Client, session: SessionId, capabilities: Arc<ClientCapabilities>, tools: NoteTools) -> Self {
+        let places = Places::of(tools.workspace());
+        Self {
+            client,
+            session,
+            capabilities,
+            tools,
+            places,
+            context_length: None,
+            live: BTreeMap::new(),
+            named: BTreeMap::new(),
+            changes: Vec::new(),
+            last_call: 0,
+            last_compaction: 0,
+            last_text: Text::Nothing,
+            citations: None,
+        }
+    }
+
+    pub fn places(&self) -> &Places {
+        &self.places
+    }
+
+    pub fn set_tools(&mut self, tools: NoteTools) {
+        self.tools = tools;
+    }
+
+    pub fn set_context_length(&mut self, tokens: Option<u64>) {
+        self.context_length = tokens;
+    }
+
+    pub fn send(&self, update: SessionUpdate) {
+        let notification = SessionNotification::new(self.session.clone(), update);
+        self.client.notify(CLIENT_METHODS.session_update, &notification);
+    }
+
+    /// Tells the person something that is no part of the conversation, where the editor can; else in a paragraph of its own.
+    pub fn notice(&mut self, severity: NoticeSeverity, text: &str) {
+        if wire::has_notices(&self.capabilities) {
+            self.send(SessionUpdate::Notice(Notice::new(severity, text)));
+        } else {
+            self.paragraph(text);
+        }
+    }
+
+    /// Says something to the person that the model did not say.
+    pub fn paragraph(&mut self, text: &str) {
+        let before = if self.last_text == Text::Nothing { "" } else { "\n\n" };
+        self.send(said(format!("{before}{text}\n\n")));
+        self.last_text = Text::Nothing;
+    }
+
+    /// A new turn: its answer is checked for citations that do not exist.
+    pub fn begin_turn(&mut self) {
+        let workspace = Arc::clone(self.tools.workspace());
+        // Notes are read for this alone, so that what the model was told plays no part.
+        self.citations = Some(CitationCheck::new(move |path: &str| cited_note(&workspace, path)));
+        self.last_text = Text::Nothing;
+    }
+
+    /// The end of a turn: what was held back of the answer, and what was taken out of it. Gives the places that it cites.
+    pub fn end_turn(&mut self) -> Vec<Source> {
+        let Some(mut citations) = self.citations.take() else { return Vec::new() };
+        let rest = citations.finish();
+        self.answer(&rest);
+        for removed in citations.removed() {
+            self.notice(NoticeSeverity::Warning, &format!("Taken out: {removed}"));
+        }
+        citations.sources().to_vec()
+    }
+
+    pub fn event(&mut self, event: Event) {
+        match event {
+            Event::Text(text) => {
+                let shown = self.citations.as_mut().map_or(text.clone(), |citations| citations.push(&text));
+                self.answer(&shown);
+            }
+            Event::Commentary(text) => self.text(&text, Text::Commentary),
+            Event::Reasoning(text) => self.send(thought(text)),
+            Event::CallStarted { index, name, .. } => self.call_started(index, name),
+            Event::CallArguments { index, text } => {
+                self.live.entry(index).and_modify(|call| call.arguments.push_str(&text));
+            }
+            Event::ToolStarted { index, call } => self.tool_started(index, &call),
+            Event::ToolFinished { index, result } => self.tool_finished(index, &result),
+            Event::Warning(warning) => self.notice(NoticeSeverity::Warning, &warning),
+            Event::Retry { delay, failure, .. } => {
+                let seconds = delay.as_secs_f32().ceil();
+                self.notice(NoticeSeverity::Warning, &format!("{failure}; trying again in {seconds} s"));
+            }
+            Event::Usage(usage) => {
+                if let Some(size) = self.context_length {
+                    self.send(SessionUpdate::UsageUpdate(UsageUpdate::new(usage.total(), size)));
+                }
+            }
+            Event::Compacted { .. } => self.compacted(CompactionStatus::Completed, None),
+            Event::NotCompacted { failure } => self.compacted(CompactionStatus::Failed, Some(failure.to_string())),
+            _ => {}
+        }
+    }
+
+    fn answer(&mut self, text: &str) {
+        self.text(text, Text::Answer);
+    }
+
+    fn text(&mut self, text: &str, is: Text) {
+        if text.is_empty() {
+            return;
+        }
+        let is_after_other = self.last_text != Text::Nothing && self.last_text != is;
+        self.send(said(if is_after_other { format!("\n\n{text}") } else { text.to_owned() }));
+        self.last_text = is;
+    }
+
+    /// Says that the conversation was made shorter, or could not be.
+    pub fn compacted(&mut self, status: CompactionStatus, why_not: Option<String>) {
+        if wire::has_compaction(&self.capabilities) {
+            self.last_compaction += 1;
+            let id = format!("compaction-{}-{}", self.last_compaction, fastrand::u32(..));
+            let update = CompactionUpdate::new(id, status);
+            let update = why_not.into_iter().fold(update, |update, why| update.error(why));
+            return self.send(SessionUpdate::CompactionUpdate(update));
+        }
+        match why_not {
+            None => self.notice(NoticeSeverity::Info, "The conversation was long for the model and was made shorter."),
+            Some(why) => {
+                self.notice(NoticeSeverity::Warning, &format!("The conversation could not be made shorter: {why}"));
+            }
+        }
+    }
+
+    fn call_started(&mut self, index: usize, name: String) {
+        // The calls of a reply come in their order: one that is there already belongs to the reply before.
+        if self.live.contains_key(&index) {
+            self.live.clear();
+        }
+        let id = self.new_id();
+        self.begin(&id, &name, &Value::Null, ToolCallStatus::Pending);
+        self.live.insert(index, LiveCall { id, name, arguments: String::new(), is_named: false });
+    }
+
+    fn new_id(&mut self) -> ToolCallId {
+        self.last_call += 1;
+        ToolCallId::new(format!("call-{}-{:08x}", self.last_call, fastrand::u32(..)))
+    }
+
+    /// Begins what a command of the person does, as a call.
+    pub fn command(&mut self, name: &str, kind: ToolKind, title: &str) -> ToolCallId {
+        let id = self.new_id();
+        let call = wire::ToolCall::new(id.clone(), title).name(name.to_owned()).kind(kind);
+        self.send(SessionUpdate::ToolCall(call));
+        self.last_text = Text::Nothing;
+        id
+    }
+
+    /// Says what the agent is at.
+    pub fn thinking(&mut self, text: &str) {
+        self.send(thought(text));
+    }
+
+    /// Begins a call in the editor.
+    fn begin(&mut self, id: &ToolCallId, name: &str, arguments: &Value, status: ToolCallStatus) {
+        let kind = kind(name, self.tools.risk(name));
+        let call = wire::ToolCall::new(id.clone(), title(name, arguments)).name(name.to_owned()).kind(kind);
+        let call = call.status(status).locations(self.places.named_in(arguments));
+        self.send(SessionUpdate::ToolCall(match arguments.is_null() {
+            true => call,
+            false => call.raw_input(arguments.clone()),
+        }));
+        self.last_text = Text::Nothing;
+    }
+
+    pub fn update(&self, id: &ToolCallId, fields: ToolCallUpdateFields) {
+        self.send(SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(id.clone(), fields)));
+    }
+
+    /// The id under which the editor knows a call that the loop asks about.
+    pub fn id_of(&mut self, call: &ToolCall) -> ToolCallId {
+        if let Some(id) = self.named.get(&call.id) {
+            return id.clone();
+        }
+        let is_same = |live: &LiveCall| {
+            let arguments = serde_json::from_str::<Value>(&live.arguments);
+            !live.is_named && live.name == call.name && arguments.is_ok_and(|arguments| arguments == call.arguments)
+        };
+        let at = self.live.iter().find(|(_, live)| is_same(live)).map(|(index, _)| *index);
+        self.name(at, call)
+    }
+
+    /// Gives a live call the loop's id, or begins one.
+    fn name(&mut self, live: Option<usize>, call: &ToolCall) -> ToolCallId {
+        let id = match live.and_then(|index| self.live.get_mut(&index)).filter(|live| !live.is_named) {
+            Some(live) => {
+                live.is_named = true;
+                let id = live.id.clone();
+                let fields = ToolCallUpdateFields::new().title(title(&call.name, &call.arguments));
+                let fields = fields.locations(self.places.named_in(&call.arguments)).raw_input(call.arguments.clone());
+                self.update(&id, fields);
+                id
+            }
+            None => {
+                let id = self.new_id();
+                self.begin(&id, &call.name, &call.arguments, ToolCallStatus::Pending);
+                id
+            }
+        };
+        self.named.insert(call.id.clone(), id.clone());
+        id
+    }
+
+    fn tool_started(&mut self, index: usize, call: &ToolCall) {
+        let id = match self.named.get(&call.id) {
+            Some(id) => id.clone(),
+            None => self.name(Some(index), call),
+        };
+        let mut fields = ToolCallUpdateFields::new().status(ToolCallStatus::InProgress);
+        // Of a change that nobody was asked about, the editor sees what it does all the same.
+        if !self.changes.contains(&id)
+            && let Some((vault, preview)) = self.tools.preview(call)
+        {
+            self.changes.push(id.clone());
+            fields = fields.content(self.places.change(vault, &preview));
+            fields = fields.locations(self.places.changed_by(vault, &preview));
+        }
+        self.update(&id, fields);
+    }
+
+    /// The editor has been shown what a call changes.
+    pub fn change_is_shown(&mut self, id: &ToolCallId) {
+        if !self.changes.contains(id) {
+            self.changes.push(id.clone());
+        }
+    }
+
+    fn tool_finished(&mut self, index: usize, result: &ToolResult) {
+        let id = match (self.named.get(&result.call), self.live.get(&index)) {
+            (Some(id), _) => id.clone(),
+            (None, Some(live)) if live.name == result.name => live.id.clone(),
+            (None, _) => {
+                let id = self.new_id();
+                self.begin(&id, &result.name, &Value::Null, ToolCallStatus::Pending);
+                id
+            }
+        };
+        let is_change_shown = self.changes.contains(&id);
+        self.update(&id, finished(&self.places, result, is_change_shown));
+        self.last_text = Text::Nothing;
+    }
+
+    /// A saved conversation from its beginning.
+    pub fn replay<'m>(&mut self, messages: impl Iterator<Item = &'m Message>) {
+        for message in messages {
+            match message {
+                Message::User { text, .. } => self.send(wire::heard(without_attached(text))),
+                Message::Note { .. } => {}
+                Message::Assistant { parts } => parts.iter().for_each(|part| self.replay_part(part)),
+                Message::Results { results } => {
+                    for result in results {
+                        let Some(id) = self.named.get(&result.call).cloned() else { continue };
+                        self.update(&id, finished(&self.places, result, false));
+                    }
+                }
+            }
+            self.last_text = Text::Nothing;
+        }
+    }
+
+    fn replay_part(&mut self, part: &Part) {
+        match part {
+            Part::Text { text, .. } => self.answer(text),
+            Part::Reasoning { text, .. } if !text.is_empty() => self.send(thought(text.clone())),
+            Part::Reasoning { .. } => {}
+            Part::Call(call) => {
+                let id = self.new_id();
+                self.begin(&id, &call.name, &call.arguments, ToolCallStatus::Pending);
+                self.named.insert(call.id.clone(), id);
+            }
+        }
+    }
+}
+
+/// How a call ended. A change stays as it was shown; what a tool returned takes its place otherwise.
+fn finished(places: &Places, result: &ToolResult, is_change_shown: bool) -> ToolCallUpdateFields {
+    let status = if result.status == Status::Ok { ToolCallStatus::Completed } else { ToolCallStatus::Failed };
+    let fields = ToolCallUpdateFields::new().status(status);
+    if is_change_shown && result.status == Status::Ok {
+        return fields;
+    }
+    let found = places.found_in(&result.items);
+    let fields = fields.content(vec![wire::text(fenced(&result.text()))]);
+    if found.is_empty() { fields } else { fields.locations(found) }
+}

@@ -1,0 +1,80 @@
+//! The wire of the Agent Client Protocol, version 1: every name of it that the agent uses. No other file names the crate
+//! that defines them, so that a new version of it, or of the protocol, is a change of this file.
+//!
+//! Only what the protocol calls stable is here.
+
+use std::path::Path;
+
+pub(super) use agent_client_protocol_schema::ProtocolVersion;
+pub(super) use agent_client_protocol_schema::v1::{
+    AGENT_METHOD_NAMES as METHODS, AgentCapabilities, AuthMethod, AuthMethodAgent, AuthenticateRequest,
+    AuthenticateResponse, AvailableCommand, AvailableCommandInput, AvailableCommandsUpdate,
+    CLIENT_METHOD_NAMES as CLIENT_METHODS, CancelNotification, CancelRequestNotification, ClientCapabilities,
+    CloseSessionRequest, CloseSessionResponse, CompactionStatus, CompactionUpdate, ConfigOptionUpdate, Content,
+    ContentBlock, ContentChunk, CreateElicitationRequest, CreateElicitationResponse, CurrentModeUpdate,
+    DeleteSessionRequest, DeleteSessionResponse, Diff, ElicitationAction, ElicitationContentValue, ElicitationFormMode,
+    ElicitationSchema, ElicitationSessionScope, EmbeddedResourceResource, EnumOption, Error, ErrorCode, Implementation,
+    InitializeRequest, InitializeResponse, ListSessionsRequest, ListSessionsResponse, LoadSessionRequest,
+    LoadSessionResponse, McpCapabilities, McpServer, MultiSelectPropertySchema, NewSessionRequest, NewSessionResponse,
+    Notice, NoticeSeverity, PROTOCOL_LEVEL_METHOD_NAMES as PROTOCOL_METHODS, PermissionOption, PermissionOptionKind,
+    Plan, PlanEntry, PlanEntryPriority, PlanEntryStatus, PromptCapabilities, PromptRequest, PromptResponse, RequestId,
+    RequestPermissionOutcome, RequestPermissionRequest, RequestPermissionResponse, ResumeSessionRequest,
+    ResumeSessionResponse, Role, SessionCapabilities, SessionCloseCapabilities, SessionConfigOption,
+    SessionConfigOptionCategory, SessionConfigSelectOption, SessionDeleteCapabilities, SessionId, SessionInfo,
+    SessionInfoUpdate, SessionListCapabilities, SessionMode, SessionModeState, SessionNotification,
+    SessionResumeCapabilities, SessionUpdate, SetSessionConfigOptionRequest, SetSessionConfigOptionResponse,
+    SetSessionModeRequest, SetSessionModeResponse, StopReason, StringPropertySchema, TextContent, ToolCall,
+    ToolCallContent, ToolCallId, ToolCallLocation, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, ToolKind,
+    UnstructuredCommandInput, UsageUpdate,
+};
+
+/// A text of the agent's message.
+pub(super) fn said(text: impl Into<String>) -> SessionUpdate {
+    SessionUpdate::AgentMessageChunk(ContentChunk::new(ContentBlock::from(text.into())))
+}
+
+/// A text of the agent's reasoning.
+pub(super) fn thought(text: impl Into<String>) -> SessionUpdate {
+    SessionUpdate::AgentThoughtChunk(ContentChunk::new(ContentBlock::from(text.into())))
+}
+
+/// A text of the person's message.
+pub(super) fn heard(text: impl Into<String>) -> SessionUpdate {
+    SessionUpdate::UserMessageChunk(ContentChunk::new(ContentBlock::from(text.into())))
+}
+
+/// A text within a tool call.
+pub(super) fn text(text: impl Into<String>) -> ToolCallContent {
+    ToolCallContent::Content(Content::new(ContentBlock::from(text.into())))
+}
+
+/// A place in a file, lines from 1.
+pub(super) fn location(path: &Path, line: Option<u32>) -> ToolCallLocation {
+    ToolCallLocation::new(path).line(line)
+}
+
+/// An error of the protocol, with a message that says what is wrong and what to do.
+pub(super) fn error(code: ErrorCode, message: impl Into<String>) -> Error {
+    Error::new(code.into(), message)
+}
+
+/// Whether the client can ask with forms.
+pub(super) fn has_forms(client: &ClientCapabilities) -> bool {
+    client.elicitation.as_ref().is_some_and(|modes| modes.supports_form())
+}
+
+/// Whether the client shows notices that are no part of the conversation.
+pub(super) fn has_notices(client: &ClientCapabilities) -> bool {
+    client.session.as_ref().is_some_and(|session| session.notices.is_some())
+}
+
+/// Whether the client shows that a conversation is made shorter.
+pub(super) fn has_compaction(client: &ClientCapabilities) -> bool {
+    client.session.as_ref().is_some_and(|session| session.compaction.is_some())
+}
+
+/// Whether a client says that a text is for the model and not the person's.
+pub(super) fn is_for_model(text: &TextContent) -> bool {
+    let audience = text.annotations.as_ref().and_then(|annotations| annotations.audience.as_ref());
+    audience.is_some_and(|audience| !audience.is_empty() && !audience.contains(&Role::User))
+}

@@ -1,0 +1,30 @@
+//! `vault-agent acp`: an agent for editors, until its input ends.
+
+use std::time::Duration;
+
+use clap::Args;
+use tokio::io::{BufReader, stdin, stdout};
+use vault_cli::{CliResult, Outcome};
+use vault_tools::cli::VaultArgs;
+
+use crate::acp::serve;
+use crate::settings::SettingArgs;
+
+/// How long a change that is being made when the client leaves may take to be whole.
+const LAST_CHANGE: Duration = Duration::from_secs(10);
+
+#[derive(Debug, Args)]
+pub(super) struct AcpArgs {
+    #[command(flatten)]
+    pub settings: SettingArgs,
+}
+
+pub(super) fn acp(vault_args: &VaultArgs, args: &AcpArgs) -> CliResult {
+    let runtime = super::runtime::runtime()?;
+    let served = serve(BufReader::new(stdin()), stdout(), vault_args.clone(), args.settings.clone());
+    let ended = runtime.block_on(served);
+    // Turns stop where they are, and can be gone on with; a change that has begun is made.
+    runtime.shutdown_timeout(LAST_CHANGE);
+    ended?;
+    Ok(Outcome::Done)
+}

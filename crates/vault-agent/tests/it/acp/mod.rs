@@ -1,0 +1,10 @@
+//! `vault-agent acp` from outside: an editor that speaks the protocol by hand, and a model on loopback.
+
+pub mod editor;
+
+mod commands;
+mod mcp_servers;
+mod protocol;
+mod questions;
+mod sessions;
+mod turns;
