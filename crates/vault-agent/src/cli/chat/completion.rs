@@ -110,7 +110,7 @@ impl<'l> Asked<'l> {
         };
         let mut ranked: Vec<(i32, String)> =
             values.into_iter().filter_map(|value| Some((rank(&value)?, value))).collect();
-        ranked.sort_by(|a, b| a.0.cmp(&b.0));
+        ranked.sort_by_key(|(rank, _)| *rank);
         ranked.into_iter().take(MOST).map(|(_, value)| self.suggestion(value)).collect()
     }
 
@@ -137,7 +137,7 @@ impl<'l> Asked<'l> {
 mod tests {
     use super::*;
 
-    fn of<'l>(line: &'l str) -> Option<(Kind, &'l str)> {
+    fn of(line: &str) -> Option<(Kind, &str)> {
         Asked::at(line, line.len()).map(|asked| (asked.kind, asked.typed))
     }
 
