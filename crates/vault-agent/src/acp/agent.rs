@@ -50,12 +50,15 @@ pub(super) struct Agent {
     capabilities: Mutex<Option<Arc<ClientCapabilities>>>,
     sessions: Mutex<HashMap<SessionId, Arc<Session>>>,
     /// By their folders: sessions of one vault share it.
-    workspaces: Mutex<BTreeMap<Vec<PathBuf>, (Arc<Workspace>, Watching)>>,
+    workspaces: Mutex<BTreeMap<Vec<PathBuf>, Watched>>,
     /// The prompts under way, by their requests: the sessions, and what ends the tasks.
     prompts: Mutex<HashMap<RequestId, (Arc<Session>, AbortHandle)>>,
     /// The hosts of which the person was told that notes go there.
     told: Mutex<Vec<String>>,
 }
+
+/// Vaults, and what keeps their indexes as the notes are.
+type Watched = (Arc<Workspace>, Watching);
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

@@ -74,7 +74,7 @@ async fn listen(
             Ok(Message::Request { id, method, params }) => agent.requested(id, method, params),
             Ok(Message::Notification { method, params }) => agent.notified(&method, params),
             Ok(Message::Answer { id, result }) => client.answered(&id, result),
-            Err((id, fault)) => client.answer(&id, Err(fault)),
+            Err(fault) => client.answer(&fault.id, Err(fault.error)),
         }
     }
 }

@@ -26,12 +26,22 @@ pub(super) enum Message {
     Answer { id: RequestId, result: Result<Value, Error> },
 }
 
+/// What to answer to a line that is no message, and to which request.
+#[derive(Debug)]
+pub(super) struct NoMessage {
+    pub id: RequestId,
+    pub error: Error,
+}
+
 /// Reads a line.
 ///
 /// # Errors
 /// What to answer to a line that is no message, and to which request.
-pub(super) fn parse(line: &[u8]) -> Result<Message, (RequestId, Error)> {
-    let no_json = |what: String| (RequestId::Null, error(ErrorCode::ParseError, format!("this is not JSON: {what}")));
+pub(super) fn parse(line: &[u8]) -> Result<Message, Box<NoMessage>> {
+    let no_json = |what: String| {
+        let error = error(ErrorCode::ParseError, format!("this is not JSON: {what}"));
+        Box::new(NoMessage { id: RequestId::Null, error })
+    };
     let mut object = match serde_json::from_slice::<Value>(line) {
         Ok(Value::Object(object)) => object,
         Ok(Value::Array(_)) => return Err(invalid(RequestId::Null, "a line holds one message, and no batch of them")),
@@ -55,7 +65,7 @@ pub(super) fn parse(line: &[u8]) -> Result<Message, (RequestId, Error)> {
     }
 }
 
-fn answer_in(mut object: Map<String, Value>, id: RequestId) -> Result<Message, (RequestId, Error)> {
+fn answer_in(mut object: Map<String, Value>, id: RequestId) -> Result<Message, Box<NoMessage>> {
     let result = match (object.remove("result"), object.remove("error")) {
         (Some(result), None) => Ok(result),
         (None, Some(fault)) => Err(serde_json::from_value(fault)
@@ -65,8 +75,8 @@ fn answer_in(mut object: Map<String, Value>, id: RequestId) -> Result<Message, (
     Ok(Message::Answer { id, result })
 }
 
-fn invalid(id: RequestId, message: &str) -> (RequestId, Error) {
-    (id, error(ErrorCode::InvalidRequest, message))
+fn invalid(id: RequestId, message: &str) -> Box<NoMessage> {
+    Box::new(NoMessage { id, error: error(ErrorCode::InvalidRequest, message) })
 }
 
 /// The parameters of a method.
@@ -83,7 +93,7 @@ pub(super) fn read<T: DeserializeOwned>(params: Value) -> Result<T, Error> {
 /// Those of the input. A line that is too long is skipped, and comes as `Err` within `Some`.
 pub(super) async fn next_line(
     input: &mut (impl AsyncBufRead + Unpin),
-) -> std::io::Result<Option<Result<Vec<u8>, (RequestId, Error)>>> {
+) -> std::io::Result<Option<Result<Vec<u8>, Box<NoMessage>>>> {
     let mut line = Vec::new();
     let mut is_too_long = false;
     loop {
@@ -227,8 +237,8 @@ mod tests {
     use super::*;
 
     fn refused(line: &str) -> (RequestId, i32) {
-        let (id, error) = parse(line.as_bytes()).unwrap_err();
-        (id, error.code.into())
+        let fault = parse(line.as_bytes()).unwrap_err();
+        (fault.id, fault.error.code.into())
     }
 
     #[test]
@@ -251,7 +261,7 @@ mod tests {
         ] {
             assert_eq!(refused(line), (id, code), "{line}");
         }
-        assert_eq!(parse(b"\xff\xfe").unwrap_err().1.code, ErrorCode::ParseError);
+        assert_eq!(parse(b"\xff\xfe").unwrap_err().error.code, ErrorCode::ParseError);
     }
 
     #[test]
@@ -291,7 +301,7 @@ mod tests {
             let line = format!("{{\"{key}\":{value}{more}}}");
             match parse(line.as_bytes()) {
                 Ok(_) => prop_assert!(line.contains("\"2.0\"")),
-                Err((_, fault)) => prop_assert!([-32700, -32600].contains(&fault.code.into()), "{}", line),
+                Err(fault) => prop_assert!([-32700, -32600].contains(&fault.error.code.into()), "{}", line),
             }
         }
     }

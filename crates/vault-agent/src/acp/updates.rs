@@ -13,9 +13,9 @@ use serde_json::Value;
 use super::rpc::Client;
 use super::shown::{Places, fenced, kind, title};
 use super::wire::{
-    self, CLIENT_METHODS, ClientCapabilities, CompactionStatus, CompactionUpdate, Notice, NoticeSeverity, SessionId,
-    SessionNotification, SessionUpdate, ToolCallId, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, ToolKind,
-    UsageUpdate, said, thought,
+    self, CLIENT_METHODS, ClientCapabilities, CompactionStatus, CompactionUpdate, Cost, Notice, NoticeSeverity,
+    SessionId, SessionNotification, SessionUpdate, ToolCallId, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields,
+    ToolKind, UsageUpdate, said, thought,
 };
 use crate::conversation::{CitationCheck, NoteTools, Source, cited_note, without_attached};
 
@@ -28,6 +28,8 @@ pub(super) struct Updates {
     places: Places,
     /// Tokens that the model reads, if known.
     context_length: Option<u64>,
+    /// Millionths of a US dollar that the session cost since it was opened, as far as the provider says so.
+    cost: Option<u64>,
     /// The calls of the reply that is under way, by their place in it.
     live: BTreeMap<usize, LiveCall>,
     /// The ids of calls that the loop has named.
@@ -66,6 +68,7 @@ impl Updates {
             tools,
             places,
             context_length: None,
+            cost: None,
             live: BTreeMap::new(),
             named: BTreeMap::new(),
             changes: Vec::new(),
@@ -148,8 +151,10 @@ impl Updates {
                 self.notice(NoticeSeverity::Warning, &format!("{failure}; trying again in {seconds} s"));
             }
             Event::Usage(usage) => {
+                self.cost = usage.cost.map_or(self.cost, |cost| Some(self.cost.unwrap_or(0).saturating_add(cost)));
                 if let Some(size) = self.context_length {
-                    self.send(SessionUpdate::UsageUpdate(UsageUpdate::new(usage.total(), size)));
+                    let cost = self.cost.map(|millionths| Cost::new(millionths as f64 / 1e6, "USD"));
+                    self.send(SessionUpdate::UsageUpdate(UsageUpdate::new(usage.total(), size).cost(cost)));
                 }
             }
             Event::Compacted { .. } => self.compacted(CompactionStatus::Completed, None),

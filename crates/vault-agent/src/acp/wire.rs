@@ -11,7 +11,7 @@ pub(super) use agent_client_protocol_schema::v1::{
     AuthenticateResponse, AvailableCommand, AvailableCommandInput, AvailableCommandsUpdate,
     CLIENT_METHOD_NAMES as CLIENT_METHODS, CancelNotification, CancelRequestNotification, ClientCapabilities,
     CloseSessionRequest, CloseSessionResponse, CompactionStatus, CompactionUpdate, ConfigOptionUpdate, Content,
-    ContentBlock, ContentChunk, CreateElicitationRequest, CreateElicitationResponse, CurrentModeUpdate,
+    ContentBlock, ContentChunk, Cost, CreateElicitationRequest, CreateElicitationResponse, CurrentModeUpdate,
     DeleteSessionRequest, DeleteSessionResponse, Diff, ElicitationAction, ElicitationContentValue, ElicitationFormMode,
     ElicitationSchema, ElicitationSessionScope, EmbeddedResourceResource, EnumOption, Error, ErrorCode, Implementation,
     InitializeRequest, InitializeResponse, ListSessionsRequest, ListSessionsResponse, LoadSessionRequest,

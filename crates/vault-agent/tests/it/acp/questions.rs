@@ -155,6 +155,7 @@ fn a_yes_for_the_session_is_for_the_tool_and_a_no_too() {
 #[test]
 fn what_was_not_offered_cannot_be_chosen() {
     let place = Place::new(NOTES);
+    place.configure("tools.toml", "allow_delete = true\n");
     let before = place.tree();
     let deletes = || Reply::call("delete_note", json!({ "path": "Home.md" }));
     let model = ModelServer::with([deletes(), deletes(), done()]);

@@ -46,6 +46,8 @@ fn a_question_is_answered_with_calls_and_places() {
     assert_eq!(statuses, [json!("in_progress"), json!("completed")], "pending is the default, and not said");
     let usage = editor.of("usage_update");
     assert_eq!((&usage[0]["used"], &usage[0]["size"]), (&json!(110), &json!(32000)));
+    let costs: Vec<Value> = usage.iter().map(|usage| usage["cost"].clone()).collect();
+    assert_eq!(costs, [0.0021, 0.0042, 0.0063].map(|amount| json!({ "amount": amount, "currency": "USD" })));
     let info = editor.of("session_info_update");
     assert_eq!(info[0]["title"], "When do I prune roses?");
     let commands = editor.of("available_commands_update");

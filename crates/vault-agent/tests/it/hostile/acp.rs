@@ -25,7 +25,7 @@ fn texts(value: &Value, all: &mut String) {
 fn is_not_forged(asked: &Value) {
     let call = &asked["toolCall"];
     let title = call["title"].as_str().unwrap();
-    assert!(!title.contains('\n') && title.matches('`').count() % 2 == 0, "{title:?}");
+    assert!(!title.contains('\n') && title.matches('`').count().is_multiple_of(2), "{title:?}");
     for content in call["content"].as_array().unwrap().iter().filter(|it| it["type"] == "content") {
         let text = content["content"]["text"].as_str().unwrap();
         match text.split('\n').next().unwrap() {
