@@ -96,6 +96,9 @@ pub struct Spent {
     pub calls: u32,
     /// Tokens.
     pub tokens: u64,
+    /// What it cost in millionths of a US dollar, as far as the provider said so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<u64>,
     /// Time in which the model or tools worked.
     pub time: Duration,
 }
@@ -156,7 +159,7 @@ mod tests {
     #[test]
     fn limits_are_reached() {
         let budget = Budget { tokens: Some(100), time: Some(Duration::from_secs(5)), ..Budget::default() };
-        let spent = Spent { turns: 9, calls: 60, tokens: 99, time: Duration::from_secs(4) };
+        let spent = Spent { turns: 9, calls: 60, tokens: 99, time: Duration::from_secs(4), ..Spent::default() };
         assert_eq!(budget.reached(&spent), None);
         assert_eq!(budget.calls_left(&spent), 4);
         assert_eq!(budget.reached(&Spent { turns: 10, ..spent }), Some(Limit::Turns));

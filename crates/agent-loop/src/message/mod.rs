@@ -336,13 +336,36 @@ pub struct Usage {
     /// Those of `output` that were reasoning.
     #[serde(default)]
     pub reasoning: u64,
+    /// What they cost in millionths of a US dollar, where the provider says so, as OpenRouter does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<u64>,
 }
 
-setters!(Usage { input: u64, output: u64, cached: u64, reasoning: u64 });
+setters!(Usage { input: u64, output: u64, cached: u64, reasoning: u64, cost: Option<u64> });
 
 impl Usage {
     /// Input and output together.
     pub fn total(self) -> u64 {
         self.input.saturating_add(self.output)
+    }
+
+    /// Both together.
+    #[must_use]
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self {
+            input: self.input.saturating_add(other.input),
+            output: self.output.saturating_add(other.output),
+            cached: self.cached.saturating_add(other.cached),
+            reasoning: self.reasoning.saturating_add(other.reasoning),
+            cost: costs(self.cost, other.cost),
+        }
+    }
+}
+
+/// Both costs; unknown where neither is known.
+pub(crate) fn costs(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    match (one, other) {
+        (None, None) => None,
+        (one, other) => Some(one.unwrap_or(0).saturating_add(other.unwrap_or(0))),
     }
 }

@@ -90,7 +90,7 @@ impl<'a> CheckedAnswer<'a> {
                 let said = Message::assistant(std::mem::take(held));
                 let messages = self.request.messages.iter().map(|message| (**message).clone());
                 self.request.messages = messages.chain([said, Message::note(correction(&faults))]).collect();
-                self.usage.0 = sum(self.usage.0, std::mem::take(&mut self.usage.1));
+                self.usage.0 = self.usage.0.plus(std::mem::take(&mut self.usage.1));
                 self.inner = (self.ask)(self.request.clone()).await?;
                 Ok(vec![Delta::Progress])
             }
@@ -109,15 +109,6 @@ impl<'a> CheckedAnswer<'a> {
     fn counted(&mut self, delta: Delta) -> Delta {
         let Delta::Usage(usage) = delta else { return delta };
         self.usage.1 = usage;
-        Delta::Usage(sum(self.usage.0, usage))
-    }
-}
-
-fn sum(one: Usage, other: Usage) -> Usage {
-    Usage {
-        input: one.input.saturating_add(other.input),
-        output: one.output.saturating_add(other.output),
-        cached: one.cached.saturating_add(other.cached),
-        reasoning: one.reasoning.saturating_add(other.reasoning),
+        Delta::Usage(self.usage.0.plus(usage))
     }
 }

@@ -228,12 +228,16 @@ impl Asking<'_> {
         if change.is_some() {
             updates.change_is_shown(id);
         }
+        let offered: Vec<_> = options.iter().map(|option| option.option_id.clone()).collect();
         let call = ToolCallUpdate::new(id.clone(), fields);
         let request = RequestPermissionRequest::new(self.session.clone(), call, options);
         let method = CLIENT_METHODS.session_request_permission;
         match self.client.request::<RequestPermissionResponse>(method, &request, self.cancel).await {
             Ok(RequestPermissionResponse { outcome: RequestPermissionOutcome::Selected(selected), .. }) => {
-                Choice::of(&selected.option_id.0)
+                // What was not offered cannot be chosen: an editor may remember another question's yes.
+                let chosen = Some(selected.option_id).filter(|chosen| offered.contains(chosen));
+                chosen
+                    .and_then(|chosen| Choice::of(&chosen.0))
                     .map_or(Answer::None("the editor gave an answer that is none"), Answer::Given)
             }
             Ok(_) if self.cancel.is_cancelled() => Answer::Cancelled,

@@ -77,6 +77,9 @@ struct Record {
     stop: String,
     /// Tokens in and out.
     tokens: u64,
+    /// What it cost in US dollars, where the provider says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost: Option<f64>,
     /// The saved conversation, for `vault-agent resume`.
     #[serde(skip_serializing_if = "Option::is_none")]
     session: Option<String>,
@@ -119,6 +122,7 @@ pub(super) fn ask(vault_args: &VaultArgs, args: &AskArgs, out: &mut Out) -> CliR
         pending,
         stop: "answered".to_owned(),
         tokens: 0,
+        cost: None,
         session: None,
     };
     let Some(model) = model::open(&settings)? else {
@@ -131,6 +135,7 @@ pub(super) fn ask(vault_args: &VaultArgs, args: &AskArgs, out: &mut Out) -> CliR
     let outcome = answered?;
     record.session = Some(conversation.info().id.clone());
     record.tokens = outcome.spent.tokens;
+    record.cost = outcome.spent.cost.map(|millionths| millionths as f64 / 1e6);
     record.stop = outcome.stop.to_string();
     // A sync beside the answer may have gone on.
     (record.notes, record.pending) = counts(&workspace);
@@ -309,7 +314,9 @@ fn summary(record: &Record) -> String {
         0 => String::new(),
         pending => format!("; {} are found by words alone until they have vectors", counted(pending, "passage")),
     };
-    format!("{calls} in {}{pending}; {}", counted(record.notes, "note"), counted(record.tokens as usize, "token"))
+    let cost = record.cost.map(|dollars| format!(", ${dollars:.4}")).unwrap_or_default();
+    let tokens = counted(record.tokens as usize, "token");
+    format!("{calls} in {}{pending}; {tokens}{cost}", counted(record.notes, "note"))
 }
 
 /// What helps without a model: the passages that fit best, and how to set a model up.

@@ -80,6 +80,7 @@ fn the_document_says_the_same() {
     assert_eq!(record["sources"], json!([{ "path": "Garden/Roses.md", "line": 3 }]));
     assert_eq!(record["removed"], json!(["[No.md:1]: there is no such note"]));
     assert_eq!((&record["stop"], &record["notes"], &record["tokens"]), (&json!("answered"), &json!(3), &json!(220)));
+    assert_eq!(record["cost"], 0.0042);
     assert_eq!(record["calls"][0]["args"]["query"], "prune roses");
     assert!(model.told("system")[0].contains("viewing the note \"Home.md\""));
     let schema: Value = serde_json::from_str(&out(&run(&place, &model, &["ask", "--schema", "x"]))).unwrap();

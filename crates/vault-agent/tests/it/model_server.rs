@@ -166,7 +166,7 @@ fn chat(reply: &Reply) -> Vec<Value> {
     };
     chunks.push(chunk(json!({}), json!(finish)));
     chunks.push(
-        json!({ "choices": [], "usage": { "prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110 } }),
+        json!({ "choices": [], "usage": { "prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110, "cost": 0.0021 } }),
     );
     chunks
 }

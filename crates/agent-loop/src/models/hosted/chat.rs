@@ -194,7 +194,10 @@ impl Decode for Decoder {
             ];
             let cached = places.into_iter().find_map(Value::as_u64).unwrap_or(0);
             let reasoning = usage["completion_tokens_details"]["reasoning_tokens"].as_u64().unwrap_or(0);
-            out.push(Delta::Usage(Usage { input, output, cached, reasoning }));
+            // OpenRouter's credits are dollars.
+            let dollars = usage["cost"].as_f64().filter(|cost| cost.is_finite() && *cost >= 0.0);
+            let cost = dollars.map(|cost| (cost * 1e6).round() as u64);
+            out.push(Delta::Usage(Usage { input, output, cached, reasoning, cost }));
         }
         Ok(())
     }

@@ -254,6 +254,7 @@ impl Decoder {
                 output: number(&usage["output_tokens"]),
                 cached: number(&usage["input_tokens_details"]["cached_tokens"]),
                 reasoning: number(&usage["output_tokens_details"]["reasoning_tokens"]),
+                cost: None,
             }));
         }
         out.push(Delta::End(match response["incomplete_details"]["reason"].as_str() {

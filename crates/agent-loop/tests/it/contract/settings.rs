@@ -233,7 +233,7 @@ async fn breakpoints_of_anthropic() {
 }
 
 #[tokio::test]
-async fn cached_tokens() {
+async fn cached_tokens_and_costs() {
     let text =
         |usage: Value| json!({"choices": [{"message": {"content": "a"}, "finish_reason": "stop"}], "usage": usage});
     let chat = |more: Value| {
@@ -258,6 +258,10 @@ async fn cached_tokens() {
     ] {
         let reply = reply(wire, Answer::json(200, &body)).await.unwrap();
         assert_eq!(reply.usage, usage(80, 17).map(|usage| usage.cached(64)), "{wire:?} {body}");
+    }
+    for (said, millionths) in [(json!(0.0021), Some(2_100)), (json!(0), Some(0)), (json!(-1), None), (json!("1"), None)] {
+        let reply = reply(Wire::Chat, Answer::json(200, &chat(json!({"cost": said})))).await.unwrap();
+        assert_eq!(reply.usage.and_then(|usage| usage.cost), millionths, "{said}");
     }
 }
 

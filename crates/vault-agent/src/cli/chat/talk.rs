@@ -369,7 +369,8 @@ fn spent(outcome: &Outcome) -> String {
         0 => String::new(),
         calls => format!("{} · ", counted(calls as usize, "call")),
     };
-    format!("{calls}{}", tokens(outcome.spent.tokens))
+    let cost = outcome.spent.cost.map(|millionths| format!(" · ${:.4}", millionths as f64 / 1e6)).unwrap_or_default();
+    format!("{calls}{}{cost}", tokens(outcome.spent.tokens))
 }
 
 /// A number with a mark after every three digits.

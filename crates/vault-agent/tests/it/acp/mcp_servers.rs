@@ -56,7 +56,7 @@ fn calls(tool: &'static str, args: Value) -> ModelServer {
 fn every_call_of_a_server_is_asked_about() {
     let place = Place::new("//- Home.md\nx\n");
     let (folder, server) = other(&place);
-    for (answer, expected) in [("reject", "about herons\n"), ("allow", "about herons\nand otters\n")] {
+    for (answer, expected) in [("reject", "about herons\n"), ("allow", "about herons\n\nand otters\n")] {
         let model = calls("append_to_note", json!({ "path": "Far.md", "content": "and otters" }));
         let mut editor = Editor::plain(&place, &model);
         let session = open(&mut editor, &place.vault(), json!([server]));
@@ -142,7 +142,7 @@ fn questions_of_a_server_are_forms_of_the_editor() {
         }
     });
     editor.say(&session, "Go");
-    assert_eq!(std::fs::read_to_string(folder.join("Far.md")).unwrap(), "about herons\nand otters\n");
+    assert_eq!(std::fs::read_to_string(folder.join("Far.md")).unwrap(), "about herons\n\nand otters\n");
     assert_eq!(editor.asked.len(), 2);
 }
 

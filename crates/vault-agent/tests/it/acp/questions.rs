@@ -153,6 +153,23 @@ fn a_yes_for_the_session_is_for_the_tool_and_a_no_too() {
 }
 
 #[test]
+fn what_was_not_offered_cannot_be_chosen() {
+    let place = Place::new(NOTES);
+    let before = place.tree();
+    let deletes = || Reply::call("delete_note", json!({ "path": "Home.md" }));
+    let model = ModelServer::with([deletes(), deletes(), done()]);
+    let mut editor = Editor::plain(&place, &model);
+    let session = editor.session(&place.vault());
+    // An editor may remember what was chosen for another tool.
+    editor.chooses_each(&["allow_always", "pick"]);
+    editor.say(&session, "Go");
+    assert_eq!(place.tree(), before);
+    let asked = editor.asked_with("session/request_permission");
+    assert!(asked.iter().all(|asked| !options(asked).contains(&"allow_always".to_owned())), "{asked:?}");
+    assert_eq!(asked.len(), 2, "nothing is remembered");
+}
+
+#[test]
 fn calls_side_by_side_are_asked_about_one_by_one() {
     let place = Place::new(NOTES);
     let append = |content: &str| ("append_to_note".to_owned(), json!({ "path": "Home.md", "content": content }));
