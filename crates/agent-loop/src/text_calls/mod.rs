@@ -29,6 +29,8 @@ pub use families::Format;
 pub use parse::Parser;
 pub use pieces::Piece;
 pub use prompt::{example, prompt_block, transcript_messages};
+#[cfg(feature = "local")]
+pub(crate) use wrap::written_out;
 pub use wrap::TextCalls;
 
 /// Opens a call.

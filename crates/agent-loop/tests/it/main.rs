@@ -12,6 +12,10 @@ mod events;
 mod formats;
 mod hostile;
 mod invariants;
+#[cfg(all(feature = "hosted", unix))]
+mod llama_server;
+#[cfg(feature = "local")]
+mod local;
 #[cfg(feature = "proxy")]
 mod proxy;
 mod responses;
