@@ -70,7 +70,7 @@ impl CallForm {
         let one = render(said(assistant(1)))?;
         let begin = plain.char_indices().zip(one.chars()).find(|((_, a), b)| a != b).map_or(plain.len(), |((at, _), _)| at);
         let one = one.get(begin..).unwrap_or_default();
-        let form = match tagged(format) {
+        let mut form = match tagged(format) {
             Some(form) if one.contains(PROBE[0]) => form,
             _ => {
                 let mut form = Self::of_one(format, one, end_of_turn).ok_or("its calls are not name and JSON")?;
@@ -79,7 +79,10 @@ impl CallForm {
                 form
             }
         };
-        form.check()?;
+        if form.check().is_err() {
+            form.between = None;
+            form.check()?;
+        }
         Ok(form)
     }
 

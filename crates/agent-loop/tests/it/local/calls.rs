@@ -42,7 +42,7 @@ async fn any_weights_give_valid_calls() {
 #[tokio::test]
 async fn text_is_free_until_a_call_begins() {
     // The mark is a token of its own, or the middle of one that holds text before it and JSON behind it.
-    for (mark, text) in [("<tool_call>", ""), ("well,▁<tool_call>\n{\"na", "well,")] {
+    for (mark, text) in [("<tool_call>", ""), ("well, <tool_call>\n{\"na", "well,")] {
         let tiny = TinyModel::new(3).bias(&[(mark, 60.0)]);
         let model = load(&tiny, |options| options.temperature(0.5)).await;
         let reply = reply(&model, request("go").parallel(Parallel::One)).await;
@@ -54,7 +54,7 @@ async fn text_is_free_until_a_call_begins() {
 
 #[tokio::test]
 async fn after_a_call_there_is_another_one_or_the_end() {
-    let tiny = TinyModel::new(5).bias(&[("\n", 30.0)]);
+    let tiny = TinyModel::new(5).bias(&[("<0x0A>", 30.0)]);
     let many = load(&tiny, |options| options).await;
     let now = tools().into_iter().filter(|tool| tool.name == "now").collect::<Vec<_>>();
     let request = request("go").tools(now.into()).tool_choice(ToolChoice::Required).max_output_tokens(Some(300));
@@ -73,7 +73,7 @@ async fn after_a_call_there_is_another_one_or_the_end() {
 
 #[tokio::test]
 async fn where_no_call_may_be_made_the_reply_ends_before_it() {
-    let tiny = TinyModel::new(3).bias(&[("well,▁<tool_call>\n{\"na", 60.0)]);
+    let tiny = TinyModel::new(3).bias(&[("well, <tool_call>\n{\"na", 60.0)]);
     let model = load(&tiny, |options| options).await;
     let reply = reply(&model, request("go").tool_choice(ToolChoice::None)).await;
     assert_eq!((reply.visible_text().as_str(), reply.end), ("well,", EndReason::Complete), "{reply:?}");

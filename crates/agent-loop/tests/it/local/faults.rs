@@ -69,7 +69,7 @@ async fn a_conversation_that_does_not_fit_is_told_before_the_first_token() {
     assert_eq!(model.cache_use().evaluated, 0);
     // One that fits, whose reply then fills the context, ends as one that hits a limit of length.
     let fits = request("go").tools([].into()).max_output_tokens(None);
-    let reply = reply(&load(&TinyModel::new(1), |options| options.context(Some(256))).await, fits).await;
+    let reply = reply(&load(&TinyModel::new(1).endless(), |options| options.context(Some(256))).await, fits).await;
     assert_eq!(reply.end, EndReason::Length);
     assert_eq!(usage(&reply).input + usage(&reply).output, 256);
 }

@@ -25,7 +25,7 @@ async fn the_same_seed_gives_the_same_text() {
 
 #[tokio::test]
 async fn top_p_and_penalties_count() {
-    let tiny = TinyModel::new(4).bias(&[("x", 12.0)]);
+    let tiny = TinyModel::new(4).bias(&[("x", 1.6)]);
     let text = async |change: fn(LocalOptions) -> LocalOptions| {
         reply(&load(&tiny, change).await, plain()).await.visible_text()
     };
@@ -57,13 +57,13 @@ async fn every_token_that_ends_a_reply_ends_it() {
 
 #[tokio::test]
 async fn limits_and_stops_end_a_reply() {
-    let model = load(&TinyModel::new(4), |options| options).await;
+    let model = load(&TinyModel::new(4).endless(), |options| options).await;
     let whole = reply(&model, plain()).await;
     assert_eq!((whole.end, usage(&whole).output), (EndReason::Length, 40));
     let text = whole.visible_text();
     let at = text.char_indices().nth(6).unwrap().0;
     let stop = text[at..].chars().take(2).collect::<String>();
-    let model = load(&TinyModel::new(4), |options| options.stop(vec![stop.clone()])).await;
+    let model = load(&TinyModel::new(4).endless(), |options| options.stop(vec![stop.clone()])).await;
     let stopped = reply(&model, plain()).await;
     assert_eq!(stopped.end, EndReason::Complete);
     assert_eq!(stopped.visible_text(), text[..text.find(&stop).unwrap()].trim_end());

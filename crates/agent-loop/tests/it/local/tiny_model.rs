@@ -30,7 +30,7 @@ pub struct TinyModel {
     pub template: Option<String>,
     pub architecture: &'static str,
     pub version: u32,
-    /// Tokens beside characters and bytes, each with its kind: 3 special, 4 of its own, 1 usual.
+    /// Tokens beside characters and bytes, each with its kind: 3 is special, 4 is found whole in any text.
     pub tokens: Vec<(&'static str, u32)>,
     /// How much likelier than others a token is, wherever it stands.
     pub bias: Vec<(&'static str, f32)>,
@@ -61,6 +61,11 @@ impl TinyModel {
         self
     }
 
+    /// One that never ends a reply.
+    pub fn endless(self) -> Self {
+        self.bias(&[("</s>", -60.0), ("<|im_end|>", -60.0)])
+    }
+
     pub fn write(&self, folder: &Path) -> PathBuf {
         let path = folder.join(format!("tiny-{}.gguf", self.seed));
         std::fs::write(&path, self.bytes()).unwrap();
@@ -69,7 +74,7 @@ impl TinyModel {
 
     fn vocabulary(&self) -> Vec<(String, u32)> {
         let special = [("<unk>", 2), ("<s>", 3), ("</s>", 3)];
-        let own = special.iter().chain(&self.tokens).map(|(text, kind)| (text.replace(' ', "▁"), *kind));
+        let own = special.iter().chain(&self.tokens).map(|(text, kind)| (text.to_string(), *kind));
         let bytes = (0..=255).map(|byte| (format!("<0x{byte:02X}>"), 6));
         let characters = (33..127_u8).map(|byte| (char::from(byte).to_string(), 1));
         own.chain(bytes).chain([("▁".into(), 1)]).chain(characters).collect()
