@@ -99,13 +99,13 @@ pub use model::{
     Delta, EndReason, Model, Parallel, Reply, ReplyBuilder, ReplyStream, Request, TextCursor, ToolChoice, ToolSupport,
 };
 pub use models::{
-    ByteStream, Gguf, Hosted, HttpReply, HttpRequest, Provider, Replay, ReturnReasoning, Scripted, ScriptedReply, Streaming,
-    TextDeltas, Transport, Wire,
+    ByteStream, Gguf, Hosted, HttpReply, HttpRequest, Provider, Replay, ReturnReasoning, Scripted, ScriptedReply,
+    Streaming, TextDeltas, Transport, Wire,
 };
-#[cfg(feature = "hosted")]
-pub use models::{Http, HttpOptions, HttpProxy, LlamaServer, LlamaServerOptions};
 #[cfg(feature = "local")]
 pub use models::{CacheUse, Local, LocalOptions};
+#[cfg(feature = "hosted")]
+pub use models::{Http, HttpOptions, HttpProxy, LlamaServer, LlamaServerOptions};
 #[doc(hidden)]
 pub use run::VERSION;
 pub use run::{AnswerShape, Next, Outcome, ReadyCall, Run, RunContext, RunOptions, StopReason};

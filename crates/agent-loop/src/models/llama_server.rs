@@ -13,6 +13,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
@@ -27,6 +28,9 @@ use crate::tool::BoxFuture;
 const LAST_LINES: usize = 8;
 /// The longest line of the log that is read as one.
 const LONGEST_LINE: u64 = 4_096;
+
+/// How long the last lines of a server that has ended are waited for.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Starts the server with the input that ends with us, and ends it when that ends, or when the server does.
 #[cfg(unix)]
@@ -124,7 +128,7 @@ impl LlamaServer {
         let name = options.model.as_deref().unwrap_or(&options.program).file_stem();
         let name = name.map_or_else(String::new, |name| name.to_string_lossy().into_owned());
         let start_limit = options.start_limit;
-        let mut process = Process::start(&options, &key)?;
+        let process = Process::start(&options, &key)?;
         let begun = Instant::now();
         loop {
             let address = process.address;
@@ -137,7 +141,9 @@ impl LlamaServer {
             }
             if begun.elapsed() > start_limit {
                 let message = format!("the server was not ready within {} s", start_limit.as_secs());
-                return Err(Error::new(ErrorKind::TimedOut, message).with_path(process.program()).with_remedy(process.log()));
+                return Err(Error::new(ErrorKind::TimedOut, message)
+                    .with_path(process.program())
+                    .with_remedy(process.log()));
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
@@ -188,6 +194,7 @@ struct Process {
     program: PathBuf,
     address: SocketAddr,
     log: Arc<Mutex<VecDeque<String>>>,
+    reader: Option<JoinHandle<()>>,
 }
 
 impl Process {
@@ -221,11 +228,11 @@ impl Process {
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(failed)?;
         let log = Arc::default();
-        if let Some(stderr) = child.stderr.take() {
+        let reader = child.stderr.take().map(|stderr| {
             let lines = Arc::clone(&log);
-            std::thread::spawn(move || keep_last_lines(stderr, &lines));
-        }
-        Ok(Self { child: Mutex::new(child), program, address, log })
+            std::thread::spawn(move || keep_last_lines(stderr, &lines))
+        });
+        Ok(Self { child: Mutex::new(child), program, address, log, reader })
     }
 
     fn program(&self) -> String {
@@ -244,6 +251,11 @@ impl Process {
     /// An error if it has ended.
     fn ended(&self) -> Option<Error> {
         let status = self.child.lock().unwrap_or_else(PoisonError::into_inner).try_wait().ok()??;
+        // What it said last may still be on its way; a program that it started may keep the pipe open.
+        let begun = Instant::now();
+        while self.reader.as_ref().is_some_and(|reader| !reader.is_finished()) && begun.elapsed() < LAST_WORDS {
+            std::thread::sleep(Duration::from_millis(5));
+        }
         let message = format!("the server has ended ({status})");
         let error = Error::new(ErrorKind::Unavailable, message).with_path(self.program());
         Some(error.with_remedy(format!("start it again; {}", self.log())))
@@ -325,7 +337,8 @@ fn is_healthy(address: SocketAddr) -> bool {
 
 fn random_key() -> Result<String> {
     let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes)
-        .map_err(|error| Error::new(ErrorKind::State, "the system gives no random numbers").with_source(error))?;
+    getrandom::fill(&mut bytes).map_err(|error| {
+        Error::new(ErrorKind::State, "the system gives no random numbers").with_source(error.to_string())
+    })?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }

@@ -29,9 +29,9 @@ pub use families::Format;
 pub use parse::Parser;
 pub use pieces::Piece;
 pub use prompt::{example, prompt_block, transcript_messages};
+pub use wrap::TextCalls;
 #[cfg(feature = "local")]
 pub(crate) use wrap::written_out;
-pub use wrap::TextCalls;
 
 /// Opens a call.
 const OPEN: &str = "<tool_call>";

@@ -8,9 +8,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use agent_loop::{
-    EndReason, ErrorKind, Http, LlamaServer, LlamaServerOptions, Message, Model, Reply, Request, Result,
-};
+use agent_loop::{EndReason, ErrorKind, Http, LlamaServer, LlamaServerOptions, Message, Model, Reply, Request, Result};
+use tokio::sync::Mutex;
+
+/// Ports are given again soon: what one test waits for must not be another one's server.
+static ALONE: Mutex<()> = Mutex::const_new(());
 
 /// A program that runs a test of this file, which gets its arguments in `FAKE_ARGUMENTS`.
 fn script(folder: &Path, lines: &str) -> PathBuf {
@@ -40,36 +42,40 @@ fn fake_server() {
     let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
     let mut loading = 2;
     for stream in listener.incoming() {
-        let mut stream = stream.unwrap();
-        let mut reader = BufReader::new(stream.try_clone().unwrap());
-        let (mut head, mut line) = (String::new(), String::new());
-        while reader.read_line(&mut line).unwrap() > 2 {
-            head += &std::mem::take(&mut line);
-        }
-        let head = head.to_lowercase();
-        let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok()).unwrap_or(0);
-        let mut body = vec![0; length];
-        reader.read_exact(&mut body).unwrap();
-        let body = String::from_utf8(body).unwrap();
-        let (status, text) = if head.starts_with("get /health") {
-            loading -= 1;
-            if loading >= 0 { ("503 Loading", String::new()) } else { ("200 OK", "{}".into()) }
-        } else if !head.contains(&key) {
-            ("401 Unauthorized", "{}".into())
-        } else if body.contains("please die") {
-            eprintln!("out of memory, alas");
-            std::process::exit(9);
-        } else {
-            let delta = |delta: &str, end: &str| {
-                format!("data: {{\"choices\":[{{\"delta\":{delta},\"finish_reason\":{end}}}]}}\n\n")
-            };
-            let text = delta("{\"content\":\"hello\"}", "null") + &delta("{}", "\"stop\"") + "data: [DONE]\n\n";
-            ("200 OK", text)
-        };
-        let kind = if text.starts_with("data") { "text/event-stream" } else { "application/json" };
-        let head = format!("HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n", text.len());
-        write!(stream, "{head}Connection: close\r\n\r\n{text}").unwrap();
+        // Who only looks whether somebody listens says nothing.
+        let _ = answer(stream.unwrap(), &key, &mut loading);
     }
+}
+
+fn answer(mut stream: TcpStream, key: &str, loading: &mut i32) -> std::io::Result<()> {
+    let mut reader = BufReader::new(stream.try_clone()?);
+    let (mut head, mut line) = (String::new(), String::new());
+    while reader.read_line(&mut line)? > 2 {
+        head += &std::mem::take(&mut line);
+    }
+    let head = head.to_lowercase();
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok()).unwrap_or(0);
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body)?;
+    let body = String::from_utf8(body).unwrap();
+    let (status, text) = if head.starts_with("get /health") {
+        *loading -= 1;
+        if *loading >= 0 { ("503 Loading", String::new()) } else { ("200 OK", "{}".into()) }
+    } else if !head.contains(key) {
+        ("401 Unauthorized", "{}".into())
+    } else if body.contains("please die") {
+        eprintln!("out of memory, alas");
+        std::process::exit(9);
+    } else {
+        let delta = |delta: &str, end: &str| {
+            format!("data: {{\"choices\":[{{\"delta\":{delta},\"finish_reason\":{end}}}]}}\n\n")
+        };
+        let text = delta("{\"content\":\"hello\"}", "null") + &delta("{}", "\"stop\"") + "data: [DONE]\n\n";
+        ("200 OK", text)
+    };
+    let kind = if text.starts_with("data") { "text/event-stream" } else { "application/json" };
+    let head = format!("HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n", text.len());
+    write!(stream, "{head}Connection: close\r\n\r\n{text}")
 }
 
 fn request(text: &str) -> Request {
@@ -95,6 +101,7 @@ async fn start(options: LlamaServerOptions) -> Result<LlamaServer> {
 
 #[tokio::test]
 async fn a_server_is_started_asked_and_ended() {
+    let _alone = ALONE.lock().await;
     let folder = tempfile::tempdir().unwrap();
     let options = LlamaServerOptions::for_path(fake(folder.path())).unwrap().context(Some(512));
     let server = start(options).await.unwrap();
@@ -114,6 +121,7 @@ async fn a_server_is_started_asked_and_ended() {
 
 #[tokio::test]
 async fn a_server_that_dies_says_why() {
+    let _alone = ALONE.lock().await;
     let folder = tempfile::tempdir().unwrap();
     let server = start(LlamaServerOptions::default().program(fake(folder.path()))).await.unwrap();
     let error = reply(&server, "please die").await.unwrap_err();
@@ -128,17 +136,21 @@ async fn a_server_that_dies_says_why() {
     ends(server.address());
 
     let broken = script(folder.path(), "echo 'error: unable to load model' >&2; exit 3");
-    let error = start(LlamaServerOptions::default().program(&broken)).await.unwrap_err();
+    let error = start(LlamaServerOptions::default().program(broken)).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
-    assert!(error.to_string().contains("exit status: 3") && error.to_string().contains("unable to load model"), "{error}");
+    assert!(
+        error.to_string().contains("exit status: 3") && error.to_string().contains("unable to load model"),
+        "{error}"
+    );
 }
 
 #[tokio::test]
 async fn what_cannot_be_started_is_named() {
+    let _alone = ALONE.lock().await;
     let folder = tempfile::tempdir().unwrap();
     let error = start(LlamaServerOptions::default().program(folder.path().join("none"))).await.unwrap_err();
     assert!(error.kind() == ErrorKind::Io && error.path().unwrap().ends_with("none"), "{error}");
-    let error = start(LlamaServerOptions::default().program("no-such-program-anywhere")).await.unwrap_err();
+    let error = start(LlamaServerOptions::default().program("no-such-program-anywhere".into())).await.unwrap_err();
     assert!(error.remedy().unwrap().contains("llama-server"), "{error}");
     let model = folder.path().join("model.gguf");
     std::fs::write(&model, "no model").unwrap();
@@ -153,13 +165,14 @@ async fn what_cannot_be_started_is_named() {
 #[ignore = "the program that the next test kills"]
 async fn holder() {
     let Ok(program) = std::env::var("FAKE_PROGRAM") else { return };
-    let server = start(LlamaServerOptions::default().program(program)).await.unwrap();
+    let server = start(LlamaServerOptions::default().program(program.into())).await.unwrap();
     println!("\nlistens at {}", server.address());
     std::future::pending::<()>().await;
 }
 
 #[test]
 fn a_server_ends_with_a_program_that_is_killed() {
+    let _alone = ALONE.blocking_lock();
     let folder = tempfile::tempdir().unwrap();
     let mut holder = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "llama_server::holder", "--ignored", "--nocapture"])
@@ -178,8 +191,11 @@ fn a_server_ends_with_a_program_that_is_killed() {
 
 #[tokio::test]
 async fn a_real_server_answers() {
+    let _alone = ALONE.lock().await;
     let named = |name: &str| std::env::var_os(name).map(PathBuf::from);
-    let (Some(program), Some(model)) = (named("AGENT_LOOP_LLAMA_SERVER"), named("AGENT_LOOP_LOCAL_MODEL")) else { return };
+    let (Some(program), Some(model)) = (named("AGENT_LOOP_LLAMA_SERVER"), named("AGENT_LOOP_LOCAL_MODEL")) else {
+        return;
+    };
     let options = LlamaServerOptions::for_path(model).unwrap().program(program).context(Some(2_048));
     let server = start(options).await.unwrap();
     let request = request("Say hello.").max_output_tokens(Some(24));

@@ -77,9 +77,8 @@ pub(super) fn run(
 ) {
     let path = options.path.clone();
     let named = |error: Error| error.with_path(path.display().to_string());
-    let ready = load(&options, progress).and_then(|(backend, header, model, context)| {
-        Ok((backend, header, Box::new(model), context))
-    });
+    let ready = load(&options, progress)
+        .and_then(|(backend, header, model, context)| Ok((backend, header, Box::new(model), context)));
     let (backend, header, model, context) = match ready {
         Ok(ready) => ready,
         Err(error) => return drop(loaded.send(Err(named(error)))),
@@ -108,6 +107,7 @@ fn load(
     let trained = header.context_length.and_then(|length| u32::try_from(length).ok()).unwrap_or(USUAL_CONTEXT);
     let context = options.context.unwrap_or(trained.min(USUAL_CONTEXT)).max(8);
     memory::check(&header, weight_bytes(&options.path, &header), context, options.memory)?;
+    check_processor()?;
     let backend = BACKEND.as_ref().map_err(|why| {
         Error::new(ErrorKind::State, "llama.cpp is used by another part of this program").with_source(why.clone())
     })?;
@@ -173,10 +173,10 @@ impl<'m> Engine<'m> {
                 .with_source(error)
                 .with_remedy("choose a smaller context")
         })?;
-        let vocabulary = Vocabulary::new(model, header.chat_template.as_deref().unwrap_or_default());
-        let prompts = Prompts::new(header.chat_template.as_deref(), &vocabulary);
-        let mut unsaid = prompts.warnings.clone();
-        unsaid.extend(slow_build());
+        let template = options.template.as_deref().or(header.chat_template.as_deref());
+        let vocabulary = Vocabulary::new(model, template.unwrap_or_default());
+        let prompts = Prompts::new(template, &vocabulary);
+        let unsaid = prompts.warnings.clone();
         let marks = vocabulary.marks(&prompts.form);
         let grammars = Grammars::new(model)?;
         let cache = Cache::new(context, chunk);
@@ -250,17 +250,20 @@ impl<'m> Engine<'m> {
     }
 }
 
-/// On a processor that could do much more than the program was built for, which a person wants to know.
-fn slow_build() -> Option<String> {
-    #[cfg(all(target_arch = "x86_64", not(target_feature = "avx2")))]
-    if std::is_x86_feature_detected!("avx2") {
-        return Some(
-            "this program was built for any x86-64 processor, where models are several times slower than they could be: \
-            build it with RUSTFLAGS=\"-C target-cpu=native\""
-                .into(),
-        );
+/// llama.cpp is built with these instructions where nothing else is said, and ends the process where there are none.
+///
+/// # Errors
+/// `State` on a processor that lacks them.
+fn check_processor() -> Result<()> {
+    #[cfg(target_arch = "x86_64")]
+    {
+        let is_there = std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("fma");
+        if !is_there || !std::is_x86_feature_detected!("f16c") || !std::is_x86_feature_detected!("bmi2") {
+            let message = "models in this process need a processor with AVX2, FMA, F16C and BMI2";
+            return Err(Error::new(ErrorKind::State, message).with_remedy("use llama-server, built for this processor"));
+        }
     }
-    None
+    Ok(())
 }
 
 struct Channel<'c>(&'c mpsc::UnboundedSender<Result<Delta>>);

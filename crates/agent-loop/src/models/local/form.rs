@@ -68,7 +68,8 @@ impl CallForm {
         };
         let plain = render(said(json!({"role": "assistant", "content": "PLAIN TEXT"})))?;
         let one = render(said(assistant(1)))?;
-        let begin = plain.char_indices().zip(one.chars()).find(|((_, a), b)| a != b).map_or(plain.len(), |((at, _), _)| at);
+        let begin =
+            plain.char_indices().zip(one.chars()).find(|((_, a), b)| a != b).map_or(plain.len(), |((at, _), _)| at);
         let one = one.get(begin..).unwrap_or_default();
         let mut form = match tagged(format) {
             Some(form) if one.contains(PROBE[0]) => form,
@@ -117,8 +118,10 @@ impl CallForm {
     /// Whether what is written so is read as the calls it holds.
     fn check(&self) -> Result<(), String> {
         let tools: Vec<ToolSpec> = PROBE.map(tool).into();
-        let between = self.between.iter().map(|between| format!("{between}{}{}", PROBE[1], self.middle) + &self.sample(1));
-        let calls = std::iter::once(format!("{}{}{}", self.open, PROBE[0], self.middle) + &self.sample(0)).chain(between);
+        let between =
+            self.between.iter().map(|between| format!("{between}{}{}", PROBE[1], self.middle) + &self.sample(1));
+        let calls =
+            std::iter::once(format!("{}{}{}", self.open, PROBE[0], self.middle) + &self.sample(0)).chain(between);
         let count = 1 + usize::from(self.between.is_some());
         let text = calls.collect::<String>() + &self.close;
         let text = text.replace(ID, "call00001");
@@ -172,12 +175,9 @@ fn tagged(format: Format) -> Option<CallForm> {
             "</function>\n</tool_call>",
             ["<parameter=", ">\n", "\n</parameter>\n"],
         )),
-        Format::Glm => Some(form(
-            "<tool_call>",
-            "\n",
-            "</tool_call>",
-            ["<arg_key>", "</arg_key>\n<arg_value>", "</arg_value>\n"],
-        )),
+        Format::Glm => {
+            Some(form("<tool_call>", "\n", "</tool_call>", ["<arg_key>", "</arg_key>\n<arg_value>", "</arg_value>\n"]))
+        }
         _ => None,
     }
 }
@@ -227,7 +227,9 @@ mod tests {
 
     fn of(source: &str) -> Result<CallForm, String> {
         let template = Template::new(source, "<s>", "<|im_end|>")?;
-        CallForm::of(&template, source, &|text| ["<|im_end|>", "<|eot_id|>", "</s>"].iter().filter_map(|end| text.find(end)).min())
+        CallForm::of(&template, source, &|text| {
+            ["<|im_end|>", "<|eot_id|>", "</s>"].iter().filter_map(|end| text.find(end)).min()
+        })
     }
 
     const HERMES: &str = "{% if tools %}{{ tools | tojson }}{% endif %}{% for m in messages %}<|im_start|>{{ m.role }}\n\

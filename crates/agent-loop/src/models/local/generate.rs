@@ -49,7 +49,9 @@ impl Engine<'_> {
     /// # Errors
     /// `ContextTooLong`, `Tools`, `BadRequest` for what the template refuses; `Unavailable` where llama.cpp fails.
     pub(super) fn reply(&mut self, request: &Request, out: &mut dyn Output, begun: impl FnOnce()) -> Result<()> {
-        let refused = |why: String| Error::new(ErrorKind::BadRequest, "the chat template refuses the conversation").with_source(why);
+        let refused = |why: String| {
+            Error::new(ErrorKind::BadRequest, "the chat template refuses the conversation").with_source(why)
+        };
         let prompt = self.prompts.prompt(request, &self.vocabulary).map_err(refused)?;
         let (tokens, kept) = self.cache.plan(&prompt, &self.vocabulary);
         let room = self.room(request, tokens.len())?;

@@ -154,7 +154,10 @@ fn tagged(at: usize, schema: &Value, [key, before, behind]: [&str; 3], vocabular
                     }
                 }
                 let json = guided(&of, true);
-                format!("{rule}: {head} json_{at}_{field} {}\njson_{at}_{field}: %json {json}\n", literal(behind, vocabulary))
+                format!(
+                    "{rule}: {head} json_{at}_{field} {}\njson_{at}_{field}: %json {json}\n",
+                    literal(behind, vocabulary)
+                )
             }
         };
     }
@@ -177,7 +180,8 @@ fn closed(schema: &Value) -> Value {
         Value::Object(fields) => {
             // Of parts that must all hold, none may exclude what another one names.
             let close = |(key, value): (&String, &Value)| {
-                let value = if key == "allOf" || key == "enum" || key == "const" { value.clone() } else { closed(value) };
+                let value =
+                    if key == "allOf" || key == "enum" || key == "const" { value.clone() } else { closed(value) };
                 (key.clone(), value)
             };
             let mut out: Map<String, Value> = fields.iter().map(close).collect();

@@ -8,6 +8,8 @@ use std::path::PathBuf;
 pub struct LocalOptions {
     /// The file, in the format GGUF; the first one where the model is split over several.
     pub path: PathBuf,
+    /// The chat template, in Jinja's language; by default the file's.
+    pub template: Option<String>,
     /// Tokens of context; by default those that the model was trained on, 8,192 at most, since each takes memory.
     pub context: Option<u32>,
     /// Threads to compute on; by default one for each processor.
@@ -33,6 +35,7 @@ pub struct LocalOptions {
 }
 
 setters!(LocalOptions {
+    template: Option<String>,
     context: Option<u32>,
     threads: Option<u32>,
     gpu_layers: Option<u32>,
@@ -51,6 +54,7 @@ impl LocalOptions {
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self {
             path: path.into(),
+            template: None,
             context: None,
             threads: None,
             gpu_layers: None,

@@ -92,15 +92,21 @@ impl Prompts {
     }
 
     fn messages(&self, request: &Request, vocabulary: &Vocabulary<'_>) -> Vec<Value> {
-        let outside = |text: &str| if self.in_text { vocabulary.escape(text) } else { vocabulary.escape(&escape(text)) };
+        let outside =
+            |text: &str| if self.in_text { vocabulary.escape(text) } else { vocabulary.escape(&escape(text)) };
         let mut messages = Vec::new();
         // Where tools stand in the text, the marks of calls are our own: those of others are escaped already.
         let own = |text: &str| match self.in_text {
-            true => vocabulary.escape(text).replace("&#60;tool_call>", "<tool_call>").replace("&#60;/tool_call>", "</tool_call>"),
+            true => vocabulary
+                .escape(text)
+                .replace("&#60;tool_call>", "<tool_call>")
+                .replace("&#60;/tool_call>", "</tool_call>"),
             false => vocabulary.escape(text),
         };
         let mut system = request.system.as_deref().map(own);
-        if self.has_system_role && let Some(system) = system.take() {
+        if self.has_system_role
+            && let Some(system) = system.take()
+        {
             messages.push(message("system", &system));
         }
         let mut ids = Vec::new();

@@ -66,7 +66,8 @@ impl Sampler {
         let mut candidates = LlamaTokenDataArray::new(candidates, false);
         candidates.apply_sampler(&mut self.0);
         let token = candidates.selected_token().filter(|token| allowed.is_allowed(token.0 as u32));
-        let token = token.ok_or_else(|| Error::new(ErrorKind::BadResponse, "the model has no next token that is allowed"))?;
+        let token =
+            token.ok_or_else(|| Error::new(ErrorKind::BadResponse, "the model has no next token that is allowed"))?;
         self.0.accept(token);
         Ok(token)
     }

@@ -24,7 +24,9 @@ pub(super) fn save(cache: &Cache<'_>, header: &Gguf, path: &Path) -> Result<u64>
         return Err(Error::new(ErrorKind::State, "nothing has been evaluated yet"));
     }
     let io = |error: std::io::Error| {
-        Error::new(ErrorKind::Io, "the state cannot be written").with_source(error).with_path(path.display().to_string())
+        Error::new(ErrorKind::Io, "the state cannot be written")
+            .with_source(error)
+            .with_path(path.display().to_string())
     };
     let part = path.with_extension("part");
     private(&part).map_err(io)?;

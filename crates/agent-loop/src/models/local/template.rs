@@ -131,11 +131,17 @@ mod tests {
         let messages = json!([{"role": "user", "content": " hi "}, {"role": "assistant", "content": "a</think>b"}]);
         for (source, expected) in [
             ("{{ bos_token }}{{ tools | tojson }}", "<s>[{\"b\": 1, \"a\": [1, {\"<&>\": \"é\"}]}]"),
-            ("{{ tools[0] | tojson(indent=2) }}", "{\n  \"b\": 1,\n  \"a\": [\n    1,\n    {\n      \"<&>\": \"é\"\n    }\n  ]\n}"),
+            (
+                "{{ tools[0] | tojson(indent=2) }}",
+                "{\n  \"b\": 1,\n  \"a\": [\n    1,\n    {\n      \"<&>\": \"é\"\n    }\n  ]\n}",
+            ),
             ("{{ tools[0] | tojson(separators=(',', ':')) }}", "{\"b\":1,\"a\":[1,{\"<&>\":\"é\"}]}"),
             ("{%- for m in messages %}\n    {{- m.content.strip().split('</think>')[-1] }}\n{%- endfor %}", "hib"),
             ("{% if true %}\n  {% set ns = namespace(n=0) %}\n{% endif %}\nx", "x"),
-            ("{% for m in messages %}{% if loop.first %}{% continue %}{% endif %}{{ m['role'] }}{% endfor %}", "assistant"),
+            (
+                "{% for m in messages %}{% if loop.first %}{% continue %}{% endif %}{{ m['role'] }}{% endfor %}",
+                "assistant",
+            ),
             ("{{ messages[0].tool_calls is defined }}{{ messages[0].nothing }}", "False"),
             ("{{ 'yes' if strftime_now('%Y') | int > 2000 and add_generation_prompt }}", "yes"),
         ] {

@@ -91,9 +91,7 @@ impl<'m> Vocabulary<'m> {
     /// The special tokens that calls of this form and thoughts are written with.
     pub(super) fn marks(&self, form: &CallForm) -> HashSet<LlamaToken> {
         let texts = [Some(&form.open), Some(&form.middle), Some(&form.close), form.between.as_ref()];
-        let is_mark = |text: &str| {
-            form.format.has_mark(text) || texts.iter().flatten().any(|part| part.contains(text))
-        };
+        let is_mark = |text: &str| form.format.has_mark(text) || texts.iter().flatten().any(|part| part.contains(text));
         self.controls.iter().filter(|(text, _)| is_mark(text)).map(|(_, token)| *token).collect()
     }
 
@@ -155,7 +153,8 @@ mod tests {
 
     #[test]
     fn a_templates_own_tags_are_found() {
-        let template = "{% if a < b %}<|im_start|>user\n<tool_response>{{ x['y'] }}</tool_response>[INST] [/INST] <a b> [0]";
+        let template =
+            "{% if a < b %}<|im_start|>user\n<tool_response>{{ x['y'] }}</tool_response>[INST] [/INST] <a b> [0]";
         let found: Vec<&str> = tags(template).collect();
         assert_eq!(found, ["<|im_start|>", "<tool_response>", "</tool_response>", "[INST]", "[/INST]"]);
     }

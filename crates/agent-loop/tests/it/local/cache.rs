@@ -38,7 +38,14 @@ async fn what_is_in_the_cache_is_not_evaluated_again() {
     let (prompt, evaluated) = turn(&model).await;
     // The first prompt, and of the two further ones the result and the beginning of the reply: each character of the tiny
     // vocabulary is a token.
-    let first = usage(&reply(&load(&TinyModel::new(2), |options| options).await, request("Which notes mention pruning?").max_output_tokens(Some(1))).await).input;
+    let first = usage(
+        &reply(
+            &load(&TinyModel::new(2), |options| options).await,
+            request("Which notes mention pruning?").max_output_tokens(Some(1)),
+        )
+        .await,
+    )
+    .input;
     let result = "<|im_end|>\n<|im_start|>user\n<tool_response>\ntrees.md: prune in winter\n</tool_response><|im_end|>\n<|im_start|>assistant\n".len() as u64;
     assert!(evaluated <= first + 2 * result, "{evaluated} of {prompt}; the first prompt has {first}");
     assert!(prompt > 2 * evaluated, "{evaluated} of {prompt}");
@@ -51,7 +58,8 @@ async fn where_a_template_rewrites_earlier_turns_only_what_differs_is_evaluated(
         "{{ call.function.arguments | tojson }}",
         "{% if loop.last and m == messages[-2] %}{{ call.function.arguments | tojson }}{% else %}{\"alpha\": \"one\", \"beta\": [1, 2]}{% endif %}",
     );
-    let (plain, rewritten) = (load(&TinyModel::new(2), |options| options).await, TinyModel::new(2).template(Some(&rewrites)));
+    let (plain, rewritten) =
+        (load(&TinyModel::new(2), |options| options).await, TinyModel::new(2).template(Some(&rewrites)));
     let rewritten = load(&rewritten, |options| options).await;
     let ((_, kept), (prompt, evaluated)) = (turn(&plain).await, turn(&rewritten).await);
     assert!(kept < evaluated && evaluated < prompt / 2, "{kept} < {evaluated} < {prompt}");
@@ -83,11 +91,17 @@ async fn a_saved_cache_is_restored_by_another_process() {
     let model = load_file(&file, |options| options).await;
     assert_eq!(model.save_cache(&state).await.unwrap_err().kind(), ErrorKind::State, "nothing is there yet");
     let go = request("go").max_output_tokens(Some(20));
-    let (expected, input) = { let said = reply(&model, go.clone()).await; (said.parts.clone(), usage(&said).input) };
+    let (expected, input) = {
+        let said = reply(&model, go.clone()).await;
+        (said.parts.clone(), usage(&said).input)
+    };
     let bytes = model.save_cache(&state).await.unwrap();
     assert_eq!(bytes, std::fs::metadata(&state).unwrap().len());
     #[cfg(unix)]
-    assert_eq!(std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&state).unwrap().permissions()) & 0o777, 0o600);
+    assert_eq!(
+        std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&state).unwrap().permissions()) & 0o777,
+        0o600
+    );
     drop(model);
 
     let model = load_file(&file, |options| options).await;
@@ -100,7 +114,11 @@ async fn a_saved_cache_is_restored_by_another_process() {
     let whole = std::fs::read(&state).unwrap();
     let mut damaged = whole.clone();
     damaged[whole.len() / 2] ^= 1;
-    for (bytes, kind) in [(&damaged[..], ErrorKind::Damaged), (&whole[..whole.len() / 2], ErrorKind::Damaged), (b"x", ErrorKind::Damaged)] {
+    for (bytes, kind) in [
+        (&damaged[..], ErrorKind::Damaged),
+        (&whole[..whole.len() / 2], ErrorKind::Damaged),
+        (b"x", ErrorKind::Damaged),
+    ] {
         std::fs::write(&state, bytes).unwrap();
         assert_eq!(model.restore_cache(&state).await.unwrap_err().kind(), kind);
         let said = reply(&model, go.clone()).await;

@@ -64,8 +64,11 @@ async fn after_a_call_there_is_another_one_or_the_end() {
     let one = reply(&many, request.clone().parallel(Parallel::One)).await;
     assert_eq!((calls_of(&one).len(), one.end), (1, EndReason::Complete), "{one:?}");
 
-    let only_one = TEMPLATE.replace("{%- for call in m.tool_calls %}", "{% if m.tool_calls | length > 1 %}\
-        {{ raise_exception('one call at a time') }}{% endif %}{%- for call in m.tool_calls %}");
+    let only_one = TEMPLATE.replace(
+        "{%- for call in m.tool_calls %}",
+        "{% if m.tool_calls | length > 1 %}\
+        {{ raise_exception('one call at a time') }}{% endif %}{%- for call in m.tool_calls %}",
+    );
     let model = load(&tiny.template(Some(&only_one)), |options| options).await;
     let one = reply(&model, request).await;
     assert_eq!((calls_of(&one).len(), one.end), (1, EndReason::Complete), "the template knows no more: {one:?}");
@@ -82,10 +85,16 @@ async fn where_no_call_may_be_made_the_reply_ends_before_it() {
 
 #[tokio::test]
 async fn thoughts_come_before_a_forced_call_and_hold_none() {
-    let template = TEMPLATE.replace("{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}",
-        "{% if add_generation_prompt %}<|im_start|>assistant\n<think>\n{% endif %}");
+    let template = TEMPLATE.replace(
+        "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}",
+        "{% if add_generation_prompt %}<|im_start|>assistant\n<think>\n{% endif %}",
+    );
     assert_ne!(template, TEMPLATE);
-    let tiny = TinyModel::new(7).template(Some(&template)).bias(&[("</think>", 26.0), ("<|im_end|>", 40.0), ("<tool_call>", 26.0)]);
+    let tiny = TinyModel::new(7).template(Some(&template)).bias(&[
+        ("</think>", 26.0),
+        ("<|im_end|>", 40.0),
+        ("<tool_call>", 26.0),
+    ]);
     let model = load(&tiny, |options| options).await;
     let (all, reply) = deltas(&model, request("go").tool_choice(ToolChoice::Required)).await;
     let reply = reply.unwrap();
@@ -149,7 +158,12 @@ async fn the_forms_of_other_families_hold_too() {
             // A text between tags ends where its closing tag comes, which needs help from random weights.
             let tiny = TinyModel::new(seed).template(Some(&template));
             let model = load(&tiny, |options| options.temperature(1.5)).await;
-            assert_eq!(model.warnings().iter().filter(|text| text.contains("template")).count(), 0, "{:?}", model.warnings());
+            assert_eq!(
+                model.warnings().iter().filter(|text| text.contains("template")).count(),
+                0,
+                "{:?}",
+                model.warnings()
+            );
             let reply = reply(&model, request("go").tool_choice(ToolChoice::Required)).await;
             complete += fits(&reply);
         }

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use agent_loop::{
-    Agent, AskBeforeWriting, Budget, Decision, Event, Pause, Run, RunId, RunOptions, Status, StopReason, Tool, ToolOutput,
+    Agent, AskBeforeWriting, Budget, Decision, Event, Pause, Run, RunId, RunOptions, Status, StopReason, Tool,
+    ToolOutput,
 };
 
 use super::*;
@@ -67,10 +68,11 @@ async fn a_call_waits_for_a_person_and_another_process_goes_on() {
 #[tokio::test]
 async fn a_real_model_searches_writes_after_a_yes_and_answers() {
     let Some(path) = std::env::var_os("AGENT_LOOP_LOCAL_MODEL").map(PathBuf::from) else { return };
-    let options = LocalOptions::new(path).context(Some(4_096)).seed(Some(1)).temperature(0.2);
+    let options = LocalOptions::new(path).context(Some(4_096)).threads(Some(1)).seed(Some(1)).temperature(0.2);
     let model = Local::load(options, |_| {}, &Default::default()).await.unwrap();
     let tool = |name: &str| tools().into_iter().find(|tool| tool.name == name).unwrap();
-    let mut messages: agent_loop::Messages = [Message::user("Find notes on pruning, then write what you found.")].into_iter().collect();
+    let mut messages: agent_loop::Messages =
+        [Message::user("Find notes on pruning, then write what you found.")].into_iter().collect();
     // The tools are named, since so small a model chooses badly.
     for name in ["search", "write_note"] {
         let request = Request::default().messages(messages.clone()).tools(vec![tool(name)].into());
@@ -84,15 +86,15 @@ async fn a_real_model_searches_writes_after_a_yes_and_answers() {
         let more = [Message::Assistant { parts: vec![Part::Call(call)] }, Message::Results { results: vec![result] }];
         messages = messages.iter().map(|message| Message::clone(message)).chain(more).collect();
     }
-    let answer = reply(&model, Request::default().messages(messages).max_output_tokens(Some(60))).await;
+    let answer = reply(&model, Request::default().messages(messages).max_output_tokens(Some(16))).await;
     assert!(!answer.visible_text().is_empty(), "{answer:?}");
     let used = model.cache_use();
     assert!(used.evaluated < used.prompt, "{used:?}");
 
     // The loop over the same model: whatever it does, the run ends.
     let agent = Agent::new(model, live()).unwrap().policy(AskBeforeWriting);
-    let budget = Budget::default().turns(Some(3));
-    let mut run = Run::new(RunId("run_2".into()), RunOptions::default().budget(budget), "What is in my notes on pruning?");
+    let options = RunOptions::default().budget(Budget::default().turns(Some(2))).max_output_tokens(Some(48));
+    let mut run = Run::new(RunId("run_2".into()), options, "What is in my notes on pruning?");
     loop {
         match drive(&agent, &mut run).await.0 {
             Pause::Waiting(questions) => {

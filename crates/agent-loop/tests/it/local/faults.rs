@@ -49,7 +49,8 @@ async fn loading_tells_its_progress_and_can_be_cancelled() {
     let parts = Arc::new(Mutex::new(Vec::new()));
     let told = Arc::clone(&parts);
     let options = LocalOptions::new(&path).context(Some(512));
-    let model = Local::load(options.clone(), move |part| told.lock().unwrap().push(part), &Default::default()).await.unwrap();
+    let model =
+        Local::load(options.clone(), move |part| told.lock().unwrap().push(part), &Default::default()).await.unwrap();
     assert_eq!((model.context(), model.provider()), (512, Some("llama.cpp")));
     let parts = parts.lock().unwrap().clone();
     assert!(parts.is_sorted() && parts.last() == Some(&1.0), "{parts:?}");
@@ -76,10 +77,10 @@ async fn a_conversation_that_does_not_fit_is_told_before_the_first_token() {
 
 #[tokio::test]
 async fn a_reply_that_nobody_wants_ends_within_the_prompt_and_within_the_text() {
-    let model = load(&TinyModel::new(1), |options| options.context(Some(65_536))).await;
-    let long = request(&"word ".repeat(10_000)).max_output_tokens(Some(2));
+    let model = load(&TinyModel::new(1).endless(), |options| options.context(Some(16_384))).await;
+    let long = request(&"word ".repeat(2_500)).max_output_tokens(Some(2));
     let mut stream = model.reply(long.clone()).await.unwrap();
-    assert!(matches!(stream.next().await, Some(Ok(Delta::Warning { .. } | Delta::Progress))));
+    assert!(matches!(stream.next().await, Some(Ok(Delta::Progress))), "there is a sign of life within the prompt");
     drop(stream);
     let begun = Instant::now();
     let after = reply(&model, request("go").max_output_tokens(Some(1))).await;
@@ -87,7 +88,7 @@ async fn a_reply_that_nobody_wants_ends_within_the_prompt_and_within_the_text() 
     let begun = Instant::now();
     let whole = usage(&reply(&model, long).await);
     assert!(waited < begun.elapsed(), "the rest of the prompt was not evaluated: {waited:?}");
-    assert!(whole.cached < whole.input / 10, "{whole:?}");
+    assert!(whole.cached < whole.input / 2, "{whole:?}");
     assert_eq!(after.end, EndReason::Length);
 
     let endless = request("go").tools([].into()).max_output_tokens(None);
@@ -114,7 +115,10 @@ async fn templates_that_do_not_work_leave_the_tools_in_the_text() {
         (None, "no chat template"),
         (Some("{% for %}"), "syntax error"),
         (Some(endless), "does not end"),
-        (Some("{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"), "no place for tools"),
+        (
+            Some("{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"),
+            "no place for tools",
+        ),
     ] {
         let tiny = TinyModel::new(3).template(template).bias(&[("<tool_call>", 60.0)]);
         let model = load(&tiny, |options| options.temperature(0.5)).await;
@@ -131,7 +135,8 @@ async fn templates_that_do_not_work_leave_the_tools_in_the_text() {
 
 #[tokio::test]
 async fn what_the_template_refuses_and_schemas_without_a_grammar_are_errors() {
-    let strict = format!("{{% if messages | length > 3 %}}{{{{ raise_exception('too many turns') }}}}{{% endif %}}{TEMPLATE}");
+    let strict =
+        format!("{{% if messages | length > 3 %}}{{{{ raise_exception('too many turns') }}}}{{% endif %}}{TEMPLATE}");
     let model = load(&TinyModel::new(1).template(Some(&strict)), |options| options).await;
     let turns = ["a", "b", "c", "d"].map(|text| [Message::user(text), Message::assistant(text)]).concat();
     let error = model.reply(request("").messages(turns.into_iter().collect())).await.err().unwrap();
@@ -151,7 +156,13 @@ async fn a_load_that_nobody_waits_for_is_cancelled() {
     let calls = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&calls);
     let cancel = CancellationToken::new();
-    let loading = Local::load(LocalOptions::new(path), move |_| { counted.fetch_add(1, Ordering::Relaxed); }, &cancel);
+    let loading = Local::load(
+        LocalOptions::new(path),
+        move |_| {
+            counted.fetch_add(1, Ordering::Relaxed);
+        },
+        &cancel,
+    );
     drop(loading);
     assert_eq!(calls.load(Ordering::Relaxed), 0, "nothing begins before it is awaited");
 }

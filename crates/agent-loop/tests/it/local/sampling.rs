@@ -48,7 +48,11 @@ async fn every_token_that_ends_a_reply_ends_it() {
     for end in ["</s>", "<|im_end|>"] {
         let model = load(&TinyModel::new(4).bias(&[(end, 60.0)]), |options| options).await;
         let reply = reply(&model, plain()).await;
-        assert_eq!((reply.end, reply.visible_text().as_str(), usage(&reply).output), (EndReason::Complete, "", 0), "{end}");
+        assert_eq!(
+            (reply.end, reply.visible_text().as_str(), usage(&reply).output),
+            (EndReason::Complete, "", 0),
+            "{end}"
+        );
     }
     let tiny = TinyModel::new(4).bias(&[("<|im_start|>", 60.0)]);
     let reply = reply(&load(&tiny, |options| options).await, plain()).await;
