@@ -77,9 +77,7 @@ pub(super) fn run(
 ) {
     let path = options.path.clone();
     let named = |error: Error| error.with_path(path.display().to_string());
-    let ready = load(&options, progress)
-        .and_then(|(backend, header, model, context)| Ok((backend, header, Box::new(model), context)));
-    let (backend, header, model, context) = match ready {
+    let (backend, header, model, context) = match load(&options, progress) {
         Ok(ready) => ready,
         Err(error) => return drop(loaded.send(Err(named(error)))),
     };
