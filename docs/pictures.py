@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Draws the pictures of README.md from what the programs print: docs/pictures.py BIN
+"""Draws the pictures of README.md from what the programs print: docs/pictures.py [BIN]
 
 BIN is the folder of the release binaries vault-search, vault-index and vault-tools. The programs run in a
 pseudo-terminal on a copy of testdata/vaults/demo; nothing is drawn that they did not print. Writes docs/session.svg
-and docs/graph.svg. Needs Python 3.9 on Linux or macOS and nothing else.
+and docs/graph.svg. docs/agent.svg is drawn from the screens in crates/vault-agent/tests/terminal, which continuous
+integration replays; without BIN only that one. Needs Python 3.9 on Linux or macOS and nothing else.
 """
 
 import fcntl
@@ -24,6 +25,7 @@ from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent
 DEMO = DOCS.parent / "testdata" / "vaults" / "demo"
+SCREENS = DOCS.parent / "crates" / "vault-agent" / "tests" / "terminal"
 COLUMNS = 92
 # What is typed, what is answered to its questions, and which lines of its output are drawn: all, or the first and the
 # last so many, with a line between them that says how many are left out.
@@ -39,10 +41,34 @@ SESSION = [
 ]
 
 
+# Of which screens the picture of vault-agent is made.
+AGENT = ["ask", "chat-yes"]
+
+
 def main():
-    if len(sys.argv) != 2:
+    if len(sys.argv) not in (1, 2):
         sys.exit(__doc__)
-    binaries = Path(sys.argv[1]).resolve()
+    lines = [line for name in AGENT for line in [*screen_lines(name), []]][:-1]
+    title = "A terminal: a question and its answer with sources, a change after a yes, and its undo"
+    (DOCS / "agent.svg").write_text(terminal_svg(lines, title))
+    if len(sys.argv) == 2:
+        draw_session_and_graph(Path(sys.argv[1]).resolve())
+
+
+def screen_lines(name):
+    """A recorded screen without its last prompt; what was typed, diffs and remarks in their colours."""
+    marks = {"$ ": "prompt", "> ": "prompt", "+": "green", "-": "red", "tool:": "dim", "note:": "dim", "taken out:": "yellow"}
+    lines = []
+    for line in (SCREENS / f"{name}.txt").read_text().rstrip("$\n").split("\n"):
+        mark = next((mark for mark in marks if line.startswith(mark)), "")
+        if marks.get(mark) == "prompt":
+            lines.append([("prompt", mark), ("typed", line[len(mark):])])
+        else:
+            lines.append([(marks.get(mark, ""), line)])
+    return lines
+
+
+def draw_session_and_graph(binaries):
     with tempfile.TemporaryDirectory() as folder:
         vault = Path(folder) / "notes"
         shutil.copytree(DEMO, vault)
@@ -72,7 +98,8 @@ def main():
                 lines.extend(output[len(output) - last :])
             lines.append([])
         lines.pop()
-    (DOCS / "session.svg").write_text(terminal_svg(lines))
+    title = "A terminal: a search by meaning, a rename that updates links, and its undo"
+    (DOCS / "session.svg").write_text(terminal_svg(lines, title))
     (DOCS / "graph.svg").write_text(graph_svg(json.loads(graph.stdout)))
 
 
@@ -146,14 +173,14 @@ def apply(codes, styles):
 ADVANCE, LEADING, MARGIN, BAR = 8.2, 18, 18, 30
 
 
-def terminal_svg(lines):
+def terminal_svg(lines, title):
     """A dark window, which can be read on light and on dark pages."""
     width = round(COLUMNS * ADVANCE + 2 * MARGIN)
     height = BAR + LEADING * len(lines) + MARGIN
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
         ' role="img">',
-        "<title>A terminal: a search by meaning, a rename that updates links, and its undo</title>",
+        f"<title>{escape(title)}</title>",
         "<style>text{font:13.5px ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace;"
         "fill:#d6dbe2;white-space:pre}.bold{font-weight:700;fill:#fff}.dim{fill:#8b949e}.italic{font-style:italic}"
         ".prompt{fill:#7ee787}.typed{fill:#fff}.red{fill:#ff8f87}.green{fill:#7ee787}.yellow{fill:#e3b341}"

@@ -61,7 +61,7 @@ fn first_page(listing: Listing, base_url: &str) -> String {
         Listing::OpenAi => format!("{base_url}/models"),
         Listing::Anthropic => format!("{base_url}/models?limit=1000"),
         Listing::Gemini => format!("{base_url}/models?pageSize=1000"),
-        Listing::Ollama => format!("{}/api/tags", base_url.trim_end_matches("/v1")),
+        Listing::Ollama => format!("{base_url}/api/tags"),
     }
 }
 
@@ -107,6 +107,7 @@ async fn fetch(http: &Http, provider: &Provider, url: &str) -> Result<Value> {
     let mut headers = vec![("accept".to_owned(), "application/json".to_owned())];
     if let Some(key) = &provider.key {
         headers.push(match provider.wire {
+            _ if provider.key_header.is_some() => (provider.key_header.clone().unwrap_or_default(), key.clone()),
             Wire::Anthropic => ("x-api-key".to_owned(), key.clone()),
             Wire::Gemini => ("x-goog-api-key".to_owned(), key.clone()),
             _ => ("authorization".to_owned(), format!("Bearer {key}")),

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use agent_loop::{
-    BoxFuture, ErrorKind as ModelError, Hosted, Http, Model, Provider, ReplyStream, Request, Streaming, TextCalls,
-    ToolSupport, Transport,
+    BoxFuture, ErrorKind as ModelError, Hosted, Http, Model, ModelSettings, Provider, ReplyStream, Request, Streaming,
+    TextCalls, ToolSupport, Transport, Wire,
 };
 use vault_cli::note;
 use vault_tools::{Error, ErrorKind, Result};
 
-use crate::providers::{Choice, context_length, host_of, is_this_machine};
+use crate::providers::{CONTEXT_OF_OLLAMA, Choice, Listing, context_length, host_of, is_this_machine};
 use crate::settings::{InText, Settings, Source};
 use crate::state::state_of_user;
 use crate::traffic::Traffic;
@@ -82,7 +82,8 @@ pub(crate) fn open(settings: &Settings) -> Result<Option<ChosenModel>> {
             (hosted(provider, &name, settings)?, destination)
         }
     };
-    let context_length = settings.context_length.or_else(|| context_length(&choice, &name));
+    let of_ollama = matches!(choice.listing(), Some(Listing::Ollama)).then_some(CONTEXT_OF_OLLAMA);
+    let context_length = settings.context_length.or(of_ollama).or_else(|| context_length(&choice, &name));
     Ok(Some(ChosenModel { model, name, provider: choice.name(), destination, context_length }))
 }
 
@@ -132,19 +133,19 @@ pub(crate) fn connection() -> Result<Http> {
 
 fn hosted(provider: Provider, name: &str, settings: &Settings) -> Result<Arc<dyn Model>> {
     let provider = provider.streaming(if settings.streaming { Streaming::Yes } else { Streaming::No });
+    let is_ollama = provider.wire == Wire::Ollama;
     let http = connection()?;
     Ok(match settings.show_traffic {
         true => {
             let traffic = Traffic::new(http, provider.key.clone());
-            in_text(Hosted::new(provider, name, traffic), settings)
+            in_text(Hosted::new(provider, name, traffic), is_ollama, settings)
         }
-        false => in_text(Hosted::new(provider, name, http), settings),
+        false => in_text(Hosted::new(provider, name, http), is_ollama, settings),
     })
 }
 
-fn in_text<T: Transport + 'static>(model: Hosted<T>, settings: &Settings) -> Arc<dyn Model> {
-    let default = settings.temperature.filter(|_| *settings.source("temperature") == Source::Default);
-    let model = OptionalTemperature { model, default, is_left_out: AtomicBool::new(false) };
+fn in_text<T: Transport + 'static>(model: Hosted<T>, is_ollama: bool, settings: &Settings) -> Arc<dyn Model> {
+    let model = Configured::new(model, is_ollama, settings);
     match settings.text_calls {
         InText::Auto => Arc::new(TextCalls::when_needed(model)),
         InText::Never => Arc::new(model),
@@ -152,16 +153,40 @@ fn in_text<T: Transport + 'static>(model: Hosted<T>, settings: &Settings) -> Arc
     }
 }
 
-/// A model that is asked again without a temperature where it refuses the default one, as models that reason do. A
-/// temperature that somebody chose is never left out.
-struct OptionalTemperature<M> {
+/// A model with the settings that are the provider's, in every request that leaves them open.
+///
+/// Where it refuses the default temperature, as models that reason do, it is asked again without one. A temperature that
+/// somebody chose is never left out.
+struct Configured<M> {
     model: M,
+    settings: ModelSettings,
     /// The default, where it is in force.
-    default: Option<f64>,
-    is_left_out: AtomicBool,
+    temperature: Option<f64>,
+    takes_no_temperature: AtomicBool,
 }
 
-impl<M: Model> Model for OptionalTemperature<M> {
+impl<M> Configured<M> {
+    fn new(model: M, is_ollama: bool, settings: &Settings) -> Self {
+        let context = settings.context_length.unwrap_or(CONTEXT_OF_OLLAMA);
+        let context = is_ollama.then(|| u32::try_from(context).unwrap_or(u32::MAX));
+        let effort = settings.reasoning_effort.map(|effort| effort.0);
+        Self {
+            model,
+            settings: ModelSettings::default().context_length(context).reasoning_effort(effort),
+            temperature: settings.temperature.filter(|_| *settings.source("temperature") == Source::Default),
+            takes_no_temperature: AtomicBool::new(false),
+        }
+    }
+
+    fn configured(&self, mut request: Request) -> Request {
+        let settings = &mut request.settings;
+        settings.context_length = settings.context_length.or(self.settings.context_length);
+        settings.reasoning_effort = settings.reasoning_effort.or(self.settings.reasoning_effort);
+        request
+    }
+}
+
+impl<M: Model> Model for Configured<M> {
     fn name(&self) -> &str {
         self.model.name()
     }
@@ -175,17 +200,18 @@ impl<M: Model> Model for OptionalTemperature<M> {
     }
 
     fn reply(&self, request: Request) -> BoxFuture<'_, agent_loop::Result<ReplyStream<'_>>> {
-        if request.temperature.is_none() || request.temperature != self.default {
+        let request = self.configured(request);
+        if request.temperature.is_none() || request.temperature != self.temperature {
             return self.model.reply(request);
         }
         Box::pin(async move {
             let without = request.clone().temperature(None);
-            if self.is_left_out.load(Ordering::Relaxed) {
+            if self.takes_no_temperature.load(Ordering::Relaxed) {
                 return self.model.reply(without).await;
             }
             match self.model.reply(request).await {
                 Err(error) if error.kind() == ModelError::BadRequest && names_temperature(&error) => {
-                    self.is_left_out.store(true, Ordering::Relaxed);
+                    self.takes_no_temperature.store(true, Ordering::Relaxed);
                     self.model.reply(without).await
                 }
                 other => other,

@@ -28,7 +28,7 @@ pub(crate) enum Listing {
     Anthropic,
     /// `GET models`, in pages.
     Gemini,
-    /// `GET /api/tags`, beside the address that speaks OpenAI's format.
+    /// `GET /api/tags`.
     Ollama,
 }
 
@@ -56,7 +56,7 @@ pub(crate) const KNOWN: [Known; 12] = [
     known("moonshot", &["kimi"], &["MOONSHOT_API_KEY"], Listing::OpenAi, || Provider::moonshot("")),
     known("z.ai", &["zai"], &["ZAI_API_KEY"], Listing::OpenAi, || Provider::z_ai("")),
     known("azure", &[], &["AZURE_OPENAI_API_KEY"], Listing::OpenAi, || {
-        Provider::new("azure", Wire::OpenAiChat, "", None)
+        Provider::azure_openai("", "").base_url(String::new())
     }),
     known("ollama", &[], &["OLLAMA_API_KEY"], Listing::Ollama, Provider::ollama),
     known("lmstudio", &["lm-studio"], &["LM_API_TOKEN"], Listing::OpenAi, Provider::lm_studio),
@@ -150,17 +150,30 @@ impl Choice {
             Self::Address(address) => Provider::new(self.name(), Wire::Chat, address, None),
             Self::LocalFile(_) | Self::LlamaServer(_) => return Ok(None),
         };
-        let provider = match base_url {
-            Some(address) => provider.base_url(address.trim().trim_end_matches('/').to_owned()),
+        let provider = match base_url.map(|address| address.trim().trim_end_matches('/')) {
+            Some(address) => {
+                let address = whole_address(&provider, address);
+                provider.base_url(address)
+            }
             None => provider,
         };
         if provider.base_url.is_empty() {
             let message = format!("the provider {} has an address of your own", self.name());
-            let remedy = "set base_url, such as https://NAME.openai.azure.com/openai/v1";
+            let remedy = "set base_url, such as https://NAME.openai.azure.com";
             return Err(Error::new(ErrorKind::Config, message).with_remedy(remedy));
         }
         host_of(&provider.base_url).map_err(|why| Error::new(ErrorKind::Config, why))?;
         Ok(Some(provider))
+    }
+}
+
+/// Where a provider's API begins, given an address as people write it: Azure's resource without the path, Ollama with the
+/// path of OpenAI's format.
+fn whole_address(provider: &Provider, address: &str) -> String {
+    match provider.name.as_str() {
+        "azure" if !address.contains("/openai") => format!("{address}/openai/v1"),
+        "ollama" => address.trim_end_matches("/v1").to_owned(),
+        _ => address.to_owned(),
     }
 }
 
@@ -242,6 +255,10 @@ const CONTEXT_LENGTHS: [(&str, u64); 40] = [
     ("glm-5", 200_000),
 ];
 
+/// How many tokens of context Ollama is asked for, unless a setting says otherwise: its own default holds the tools and
+/// little else.
+pub(crate) const CONTEXT_OF_OLLAMA: u64 = 16_384;
+
 /// How many tokens a model reads, request and reply together, where that is known.
 pub(crate) fn context_length(choice: &Choice, model: &str) -> Option<u64> {
     let Choice::Known(Known { listing, name, .. }) = choice else { return None };
@@ -283,6 +300,12 @@ mod tests {
         let azure = Choice::parse("azure").unwrap();
         assert!(azure.provider(None).unwrap_err().to_string().contains("set base_url"));
         assert!(azure.provider(Some("nowhere")).is_err());
+        let address =
+            |provider: &str, given| Choice::parse(provider).unwrap().provider(Some(given)).unwrap().unwrap().base_url;
+        assert_eq!(address("azure", "https://n.openai.azure.com/"), "https://n.openai.azure.com/openai/v1");
+        assert_eq!(address("azure", "https://n.openai.azure.com/openai/v1"), "https://n.openai.azure.com/openai/v1");
+        assert_eq!(address("ollama", "http://10.0.0.2:11434/v1/"), "http://10.0.0.2:11434");
+        assert_eq!(address("lmstudio", "http://10.0.0.2:1234/v1"), "http://10.0.0.2:1234/v1");
         let error = Choice::parse("antropic").unwrap_err();
         assert!(error.contains("did you mean anthropic?"), "{error}");
         for wrong in ["", "local:", "ftp://x/v1", "https://"] {

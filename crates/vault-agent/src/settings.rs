@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
+use agent_loop::ReasoningEffort;
 use agent_loop::text_calls::Format;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -37,6 +38,7 @@ pub(crate) struct Settings {
     pub system: Option<String>,
     pub temperature: Option<f64>,
     pub max_tokens: Option<u32>,
+    pub reasoning_effort: Option<Effort>,
     pub streaming: bool,
     pub tools: bool,
     pub toolsets: Vec<Toolset>,
@@ -63,6 +65,7 @@ impl Default for Settings {
             system: None,
             temperature: Some(0.2),
             max_tokens: None,
+            reasoning_effort: None,
             streaming: true,
             tools: true,
             toolsets: vec![Toolset::Notes],
@@ -123,6 +126,39 @@ impl From<InText> for String {
             InText::In(format) => format.name(),
         }
         .to_owned()
+    }
+}
+
+/// How much a model reasons before it answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub(crate) struct Effort(pub ReasoningEffort);
+
+/// In the settings `none` is what is not set.
+const EFFORTS: [(&str, ReasoningEffort); 7] = [
+    ("off", ReasoningEffort::None),
+    ("minimal", ReasoningEffort::Minimal),
+    ("low", ReasoningEffort::Low),
+    ("medium", ReasoningEffort::Medium),
+    ("high", ReasoningEffort::High),
+    ("xhigh", ReasoningEffort::XHigh),
+    ("max", ReasoningEffort::Max),
+];
+
+impl TryFrom<String> for Effort {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        EFFORTS.iter().find(|(name, _)| *name == text).map(|(_, effort)| Self(*effort)).ok_or_else(|| {
+            let names: Vec<&str> = EFFORTS.iter().map(|(name, _)| *name).collect();
+            format!("{text:?} is none of {}", names.join(", "))
+        })
+    }
+}
+
+impl From<Effort> for String {
+    fn from(effort: Effort) -> Self {
+        EFFORTS.iter().find(|(_, known)| *known == effort.0).map_or("", |(name, _)| name).to_owned()
     }
 }
 
@@ -298,6 +334,8 @@ mod tests {
             ("allowed_models", "", json!([])),
             ("text_calls", "qwen3_coder", json!("qwen3_coder")),
             ("review", "always", json!("always")),
+            ("reasoning_effort", "off", json!("off")),
+            ("reasoning_effort", "xhigh", json!("xhigh")),
             ("provider", "https://host.example/v1", json!("https://host.example/v1")),
         ] {
             assert_eq!(read_value(find(name).unwrap(), text).unwrap(), expected, "{name} = {text}");
@@ -312,6 +350,7 @@ mod tests {
             ("toolsets", "note", "notes"),
             ("text_calls", "chatml", "hermes"),
             ("review", "sometimes", "always"),
+            ("reasoning_effort", "much", "off, minimal, low, medium, high, xhigh, max"),
             ("provider", "opnai", "did you mean openai?"),
             ("modle", "x", "did you mean model?"),
         ] {

@@ -75,7 +75,8 @@ impl WithNotes {
             .budget(self.budget.at_limit(AtLimit::SumUp))
             .parallel(request.parallel)
             .max_output_tokens(request.max_output_tokens)
-            .temperature(request.temperature);
+            .temperature(request.temperature)
+            .settings(request.settings);
         options.answer = request.answer_schema.map(|schema| AnswerShape::new((*schema).clone()));
         let mut run = Run::of_history(RunId::random(), options, history)?;
         let tools = AllTools { notes: self.tools, of_client: request.tools };

@@ -45,6 +45,8 @@ pub(super) fn plan(vault_args: &VaultArgs, args: &PlanArgs, out: &mut Out) -> Cl
         run_plan(toolbox, &plan, &args.running, &[], out)
     })?;
     if !args.print && !args.running.dry_run && outcome == Outcome::Done {
+        // The question comes after what was done.
+        out.flush()?;
         offer_macro(vault_args, &instruction, out)?;
     }
     Ok(outcome)

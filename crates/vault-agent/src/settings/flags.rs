@@ -62,6 +62,7 @@ fn value_name(setting: &str) -> &'static str {
         "system" => "TEXT",
         "text_calls" => "FORM",
         "review" => "WHICH",
+        "reasoning_effort" => "EFFORT",
         _ => "NAME",
     }
 }

@@ -59,7 +59,7 @@ const fn optional(name: &'static str, kind: Kind, flag: Option<&'static str>, wh
 const ANY: u64 = u64::MAX;
 
 /// All of them, in the order of the fields of `Settings`.
-pub(crate) const TABLE: [Setting; 19] = [
+pub(crate) const TABLE: [Setting; 20] = [
     optional(
         "provider",
         Kind::Text,
@@ -90,6 +90,12 @@ lmstudio, llama.cpp, an address that speaks Chat Completions (https://host/v1), 
         "How freely the model chooses its words; none leaves it to the provider",
     ),
     optional("max_tokens", Kind::Count(1, u32::MAX as u64), Some("max-tokens"), "The most tokens of one reply"),
+    optional(
+        "reasoning_effort",
+        Kind::Text,
+        Some("reasoning-effort"),
+        "How much the model reasons before it answers: off, minimal, low, medium, high, xhigh, max, as far as it can",
+    ),
     required("streaming", Kind::Switch, Some("no-stream"), "Whether replies are shown as they are written"),
     required("tools", Kind::Switch, Some("no-tools"), "Whether the model may call tools"),
     required(

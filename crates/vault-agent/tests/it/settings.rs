@@ -211,6 +211,8 @@ fn what_is_set_is_what_is_sent() {
     let none = ask(&["--temperature", "none", "--no-tools"], Reply::text("x"));
     assert!(none.get("temperature").is_none_or(Value::is_null), "{none}");
     assert_eq!(names(&none), Vec::<String>::new());
+    let effort = ask(&["--reasoning-effort", "high"], Reply::text("x"));
+    assert_eq!(effort["reasoning_effort"], "high", "{effort}");
     // A server that cannot stream answers with one object.
     let whole = WebServer::that(|_| {
         (
@@ -225,6 +227,29 @@ fn what_is_set_is_what_is_sent() {
     assert_eq!((output.status.code(), out(&output).trim_end()), (Some(0), "x"), "{}", errors(&output));
     let body: Value = serde_json::from_str(&whole.asked()[0].body).unwrap();
     assert!(body["stream"] != json!(true), "{body}");
+}
+
+#[test]
+fn ollama_is_asked_for_a_context_that_holds_the_tools() {
+    let place = Place::new(NOTES);
+    let ollama = WebServer::that(|_| {
+        (
+            200,
+            json!({ "model": "m", "message": { "role": "assistant", "content": "x" }, "done": true,
+            "done_reason": "stop" }),
+        )
+    });
+    let base_url = format!("http://{}/v1", ollama.address);
+    let ask = |extra: &[&str]| {
+        let args = ["ask", "roses?", "--provider", "ollama", "--base-url", &base_url, "--model", "m"];
+        let output = run(&place, &[&args, extra].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", errors(&output));
+        let asked = ollama.asked().pop().unwrap();
+        assert_eq!(asked.target, "/api/chat");
+        serde_json::from_str::<Value>(&asked.body).unwrap()["options"].clone()
+    };
+    assert_eq!((&ask(&[])["num_ctx"], &ask(&[])["temperature"]), (&json!(16_384), &json!(0.2)));
+    assert_eq!(ask(&["--context-length", "32000"])["num_ctx"], 32_000);
 }
 
 #[test]

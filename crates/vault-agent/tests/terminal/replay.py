@@ -5,6 +5,7 @@ BIN is the folder of vault-agent and vault-index. Each screen is compared with t
 the files instead. Afterwards no process of the program may be left. Needs tmux, Python 3.9 and Linux.
 """
 
+import json
 import os
 import re
 import shutil
@@ -25,6 +26,18 @@ CTRL_C, CTRL_D, ESCAPE = Keys("C-c"), Keys("C-d"), Keys("Escape")
 LAST_KEY = "edit the arguments"
 
 
+IDEAS = {
+    "version": "1.0",
+    "goal": "A note in Projects for each idea",
+    "riskLevel": "writes",
+    "steps": [
+        {"id": "ideas", "tool": "util.parseMarkdownBullets", "args": {"text": "${selection}"}},
+        {"id": "notes", "tool": "vault.createFile", "foreach": {"from": "$steps.ideas.items", "itemName": "idea"},
+         "args": {"path": "Projects/${idea.text}.md", "content": "# ${idea.text}\n"}},
+    ],
+}
+
+
 def append(line):
     return ("append_to_note", {"path": "Inbox.md", "content": line})
 
@@ -40,6 +53,26 @@ def turn_ended(tokens):
 
 # Screens: name, command, the model's replies, and what is waited for and typed.
 SCREENS = [
+    (
+        "ask",
+        'vault-agent ask "how do I keep the compost going?"',
+        [
+            [("search_notes", {"query": "turn the compost"})],
+            [("read_note", {"path": COMPOST})],
+            f"Turn it when it has gone cold [{COMPOST}:1], says \"once a week in summer\" [{COMPOST}:1]. See also "
+            "[Garden/Heaps.md:3].\n",
+        ],
+        [],
+    ),
+    (
+        "plan-step-left-out",
+        "vault-agent plan 'a note in Projects for each idea' --selection '- Bench\n- Pond\n- Hedge'",
+        [json.dumps(IDEAS)],
+        [("Run this plan?", "p"), ("keep it?", "y"), ("keep it?", "n"), ("keep it?", "y"), ("Run this plan?", "y"),
+         ("Keep it as a macro", "ideas")],
+    ),
+    ("plan-undone", "vault-agent undo", [], [("?", "y")]),
+    ("macro-run-without-a-model", "vault-agent macro run ideas --selection '- Kiln'", [], [("Run this plan?", "y")]),
     (
         "chat-answer",
         "vault-agent chat",
