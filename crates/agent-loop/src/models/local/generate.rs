@@ -84,8 +84,12 @@ impl Engine<'_> {
         out.send(Delta::Usage(usage));
 
         let temperature = request.temperature.map_or(self.options.temperature, |wanted| wanted as f32);
-        let sampler = Sampler::new(&self.options, temperature, self.vocabulary.tokens.n_tokens(), &tokens);
-        let stops = [&self.options.stop[..], &self.prompts.stop].concat();
+        let mut options = self.options.clone();
+        options.top_p = request.settings.top_p.map_or(options.top_p, |wanted| wanted as f32);
+        // Its lower bits make as good a seed.
+        options.seed = request.settings.seed.map(|wanted| wanted as u32).or(options.seed);
+        let sampler = Sampler::new(&options, temperature, self.vocabulary.tokens.n_tokens(), &tokens);
+        let stops = [&options.stop[..], &request.settings.stop, &self.prompts.stop].concat();
         let text = Outgoing::new(stops);
         let mut writing =
             Writing { engine: self, request, out, parser, text, matcher, sampler, calls: 0, generated: 0 };
