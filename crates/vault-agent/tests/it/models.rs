@@ -131,3 +131,70 @@ fn a_host_elsewhere_is_not_local_and_is_reached_through_the_proxy() {
     let schema: Value = serde_json::from_slice(&schema.stdout).unwrap();
     jsonschema::validate(&schema, &Value::from(found)).unwrap();
 }
+
+/// The header of a GGUF file without weights.
+fn gguf(values: &[(&str, &str)], context: u32) -> Vec<u8> {
+    let text = |text: &str| [&(text.len() as u64).to_le_bytes()[..], text.as_bytes()].concat();
+    let mut bytes = b"GGUF".to_vec();
+    bytes.extend(3_u32.to_le_bytes());
+    bytes.extend(0_u64.to_le_bytes());
+    bytes.extend((values.len() as u64 + 1).to_le_bytes());
+    for (key, value) in values {
+        bytes.extend([&text(key)[..], &8_u32.to_le_bytes(), &text(value)].concat());
+    }
+    bytes.extend([&text("llama.context_length")[..], &4_u32.to_le_bytes(), &context.to_le_bytes()].concat());
+    bytes
+}
+
+#[test]
+fn the_files_of_the_folder_of_models_are_listed() {
+    let place = Place::new("//- Home.md\nx\n");
+    let folder = place.home().join("models");
+    std::fs::create_dir_all(&folder).unwrap();
+    let hermes = "{% if tools %}<tool_call>{\"name\": \"x\", \"arguments\": {}}</tool_call>{% endif %}";
+    for (name, template) in [("Plain.gguf", "{{ messages }}"), ("Tools.GGUF", hermes)] {
+        let values = [("general.architecture", "llama"), ("tokenizer.chat_template", template)];
+        std::fs::write(folder.join(name), gguf(&values, 4096)).unwrap();
+    }
+    std::fs::write(folder.join("Broken.gguf"), "no model").unwrap();
+    std::fs::write(folder.join("Notes.txt"), "no model either").unwrap();
+    let mut command = place.command(&["models", "--json"]);
+    command.env("VAULT_AGENT_MODELS_FOLDER", &folder).env("VAULT_AGENT_PROVIDER", "local:Tools.GGUF");
+    let output = command.output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    let listed: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let files: Vec<&Value> = listed.as_array().unwrap().iter().filter(|model| model["provider"] == "local").collect();
+    let about = |model: &Value| {
+        (
+            model["model"].clone(),
+            model["takes_tools"].clone(),
+            model["context_length"].clone(),
+            model["is_chosen"].clone(),
+        )
+    };
+    assert_eq!(about(files[0]), (json!("Plain.gguf"), json!(false), json!(4096), json!(false)), "{errors}");
+    assert_eq!(about(files[1]), (json!("Tools.GGUF"), json!(true), json!(4096), json!(true)));
+    assert_eq!(
+        files[0]["bytes"],
+        gguf(&[("general.architecture", "llama"), ("tokenizer.chat_template", "{{ messages }}")], 4096).len()
+    );
+    assert!(files.len() == 2 && errors.contains("Broken.gguf"), "{errors}");
+}
+
+#[test]
+fn a_server_of_ones_own_that_does_not_start_says_why() {
+    let place = Place::new("//- Home.md\nx\n");
+    let program = place.home().join("server");
+    for (script, expected) in [(None, "server"), (Some("#!/bin/sh\necho out of luck >&2\nexit 3\n"), "out of luck")] {
+        if let Some(script) = script {
+            std::fs::write(&program, script).unwrap();
+            use std::os::unix::fs::PermissionsExt;
+            std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o700)).unwrap();
+        }
+        let mut command = place.command(&["ask", "what?"]);
+        let output =
+            command.env("VAULT_AGENT_PROVIDER", format!("llama-server:{}", program.display())).output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(2) && errors.contains(expected), "{errors}");
+    }
+}

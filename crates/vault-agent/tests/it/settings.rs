@@ -168,7 +168,7 @@ fn half_a_choice_says_what_is_missing() {
         (&["--provider", "openai", "--model", "gpt-5"], 2, "vault-agent login openai keeps one"),
         (&["--provider", "openai", "--model", "gpt-5"], 2, "or set OPENAI_API_KEY"),
         (&["--provider", "azure", "--model", "a"], 2, "set base_url"),
-        (&["--provider", "local:a.gguf"], 2, "not built into this program"),
+        (&["--provider", "local:a.gguf"], 2, "a.gguf"),
     ] {
         let refused = run(&place, &[&["proxy"], args].concat());
         assert!(refused.status.code() == Some(code) && errors(&refused).contains(said), "{args:?}: {refused:?}");
