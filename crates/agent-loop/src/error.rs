@@ -58,10 +58,12 @@ pub enum ErrorKind {
     History,
     /// The run's state does not allow this operation.
     State,
-    /// Saved by a newer version of the program.
+    /// Saved by a newer version of the program, or in a newer format.
     Newer,
-    /// A saved run or transcript that cannot be read.
+    /// A saved run or transcript, or the file of a model, that cannot be read.
     Damaged,
+    /// A model does not fit into the memory that is free.
+    Memory,
     /// A file could not be read or written.
     Io,
     /// A scripted or replayed model was asked for something that is not in its script.

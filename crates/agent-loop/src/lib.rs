@@ -105,11 +105,13 @@ pub use model::{
     ReplyStream, Request, TextCursor, ToolChoice, ToolSupport,
 };
 pub use models::{
-    ByteStream, Hosted, HttpReply, HttpRequest, Provider, ReasoningField, Replay, ReturnReasoning, Scripted,
+    ByteStream, Gguf, Hosted, HttpReply, HttpRequest, Provider, ReasoningField, Replay, ReturnReasoning, Scripted,
     ScriptedReply, Streaming, TextDeltas, Transport, Wire,
 };
+#[cfg(feature = "local")]
+pub use models::{CacheUse, Local, LocalOptions};
 #[cfg(feature = "hosted")]
-pub use models::{Http, HttpOptions, HttpProxy};
+pub use models::{Http, HttpOptions, HttpProxy, LlamaServer, LlamaServerOptions};
 #[doc(hidden)]
 pub use run::VERSION;
 pub use run::{AnswerShape, Next, Outcome, ReadyCall, Run, RunContext, RunOptions, StopReason};

@@ -10,6 +10,7 @@ mod state;
 mod pending;
 mod watching;
 mod terminal;
+mod loop_error;
 mod providers;
 mod settings;
 mod keys;

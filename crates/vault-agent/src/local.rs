@@ -1,19 +1,132 @@
-//! Models whose files are here: `local:FILE.gguf` in this process, `llama-server:FILE.gguf` in a process of its own.
+//! Models whose files are here: `local:FILE.gguf` in this process, where that is built in, and `llama-server:PATH` in a
+//! process of its own, which ends with this one. And which files there are.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use agent_loop::Model;
+use agent_loop::{Gguf, LlamaServer, LlamaServerOptions, Model, TextCalls};
+use vault_cli::note;
 use vault_tools::{Error, ErrorKind, Result};
 
-use crate::providers::Choice;
-use crate::settings::Settings;
+use crate::loop_error::of_loop;
+use crate::providers::{Choice, connection};
+use crate::settings::{InText, Settings};
 
-/// Loads a model.
+/// A model that is loaded, and the tokens of its context where they are known.
+pub(crate) type Loaded = (Arc<dyn Model>, Option<u64>);
+
+/// Loads a model. It can take as long as reading the file does; Ctrl-C ends it.
 ///
 /// # Errors
-/// [`ErrorKind::Unsupported`] where this program cannot; a file that is no model.
-pub(crate) fn load(choice: &Choice, _settings: &Settings) -> Result<Arc<dyn Model>> {
-    let message = format!("models of the provider {} are not built into this program", choice.name());
-    let remedy = "start the model with Ollama, LM Studio or llama.cpp's server, and name that as the provider";
+/// A file that is no model, is cut, or does not fit the memory; a server that does not start;
+/// [`ErrorKind::Unsupported`] where models in the process are not built in.
+pub(crate) fn load(choice: &Choice, settings: &Settings) -> Result<Loaded> {
+    let (path, is_server) = match choice {
+        Choice::LocalFile(path) => (path.clone(), false),
+        Choice::LlamaServer(path) => (path.clone(), true),
+        _ => return Err(Error::new(ErrorKind::Config, format!("{} is no file", choice.name()))),
+    };
+    let path = in_folder(path, settings);
+    let context = settings.context_length.map(|tokens| u32::try_from(tokens).unwrap_or(u32::MAX));
+    let in_text = settings.text_calls;
+    let loading = move || -> Result<Loaded> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| Error::io("the threads of the program", &error))?;
+        match is_server {
+            true => runtime.block_on(on_server(&path, context, in_text)),
+            false => runtime.block_on(in_process(&path, context)),
+        }
+    };
+    // On a thread of its own, since a caller may be in a runtime.
+    match std::thread::spawn(loading).join() {
+        Ok(loaded) => loaded,
+        Err(_) => Err(Error::new(ErrorKind::Unsupported, "loading the model met a fault of the program")),
+    }
+}
+
+/// A file that is not here by its name alone is looked for in the folder of models.
+fn in_folder(path: PathBuf, settings: &Settings) -> PathBuf {
+    match &settings.models_folder {
+        Some(folder) if path.is_relative() && !path.exists() => folder.join(path),
+        _ => path,
+    }
+}
+
+async fn on_server(path: &Path, context: Option<u32>, in_text: InText) -> Result<Loaded> {
+    let options = LlamaServerOptions::for_path(path).map_err(of_loop)?.context(context);
+    let known =
+        options.model.as_deref().and_then(|file| Gguf::read(file).ok()).and_then(|header| header.context_length);
+    note(&format!("starting a llama-server with {}", path.display()));
+    let server = LlamaServer::start(options, connection()?).await.map_err(of_loop)?;
+    let model: Arc<dyn Model> = match in_text {
+        InText::Auto => Arc::new(TextCalls::when_needed(server)),
+        InText::Never => Arc::new(server),
+        InText::In(format) => Arc::new(TextCalls::new(server).format(format)),
+    };
+    Ok((model, context.map(u64::from).or(known)))
+}
+
+#[cfg(feature = "local")]
+async fn in_process(path: &Path, context: Option<u32>) -> Result<Loaded> {
+    use std::io::Write;
+
+    use agent_loop::{Local, LocalOptions};
+    use tokio_util::sync::CancellationToken;
+    use vault_cli::stderr_is_terminal;
+
+    let cancel = CancellationToken::new();
+    let (stop, name) = (cancel.clone(), path.file_name().unwrap_or_default().to_string_lossy().into_owned());
+    let interrupted = vault_cli::listen().flag();
+    let mut shown = -1;
+    let progress = move |part: f32| {
+        if interrupted.load(std::sync::atomic::Ordering::Relaxed) {
+            stop.cancel();
+        }
+        let percent = (part * 100.0) as i32;
+        if stderr_is_terminal() && percent > shown {
+            shown = percent;
+            let end = if percent >= 100 { "\r\x1b[2K" } else { "" };
+            let _ = write!(std::io::stderr().lock(), "\rloading {name}: {percent} %{end}");
+        }
+    };
+    let options = LocalOptions::new(path).context(context);
+    let model = Local::load(options, progress, &cancel).await.map_err(of_loop)?;
+    model.warnings().iter().for_each(|warning| note(warning));
+    let context = u64::from(model.context());
+    Ok((Arc::new(model), Some(context)))
+}
+
+#[cfg(not(feature = "local"))]
+async fn in_process(path: &Path, _: Option<u32>) -> Result<Loaded> {
+    // A file that is none is said before.
+    Gguf::read(path).map_err(of_loop)?;
+    let message = "models in the process are not built into this program";
+    let remedy = "install it with --features local, or use llama-server:FILE.gguf, Ollama or LM Studio";
     Err(Error::new(ErrorKind::Unsupported, message).with_remedy(remedy))
+}
+
+/// A model's file.
+#[derive(Debug)]
+pub(crate) struct ModelFile {
+    pub name: String,
+    /// What its header says, or why it cannot be read.
+    pub header: Result<Gguf>,
+}
+
+/// The GGUF files of a folder, by name.
+///
+/// # Errors
+/// A folder that cannot be read.
+pub(crate) fn files(folder: &Path) -> Result<Vec<ModelFile>> {
+    let entries = std::fs::read_dir(folder).map_err(|error| Error::io(folder.display(), &error))?;
+    let mut files: Vec<ModelFile> = entries
+        .flatten()
+        .filter(|entry| entry.path().extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gguf")))
+        .map(|entry| ModelFile {
+            name: entry.file_name().to_string_lossy().into_owned(),
+            header: Gguf::read(entry.path()).map_err(of_loop),
+        })
+        .collect();
+    files.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(files)
 }

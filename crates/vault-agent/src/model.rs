@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use agent_loop::{
-    BoxFuture, ErrorKind as ModelError, Hosted, Http, Model, ModelSettings, Provider, ReplyStream, Request, Streaming,
+    BoxFuture, ErrorKind as ModelError, Hosted, Model, ModelSettings, Provider, ReplyStream, Request, Streaming,
     TextCalls, ToolSupport, Transport, Wire,
 };
 use vault_cli::note;
 use vault_tools::{Error, ErrorKind, Result};
 
-use crate::providers::{CONTEXT_OF_OLLAMA, Choice, Listing, context_length, host_of, is_this_machine};
+use crate::providers::{CONTEXT_OF_OLLAMA, Choice, Listing, connection, context_length, host_of, is_this_machine};
 use crate::settings::{InText, Settings, Source};
 use crate::state::state_of_user;
 use crate::traffic::Traffic;
@@ -74,16 +74,19 @@ pub(crate) fn provider_with_key(choice: &Choice, settings: &Settings) -> Result<
 pub(crate) fn open(settings: &Settings) -> Result<Option<ChosenModel>> {
     let Some(choice) = chosen_provider(settings)? else { return Ok(None) };
     let name = allowed_name(&choice, settings)?;
-    let (model, destination) = match provider_with_key(&choice, settings)? {
-        None => (local::load(&choice, settings)?, Destination::ThisMachine),
+    let (model, destination, loaded) = match provider_with_key(&choice, settings)? {
+        None => {
+            let (model, context) = local::load(&choice, settings)?;
+            (model, Destination::ThisMachine, context)
+        }
         Some(provider) => {
             let destination = destination(&provider);
             say_once(&destination, &name, &provider.base_url);
-            (hosted(provider, &name, settings)?, destination)
+            (hosted(provider, &name, settings)?, destination, None)
         }
     };
     let of_ollama = matches!(choice.listing(), Some(Listing::Ollama)).then_some(CONTEXT_OF_OLLAMA);
-    let context_length = settings.context_length.or(of_ollama).or_else(|| context_length(&choice, &name));
+    let context_length = loaded.or(settings.context_length).or(of_ollama).or_else(|| context_length(&choice, &name));
     Ok(Some(ChosenModel { model, name, provider: choice.name(), destination, context_length }))
 }
 
@@ -118,17 +121,6 @@ fn destination(provider: &Provider) -> Destination {
         true => Destination::ThisMachine,
         false => Destination::Host(host_of(&provider.base_url).unwrap_or_else(|_| provider.name.clone())),
     }
-}
-
-/// The connection for hosted models.
-///
-/// # Errors
-/// A proxy in the environment that cannot be one.
-pub(crate) fn connection() -> Result<Http> {
-    Http::new().map_err(|error| {
-        Error::new(ErrorKind::Config, error.message())
-            .with_remedy(error.remedy().unwrap_or("check HTTPS_PROXY and HTTP_PROXY"))
-    })
 }
 
 fn hosted(provider: Provider, name: &str, settings: &Settings) -> Result<Arc<dyn Model>> {

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use vault_tools::plan::{plan_schema, validate};
 use vault_tools::{Error, ErrorKind, Result, ToolSpec, Toolbox, Toolset, Vaults};
 
-use crate::conversation::of_loop;
+use crate::loop_error::of_loop;
 use crate::model::ChosenModel;
 use crate::settings::Settings;
 

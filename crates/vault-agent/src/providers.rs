@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use agent_loop::{Provider, Wire};
+use agent_loop::{Http, Provider, Wire};
 use axum::http::Uri;
 use vault_tools::{Error, ErrorKind, Result};
 
@@ -129,6 +129,11 @@ impl Choice {
             Self::Address(_) => &[KEY_OF_ADDRESS],
             Self::LocalFile(_) | Self::LlamaServer(_) => &[],
         }
+    }
+
+    /// Whether it is a file on this machine, which holds one model.
+    pub fn is_file(&self) -> bool {
+        matches!(self, Self::LocalFile(_) | Self::LlamaServer(_))
     }
 
     /// How its list of models is asked for; `None` for models that are started here.
@@ -276,6 +281,17 @@ pub(crate) fn context_length(choice: &Choice, model: &str) -> Option<u64> {
 pub(crate) fn nearest<'n>(wanted: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     let likeness = |name: &str| strsim::jaro_winkler(wanted, name);
     names.filter(|name| likeness(name) > 0.75).max_by(|a, b| likeness(a).total_cmp(&likeness(b)))
+}
+
+/// The connection for hosted models.
+///
+/// # Errors
+/// A proxy in the environment that cannot be one.
+pub(crate) fn connection() -> Result<Http> {
+    Http::new().map_err(|error| {
+        Error::new(ErrorKind::Config, error.message())
+            .with_remedy(error.remedy().unwrap_or("check HTTPS_PROXY and HTTP_PROXY"))
+    })
 }
 
 #[cfg(test)]

@@ -181,11 +181,11 @@ impl Said {
             Event::Warning(text) => self.send(Delta::Warning { text }),
             Event::Usage(usage) => {
                 self.now = usage;
-                self.send(Delta::Usage(sum(self.before, usage)));
+                self.send(Delta::Usage(self.before.plus(usage)));
             }
             Event::ToolFinished { .. } => {
                 self.has_called = true;
-                self.before = sum(self.before, std::mem::take(&mut self.now));
+                self.before = self.before.plus(std::mem::take(&mut self.now));
                 self.send(Delta::Progress);
             }
             // The end is told by what the run comes to.
@@ -236,12 +236,4 @@ impl Said {
             self.send(Delta::CallEnd { index, opaque: call.opaque });
         }
     }
-}
-
-fn sum(a: Usage, b: Usage) -> Usage {
-    Usage::default()
-        .input(a.input + b.input)
-        .output(a.output + b.output)
-        .cached(a.cached + b.cached)
-        .reasoning(a.reasoning + b.reasoning)
 }

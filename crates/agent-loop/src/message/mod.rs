@@ -351,7 +351,7 @@ impl Usage {
 
     /// Both together.
     #[must_use]
-    pub(crate) fn plus(self, other: Self) -> Self {
+    pub fn plus(self, other: Self) -> Self {
         Self {
             input: self.input.saturating_add(other.input),
             output: self.output.saturating_add(other.output),

@@ -30,6 +30,8 @@ pub use parse::Parser;
 pub use pieces::Piece;
 pub use prompt::{example, prompt_block, transcript_messages};
 pub use wrap::TextCalls;
+#[cfg(feature = "local")]
+pub(crate) use wrap::written_out;
 
 /// Opens a call.
 const OPEN: &str = "<tool_call>";

@@ -140,6 +140,24 @@ impl Parser {
         Self { marks: Marks(marks), format, tools, ..Self::default() }
     }
 
+    /// The mark of the call that is open, and what of the call is there behind it. `None` where no call is.
+    #[cfg(feature = "local")]
+    pub(crate) fn open_call(&self) -> Option<(&str, &str)> {
+        match &self.state {
+            State::Opening => Some((OPEN, &self.held[OPEN.len()..])),
+            State::Block { mark, .. } => Some((mark.text, &self.held[mark.text.len()..])),
+            State::Value { .. } | State::AfterValue | State::MaybeClose => Some((OPEN, &self.held)),
+            State::Fenced if self.held.ends_with(OPEN) => Some((OPEN, "")),
+            _ => None,
+        }
+    }
+
+    /// Whether the text is that of thoughts.
+    #[cfg(feature = "local")]
+    pub(crate) fn is_in_thoughts(&self) -> bool {
+        matches!(self.state, State::Thoughts { .. })
+    }
+
     /// Takes the next bytes and returns the pieces they complete. Invalid UTF-8 is read as U+FFFD.
     pub fn push<'p>(&'p mut self, bytes: &'p [u8]) -> impl Iterator<Item = Piece<'p>> {
         self.clear();

@@ -126,7 +126,7 @@ impl<M: Model> Model for TextCalls<M> {
 }
 
 /// The request with its tools, calls and results as plain text.
-fn written_out(format: Format, request: Request) -> Request {
+pub(crate) fn written_out(format: Format, request: Request) -> Request {
     let tools = prompt_block(format, &request.tools, &request.tool_choice, request.parallel);
     let answer = request.answer_schema.as_deref().map(answer_block);
     let blocks: Vec<&str> =

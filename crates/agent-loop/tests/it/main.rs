@@ -12,6 +12,10 @@ mod events;
 mod formats;
 mod hostile;
 mod invariants;
+#[cfg(all(feature = "hosted", unix))]
+mod llama_server;
+#[cfg(feature = "local")]
+mod local;
 // The processes are started with a Unix shell's help.
 #[cfg(all(feature = "mcp", unix))]
 mod mcp;

@@ -1,6 +1,7 @@
 //! `vault-agent models`: which models can be used, as their providers say, and which of them are on this machine.
 
 use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use agent_loop::Provider;
 use clap::Args;
@@ -12,8 +13,9 @@ use vault_tools::{Error, Result};
 
 use super::runtime::runtime;
 use crate::listing::{Listed, list};
-use crate::model::{chosen_provider, connection, provider_with_key};
-use crate::providers::{Choice, KNOWN, context_length, is_this_machine};
+use crate::local::{self, ModelFile};
+use crate::model::{chosen_provider, provider_with_key};
+use crate::providers::{Choice, KNOWN, connection, context_length, is_this_machine};
 use crate::settings::{SettingArgs, Settings};
 
 #[derive(Debug, Args)]
@@ -39,6 +41,9 @@ struct Model {
     context_length: Option<u64>,
     /// Whether it takes tools, where the provider says; one that does not calls them in text.
     takes_tools: Option<bool>,
+    /// Of a file: its size.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes: Option<u64>,
     /// Whether the settings choose it.
     is_chosen: bool,
     /// Whether the settings allow it.
@@ -76,6 +81,9 @@ pub(super) fn models(args: &ModelsArgs, out: &mut Out) -> CliResult {
             Err(error) => note(&error.one_line()),
         }
     }
+    if let Some(folder) = settings.models_folder.as_deref().filter(|_| args.providers.is_empty()) {
+        found.extend(files(folder, &settings)?);
+    }
     let named = asked.iter().filter(|asked| asked.is_named).count();
     match last_failure {
         Some(error) if named_failures == named && found.is_empty() => return Err(error.into()),
@@ -92,11 +100,40 @@ pub(super) fn models(args: &ModelsArgs, out: &mut Out) -> CliResult {
 fn line(model: &Model, width: usize) -> String {
     let mut about = vec![model.provider.clone()];
     about.extend(model.is_local.then(|| "on this machine".to_owned()));
+    about.extend(model.bytes.map(|bytes| format!("{:.1} GB", bytes as f64 / 1e9)));
     about.extend(model.context_length.map(|tokens| format!("{tokens} tokens")));
     about.extend((model.takes_tools == Some(false)).then(|| "tools in text".to_owned()));
     about.extend(model.is_chosen.then(|| "chosen".to_owned()));
     about.extend((!model.is_allowed).then(|| "not allowed by allowed_models".to_owned()));
     format!("{}  {}", padded(&sanitize_line(&model.model), width), sanitize_line(&about.join(", ")))
+}
+
+/// The models whose files lie in the folder of models.
+fn files(folder: &Path, settings: &Settings) -> Result<Vec<Model>> {
+    let chosen = chosen_provider(settings)?;
+    let mut models = Vec::new();
+    for ModelFile { name, header } in local::files(folder)? {
+        let header = match header {
+            Ok(header) => header,
+            Err(error) => {
+                say("warning", &error.one_line());
+                continue;
+            }
+        };
+        let file = folder.join(&name);
+        let is_file = |path: &PathBuf| *path == file || path.as_os_str() == name.as_str();
+        models.push(Model {
+            provider: "local".to_owned(),
+            is_local: true,
+            context_length: header.context_length,
+            takes_tools: Some(header.tool_format().is_some()),
+            bytes: Some(header.file_bytes),
+            is_chosen: matches!(&chosen, Some(Choice::LocalFile(path) | Choice::LlamaServer(path)) if is_file(path)),
+            is_allowed: settings.allowed_models.is_empty() || settings.allowed_models.contains(&name),
+            model: name,
+        });
+    }
+    Ok(models)
 }
 
 fn asked(args: &ModelsArgs, settings: &Settings) -> CliResult<Vec<Asked>> {
@@ -107,7 +144,7 @@ fn asked(args: &ModelsArgs, settings: &Settings) -> CliResult<Vec<Asked>> {
         }
         return Ok(asked);
     }
-    if let Some(choice) = chosen_provider(settings)? {
+    if let Some(choice) = chosen_provider(settings)?.filter(|choice| !choice.is_file()) {
         asked.push(Asked { choice, is_named: true });
     }
     let mut known: BTreeSet<String> = asked.iter().map(|asked| asked.choice.name()).collect();
@@ -151,6 +188,7 @@ fn model(choice: &Choice, provider: &Provider, listed: Listed, settings: &Settin
         is_local: is_this_machine(&provider.base_url),
         context_length: stated.or_else(|| context_length(choice, &name)),
         takes_tools,
+        bytes: None,
         is_chosen: is_of_chosen && settings.model.as_deref() == Some(&*name),
         is_allowed: settings.allowed_models.is_empty() || settings.allowed_models.contains(&name),
         model: name,

@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use vault_tools::{EditedFile, Editor, Error, ErrorKind, Preview, Result, Risk, SafePath, View};
 
+use crate::loop_error::of_loop;
 use crate::model::{ChosenModel, Destination};
 use crate::settings::Settings;
 use crate::workspace::Workspace;
@@ -27,7 +28,7 @@ pub(crate) use attached::{Attachment, with_attached, without_attached};
 pub(crate) use citations::{CitationCheck, Source};
 pub(crate) use note_tools::{NoteTools, Offer};
 pub(crate) use prompt::system_message;
-pub(crate) use session::{SessionInfo, Sessions, of_loop};
+pub(crate) use session::{SessionInfo, Sessions};
 
 use session::title_of;
 

@@ -19,6 +19,7 @@ use vault_tools::{Error, ErrorKind, Result, State};
 
 use super::attached::without_attached;
 use super::citations::Source;
+use crate::loop_error::of_loop;
 use crate::state::state_of_user;
 
 /// Characters of a title.
@@ -186,24 +187,6 @@ pub(super) fn title_of(message: &str) -> String {
     match line.char_indices().nth(LONGEST_TITLE - 1) {
         Some((end, _)) => format!("{}…", line[..end].trim_end()),
         None => line,
-    }
-}
-
-/// An error of agent-loop as one of this program.
-pub(crate) fn of_loop(error: agent_loop::Error) -> Error {
-    use agent_loop::ErrorKind as Kind;
-    let kind = match error.kind() {
-        Kind::Authentication => ErrorKind::Config,
-        Kind::Io => ErrorKind::Io,
-        _ => ErrorKind::Unsupported,
-    };
-    let mut new = Error::new(kind, error.message());
-    if let Some(path) = error.path() {
-        new = new.at(path);
-    }
-    match error.remedy() {
-        Some(remedy) => new.with_remedy(remedy),
-        None => new,
     }
 }
 

@@ -168,7 +168,13 @@ impl Decode for Decoder {
             let number = |field: &str| usage[field].as_u64().unwrap_or(0);
             let reasoning = number("thoughtsTokenCount");
             let output = number("candidatesTokenCount") + reasoning;
-            out.push(Delta::Usage(Usage { input, output, cached: number("cachedContentTokenCount"), reasoning, cost: None }));
+            out.push(Delta::Usage(Usage {
+                input,
+                output,
+                cached: number("cachedContentTokenCount"),
+                reasoning,
+                cost: None,
+            }));
         }
         if chunk["promptFeedback"]["blockReason"].is_string() {
             self.finish = Some(EndReason::Filtered);

@@ -11,7 +11,11 @@ use serde_json::{Map, Value};
 
 use crate::tool::ToolSpec;
 
+#[cfg(feature = "local")]
+use super::CLOSE;
 use super::marks::Mark;
+#[cfg(feature = "local")]
+use super::marks::What;
 use super::pieces::Piece;
 
 /// Reads and writes the calls of a family.
@@ -135,6 +139,18 @@ impl Format {
 
     pub(super) fn marks(self) -> &'static [Mark] {
         self.reader().marks()
+    }
+
+    /// Whether a text is part of a mark that a parser looks for.
+    #[cfg(feature = "local")]
+    pub(crate) fn has_mark(self, text: &str) -> bool {
+        let in_mark = |mark: &Mark| match mark.what {
+            What::Thoughts(close) => close.contains(text),
+            What::Block(block) => block.closes.iter().any(|close| close.contains(text)),
+            What::Call => CLOSE.contains(text),
+            What::Skip => false,
+        };
+        self.marks().iter().any(|mark| mark.text.contains(text) || in_mark(mark))
     }
 
     pub(super) fn read(self, block: &str, tools: &[ToolSpec]) -> Result<Vec<Piece<'static>>, String> {

@@ -259,7 +259,8 @@ async fn cached_tokens_and_costs() {
         let reply = reply(wire, Answer::json(200, &body)).await.unwrap();
         assert_eq!(reply.usage, usage(80, 17).map(|usage| usage.cached(64)), "{wire:?} {body}");
     }
-    for (said, millionths) in [(json!(0.0021), Some(2_100)), (json!(0), Some(0)), (json!(-1), None), (json!("1"), None)] {
+    for (said, millionths) in [(json!(0.0021), Some(2_100)), (json!(0), Some(0)), (json!(-1), None), (json!("1"), None)]
+    {
         let reply = reply(Wire::Chat, Answer::json(200, &chat(json!({"cost": said})))).await.unwrap();
         assert_eq!(reply.usage.and_then(|usage| usage.cost), millionths, "{said}");
     }

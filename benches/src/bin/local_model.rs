@@ -1,0 +1,190 @@
+//! A model in the process: tokens evaluated in a turn with two calls, and its speed beside llama.cpp's own bench.
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program that reports")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use agent_loop::{
+    Delta, Effect, Local, LocalOptions, Message, Messages, Model, Parallel, Part, Reply, ReplyBuilder, Request, Status,
+    ToolChoice, ToolResult, ToolSpec,
+};
+use benches::median;
+use clap::Parser;
+use futures_util::StreamExt;
+use serde_json::{Value, json};
+
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
+
+/// ChatML with calls as Qwen 2.5 writes them: what was said stays as it was.
+const STAYS: &str = "{% if tools %}<|im_start|>system\nTools:{% for tool in tools %}\n{{ tool | tojson }}{% endfor %}<|im_end|>\n\
+    {% endif %}{% for m in messages %}{% if m.role == 'tool' %}<|im_start|>user\n<tool_response>\n{{ m.content }}\n\
+    </tool_response>{% else %}<|im_start|>{{ m.role }}\n{{ m.content }}{% for call in m.tool_calls %}<tool_call>\n\
+    {\"name\": \"{{ call.function.name }}\", \"arguments\": {{ call.function.arguments | tojson }}}\n</tool_call>{% endfor %}\
+    {% endif %}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
+
+/// Tokens of the prompts whose evaluation is timed, at most, and of the replies.
+const PROMPT: usize = 512;
+const REPLY: u32 = 128;
+
+/// Measures a model in the process.
+#[derive(Parser)]
+struct Arguments {
+    /// The model, in the format GGUF.
+    model: PathBuf,
+    /// llama.cpp's `llama-bench`, which is measured in turns with it.
+    #[arg(long)]
+    llama_bench: Option<PathBuf>,
+    /// How often each is measured.
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+    /// Threads for both.
+    #[arg(long, default_value_t = 2)]
+    threads: u32,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let measured = runtime.map_err(Into::into).and_then(|runtime| runtime.block_on(measure(&arguments)));
+    match measured {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+async fn measure(arguments: &Arguments) -> Result<()> {
+    // What a template rewrites: the calls of earlier turns lose their arguments.
+    let rewrites = STAYS.replace(
+        "{{ call.function.arguments | tojson }}",
+        "{% if m == messages[-2] %}{{ call.function.arguments | tojson }}{% else %}\
+        {\"alpha\": \"one\", \"beta\": [1, 2]}{% endif %}",
+    );
+    println!("a turn with two calls: tokens of the prompts, tokens evaluated");
+    for (name, template) in [("what was said stays", STAYS), ("calls of earlier turns are rewritten", &rewrites)] {
+        let model = load(arguments, template).await?;
+        turn(&model).await?;
+        let used = model.cache_use();
+        println!("  {name}: {} {} ({:.2})", used.prompt, used.evaluated, used.evaluated as f64 / used.prompt as f64);
+    }
+
+    let model = load(arguments, STAYS).await?;
+    let mut rounds: [Vec<f64>; 5] = Default::default();
+    for round in 0..arguments.rounds {
+        let plain = timed(&model, round, None).await?;
+        let schema = json!({"type": "array", "minItems": 60, "items": {"type": "string"}});
+        let held = timed(&model, round, Some(schema)).await?;
+        for (all, figure) in rounds.iter_mut().zip([plain.0, plain.1, held.1]) {
+            all.push(figure);
+        }
+        if let Some(program) = &arguments.llama_bench {
+            let (prefill, decode) = llama_bench(program, arguments, plain.2)?;
+            rounds[3].push(prefill);
+            rounds[4].push(decode);
+        }
+    }
+    println!("tokens a second with {} threads: best, median of {} rounds", arguments.threads, arguments.rounds);
+    for (name, all) in
+        ["prompt", "reply", "reply held by a grammar", "llama-bench, prompt", "llama-bench, reply"].iter().zip(&rounds)
+    {
+        if !all.is_empty() {
+            println!("  {name}: {:.1} {:.1}", best(all), median(all));
+        }
+    }
+    let cost = 1e6 / best(&rounds[2]) - 1e6 / best(&rounds[1]);
+    println!("  a token by the grammar costs {cost:.0} µs");
+    if !rounds[3].is_empty() {
+        let ratio = |ours: usize, theirs: usize| {
+            (best(&rounds[ours]) / best(&rounds[theirs]), median(&rounds[ours]) / median(&rounds[theirs]))
+        };
+        println!("  ours to llama-bench's, best and median: prompt {:.2?}, reply {:.2?}", ratio(0, 3), ratio(1, 4));
+    }
+    Ok(())
+}
+
+fn best(figures: &[f64]) -> f64 {
+    figures.iter().copied().fold(f64::NAN, f64::max)
+}
+
+async fn load(arguments: &Arguments, template: &str) -> Result<Local> {
+    let options =
+        LocalOptions::new(&arguments.model).context(Some(4_096)).threads(Some(arguments.threads)).seed(Some(1));
+    let options = options.template(Some(template.into())).temperature(0.0);
+    Ok(Local::load(options, |_| {}, &Default::default()).await?)
+}
+
+fn tools() -> Arc<[ToolSpec]> {
+    let tool = |name: &str| ToolSpec {
+        name: name.into(),
+        description: "Searches the notes by meaning and by words, and gives the best passages with their lines.".into(),
+        parameters: json!({"type": "object", "required": ["query"], "properties": {
+            "query": {"type": "string", "maxLength": 40}, "limit": {"type": "integer", "minimum": 1, "maximum": 20}}}),
+        effect: Effect::Read,
+        time_limit: None,
+    };
+    ["search_notes", "list_notes", "read_note"].map(tool).into()
+}
+
+/// A question, two calls one after the other with a result of some 150 tokens each, an answer.
+async fn turn(model: &Local) -> Result<()> {
+    let mut messages: Messages =
+        [Message::user("Which of my notes say when to prune apple trees?")].into_iter().collect();
+    let result = "trees/apple.md:12: Prune in late winter, before the buds open. ".repeat(8);
+    for index in 0..2 {
+        let request = Request::default().messages(messages.clone()).tools(tools()).parallel(Parallel::One);
+        let request = request.tool_choice(ToolChoice::Tool("search_notes".into())).max_output_tokens(Some(200));
+        let mut reply = Reply::collect(model.reply(request).await?).await?;
+        let Some(Part::Call(call)) = reply.parts.last_mut() else { return Err("there is no call".into()) };
+        call.id = format!("c{index}").into();
+        let results = vec![ToolResult::new(call, Status::Ok, &result)];
+        let more = [Message::Assistant { parts: reply.parts }, Message::Results { results }];
+        messages = messages.iter().map(|message| Message::clone(message)).chain(more).collect();
+    }
+    let request = Request::default().messages(messages).tools(tools()).max_output_tokens(Some(32));
+    Reply::collect(model.reply(request).await?).await?;
+    Ok(())
+}
+
+/// Tokens a second of a prompt that is new from its beginning, and of the reply; and how many the prompt had.
+async fn timed(model: &Local, round: usize, schema: Option<Value>) -> Result<(f64, f64, u64)> {
+    let words = "the garden in spring needs water and light ".repeat(PROMPT / 8 - 8);
+    let text = format!("{round}{} Tell me a long story about this: {words}", schema.is_some());
+    let request = Request::default().messages([Message::user(text)].into_iter().collect());
+    let request = request.max_output_tokens(Some(REPLY)).answer_schema(schema.map(Arc::new));
+    let begun = Instant::now();
+    let mut stream = model.reply(request).await?;
+    let (mut builder, mut prompt) = (ReplyBuilder::new(), Duration::ZERO);
+    while let Some(delta) = stream.next().await {
+        let delta = delta?;
+        if matches!(delta, Delta::Usage(_)) && prompt.is_zero() {
+            prompt = begun.elapsed();
+        }
+        builder.push(&delta)?;
+    }
+    let written = begun.elapsed() - prompt;
+    let usage = builder.finish()?.usage.ok_or("no tokens were counted")?;
+    let rate = |tokens: u64, time: Duration| tokens as f64 / time.as_secs_f64();
+    let evaluated = usage.input - usage.cached;
+    Ok((rate(evaluated, prompt), rate(usage.output, written), evaluated))
+}
+
+/// The same prompt, and a reply behind as many tokens.
+fn llama_bench(program: &Path, arguments: &Arguments, prompt: u64) -> Result<(f64, f64)> {
+    let rate = |test: [&str; 6]| -> Result<f64> {
+        let threads = arguments.threads.to_string();
+        let mut command = Command::new(program);
+        command.arg("--model").arg(&arguments.model).args(test);
+        let output = command.args(["--threads", &threads, "--repetitions", "1", "--output", "json"]).output()?;
+        let tests: Value = serde_json::from_slice(&output.stdout)?;
+        Ok(tests[0]["avg_ts"].as_f64().ok_or("llama-bench gave no figures")?)
+    };
+    let (prompt, reply) = (prompt.to_string(), REPLY.to_string());
+    let prefill = rate(["--n-prompt", &prompt, "--n-gen", "0", "--n-depth", "0"])?;
+    let decode = rate(["--n-prompt", "0", "--n-gen", &reply, "--n-depth", &prompt])?;
+    Ok((prefill, decode))
+}

@@ -1,0 +1,278 @@
+//! The thread that a model lives in: it loads the model, then writes one reply after the other.
+
+use std::collections::HashSet;
+use std::num::NonZeroU32;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::Receiver;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
+use llama_cpp_2::context::params::LlamaContextParams;
+use llama_cpp_2::llama_backend::LlamaBackend;
+use llama_cpp_2::model::LlamaModel;
+use llama_cpp_2::model::params::LlamaModelParams;
+use llama_cpp_2::token::LlamaToken;
+use llama_cpp_2::{LogOptions, send_logs_to_tracing};
+use llguidance::toktrie::SimpleVob;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::model::{Delta, Request};
+use crate::models::gguf::Gguf;
+
+use super::cache::Cache;
+use super::generate::Output;
+use super::grammar::Grammars;
+use super::prompt::Prompts;
+use super::vocabulary::Vocabulary;
+use super::{CacheUse, LocalOptions, memory, state};
+
+/// The context where the options name none.
+const USUAL_CONTEXT: u32 = 8_192;
+/// Tokens evaluated at once.
+const CHUNK: usize = 512;
+
+/// What the thread is asked to do.
+pub(super) enum Command {
+    Reply { request: Box<Request>, out: mpsc::UnboundedSender<Result<Delta>>, begun: oneshot::Sender<Result<()>> },
+    Save { path: PathBuf, done: oneshot::Sender<Result<u64>> },
+    Restore { path: PathBuf, done: oneshot::Sender<Result<usize>> },
+}
+
+/// What is known of a model once it is loaded.
+pub(super) struct Loaded {
+    pub(super) name: String,
+    pub(super) context: u32,
+    pub(super) warnings: Vec<String>,
+}
+
+/// A loaded model.
+pub(super) struct Engine<'m> {
+    pub(super) options: LocalOptions,
+    pub(super) vocabulary: Vocabulary<'m>,
+    pub(super) prompts: Prompts,
+    pub(super) grammars: Grammars,
+    pub(super) cache: Cache<'m>,
+    /// Warnings that no reply has told yet.
+    pub(super) unsaid: Vec<String>,
+    /// Special tokens that are part of calls and thoughts; others are no text.
+    marks: HashSet<LlamaToken>,
+    use_: Arc<Mutex<CacheUse>>,
+}
+
+/// There is one for all models of a process.
+static BACKEND: LazyLock<Result<LlamaBackend, String>> = LazyLock::new(|| {
+    // Without this, llama.cpp writes to standard error.
+    send_logs_to_tracing(LogOptions::default());
+    LlamaBackend::init().map_err(|error| error.to_string())
+});
+
+/// Loads a model, says so, and serves it until nobody can ask any more.
+pub(super) fn run(
+    options: LocalOptions,
+    progress: impl FnMut(f32) -> bool + 'static,
+    loaded: oneshot::Sender<Result<Loaded>>,
+    inbox: &Receiver<Command>,
+    use_: Arc<Mutex<CacheUse>>,
+) {
+    let path = options.path.clone();
+    let named = |error: Error| error.with_path(path.display().to_string());
+    let (backend, header, model, context) = match load(&options, progress) {
+        Ok(ready) => ready,
+        Err(error) => return drop(loaded.send(Err(named(error)))),
+    };
+    let engine = Engine::new(backend, &model, &header, context, options, use_);
+    let mut engine = match engine {
+        Ok(engine) => engine,
+        Err(error) => return drop(loaded.send(Err(named(error)))),
+    };
+    let stem = || path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
+    let name = header.name.clone().unwrap_or_else(stem);
+    let context = engine.cache.context.n_ctx();
+    if loaded.send(Ok(Loaded { name, context, warnings: engine.unsaid.clone() })).is_err() {
+        return;
+    }
+    while let Ok(command) = inbox.recv() {
+        engine.obey(command, &header);
+    }
+}
+
+fn load(
+    options: &LocalOptions,
+    mut progress: impl FnMut(f32) -> bool + 'static,
+) -> Result<(&'static LlamaBackend, Gguf, LlamaModel, u32)> {
+    let header = Gguf::read(&options.path)?;
+    let trained = header.context_length.and_then(|length| u32::try_from(length).ok()).unwrap_or(USUAL_CONTEXT);
+    let context = options.context.unwrap_or(trained.min(USUAL_CONTEXT)).max(8);
+    memory::check(&header, weight_bytes(&options.path, &header), context, options.memory)?;
+    check_processor()?;
+    let backend = BACKEND.as_ref().map_err(|why| {
+        Error::new(ErrorKind::State, "llama.cpp is used by another part of this program").with_source(why.clone())
+    })?;
+    let cancelled = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let flag = Arc::clone(&cancelled);
+    let mut params = LlamaModelParams::default().with_progress_callback(move |part| {
+        let goes_on = progress(part);
+        flag.store(!goes_on, std::sync::atomic::Ordering::Relaxed);
+        goes_on
+    });
+    if let Some(layers) = options.gpu_layers {
+        params = params.with_n_gpu_layers(layers);
+    }
+    let model = LlamaModel::load_from_file(backend, &options.path, &params).map_err(|error| {
+        if cancelled.load(std::sync::atomic::Ordering::Relaxed) {
+            return Error::new(ErrorKind::State, "loading was cancelled");
+        }
+        let message = format!("llama.cpp cannot load this model, whose architecture is {:?}", header.architecture);
+        let remedy = "a newer version of this program may know it; what llama.cpp says is logged";
+        Error::new(ErrorKind::BadRequest, message).with_source(error).with_remedy(remedy)
+    })?;
+    Ok((backend, header, model, context))
+}
+
+/// Those of all parts of a model that is split over several files.
+fn weight_bytes(path: &Path, header: &Gguf) -> u64 {
+    let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let Some((stem, count)) = name.strip_suffix(".gguf").and_then(|name| name.split_once("-00001-of-")) else {
+        return header.weight_bytes;
+    };
+    let parts = 2..=count.parse::<u32>().unwrap_or(1).min(999);
+    let part = |part| path.with_file_name(format!("{stem}-{part:05}-of-{count}.gguf"));
+    let others = parts.filter_map(|number| Some(std::fs::metadata(part(number)).ok()?.len()));
+    others.fold(header.weight_bytes, u64::saturating_add)
+}
+
+impl<'m> Engine<'m> {
+    fn new(
+        backend: &LlamaBackend,
+        model: &'m LlamaModel,
+        header: &Gguf,
+        context: u32,
+        options: LocalOptions,
+        use_: Arc<Mutex<CacheUse>>,
+    ) -> Result<Self> {
+        let processors = || std::thread::available_parallelism().map_or(1, |count| count.get() as u32);
+        let threads = options.threads.unwrap_or_else(processors).clamp(1, 512) as i32;
+        // What is evaluated at once cannot be cancelled: of a large model less.
+        let chunk = match header.weight_bytes {
+            0..2_000_000_000 => CHUNK,
+            2_000_000_000..8_000_000_000 => CHUNK / 4,
+            _ => CHUNK / 8,
+        };
+        let params = LlamaContextParams::default()
+            .with_n_ctx(NonZeroU32::new(context))
+            .with_n_batch(CHUNK as u32)
+            .with_n_ubatch(CHUNK as u32)
+            .with_n_threads(threads)
+            .with_n_threads_batch(threads)
+            .with_no_perf(true);
+        let context = model.new_context(backend, params).map_err(|error| {
+            Error::new(ErrorKind::Memory, "llama.cpp cannot make the model's context")
+                .with_source(error)
+                .with_remedy("choose a smaller context")
+        })?;
+        let template = options.template.as_deref().or(header.chat_template.as_deref());
+        let vocabulary = Vocabulary::new(model, template.unwrap_or_default());
+        let prompts = Prompts::new(template, &vocabulary);
+        let unsaid = prompts.warnings.clone();
+        let marks = vocabulary.marks(&prompts.form);
+        let grammars = Grammars::new(model)?;
+        let cache = Cache::new(context, chunk);
+        Ok(Self { options, vocabulary, prompts, grammars, cache, unsaid, marks, use_ })
+    }
+
+    fn obey(&mut self, command: Command, header: &Gguf) {
+        match command {
+            Command::Reply { request, out, begun } => {
+                let mut begun = Some(begun);
+                let mut channel = Channel(&out);
+                let is_begun = || {
+                    if let Some(begun) = begun.take() {
+                        let _ = begun.send(Ok(()));
+                    }
+                };
+                if channel.is_closed() {
+                    return;
+                }
+                // A defect must end one reply and not all of them.
+                let written = catch_unwind(AssertUnwindSafe(|| self.reply(&request, &mut channel, is_begun)));
+                let written = written.unwrap_or_else(|_| {
+                    self.cache.truncate(0);
+                    Err(Error::new(ErrorKind::BadResponse, "the reply failed by a defect in this program"))
+                });
+                if let Err(error) = written {
+                    // Whoever asked has gone where neither takes it.
+                    let _ = match begun {
+                        Some(begun) => begun.send(Err(error)).is_ok(),
+                        None => out.send(Err(error)).is_ok(),
+                    };
+                }
+            }
+            Command::Save { path, done } => drop(done.send(state::save(&self.cache, header, &path))),
+            Command::Restore { path, done } => drop(done.send(state::restore(&mut self.cache, header, &path))),
+        }
+    }
+
+    /// The bytes of a token as a reader sees them.
+    pub(super) fn shown(&self, token: LlamaToken) -> Vec<u8> {
+        if self.vocabulary.tokens.is_control(token) && !self.marks.contains(&token) {
+            return Vec::new();
+        }
+        self.vocabulary.bytes(token)
+    }
+
+    /// Tokens of the same text without its last bytes.
+    pub(super) fn without_tail(&self, token: LlamaToken, tail: usize) -> Vec<LlamaToken> {
+        let bytes = self.vocabulary.bytes(token);
+        if tail == 0 || tail >= bytes.len() {
+            return vec![token];
+        }
+        self.vocabulary.tokenize(&String::from_utf8_lossy(&bytes[..bytes.len() - tail]))
+    }
+
+    /// Every token but those that end a reply.
+    pub(super) fn all_but_ends(&self) -> SimpleVob {
+        let tokens = &self.vocabulary.tokens;
+        let mut all = SimpleVob::alloc_ones(tokens.n_tokens() as usize);
+        for token in tokens.tokens().filter(|token| tokens.is_eog(*token)) {
+            all.disallow_token(token.0 as u32);
+        }
+        all
+    }
+
+    pub(super) fn count(&self, prompt: usize, evaluated: usize, generated: usize) {
+        let mut all = self.use_.lock().unwrap_or_else(PoisonError::into_inner);
+        all.prompt += prompt as u64;
+        all.evaluated += evaluated as u64;
+        all.generated += generated as u64;
+    }
+}
+
+/// llama.cpp is built with these instructions where nothing else is said, and ends the process where there are none.
+///
+/// # Errors
+/// `State` on a processor that lacks them.
+fn check_processor() -> Result<()> {
+    #[cfg(target_arch = "x86_64")]
+    {
+        let is_there = std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("fma");
+        if !is_there || !std::is_x86_feature_detected!("f16c") || !std::is_x86_feature_detected!("bmi2") {
+            let message = "models in this process need a processor with AVX2, FMA, F16C and BMI2";
+            return Err(Error::new(ErrorKind::State, message).with_remedy("use llama-server, built for this processor"));
+        }
+    }
+    Ok(())
+}
+
+struct Channel<'c>(&'c mpsc::UnboundedSender<Result<Delta>>);
+
+impl Output for Channel<'_> {
+    fn send(&mut self, delta: Delta) {
+        // Whether anybody listens is asked for itself.
+        let _ = self.0.send(Ok(delta));
+    }
+
+    fn is_closed(&self) -> bool {
+        self.0.is_closed()
+    }
+}

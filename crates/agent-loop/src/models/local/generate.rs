@@ -1,0 +1,322 @@
+//! One reply, token by token: text is free until a call begins; from there on the grammar holds.
+//!
+//! ```text
+//! token ──> bytes ──> parser ── text, thoughts ──> deltas
+//!   ^                   └ a call's mark ──> grammar of the tools ──┐
+//!   └── sampler <── mask ──────────────────────────────────────────┘
+//! ```
+
+use llama_cpp_2::token::LlamaToken;
+use llguidance::Matcher;
+use serde_json::Value;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::message::Usage;
+use crate::model::{Delta, EndReason, Parallel, Request, ToolChoice};
+use crate::text_calls::{Format, Parser, Piece};
+use crate::tool::ToolSpec;
+
+use super::engine::Engine;
+use super::grammar::Wanted;
+use super::prompt::may_call;
+use super::sampler::Sampler;
+use super::stop::Outgoing;
+
+/// Where the deltas of a reply go.
+pub(super) trait Output {
+    fn send(&mut self, delta: Delta);
+
+    /// Whether nobody wants the reply any more.
+    fn is_closed(&self) -> bool;
+}
+
+/// A reply that is being written.
+struct Writing<'e, 'm, 'r> {
+    engine: &'e mut Engine<'m>,
+    request: &'r Request,
+    out: &'r mut dyn Output,
+    parser: Parser,
+    text: Outgoing,
+    matcher: Option<Matcher>,
+    sampler: Sampler,
+    calls: usize,
+    generated: usize,
+}
+
+impl Engine<'_> {
+    /// Writes the reply to a request. `begun` is called once the prompt is known to fit.
+    ///
+    /// # Errors
+    /// `ContextTooLong`, `Tools`, `BadRequest` for what the template refuses; `Unavailable` where llama.cpp fails.
+    pub(super) fn reply(&mut self, request: &Request, out: &mut dyn Output, begun: impl FnOnce()) -> Result<()> {
+        let refused = |why: String| {
+            Error::new(ErrorKind::BadRequest, "the chat template refuses the conversation").with_source(why)
+        };
+        let prompt = self.prompts.prompt(request, &self.vocabulary).map_err(refused)?;
+        let (tokens, kept) = self.cache.plan(&prompt, &self.vocabulary);
+        let room = self.room(request, tokens.len())?;
+        let opens_thoughts = ["<think>", "<thinking>"].into_iter().find(|mark| prompt.trim_end().ends_with(mark));
+
+        let is_plain = request.tools.is_empty();
+        let mut parser = match is_plain {
+            true => Parser::of(Format::Hermes, [].into()),
+            false => Parser::of(self.prompts.form.format, request.tools.clone()),
+        };
+        if let Some(mark) = opens_thoughts {
+            parser.push(mark.as_bytes()).for_each(drop);
+        }
+        let matcher = match opens_thoughts {
+            None => self.forced(request)?,
+            // Made here all the same, so that an error comes before the first byte.
+            Some(_) => self.forced(request).map(|_| None)?,
+        };
+        begun();
+        for warning in std::mem::take(&mut self.unsaid) {
+            out.send(Delta::Warning { text: warning });
+        }
+
+        let mut is_cancelled = || {
+            out.send(Delta::Progress);
+            out.is_closed()
+        };
+        let Some(evaluated) = self.cache.evaluate(&tokens, kept, &mut is_cancelled)? else { return Ok(()) };
+        let mut usage = Usage::default().input(tokens.len() as u64).cached((tokens.len() - evaluated) as u64);
+        out.send(Delta::Usage(usage));
+
+        let temperature = request.temperature.map_or(self.options.temperature, |wanted| wanted as f32);
+        let mut options = self.options.clone();
+        options.top_p = request.settings.top_p.map_or(options.top_p, |wanted| wanted as f32);
+        // Its lower bits make as good a seed.
+        options.seed = request.settings.seed.map(|wanted| wanted as u32).or(options.seed);
+        let sampler = Sampler::new(&options, temperature, self.vocabulary.tokens.n_tokens(), &tokens);
+        let stops = [&options.stop[..], &request.settings.stop, &self.prompts.stop].concat();
+        let text = Outgoing::new(stops);
+        let mut writing =
+            Writing { engine: self, request, out, parser, text, matcher, sampler, calls: 0, generated: 0 };
+        let end = writing.write(room)?;
+        usage = usage.output(writing.generated as u64);
+        let generated = writing.generated;
+        self.count(tokens.len(), evaluated, generated);
+        if let Some(end) = end {
+            out.send(Delta::Usage(usage));
+            out.send(Delta::End(end));
+        }
+        Ok(())
+    }
+
+    /// How many tokens the reply may have.
+    fn room(&self, request: &Request, prompt: usize) -> Result<usize> {
+        let context = self.cache.context.n_ctx() as usize;
+        let wanted = request.max_output_tokens.map_or(usize::MAX, |most| most as usize);
+        let room = context.saturating_sub(prompt);
+        // With less than an eighth of the context an answer is likely to be cut.
+        if room == 0 || room < wanted.min(context / 8) {
+            let message = format!("the conversation has {prompt} tokens, and the model's context {context}");
+            return Err(Error::new(ErrorKind::ContextTooLong, message)
+                .with_remedy("begin a new conversation, or load the model with a larger context"));
+        }
+        Ok(room.min(wanted))
+    }
+
+    /// The grammar that holds from the first token on, if one does.
+    fn forced(&mut self, request: &Request) -> Result<Option<Matcher>> {
+        let must_call = may_call(request) && request.tool_choice != ToolChoice::Auto;
+        let answer = request.answer_schema.as_deref().filter(|_| !must_call);
+        if !must_call && answer.is_none() {
+            return Ok(None);
+        }
+        let open = self.prompts.form.open.clone();
+        let tools = if may_call(request) { offered(request) } else { Vec::new() };
+        self.matcher(request, tools, (&open, ""), answer).map(Some)
+    }
+
+    fn matcher(
+        &mut self,
+        request: &Request,
+        tools: Vec<&ToolSpec>,
+        (open, begun): (&str, &str),
+        answer: Option<&Value>,
+    ) -> Result<Matcher> {
+        let many = request.parallel == Parallel::Many;
+        let wanted = Wanted { form: &self.prompts.form, tools, open, begun, many, answer };
+        self.grammars.matcher(wanted.lark(&self.vocabulary))
+    }
+}
+
+/// The tools that may be called.
+fn offered(request: &Request) -> Vec<&ToolSpec> {
+    let may = |tool: &&ToolSpec| match &request.tool_choice {
+        ToolChoice::Tool(name) => tool.name == *name,
+        _ => true,
+    };
+    request.tools.iter().filter(may).collect()
+}
+
+impl Writing<'_, '_, '_> {
+    /// Writes until the end; `None` where nobody wants it any more.
+    fn write(&mut self, room: usize) -> Result<Option<EndReason>> {
+        loop {
+            if self.out.is_closed() {
+                return Ok(None);
+            }
+            let token = self.next()?;
+            if self.engine.vocabulary.tokens.is_eog(token) {
+                return Ok(Some(self.finish(EndReason::Complete)));
+            }
+            self.generated += 1;
+            let Some(tokens) = self.take(token)? else { return Ok(Some(self.finish(EndReason::Complete))) };
+            if self.generated >= room {
+                return Ok(Some(self.finish(EndReason::Length)));
+            }
+            for token in tokens {
+                self.engine.cache.push(token)?;
+            }
+        }
+    }
+
+    fn next(&mut self) -> Result<LlamaToken> {
+        let mask = match &mut self.matcher {
+            Some(matcher) => Some(matcher.compute_mask_or_eos().map_err(broken)?),
+            None => None,
+        };
+        // Within thoughts that come before a forced call, the reply must not end.
+        let mask = mask.or_else(|| self.must_go_on().then(|| self.engine.all_but_ends()));
+        let cache = &self.engine.cache;
+        self.sampler.next(&cache.context, cache.last_index(), mask.as_ref())
+    }
+
+    fn is_forced(&self) -> bool {
+        let must_call = may_call(self.request) && self.request.tool_choice != ToolChoice::Auto;
+        must_call || self.request.answer_schema.is_some()
+    }
+
+    fn must_go_on(&self) -> bool {
+        self.is_forced() && self.parser.is_in_thoughts()
+    }
+
+    /// Takes a token that was sampled, and gives what goes on in its place; `None` where the reply is over.
+    fn take(&mut self, token: LlamaToken) -> Result<Option<Vec<LlamaToken>>> {
+        let bytes = self.engine.shown(token);
+        if let Some(matcher) = &mut self.matcher {
+            matcher.consume_token(token.0 as u32).map_err(broken)?;
+            let is_over = matcher.is_stopped();
+            let has_stopped = self.push(&bytes);
+            return Ok((!is_over && !has_stopped).then(|| vec![token]));
+        }
+        let was_in_thoughts = self.parser.is_in_thoughts();
+        for at in 0..bytes.len() {
+            if self.push(&bytes[at..=at]) {
+                return Ok(None);
+            }
+            if self.request.tools.is_empty() || self.parser.open_call().is_none() {
+                continue;
+            }
+            if !may_call(self.request) {
+                // The reply ends where a call would begin.
+                self.parser = Parser::new();
+                return Ok(None);
+            }
+            if self.begin_call()? {
+                return Ok(Some(self.engine.without_tail(token, bytes.len() - at - 1)));
+            }
+        }
+        if was_in_thoughts && !self.parser.is_in_thoughts() && self.is_forced() {
+            self.matcher = self.engine.forced(self.request)?;
+        }
+        Ok(Some(vec![token]))
+    }
+
+    /// Whether a call goes on behind the mark that is there: then the grammar holds.
+    fn begin_call(&mut self) -> Result<bool> {
+        let (mark, tail) = self.parser.open_call().unwrap_or_default();
+        let open = &self.engine.prompts.form.open;
+        let open = open.find(mark).map_or(open.as_str(), |at| &open[at + mark.len()..]).to_string();
+        // Of a mark that a longer one begins with, what stands behind it is read before the mark is known.
+        let tail = tail.to_string();
+        let mut tools = offered(self.request);
+        tools.retain(|tool| format!("{open}{}", tool.name).starts_with(&tail));
+        if !tools.is_empty() {
+            self.matcher = Some(self.engine.matcher(self.request, tools, (&open, &tail), None)?);
+        }
+        Ok(self.matcher.is_some())
+    }
+
+    /// Gives bytes to the parser, and what it makes of them away; whether a stop text ends the reply.
+    fn push(&mut self, bytes: &[u8]) -> bool {
+        let pieces = owned(self.parser.push(bytes));
+        self.send(pieces)
+    }
+
+    fn send(&mut self, pieces: Vec<Said>) -> bool {
+        let index = self.calls;
+        for piece in pieces {
+            match piece {
+                Said::Other(Piece::Reasoning(text)) => self.out.send(Delta::Reasoning { text, opaque: None }),
+                Said::Other(Piece::Call { name, arguments }) => {
+                    self.end_text();
+                    let index = self.calls;
+                    self.out.send(Delta::CallStart { index, id: String::new(), name });
+                    self.out.send(Delta::CallArguments { index, text: arguments });
+                    self.out.send(Delta::CallEnd { index, opaque: None });
+                    self.calls += 1;
+                }
+                Said::Other(Piece::Fault { fault, raw }) => {
+                    self.end_text();
+                    self.out.send(Delta::CallFault { index: self.calls, fault, raw });
+                    self.calls += 1;
+                }
+                Said::Other(Piece::Text(_)) => {}
+                Said::Text(text) => {
+                    let (text, is_over) = self.text.push(&text);
+                    self.show(text);
+                    if is_over {
+                        return true;
+                    }
+                }
+            }
+        }
+        if self.calls == index {
+            self.out.send(Delta::Progress);
+        }
+        false
+    }
+
+    fn show(&mut self, text: String) {
+        if !text.is_empty() {
+            self.out.send(Delta::Text { text });
+        }
+    }
+
+    fn end_text(&mut self) {
+        let text = self.text.finish();
+        self.show(text);
+    }
+
+    /// What was held back is decided.
+    fn finish(&mut self, reason: EndReason) -> EndReason {
+        let pieces = owned(self.parser.finish());
+        self.send(pieces);
+        self.end_text();
+        reason
+    }
+}
+
+/// A piece that outlives the parser's buffer.
+enum Said {
+    Text(String),
+    Other(Piece<'static>),
+}
+
+fn owned<'p>(pieces: impl Iterator<Item = Piece<'p>>) -> Vec<Said> {
+    let own = |piece: Piece<'p>| match piece {
+        Piece::Text(text) => Said::Text(text.into()),
+        Piece::Reasoning(text) => Said::Other(Piece::Reasoning(text)),
+        Piece::Call { name, arguments } => Said::Other(Piece::Call { name, arguments }),
+        Piece::Fault { fault, raw } => Said::Other(Piece::Fault { fault, raw }),
+    };
+    pieces.map(own).collect()
+}
+
+fn broken(error: impl ToString) -> Error {
+    Error::new(ErrorKind::BadResponse, "the grammar of the reply failed").with_source(error.to_string())
+}

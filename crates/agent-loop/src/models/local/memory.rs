@@ -1,0 +1,67 @@
+//! How much memory a model takes, and how much is free.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::models::gguf::Gguf;
+
+/// Bytes beside weights and cache: what is computed in between, and the vocabulary.
+const WORKSPACE: u64 = 200 << 20;
+
+/// Refuses a model that does not fit, before it is loaded.
+///
+/// # Errors
+/// `Memory`, with the figures.
+pub(super) fn check(header: &Gguf, weight_bytes: u64, context: u32, limit: Option<u64>) -> Result<()> {
+    let cache = header.cache_bytes_per_token.saturating_mul(context.into());
+    let needed = weight_bytes.saturating_add(cache).saturating_add(WORKSPACE.min(weight_bytes));
+    let (free, whose) = match limit {
+        Some(limit) => (limit, "are allowed"),
+        None => match free_bytes() {
+            Some(free) => (free, "are free"),
+            None => return Ok(()),
+        },
+    };
+    if needed <= free {
+        return Ok(());
+    }
+    let message = format!(
+        "the model needs about {} of memory ({} for its weights, {} for a context of {context} tokens), and {} {whose}",
+        gigabytes(needed),
+        gigabytes(weight_bytes),
+        gigabytes(cache),
+        gigabytes(free),
+    );
+    let remedy = "choose a smaller model or quantization, a smaller context, or close other programs";
+    Err(Error::new(ErrorKind::Memory, message).with_remedy(remedy))
+}
+
+fn gigabytes(bytes: u64) -> String {
+    match bytes {
+        0..1_000_000_000 => format!("{:.1} MB", bytes as f64 / 1e6),
+        _ => format!("{:.1} GB", bytes as f64 / 1e9),
+    }
+}
+
+/// What programs may still take without swapping; `None` where the system does not tell.
+fn free_bytes() -> Option<u64> {
+    let memory = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = memory.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_that_is_too_large_is_refused_with_the_figures() {
+        let header = Gguf { cache_bytes_per_token: 100_000, ..Gguf::default() };
+        assert!(check(&header, 1_000_000_000, 8_192, Some(3_000_000_000)).is_ok());
+        let error = check(&header, 4_000_000_000, 8_192, Some(3_000_000_000)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Memory);
+        for figure in ["5.0 GB", "4.0 GB", "819.2 MB", "8192 tokens", "3.0 GB are allowed"] {
+            assert!(error.message().contains(figure), "{error}");
+        }
+        assert!(check(&header, u64::MAX, u32::MAX, Some(1)).is_err(), "nothing overflows");
+        assert!(check(&header, 1 << 60, 1, None).is_err() || free_bytes().is_none());
+    }
+}
