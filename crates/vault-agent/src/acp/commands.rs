@@ -17,8 +17,8 @@ use vault_tools::{
 
 use super::forms;
 use super::questions::{Answer, Asked, Asking, Choice, yes_or_no};
-use super::session::State;
 use super::shown::{code, fenced};
+use super::state::State;
 use super::wire::{
     AvailableCommand, AvailableCommandInput, Error, NoticeSeverity, Plan, PlanEntry, PlanEntryPriority,
     PlanEntryStatus, SessionUpdate, StopReason, ToolCallStatus, ToolCallUpdateFields, ToolKind,

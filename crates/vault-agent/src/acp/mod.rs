@@ -18,6 +18,7 @@ mod options;
 mod mcp_servers;
 mod updates;
 mod questions;
+mod state;
 mod commands;
 mod session;
 mod agent;

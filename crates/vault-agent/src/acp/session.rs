@@ -1,7 +1,6 @@
 //! One open session: a conversation, and what the editor knows of it. One turn at a time; a turn ends when the model has
 //! answered, when it is cancelled, or at a limit.
 
-use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use agent_loop::{Effect, ErrorKind as LoopError, Limit, Outcome, StopReason as Stop};
@@ -14,6 +13,7 @@ use super::options::{Mode, modes, options};
 use super::prompt::{self, Prompt};
 use super::questions::Asking;
 use super::rpc::Client;
+use super::state::State;
 use super::updates::Updates;
 use super::wire::{
     ContentBlock, Error, ErrorCode, NoticeSeverity, SessionConfigOption, SessionId, SessionInfoUpdate,
@@ -42,23 +42,6 @@ struct Chosen {
     model: String,
     /// That model, if it is another one than the conversation's.
     next: Option<ChosenModel>,
-}
-
-/// What only the turn that is under way may touch.
-pub(super) struct State {
-    pub conversation: Conversation,
-    pub updates: Updates,
-    /// Tools that the person refuses for the session.
-    pub refused: BTreeSet<String>,
-    mode: Mode,
-    has_title: bool,
-}
-
-impl State {
-    /// Whether the person has the session read only.
-    pub fn is_read_only(&self) -> bool {
-        self.mode == Mode::Read
-    }
 }
 
 /// A turn that is under way. Dropped, the session is ready for the next one.
@@ -92,9 +75,6 @@ impl Session {
         let Parts { client, has_forms, settings, conversation, mut updates, servers } = parts;
         updates.set_context_length(conversation.model().context_length);
         let chosen = Chosen { mode: Mode::default(), model: conversation.model().name.clone(), next: None };
-        let has_title = !conversation.info().title.is_empty();
-        let refused = BTreeSet::new();
-        let state = State { conversation, updates, refused, mode: Mode::default(), has_title };
         Self {
             id,
             client,
@@ -102,7 +82,7 @@ impl Session {
             settings,
             turn: Mutex::default(),
             chosen: Mutex::new(chosen),
-            state: tokio::sync::Mutex::new(state),
+            state: tokio::sync::Mutex::new(State::new(conversation, updates)),
             servers,
         }
     }
