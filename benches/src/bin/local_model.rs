@@ -25,7 +25,7 @@ const STAYS: &str = "{% if tools %}<|im_start|>system\nTools:{% for tool in tool
     {\"name\": \"{{ call.function.name }}\", \"arguments\": {{ call.function.arguments | tojson }}}\n</tool_call>{% endfor %}\
     {% endif %}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
 
-/// Tokens of the prompts whose evaluation is timed, and of the replies.
+/// Tokens of the prompts whose evaluation is timed, at most, and of the replies.
 const PROMPT: usize = 512;
 const REPLY: u32 = 128;
 
@@ -77,13 +77,13 @@ async fn measure(arguments: &Arguments) -> Result<()> {
     let mut rounds: [Vec<f64>; 5] = Default::default();
     for round in 0..arguments.rounds {
         let plain = timed(&model, round, None).await?;
-        let schema = json!({"type": "object", "required": ["text"], "properties": {"text": {"type": "string", "minLength": 4_000}}});
+        let schema = json!({"type": "array", "minItems": 60, "items": {"type": "string"}});
         let held = timed(&model, round, Some(schema)).await?;
         for (all, figure) in rounds.iter_mut().zip([plain.0, plain.1, held.1]) {
             all.push(figure);
         }
         if let Some(program) = &arguments.llama_bench {
-            let (prefill, decode) = llama_bench(program, arguments)?;
+            let (prefill, decode) = llama_bench(program, arguments, plain.2)?;
             rounds[3].push(prefill);
             rounds[4].push(decode);
         }
@@ -150,9 +150,9 @@ async fn turn(model: &Local) -> Result<()> {
     Ok(())
 }
 
-/// Tokens a second of a prompt that is new from its beginning, and of the reply.
-async fn timed(model: &Local, round: usize, schema: Option<Value>) -> Result<(f64, f64)> {
-    let words = "the garden in spring needs water and light ".repeat(PROMPT / 8);
+/// Tokens a second of a prompt that is new from its beginning, and of the reply; and how many the prompt had.
+async fn timed(model: &Local, round: usize, schema: Option<Value>) -> Result<(f64, f64, u64)> {
+    let words = "the garden in spring needs water and light ".repeat(PROMPT / 8 - 8);
     let text = format!("{round}{} Tell me a long story about this: {words}", schema.is_some());
     let request = Request::default().messages([Message::user(text)].into_iter().collect());
     let request = request.max_output_tokens(Some(REPLY)).answer_schema(schema.map(Arc::new));
@@ -169,28 +169,22 @@ async fn timed(model: &Local, round: usize, schema: Option<Value>) -> Result<(f6
     let written = begun.elapsed() - prompt;
     let usage = builder.finish()?.usage.ok_or("no tokens were counted")?;
     let rate = |tokens: u64, time: Duration| tokens as f64 / time.as_secs_f64();
-    Ok((rate(usage.input - usage.cached, prompt), rate(usage.output, written)))
+    let evaluated = usage.input - usage.cached;
+    Ok((rate(evaluated, prompt), rate(usage.output, written), evaluated))
 }
 
-fn llama_bench(program: &Path, arguments: &Arguments) -> Result<(f64, f64)> {
-    let (prompt, reply, threads) = (PROMPT.to_string(), REPLY.to_string(), arguments.threads.to_string());
-    let output = Command::new(program)
-        .arg("--model")
-        .arg(&arguments.model)
-        .args([
-            "--n-prompt",
-            &prompt,
-            "--n-gen",
-            &reply,
-            "--threads",
-            &threads,
-            "--repetitions",
-            "1",
-            "--output",
-            "json",
-        ])
-        .output()?;
-    let tests: Value = serde_json::from_slice(&output.stdout)?;
-    let rate = |test: usize| tests[test]["avg_ts"].as_f64().ok_or("llama-bench gave no figures");
-    Ok((rate(0)?, rate(1)?))
+/// The same prompt, and a reply behind as many tokens.
+fn llama_bench(program: &Path, arguments: &Arguments, prompt: u64) -> Result<(f64, f64)> {
+    let rate = |test: [&str; 6]| -> Result<f64> {
+        let threads = arguments.threads.to_string();
+        let mut command = Command::new(program);
+        command.arg("--model").arg(&arguments.model).args(test);
+        let output = command.args(["--threads", &threads, "--repetitions", "1", "--output", "json"]).output()?;
+        let tests: Value = serde_json::from_slice(&output.stdout)?;
+        Ok(tests[0]["avg_ts"].as_f64().ok_or("llama-bench gave no figures")?)
+    };
+    let (prompt, reply) = (prompt.to_string(), REPLY.to_string());
+    let prefill = rate(["--n-prompt", &prompt, "--n-gen", "0", "--n-depth", "0"])?;
+    let decode = rate(["--n-prompt", "0", "--n-gen", &reply, "--n-depth", &prompt])?;
+    Ok((prefill, decode))
 }

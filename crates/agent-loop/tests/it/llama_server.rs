@@ -64,7 +64,7 @@ fn answer(mut stream: TcpStream, key: &str, loading: &mut i32) -> std::io::Resul
     } else if !head.contains(key) {
         ("401 Unauthorized", "{}".into())
     } else if body.contains("please die") {
-        eprintln!("out of memory, alas");
+        std::io::stderr().write_all(b"out of memory, alas\n").unwrap();
         std::process::exit(9);
     } else {
         let delta = |delta: &str, end: &str| {
@@ -166,7 +166,7 @@ async fn what_cannot_be_started_is_named() {
 async fn holder() {
     let Ok(program) = std::env::var("FAKE_PROGRAM") else { return };
     let server = start(LlamaServerOptions::default().program(program.into())).await.unwrap();
-    println!("\nlistens at {}", server.address());
+    writeln!(std::io::stdout(), "\nlistens at {}", server.address()).unwrap();
     std::future::pending::<()>().await;
 }
 

@@ -21,6 +21,8 @@ pub(super) struct CallForm {
     /// What stands between the arguments of a call and the name of the next one; `None` for one call a reply.
     pub(super) between: Option<String>,
     pub(super) arguments: Arguments,
+    /// Whether the template takes arguments as a text, as some do that put it between their own.
+    pub(super) takes_text: bool,
 }
 
 /// How arguments are written.
@@ -45,6 +47,7 @@ impl CallForm {
             close: "}</tool_call>".into(),
             between: Some("}</tool_call>\n<tool_call>{\"name\":\"".into()),
             arguments: Arguments::Compact,
+            takes_text: false,
         }
     }
 
@@ -61,25 +64,36 @@ impl CallForm {
             return Err("it has no place for tools".into());
         }
         let format = Format::of_template(source).ok_or("it shows no calls in a form that is known here")?;
+        let form = Self::probed(template, format, false, end_of_turn);
+        form.or_else(|why| Self::probed(template, format, true, end_of_turn).map_err(|_| why))
+    }
+
+    fn probed(
+        template: &Template,
+        format: Format,
+        takes_text: bool,
+        end_of_turn: &dyn Fn(&str) -> Option<usize>,
+    ) -> Result<Self, String> {
         let said = |parts: Value| json!([{"role": "user", "content": "Please look."}, parts]);
         let render = |messages: Value| {
             let tools = PROBE.map(tool_json);
             template.render(messages.as_array().map_or(&[], Vec::as_slice), Some(&tools), false)
         };
         let plain = render(said(json!({"role": "assistant", "content": "PLAIN TEXT"})))?;
-        let one = render(said(assistant(1)))?;
+        let one = render(said(assistant(1, takes_text)))?;
         let begin =
             plain.char_indices().zip(one.chars()).find(|((_, a), b)| a != b).map_or(plain.len(), |((at, _), _)| at);
         let one = one.get(begin..).unwrap_or_default();
-        let mut form = match tagged(format) {
+        let mut form = match known(format) {
             Some(form) if one.contains(PROBE[0]) => form,
             _ => {
                 let mut form = Self::of_one(format, one, end_of_turn).ok_or("its calls are not name and JSON")?;
-                let two = render(said(assistant(2)));
+                let two = render(said(assistant(2, takes_text)));
                 form.between = two.ok().and_then(|two| form.between_two(two.get(begin..)?));
                 form
             }
         };
+        form.takes_text = takes_text;
         if form.check().is_err() {
             form.between = None;
             form.check()?;
@@ -103,6 +117,7 @@ impl CallForm {
             close: with_id(close),
             between: None,
             arguments,
+            takes_text: false,
         })
     }
 
@@ -158,8 +173,8 @@ impl CallForm {
     }
 }
 
-/// The forms whose arguments are not JSON.
-fn tagged(format: Format) -> Option<CallForm> {
+/// The forms that are not read off a template: arguments that are not JSON, and what begins before the reply does.
+fn known(format: Format) -> Option<CallForm> {
     let form = |open: &str, middle: &str, close: &str, tags| CallForm {
         format,
         open: open.into(),
@@ -167,8 +182,18 @@ fn tagged(format: Format) -> Option<CallForm> {
         close: close.into(),
         between: Some(format!("{close}\n{open}")),
         arguments: Arguments::Tagged(tags),
+        takes_text: false,
     };
     match format {
+        Format::Harmony => Some(CallForm {
+            format,
+            open: "<|channel|>commentary to=functions.".into(),
+            middle: " <|constrain|>json<|message|>".into(),
+            close: String::new(),
+            between: None,
+            arguments: Arguments::Compact,
+            takes_text: false,
+        }),
         Format::Qwen3Coder => Some(form(
             "<tool_call>\n<function=",
             ">\n",
@@ -199,9 +224,15 @@ fn find_arguments(text: &str, which: usize) -> Option<(usize, Arguments, usize)>
         .find_map(|(arguments, written)| Some((text.find(&written)?, arguments, written.len())))
 }
 
-fn assistant(calls: usize) -> Value {
-    let calls = (0..calls).map(|which| call_json(&id(which), PROBE[which], arguments_of(which)));
+fn assistant(calls: usize, takes_text: bool) -> Value {
+    let arguments = |which| sent(&arguments_of(which), takes_text);
+    let calls = (0..calls).map(|which| call_json(&id(which), PROBE[which], arguments(which)));
     json!({"role": "assistant", "content": "", "tool_calls": calls.collect::<Vec<_>>()})
+}
+
+/// Arguments as a template takes them.
+pub(super) fn sent(arguments: &Value, takes_text: bool) -> Value {
+    if takes_text && arguments.is_object() { Value::String(spaced(arguments)) } else { arguments.clone() }
 }
 
 /// A call as templates expect it.
@@ -256,12 +287,22 @@ mod tests {
         let mistral = "{{ bos_token }}{% for m in messages %}{% if m.tool_calls %}[TOOL_CALLS] [{% for call in m.tool_calls %}\
             {% if call.id | length != 9 %}{{ raise_exception('nine') }}{% endif %}\
             {\"name\": \"{{ call.function.name }}\", \"arguments\": {{ call.function.arguments | tojson }}, \"id\": \"{{ call.id }}\"}\
-            {% if not loop.last %}, {% endif %}{% endfor %}]{{ eos_token }}{% else %}[INST] {{ m.content }}[/INST]{% endif %}\
-            {% endfor %}{# tools #}";
+            {% if not loop.last %}, {% endif %}{% endfor %}]{{ eos_token }}{% elif m.role == 'user' %}[INST] {{ m.content }}[/INST]\
+            {% else %} {{ m.content }}{{ eos_token }}{% endif %}{% endfor %}{# tools #}";
         let form = of(mistral).unwrap();
         assert_eq!(form.open, "[TOOL_CALLS] [{\"name\": \"");
         assert_eq!(form.close, format!(", \"id\": \"{ID}\"}}]"));
         assert_eq!(form.between.as_deref(), Some(&*format!(", \"id\": \"{ID}\"}}, {{\"name\": \"")));
+    }
+
+    #[test]
+    fn a_template_that_puts_arguments_between_texts_gets_a_text() {
+        let deepseek = "{% for m in messages %}{% if m.tool_calls %}{% for call in m.tool_calls %}<｜tool▁calls▁begin｜>\
+            <｜tool▁call▁begin｜>{{ call.type + '<｜tool▁sep｜>' + call.function.name + '\\n```json\\n' + call.function.arguments + '\\n```' }}\
+            <｜tool▁call▁end｜><｜tool▁calls▁end｜>{% endfor %}</s>{% else %}{{ m.content }}{% endif %}{% endfor %}{# tools #}";
+        let form = of(deepseek).unwrap();
+        assert!(form.takes_text && form.arguments == Arguments::Spaced, "{form:?}");
+        assert_eq!((form.format, form.middle.as_str()), (Format::DeepSeek, "\n```json\n"));
     }
 
     #[test]
@@ -271,8 +312,9 @@ mod tests {
             {{ value }}\n</parameter>\n{% endfor %}</function>\n</tool_call>{% endfor %}<|im_end|>\n{% endfor %}{# tools #}";
         let form = of(qwen).unwrap();
         assert!(matches!(form.arguments, Arguments::Tagged(_)) && form.between.is_some(), "{form:?}");
-        let glm = tagged(Format::Glm).unwrap();
+        let glm = known(Format::Glm).unwrap();
         assert_eq!(glm.check(), Ok(()));
+        assert_eq!(known(Format::Harmony).unwrap().check(), Ok(()));
         assert_eq!(CallForm::in_text().check(), Ok(()));
     }
 

@@ -7,7 +7,7 @@ use crate::model::{Request, ToolChoice};
 use crate::text_calls::{Format, escape, written_out};
 use crate::tool::ToolSpec;
 
-use super::form::{CallForm, call_json, id};
+use super::form::{CallForm, call_json, id, sent};
 use super::template::Template;
 use super::vocabulary::Vocabulary;
 
@@ -116,7 +116,9 @@ impl Prompts {
                     let system = system.take().map_or_else(String::new, |system| system + "\n\n");
                     add_user(&mut messages, system + &outside(text));
                 }
-                Message::Assistant { parts } => messages.push(assistant(parts, &mut ids, &own, vocabulary)),
+                Message::Assistant { parts } => {
+                    messages.push(self.assistant(parts, &mut ids, &own, vocabulary));
+                }
                 Message::Results { results } => messages.extend(results.iter().map(|result| {
                     let number = ids.iter().position(|id| *id == result.call.0).unwrap_or(ids.len());
                     let text = outside(&result.text());
@@ -125,6 +127,35 @@ impl Prompts {
             }
         }
         messages
+    }
+
+    fn assistant(
+        &self,
+        parts: &[Part],
+        ids: &mut Vec<String>,
+        own: &impl Fn(&str) -> String,
+        vocabulary: &Vocabulary<'_>,
+    ) -> Value {
+        let (mut text, mut thoughts, mut calls) = (String::new(), String::new(), Vec::new());
+        for part in parts {
+            match part {
+                Part::Text { text: said, .. } => text.push_str(&own(said)),
+                Part::Reasoning { text, .. } => thoughts.push_str(&vocabulary.escape(text)),
+                Part::Call(call) => {
+                    let arguments = sent(&escaped(&call.arguments, vocabulary), self.form.takes_text);
+                    calls.push(call_json(&id(ids.len()), &call.name, arguments));
+                    ids.push(call.id.0.clone());
+                }
+            }
+        }
+        let mut message = message("assistant", &text);
+        if !thoughts.is_empty() {
+            message["reasoning_content"] = json!(thoughts);
+        }
+        if !calls.is_empty() {
+            message["tool_calls"] = json!(calls);
+        }
+        message
     }
 }
 
@@ -141,33 +172,6 @@ fn add_user(messages: &mut Vec<Value>, text: String) {
         }
         _ => messages.push(message("user", &text)),
     }
-}
-
-fn assistant(
-    parts: &[Part],
-    ids: &mut Vec<String>,
-    own: &impl Fn(&str) -> String,
-    vocabulary: &Vocabulary<'_>,
-) -> Value {
-    let (mut text, mut thoughts, mut calls) = (String::new(), String::new(), Vec::new());
-    for part in parts {
-        match part {
-            Part::Text { text: said, .. } => text.push_str(&own(said)),
-            Part::Reasoning { text, .. } => thoughts.push_str(&vocabulary.escape(text)),
-            Part::Call(call) => {
-                calls.push(call_json(&id(ids.len()), &call.name, escaped(&call.arguments, vocabulary)));
-                ids.push(call.id.0.clone());
-            }
-        }
-    }
-    let mut message = message("assistant", &text);
-    if !thoughts.is_empty() {
-        message["reasoning_content"] = json!(thoughts);
-    }
-    if !calls.is_empty() {
-        message["tool_calls"] = json!(calls);
-    }
-    message
 }
 
 fn tool_json(tool: &ToolSpec, vocabulary: &Vocabulary<'_>) -> Value {

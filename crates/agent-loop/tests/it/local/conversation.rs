@@ -64,6 +64,60 @@ async fn a_call_waits_for_a_person_and_another_process_goes_on() {
     assert!(used.evaluated < used.prompt / 2, "{used:?}");
 }
 
+#[tokio::test]
+async fn whatever_the_weights_are_a_run_ends_and_its_history_is_whole() {
+    let (mut writes, mut reads) = (0, 0);
+    for seed in 0..8 {
+        let tiny = TinyModel::new(seed).bias(&[("<tool_call>", 1.2), ("<|im_end|>", 1.0)]);
+        let model = load(&tiny, |options| options.context(Some(4_096)).seed(Some(seed as u32))).await;
+        let agent = Agent::new(model, live()).unwrap().policy(AskBeforeWriting);
+        let options = RunOptions::default().budget(Budget::default().turns(Some(5))).max_output_tokens(Some(200));
+        let mut run = Run::new(RunId(format!("run_{seed}")), options, "Tidy up.");
+        let outcome = loop {
+            match drive(&agent, &mut run).await.0 {
+                Pause::Done(outcome) => break outcome,
+                Pause::Waiting(questions) => {
+                    let (loaded, repairs) = Run::from_json(&run.to_json()).unwrap();
+                    assert!(repairs.is_empty());
+                    run = loaded;
+                    let verdict = if seed % 2 == 0 { Decision::Allow } else { Decision::Deny { reason: None } };
+                    let decisions: Vec<_> = questions.iter().map(|question| question.decide(verdict.clone())).collect();
+                    run.decide(agent.context(), decisions).unwrap();
+                }
+            }
+        };
+        assert!(!matches!(outcome.stop, StopReason::Failed { .. }), "{outcome:?}");
+        assert!(run.history().messages().check().is_ok());
+        for result in run.results() {
+            match (result.name.as_str(), result.status) {
+                ("write_note", Status::Ok | Status::Denied) => writes += 1,
+                (_, Status::Ok) => reads += 1,
+                // A call that a limit has cut.
+                (_, status) => assert_ne!(status, Status::Ok),
+            }
+        }
+    }
+    assert!(writes > 0 && reads > 0, "{writes} writes, {reads} reads");
+}
+
+#[tokio::test]
+async fn a_conversation_that_is_too_long_is_made_shorter() {
+    let tiny = TinyModel::new(1).bias(&[("a", 1.4), ("<|im_end|>", 1.2)]);
+    let model = load(&tiny, |options| options.context(Some(1_024)).top_p(0.9)).await;
+    let agent = Agent::new(model, Vec::<Tool>::new()).unwrap();
+    let options = RunOptions::default().max_output_tokens(Some(60));
+    let mut run = Run::new(RunId("run_1".into()), options, "first ".repeat(40));
+    let mut compacted = 0;
+    for _ in 0..8 {
+        let (pause, events) = drive(&agent, &mut run).await;
+        let Pause::Done(outcome) = pause else { panic!("{pause:?}") };
+        assert!(!matches!(outcome.stop, StopReason::Failed { .. }), "{outcome:?}");
+        compacted += events.iter().filter(|event| matches!(event, Event::Compacted { .. })).count();
+        run.say("more ".repeat(40)).unwrap();
+    }
+    assert!(compacted > 0, "eight turns of 260 tokens do not fit");
+}
+
 /// With `AGENT_LOOP_LOCAL_MODEL` a real one: the flow runs; its answers are not judged.
 #[tokio::test]
 async fn a_real_model_searches_writes_after_a_yes_and_answers() {

@@ -11,7 +11,7 @@ use super::*;
 
 async fn refused(path: &Path, change: impl FnOnce(LocalOptions) -> LocalOptions) -> agent_loop::Error {
     let options = change(LocalOptions::new(path).context(Some(512)));
-    Local::load(options, |_| {}, &Default::default()).await.err().expect("it cannot be loaded")
+    Local::load(options, |_| {}, &Default::default()).await.expect_err("it cannot be loaded")
 }
 
 #[tokio::test]
