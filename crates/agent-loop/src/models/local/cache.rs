@@ -9,6 +9,18 @@ use crate::error::{Error, ErrorKind, Result};
 
 use super::vocabulary::Vocabulary;
 
+/// How many tokens a model has worked on since it was loaded.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CacheUse {
+    /// Of the prompts of all replies.
+    pub prompt: u64,
+    /// Those of the prompts that were evaluated; the others were in the cache.
+    pub evaluated: u64,
+    /// Of the replies.
+    pub generated: u64,
+}
+
 /// A context, and the tokens that its cache holds.
 pub(super) struct Cache<'m> {
     pub(super) context: LlamaContext<'m>,

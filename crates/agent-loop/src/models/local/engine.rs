@@ -1,10 +1,8 @@
-//! The thread that a model lives in: it loads the model, then writes one reply after the other.
+//! A model that is loaded, with all that a reply needs.
 
 use std::collections::HashSet;
 use std::num::NonZeroU32;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
-use std::sync::mpsc::Receiver;
+use std::path::Path;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use llama_cpp_2::context::params::LlamaContextParams;
@@ -14,37 +12,21 @@ use llama_cpp_2::model::params::LlamaModelParams;
 use llama_cpp_2::token::LlamaToken;
 use llama_cpp_2::{LogOptions, send_logs_to_tracing};
 use llguidance::toktrie::SimpleVob;
-use tokio::sync::{mpsc, oneshot};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::model::{Delta, Request};
 use crate::models::gguf::Gguf;
 
-use super::cache::Cache;
-use super::generate::Output;
+use super::cache::{Cache, CacheUse};
 use super::grammar::Grammars;
+use super::memory;
+use super::options::LocalOptions;
 use super::prompt::Prompts;
 use super::vocabulary::Vocabulary;
-use super::{CacheUse, LocalOptions, memory, state};
 
 /// The context where the options name none.
 const USUAL_CONTEXT: u32 = 8_192;
 /// Tokens evaluated at once.
 const CHUNK: usize = 512;
-
-/// What the thread is asked to do.
-pub(super) enum Command {
-    Reply { request: Box<Request>, out: mpsc::UnboundedSender<Result<Delta>>, begun: oneshot::Sender<Result<()>> },
-    Save { path: PathBuf, done: oneshot::Sender<Result<u64>> },
-    Restore { path: PathBuf, done: oneshot::Sender<Result<usize>> },
-}
-
-/// What is known of a model once it is loaded.
-pub(super) struct Loaded {
-    pub(super) name: String,
-    pub(super) context: u32,
-    pub(super) warnings: Vec<String>,
-}
 
 /// A loaded model.
 pub(super) struct Engine<'m> {
@@ -67,37 +49,11 @@ static BACKEND: LazyLock<Result<LlamaBackend, String>> = LazyLock::new(|| {
     LlamaBackend::init().map_err(|error| error.to_string())
 });
 
-/// Loads a model, says so, and serves it until nobody can ask any more.
-pub(super) fn run(
-    options: LocalOptions,
-    progress: impl FnMut(f32) -> bool + 'static,
-    loaded: oneshot::Sender<Result<Loaded>>,
-    inbox: &Receiver<Command>,
-    use_: Arc<Mutex<CacheUse>>,
-) {
-    let path = options.path.clone();
-    let named = |error: Error| error.with_path(path.display().to_string());
-    let (backend, header, model, context) = match load(&options, progress) {
-        Ok(ready) => ready,
-        Err(error) => return drop(loaded.send(Err(named(error)))),
-    };
-    let engine = Engine::new(backend, &model, &header, context, options, use_);
-    let mut engine = match engine {
-        Ok(engine) => engine,
-        Err(error) => return drop(loaded.send(Err(named(error)))),
-    };
-    let stem = || path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
-    let name = header.name.clone().unwrap_or_else(stem);
-    let context = engine.cache.context.n_ctx();
-    if loaded.send(Ok(Loaded { name, context, warnings: engine.unsaid.clone() })).is_err() {
-        return;
-    }
-    while let Ok(command) = inbox.recv() {
-        engine.obey(command, &header);
-    }
-}
-
-fn load(
+/// Loads a model's weights, and says of how many tokens its context shall be.
+///
+/// # Errors
+/// Those of [`Local::load`](super::Local::load), without the path.
+pub(super) fn load(
     options: &LocalOptions,
     mut progress: impl FnMut(f32) -> bool + 'static,
 ) -> Result<(&'static LlamaBackend, Gguf, LlamaModel, u32)> {
@@ -143,7 +99,7 @@ fn weight_bytes(path: &Path, header: &Gguf) -> u64 {
 }
 
 impl<'m> Engine<'m> {
-    fn new(
+    pub(super) fn new(
         backend: &LlamaBackend,
         model: &'m LlamaModel,
         header: &Gguf,
@@ -179,38 +135,6 @@ impl<'m> Engine<'m> {
         let grammars = Grammars::new(model)?;
         let cache = Cache::new(context, chunk);
         Ok(Self { options, vocabulary, prompts, grammars, cache, unsaid, marks, use_ })
-    }
-
-    fn obey(&mut self, command: Command, header: &Gguf) {
-        match command {
-            Command::Reply { request, out, begun } => {
-                let mut begun = Some(begun);
-                let mut channel = Channel(&out);
-                let is_begun = || {
-                    if let Some(begun) = begun.take() {
-                        let _ = begun.send(Ok(()));
-                    }
-                };
-                if channel.is_closed() {
-                    return;
-                }
-                // A defect must end one reply and not all of them.
-                let written = catch_unwind(AssertUnwindSafe(|| self.reply(&request, &mut channel, is_begun)));
-                let written = written.unwrap_or_else(|_| {
-                    self.cache.truncate(0);
-                    Err(Error::new(ErrorKind::BadResponse, "the reply failed by a defect in this program"))
-                });
-                if let Err(error) = written {
-                    // Whoever asked has gone where neither takes it.
-                    let _ = match begun {
-                        Some(begun) => begun.send(Err(error)).is_ok(),
-                        None => out.send(Err(error)).is_ok(),
-                    };
-                }
-            }
-            Command::Save { path, done } => drop(done.send(state::save(&self.cache, header, &path))),
-            Command::Restore { path, done } => drop(done.send(state::restore(&mut self.cache, header, &path))),
-        }
     }
 
     /// The bytes of a token as a reader sees them.
@@ -262,17 +186,4 @@ fn check_processor() -> Result<()> {
         }
     }
     Ok(())
-}
-
-struct Channel<'c>(&'c mpsc::UnboundedSender<Result<Delta>>);
-
-impl Output for Channel<'_> {
-    fn send(&mut self, delta: Delta) {
-        // Whether anybody listens is asked for itself.
-        let _ = self.0.send(Ok(delta));
-    }
-
-    fn is_closed(&self) -> bool {
-        self.0.is_closed()
-    }
 }

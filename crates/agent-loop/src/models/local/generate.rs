@@ -18,17 +18,9 @@ use crate::tool::ToolSpec;
 
 use super::engine::Engine;
 use super::grammar::Wanted;
+use super::output::{Outgoing, Output};
 use super::prompt::may_call;
 use super::sampler::Sampler;
-use super::stop::Outgoing;
-
-/// Where the deltas of a reply go.
-pub(super) trait Output {
-    fn send(&mut self, delta: Delta);
-
-    /// Whether nobody wants the reply any more.
-    fn is_closed(&self) -> bool;
-}
 
 /// A reply that is being written.
 struct Writing<'e, 'm, 'r> {

@@ -17,10 +17,11 @@ mod prompt;
 mod grammar;
 mod sampler;
 mod cache;
-mod stop;
+mod output;
 mod state;
 mod engine;
 mod generate;
+mod worker;
 
 use std::fmt;
 use std::path::Path;
@@ -34,9 +35,10 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::model::{Model, ReplyStream, Request};
 use crate::tool::BoxFuture;
 
+pub use cache::CacheUse;
 pub use options::LocalOptions;
 
-use engine::{Command, Loaded};
+use worker::{Command, Loaded};
 
 /// A model in this process.
 ///
@@ -65,18 +67,6 @@ pub struct Local {
     use_: Arc<Mutex<CacheUse>>,
 }
 
-/// How many tokens a model has worked on since it was loaded.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct CacheUse {
-    /// Of the prompts of all replies.
-    pub prompt: u64,
-    /// Those of the prompts that were evaluated; the others were in the cache.
-    pub evaluated: u64,
-    /// Of the replies.
-    pub generated: u64,
-}
-
 impl Local {
     /// Loads a model. `progress` gets the part that is loaded, from 0 to 1, on another thread.
     ///
@@ -100,7 +90,7 @@ impl Local {
             !cancel.is_cancelled()
         };
         let thread = std::thread::Builder::new().name("local model".into());
-        let spawned = thread.spawn(move || engine::run(options, goes_on, done, &inbox, counted));
+        let spawned = thread.spawn(move || worker::run(options, goes_on, done, &inbox, counted));
         spawned.map_err(|error| Error::new(ErrorKind::State, "no thread can be started").with_source(error))?;
         let Loaded { name, context, warnings } = loaded.await.map_err(|_| gone())??;
         guard.disarm();

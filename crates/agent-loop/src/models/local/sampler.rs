@@ -9,7 +9,7 @@ use llguidance::toktrie::SimpleVob;
 
 use crate::error::{Error, ErrorKind, Result};
 
-use super::LocalOptions;
+use super::options::LocalOptions;
 
 /// Only so many of the likeliest tokens are looked at, as in llama.cpp.
 const TOP_K: i32 = 40;

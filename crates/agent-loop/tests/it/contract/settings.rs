@@ -13,7 +13,7 @@ cases! {
     "effort and budget of reasoning" reasoning,
     "service tier, cache key and cache time" tier_and_cache,
     "what is kept of a prompt is marked" breakpoints_of_anthropic,
-    "tokens that came from the cache are counted" cached_tokens,
+    "tokens from the cache, and what they cost, are told" cached_tokens_and_costs,
     "fields of the body that only the provider knows; headers of the caller" extra_fields,
     "the shape of an answer, beside tools too" the_shape_of_an_answer_beside_tools,
     "images: in the message, by address" images,

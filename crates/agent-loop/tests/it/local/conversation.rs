@@ -102,8 +102,8 @@ async fn whatever_the_weights_are_a_run_ends_and_its_history_is_whole() {
 
 #[tokio::test]
 async fn a_conversation_that_is_too_long_is_made_shorter() {
-    let tiny = TinyModel::new(1).bias(&[("a", 1.4), ("<|im_end|>", 0.8)]);
-    let model = load(&tiny, |options| options.context(Some(1_024)).top_p(0.5)).await;
+    let tiny = TinyModel::new(1).bias(&[("a", 1.4), ("<|im_end|>", 1.2)]);
+    let model = load(&tiny, |options| options.context(Some(1_024)).top_p(0.9)).await;
     let agent = Agent::new(model, Vec::<Tool>::new()).unwrap();
     let options = RunOptions::default().max_output_tokens(Some(60));
     let mut run = Run::new(RunId("run_1".into()), options, "first ".repeat(40));
