@@ -76,6 +76,16 @@ fn ask(name: &str, query: &str) -> String {
 }
 
 #[test]
+fn ask_your_vault() {
+    let home = tempfile::tempdir().unwrap();
+    let mut command = program("ask_your_vault");
+    command.arg(demo()).arg("how do I keep bread fresh?").env("HOME", home.path()).env("XDG_CACHE_HOME", home.path());
+    let output = command.output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.starts_with("Your notes answer that:\n[") && said.contains(".md:"), "{said} {:?}", output.stderr);
+}
+
+#[test]
 fn search_a_folder() {
     let answer = ask("search_a_folder", "naturally leavened loaf");
     assert!(answer.lines().next().is_some_and(|first| first.contains("Kitchen/Sourdough.md")), "{answer}");
