@@ -99,7 +99,7 @@ impl Choice {
         found.map(Self::Known).ok_or_else(|| {
             let names: Vec<&str> = KNOWN.iter().map(|known| known.name).collect();
             let meant = nearest(&name, names.iter().copied()).map(|near| format!("did you mean {near}? "));
-            let others = "an address such as https://host/v1, local:FILE.gguf";
+            let others = "an address such as https://host/v1, local:FILE.gguf, llama-server:PATH";
             format!("{text:?} is no provider ({}one of {}, {others})", meant.unwrap_or_default(), names.join(", "))
         })
     }

@@ -31,7 +31,7 @@ pub(super) fn plan(vault_args: &VaultArgs, args: &PlanArgs, out: &mut Out) -> Cl
     let Some(model) = model::open(&settings)? else {
         return Err(Error::new(ErrorKind::Config, "no model is configured, and a plan needs one")
             .with_remedy(
-                "set one with vault-agent config set model NAME, or run a macro: vault-agent macro list --shipped",
+                "set one with vault-agent config set provider NAME and vault-agent config set model NAME, or run a macro: vault-agent macro list --shipped",
             )
             .into());
     };
