@@ -7,7 +7,7 @@ use std::process::{Command, ExitCode};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use agent_loop::{
+use agent_loop_local::{
     Delta, Effect, Local, LocalOptions, Message, Messages, Model, Parallel, Part, Reply, ReplyBuilder, Request, Status,
     ToolChoice, ToolResult, ToolSpec,
 };

@@ -321,6 +321,10 @@ impl Prepared {
             }
             Held::Plan(preview) => run(toolbox, &preview, approval, cancel, on_event),
             Held::Undo(id) => {
+                if toolbox.vault().preview_undo(Some(id), Force::No)?.digest() != self.digest {
+                    let error = Error::new(ErrorKind::Conflict, "the notes have changed since this was shown");
+                    return Err(error.with_remedy("nothing was done; ask for it again"));
+                }
                 let done = toolbox.vault().undo(Some(id), Force::No)?;
                 let value = json!({ "undone": id.0, "changes": done.done });
                 Ok(Done { value, transaction: Some(done.id.0), notices: done.lost })

@@ -210,14 +210,14 @@ impl Agent {
 
     /// The vault that a working directory means. Sessions of one vault share it.
     fn workspace(&self, cwd: &Path) -> Result<Arc<Workspace>, Error> {
-        let opened = block_in_place(|| folder::open(cwd, &self.vault_args)).map_err(of_failure)?;
+        let opened = Arc::new(block_in_place(|| folder::open(cwd, &self.vault_args)).map_err(of_failure)?);
         let folders: Vec<PathBuf> = opened.vaults().iter().map(|open| open.vault.path().to_owned()).collect();
         let mut workspaces = lock(&self.workspaces);
-        let (workspace, _) = workspaces.entry(folders).or_insert_with(|| {
-            let watching = Watching::start(opened.vaults());
-            (Arc::new(opened), watching)
-        });
-        Ok(Arc::clone(workspace))
+        let known =
+            workspaces.entry(folders).or_insert_with(|| (Arc::clone(&opened), Watching::start(opened.vaults())));
+        // With the settings as they are now.
+        known.0 = Arc::clone(&opened);
+        Ok(opened)
     }
 
     fn session(&self, id: &SessionId) -> Result<Arc<Session>, Error> {
@@ -273,7 +273,9 @@ impl Agent {
             return Err(error(ErrorCode::InvalidParams, message));
         }
         let servers = self.servers(servers, cwd).await?;
-        let resumed = Conversation::resume(saved, workspace, model, settings.clone(), Editor::default());
+        // It waits for a turn that has just ended to let go of the conversation.
+        let resumed =
+            block_in_place(|| Conversation::resume(saved, workspace, model, settings.clone(), Editor::default()));
         self.open(settings, resumed.map_err(of_tools)?, servers)
     }
 

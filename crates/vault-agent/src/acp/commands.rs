@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use agent_loop::{Decision, Event};
+use agent_loop::Event;
 use serde_json::{Map, Value, json};
 use tokio::runtime::Handle;
 use tokio::task::block_in_place;
@@ -27,6 +27,7 @@ use super::wire::{
 use crate::plan_writer::{Written, write};
 use crate::request::{Done, Prepared, Request, UNDO, now};
 use crate::settings::Settings;
+use crate::workspace::OpenVault;
 
 /// A command as it was typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,11 +75,6 @@ impl Command {
             _ => return None,
         })
     }
-}
-
-/// The decision about a change while the person has the session read only.
-pub(super) fn read_only() -> Decision {
-    Decision::Deny { reason: Some("the person has set this conversation to read only".to_owned()) }
 }
 
 /// What a command came to that can go wrong in the vault.
@@ -147,7 +143,9 @@ async fn plan(instruction: &str, state: &mut State, asking: &Asking<'_>, setting
     // The toolbox stays on this thread while the model is asked.
     let written = block_in_place(|| {
         tools.with(|vaults| {
-            let asked = write(instruction, vaults.toolbox(0), &model, settings, &mut on_event, asking.cancel);
+            let toolbox = vaults.toolbox(0);
+            toolbox.set_now(now());
+            let asked = write(instruction, toolbox, &model, settings, &mut on_event, asking.cancel);
             Handle::current().block_on(asked)
         })
     })?;
@@ -225,7 +223,11 @@ fn which_vault<'t>(text: &'t str, state: &State) -> ToolsResult<(usize, &'t str)
     if vaults.len() == 1 {
         return Ok((0, text));
     }
-    let named = vaults.iter().enumerate().find_map(|(at, open)| Some((at, text.strip_prefix(&*open.name)?)));
+    let begins = |(at, open): (usize, &OpenVault)| {
+        let rest = text.strip_prefix(&*open.name)?;
+        (rest.is_empty() || rest.starts_with(char::is_whitespace)).then_some((at, rest))
+    };
+    let named = vaults.iter().enumerate().filter_map(begins).max_by_key(|(at, _)| vaults[*at].name.len());
     named.ok_or_else(|| {
         let names: Vec<&str> = vaults.iter().map(|open| open.name.as_str()).collect();
         ToolsError::new(ErrorKind::InvalidArguments, "there are several vaults")
@@ -390,6 +392,11 @@ async fn change(
                 }
             }
         }
+    };
+    // The mode can have been changed meanwhile.
+    let approval = match state.conversation.tools().closed() {
+        Some(reason) => Err(ToolsError::new(ErrorKind::Denied, reason)),
+        None => approval,
     };
     state.updates.update(&id, ToolCallUpdateFields::new().status(ToolCallStatus::InProgress));
     let flag = Arc::new(AtomicBool::new(false));

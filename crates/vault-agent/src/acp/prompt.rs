@@ -70,6 +70,12 @@ pub(super) fn read(blocks: Vec<ContentBlock>, workspace: &Workspace) -> Result<P
         };
         let (file, lines) = file_of(&uri);
         let Some(found) = file.as_deref().and_then(|file| find(file, workspace)) else {
+            let is_of = |open: &OpenVault| file.as_deref().is_some_and(|file| below(open.vault.path(), file).is_some());
+            if workspace.vaults().iter().any(is_of) {
+                // No tool can name it, so no rule of the settings can be asked.
+                prompt.notices.push(format!("{uri} has a name that no tool takes; it was not passed on"));
+                continue;
+            }
             prompt.attached.push(Attachment { source: Some(uri), text, ..Attachment::default() });
             continue;
         };

@@ -19,7 +19,7 @@ use super::wire::{
     ContentBlock, Error, ErrorCode, NoticeSeverity, SessionConfigOption, SessionId, SessionInfoUpdate,
     SessionModeState, SessionUpdate, StopReason, error,
 };
-use crate::conversation::{Conversation, Offer, Turn, with_attached};
+use crate::conversation::{Conversation, NoteTools, Offer, Turn, with_attached};
 use crate::model::{ChosenModel, Destination};
 use crate::settings::Settings;
 
@@ -42,6 +42,8 @@ struct Chosen {
     model: String,
     /// That model, if it is another one than the conversation's.
     next: Option<ChosenModel>,
+    /// The conversation's, so that a mode holds during a turn.
+    tools: NoteTools,
 }
 
 /// A turn that is under way. Dropped, the session is ready for the next one.
@@ -74,7 +76,8 @@ impl Session {
     pub fn new(id: SessionId, parts: Parts) -> Self {
         let Parts { client, has_forms, settings, conversation, mut updates, servers } = parts;
         updates.set_context_length(conversation.model().context_length);
-        let chosen = Chosen { mode: Mode::default(), model: conversation.model().name.clone(), next: None };
+        let (model, tools) = (conversation.model().name.clone(), conversation.tools().clone());
+        let chosen = Chosen { mode: Mode::default(), model, next: None, tools };
         Self {
             id,
             client,
@@ -152,7 +155,9 @@ impl Session {
 
     /// Chooses a mode, which holds at once.
     pub fn set_mode(&self, mode: Mode) {
-        lock(&self.chosen).mode = mode;
+        let mut chosen = lock(&self.chosen);
+        chosen.mode = mode;
+        chosen.tools.close(mode == Mode::Read);
     }
 
     /// Chooses the model of the next turn.
@@ -227,6 +232,9 @@ impl Session {
             state.conversation.set_offer(offer).map_err(of_tools)?;
             state.updates.set_tools(state.conversation.tools().clone());
             state.mode = mode;
+            let mut chosen = lock(&self.chosen);
+            chosen.tools = state.conversation.tools().clone();
+            chosen.tools.close(chosen.mode == Mode::Read);
         }
         Ok(())
     }
@@ -268,13 +276,15 @@ impl Session {
                 Turn::Waiting(questions) => {
                     // One after the other: what the first allows can change what the second would do.
                     let Some(question) = questions.first() else { continue };
-                    let is_closed = lock(&self.chosen).mode == Mode::Read && question.effect == Effect::Write;
-                    let decision = match is_closed {
-                        true => Some(commands::read_only()),
-                        false => asking.decide(conversation, updates, question, refused).await,
-                    };
+                    let tools = conversation.tools().clone();
+                    let is_closed = || question.effect == Effect::Write && tools.closed().is_some();
+                    // In a conversation that is read only the policy denies it when the run is driven on.
+                    if is_closed() {
+                        continue;
+                    }
+                    let decision = asking.decide(conversation, updates, question, refused).await;
                     // Cancelled, the run ends when it is driven on.
-                    if let Some(decision) = decision {
+                    if let Some(decision) = decision.filter(|_| !is_closed()) {
                         conversation.decide(question, decision).map_err(of_tools)?;
                     }
                 }

@@ -86,12 +86,16 @@ impl Places {
         let mut content = vec![text(fenced(&summary(preview)))];
         for file in &preview.files {
             let path = file.to.as_deref().filter(|_| file.kind == Kind::Renamed).unwrap_or(&file.path);
-            let (Some(path), Some(diff)) = (self.file_in(vault, path), &file.diff) else { continue };
+            let Some(diff) = &file.diff else { continue };
             let size = |content: &Option<vault_tools::Content>| content.as_ref().map_or(0, vault_tools::Content::len);
             let texts = |content: &Option<vault_tools::Content>| content.as_ref()?.text().map(str::to_owned);
-            content.push(match size(&file.before) + size(&file.after) <= LONGEST_DIFF {
-                true => Diff::new(path, texts(&file.after).unwrap_or_default()).old_text(texts(&file.before)).into(),
-                false => text(fenced(diff)),
+            let is_short = size(&file.before) + size(&file.after) <= LONGEST_DIFF;
+            // What has no path that an editor could open is shown all the same.
+            content.push(match self.file_in(vault, path).filter(|_| is_short) {
+                Some(path) => {
+                    Diff::new(path, texts(&file.after).unwrap_or_default()).old_text(texts(&file.before)).into()
+                }
+                None => text(fenced(diff)),
             });
         }
         content

@@ -7,6 +7,7 @@ mod prompt;
 mod citations;
 mod session;
 
+use std::fs::File;
 use std::sync::Arc;
 
 use agent_loop::mcp::{AskBeforeDestroying, McpTools};
@@ -49,6 +50,8 @@ pub(crate) struct Conversation {
     sessions: Sessions,
     /// It is to be made shorter before the next message is answered.
     compacts_next: bool,
+    /// Keeps other programs from writing the transcript too.
+    held: Option<File>,
     /// Tools of other programs, beside those of the notes.
     servers: Option<McpTools>,
 }
@@ -134,7 +137,10 @@ impl Conversation {
         let path = sessions.transcript(&info);
         let mut conversation =
             Self::with(NoteTools::new(workspace, &settings, Offer::All), model, settings, editor, sessions, info)?;
-        let (transcript, run, _) = Transcript::open(path, Durability::Machine).map_err(of_loop)?;
+        conversation.held = Some(conversation.sessions.hold(&conversation.info)?);
+        let (transcript, mut run, _) = Transcript::open(path, Durability::Machine).map_err(of_loop)?;
+        // They were given for other settings, and maybe to other programs of the same name.
+        run.revoke_grants();
         (conversation.transcript, conversation.run) = (Some(transcript), Some(run));
         conversation.info.model.clone_from(&conversation.model.name);
         conversation.info.provider.clone_from(&conversation.model.provider);
@@ -161,6 +167,7 @@ impl Conversation {
             info,
             sessions,
             compacts_next: false,
+            held: None,
             servers: None,
         })
     }
@@ -240,6 +247,7 @@ impl Conversation {
                 let run = Run::new(RunId::random(), self.options(), message);
                 self.info.title = title_of(message);
                 self.sessions.write(&self.info)?;
+                self.held = Some(self.sessions.hold(&self.info)?);
                 let path = self.sessions.transcript(&self.info);
                 self.transcript = Some(Transcript::create(path, &run, Durability::Machine).map_err(of_loop)?);
                 self.run = Some(run);
@@ -360,10 +368,14 @@ impl Conversation {
             }
             _ => None,
         };
+        let agrees = matches!(question.about, About::Running { .. }) && !matches!(decision, Decision::Deny { .. });
         run.decide(self.agent.context(), [question.decide(decision)]).map_err(|rejections| {
             let faults: Vec<String> = rejections.iter().map(ToString::to_string).collect();
             Error::new(ErrorKind::InvalidArguments, faults.join("; "))
         })?;
+        if agrees {
+            self.tools.agree(&question.call);
+        }
         if let Some(reason) = refused {
             self.tools.refuse(&question.call, &reason);
         }
@@ -461,7 +473,7 @@ impl Policy for WithServers {
         if self.notes.has(&call.name) {
             return self.notes.permission(call, spec);
         }
-        match self.notes.denies(&call.name) {
+        match self.notes.closed().or_else(|| self.notes.denies(&call.name)) {
             Some(reason) => Permission::Deny { reason },
             None => self.servers.permission(call, spec),
         }

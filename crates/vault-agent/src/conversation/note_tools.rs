@@ -53,6 +53,8 @@ struct Inner {
     offer: Offer,
     review: ReviewSetting,
     state: Mutex<State>,
+    /// The person has set the conversation to read only, which holds at once.
+    is_closed: AtomicBool,
 }
 
 /// A tool as it is offered.
@@ -81,6 +83,8 @@ struct Shown {
     digest: String,
     /// What is left out of the files that the call edits.
     kept: Vec<EditedFile>,
+    /// Whether the person said yes to it.
+    is_agreed: bool,
 }
 
 /// Which vault a call is for, and what is asked of it.
@@ -121,7 +125,14 @@ impl NoteTools {
             }
             tools
         });
-        Self(Arc::new(Inner { workspace, tools, offer, review: settings.review, state: Mutex::default() }))
+        Self(Arc::new(Inner {
+            workspace,
+            tools,
+            offer,
+            review: settings.review,
+            state: Mutex::default(),
+            is_closed: AtomicBool::new(false),
+        }))
     }
 
     /// The vaults.
@@ -142,6 +153,17 @@ impl NoteTools {
     /// Sets which tools a person allowed for the session.
     pub fn set_granted<'g>(&self, tools: impl Iterator<Item = &'g str>) {
         self.state().granted = tools.map(str::to_owned).collect();
+    }
+
+    /// Sets whether nothing is changed from now on, whatever was allowed before.
+    pub fn close(&self, is_closed: bool) {
+        self.0.is_closed.store(is_closed, Ordering::Relaxed);
+    }
+
+    /// Why nothing is changed now.
+    pub fn closed(&self) -> Option<String> {
+        let is_closed = self.0.is_closed.load(Ordering::Relaxed);
+        is_closed.then(|| "the person has set this conversation to read only".to_owned())
     }
 
     /// Whether a tool is one of these.
@@ -192,7 +214,8 @@ impl NoteTools {
     ) -> Result<Option<(usize, Prepared)>> {
         let reads = self.tool(&call.name).is_some_and(|tool| tool.risk == Risk::Read);
         let now = now();
-        let mut shown = Shown { args: args.clone(), now: now.clone(), digest: String::new(), kept: Vec::new() };
+        let mut shown =
+            Shown { args: args.clone(), now: now.clone(), digest: String::new(), kept: Vec::new(), is_agreed: false };
         let prepared = match reads {
             true => None,
             false => {
@@ -208,6 +231,13 @@ impl NoteTools {
         };
         self.state().shown.insert(call.id.0.clone(), shown);
         Ok(prepared)
+    }
+
+    /// Notes a person's yes to what was shown.
+    pub fn agree(&self, call: &ToolCall) {
+        if let Some(shown) = self.state().shown.get_mut(&call.id.0) {
+            shown.is_agreed = true;
+        }
     }
 
     /// Notes that a person refused a call.
@@ -278,7 +308,13 @@ impl NoteTools {
 
     /// Makes a call that the loop has decided to make.
     fn make(&self, call: &ToolCall, cancel: Cancel<'_>) -> Result<Done> {
-        let shown = self.state().shown.remove(&call.id.0);
+        if self.risk(&call.name) != Some(Risk::Read)
+            && let Some(reason) = self.closed()
+        {
+            return Err(Error::new(ErrorKind::Denied, reason));
+        }
+        // What was only shown is no yes.
+        let shown = self.state().shown.remove(&call.id.0).filter(|shown| shown.is_agreed);
         let is_granted = self.state().granted.contains(&call.name);
         self.with(|vaults| {
             let route = vaults.route(&call.name, call.arguments.clone())?;
@@ -343,6 +379,11 @@ impl Policy for NoteTools {
         let Some(tool) = self.tool(&call.name) else {
             return Ruling::Deny { reason: format!("{} is no tool of the notes", call.name) };
         };
+        if tool.risk != Risk::Read
+            && let Some(reason) = self.closed()
+        {
+            return Ruling::Deny { reason };
+        }
         // A call that cannot be prepared fails when it is made, and the model reads why; it needs nobody's yes.
         self.judge(call, tool).unwrap_or(Ruling::Allow)
     }

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! ID.jsonl   the transcript (agent-loop's format)
+//! ID.lock    held by the program that has the conversation open
 //! ID.json    title, vaults, model, times, and the places that answers cited
 //! ```
 //!
@@ -10,17 +11,23 @@
 use std::fs;
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use agent_loop::{Run, Transcript, to_markdown};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use vault_index::internal::private_file;
 use vault_tools::{Error, ErrorKind, Result, State};
 
 use super::attached::without_attached;
 use super::citations::Source;
 use crate::loop_error::of_loop;
 use crate::state::state_of_user;
+
+/// How often, and after which pause, a conversation that another program has is tried again.
+const HELD_TRIES: usize = 40;
+const HELD_PAUSE: Duration = Duration::from_millis(50);
 
 /// Characters of a title.
 const LONGEST_TITLE: usize = 72;
@@ -158,7 +165,28 @@ impl Sessions {
     pub fn delete(&self, info: &SessionInfo) -> Result<()> {
         self.folder.remove(&format!("{}.jsonl", info.id))?;
         self.folder.remove(&format!("{}.json", info.id))?;
+        self.folder.remove(&format!("{}.lock", info.id))?;
         Ok(())
+    }
+
+    /// Keeps a conversation from being written by another program, until the file is dropped.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Conflict`] where another program has it.
+    pub fn hold(&self, info: &SessionInfo) -> Result<fs::File> {
+        let path = self.folder.folder().join(format!("{}.lock", info.id));
+        let failed = |error: io::Error| Error::io(path.display(), &error);
+        let file = private_file(&path)?;
+        for _ in 0..HELD_TRIES {
+            match file.try_lock() {
+                Ok(()) => return Ok(file),
+                // A turn that has just ended lets go in a moment.
+                Err(fs::TryLockError::WouldBlock) => std::thread::sleep(HELD_PAUSE),
+                Err(fs::TryLockError::Error(error)) => return Err(failed(error)),
+            }
+        }
+        Err(Error::new(ErrorKind::Conflict, "this conversation is open in another program")
+            .with_remedy("close it there first"))
     }
 
     /// Where the transcript of a conversation is.
@@ -234,6 +262,18 @@ mod tests {
         sessions.delete(&roses).unwrap();
         assert_eq!(ids(sessions.list().unwrap()), ["abd2"]);
         assert!(!sessions.transcript(&roses).exists());
+    }
+
+    #[test]
+    fn a_conversation_is_open_in_one_program() {
+        let folder = tempfile::tempdir().unwrap();
+        let sessions = Sessions { folder: State::at(folder.path().join("sessions")) };
+        let info = info("abc1", "Roses", 10);
+        sessions.write(&info).unwrap();
+        let held = sessions.hold(&info).unwrap();
+        assert_eq!(sessions.hold(&info).unwrap_err().kind(), ErrorKind::Conflict);
+        drop(held);
+        assert!(sessions.hold(&info).is_ok());
     }
 
     #[test]

@@ -112,7 +112,7 @@ impl Prompts {
         let mut ids = Vec::new();
         for said in request.messages.iter() {
             match &**said {
-                Message::User { text } | Message::Note { text } => {
+                Message::User { text, .. } | Message::Note { text } => {
                     let system = system.take().map_or_else(String::new, |system| system + "\n\n");
                     add_user(&mut messages, system + &outside(text));
                 }

@@ -103,8 +103,9 @@ pub(super) fn plan(
     runtime: &Handle,
 ) -> CliResult<()> {
     screen.draw(&[format!("{} writes a plan … Ctrl-C stops", conversation.model().name)]);
-    conversation.tools().workspace().with(|vaults| {
+    conversation.tools().with(|vaults| {
         let toolbox = vaults.toolbox(0);
+        toolbox.set_now(now());
         let cancel = CancellationToken::new();
         let written = runtime.block_on(async {
             let (mut on_event, mut interrupts) = (|_| {}, Interrupts::listen());

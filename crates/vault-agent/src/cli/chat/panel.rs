@@ -189,8 +189,15 @@ fn typed_key(offered: &[Offered], screen: &mut Screen) -> Key {
     let keys: Vec<String> = offered.iter().map(|(key, does)| format!("{key} {does}")).collect();
     loop {
         let Some(line) = ask(&format!("[{}] ", keys.join(", ")), screen) else { return Key::End };
-        if let Some(letter) = line.chars().next().filter(|letter| is_offered(offered, *letter)) {
-            return Key::Letter(letter.to_ascii_lowercase());
+        let typed = line.trim().to_lowercase();
+        // A sentence is no key.
+        let letter = match typed.as_str() {
+            "yes" => Some('y'),
+            "no" => Some('n'),
+            one => one.chars().next().filter(|_| one.chars().count() == 1),
+        };
+        if let Some(letter) = letter.filter(|letter| is_offered(offered, *letter)) {
+            return Key::Letter(letter);
         }
     }
 }

@@ -278,6 +278,10 @@ impl Talk {
                 None => return Ok(Then::Go),
             },
         };
+        if saved.id == current.id {
+            self.screen.quiet("this is that conversation");
+            return Ok(Then::Go);
+        }
         if saved.vaults != current.vaults {
             return Err(Error::new(ErrorKind::InvalidArguments, "that conversation is about other vaults")
                 .with_remedy(format!("vault-agent resume {} goes on with it", saved.id))

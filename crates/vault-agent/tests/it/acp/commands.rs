@@ -152,25 +152,28 @@ fn a_read_only_session_changes_nothing() {
 
 #[test]
 fn the_mode_holds_at_once() {
-    let place = Place::new(NOTES);
-    let before = place.tree();
-    let model = ModelServer::with([
-        Reply::Calls(vec![
-            ("append_to_note".to_owned(), json!({ "path": "Home.md", "content": "x" })),
-            ("append_to_note".to_owned(), json!({ "path": "Inbox.md", "content": "x" })),
-        ]),
-        Reply::text("ok"),
-    ]);
-    let mut editor = Editor::plain(&place, &model);
-    let session = editor.session(&place.vault());
-    editor.answers(|_, _| None);
-    let turn = editor.ask("session/prompt", super::editor::prompt(&session, "Go"));
-    editor.until(|editor| editor.open.is_some());
-    editor.result("session/set_mode", json!({ "sessionId": session, "modeId": "read" }));
-    editor.answer_open(selected("reject"));
-    editor.response(turn);
-    assert_eq!((editor.asked.len(), place.tree()), (1, before));
-    assert!(model.told("tool")[1].contains("read only"), "{:?}", model.told("tool"));
+    // Also where a yes comes after it.
+    for answer in ["reject", "allow", "allow_always"] {
+        let place = Place::new(NOTES);
+        let before = place.tree();
+        let model = ModelServer::with([
+            Reply::Calls(vec![
+                ("append_to_note".to_owned(), json!({ "path": "Home.md", "content": "x" })),
+                ("append_to_note".to_owned(), json!({ "path": "Inbox.md", "content": "x" })),
+            ]),
+            Reply::text("ok"),
+        ]);
+        let mut editor = Editor::plain(&place, &model);
+        let session = editor.session(&place.vault());
+        editor.answers(|_, _| None);
+        let turn = editor.ask("session/prompt", super::editor::prompt(&session, "Go"));
+        editor.until(|editor| editor.open.is_some());
+        editor.result("session/set_mode", json!({ "sessionId": session, "modeId": "read" }));
+        editor.answer_open(selected(answer));
+        editor.response(turn);
+        assert_eq!((editor.asked.len(), place.tree()), (1, before), "{answer}");
+        assert!(model.told("tool")[1].contains("read only"), "{answer}: {:?}", model.told("tool"));
+    }
 }
 
 #[test]
