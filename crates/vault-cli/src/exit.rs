@@ -1,5 +1,6 @@
 //! How a command ends: exit codes, and lines on standard error.
 
+use std::fmt;
 use std::io::{self, Write};
 
 use crate::sanitize::sanitize;
@@ -39,6 +40,18 @@ impl Failure {
             Self::Refused(_) => 3,
             Self::Usage(error) => u8::try_from(error.exit_code()).unwrap_or(2),
             Self::PipeClosed => 0,
+        }
+    }
+}
+
+/// What is said of it, without a mark before it.
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Error(text) | Self::Refused(text) => f.write_str(text),
+            Self::Usage(error) => error.fmt(f),
+            Self::PipeClosed => f.write_str("the reader has gone"),
+            Self::Interrupted(text) => f.write_str(text),
         }
     }
 }

@@ -463,9 +463,5 @@ fn not_found(id: &SessionId) -> Error {
 }
 
 fn of_failure(failure: Failure) -> Error {
-    let message = match failure {
-        Failure::Error(message) | Failure::Refused(message) => message,
-        other => format!("{other:?}"),
-    };
-    error(ErrorCode::InvalidParams, message)
+    error(ErrorCode::InvalidParams, failure.to_string())
 }

@@ -9,7 +9,7 @@ use clap::Parser;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
-use vault_cli::{CliResult, Failure, Out, Outcome, counted};
+use vault_cli::{CliResult, Out, Outcome, counted};
 use vault_index::internal::home;
 use vault_index::{Index, SyncOptions};
 use vault_tools::cli::{OpenedVault, VaultArgs, open_with_settings};
@@ -108,13 +108,15 @@ fn check_own(vault_args: &VaultArgs, args: &DoctorArgs, checks: &mut Checks) {
     if !check_vaults(vault_args, checks) {
         return;
     }
-    let server = start(vault_args, &OfferArgs::default()).map_err(said).and_then(|mut start| match args.http {
-        None => answer_on_stdio(&start),
-        Some(address) => {
-            start.args.extend(["--http".to_owned(), address.to_string()]);
-            listening(&start)
-        }
-    });
+    let server = start(vault_args, &OfferArgs::default()).map_err(|failure| failure.to_string()).and_then(
+        |mut start| match args.http {
+            None => answer_on_stdio(&start),
+            Some(address) => {
+                start.args.extend(["--http".to_owned(), address.to_string()]);
+                listening(&start)
+            }
+        },
+    );
     checks.add("the server", server);
     if args.http.is_none() && vault_args.vault.is_empty() {
         let none = "none of those that are known has it in its configuration (vault-agent mcp install CLIENT)";
@@ -136,7 +138,7 @@ fn check_vaults(vault_args: &VaultArgs, checks: &mut Checks) -> bool {
             true
         }
         Err(failure) => {
-            checks.add("the vault", Err(said(failure)));
+            checks.add("the vault", Err(failure.to_string()));
             false
         }
     }
@@ -277,13 +279,4 @@ fn listening(start: &Start) -> Result<String, String> {
         Line::Error(text) => text.contains("listening on").then(|| text.trim_start_matches("note: ").to_owned()),
         Line::Out(_) => None,
     })
-}
-
-fn said(failure: Failure) -> String {
-    match failure {
-        Failure::Error(text) | Failure::Refused(text) => text,
-        Failure::Usage(error) => error.to_string(),
-        Failure::PipeClosed => "the reader has gone".to_owned(),
-        Failure::Interrupted(text) => text.to_owned(),
-    }
 }

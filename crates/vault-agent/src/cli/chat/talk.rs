@@ -74,7 +74,7 @@ impl Talk {
             if self.input.has_person()
                 && let Err(failure) = std::mem::replace(&mut ended, Ok(()))
             {
-                self.screen.warn(&said(failure));
+                self.screen.warn(&failure.to_string());
             }
             if self.stop.is_ending() {
                 return Ok(());
@@ -357,13 +357,12 @@ fn ended(stop: &StopReason) -> CliResult<()> {
     match stop {
         StopReason::Answered => Ok(()),
         StopReason::Cancelled => Err(Failure::Interrupted("stopped; the conversation is kept")),
-        stop @ StopReason::Limit { .. } => Err(Error::new(ErrorKind::Refused, stop.to_string())
-            .with_remedy("say go on to go on; vault-agent config show names the limits")
-            .into()),
-        stop @ StopReason::Failed { .. } => {
-            Err(Error::new(ErrorKind::Unsupported, format!("{stop}; the conversation is kept")).into())
+        stop @ StopReason::Limit { .. } => {
+            let remedy = "say go on to go on; vault-agent config show names the limits";
+            Err(Failure::Refused(format!("{stop} ({remedy})")))
         }
-        stop => Err(Error::new(ErrorKind::Unsupported, stop.to_string()).into()),
+        stop @ StopReason::Failed { .. } => Err(Failure::Error(format!("{stop}; the conversation is kept"))),
+        stop => Err(Failure::Error(stop.to_string())),
     }
 }
 
@@ -389,15 +388,6 @@ fn place(destination: &Destination) -> String {
     match destination {
         Destination::ThisMachine => "on this machine".to_owned(),
         Destination::Host(host) => format!("at {}", sanitize_line(host)),
-    }
-}
-
-fn said(failure: Failure) -> String {
-    match failure {
-        Failure::Error(text) | Failure::Refused(text) => text,
-        Failure::Usage(error) => error.to_string(),
-        Failure::PipeClosed => "the reader has gone".to_owned(),
-        Failure::Interrupted(text) => text.to_owned(),
     }
 }
 
