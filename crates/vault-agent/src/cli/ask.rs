@@ -328,9 +328,10 @@ fn passages(workspace: &Workspace, mut record: Record, is_json: bool, out: &mut 
     })?;
     let found = found.as_array().cloned().unwrap_or_default();
     (record.notes, record.pending) = counts(workspace);
-    let (outcome, what) = match found.is_empty() {
-        true => (Outcome::Nothing, "no passage fits"),
-        false => (Outcome::Done, "these are the passages that fit best"),
+    let (outcome, what) = match (found.is_empty(), record.notes) {
+        (true, 0) => (Outcome::Nothing, "this folder holds no notes"),
+        (true, _) => (Outcome::Nothing, "no passage fits"),
+        (false, _) => (Outcome::Done, "these are the passages that fit best"),
     };
     if is_json {
         record.stop = "no model is configured".to_owned();

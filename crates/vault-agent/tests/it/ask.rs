@@ -95,6 +95,8 @@ fn without_a_model_the_best_passages_help() {
     assert!(out(&output).starts_with("Garden/Roses.md:"), "{}", out(&output));
     assert!(out(&output).contains("Prune them in late winter"));
     assert!(errors(&output).contains("no model is configured"), "{}", errors(&output));
+    let output = Place::new("").command(&["ask", "anything"]).output().unwrap();
+    assert!(output.status.code() == Some(1) && errors(&output).contains("holds no notes"), "{}", errors(&output));
     let output = place.command(&["ask", "--json", "zzqxv wwkjh"]).output().unwrap();
     let record: Value = serde_json::from_str(&out(&output)).unwrap();
     assert_eq!((output.status.code(), &record["passages"], &record["answer"]), (Some(1), &json!([]), &Value::Null));
