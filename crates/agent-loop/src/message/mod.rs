@@ -297,6 +297,13 @@ impl Part {
         parts.iter().filter_map(text)
     }
 
+    /// Gives back the memory that its text does not need.
+    pub(crate) fn shrink(&mut self) {
+        if let Self::Text { text, .. } | Self::Reasoning { text, .. } = self {
+            text.shrink_to_fit();
+        }
+    }
+
     /// About how many bytes a provider is sent for it.
     pub(crate) fn size(&self) -> usize {
         match self {

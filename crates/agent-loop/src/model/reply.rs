@@ -151,6 +151,9 @@ impl ReplyBuilder {
                 finish_call(call, draft, end);
             }
         }
+        // It is kept for as long as the conversation is.
+        self.parts.iter_mut().for_each(Part::shrink);
+        self.parts.shrink_to_fit();
         Ok(Reply { parts: self.parts, end, usage: self.usage })
     }
 

@@ -48,7 +48,7 @@ pub(super) fn body(model: &str, request: &Request, names: &WireNames, is_streame
     let mut body = without_nulls(json!({
         "model": model,
         "max_tokens": request.max_output_tokens.unwrap_or(MAX_TOKENS.saturating_add(room)),
-        "messages": messages(request, names),
+        "messages": [],
         "stream": is_streamed,
         "system": request.system.as_deref(),
         "tools": has_tools.then(|| request.tools.iter().map(tool).collect::<Value>()),
@@ -60,6 +60,8 @@ pub(super) fn body(model: &str, request: &Request, names: &WireNames, is_streame
         "output_config": (output != json!({})).then_some(output),
         "service_tier": settings.service_tier,
     }));
+    // Moved: `json!` would copy a long conversation.
+    body["messages"] = messages(request, names).into();
     // A prefix that is kept costs more once, which only pays where a request follows that begins with it.
     if settings.prompt_cache != PromptCache::Off && (has_tools || request.messages.len() > 1) {
         set_breakpoints(&mut body, settings.prompt_cache);

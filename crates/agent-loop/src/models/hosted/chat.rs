@@ -52,9 +52,9 @@ pub(super) fn body(model: &str, request: &Request, names: &WireNames, provider: 
         ReasoningField::Thinking => (effort, None, effort.map(|_| "enabled")),
     };
     let retention = (is_openai && settings.prompt_cache == PromptCache::Long).then_some("24h");
-    without_nulls(json!({
+    let mut body = without_nulls(json!({
         "model": model,
-        "messages": messages,
+        "messages": [],
         "stream": is_streamed,
         "stream_options": is_streamed.then(|| json!({"include_usage": true})),
         "tools": has_tools.then(|| request.tools.iter().map(tool).collect::<Value>()),
@@ -72,7 +72,10 @@ pub(super) fn body(model: &str, request: &Request, names: &WireNames, provider: 
         "prompt_cache_key": settings.prompt_cache_key,
         "prompt_cache_retention": retention,
         "service_tier": settings.service_tier,
-    }))
+    }));
+    // Moved: `json!` would copy a long conversation.
+    body["messages"] = messages.into();
+    body
 }
 
 /// How OpenRouter is asked for reasoning.

@@ -49,14 +49,17 @@ pub(super) fn body(model: &str, request: &Request, names: &WireNames) -> Value {
         ToolChoice::Required => json!({"mode": "ANY"}),
         ToolChoice::Tool(name) => json!({"mode": "ANY", "allowedFunctionNames": [names.wire(name)]}),
     };
-    without_nulls(json!({
-        "contents": contents(request, names),
+    let mut body = without_nulls(json!({
+        "contents": [],
         "systemInstruction": request.system.as_deref().map(|text| json!({"parts": [{"text": text}]})),
         "tools": has_tools.then(|| json!([{"functionDeclarations": declarations}])),
         "toolConfig": has_tools.then(|| json!({"functionCallingConfig": calling})),
         "generationConfig": (config != json!({})).then_some(config),
         "service_tier": settings.service_tier,
-    }))
+    }));
+    // Moved: `json!` would copy a long conversation.
+    body["contents"] = contents(request, names).into();
+    body
 }
 
 /// A level for Gemini 3, a budget for Gemini 2.5. Whoever asks for thoughts is shown them.

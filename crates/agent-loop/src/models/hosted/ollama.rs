@@ -34,9 +34,9 @@ pub(super) fn body(model: &str, request: &Request, names: &WireNames, provider: 
         "seed": settings.seed,
         "stop": (!settings.stop.is_empty()).then_some(&settings.stop),
     }));
-    without_nulls(json!({
+    let mut body = without_nulls(json!({
         "model": model,
-        "messages": messages,
+        "messages": [],
         "stream": provider.streaming == Streaming::Yes,
         "tools": has_tools.then(|| request.tools.iter().map(tool).collect::<Value>()),
         "think": settings.reasoning_effort.map(think),
@@ -46,7 +46,10 @@ pub(super) fn body(model: &str, request: &Request, names: &WireNames, provider: 
         "keep_alive": settings.keep_alive,
         // Or a conversation that is too long would lose its beginning without a word.
         "truncate": false,
-    }))
+    }));
+    // Moved: `json!` would copy a long conversation.
+    body["messages"] = messages.into();
+    body
 }
 
 /// Some models take a level, the others any word but `false` for yes.

@@ -38,9 +38,9 @@ pub(super) fn body(model: &str, request: &Request, names: &WireNames, is_streame
         json!({"format": {"type": "json_schema", "name": "answer", "schema": schema, "strict": is_strict}})
     });
     let settings = &request.settings;
-    without_nulls(json!({
+    let mut body = without_nulls(json!({
         "model": model,
-        "input": input,
+        "input": [],
         "stream": is_streamed,
         "store": false,
         "include": ["reasoning.encrypted_content"],
@@ -56,7 +56,10 @@ pub(super) fn body(model: &str, request: &Request, names: &WireNames, is_streame
         "prompt_cache_key": settings.prompt_cache_key,
         "prompt_cache_retention": (settings.prompt_cache == PromptCache::Long).then_some("24h"),
         "service_tier": settings.service_tier,
-    }))
+    }));
+    // Moved: `json!` would copy a long conversation.
+    body["input"] = input.into();
+    body
 }
 
 fn add_items(input: &mut Vec<Value>, message: &Message, names: &WireNames) {
