@@ -1,9 +1,11 @@
-//! A model in the process: tokens evaluated in a turn with two calls, and its speed beside llama.cpp's own bench.
+//! A model in the process: tokens evaluated in a turn with two calls, and its speed beside llama.cpp's own bench and server.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program that reports")]
 
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -37,6 +39,9 @@ struct Arguments {
     /// llama.cpp's `llama-bench`, which is measured in turns with it.
     #[arg(long)]
     llama_bench: Option<PathBuf>,
+    /// Its `llama-server`, too.
+    #[arg(long)]
+    llama_server: Option<PathBuf>,
     /// How often each is measured.
     #[arg(long, default_value_t = 5)]
     rounds: usize,
@@ -74,7 +79,8 @@ async fn measure(arguments: &Arguments) -> Result<()> {
     }
 
     let model = load(arguments, STAYS).await?;
-    let mut rounds: [Vec<f64>; 5] = Default::default();
+    let server = arguments.llama_server.as_deref().map(|program| Server::start(program, arguments)).transpose()?;
+    let mut rounds: [Vec<f64>; 7] = Default::default();
     for round in 0..arguments.rounds {
         let plain = timed(&model, round, None).await?;
         let schema = json!({"type": "array", "minItems": 60, "items": {"type": "string"}});
@@ -87,22 +93,31 @@ async fn measure(arguments: &Arguments) -> Result<()> {
             rounds[3].push(prefill);
             rounds[4].push(decode);
         }
+        if let Some(server) = &server {
+            let (prefill, decode) = server.timed(round)?;
+            rounds[5].push(prefill);
+            rounds[6].push(decode);
+        }
     }
     println!("tokens a second with {} threads: best, median of {} rounds", arguments.threads, arguments.rounds);
-    for (name, all) in
-        ["prompt", "reply", "reply held by a grammar", "llama-bench, prompt", "llama-bench, reply"].iter().zip(&rounds)
-    {
+    let names = ["prompt", "reply", "reply held by a grammar"].map(str::to_owned);
+    let theirs =
+        ["llama-bench", "llama-server"].iter().flat_map(|name| [format!("{name}, prompt"), format!("{name}, reply")]);
+    for (name, all) in names.into_iter().chain(theirs).zip(&rounds) {
         if !all.is_empty() {
             println!("  {name}: {:.1} {:.1}", best(all), median(all));
         }
     }
     let cost = 1e6 / best(&rounds[2]) - 1e6 / best(&rounds[1]);
     println!("  a token by the grammar costs {cost:.0} µs");
-    if !rounds[3].is_empty() {
+    for (name, theirs) in [("llama-bench", 3), ("llama-server", 5)] {
         let ratio = |ours: usize, theirs: usize| {
             (best(&rounds[ours]) / best(&rounds[theirs]), median(&rounds[ours]) / median(&rounds[theirs]))
         };
-        println!("  ours to llama-bench's, best and median: prompt {:.2?}, reply {:.2?}", ratio(0, 3), ratio(1, 4));
+        if !rounds[theirs].is_empty() {
+            let (prompt, reply) = (ratio(0, theirs), ratio(1, theirs + 1));
+            println!("  ours to those of {name}, best and median: prompt {prompt:.2?}, reply {reply:.2?}");
+        }
     }
     Ok(())
 }
@@ -152,9 +167,7 @@ async fn turn(model: &Local) -> Result<()> {
 
 /// Tokens a second of a prompt that is new from its beginning, and of the reply; and how many the prompt had.
 async fn timed(model: &Local, round: usize, schema: Option<Value>) -> Result<(f64, f64, u64)> {
-    let words = "the garden in spring needs water and light ".repeat(PROMPT / 8 - 8);
-    let text = format!("{round}{} Tell me a long story about this: {words}", schema.is_some());
-    let request = Request::default().messages([Message::user(text)].into_iter().collect());
+    let request = Request::default().messages([Message::user(question(round, schema.is_some()))].into_iter().collect());
     let request = request.max_output_tokens(Some(REPLY)).answer_schema(schema.map(Arc::new));
     let begun = Instant::now();
     let mut stream = model.reply(request).await?;
@@ -171,6 +184,64 @@ async fn timed(model: &Local, round: usize, schema: Option<Value>) -> Result<(f6
     let rate = |tokens: u64, time: Duration| tokens as f64 / time.as_secs_f64();
     let evaluated = usage.input - usage.cached;
     Ok((rate(evaluated, prompt), rate(usage.output, written), evaluated))
+}
+
+/// One that no other begins with.
+fn question(round: usize, is_held: bool) -> String {
+    let words = "the garden in spring needs water and light ".repeat(PROMPT / 8 - 8);
+    format!("{round}{is_held} Tell me a long story about this: {words}")
+}
+
+/// llama.cpp's server.
+struct Server {
+    process: Child,
+    address: SocketAddr,
+}
+
+impl Server {
+    fn start(program: &Path, arguments: &Arguments) -> Result<Self> {
+        let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
+        let mut command = Command::new(program);
+        command.arg("--model").arg(&arguments.model).args(["--ctx-size", "4096", "--parallel", "1"]);
+        command.args(["--port", &address.port().to_string(), "--threads", &arguments.threads.to_string()]);
+        let process = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+        let mut server = Self { process, address };
+        while !server.asked("GET /health", "").is_ok_and(|reply| reply["status"] == "ok") {
+            if let Some(status) = server.process.try_wait()? {
+                return Err(format!("llama-server ended, {status}").into());
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Ok(server)
+    }
+
+    /// As [`timed`] is, by the server's own clock.
+    fn timed(&self, round: usize) -> Result<(f64, f64)> {
+        let prompt = format!("<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n", question(round, false));
+        let body = json!({"prompt": prompt, "n_predict": REPLY, "temperature": 0, "cache_prompt": false});
+        let timings = &self.asked("POST /completion", &body.to_string())?["timings"];
+        let rate = |field: &str| timings[field].as_f64().ok_or("llama-server gave no figures");
+        Ok((rate("prompt_per_second")?, rate("predicted_per_second")?))
+    }
+
+    fn asked(&self, what: &str, body: &str) -> Result<Value> {
+        let mut stream = TcpStream::connect(self.address)?;
+        let length = body.len();
+        write!(stream, "{what} HTTP/1.0\r\nHost: localhost\r\nContent-Type: application/json\r\n")?;
+        write!(stream, "Content-Length: {length}\r\n\r\n{body}")?;
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply)?;
+        let (_, body) = reply.split_once("\r\n\r\n").ok_or("llama-server gave no reply")?;
+        Ok(serde_json::from_str(body)?)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // One that has ended needs no end.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
 }
 
 /// The same prompt, and a reply behind as many tokens.

@@ -89,7 +89,9 @@ impl Allowed {
 }
 
 impl PendingCall {
-    fn answer(&mut self, status: Status, items: Vec<String>) {
+    fn answer(&mut self, status: Status, mut items: Vec<String>) {
+        // They are held for as long as the conversation.
+        items.iter_mut().for_each(String::shrink_to_fit);
         let ToolCall { id, name, .. } = &self.call;
         let (note, duration) = (self.note.take(), self.duration);
         let result = ToolResult { call: id.clone(), name: name.clone(), status, note, duration, items };

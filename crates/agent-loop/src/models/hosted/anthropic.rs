@@ -8,6 +8,7 @@ use crate::model::{Delta, EndReason, Parallel, PromptCache, ReasoningEffort, Req
 use crate::schema::{WireNames, anthropic_answer};
 use crate::tool::ToolSpec;
 
+use super::body_text::BodyText;
 use super::deltas::Deltas;
 use super::without_nulls::without_nulls;
 use super::{Decode, failure};
@@ -17,7 +18,7 @@ const MAX_TOKENS: u32 = 8_192;
 /// The limit includes what a model thinks. All that decide themselves how much accept this much more.
 const ADAPTIVE_TOKENS: u32 = 24_576;
 
-pub(super) fn body(model: &str, request: &Request, names: &WireNames, is_streamed: bool) -> Value {
+pub(super) fn fields(model: &str, request: &Request, names: &WireNames, is_streamed: bool) -> Value {
     let tool = |tool: &ToolSpec| json!({"name": names.wire(&tool.name), "description": tool.description, "input_schema": tool.parameters});
     let has_tools = !request.tools.is_empty();
     let mut choice = match &request.tool_choice {
@@ -48,7 +49,6 @@ pub(super) fn body(model: &str, request: &Request, names: &WireNames, is_streame
     let mut body = without_nulls(json!({
         "model": model,
         "max_tokens": request.max_output_tokens.unwrap_or(MAX_TOKENS.saturating_add(room)),
-        "messages": [],
         "stream": is_streamed,
         "system": request.system.as_deref(),
         "tools": has_tools.then(|| request.tools.iter().map(tool).collect::<Value>()),
@@ -60,38 +60,32 @@ pub(super) fn body(model: &str, request: &Request, names: &WireNames, is_streame
         "output_config": (output != json!({})).then_some(output),
         "service_tier": settings.service_tier,
     }));
-    // Moved: `json!` would copy a long conversation.
-    body["messages"] = messages(request, names).into();
-    // A prefix that is kept costs more once, which only pays where a request follows that begins with it.
-    if settings.prompt_cache != PromptCache::Off && (has_tools || request.messages.len() > 1) {
-        set_breakpoints(&mut body, settings.prompt_cache);
+    if let Some(mark) = cache_mark(request) {
+        if let Some(text) = body["system"].as_str().filter(|text| !text.trim().is_empty()) {
+            body["system"] = json!([{"type": "text", "text": text, "cache_control": mark}]);
+        } else if let Some(tool) = body["tools"].as_array_mut().and_then(|tools| tools.last_mut()) {
+            tool["cache_control"] = mark;
+        }
     }
     body
 }
 
-/// Marks what is to be kept: tools and system text; all messages; and all up to the person's or tools' message before,
-/// which the request before has kept, because the API looks back only 20 blocks from a mark.
-fn set_breakpoints(body: &mut Value, cache: PromptCache) {
-    let mark = match cache {
-        PromptCache::Long => json!({"type": "ephemeral", "ttl": "1h"}),
-        _ => json!({"type": "ephemeral"}),
-    };
-    if let Some(text) = body["system"].as_str().filter(|text| !text.trim().is_empty()) {
-        body["system"] = json!([{"type": "text", "text": text, "cache_control": mark}]);
-    } else if let Some(tool) = body["tools"].as_array_mut().and_then(|tools| tools.last_mut()) {
-        tool["cache_control"] = mark.clone();
+/// What marks the end of a prefix that is to be kept: tools and system text; all messages; and all up to the person's
+/// or tools' message before, which the request before has kept, because the API looks back only 20 blocks from a mark.
+///
+/// A prefix that is kept costs more once, which only pays where a request follows that begins with it.
+fn cache_mark(request: &Request) -> Option<Value> {
+    let is_followed = !request.tools.is_empty() || request.messages.len() > 1;
+    match request.settings.prompt_cache {
+        PromptCache::Off => None,
+        PromptCache::Long => Some(json!({"type": "ephemeral", "ttl": "1h"})),
+        _ => Some(json!({"type": "ephemeral"})),
     }
-    let messages = body["messages"].as_array_mut().into_iter().flatten().rev();
-    for message in messages.filter(|message| message["role"] == "user").take(2) {
-        if let Some(block) = message["content"].as_array_mut().and_then(|blocks| blocks.last_mut()) {
-            block["cache_control"] = mark.clone();
-        }
-    }
+    .filter(|_| is_followed)
 }
 
 /// Messages in which the roles alternate, with all results of a turn in one.
-fn messages(request: &Request, names: &WireNames) -> Vec<Value> {
-    let mut out: Vec<Value> = Vec::new();
+pub(super) fn add_messages(body: &mut BodyText, request: &Request, names: &WireNames) {
     for message in request.messages.iter() {
         let (role, content): (_, Vec<Value>) = match &**message {
             Message::User { text, images } => ("user", user_blocks(text, images)),
@@ -110,12 +104,19 @@ fn messages(request: &Request, names: &WireNames) -> Vec<Value> {
         if content.is_empty() {
             continue;
         }
-        match out.last_mut().filter(|last| last["role"] == role).and_then(|last| last["content"].as_array_mut()) {
+        let last = body.open().last_mut().filter(|last| last["role"] == role);
+        match last.and_then(|last| last["content"].as_array_mut()) {
             Some(last) => last.extend(content),
-            None => out.push(json!({"role": role, "content": content})),
+            None => body.push(json!({"role": role, "content": content})),
         }
     }
-    out
+    let Some(mark) = cache_mark(request) else { return };
+    // Roles alternate: both are among the last four.
+    for message in body.open().iter_mut().rev().filter(|message| message["role"] == "user").take(2) {
+        if let Some(block) = message["content"].as_array_mut().and_then(|blocks| blocks.last_mut()) {
+            block["cache_control"] = mark.clone();
+        }
+    }
 }
 
 fn user_blocks(text: &str, images: &[Image]) -> Vec<Value> {

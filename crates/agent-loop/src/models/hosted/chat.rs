@@ -8,18 +8,14 @@ use crate::model::{Delta, EndReason, ModelSettings, Parallel, PromptCache, Reaso
 use crate::schema::{WireNames, strict, strict_answer};
 use crate::tool::ToolSpec;
 
+use super::body_text::BodyText;
 use super::chat_reasoning::{DETAILS, ReasoningFields, TEXTS, thinking_of};
 use super::deltas::{Deltas, first_of};
 use super::without_nulls::without_nulls;
 use super::{Decode, Provider, ReasoningField, ReturnReasoning, Streaming, Wire, failure};
 
-pub(super) fn body(model: &str, request: &Request, names: &WireNames, provider: &Provider) -> Value {
+pub(super) fn fields(model: &str, request: &Request, names: &WireNames, provider: &Provider) -> Value {
     let (is_openai, is_streamed) = (provider.wire == Wire::OpenAiChat, provider.streaming == Streaming::Yes);
-    let mut messages: Vec<Value> =
-        request.system.iter().map(|text| json!({"role": "system", "content": &**text})).collect();
-    for message in request.messages.iter() {
-        add_message(&mut messages, message, names, provider);
-    }
     let tool = |tool: &ToolSpec| {
         let mut function = json!({"name": names.wire(&tool.name), "description": tool.description});
         if is_openai {
@@ -52,9 +48,8 @@ pub(super) fn body(model: &str, request: &Request, names: &WireNames, provider: 
         ReasoningField::Thinking => (effort, None, effort.map(|_| "enabled")),
     };
     let retention = (is_openai && settings.prompt_cache == PromptCache::Long).then_some("24h");
-    let mut body = without_nulls(json!({
+    without_nulls(json!({
         "model": model,
-        "messages": [],
         "stream": is_streamed,
         "stream_options": is_streamed.then(|| json!({"include_usage": true})),
         "tools": has_tools.then(|| request.tools.iter().map(tool).collect::<Value>()),
@@ -72,10 +67,14 @@ pub(super) fn body(model: &str, request: &Request, names: &WireNames, provider: 
         "prompt_cache_key": settings.prompt_cache_key,
         "prompt_cache_retention": retention,
         "service_tier": settings.service_tier,
-    }));
-    // Moved: `json!` would copy a long conversation.
-    body["messages"] = messages.into();
-    body
+    }))
+}
+
+pub(super) fn add_messages(body: &mut BodyText, request: &Request, names: &WireNames, provider: &Provider) {
+    body.extend(request.system.iter().map(|text| json!({"role": "system", "content": &**text})));
+    for message in request.messages.iter() {
+        add_message(body, message, names, provider);
+    }
 }
 
 /// How OpenRouter is asked for reasoning.
@@ -84,16 +83,16 @@ fn reasoning_object(settings: &ModelSettings) -> Option<Value> {
     (object != json!({})).then_some(object)
 }
 
-fn add_message(messages: &mut Vec<Value>, message: &Message, names: &WireNames, provider: &Provider) {
+fn add_message(body: &mut BodyText, message: &Message, names: &WireNames, provider: &Provider) {
     match message {
         Message::User { text, images } if !images.is_empty() => {
             let image = |image: &Image| json!({"type": "image_url", "image_url": {"url": image.to_url()}});
             let text = (!text.is_empty()).then(|| json!({"type": "text", "text": text}));
             let content: Vec<Value> = images.iter().map(image).chain(text).collect();
-            messages.push(json!({"role": "user", "content": content}));
+            body.push(json!({"role": "user", "content": content}));
         }
         Message::User { text, .. } | Message::Note { text } => {
-            messages.push(json!({"role": "user", "content": text}));
+            body.push(json!({"role": "user", "content": text}));
         }
         Message::Assistant { parts } => {
             let text = message.text();
@@ -113,9 +112,9 @@ fn add_message(messages: &mut Vec<Value>, message: &Message, names: &WireNames, 
                 return;
             }
             add_reasoning(&mut out, parts, provider);
-            messages.push(out);
+            body.push(out);
         }
-        Message::Results { results } => messages.extend(
+        Message::Results { results } => body.extend(
             results.iter().map(|result| json!({"role": "tool", "tool_call_id": result.call, "content": result.text()})),
         ),
     }

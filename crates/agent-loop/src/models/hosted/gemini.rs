@@ -11,6 +11,7 @@ use crate::model::{Delta, EndReason, ModelSettings, ReasoningEffort, Request, To
 use crate::schema::{WireNames, gemini};
 use crate::tool::ToolSpec;
 
+use super::body_text::BodyText;
 use super::deltas::{Deltas, first_of};
 use super::without_nulls::without_nulls;
 use super::{Decode, failure};
@@ -23,7 +24,7 @@ pub(super) fn path(model: &str, is_streamed: bool) -> String {
 /// Models that refuse a shape of the answer beside tools: "Function calling with a response mime type … is unsupported".
 const NO_SHAPE_WITH_TOOLS: [&str; 2] = ["gemini-1", "gemini-2"];
 
-pub(super) fn body(model: &str, request: &Request, names: &WireNames) -> Value {
+pub(super) fn fields(model: &str, request: &Request, names: &WireNames) -> Value {
     let has_tools = !request.tools.is_empty();
     let is_old = NO_SHAPE_WITH_TOOLS.iter().any(|old| model.contains(old));
     let schema = request.answer_schema.as_deref().filter(|_| !has_tools || !is_old);
@@ -49,17 +50,13 @@ pub(super) fn body(model: &str, request: &Request, names: &WireNames) -> Value {
         ToolChoice::Required => json!({"mode": "ANY"}),
         ToolChoice::Tool(name) => json!({"mode": "ANY", "allowedFunctionNames": [names.wire(name)]}),
     };
-    let mut body = without_nulls(json!({
-        "contents": [],
+    without_nulls(json!({
         "systemInstruction": request.system.as_deref().map(|text| json!({"parts": [{"text": text}]})),
         "tools": has_tools.then(|| json!([{"functionDeclarations": declarations}])),
         "toolConfig": has_tools.then(|| json!({"functionCallingConfig": calling})),
         "generationConfig": (config != json!({})).then_some(config),
         "service_tier": settings.service_tier,
-    }));
-    // Moved: `json!` would copy a long conversation.
-    body["contents"] = contents(request, names).into();
-    body
+    }))
 }
 
 /// A level for Gemini 3, a budget for Gemini 2.5. Whoever asks for thoughts is shown them.
@@ -75,8 +72,7 @@ fn thinking(settings: &ModelSettings) -> Option<Value> {
     (level.is_some() || budget.is_some()).then(|| without_nulls(config()))
 }
 
-fn contents(request: &Request, names: &WireNames) -> Vec<Value> {
-    let mut contents: Vec<Value> = Vec::new();
+pub(super) fn add_contents(body: &mut BodyText, request: &Request, names: &WireNames) {
     // The provider's own ids; where it gave none, calls and results are matched by their order.
     let mut ids: HashMap<&CallId, &Value> = HashMap::new();
     for message in request.messages.iter() {
@@ -106,10 +102,9 @@ fn contents(request: &Request, names: &WireNames) -> Vec<Value> {
             }
         };
         if !parts.is_empty() {
-            contents.push(json!({"role": role, "parts": parts}));
+            body.push(json!({"role": role, "parts": parts}));
         }
     }
-    contents
 }
 
 fn user_parts(text: &str, images: &[Image]) -> Vec<Value> {
@@ -273,7 +268,7 @@ mod tests {
         let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
         let shape = |model: &str, tools: &[ToolSpec]| {
             let request = Request::default().answer_schema(Some(Arc::new(schema.clone()))).tools(tools.into());
-            body(model, &request, &WireNames::new(["now"]))["generationConfig"]["responseJsonSchema"].clone()
+            fields(model, &request, &WireNames::new(["now"]))["generationConfig"]["responseJsonSchema"].clone()
         };
         for (model, tools, expected) in [
             ("gemini-2.5-pro", &tools[..], &Value::Null),

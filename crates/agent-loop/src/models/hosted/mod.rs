@@ -15,6 +15,7 @@ mod failure;
 mod deltas;
 mod without_nulls;
 mod extra_body;
+mod body_text;
 mod unsupported;
 mod body_stream;
 mod chat_reasoning;
@@ -45,6 +46,7 @@ pub use http::{Http, HttpOptions, HttpProxy};
 pub use provider::{Provider, ReasoningField, ReturnReasoning, Streaming, TextDeltas, Wire};
 
 use body_stream::{BodyFormat, BodyStream};
+use body_text::BodyText;
 use deltas::Deltas;
 use failure::Refusal;
 
@@ -136,18 +138,33 @@ impl<T: Transport> Hosted<T> {
         let Provider { base_url, key, key_header, query, wire, streaming, .. } = &self.provider;
         unsupported::check(request, &self.provider)?;
         let (model, is_streamed) = (self.model.as_str(), *streaming == Streaming::Yes);
-        let (path, mut body) = match wire {
+        let (path, list, mut fields) = match wire {
             Wire::OpenAiChat | Wire::Chat => {
-                ("chat/completions".to_string(), chat::body(model, request, names, &self.provider))
+                ("chat/completions".to_string(), "messages", chat::fields(model, request, names, &self.provider))
             }
-            Wire::OpenAiResponses => ("responses".into(), openai_responses::body(model, request, names, is_streamed)),
-            Wire::Anthropic => ("messages".into(), anthropic::body(model, request, names, is_streamed)),
-            Wire::Gemini => (gemini::path(model, is_streamed), gemini::body(model, request, names)),
-            Wire::Ollama => ("api/chat".into(), ollama::body(model, request, names, &self.provider)),
+            Wire::OpenAiResponses => {
+                ("responses".into(), "input", openai_responses::fields(model, request, names, is_streamed))
+            }
+            Wire::Anthropic => ("messages".into(), "messages", anthropic::fields(model, request, names, is_streamed)),
+            Wire::Gemini => (gemini::path(model, is_streamed), "contents", gemini::fields(model, request, names)),
+            Wire::Ollama => ("api/chat".into(), "messages", ollama::fields(model, request, names, &self.provider)),
         };
         if !request.settings.extra_body.is_null() {
-            extra_body::merge(&mut body, &request.settings.extra_body);
+            extra_body::merge(&mut fields, &request.settings.extra_body);
         }
+        let body = if fields.get(list).is_some() {
+            to_text(&fields)
+        } else {
+            let mut body = BodyText::new(&fields, list, request.messages.iter().map(|message| message.size()).sum());
+            match wire {
+                Wire::OpenAiChat | Wire::Chat => chat::add_messages(&mut body, request, names, &self.provider),
+                Wire::OpenAiResponses => openai_responses::add_items(&mut body, request, names),
+                Wire::Anthropic => anthropic::add_messages(&mut body, request, names),
+                Wire::Gemini => gemini::add_contents(&mut body, request, names),
+                Wire::Ollama => ollama::add_messages(&mut body, request, names, &self.provider),
+            }
+            body.finish()
+        };
         let key = key.as_ref().map(|key| match (key_header, wire) {
             (Some(header), _) => (header.as_str(), key.clone()),
             (_, Wire::Anthropic) => ("x-api-key", key.clone()),
@@ -165,7 +182,7 @@ impl<T: Transport> Hosted<T> {
         let headers = headers.chain(self.provider.headers.iter().cloned()).collect();
         let mark = if path.contains('?') { '&' } else { '?' };
         let query = query.as_ref().map_or_else(String::new, |query| format!("{mark}{query}"));
-        Ok(HttpRequest { url: format!("{base_url}/{path}{query}"), headers, body: to_text(&body).into_bytes() })
+        Ok(HttpRequest { url: format!("{base_url}/{path}{query}"), headers, body: body.into_bytes() })
     }
 
     fn decoder(&self) -> Box<dyn Decode> {

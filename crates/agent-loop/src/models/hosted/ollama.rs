@@ -8,17 +8,13 @@ use crate::model::{Delta, EndReason, ReasoningEffort, Request, ToolChoice};
 use crate::schema::WireNames;
 use crate::tool::ToolSpec;
 
+use super::body_text::BodyText;
 use super::deltas::Deltas;
 use super::without_nulls::without_nulls;
 use super::{Decode, Provider, ReturnReasoning, Streaming, failure};
 
-pub(super) fn body(model: &str, request: &Request, names: &WireNames, provider: &Provider) -> Value {
+pub(super) fn fields(model: &str, request: &Request, names: &WireNames, provider: &Provider) -> Value {
     let settings = &request.settings;
-    let mut messages: Vec<Value> =
-        request.system.iter().map(|text| json!({"role": "system", "content": &**text})).collect();
-    for message in request.messages.iter() {
-        add_message(&mut messages, message, names, provider);
-    }
     // The API cannot be told not to call, but it can be given nothing to call.
     let has_tools = !request.tools.is_empty() && request.tool_choice != ToolChoice::None;
     let tool = |tool: &ToolSpec| {
@@ -34,9 +30,8 @@ pub(super) fn body(model: &str, request: &Request, names: &WireNames, provider: 
         "seed": settings.seed,
         "stop": (!settings.stop.is_empty()).then_some(&settings.stop),
     }));
-    let mut body = without_nulls(json!({
+    without_nulls(json!({
         "model": model,
-        "messages": [],
         "stream": provider.streaming == Streaming::Yes,
         "tools": has_tools.then(|| request.tools.iter().map(tool).collect::<Value>()),
         "think": settings.reasoning_effort.map(think),
@@ -46,10 +41,14 @@ pub(super) fn body(model: &str, request: &Request, names: &WireNames, provider: 
         "keep_alive": settings.keep_alive,
         // Or a conversation that is too long would lose its beginning without a word.
         "truncate": false,
-    }));
-    // Moved: `json!` would copy a long conversation.
-    body["messages"] = messages.into();
-    body
+    }))
+}
+
+pub(super) fn add_messages(body: &mut BodyText, request: &Request, names: &WireNames, provider: &Provider) {
+    body.extend(request.system.iter().map(|text| json!({"role": "system", "content": &**text})));
+    for message in request.messages.iter() {
+        add_message(body, message, names, provider);
+    }
 }
 
 /// Some models take a level, the others any word but `false` for yes.
@@ -63,7 +62,7 @@ fn think(effort: ReasoningEffort) -> Value {
     }
 }
 
-fn add_message(messages: &mut Vec<Value>, message: &Message, names: &WireNames, provider: &Provider) {
+fn add_message(body: &mut BodyText, message: &Message, names: &WireNames, provider: &Provider) {
     match message {
         Message::User { text, images } => {
             // Those that are given by address were refused.
@@ -71,9 +70,9 @@ fn add_message(messages: &mut Vec<Value>, message: &Message, names: &WireNames, 
                 |image: &Image| if let Image::Inline { base64, .. } = image { Some(json!(base64)) } else { None };
             let images: Vec<Value> = images.iter().filter_map(data).collect();
             let images = (!images.is_empty()).then_some(images);
-            messages.push(without_nulls(json!({"role": "user", "content": text, "images": images})));
+            body.push(without_nulls(json!({"role": "user", "content": text, "images": images})));
         }
-        Message::Note { text } => messages.push(json!({"role": "user", "content": text})),
+        Message::Note { text } => body.push(json!({"role": "user", "content": text})),
         Message::Assistant { parts } => {
             let call = |call: &ToolCall| {
                 let function = json!({"name": names.wire(&call.name), "arguments": call.sent_object()});
@@ -86,9 +85,9 @@ fn add_message(messages: &mut Vec<Value>, message: &Message, names: &WireNames, 
             }
             let calls = (!calls.is_empty()).then_some(calls);
             let message = json!({"role": "assistant", "content": text, "thinking": thinking, "tool_calls": calls});
-            messages.push(without_nulls(message));
+            body.push(without_nulls(message));
         }
-        Message::Results { results } => messages.extend(results.iter().map(|result: &ToolResult| {
+        Message::Results { results } => body.extend(results.iter().map(|result: &ToolResult| {
             let name = names.wire(&result.name);
             json!({"role": "tool", "tool_name": name, "tool_call_id": result.call, "content": result.text()})
         })),

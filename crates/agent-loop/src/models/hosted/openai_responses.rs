@@ -9,16 +9,13 @@ use crate::model::{Delta, EndReason, Parallel, PromptCache, Request, ToolChoice}
 use crate::schema::{WireNames, strict, strict_answer};
 use crate::tool::ToolSpec;
 
+use super::body_text::BodyText;
 use super::deltas::Deltas;
 use super::output_texts::{OutputTexts, is_refusal, output_index, texts_of};
 use super::without_nulls::without_nulls;
 use super::{Decode, failure};
 
-pub(super) fn body(model: &str, request: &Request, names: &WireNames, is_streamed: bool) -> Value {
-    let mut input = Vec::new();
-    for message in request.messages.iter() {
-        add_items(&mut input, message, names);
-    }
+pub(super) fn fields(model: &str, request: &Request, names: &WireNames, is_streamed: bool) -> Value {
     let tool = |tool: &ToolSpec| {
         let strict = strict(&tool.parameters);
         json!({
@@ -38,9 +35,8 @@ pub(super) fn body(model: &str, request: &Request, names: &WireNames, is_streame
         json!({"format": {"type": "json_schema", "name": "answer", "schema": schema, "strict": is_strict}})
     });
     let settings = &request.settings;
-    let mut body = without_nulls(json!({
+    without_nulls(json!({
         "model": model,
-        "input": [],
         "stream": is_streamed,
         "store": false,
         "include": ["reasoning.encrypted_content"],
@@ -56,24 +52,27 @@ pub(super) fn body(model: &str, request: &Request, names: &WireNames, is_streame
         "prompt_cache_key": settings.prompt_cache_key,
         "prompt_cache_retention": (settings.prompt_cache == PromptCache::Long).then_some("24h"),
         "service_tier": settings.service_tier,
-    }));
-    // Moved: `json!` would copy a long conversation.
-    body["input"] = input.into();
-    body
+    }))
 }
 
-fn add_items(input: &mut Vec<Value>, message: &Message, names: &WireNames) {
+pub(super) fn add_items(body: &mut BodyText, request: &Request, names: &WireNames) {
+    for message in request.messages.iter() {
+        add_items_of(body, message, names);
+    }
+}
+
+fn add_items_of(body: &mut BodyText, message: &Message, names: &WireNames) {
     match message {
         Message::User { text, images } if !images.is_empty() => {
             let image = |image: &Image| json!({"type": "input_image", "image_url": image.to_url()});
             let text = (!text.is_empty()).then(|| json!({"type": "input_text", "text": text}));
             let content: Vec<Value> = images.iter().map(image).chain(text).collect();
-            input.push(json!({"type": "message", "role": "user", "content": content}));
+            body.push(json!({"type": "message", "role": "user", "content": content}));
         }
         Message::User { text, .. } | Message::Note { text } => {
-            input.push(json!({"type": "message", "role": "user", "content": text}))
+            body.push(json!({"type": "message", "role": "user", "content": text}))
         }
-        Message::Assistant { parts } => input.extend(parts.iter().filter_map(|part| match part {
+        Message::Assistant { parts } => body.extend(parts.iter().filter_map(|part| match part {
             Part::Text { text, phase, .. } => {
                 Some(without_nulls(json!({"type": "message", "role": "assistant", "content": text, "phase": phase})))
             }
@@ -84,7 +83,7 @@ fn add_items(input: &mut Vec<Value>, message: &Message, names: &WireNames) {
                 Some(json!({"type": "function_call", "call_id": call.id, "name": name, "arguments": arguments}))
             }
         })),
-        Message::Results { results } => input.extend(
+        Message::Results { results } => body.extend(
             results
                 .iter()
                 .map(|result| json!({"type": "function_call_output", "call_id": result.call, "output": result.text()})),
