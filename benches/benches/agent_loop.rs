@@ -10,9 +10,9 @@ use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use agent_loop::responses::{Proxy, ProxyOptions};
-use agent_loop::text_calls::Parser;
-use agent_loop::{
+use agent_loop_measured::responses::{Proxy, ProxyOptions};
+use agent_loop_measured::text_calls::Parser;
+use agent_loop_measured::{
     Agent, BoxFuture, Budget, Delta, EndReason, Model, Pause, ReplyStream, Request, Result, Run, RunId, RunOptions,
     Scripted, ScriptedReply, Tool, ToolOutput,
 };

@@ -1,4 +1,5 @@
-//! How soon `vault-agent chat` has its prompt, and what a long conversation holds in memory: `chat_turns --help`.
+//! How soon `vault-agent chat` has its prompt and `ask` its first search, and what a long conversation holds in memory:
+//! `chat_turns --help`.
 //!
 //! The model is on loopback and answers at once: in each turn a search, then a text. Linux, for /proc and a terminal.
 
@@ -39,7 +40,7 @@ mod linux {
     /// How a terminal is asked where the cursor is.
     const WHERE: &[u8] = b"\x1b[6n";
 
-    /// Measures the start of `vault-agent chat`, and its memory over many turns.
+    /// Measures the start of `vault-agent chat` and `ask`, and the memory of `chat` over many turns.
     #[derive(Debug, Parser)]
     struct Args {
         /// The program, as it is released
@@ -80,9 +81,19 @@ mod linux {
         let starts = &mut starts[1..];
         starts.sort_by(f64::total_cmp);
         println!("start to prompt, {} notes, {} starts", args.notes, starts.len());
-        println!("median {:.1} ms, p95 {:.1} ms", median(starts), starts[starts.len() * 95 / 100]);
+        if let Some(p95) = starts.get(starts.len() * 95 / 100) {
+            println!("median {:.1} ms, p95 {p95:.1} ms", median(starts));
+        }
 
-        place.talk(args.turns)
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let model = format!("http://{}/v1", listener.local_addr()?);
+        std::thread::spawn(move || serve(&listener));
+        let mut asked = (0..args.starts).map(|number| place.ask(number, &model)).collect::<Result<Vec<f64>>>()?;
+        asked.sort_by(f64::total_cmp);
+        if let Some(p95) = asked.get(asked.len() * 95 / 100) {
+            println!("`ask` to the line of its first search: median {:.1} ms, p95 {p95:.1} ms", median(&asked));
+        }
+        place.talk(args.turns, &model)
     }
 
     struct Place {
@@ -137,18 +148,30 @@ mod linux {
             Ok(took)
         }
 
+        /// Milliseconds from the start of the process until it says what it has searched for.
+        fn ask(&self, number: usize, model: &str) -> Result<f64> {
+            let mut command = self.command(&["ask", &format!("what do I know of matter number {number}?")], model);
+            let started = Instant::now();
+            let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
+            let errors = BufReader::new(child.stderr.take().ok_or("no errors")?);
+            let mut lines = errors.lines();
+            let first = lines.find(|line| line.as_ref().is_ok_and(|line| line.starts_with("tool: search_notes")));
+            let took = started.elapsed().as_secs_f64() * 1000.0;
+            // It would end at the next line that nobody reads.
+            lines.for_each(drop);
+            child.wait()?;
+            first.map(|_| took).ok_or_else(|| "`ask` did not search".into())
+        }
+
         /// Talks for so many turns, and prints what the process and its transcript hold.
-        fn talk(&self, turns: usize) -> Result<()> {
-            let listener = TcpListener::bind("127.0.0.1:0")?;
-            let model = format!("http://{}/v1", listener.local_addr()?);
-            std::thread::spawn(move || serve(&listener));
-            let mut command = self.command(&["chat"], &model);
+        fn talk(&self, turns: usize, model: &str) -> Result<()> {
+            let mut command = self.command(&["chat"], model);
             let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
             let mut input = child.stdin.take().ok_or("no input")?;
             let mut output = BufReader::new(child.stdout.take().ok_or("no output")?);
             let started = Instant::now();
             let mut early = None;
-            println!("turn, MB resident, MB of the transcript, seconds");
+            println!("turn, MB resident, MB of its own, MB of the transcript, seconds");
             for turn in 1..=turns {
                 writeln!(input, "what do I know of matter number {turn}?")?;
                 let mut answer = String::new();
@@ -158,20 +181,18 @@ mod linux {
                         return Err(format!("it ended in turn {turn}").into());
                     }
                 }
-                let is_early = turn == turns / 10;
-                if is_early || turn % (turns / 10).max(1) == 0 {
-                    let held = (resident(&child)?, transcript(&self.home)?);
-                    println!("{turn}, {:.1}, {:.2}, {:.0}", held.0, held.1, started.elapsed().as_secs_f64());
-                    early = early.or(Some(held));
-                    if turn == turns
-                        && let Some(early) = early
-                    {
-                        let (memory, written) = (held.0 - early.0, held.1 - early.1);
-                        println!(
-                            "memory grew by {memory:.1} MB, the transcript by {written:.2}: {:.2} times",
-                            memory / written
-                        );
-                    }
+                if turn % (turns / 10).max(1) != 0 {
+                    continue;
+                }
+                let held = [resident(&child, "VmRSS:")?, resident(&child, "RssAnon:")?, transcript(&self.home)?];
+                let [all, own, written] = held;
+                println!("{turn}, {all:.1}, {own:.1}, {written:.2}, {:.0}", started.elapsed().as_secs_f64());
+                let early = *early.get_or_insert(held);
+                if turn == turns {
+                    let [all, own, written] = [0, 1, 2].map(|figure| held[figure] - early[figure]);
+                    println!("the transcript grew by {written:.2} MB");
+                    println!("memory of its own by {own:.1} MB, {:.2} times", own / written);
+                    println!("with the pages of the program's file by {all:.1} MB, {:.2} times", all / written);
                 }
             }
             drop(input);
@@ -180,10 +201,11 @@ mod linux {
         }
     }
 
-    /// Megabytes of a process in memory.
-    fn resident(child: &Child) -> Result<f64> {
+    /// Megabytes of a process in memory, by this line of its status. Its own memory is what it has written to; the rest
+    /// is read from the program's file, such as the words of the bundled model as they are met, and shared.
+    fn resident(child: &Child, line: &str) -> Result<f64> {
         let status = fs::read_to_string(format!("/proc/{}/status", child.id()))?;
-        let line = status.lines().find(|line| line.starts_with("VmRSS:")).ok_or("no VmRSS")?;
+        let line = status.lines().find(|text| text.starts_with(line)).ok_or("no such line")?;
         let kilobytes: f64 = line.split_whitespace().nth(1).ok_or("no number")?.parse()?;
         Ok(kilobytes / 1024.0)
     }

@@ -9,7 +9,7 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use agent_loop_local::{
+use agent_loop_measured::{
     Delta, Effect, Local, LocalOptions, Message, Messages, Model, Parallel, Part, Reply, ReplyBuilder, Request, Status,
     ToolChoice, ToolResult, ToolSpec,
 };
@@ -79,7 +79,6 @@ async fn measure(arguments: &Arguments) -> Result<()> {
     }
 
     let model = load(arguments, STAYS).await?;
-    let server = arguments.llama_server.as_deref().map(|program| Server::start(program, arguments)).transpose()?;
     let mut rounds: [Vec<f64>; 7] = Default::default();
     for round in 0..arguments.rounds {
         let plain = timed(&model, round, None).await?;
@@ -93,37 +92,36 @@ async fn measure(arguments: &Arguments) -> Result<()> {
             rounds[3].push(prefill);
             rounds[4].push(decode);
         }
-        if let Some(server) = &server {
-            let (prefill, decode) = server.timed(round)?;
+        if let Some(program) = &arguments.llama_server {
+            // It ends again: beside the others it would take some of their time.
+            let (prefill, decode) = Server::start(program, arguments)?.timed(round)?;
             rounds[5].push(prefill);
             rounds[6].push(decode);
         }
     }
-    println!("tokens a second with {} threads: best, median of {} rounds", arguments.threads, arguments.rounds);
+    println!("tokens a second with {} threads, {} rounds: best, median", arguments.threads, arguments.rounds);
     let names = ["prompt", "reply", "reply held by a grammar"].map(str::to_owned);
-    let theirs =
-        ["llama-bench", "llama-server"].iter().flat_map(|name| [format!("{name}, prompt"), format!("{name}, reply")]);
-    for (name, all) in names.into_iter().chain(theirs).zip(&rounds) {
-        if !all.is_empty() {
-            println!("  {name}: {:.1} {:.1}", best(all), median(all));
-        }
+    let both = |name| [format!("{name}, prompt"), format!("{name}, reply")];
+    let theirs = ["llama-bench", "llama-server"].into_iter().flat_map(both);
+    for (name, all) in names.into_iter().chain(theirs).zip(&rounds).filter(|(_, all)| !all.is_empty()) {
+        println!("  {name}: {:.1} {:.1}", all.iter().copied().fold(f64::NAN, f64::max), median(all));
     }
-    let cost = 1e6 / best(&rounds[2]) - 1e6 / best(&rounds[1]);
-    println!("  a token by the grammar costs {cost:.0} µs");
-    for (name, theirs) in [("llama-bench", 3), ("llama-server", 5)] {
-        let ratio = |ours: usize, theirs: usize| {
-            (best(&rounds[ours]) / best(&rounds[theirs]), median(&rounds[ours]) / median(&rounds[theirs]))
-        };
-        if !rounds[theirs].is_empty() {
-            let (prompt, reply) = (ratio(0, theirs), ratio(1, theirs + 1));
-            println!("  ours to those of {name}, best and median: prompt {prompt:.2?}, reply {reply:.2?}");
+    println!("ours to theirs, round by round: lowest, median, highest");
+    for (name, ours, theirs) in [
+        ("llama-bench, prompt", 0, 3),
+        ("llama-bench, reply", 1, 4),
+        ("llama-server, prompt", 0, 5),
+        ("llama-server, reply", 1, 6),
+        ("a reply held by a grammar to one that is not", 2, 1),
+    ] {
+        let mut ratios: Vec<f64> =
+            rounds[ours].iter().zip(&rounds[theirs]).map(|(ours, theirs)| ours / theirs).collect();
+        ratios.sort_by(f64::total_cmp);
+        if let [lowest, .., highest] = ratios[..] {
+            println!("  {name}: {lowest:.2} {:.2} {highest:.2}", median(&ratios));
         }
     }
     Ok(())
-}
-
-fn best(figures: &[f64]) -> f64 {
-    figures.iter().copied().fold(f64::NAN, f64::max)
 }
 
 async fn load(arguments: &Arguments, template: &str) -> Result<Local> {
