@@ -91,7 +91,6 @@ async fn in_process(path: &Path, context: Option<u32>) -> Result<Loaded> {
     };
     let options = LocalOptions::new(path).context(context);
     let model = Local::load(options, progress, &cancel).await.map_err(of_loop)?;
-    model.warnings().iter().for_each(|warning| note(warning));
     let context = u64::from(model.context());
     Ok((Arc::new(model), Some(context)))
 }

@@ -167,7 +167,7 @@ fn ended(outcome: &RunOutcome) -> CliResult {
         stop @ StopReason::Limit { .. } => {
             Err(Failure::Refused(format!("{stop} (vault-agent config show names the limits)")))
         }
-        StopReason::Cancelled => Err(Failure::Interrupted("interrupted; the conversation is saved")),
+        StopReason::Cancelled => Err(Failure::Interrupted("the conversation is saved")),
         stop => Err(Failure::Error(stop.to_string())),
     }
 }

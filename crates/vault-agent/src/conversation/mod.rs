@@ -6,6 +6,8 @@ mod attached;
 mod prompt;
 mod citations;
 mod session;
+#[cfg(all(test, feature = "local"))]
+mod real_model_tests;
 
 use std::fs::File;
 use std::sync::Arc;

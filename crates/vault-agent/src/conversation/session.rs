@@ -60,7 +60,7 @@ pub(crate) struct SessionInfo {
 /// The folder of saved conversations.
 #[derive(Debug, Clone)]
 pub(crate) struct Sessions {
-    folder: State,
+    pub(super) folder: State,
 }
 
 impl Sessions {

@@ -252,20 +252,26 @@ async def a_form_where_it_is_declared(place, capabilities):
         assert "Tool call denied" in told and ("Ask me tomorrow." in told) == has_forms(capabilities), told
 
 
+async def asked_and_not_answered(agent):
+    """A turn whose question a person has before them."""
+    shown = asyncio.Event()
+
+    async def choose():
+        shown.set()
+        return await asyncio.Future()
+
+    agent.editor.choose = choose
+    turn = asyncio.create_task(agent.say("Add it"))
+    await shown.wait()
+    return turn
+
+
 @case()
 async def cancelled_while_a_person_decides(place, capabilities):
     place.model.calls(APPEND)
     async with Agent(place, capabilities) as agent:
         await agent.open()
-        shown = asyncio.Event()
-
-        async def choose():
-            shown.set()
-            return await asyncio.Future()
-
-        agent.editor.choose = choose
-        turn = asyncio.create_task(agent.say("Add it"))
-        await shown.wait()
+        turn = await asked_and_not_answered(agent)
         await agent.connection.cancel(session_id=agent.id)
         assert await turn == "cancelled"
         assert place.read("Log.md") == "- begun\n"
@@ -276,15 +282,7 @@ async def a_question_that_is_open_when_the_process_dies_in_a_second_one(place, c
     place.model.calls(APPEND)
     async with Agent(place, capabilities) as first:
         await first.open()
-        shown = asyncio.Event()
-
-        async def choose():
-            shown.set()
-            return await asyncio.Future()
-
-        first.editor.choose = choose
-        turn = asyncio.create_task(first.say("Add it"))
-        await shown.wait()
+        turn = await asked_and_not_answered(first)
         first.process.kill()
         await first.process.wait()
         turn.cancel()

@@ -1,5 +1,6 @@
 //! What the program promises as a whole, checked from outside.
 
+mod http_server;
 mod model_server;
 mod stdio;
 mod web_server;

@@ -1,60 +1,25 @@
 //! `vault-agent proxy`: OpenAI's APIs over a model, the vault's tools inside, and embeddings by the index's model.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
-use std::process::{Child, Stdio};
-
 use serde_json::{Value, json};
 
+use crate::http_server::HttpServer;
 use crate::model_server::{ModelServer, Reply, text_of};
 use crate::stdio::Place;
 
 const NOTES: &str = "//- Garden/Roses.md\n# Roses\n\nPrune them in late winter.\n//- Private/Diary.md\nRoses hurt.\n";
 
-/// A proxy at a free port.
-struct Proxy {
-    child: Child,
-    address: String,
-}
-
-impl Drop for Proxy {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
+/// A proxy of this model.
+struct Proxy(HttpServer);
 
 impl Proxy {
     fn start(place: &Place, model: &ModelServer, args: &[&str]) -> Self {
         let mut command = place.command(&[&["proxy", "--http", "127.0.0.1:0", "--model", "m"], args].concat());
         command.env("VAULT_AGENT_PROVIDER", &model.address);
-        let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        let errors = BufReader::new(child.stderr.take().unwrap());
-        let said = errors.lines().map_while(Result::ok).find_map(|line| {
-            let address = line.strip_prefix("note: listening on http://")?.strip_suffix("/v1")?;
-            Some(address.to_owned())
-        });
-        Self { child, address: said.expect("it says where it listens") }
-    }
-
-    fn ask(&self, method: &str, path: &str, headers: &str, body: &str) -> (u16, String) {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
-        let length = body.len();
-        let request = format!(
-            "{method} {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n{headers}content-length: {length}\r\n\r\n{body}",
-            self.address
-        );
-        // A server that refuses a large body does not read it.
-        let _ = stream.write_all(request.as_bytes());
-        let mut answer = Vec::new();
-        let _ = stream.read_to_end(&mut answer);
-        let answer = String::from_utf8_lossy(&answer).into_owned();
-        let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
-        (status, answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned()).unwrap_or_default())
+        Self(HttpServer::start(command))
     }
 
     fn post(&self, path: &str, body: &Value) -> (u16, Value) {
-        let (status, body) = self.ask("POST", path, "", &body.to_string());
+        let (status, body) = self.0.ask("POST", path, "", &body.to_string());
         (status, serde_json::from_str(&body).unwrap_or(Value::String(body)))
     }
 
@@ -85,7 +50,7 @@ fn the_model_is_served_as_it_is() {
     let place = Place::new("");
     let model = ModelServer::with([Reply::text("In winter.")]);
     let proxy = Proxy::start(&place, &model, &["--context-length", "32000"]);
-    let (status, models) = proxy.ask("GET", "/v1/models", "", "");
+    let (status, models) = proxy.0.ask("GET", "/v1/models", "", "");
     let models: Value = serde_json::from_str(&models).unwrap();
     assert_eq!(
         (status, &models["data"][0]["id"], &models["data"][0]["context_length"]),
@@ -205,9 +170,9 @@ fn a_key_is_required_of_everybody() {
     for path in ["/v1/models", "/v1/embeddings"] {
         let method = if path == "/v1/models" { "GET" } else { "POST" };
         let body = json!({ "model": "minilm", "input": "x" }).to_string();
-        assert_eq!(proxy.ask(method, path, "", &body).0, 401, "{path}");
-        assert_eq!(proxy.ask(method, path, "origin: http://evil.example\r\n", &body).0, 403, "{path}");
-        assert_eq!(proxy.ask(method, path, "authorization: Bearer proxy-key\r\n", &body).0, 200, "{path}");
+        assert_eq!(proxy.0.ask(method, path, "", &body).0, 401, "{path}");
+        assert_eq!(proxy.0.ask(method, path, "origin: http://evil.example\r\n", &body).0, 403, "{path}");
+        assert_eq!(proxy.0.ask(method, path, "authorization: Bearer proxy-key\r\n", &body).0, 200, "{path}");
     }
 }
 

@@ -327,13 +327,16 @@ impl Talk {
             true => "nothing was said yet".to_owned(),
             false => format!("{}  {}", info.id, sanitize_line(&info.title)),
         };
-        let length = model.context_length.map(|length| format!(", reads {}", tokens(length))).unwrap_or_default();
+        let length = model
+            .context_length
+            .map(|length| format!(", reads {}", counted(length as usize, "token")))
+            .unwrap_or_default();
         let lines = [
             format!("  vaults   {}", vaults.join(", ")),
             format!("  notes    {}; {pending}", counted(notes, "note")),
             format!("  model    {} {}{length}", sanitize_line(&model.name), place(&model.destination)),
             format!("  session  {session}"),
-            format!("  tokens   {} since the start", tokens(self.tokens)),
+            format!("  tokens   {} since the start", counted(self.tokens as usize, "token")),
         ];
         self.screen.show(&lines.join("\n"));
     }
@@ -373,32 +376,12 @@ fn spent(outcome: &Outcome) -> String {
         calls => format!("{} · ", counted(calls as usize, "call")),
     };
     let cost = outcome.spent.cost.map(|millionths| format!(" · ${:.4}", millionths as f64 / 1e6)).unwrap_or_default();
-    format!("{calls}{}{cost}", tokens(outcome.spent.tokens))
-}
-
-/// A number with a mark after every three digits.
-fn tokens(number: u64) -> String {
-    let digits = number.to_string();
-    let marked: Vec<&str> =
-        digits.as_bytes().rchunks(3).rev().map(|three| std::str::from_utf8(three).unwrap_or_default()).collect();
-    format!("{} {}", marked.join(","), if number == 1 { "token" } else { "tokens" })
+    format!("{calls}{}{cost}", counted(outcome.spent.tokens as usize, "token"))
 }
 
 fn place(destination: &Destination) -> String {
     match destination {
         Destination::ThisMachine => "on this machine".to_owned(),
         Destination::Host(host) => format!("at {}", sanitize_line(host)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_are_easy_to_read() {
-        assert_eq!(tokens(1), "1 token");
-        assert_eq!(tokens(999), "999 tokens");
-        assert_eq!(tokens(1_234_567), "1,234,567 tokens");
     }
 }
