@@ -306,6 +306,12 @@ impl Run {
         &self.options
     }
 
+    /// Sets other options, such as those of settings that have changed. A [`Transcript`](crate::Transcript) keeps those
+    /// that it began with: set them again where one is opened.
+    pub fn set_options(&mut self, options: RunOptions) {
+        self.options = options;
+    }
+
     /// The conversation. While calls are open, it ends with them.
     pub fn history(&self) -> &History {
         &self.history

@@ -238,15 +238,18 @@ impl Conversation {
         on_event: &mut (dyn FnMut(Event) + Send),
         cancel: &CancellationToken,
     ) -> Result<Turn> {
+        let options = self.options();
         match &mut self.run {
             Some(run) => {
                 run.say(message).map_err(of_loop)?;
+                // The day, the editor's note, the model and the settings may be others than before.
+                run.set_options(options);
                 if std::mem::take(&mut self.compacts_next) {
                     run.compact_next();
                 }
             }
             None => {
-                let run = Run::new(RunId::random(), self.options(), message);
+                let run = Run::new(RunId::random(), options, message);
                 self.info.title = title_of(message);
                 self.sessions.write(&self.info)?;
                 self.held = Some(self.sessions.hold(&self.info)?);

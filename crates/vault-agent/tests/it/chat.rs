@@ -1,5 +1,6 @@
 //! `chat` and `resume` in a terminal and in a pipe, with a model on loopback.
 
+use std::io::Write;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::channel;
 
@@ -379,6 +380,23 @@ fn commands_show_switch_save_and_resume() {
     let saved = place.read("Talks/Roses.md");
     assert!(saved.contains("when?") && saved.contains("- [[Garden/Roses]], line 3"), "{saved}");
     assert_eq!(model.requests().last().unwrap()["model"], "other");
+}
+
+#[test]
+fn a_conversation_goes_on_with_the_settings_of_now() {
+    let place = Place::new(NOTES);
+    let model = ModelServer::that(|_| Reply::text("Yes."));
+    let systems = [("Answer in verse.", "chat"), ("Answer in prose.", "resume")].map(|(own, command)| {
+        let mut command = self::command(&place, &model, &[command]);
+        let mut child =
+            command.env("VAULT_AGENT_SYSTEM", own).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(b"roses?\n").unwrap();
+        assert!(child.wait().unwrap().success());
+        model.requests().last().unwrap()["messages"][0]["content"].as_str().unwrap().to_owned()
+    });
+    assert!(systems[0].ends_with("Answer in verse."), "{}", systems[0]);
+    assert!(systems[1].ends_with("Answer in prose."), "{}", systems[1]);
+    assert_eq!(model.requests().last().unwrap()["messages"].as_array().unwrap().len(), 4, "it went on");
 }
 
 #[test]
