@@ -100,19 +100,46 @@ fn described(spec: &ToolSpec) -> Value {
 fn system_message(toolbox: &Toolbox) -> Result<String> {
     let toolsets = [Toolset::Actions, Toolset::Notes, Toolset::Bulk];
     let specs = toolsets.into_iter().flat_map(|toolset| toolbox.specs(Some(toolset)));
-    let tools: Vec<Value> = specs
-        .map(|spec| {
-            let mut tool = described(spec);
-            tool["returns"] = spec.output_schema.clone();
-            tool
-        })
-        .collect();
+    let tools: String = specs.map(|spec| signature(&spec)).collect();
     let context = context(toolbox)?;
     Ok(format!(
-        "{RULES}\n\nThe schema of a plan:\n{}\n\nThe tools:\n{}\n\nThe context:\n{context}",
-        plan_schema(),
-        Value::Array(tools)
+        "{RULES}\n\nThe schema of a plan:\n{}\n\nThe tools, with their arguments (? can be left out) and what they return:\n\
+         {tools}\nThe context:\n{context}",
+        plan_schema()
     ))
+}
+
+/// A tool on three lines. JSON Schema would take more than twice the tokens.
+fn signature(spec: &ToolSpec) -> String {
+    let ToolSpec { name, description, .. } = spec;
+    let (takes, returns) = (shape(&spec.input_schema, true), shape(&spec.output_schema, false));
+    format!("- {name}: {description}\n  takes {takes}\n  returns {returns}\n")
+}
+
+/// The shape of a value in a line: `{path: string (The note.), limit?: integer = 10}`.
+fn shape(schema: &Value, with_descriptions: bool) -> String {
+    let items = || shape(&schema["items"], with_descriptions);
+    let field = |(name, field): (&String, &Value)| {
+        let is_required = schema["required"].as_array().is_some_and(|required| required.iter().any(|one| one == name));
+        let mut text = format!("{name}{}: {}", if is_required { "" } else { "?" }, shape(field, with_descriptions));
+        if with_descriptions && !field["default"].is_null() {
+            text.push_str(&format!(" = {}", field["default"]));
+        }
+        match field["description"].as_str() {
+            Some(description) if with_descriptions => format!("{text} ({description})"),
+            _ => text,
+        }
+    };
+    let one = |kind: &str| match (kind, schema["properties"].as_object()) {
+        ("object", Some(fields)) => format!("{{{}}}", fields.iter().map(field).collect::<Vec<_>>().join(", ")),
+        ("array", _) => format!("[{}]", items()),
+        _ => kind.to_owned(),
+    };
+    match (&schema["enum"], &schema["type"]) {
+        (Value::Array(values), _) => values.iter().map(Value::to_string).collect::<Vec<_>>().join(" | "),
+        (_, Value::Array(kinds)) => kinds.iter().filter_map(Value::as_str).map(one).collect::<Vec<_>>().join(" | "),
+        (_, kind) => one(kind.as_str().unwrap_or("any")),
+    }
 }
 
 /// The active note, the selection, the folders.
@@ -136,4 +163,34 @@ fn context(toolbox: &Toolbox) -> Result<Value> {
         "folders": folders,
         "today": toolbox.now().strftime("%Y-%m-%d").to_string(),
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shape_has_every_field_of_its_schema() {
+        let item = json!({"type": "object", "properties": {"line": {"type": "integer"}}, "required": ["line"]});
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "path": {"type": "string", "description": "The note."},
+                "mode": {"type": "string", "enum": ["create", "replace"], "default": "create"},
+                "found": {"type": ["array", "null"], "items": item},
+                "filter": {"type": "object", "additionalProperties": true},
+                "value": {"description": "Anything."},
+            },
+            "required": ["path", "found"],
+        });
+        assert_eq!(
+            shape(&schema, true),
+            "{path: string (The note.), mode?: \"create\" | \"replace\" = \"create\", found: [{line: integer}] | null, \
+             filter?: object, value?: any (Anything.)}"
+        );
+        assert_eq!(
+            shape(&schema, false),
+            "{path: string, mode?: \"create\" | \"replace\", found: [{line: integer}] | null, filter?: object, value?: any}"
+        );
+    }
 }
