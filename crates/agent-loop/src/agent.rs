@@ -23,16 +23,17 @@ mod tools;
 use std::fmt;
 use std::sync::Arc;
 
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use crate::approval::{AskBeforeWriting, Decision, Policy, Question, RunId};
+use crate::budget::Limit;
 use crate::compaction::{Compaction, DropThenSummarize};
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::UserMessage;
 use crate::model::{Model, Request};
-use crate::run::{Next, Outcome, Run, RunContext, RunOptions};
+use crate::run::{Next, Outcome, Run, RunContext, RunOptions, StopReason};
 use crate::tool::{ToolSet, Tools};
 
 pub use event::{Event, Observer};
@@ -193,15 +194,27 @@ impl Agent {
         observer: &mut dyn Observer,
         cancel: &CancellationToken,
     ) -> Result<()> {
-        let started = Instant::now();
-        let ended = self.reply(&request, observer, cancel).await;
+        let (started, within) = (Instant::now(), cancel.child_token());
+        let left = run.options().budget.time.map(|limit| limit.saturating_sub(run.spent().time));
+        let ended = {
+            let mut reply = std::pin::pin!(self.reply(&request, observer, &within));
+            tokio::select! {
+                ended = &mut reply => ended,
+                () = sleep(left.unwrap_or_default()), if left.is_some() => {
+                    within.cancel();
+                    reply.await
+                }
+            }
+        };
         drop(request);
         run.spend_time(started.elapsed());
         match ended {
             ReplyOutcome::Replied(reply) => run.replied(reply),
             ReplyOutcome::Failed(error) => run.failed(&error),
             ReplyOutcome::Cancelled(said, usage) => {
-                run.cancel_reply(said, usage);
+                let is_late = !cancel.is_cancelled();
+                let stop = if is_late { StopReason::Limit { limit: Limit::Time } } else { StopReason::Cancelled };
+                run.cut_reply(said, usage, stop);
                 Ok(())
             }
         }

@@ -20,8 +20,8 @@ pub struct Budget {
     pub calls: Option<u32>,
     /// Tokens in and out, as the provider counts them; where it does not, four bytes count as one.
     pub tokens: Option<u64>,
-    /// Time in which the model or tools work. Waiting for a person does not count. It is checked between turns: a reply or
-    /// a tool in progress is limited by the agent's own timeouts instead.
+    /// Time in which the model or tools work. Waiting for a person does not count. A reply in progress ends with it; tools
+    /// that run are limited by the agent's own timeouts.
     pub time: Option<Duration>,
     /// The same call (name and arguments) giving the same result this many times ends the run; by default 3.
     pub repeats: Option<u32>,

@@ -74,6 +74,8 @@ async fn in_process(path: &Path, context: Option<u32>) -> Result<Loaded> {
     use tokio_util::sync::CancellationToken;
     use vault_cli::stderr_is_terminal;
 
+    use crate::providers::LOCAL_CONTEXT;
+
     let cancel = CancellationToken::new();
     let (stop, name) = (cancel.clone(), path.file_name().unwrap_or_default().to_string_lossy().into_owned());
     let interrupted = vault_cli::listen().flag();
@@ -89,7 +91,9 @@ async fn in_process(path: &Path, context: Option<u32>) -> Result<Loaded> {
             let _ = write!(std::io::stderr().lock(), "\rloading {name}: {percent} %{end}");
         }
     };
-    let options = LocalOptions::new(path).context(context);
+    let trained = Gguf::read(path).map_err(of_loop)?.context_length;
+    let usual = trained.map(|trained| trained.min(LOCAL_CONTEXT) as u32);
+    let options = LocalOptions::new(path).context(context.or(usual));
     let model = Local::load(options, progress, &cancel).await.map_err(of_loop)?;
     let context = u64::from(model.context());
     Ok((Arc::new(model), Some(context)))

@@ -1,6 +1,23 @@
 //! Errors of agent-loop as errors of this program.
 
+use agent_loop::{Limit, StopReason};
 use vault_tools::{Error, ErrorKind};
+
+/// Why a run has ended; of a limit, with what a person can do about it.
+pub(crate) fn said_of_stop(stop: &StopReason) -> String {
+    let setting = match stop {
+        StopReason::Limit { limit: Limit::Repeats } => {
+            return format!("{stop} (the model goes round in circles: ask in other words, or take another model)");
+        }
+        StopReason::Limit { limit: Limit::Calls } => "max_calls",
+        StopReason::Limit { limit: Limit::Tokens } => "max_total_tokens",
+        StopReason::Limit { limit: Limit::Time } => "max_seconds",
+        StopReason::Limit { limit: Limit::Turns } => "max_turns",
+        StopReason::Length => "max_tokens, where it is not the model's own limit",
+        _ => return stop.to_string(),
+    };
+    format!("{stop} (the setting is {setting})")
+}
 
 /// An error of agent-loop as one of this program.
 pub(crate) fn of_loop(error: agent_loop::Error) -> Error {

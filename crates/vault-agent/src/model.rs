@@ -11,7 +11,7 @@ use agent_loop::{
 use vault_cli::note;
 use vault_tools::{Error, ErrorKind, Result};
 
-use crate::providers::{CONTEXT_OF_OLLAMA, Choice, Listing, connection, context_length, host_of, is_this_machine};
+use crate::providers::{Choice, LOCAL_CONTEXT, Listing, connection, context_length, host_of, is_this_machine};
 use crate::settings::{InText, Settings, Source};
 use crate::state::state_of_user;
 use crate::traffic::Traffic;
@@ -85,7 +85,7 @@ pub(crate) fn open(settings: &Settings) -> Result<Option<ChosenModel>> {
             (hosted(provider, &name, settings)?, destination, None)
         }
     };
-    let of_ollama = matches!(choice.listing(), Some(Listing::Ollama)).then_some(CONTEXT_OF_OLLAMA);
+    let of_ollama = matches!(choice.listing(), Some(Listing::Ollama)).then_some(LOCAL_CONTEXT);
     let context_length = loaded.or(settings.context_length).or(of_ollama).or_else(|| context_length(&choice, &name));
     Ok(Some(ChosenModel { model, name, provider: choice.name(), destination, context_length }))
 }
@@ -159,7 +159,7 @@ struct Configured<M> {
 
 impl<M> Configured<M> {
     fn new(model: M, is_ollama: bool, settings: &Settings) -> Self {
-        let context = settings.context_length.unwrap_or(CONTEXT_OF_OLLAMA);
+        let context = settings.context_length.unwrap_or(LOCAL_CONTEXT);
         let context = is_ollama.then(|| u32::try_from(context).unwrap_or(u32::MAX));
         let effort = settings.reasoning_effort.map(|effort| effort.0);
         Self {

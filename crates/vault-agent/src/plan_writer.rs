@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use agent_loop::{Agent, AnswerShape, Event, Run, RunId, RunOptions, StopReason, Tool};
+use agent_loop::{Agent, AnswerShape, Event, Run, RunId, RunOptions, Spent, StopReason, Tool};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use vault_tools::plan::{plan_schema, validate};
-use vault_tools::{Error, ErrorKind, Result, ToolSpec, Toolbox, Toolset, Vaults};
+use vault_tools::{Result, ToolSpec, Toolbox, Toolset, Vaults};
 
+use crate::conversation::budget_of;
 use crate::loop_error::of_loop;
 use crate::model::ChosenModel;
 use crate::settings::Settings;
@@ -20,6 +21,9 @@ const LONGEST_SELECTION: usize = 4_000;
 
 /// Folders that the model is shown.
 const MOST_FOLDERS: usize = 200;
+
+/// Tools of the toolset `notes` that those of `actions` make superfluous in a plan.
+const ALSO_ACTIONS: [&str; 5] = ["read_note", "write_note", "rename_note", "delete_note", "get_random_note"];
 
 const RULES: &str = "\
 You write plans for changes in a person's folder of Markdown notes. Answer with one plan as JSON and nothing else: no \
@@ -40,6 +44,8 @@ pub(crate) enum Written {
     Plan(Value),
     /// What was wrong with the last of the model's answers.
     Invalid(String),
+    /// The model stopped before its answer was whole, or a limit was reached.
+    Stopped(StopReason),
 }
 
 /// Has a model write a plan. Every answer is checked against the tools of the vault.
@@ -55,15 +61,21 @@ pub(crate) async fn write(
     cancel: &CancellationToken,
 ) -> Result<Written> {
     let agent = Agent::new(Arc::clone(&model.model), Vec::<Tool>::new()).map_err(of_loop)?;
+    let budget = budget_of(settings);
     let options = RunOptions::default()
         .system(Some(system_message(toolbox)?))
         .answer(Some(AnswerShape::new(plan_schema()).corrections(0)))
+        .budget(budget.clone())
         .max_output_tokens(settings.max_tokens)
         .temperature(settings.temperature);
     let mut run = Run::new(RunId::random(), options, instruction);
-    let mut faults = String::new();
+    let (mut faults, mut spent) = (String::new(), Spent::default());
     for attempt in 0..=REPAIRS {
         if attempt > 0 {
+            // Repairs are of the same message of a person.
+            if let Some(limit) = budget.reached(&spent) {
+                return Ok(Written::Stopped(StopReason::Limit { limit }));
+            }
             let message =
                 format!("The plan cannot be used:\n{faults}\nAnswer with the whole corrected plan, as JSON alone.");
             run.say(message).map_err(of_loop)?;
@@ -73,14 +85,16 @@ pub(crate) async fn write(
             agent_loop::Pause::Done(outcome) => outcome,
             agent_loop::Pause::Waiting(_) => unreachable!("there is no tool to ask about"),
         };
-        faults = match (&outcome.stop, outcome.answer) {
+        spent.turns += outcome.spent.turns;
+        spent.tokens += outcome.spent.tokens;
+        spent.time += outcome.spent.time;
+        faults = match (outcome.stop, outcome.answer) {
             (StopReason::Answered, Some(plan)) => match validate(&plan, toolbox) {
                 Ok(_) => return Ok(Written::Plan(plan)),
                 Err(invalid) => invalid.to_string(),
             },
-            (StopReason::BadAnswer { faults }, _) => faults.clone(),
-            (StopReason::Cancelled, _) => return Err(Error::new(ErrorKind::Cancelled, "cancelled; nothing was done")),
-            (stop, _) => return Err(Error::new(ErrorKind::Unsupported, format!("{stop}; nothing was done"))),
+            (StopReason::BadAnswer { faults }, _) => faults,
+            (stop, _) => return Ok(Written::Stopped(stop)),
         };
     }
     Ok(Written::Invalid(faults))
@@ -100,12 +114,13 @@ fn described(spec: &ToolSpec) -> Value {
 fn system_message(toolbox: &Toolbox) -> Result<String> {
     let toolsets = [Toolset::Actions, Toolset::Notes, Toolset::Bulk];
     let specs = toolsets.into_iter().flat_map(|toolset| toolbox.specs(Some(toolset)));
-    let tools: String = specs.map(|spec| signature(&spec)).collect();
+    let specs = specs.filter(|spec| !ALSO_ACTIONS.contains(&&*spec.name));
+    let tools: String = specs.map(|spec| signature(spec)).collect();
     let context = context(toolbox)?;
     Ok(format!(
-        "{RULES}\n\nThe schema of a plan:\n{}\n\nThe tools, with their arguments (? can be left out) and what they return:\n\
+        "{RULES}\n\nThe shape of a plan (? can be left out):\n{}\n\nThe tools, with their arguments and what they return:\n\
          {tools}\nThe context:\n{context}",
-        plan_schema()
+        shape(&plan_schema(), true)
     ))
 }
 

@@ -260,9 +260,9 @@ const CONTEXT_LENGTHS: [(&str, u64); 40] = [
     ("glm-5", 200_000),
 ];
 
-/// How many tokens of context Ollama is asked for, unless a setting says otherwise: its own default holds the tools and
-/// little else.
-pub(crate) const CONTEXT_OF_OLLAMA: u64 = 16_384;
+/// How many tokens of context Ollama and a model in this process are asked for, unless a setting says otherwise: less
+/// holds the tools and little else, and each takes memory.
+pub(crate) const LOCAL_CONTEXT: u64 = 16_384;
 
 /// How many tokens a model reads, request and reply together, where that is known.
 pub(crate) fn context_length(choice: &Choice, model: &str) -> Option<u64> {

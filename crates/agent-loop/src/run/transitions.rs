@@ -143,11 +143,11 @@ impl Run {
     ///
     /// A run that is done stays as it is. Where a part of a reply had arrived, it counts as one: its tokens were used.
     pub fn cancel(&mut self, said: Vec<Part>) {
-        self.cancel_reply(said, None);
+        self.cut_reply(said, None, StopReason::Cancelled);
     }
 
-    /// As [`cancel`](Self::cancel), with the tokens that the provider had counted by then.
-    pub fn cancel_reply(&mut self, said: Vec<Part>, usage: Option<Usage>) {
+    /// As [`cancel`](Self::cancel), with the tokens that the provider had counted by then, and the reason.
+    pub fn cut_reply(&mut self, said: Vec<Part>, usage: Option<Usage>, stop: StopReason) {
         if matches!(self.state.phase, Phase::Ready) && (usage.is_some() || !said.is_empty()) {
             self.count(&said, usage);
         }
@@ -157,7 +157,7 @@ impl Run {
                 calls.cancel();
                 self.untold.extend(calls.take_untold());
                 self.add(Message::Results { results: calls.into_results() });
-                self.stop(StopReason::Cancelled);
+                self.stop(stop);
             }
             Phase::Ready => {
                 // Reasoning without its signature is refused by the providers that sign it.
@@ -166,7 +166,7 @@ impl Run {
                 if !parts.is_empty() {
                     self.add(Message::Assistant { parts });
                 }
-                self.stop(StopReason::Cancelled);
+                self.stop(stop);
             }
         }
     }

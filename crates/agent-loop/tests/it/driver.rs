@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use agent_loop::{
-    Agent, AllowAll, Decision, Delta, Effect, EndReason, Error, ErrorKind, Event, Pause, Run, RunId, RunOptions,
-    Scripted, ScriptedReply, Status, StopReason, Tool, ToolCall, ToolOutput, ToolSpec,
+    Agent, AllowAll, Budget, Decision, Delta, Effect, EndReason, Error, ErrorKind, Event, Limit, Pause, Run, RunId,
+    RunOptions, Scripted, ScriptedReply, Status, StopReason, Tool, ToolCall, ToolOutput, ToolSpec,
 };
 use serde_json::json;
 use tokio::time::Instant;
@@ -111,6 +111,20 @@ async fn retry_after_is_honoured_and_what_cannot_succeed_is_not_retried() {
     let four = (0..4).map(|_| ScriptedReply::fails(unavailable()));
     let agent = Agent::new(Scripted::new(four), live(&Log::default())).unwrap();
     assert!(matches!(done(drive(&agent, &mut run()).await.0).stop, StopReason::Failed { .. }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reply_ends_with_the_time_of_the_budget() {
+    let budget = Budget::default().time(Some(Duration::from_secs(5)));
+    for (step, said) in [(ScriptedReply::silence(), ""), (ScriptedReply::deltas([text("half")]).then_silence(), "half")]
+    {
+        let begun = tokio::time::Instant::now();
+        let agent = Agent::new(Scripted::new([step]), Vec::<Tool>::new()).unwrap();
+        let mut run = Run::new(RunId::random(), RunOptions::default().budget(budget.clone()), "hi");
+        let Pause::Done(outcome) = agent.drive(&mut run, &mut (), &Default::default()).await.unwrap() else { panic!() };
+        assert_eq!(outcome.stop, StopReason::Limit { limit: Limit::Time });
+        assert_eq!((&*outcome.text, begun.elapsed()), (said, Duration::from_secs(5)));
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use agent_loop::Event;
+use agent_loop::{Event, StopReason as LoopStop};
 use serde_json::{Map, Value, json};
 use tokio::runtime::Handle;
 use tokio::task::block_in_place;
@@ -24,6 +24,7 @@ use super::wire::{
     PlanEntryStatus, SessionUpdate, StopReason, ToolCallStatus, ToolCallUpdateFields, ToolKind,
     UnstructuredCommandInput, text,
 };
+use crate::loop_error::said_of_stop;
 use crate::plan_writer::{Written, write};
 use crate::request::{Done, Prepared, Request, UNDO, now};
 use crate::settings::Settings;
@@ -151,6 +152,11 @@ async fn plan(instruction: &str, state: &mut State, asking: &Asking<'_>, setting
     })?;
     let plan = match written {
         Written::Plan(plan) => plan,
+        Written::Stopped(LoopStop::Cancelled) => return Ok(Ended::Cancelled),
+        Written::Stopped(stop) => {
+            let message = format!("{}; nothing was done", said_of_stop(&stop));
+            return Err(ToolsError::new(ErrorKind::Refused, message));
+        }
         Written::Invalid(faults) => {
             let message =
                 format!("the model wrote no valid plan, and two repairs did not help; nothing was done: {faults}");

@@ -256,7 +256,7 @@ impl Session {
             updates.paragraph("Nothing is waiting.");
             return Ok(StopReason::EndTurn);
         }
-        updates.begin_turn();
+        updates.begin_turn(message.as_deref().unwrap_or_default());
         let asking = self.asking(running);
         let mut to_say = if is_under_way { None } else { message.take() };
         let ended = loop {
@@ -270,7 +270,7 @@ impl Session {
                 Turn::Done(_) => {
                     let sources = updates.end_turn();
                     conversation.add_sources(&sources).map_err(of_tools)?;
-                    updates.begin_turn();
+                    updates.begin_turn(message.as_deref().unwrap_or_default());
                     to_say = message.take();
                 }
                 Turn::Waiting(questions) => {

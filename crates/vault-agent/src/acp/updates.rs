@@ -112,11 +112,11 @@ impl Updates {
         self.last_text = Text::Nothing;
     }
 
-    /// A new turn: its answer is checked for citations that do not exist.
-    pub fn begin_turn(&mut self) {
+    /// A new turn: the answer to a message is checked for citations that do not exist.
+    pub fn begin_turn(&mut self, message: &str) {
         let workspace = Arc::clone(self.tools.workspace());
         // Notes are read for this alone, so that what the model was told plays no part.
-        self.citations = Some(CitationCheck::new(move |path: &str| cited_note(&workspace, path)));
+        self.citations = Some(CitationCheck::new(message, move |path: &str| cited_note(&workspace, path)));
         self.last_text = Text::Nothing;
     }
 

@@ -16,6 +16,7 @@ use vault_tools::{Cancel, Editor, Error, ErrorKind, Permission, Result};
 
 use super::call_line::{call_line, item_line};
 use crate::conversation::{CitationCheck, Conversation, Offer, Source, Turn, cited_note};
+use crate::loop_error::said_of_stop;
 use crate::model;
 use crate::request::{Request, now, read_all};
 use crate::settings::{SettingArgs, Settings};
@@ -148,25 +149,30 @@ pub(super) fn ask(vault_args: &VaultArgs, args: &AskArgs, out: &mut Out) -> CliR
     // What standard error says about it comes after it.
     out.flush()?;
     record.removed.iter().for_each(|removed| say("taken out", removed));
-    if args.insert && outcome.stop == StopReason::Answered {
-        insert(&workspace, &conversation, record.answer.as_deref().unwrap_or_default(), args.yes, out)?;
-    }
+    let answer = record.answer.as_deref().unwrap_or_default();
+    let ended = match ended(&outcome.stop) {
+        Ok(Outcome::Done) if args.insert => insert(&workspace, &conversation, answer, args.yes).map(|()| Outcome::Done),
+        ended => ended,
+    };
     if args.json {
         out.json(&record)?;
     } else {
+        // An answer that is in no note is not lost.
+        if args.insert && ended.is_err() && !answer.is_empty() {
+            out.line(&sanitize(answer))?;
+            out.flush()?;
+        }
         note(&summary(&record));
     }
-    ended(&outcome)
+    ended
 }
 
-/// How the command ends.
-fn ended(outcome: &RunOutcome) -> CliResult {
-    match &outcome.stop {
+/// How a command ends whose model has stopped.
+pub(super) fn ended(stop: &StopReason) -> CliResult {
+    match stop {
         StopReason::Answered => Ok(Outcome::Done),
         StopReason::Empty => Ok(Outcome::Nothing),
-        stop @ StopReason::Limit { .. } => {
-            Err(Failure::Refused(format!("{stop} (vault-agent config show names the limits)")))
-        }
+        StopReason::Limit { .. } | StopReason::Length => Err(Failure::Refused(said_of_stop(stop))),
         StopReason::Cancelled => Err(Failure::Interrupted("the conversation is saved")),
         stop => Err(Failure::Error(stop.to_string())),
     }
@@ -217,9 +223,9 @@ async fn answer(
     let watching = tokio::spawn(cancel_on_signal(cancel.clone()));
     // Notes are read once more for this alone, so that what the model was told plays no part.
     let workspace = Arc::clone(conversation.tools().workspace());
-    let mut check = CitationCheck::new(move |path: &str| cited_note(&workspace, path));
-    let mut text = String::new();
     let question = record.question.clone();
+    let mut check = CitationCheck::new(&question, move |path: &str| cited_note(&workspace, path));
+    let mut text = String::new();
     let mut turn = None;
     let mut started = BTreeMap::new();
     loop {
@@ -312,7 +318,8 @@ fn summary(record: &Record) -> String {
     };
     let pending = match record.pending {
         0 => String::new(),
-        pending => format!("; {} are found by words alone until they have vectors", counted(pending, "passage")),
+        1 => "; 1 passage is found by words alone until it has a vector".to_owned(),
+        pending => format!("; {pending} passages are found by words alone until they have vectors"),
     };
     let cost = record.cost.map(|dollars| format!(", ${dollars:.4}")).unwrap_or_default();
     let tokens = counted(record.tokens as usize, "token");
@@ -360,7 +367,7 @@ fn passages(workspace: &Workspace, mut record: Record, is_json: bool, out: &mut 
 }
 
 /// Inserts the answer at the cursor, or at the end of the note, as a change that can be undone.
-fn insert(workspace: &Workspace, conversation: &Conversation, answer: &str, yes: bool, out: &mut Out) -> CliResult<()> {
+fn insert(workspace: &Workspace, conversation: &Conversation, answer: &str, yes: bool) -> CliResult<()> {
     let editor = conversation.tools().editor();
     let Some(path) = editor.active_file.clone() else { return Ok(()) };
     let request = match editor.cursor {
@@ -389,7 +396,7 @@ fn insert(workspace: &Workspace, conversation: &Conversation, answer: &str, yes:
         };
         let done = prepared.carry_out(toolbox, approval, Cancel::default(), &mut |_| {})?;
         let undo = done.transaction.map(|id| format!("; transaction {id}, vault-agent undo reverts it"));
-        out.line(&format!("inserted into {}{}", sanitize_line(path.as_str()), undo.unwrap_or_default()))?;
+        note(&format!("inserted into {}{}", sanitize_line(path.as_str()), undo.unwrap_or_default()));
         Ok(())
     })
 }

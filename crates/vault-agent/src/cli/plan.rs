@@ -1,13 +1,15 @@
 //! `vault-agent plan`: an instruction becomes a plan, which is shown, approved, run, and kept as a macro.
 
+use agent_loop::StopReason;
 use clap::Args;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
-use vault_cli::{CliResult, Out, Outcome, ask, can_ask, note, say};
+use vault_cli::{CliResult, Failure, Out, Outcome, ask, can_ask, note, say};
 use vault_tools::cli::{MacroCommand, MacroSaveArgs, RunningArgs, VaultArgs, run_macro, run_plan, with_toolbox};
 use vault_tools::{Error, ErrorKind, Toolbox};
 
 use super::ask::cancel_on_signal;
+use crate::loop_error::said_of_stop;
 use crate::model;
 use crate::plan_writer::{Written, write};
 use crate::settings::{SettingArgs, Settings};
@@ -68,6 +70,7 @@ fn written(instruction: &str, toolbox: &Toolbox, model: &model::ChosenModel, set
     runtime.shutdown_background();
     match written? {
         Written::Plan(plan) => Ok(plan),
+        Written::Stopped(stop) => Err(not_written(&stop)),
         Written::Invalid(faults) => {
             let message =
                 format!("the model wrote no valid plan, and two repairs did not help; nothing was done:\n{faults}");
@@ -75,6 +78,17 @@ fn written(instruction: &str, toolbox: &Toolbox, model: &model::ChosenModel, set
                 .with_remedy("say it in smaller steps, or take a larger model with --model")
                 .into())
         }
+    }
+}
+
+/// How a command ends whose model stopped before there was a plan.
+pub(super) fn not_written(stop: &StopReason) -> Failure {
+    match stop {
+        StopReason::Cancelled => Failure::Interrupted("nothing was done"),
+        StopReason::Limit { .. } | StopReason::Length => {
+            Failure::Refused(format!("{}; nothing was done", said_of_stop(stop)))
+        }
+        stop => Failure::Error(format!("{stop}; nothing was done")),
     }
 }
 

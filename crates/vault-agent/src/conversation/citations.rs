@@ -25,10 +25,12 @@ const LONGEST: usize = 16 << 10;
 /// The fewest letters of a quote that is looked for: shorter ones are names and single words.
 const SHORTEST_QUOTE: usize = 12;
 
-/// `[path:line]` and `[path:line-line]`, also several with `;` or `,` between them; a path ends like a file's name.
+/// `[path:line]` and `[path:line-line]`, also several with `;` or `,` between them, and with the brackets that models
+/// write instead; a path ends like a file's name.
 static CITATION: LazyLock<Regex> = LazyLock::new(|| {
-    let one = r"[^\[\]\n:;|]+\.[A-Za-z]{1,8}(?::[Ll]?\d{1,7}(?:\s*[-–]\s*[Ll]?\d{1,7})?)";
-    Regex::new(&format!(r"[ \t]?\[(?P<inside>{one}(?:\s*[;,]\s*{one})*)\]")).expect("a valid pattern")
+    let one = r"[^\[\]()`\n:;|]+\.[A-Za-z]{1,8}(?::\s?[Ll]?\d{1,7}(?:\s*[-–]\s*[Ll]?\d{1,7})?)";
+    let inside = format!(r"(?P<inside>{one}(?:\s*[;,]\s*{one})*)");
+    Regex::new(&format!(r"[ \t]?(?:`\[|\[\[|\[|\(){inside}(?:\]`|\]\]|\]|\))")).expect("a valid pattern")
 });
 
 static QUOTE: LazyLock<Regex> =
@@ -40,6 +42,8 @@ type Lookup<'l> = dyn FnMut(&str) -> Option<String> + Send + 'l;
 /// Checks an answer as it streams.
 pub(crate) struct CitationCheck<'l> {
     lookup: Box<Lookup<'l>>,
+    /// What the person said, which may be quoted.
+    question: String,
     notes: BTreeMap<String, Option<String>>,
     /// What is held of the last line.
     held: String,
@@ -53,10 +57,11 @@ pub(crate) struct CitationCheck<'l> {
 }
 
 impl<'l> CitationCheck<'l> {
-    /// A check that reads notes by `lookup`, each once.
-    pub fn new(lookup: impl FnMut(&str) -> Option<String> + Send + 'l) -> Self {
+    /// A check of the answer to a question, which reads notes by `lookup`, each once.
+    pub fn new(question: &str, lookup: impl FnMut(&str) -> Option<String> + Send + 'l) -> Self {
         Self {
             lookup: Box::new(lookup),
+            question: question.to_owned(),
             notes: BTreeMap::new(),
             held: String::new(),
             is_holding: false,
@@ -76,7 +81,7 @@ impl<'l> CitationCheck<'l> {
             } else {
                 // Blanks before a citation go with it, so they wait for what follows.
                 let line = std::mem::take(&mut self.held) + piece;
-                let begins = line.find(['[', '"', '“', '`']);
+                let begins = line.find(['[', '(', '"', '“', '`']);
                 self.is_holding = begins.is_some();
                 let before = line[..begins.unwrap_or(line.len())].trim_end_matches([' ', '\t']);
                 shown.push_str(before);
@@ -124,7 +129,8 @@ impl<'l> CitationCheck<'l> {
         for found in CITATION.captures_iter(line) {
             let (Some(all), Some(inside)) = (found.get(0), found.name("inside")) else { continue };
             // A Markdown link, `[text](address)`, cites nothing.
-            if line[all.end()..].starts_with('(') {
+            let is_address = all.as_str().starts_with('(') && line[..all.start()].ends_with(']');
+            if is_address || line[all.end()..].starts_with('(') {
                 continue;
             }
             let cited: Vec<Source> = split(inside.as_str()).filter_map(source).collect();
@@ -141,7 +147,7 @@ impl<'l> CitationCheck<'l> {
             if kept.is_empty() {
                 continue;
             }
-            let space = if all.as_str().starts_with('[') { "" } else { " " };
+            let space = if all.as_str().starts_with([' ', '\t']) { " " } else { "" };
             let shown: Vec<String> = kept.iter().map(|source| format!("{}:{}", source.path, source.line)).collect();
             text.push_str(&format!("{space}[{}]", shown.join("; ")));
             for source in kept {
@@ -171,10 +177,9 @@ impl<'l> CitationCheck<'l> {
             else {
                 continue;
             };
-            let words = folded(quote.as_str());
-            let is_there = |note: &String| has_words(&folded(note), &words);
-            let is_true = words.len() < SHORTEST_QUOTE
-                || cited.iter().any(|source| self.note(&source.path).is_some_and(|note| is_there(&note)));
+            let is_true = folded(quote.as_str()).len() < SHORTEST_QUOTE
+                || holds(&self.question, quote.as_str())
+                || cited.iter().any(|source| self.note(&source.path).is_some_and(|note| holds(&note, quote.as_str())));
             if !is_true {
                 let paths: Vec<&str> = cited.iter().map(|source| source.path.as_str()).collect();
                 self.removed.push(format!("\"{}\": not in {}", quote.as_str().trim(), paths.join(", ")));
@@ -211,8 +216,10 @@ fn split(inside: &str) -> impl Iterator<Item = &str> {
 
 fn source(text: &str) -> Option<Source> {
     let (path, lines) = text.trim().rsplit_once(':')?;
-    let first: String = lines.trim_start_matches(['L', 'l']).chars().take_while(char::is_ascii_digit).collect();
-    Some(Source { path: path.trim().to_owned(), line: first.parse().ok()? })
+    let first: String =
+        lines.trim_start().trim_start_matches(['L', 'l']).chars().take_while(char::is_ascii_digit).collect();
+    let path = path.trim().trim_start_matches("./");
+    Some(Source { path: path.to_owned(), line: first.parse().ok()? })
 }
 
 /// Letters and digits alone, with single spaces between them: Markdown, line breaks and typography do not count.
@@ -228,9 +235,15 @@ fn folded(text: &str) -> String {
     folded.trim().to_owned()
 }
 
-/// Whether a folded text holds folded words; `…` in a quote is a gap, which folding has made a space.
-fn has_words(text: &str, words: &str) -> bool {
-    text.contains(words)
+/// Whether a text holds what is quoted of it: the parts between `…` one behind the other.
+fn holds(text: &str, quote: &str) -> bool {
+    let text = folded(text);
+    let mut rest = &text[..];
+    quote.split(['…']).flat_map(|part| part.split("...")).map(folded).all(|part| {
+        let found = rest.find(&part).map(|at| at + part.len());
+        rest = &rest[found.unwrap_or(0)..];
+        found.is_some()
+    })
 }
 
 #[cfg(test)]
@@ -250,7 +263,7 @@ mod tests {
     }
 
     fn checked(answer: &str) -> (String, Vec<Source>, Vec<String>) {
-        let mut check = CitationCheck::new(lookup);
+        let mut check = CitationCheck::new("when do I water?", lookup);
         let mut text = check.push(answer);
         text.push_str(&check.finish());
         (text, check.sources().to_vec(), check.removed().to_vec())
@@ -283,6 +296,27 @@ mod tests {
                 1,
             ),
             (
+                "It says \"prune them … never in autumn\" [Garden/Roses.md:3].",
+                "It says \"prune them … never in autumn\" [Garden/Roses.md:3].",
+                vec![3],
+                0,
+            ),
+            (
+                "It says \"never in autumn … prune them\" [Garden/Roses.md:3].",
+                "It says […] [Garden/Roses.md:3].",
+                vec![3],
+                1,
+            ),
+            (
+                "You ask \"When do I water?\": never [Garden/Roses.md:4].",
+                "You ask \"When do I water?\": never [Garden/Roses.md:4].",
+                vec![4],
+                0,
+            ),
+            ("Not `[No.md:1]`, not [[No.md:1]], not (No.md: 1).", "Not, not, not.", vec![], 3),
+            ("So (./Garden/Roses.md:3).", "So [Garden/Roses.md:3].", vec![3], 0),
+            ("A [link](Garden/Roses.md:3) (and more).", "A [link](Garden/Roses.md:3) (and more).", vec![], 0),
+            (
                 "A link [text.md:1](https://example.org) cites nothing.",
                 "A link [text.md:1](https://example.org) cites nothing.",
                 vec![],
@@ -301,7 +335,7 @@ mod tests {
 
     #[test]
     fn text_without_citations_streams_at_once() {
-        let mut check = CitationCheck::new(lookup);
+        let mut check = CitationCheck::new("when do I water?", lookup);
         assert_eq!(check.push("Prune "), "Prune");
         assert_eq!(check.push("them [Gar"), " them");
         assert_eq!(check.push("den/Roses.md:3]"), "");
@@ -319,7 +353,7 @@ mod tests {
             cuts in proptest::collection::vec(0_usize..200, 0..8),
         ) {
             let answer = parts.concat();
-            let mut check = CitationCheck::new(lookup);
+            let mut check = CitationCheck::new("when do I water?", lookup);
             let mut cuts: Vec<usize> = cuts.into_iter().filter(|cut| answer.is_char_boundary(*cut)).collect();
             cuts.sort_unstable();
             let (mut text, mut from) = (String::new(), 0);

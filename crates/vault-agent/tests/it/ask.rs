@@ -149,10 +149,23 @@ fn an_answer_is_inserted_at_the_cursor_after_a_yes() {
         assert_eq!((place.read("Home.md").as_str(), ended), (expected, code), "{shown}");
         assert!(shown.contains("Insert the answer?"), "{shown}");
     }
-    // Nobody is there to ask.
+    // Nobody is there to ask: the answer is not lost.
     let output = run(&place, &answers(), &args);
-    assert_eq!(output.status.code(), Some(3), "{}", errors(&output));
+    assert_eq!((output.status.code(), &*out(&output)), (Some(3), "middle\n"), "{}", errors(&output));
     assert_eq!(place.read("Home.md"), "first\nmiddlelast\n");
+    let output = run(&place, &answers(), &[&args[..], &["--yes", "--json"]].concat());
+    let record: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((output.status.code(), &record["answer"]), (Some(0), &json!("middle")));
+    assert_eq!(place.read("Home.md"), "first\nmiddlemiddlelast\n");
+}
+
+#[test]
+fn a_reply_that_is_cut_names_the_setting() {
+    let place = Place::new(NOTES);
+    let model = ModelServer::with([Reply::Cut("Half".to_owned())]);
+    let output = run(&place, &model, &["ask", "when?"]);
+    assert_eq!((output.status.code(), &*out(&output)), (Some(3), "Half\n"));
+    assert!(errors(&output).contains("max_tokens"), "{}", errors(&output));
 }
 
 #[test]

@@ -11,6 +11,8 @@ use serde_json::{Value, json};
 #[derive(Debug, Clone)]
 pub enum Reply {
     Text(String),
+    /// A text that the limit on its length has cut; on Chat Completions.
+    Cut(String),
     /// Calls of tools, side by side.
     Calls(Vec<(String, Value)>),
     /// An error of the provider.
@@ -23,7 +25,7 @@ impl Reply {
     }
 
     fn said(&self) -> &str {
-        if let Self::Text(text) = self { text } else { "" }
+        if let Self::Text(text) | Self::Cut(text) = self { text } else { "" }
     }
 
     pub fn call(tool: &str, args: Value) -> Self {
@@ -161,7 +163,8 @@ fn chat(reply: &Reply) -> Vec<Value> {
             (vec![chunk(json!({ "tool_calls": calls }), Value::Null)], "tool_calls")
         }
         reply => {
-            (pieces(reply.said()).iter().map(|piece| chunk(json!({ "content": piece }), Value::Null)).collect(), "stop")
+            let finish = if matches!(reply, Reply::Cut(_)) { "length" } else { "stop" };
+            (pieces(reply.said()).iter().map(|piece| chunk(json!({ "content": piece }), Value::Null)).collect(), finish)
         }
     };
     chunks.push(chunk(json!({}), json!(finish)));

@@ -51,6 +51,18 @@ fn an_instruction_becomes_notes_and_is_undone() {
 }
 
 #[test]
+fn the_limits_of_a_message_hold_for_repairs_too() {
+    for (limit, requests) in [("--max-turns=1", 1), ("--max-total-tokens=200", 2)] {
+        let place = Place::new(NOTES);
+        let model = ModelServer::that(|_| Reply::text("Here is your plan."));
+        let output = command(&place, &model, &["--yes", limit]).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!((output.status.code(), model.requests().len()), (Some(3), requests), "{said}");
+        assert!(said.contains("nothing was done") && said.contains("the setting is max_t"), "{said}");
+    }
+}
+
+#[test]
 fn a_plan_that_is_not_valid_is_repaired_at_most_twice() {
     for repairs in 0..=3 {
         let place = Place::new(NOTES);

@@ -12,6 +12,7 @@ use vault_tools::{Approval, Cancel, Error, ErrorKind, Permission, Result, Transa
 use super::panel::{Key, key};
 use super::screen::Screen;
 use super::stop::{Interrupts, Stop};
+use crate::cli::plan::not_written;
 use crate::conversation::Conversation;
 use crate::plan_writer::{Written, write};
 use crate::request::{Request, now};
@@ -130,6 +131,7 @@ pub(super) fn plan(
                 };
                 run_plan(toolbox, &plan, &running, &[], &mut Out::stdout().indented()).map(|_| ())
             }
+            Written::Stopped(stop) => Err(not_written(&stop)),
             Written::Invalid(faults) => {
                 Err(Error::new(ErrorKind::Plan, format!("no valid plan was written: {faults}"))
                     .with_remedy("say it in smaller steps")

@@ -19,6 +19,7 @@ use super::stop::Stop;
 use super::turn::{ShownTurn, drive};
 use crate::cli::ask::counts;
 use crate::conversation::{Conversation, Offer, SessionInfo, Sessions, Turn};
+use crate::loop_error::said_of_stop;
 use crate::model::{self, Destination};
 use crate::settings::Settings;
 use crate::terminal::MarkdownStream;
@@ -152,7 +153,7 @@ impl Talk {
     /// One turn with all its questions.
     fn turn(&mut self, runtime: &Runtime, message: Option<&str>) -> CliResult<()> {
         let Self { conversation, screen, input, stop, .. } = self;
-        let mut shown = ShownTurn::new(screen, conversation);
+        let mut shown = ShownTurn::new(screen, conversation, message.unwrap_or_default());
         let mut message = message;
         let mut cancel = CancellationToken::new();
         // Of the questions of one reply: how many were answered, and how many are left then.
@@ -360,9 +361,8 @@ fn ended(stop: &StopReason) -> CliResult<()> {
     match stop {
         StopReason::Answered => Ok(()),
         StopReason::Cancelled => Err(Failure::Interrupted("stopped; the conversation is kept")),
-        stop @ StopReason::Limit { .. } => {
-            let remedy = "say go on to go on; vault-agent config show names the limits";
-            Err(Failure::Refused(format!("{stop} ({remedy})")))
+        StopReason::Limit { .. } | StopReason::Length => {
+            Err(Failure::Refused(format!("{}; say go on to go on", said_of_stop(stop))))
         }
         stop @ StopReason::Failed { .. } => Err(Failure::Error(format!("{stop}; the conversation is kept"))),
         stop => Err(Failure::Error(stop.to_string())),

@@ -38,12 +38,12 @@ pub(super) struct ShownTurn<'a> {
 
 impl<'a> ShownTurn<'a> {
     /// Nothing of it yet.
-    pub fn new(screen: &'a mut Screen, conversation: &Conversation) -> Self {
+    pub fn new(screen: &'a mut Screen, conversation: &Conversation, message: &str) -> Self {
         // Notes are read once more for citations alone, so that what the model was told plays no part.
         let workspace = Arc::clone(conversation.tools().workspace());
         Self {
             markdown: MarkdownStream::new(screen.answer_paint),
-            check: CitationCheck::new(move |path: &str| cited_note(&workspace, path)),
+            check: CitationCheck::new(message, move |path: &str| cited_note(&workspace, path)),
             screen,
             calls: BTreeMap::new(),
             doing: String::new(),
