@@ -115,7 +115,7 @@ fn system_message(toolbox: &Toolbox) -> Result<String> {
     let toolsets = [Toolset::Actions, Toolset::Notes, Toolset::Bulk];
     let specs = toolsets.into_iter().flat_map(|toolset| toolbox.specs(Some(toolset)));
     let specs = specs.filter(|spec| !ALSO_ACTIONS.contains(&&*spec.name));
-    let tools: String = specs.map(|spec| signature(spec)).collect();
+    let tools: String = specs.map(signature).collect();
     let context = context(toolbox)?;
     Ok(format!(
         "{RULES}\n\nThe shape of a plan (? can be left out):\n{}\n\nThe tools, with their arguments and what they return:\n\

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use vault_tools::{Error, ErrorKind, Result, Toolset};
 
-use crate::providers::{Choice, KEY_OF_ADDRESS};
+use crate::providers::{Choice, KEY_OF_ADDRESS, host_of};
 
 pub(crate) use file::{path, remove, set};
 pub(crate) use flags::SettingArgs;
@@ -31,6 +31,7 @@ pub(crate) struct Settings {
     #[serde(deserialize_with = "provider")]
     pub provider: Option<String>,
     pub model: Option<String>,
+    #[serde(deserialize_with = "address")]
     pub base_url: Option<String>,
     pub allowed_models: Vec<String>,
     pub context_length: Option<u64>,
@@ -160,6 +161,13 @@ impl From<Effort> for String {
     fn from(effort: Effort) -> Self {
         EFFORTS.iter().find(|(_, known)| *known == effort.0).map_or("", |(name, _)| name).to_owned()
     }
+}
+
+/// Only addresses that can be asked.
+fn address<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    let address = Option::<String>::deserialize(from)?;
+    address.as_deref().map(host_of).transpose().map_err(serde::de::Error::custom)?;
+    Ok(address)
 }
 
 /// Only names that mean a provider.
@@ -352,6 +360,7 @@ mod tests {
             ("review", "sometimes", "always"),
             ("reasoning_effort", "much", "off, minimal, low, medium, high, xhigh, max"),
             ("provider", "opnai", "did you mean openai?"),
+            ("base_url", "localhost:8080", "https://host/v1"),
             ("modle", "x", "did you mean model?"),
         ] {
             let error = find(name).and_then(|setting| read_value(setting, text)).unwrap_err();

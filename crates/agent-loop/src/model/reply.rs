@@ -144,7 +144,7 @@ impl ReplyBuilder {
     /// `CutStream` when there was no end.
     pub fn finish(mut self) -> Result<Reply> {
         let Some(end) = self.end else {
-            return Err(Error::new(ErrorKind::CutStream, "the stream ended without its terminal event"));
+            return Err(Error::new(ErrorKind::CutStream, "the reply broke off before its end"));
         };
         for draft in self.calls {
             if let Part::Call(call) = &mut self.parts[draft.at] {

@@ -268,8 +268,8 @@ impl Session {
             match turn.map_err(of_tools)? {
                 Turn::Done(outcome) if message.is_none() || outcome.stop == Stop::Cancelled => break outcome,
                 Turn::Done(_) => {
-                    let sources = updates.end_turn();
-                    conversation.add_sources(&sources).map_err(of_tools)?;
+                    let (sources, removed) = updates.end_turn();
+                    conversation.add_sources(&sources, &removed).map_err(of_tools)?;
                     updates.begin_turn(message.as_deref().unwrap_or_default());
                     to_say = message.take();
                 }
@@ -290,8 +290,8 @@ impl Session {
                 }
             }
         };
-        let sources = updates.end_turn();
-        conversation.add_sources(&sources).map_err(of_tools)?;
+        let (sources, removed) = updates.end_turn();
+        conversation.add_sources(&sources, &removed).map_err(of_tools)?;
         stopped(&ended, updates)
     }
 

@@ -120,15 +120,15 @@ impl Updates {
         self.last_text = Text::Nothing;
     }
 
-    /// The end of a turn: what was held back of the answer, and what was taken out of it. Gives the places that it cites.
-    pub fn end_turn(&mut self) -> Vec<Source> {
-        let Some(mut citations) = self.citations.take() else { return Vec::new() };
+    /// The end of a turn: what was held back of the answer, and what was taken out of it. Gives the places that it cites, and these.
+    pub fn end_turn(&mut self) -> (Vec<Source>, Vec<String>) {
+        let Some(mut citations) = self.citations.take() else { return Default::default() };
         let rest = citations.finish();
         self.answer(&rest);
         for removed in citations.removed() {
             self.notice(NoticeSeverity::Warning, &format!("Taken out: {removed}"));
         }
-        citations.sources().to_vec()
+        (citations.sources().to_vec(), citations.removed().to_vec())
     }
 
     pub fn event(&mut self, event: Event) {

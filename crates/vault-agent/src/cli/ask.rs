@@ -266,7 +266,7 @@ async fn answer(
                 record.sources = check.sources().to_vec();
                 record.removed = check.removed().to_vec();
                 record.answer = Some(text.trim().to_owned());
-                conversation.add_sources(&record.sources)?;
+                conversation.add_sources(&record.sources, &record.removed)?;
                 return Ok(outcome);
             }
             Turn::Waiting(questions) => {

@@ -119,6 +119,7 @@ impl Conversation {
             created: now,
             updated: now,
             sources: Vec::new(),
+            removed: Vec::new(),
             waits: false,
         };
         Self::with(NoteTools::new(workspace, &settings, offer), model, settings, editor, sessions, info)
@@ -403,11 +404,12 @@ impl Conversation {
         }
     }
 
-    /// Notes the places that an answer cited.
+    /// Notes the places that an answer cited, and what in it was found to be false.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn add_sources(&mut self, sources: &[Source]) -> Result<()> {
+    pub fn add_sources(&mut self, sources: &[Source], removed: &[String]) -> Result<()> {
+        self.info.removed.extend_from_slice(removed);
         for source in sources {
             if !self.info.sources.contains(source) {
                 self.info.sources.push(source.clone());

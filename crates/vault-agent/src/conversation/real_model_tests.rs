@@ -75,6 +75,7 @@ async fn a_real_model_searches_asks_before_it_writes_and_answers() {
         created: Timestamp::now(),
         updated: Timestamp::now(),
         sources: Vec::new(),
+        removed: Vec::new(),
         waits: false,
     };
     let mut conversation = Conversation::with(tools, model, settings, Editor::default(), sessions, info).unwrap();

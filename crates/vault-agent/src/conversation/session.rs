@@ -53,6 +53,9 @@ pub(crate) struct SessionInfo {
     pub updated: Timestamp,
     /// The places that its answers cited.
     pub sources: Vec<Source>,
+    /// Citations and quotes in its answers that do not exist, and why.
+    #[serde(default)]
+    pub removed: Vec<String>,
     /// Whether it waits for a person's decision.
     pub waits: bool,
 }
@@ -141,7 +144,7 @@ impl Sessions {
         Transcript::load(self.transcript(info)).map(|(run, _)| run).map_err(of_loop)
     }
 
-    /// The conversation as Markdown, with its sources.
+    /// The conversation as Markdown, with its sources and what its answers say that is in no note.
     ///
     /// # Errors
     /// A transcript that cannot be read.
@@ -154,6 +157,10 @@ impl Sessions {
                 let name = path.strip_suffix(".md").unwrap_or(path);
                 text.push_str(&format!("- [[{name}]], line {line}\n"));
             }
+        }
+        if !info.removed.is_empty() {
+            text.push_str("\n## Not in the notes\n\n");
+            info.removed.iter().for_each(|removed| text.push_str(&format!("- {removed}\n")));
         }
         Ok(text)
     }
@@ -235,6 +242,7 @@ mod tests {
             created: updated,
             updated,
             sources: vec![Source { path: "a/B.md".to_owned(), line: 3 }],
+            removed: vec!["[b.md:1]: there is no such note".to_owned()],
             waits: false,
         }
     }
@@ -259,6 +267,7 @@ mod tests {
         let roses = sessions.find(Some("abc1")).unwrap();
         let text = sessions.export(&roses).unwrap();
         assert!(text.contains("How do I prune Roses?") && text.contains("- [[a/B]], line 3"), "{text}");
+        assert!(text.ends_with("\n## Not in the notes\n\n- [b.md:1]: there is no such note\n"), "{text}");
         sessions.delete(&roses).unwrap();
         assert_eq!(ids(sessions.list().unwrap()), ["abd2"]);
         assert!(!sessions.transcript(&roses).exists());

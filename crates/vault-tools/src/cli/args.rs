@@ -51,7 +51,8 @@ pub(super) struct ToolsArgs {
 #[command(next_help_heading = "Vault and index")]
 pub struct VaultArgs {
     /// The folder that holds the notes [env: VAULT_DIR]; default: the nearest parent with an `.obsidian` folder, else the
-    /// configured vault, else the current folder; `call` takes several: paths then begin with the folder's name
+    /// configured vault, else the current folder; calls and conversations take several: paths then begin with the name of the
+    /// folder
     #[arg(long, value_name = "DIR", global = true)]
     pub vault: Vec<PathBuf>,
     /// The index file [env: VAULT_INDEX_FILE]; default: one per vault in the user's cache folder

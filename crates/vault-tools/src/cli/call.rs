@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use vault_cli::{CliResult, Out, Outcome, Writing, can_ask, note, sanitize, sanitize_line, say};
+use vault_cli::{CliResult, Out, Outcome, Writing, can_ask, note, program, sanitize, sanitize_line, say};
 
 use super::approve::{Answer, Question, ask_about, declined, nobody_to_ask, nobody_to_ask_but, tick};
 use super::args::{CallArgs, VaultArgs};
@@ -135,7 +135,7 @@ fn print_made(made: Made, args: &CallArgs, out: &mut Out) -> CliResult {
     print(&value, out)?;
     if let Some(run) = run {
         let vault = vault.map(|(_, folder)| format!(" --vault {folder:?}")).unwrap_or_default();
-        note(&format!("transaction {run}; vault-tools undo{vault} reverts it"));
+        note(&format!("transaction {run}; {} undo{vault} reverts it", program()));
     }
     Ok(Outcome::Done)
 }

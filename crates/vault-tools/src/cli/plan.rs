@@ -6,7 +6,9 @@ use std::io;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Unit};
 use serde_json::{Value, json};
-use vault_cli::{CliResult, Format, Out, Outcome, ask, ask_for_lines, can_ask, note, sanitize, sanitize_line, say};
+use vault_cli::{
+    CliResult, Format, Out, Outcome, ask, ask_for_lines, can_ask, note, program, sanitize, sanitize_line, say,
+};
 
 use super::approve::{Answer, Question, ask_about, declined, nobody_to_ask};
 use super::args::VaultArgs;
@@ -87,7 +89,7 @@ pub fn run_value(
         let time: Timestamp = time.parse().map_err(|error| {
             Error::new(ErrorKind::InvalidArguments, format!("what follows the @ is not a time: {error}"))
                 .at("--digest")
-                .with_remedy("copy it as plan preview prints it")
+                .with_remedy("copy it as the preview prints it")
         })?;
         toolbox.set_now(time.to_zoned(TimeZone::system()));
     }
@@ -116,17 +118,17 @@ pub fn run_value(
     done.left_out.iter().for_each(|(step, item)| say("left out", &format!("{step}, {}", left_out(item))));
     say_notices(&done.notices);
     if let Some((step, error)) = &done.failed {
-        let left = if done.run.is_some() {
-            "the steps before it stay; vault-tools undo reverts them"
-        } else {
-            "nothing was changed"
+        let left = match done.run {
+            Some(_) => format!("the steps before it stay; {} undo reverts them", program()),
+            None => "nothing was changed".to_owned(),
         };
         let message = format!("step {step}: {}", error.message());
         return Err(Error::new(error.kind(), message).with_remedy(left).into());
     }
     written?;
     if !args.jsonl {
-        let undo = done.run.map(|run| format!("; transaction {run}, vault-tools undo reverts it")).unwrap_or_default();
+        let undo =
+            done.run.map(|run| format!("; transaction {run}, {} undo reverts it", program())).unwrap_or_default();
         let ended = match (done.status, done.left_out.len()) {
             (RunStatus::Done, 0) => "done".to_owned(),
             (RunStatus::Done, left_out) => format!("{} done, {left_out} left out", calls_of(&preview, &done)),

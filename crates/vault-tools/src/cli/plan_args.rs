@@ -107,7 +107,7 @@ pub struct RunningArgs {
     /// Run it without asking
     #[arg(long)]
     pub yes: bool,
-    /// Run it without asking if its preview has this digest, as plan preview prints it
+    /// Run it without asking if its preview has this digest, as its preview prints it
     #[arg(long, value_name = "DIGEST")]
     pub digest: Option<String>,
     /// Show what would be done, and do nothing

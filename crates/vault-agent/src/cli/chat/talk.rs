@@ -193,7 +193,7 @@ impl Talk {
         let (sources, removed) = shown.cited();
         let (sources, removed) = (sources.to_vec(), removed.to_vec());
         drop(shown);
-        self.conversation.add_sources(&sources)?;
+        self.conversation.add_sources(&sources, &removed)?;
         if !sources.is_empty() {
             let places: BTreeSet<String> =
                 sources.iter().map(|source| format!("{}:{}", sanitize_line(&source.path), source.line)).collect();
