@@ -82,41 +82,41 @@ SCREENS = [
             "# Compost\n\nYour notes say:\n\n- keep it **as damp as a wrung-out sponge**\n- turn it when it is cold "
             f"[{COMPOST}:1]\n\n| layer | what |\n|---|---|\n| brown | leaves, card |\n| green | grass, peelings |\n",
         ],
-        [prompt("how do I keep the compost going?"), turn_ended("3,702"), prompt("/quit")],
+        [prompt("how do I keep the compost going?"), turn_ended("3702"), prompt("/quit")],
     ),
     (
         "chat-yes",
         "vault-agent chat",
         [[append("- turn the compost")], "It is in your inbox."],
-        [prompt("remind me to turn the compost"), (LAST_KEY, Keys("y")), turn_ended("2,468"), prompt("/undo"),
+        [prompt("remind me to turn the compost"), (LAST_KEY, Keys("y")), turn_ended("2468"), prompt("/undo"),
          ("no (Esc)", Keys("y")), ("undone", Keys()), prompt("/quit")],
     ),
     (
         "chat-yes-for-the-session",
         "vault-agent chat",
         [[append("- buy twine")], [append("- buy pots")], "Both are in your inbox."],
-        [prompt("I need twine and pots"), (LAST_KEY, Keys("a")), turn_ended("3,702"), prompt("/quit")],
+        [prompt("I need twine and pots"), (LAST_KEY, Keys("a")), turn_ended("3702"), prompt("/quit")],
     ),
     (
         "chat-no-with-a-reason",
         "vault-agent chat",
         [[append("- sow peas")], [("append_to_note", {"path": "Ideas.md", "content": "- sow peas"})], "Then there."],
         [prompt("remember to sow peas"), (LAST_KEY, Keys("n")), ("what instead?", "into Ideas.md"),
-         (LAST_KEY, Keys("y")), turn_ended("3,702"), prompt("/quit")],
+         (LAST_KEY, Keys("y")), turn_ended("3702"), prompt("/quit")],
     ),
     (
         "chat-arguments-edited",
         "EDITOR='sed -i s/peas/beans/' vault-agent chat",
         [[append("- sow peas")], "Noted, with your change."],
         [prompt("remember to sow peas"), (LAST_KEY, Keys("e")), ("+- sow beans", Keys()), (LAST_KEY, Keys("y")),
-         turn_ended("2,468"), prompt("/quit")],
+         turn_ended("2468"), prompt("/quit")],
     ),
     (
         "chat-hunk-left-out",
         "vault-agent chat",
         [[("write_note", {"path": "Plot.md", "mode": "replace", "content": None})], "Done but for the last line."],
         [prompt("tidy up my plot"), ("leave out parts", Keys("p")), ("1 of 2: keep it?", "y"),
-         ("2 of 2: keep it?", "n"), (LAST_KEY, Keys()), ("leave out parts", Keys("y")), turn_ended("2,468"),
+         ("2 of 2: keep it?", "n"), (LAST_KEY, Keys()), ("leave out parts", Keys("y")), turn_ended("2468"),
          prompt("/quit")],
     ),
     (
@@ -124,7 +124,7 @@ SCREENS = [
         "vault-agent chat --toolset chat",
         [[("vault_search", {"query": "compost"})], "I looked at what you shared."],
         [prompt("what do I say about compost?"), (LAST_KEY, Keys("y")), ("Enter to share]", "w 1"),
-         ("Enter to share]", "2 3"), ("Enter to share]", ""), turn_ended("2,468"), prompt("/quit")],
+         ("Enter to share]", "2 3"), ("Enter to share]", ""), turn_ended("2468"), prompt("/quit")],
     ),
     (
         "chat-all-denied",
@@ -138,7 +138,7 @@ SCREENS = [
         "vault-agent chat",
         [Silent("Let me think about this. It\n\nmay take"), "I am still here."],
         [prompt("what is the best month?"), ("may take", CTRL_C), ("stopped; the conversation is kept", Keys()),
-         prompt("never mind"), turn_ended("1,234"), prompt("/quit")],
+         prompt("never mind"), turn_ended("1234"), prompt("/quit")],
     ),
     (
         "chat-left-with-a-question",
@@ -151,7 +151,7 @@ SCREENS = [
         "chat-resumed",
         "vault-agent resume",
         ["It is in your inbox."],
-        [(LAST_KEY, Keys("y")), turn_ended("2,468"), prompt("/quit")],
+        [(LAST_KEY, Keys("y")), turn_ended("2468"), prompt("/quit")],
     ),
 ]
 
