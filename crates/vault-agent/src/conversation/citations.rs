@@ -128,9 +128,10 @@ impl<'l> CitationCheck<'l> {
         let mut from = 0;
         for found in CITATION.captures_iter(line) {
             let (Some(all), Some(inside)) = (found.get(0), found.name("inside")) else { continue };
-            // A Markdown link, `[text](address)`, cites nothing.
-            let is_address = all.as_str().starts_with('(') && line[..all.start()].ends_with(']');
-            if is_address || line[all.end()..].starts_with('(') {
+            // A Markdown link, `[text](address)`, and a host with its port, `(host.org:80)`, cite nothing.
+            let in_parentheses = all.as_str().trim_start().starts_with('(');
+            let is_address = line[..all.start()].ends_with(']') || !inside.as_str().contains(".md:");
+            if (in_parentheses && is_address) || line[all.end()..].starts_with('(') {
                 continue;
             }
             let cited: Vec<Source> = split(inside.as_str()).filter_map(source).collect();
@@ -315,6 +316,7 @@ mod tests {
             ),
             ("Not `[No.md:1]`, not [[No.md:1]], not (No.md: 1).", "Not, not, not.", vec![], 3),
             ("So (./Garden/Roses.md:3).", "So [Garden/Roses.md:3].", vec![3], 0),
+            ("It runs here (host.org:8080).", "It runs here (host.org:8080).", vec![], 0),
             ("A [link](Garden/Roses.md:3) (and more).", "A [link](Garden/Roses.md:3) (and more).", vec![], 0),
             (
                 "A link [text.md:1](https://example.org) cites nothing.",
