@@ -7,7 +7,7 @@ use vault_tools::{Error, ErrorKind};
 pub(crate) fn said_of_stop(stop: &StopReason) -> String {
     let setting = match stop {
         StopReason::Limit { limit: Limit::Repeats } => {
-            return format!("{stop} (the model goes round in circles: ask in other words, or take another model)");
+            return format!("{stop} (the model repeats itself: ask in other words, or take another model)");
         }
         StopReason::Limit { limit: Limit::Calls } => "max_calls",
         StopReason::Limit { limit: Limit::Tokens } => "max_total_tokens",

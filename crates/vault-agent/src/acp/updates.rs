@@ -120,7 +120,8 @@ impl Updates {
         self.last_text = Text::Nothing;
     }
 
-    /// The end of a turn: what was held back of the answer, and what was taken out of it. Gives the places that it cites, and these.
+    /// The end of a turn: sends what was held back of the answer, and says what was taken out of it. Gives the places that
+    /// it cites, and what was taken out.
     pub fn end_turn(&mut self) -> (Vec<Source>, Vec<String>) {
         let Some(mut citations) = self.citations.take() else { return Default::default() };
         let rest = citations.finish();

@@ -168,7 +168,7 @@ pub(super) fn ask(vault_args: &VaultArgs, args: &AskArgs, out: &mut Out) -> CliR
 }
 
 /// How a command ends whose model has stopped.
-pub(super) fn ended(stop: &StopReason) -> CliResult {
+fn ended(stop: &StopReason) -> CliResult {
     match stop {
         StopReason::Answered => Ok(Outcome::Done),
         StopReason::Empty => Ok(Outcome::Nothing),

@@ -240,7 +240,7 @@ fn folded(text: &str) -> String {
 fn holds(text: &str, quote: &str) -> bool {
     let text = folded(text);
     let mut rest = &text[..];
-    quote.split(['…']).flat_map(|part| part.split("...")).map(folded).all(|part| {
+    quote.split('…').flat_map(|part| part.split("...")).map(folded).all(|part| {
         let found = rest.find(&part).map(|at| at + part.len());
         rest = &rest[found.unwrap_or(0)..];
         found.is_some()

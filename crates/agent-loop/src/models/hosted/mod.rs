@@ -152,6 +152,7 @@ impl<T: Transport> Hosted<T> {
         if !request.settings.extra_body.is_null() {
             extra_body::merge(&mut fields, &request.settings.extra_body);
         }
+        // The caller may have given other messages.
         let body = if fields.get(list).is_some() {
             to_text(&fields)
         } else {
