@@ -27,7 +27,8 @@ pub(crate) fn of_loop(error: agent_loop::Error) -> Error {
         Kind::Io => ErrorKind::Io,
         _ => ErrorKind::Unsupported,
     };
-    let mut new = Error::new(kind, error.message());
+    let cause = std::error::Error::source(&error).map_or_else(String::new, |cause| format!(": {cause}"));
+    let mut new = Error::new(kind, format!("{}{cause}", error.message()));
     if let Some(path) = error.path() {
         new = new.at(path);
     }

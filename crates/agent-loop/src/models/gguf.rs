@@ -51,12 +51,13 @@ impl Gguf {
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let named = |error: Error| error.with_path(path.display().to_string());
-        let io = |error: io::Error| named(Error::new(ErrorKind::Io, "the file cannot be read").with_source(error));
-        let file = File::open(path).map_err(io)?;
-        let metadata = file.metadata().map_err(io)?;
+        let io = |error| named(unreadable(error));
+        // Before it is opened: opening a named pipe waits for its writer.
+        let metadata = std::fs::metadata(path).map_err(io)?;
         if !metadata.is_file() {
             return Err(named(no_gguf("this is not a file")));
         }
+        let file = File::open(path).map_err(io)?;
         Self::from_reader(BufReader::with_capacity(1 << 16, file), metadata.len()).map_err(named)
     }
 
@@ -102,6 +103,10 @@ impl Gguf {
     pub fn tool_format(&self) -> Option<Format> {
         self.chat_template.as_deref().filter(|template| template.contains("tools")).and_then(Format::of_template)
     }
+}
+
+fn unreadable(error: io::Error) -> Error {
+    Error::new(ErrorKind::Io, "the file cannot be read").with_source(error)
 }
 
 fn no_gguf(message: &str) -> Error {
@@ -176,7 +181,7 @@ impl<R: Read> Input<R> {
         match self.reader.read_exact(out) {
             Ok(()) => self.at += out.len() as u64,
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Err(self.end()),
-            Err(error) => return Err(Error::new(ErrorKind::Io, "the file cannot be read").with_source(error)),
+            Err(error) => return Err(unreadable(error)),
         }
         Ok(())
     }
@@ -208,7 +213,7 @@ impl<R: Read> Input<R> {
             return Err(self.end());
         }
         let skipped = io::copy(&mut self.reader.by_ref().take(bytes), &mut io::sink());
-        self.at += skipped.map_err(|error| Error::new(ErrorKind::Io, "the file cannot be read").with_source(error))?;
+        self.at += skipped.map_err(unreadable)?;
         Ok(())
     }
 
@@ -384,6 +389,12 @@ mod tests {
         }
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(Gguf::read(folder.path()).unwrap_err().kind(), ErrorKind::Damaged);
+        #[cfg(unix)]
+        {
+            let pipe = folder.path().join("pipe.gguf");
+            assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+            assert_eq!(Gguf::read(&pipe).unwrap_err().kind(), ErrorKind::Damaged);
+        }
         let error = Gguf::read(folder.path().join("none.gguf")).unwrap_err();
         assert!(error.kind() == ErrorKind::Io && error.to_string().contains("none.gguf"), "{error}");
     }

@@ -266,7 +266,9 @@ fn add_line(lines: &mut Vec<u8>, entry: &Entry<'_>) {
 }
 
 fn io(path: &Path, error: std::io::Error) -> Error {
-    Error::new(ErrorKind::Io, "it cannot be read or written").with_path(path.display().to_string()).with_source(error)
+    Error::new(ErrorKind::Io, "the file cannot be read or written")
+        .with_path(path.display().to_string())
+        .with_source(error)
 }
 
 #[cfg(test)]

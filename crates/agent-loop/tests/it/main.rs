@@ -24,7 +24,6 @@ mod proxy;
 mod responses;
 mod saved_runs;
 mod settings;
-mod spans;
 mod text_models;
 mod transcripts;
 mod tree;

@@ -107,7 +107,7 @@ fn what_goes_wrong_is_said_and_the_conversation_is_kept() {
     let place = Place::new(NOTES);
     for (reply, expected) in [
         (Reply::Error(401, "invalid api key".into()), "key"),
-        (Reply::Error(404, "the model `scripted` does not exist".into()), "does not exist"),
+        (Reply::Error(404, "the model `scripted` does not exist".into()), "exist (status 404) (check the model's name"),
         (Reply::Error(400, "maximum context length is 10 tokens".into()), "a longer context"),
     ] {
         let model = ModelServer::that(move |_| reply.clone());

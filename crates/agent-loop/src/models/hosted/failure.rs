@@ -35,6 +35,9 @@ pub(super) async fn of_status(reply: HttpReply) -> Refusal {
     if let Some(id) = id.or_else(|| body["request_id"].as_str().map(str::to_owned)) {
         error = error.with_request_id(id);
     }
+    if status == 404 && error.remedy().is_none() {
+        error = error.with_remedy("check the model's name and the address");
+    }
     Refusal::Error(match delay {
         Some(delay) => error.with_retry_after(delay),
         None => error,

@@ -125,5 +125,6 @@ async fn a_model_that_is_not_pulled() {
         assert!(error.to_string().starts_with(&format!("here: {message}")), "{error}");
     }
     let no_such_page = Answer::new(404, "text/plain", "404 page not found", 9);
-    assert_eq!(reply(Wire::Ollama, no_such_page).await.unwrap_err().remedy(), None);
+    let remedy = "check the model's name and the address";
+    assert_eq!(reply(Wire::Ollama, no_such_page).await.unwrap_err().remedy(), Some(remedy));
 }

@@ -1,16 +1,18 @@
 //! Spans have the names and attributes of OpenTelemetry's semantic conventions for generative AI, and no contents.
+//!
+//! A test program of its own: while another thread meets a span for the first time, `tracing` may remember that nobody wants it.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
 
-use agent_loop::{Agent, Error, ErrorKind, ModelSettings, RunOptions, Scripted, ScriptedReply};
+use agent_loop::{
+    Agent, Effect, Error, ErrorKind, ModelSettings, RunOptions, Scripted, ScriptedReply, Tool, ToolOutput, ToolSpec,
+};
 use serde_json::json;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
-
-use crate::test_tools::*;
 
 /// Spans of this crate in the order in which they began: name, parent and attributes.
 #[derive(Clone, Default)]
@@ -70,7 +72,15 @@ async fn a_run_its_requests_and_its_tools_are_spans_of_the_conventions() {
         ScriptedReply::text("a secret, too"),
     ]);
     let options = RunOptions::default().settings(ModelSettings::default().top_p(Some(0.5)).seed(Some(7)));
-    let agent = Agent::new(model, live(&Default::default())).unwrap().options(options);
+    let look = ToolSpec {
+        name: "look".into(),
+        description: "Looks.".into(),
+        parameters: json!({"type": "object"}),
+        effect: Effect::Read,
+        time_limit: None,
+    };
+    let look = Tool::dynamic(look, |call, _| async move { Ok(ToolOutput::text(call.arguments.to_string())) });
+    let agent = Agent::new(model, vec![look]).unwrap().options(options);
     assert_eq!(agent.ask("Tell me the secret.").await.text, "a secret, too");
     let all = &spans.0.lock().unwrap().all;
     let names: Vec<_> = all.iter().map(|(name, parent, _)| (*name, *parent)).collect();
