@@ -82,7 +82,7 @@ impl fmt::Debug for Agent {
 setters!(Agent { limits: Limits });
 
 /// Why no call runs that needs a person, where there is none.
-const NOBODY: &str = "nobody is there who could allow it";
+const NOBODY: &str = "no one is there to approve it";
 
 /// Why [`Agent::drive`] returned.
 #[derive(Debug, Clone, PartialEq)]

@@ -2,12 +2,14 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::ops::AddAssign;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::canonical::{canonical_json, fingerprint};
+use crate::message::costs;
 
 /// The limits of one run, counted from the person's last message on. `None` is no limit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -101,6 +103,16 @@ pub struct Spent {
     pub cost: Option<u64>,
     /// Time in which the model or tools worked.
     pub time: Duration,
+}
+
+impl AddAssign for Spent {
+    fn add_assign(&mut self, more: Self) {
+        self.turns = self.turns.saturating_add(more.turns);
+        self.calls = self.calls.saturating_add(more.calls);
+        self.tokens = self.tokens.saturating_add(more.tokens);
+        self.cost = costs(self.cost, more.cost);
+        self.time = self.time.saturating_add(more.time);
+    }
 }
 
 impl Budget {

@@ -90,6 +90,19 @@ pub(crate) fn open(settings: &Settings) -> Result<Option<ChosenModel>> {
     Ok(Some(ChosenModel { model, name, provider: choice.name(), destination, context_length }))
 }
 
+/// As [`open`], for what needs a model.
+///
+/// # Errors
+/// As [`open`]; no model is chosen.
+pub(crate) fn required(settings: &Settings) -> Result<ChosenModel> {
+    open(settings)?.ok_or_else(|| {
+        Error::new(ErrorKind::Config, "no model is configured").with_remedy(
+            "vault-agent config set provider NAME and vault-agent config set model NAME choose one; vault-agent models \
+             lists what there is",
+        )
+    })
+}
+
 /// The name of the model that is chosen.
 ///
 /// # Errors

@@ -6,7 +6,7 @@ use agent_loop::{Agent, AnswerShape, Event, Run, RunId, RunOptions, Spent, StopR
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use vault_tools::plan::{plan_schema, validate};
-use vault_tools::{Result, ToolSpec, Toolbox, Toolset, Vaults};
+use vault_tools::{Error, ErrorKind, Result, ToolSpec, Toolbox, Toolset, Vaults};
 
 use crate::conversation::budget_of;
 use crate::loop_error::of_loop;
@@ -42,16 +42,14 @@ parameter that the person is asked for.
 pub(crate) enum Written {
     /// A valid plan.
     Plan(Value),
-    /// What was wrong with the last of the model's answers.
-    Invalid(String),
     /// The model stopped before its answer was whole, or a limit was reached.
     Stopped(StopReason),
 }
 
-/// Has a model write a plan. Every answer is checked against the tools of the vault.
+/// Has a model write a plan. Every answer is checked against the tools of the vault. What it took is added to `spent`.
 ///
 /// # Errors
-/// When the model cannot be asked, or the turn was cut short.
+/// When the model cannot be asked; `Plan` where its answer and its repairs were invalid.
 pub(crate) async fn write(
     instruction: &str,
     toolbox: &Toolbox,
@@ -59,6 +57,7 @@ pub(crate) async fn write(
     settings: &Settings,
     on_event: &mut (dyn FnMut(Event) + Send),
     cancel: &CancellationToken,
+    spent: &mut Spent,
 ) -> Result<Written> {
     let agent = Agent::new(Arc::clone(&model.model), Vec::<Tool>::new()).map_err(of_loop)?;
     let budget = budget_of(settings);
@@ -69,11 +68,11 @@ pub(crate) async fn write(
         .max_output_tokens(settings.max_tokens)
         .temperature(settings.temperature);
     let mut run = Run::new(RunId::random(), options, instruction);
-    let (mut faults, mut spent) = (String::new(), Spent::default());
+    let (mut faults, mut of_all) = (String::new(), Spent::default());
     for attempt in 0..=REPAIRS {
         if attempt > 0 {
             // Repairs are of the same message of a person.
-            if let Some(limit) = budget.reached(&spent) {
+            if let Some(limit) = budget.reached(&of_all) {
                 return Ok(Written::Stopped(StopReason::Limit { limit }));
             }
             let message =
@@ -85,9 +84,8 @@ pub(crate) async fn write(
             agent_loop::Pause::Done(outcome) => outcome,
             agent_loop::Pause::Waiting(_) => unreachable!("there is no tool to ask about"),
         };
-        spent.turns += outcome.spent.turns;
-        spent.tokens += outcome.spent.tokens;
-        spent.time += outcome.spent.time;
+        of_all += outcome.spent;
+        *spent += outcome.spent;
         faults = match (outcome.stop, outcome.answer) {
             (StopReason::Answered, Some(plan)) => match validate(&plan, toolbox) {
                 Ok(_) => return Ok(Written::Plan(plan)),
@@ -97,7 +95,9 @@ pub(crate) async fn write(
             (stop, _) => return Ok(Written::Stopped(stop)),
         };
     }
-    Ok(Written::Invalid(faults))
+    let message = format!("the model wrote no valid plan, and two repairs did not help; nothing was done:\n{faults}");
+    Err(Error::new(ErrorKind::Plan, message)
+        .with_remedy("split the instruction into smaller ones, or take a larger model with --model"))
 }
 
 /// What a model has to know to write a plan.

@@ -186,7 +186,7 @@ pub struct ToolResult {
     pub name: String,
     /// How the call ended.
     pub status: Status,
-    /// A note by the loop: the arguments were edited, items are withheld.
+    /// A note by the loop: the arguments were edited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// How long the tool ran; `None` if it did not, or did not end.

@@ -403,9 +403,6 @@ impl PendingCall {
         if let Some(index) = withheld.iter().find(|index| **index >= output.items.len()) {
             return Err(RejectedBecause::NoSuchItem(*index));
         }
-        if !withheld.is_empty() {
-            self.add_note(format!("(The user withheld {} of {} items.)", withheld.len(), output.items.len()));
-        }
         let items = output.items.into_iter().enumerate().filter(|(index, _)| !withheld.contains(index));
         let items = items.map(|(_, item)| item).collect();
         self.answer(Status::Ok, items);

@@ -1,8 +1,8 @@
 //! State transitions of a run: replies, failures, compacted histories, new messages, retry and cancel.
 
-use crate::budget::Limit;
+use crate::budget::{Limit, Spent};
 use crate::error::{Error, ErrorKind, Failure, Result};
-use crate::message::{History, Message, Part, ToolCall, ToolResult, Usage, UserMessage, costs};
+use crate::message::{History, Message, Part, ToolCall, ToolResult, Usage, UserMessage};
 use crate::model::{CUT_BY_LENGTH, EndReason, Reply};
 
 use super::answer::correction;
@@ -193,10 +193,8 @@ impl Run {
         let bytes: usize = parts.iter().map(Part::size).sum();
         let estimate = ((self.history.size() + bytes) / 4) as u64;
         let tokens = usage.map_or(estimate, |usage| usage.total());
-        let spent = &mut self.state.spent;
-        spent.turns = spent.turns.saturating_add(1);
-        spent.tokens = spent.tokens.saturating_add(tokens);
-        spent.cost = costs(spent.cost, usage.and_then(|usage| usage.cost));
+        let cost = usage.and_then(|usage| usage.cost);
+        self.state.spent += Spent { turns: 1, tokens, cost, ..Spent::default() };
         self.state.context = tokens;
     }
 

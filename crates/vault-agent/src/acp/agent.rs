@@ -200,11 +200,7 @@ impl Agent {
     fn model(&self) -> Result<(Settings, ChosenModel), Error> {
         let no_model = |fault: vault_tools::Error| error(ErrorCode::AuthRequired, fault.to_string());
         let settings = Settings::load(&self.setting_args).map_err(no_model)?;
-        let model = model::open(&settings).map_err(no_model)?.ok_or_else(|| {
-            let message = "no model is configured (in a terminal: vault-agent config set provider NAME, then \
-                           vault-agent config set model NAME; vault-agent models lists them)";
-            error(ErrorCode::AuthRequired, message)
-        })?;
+        let model = model::required(&settings).map_err(no_model)?;
         Ok((settings, model))
     }
 

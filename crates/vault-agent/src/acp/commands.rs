@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use agent_loop::{Event, StopReason as LoopStop};
+use agent_loop::{Event, Spent, StopReason as LoopStop};
 use serde_json::{Map, Value, json};
 use tokio::runtime::Handle;
 use tokio::task::block_in_place;
@@ -146,7 +146,9 @@ async fn plan(instruction: &str, state: &mut State, asking: &Asking<'_>, setting
         tools.with(|vaults| {
             let toolbox = vaults.toolbox(0);
             toolbox.set_now(now());
-            let asked = write(instruction, toolbox, &model, settings, &mut on_event, asking.cancel);
+            // What it took is in its events.
+            let spent = &mut Spent::default();
+            let asked = write(instruction, toolbox, &model, settings, &mut on_event, asking.cancel, spent);
             Handle::current().block_on(asked)
         })
     })?;
@@ -156,11 +158,6 @@ async fn plan(instruction: &str, state: &mut State, asking: &Asking<'_>, setting
         Written::Stopped(stop) => {
             let message = format!("{}; nothing was done", said_of_stop(&stop));
             return Err(ToolsError::new(ErrorKind::Refused, message));
-        }
-        Written::Invalid(faults) => {
-            let message =
-                format!("the model wrote no valid plan, and two repairs did not help; nothing was done: {faults}");
-            return Err(ToolsError::new(ErrorKind::Plan, message).with_remedy("say it in smaller steps"));
         }
     };
     let Some(ended) = run_plan(plan, Map::new(), state, asking).await? else { return Ok(Ended::Cancelled) };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_loop::{About, Decision, Event, Outcome as RunOutcome, Question, Status, StopReason};
+use agent_loop::{About, Decision, Event, Outcome as RunOutcome, Question, Spent, Status, StopReason};
 use clap::Args;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -14,7 +14,7 @@ use vault_cli::{CliResult, Failure, Out, Outcome, can_ask, counted, note, saniti
 use vault_tools::cli::{Answer, ContextArgs, Question as Shown, VaultArgs, ask_about, editor, tick};
 use vault_tools::{Cancel, Editor, Error, ErrorKind, Permission, Result};
 
-use super::call_line::{call_line, item_line};
+use super::call_line::{call_line, item_line, spent_text};
 use crate::conversation::{CitationCheck, Conversation, Offer, Source, Turn, cited_note};
 use crate::loop_error::said_of_stop;
 use crate::model;
@@ -162,7 +162,7 @@ pub(super) fn ask(vault_args: &VaultArgs, args: &AskArgs, out: &mut Out) -> CliR
             out.line(&sanitize(answer))?;
             out.flush()?;
         }
-        note(&summary(&record));
+        note(&summary(&record, &outcome.spent));
     }
     ended
 }
@@ -284,7 +284,7 @@ async fn answer(
 fn decision(conversation: &Conversation, question: &Question) -> Result<Decision> {
     let denied = |reason: &str| Decision::Deny { reason: Some(reason.to_owned()) };
     if !can_ask() {
-        return Ok(denied("nobody is there who could allow it"));
+        return Ok(denied("no one is there to approve it"));
     }
     let panel = match conversation.panel(question) {
         Ok(panel) => panel,
@@ -311,7 +311,7 @@ pub(super) async fn cancel_on_signal(cancel: CancellationToken) {
 }
 
 /// What was searched, in one sentence.
-fn summary(record: &Record) -> String {
+fn summary(record: &Record, spent: &Spent) -> String {
     let calls = match record.calls.len() {
         0 => "nothing was searched".to_owned(),
         calls => counted(calls, "call"),
@@ -321,9 +321,7 @@ fn summary(record: &Record) -> String {
         1 => "; 1 passage is found by words alone until it has a vector".to_owned(),
         pending => format!("; {pending} passages are found by words alone until they have vectors"),
     };
-    let cost = record.cost.map(|dollars| format!(", ${dollars:.4}")).unwrap_or_default();
-    let tokens = counted(record.tokens as usize, "token");
-    format!("{calls} in {}{pending}; {tokens}{cost}", counted(record.notes, "note"))
+    format!("{calls} in {}{pending}; {}", counted(record.notes, "note"), spent_text(spent))
 }
 
 /// What helps without a model: the passages that fit best, and how to set a model up.

@@ -1,6 +1,6 @@
-//! A call of a tool in one quiet line: what was asked for, and what became of it; and the items of a result, each in one.
+//! Lines about a turn: a call with what became of it, an item of a result, what the turn took.
 
-use agent_loop::{Status, ToolCall, ToolResult};
+use agent_loop::{Spent, Status, ToolCall, ToolResult};
 use serde_json::Value;
 use vault_cli::{counted, sanitize_line};
 
@@ -35,6 +35,12 @@ pub(super) fn item_line(item: &str) -> String {
     let preview = ["preview", "chunk", "snippet", "content", "title"].into_iter().find_map(field);
     let preview = preview.map(|text| format!("  {}", shortened(text.trim(), LONGEST_ARGUMENT))).unwrap_or_default();
     format!("{}{preview}", sanitize_line(&path))
+}
+
+/// The tokens of a turn, and what they cost where the provider says so.
+pub(super) fn spent_text(spent: &Spent) -> String {
+    let cost = spent.cost.map(|millionths| format!(", ${:.4}", millionths as f64 / 1e6)).unwrap_or_default();
+    format!("{}{cost}", counted(spent.tokens as usize, "token"))
 }
 
 fn telling(arguments: &Value) -> Option<String> {

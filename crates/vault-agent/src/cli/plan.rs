@@ -1,14 +1,15 @@
 //! `vault-agent plan`: an instruction becomes a plan, which is shown, approved, run, and kept as a macro.
 
-use agent_loop::StopReason;
+use agent_loop::{Spent, StopReason};
 use clap::Args;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use vault_cli::{CliResult, Failure, Out, Outcome, ask, can_ask, note, say};
+use vault_tools::Toolbox;
 use vault_tools::cli::{MacroCommand, MacroSaveArgs, RunningArgs, VaultArgs, run_macro, run_plan, with_toolbox};
-use vault_tools::{Error, ErrorKind, Toolbox};
 
 use super::ask::cancel_on_signal;
+use super::call_line::spent_text;
 use crate::loop_error::said_of_stop;
 use crate::model;
 use crate::plan_writer::{Written, write};
@@ -30,13 +31,7 @@ pub(super) struct PlanArgs {
 
 pub(super) fn plan(vault_args: &VaultArgs, args: &PlanArgs, out: &mut Out) -> CliResult {
     let settings = Settings::load(&args.settings)?;
-    let Some(model) = model::open(&settings)? else {
-        return Err(Error::new(ErrorKind::Config, "no model is configured, and a plan needs one")
-            .with_remedy(
-                "set one with vault-agent config set provider NAME and vault-agent config set model NAME, or run a macro: vault-agent macro list --shipped",
-            )
-            .into());
-    };
+    let model = model::required(&settings)?;
     let instruction = args.instruction.join(" ");
     let outcome = with_toolbox(vault_args, &args.running.context, |toolbox| {
         let plan = written(&instruction, toolbox, &model, &settings)?;
@@ -47,8 +42,6 @@ pub(super) fn plan(vault_args: &VaultArgs, args: &PlanArgs, out: &mut Out) -> Cl
         run_plan(toolbox, &plan, &args.running, &[], out)
     })?;
     if !args.print && !args.running.dry_run && outcome == Outcome::Done {
-        // The question comes after what was done.
-        out.flush()?;
         offer_macro(vault_args, &instruction, out)?;
     }
     Ok(outcome)
@@ -66,18 +59,13 @@ fn written(instruction: &str, toolbox: &Toolbox, model: &model::ChosenModel, set
         }
         _ => {}
     };
-    let written = runtime.block_on(write(instruction, toolbox, model, settings, &mut report, &cancel));
+    let mut spent = Spent::default();
+    let written = runtime.block_on(write(instruction, toolbox, model, settings, &mut report, &cancel, &mut spent));
     runtime.shutdown_background();
+    note(&spent_text(&spent));
     match written? {
         Written::Plan(plan) => Ok(plan),
         Written::Stopped(stop) => Err(not_written(&stop)),
-        Written::Invalid(faults) => {
-            let message =
-                format!("the model wrote no valid plan, and two repairs did not help; nothing was done:\n{faults}");
-            Err(Error::new(ErrorKind::Plan, message)
-                .with_remedy("say it in smaller steps, or take a larger model with --model")
-                .into())
-        }
     }
 }
 
@@ -92,11 +80,16 @@ pub(super) fn not_written(stop: &StopReason) -> Failure {
     }
 }
 
-/// Asks for a name under which the plan is kept.
-fn offer_macro(vault_args: &VaultArgs, instruction: &str, out: &mut Out) -> CliResult<()> {
+/// Asks for a name under which the plan that has just run is kept.
+///
+/// # Errors
+/// Those of saving it.
+pub(super) fn offer_macro(vault_args: &VaultArgs, instruction: &str, out: &mut Out) -> CliResult<()> {
     if !can_ask() {
         return Ok(());
     }
+    // The question comes after what was done.
+    out.flush()?;
     let name = ask("Keep it as a macro, to run again without a model? [its name, empty for no]");
     let Some(name) = name.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()) else { return Ok(()) };
     let save = MacroSaveArgs {

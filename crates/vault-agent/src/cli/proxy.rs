@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use agent_loop::responses::{Proxy, ProxyOptions};
 use clap::Args;
-use vault_cli::{CliResult, Failure, Outcome, note};
+use vault_cli::{CliResult, Outcome, note};
 use vault_index::{Embedder, Index, LoadOptions, ModelName};
 use vault_tools::cli::{VaultArgs, open_with_settings};
 use vault_tools::{Error, Result};
@@ -43,11 +43,7 @@ pub(super) struct ProxyArgs {
 
 pub(super) fn proxy(vault_args: &VaultArgs, args: &ProxyArgs) -> CliResult {
     let settings = Settings::load(&args.settings)?;
-    let chosen = model::open(&settings)?.ok_or_else(|| {
-        Failure::Error(
-            "no model is chosen (vault-agent config set provider ollama, then model; or --provider)".to_owned(),
-        )
-    })?;
+    let chosen = model::required(&settings)?;
     let runtime = runtime()?;
     let workspace = match args.with_vault_tools {
         true => Some(Arc::new(Workspace::open(vault_args, Granted::default())?)),

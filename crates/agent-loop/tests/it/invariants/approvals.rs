@@ -236,7 +236,8 @@ fn invariant_03_items_of_a_result_can_be_withheld() {
     decide(&mut run, context, &asked[1], Decision::Deny { reason: None });
     request(run.next(context));
     let texts: Vec<String> = results(&run).into_iter().map(|(_, _, text)| text).collect();
-    assert_eq!(texts[0], "(The user withheld 1 of 3 items.)\npublic\nalso public");
+    // Nothing tells the model that there was more.
+    assert_eq!(texts[0], "public\nalso public");
     assert!(!texts[1].contains("public"));
     assert_eq!(texts[2], "public\nprivate\nalso public");
 }

@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
+use agent_loop::Spent;
 use serde_json::json;
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
-use vault_cli::{CliResult, Out, sanitize_line};
-use vault_tools::cli::{ContextArgs, RunningArgs, page, run_plan};
+use vault_cli::{CliResult, Out, Outcome, sanitize_line};
+use vault_tools::cli::{ContextArgs, RunningArgs, VaultArgs, page, run_plan};
 use vault_tools::{Approval, Cancel, Error, ErrorKind, Permission, Result, TransactionKind, TransactionStatus};
 
 use super::panel::{Key, key};
 use super::screen::Screen;
 use super::stop::{Interrupts, Stop};
-use crate::cli::plan::not_written;
+use crate::cli::plan::{not_written, offer_macro};
 use crate::conversation::Conversation;
 use crate::plan_writer::{Written, write};
 use crate::request::{Request, now};
@@ -92,7 +93,8 @@ fn carry_out(
     })
 }
 
-/// Has a plan written, shows it, and runs it when a person agrees.
+/// Has a plan written, shows it, and runs it when a person agrees; then it may be kept as a macro. What the model took is
+/// added to `spent`.
 ///
 /// # Errors
 /// Those of the model, of the plan, and of running it.
@@ -102,15 +104,17 @@ pub(super) fn plan(
     instruction: &str,
     screen: &mut Screen,
     runtime: &Handle,
+    spent: &mut Spent,
 ) -> CliResult<()> {
     screen.draw(&[format!("{} writes a plan … Ctrl-C stops", conversation.model().name)]);
-    conversation.tools().with(|vaults| {
+    let mut out = Out::stdout().indented();
+    let outcome = conversation.tools().with(|vaults| {
         let toolbox = vaults.toolbox(0);
         toolbox.set_now(now());
         let cancel = CancellationToken::new();
         let written = runtime.block_on(async {
             let (mut on_event, mut interrupts) = (|_| {}, Interrupts::listen());
-            let written = write(instruction, toolbox, conversation.model(), settings, &mut on_event, &cancel);
+            let written = write(instruction, toolbox, conversation.model(), settings, &mut on_event, &cancel, spent);
             let mut written = std::pin::pin!(written);
             loop {
                 tokio::select! {
@@ -129,14 +133,15 @@ pub(super) fn plan(
                     jsonl: false,
                     context: ContextArgs::default(),
                 };
-                run_plan(toolbox, &plan, &running, &[], &mut Out::stdout().indented()).map(|_| ())
+                run_plan(toolbox, &plan, &running, &[], &mut out)
             }
             Written::Stopped(stop) => Err(not_written(&stop)),
-            Written::Invalid(faults) => {
-                Err(Error::new(ErrorKind::Plan, format!("no valid plan was written: {faults}"))
-                    .with_remedy("say it in smaller steps")
-                    .into())
-            }
         }
-    })
+    })?;
+    if outcome == Outcome::Done {
+        let open = &conversation.tools().workspace().vaults()[0];
+        let vault_args = VaultArgs { vault: vec![open.vault.path().to_owned()], index: open.index.index_file.clone() };
+        offer_macro(&vault_args, instruction, &mut out)?;
+    }
+    Ok(())
 }

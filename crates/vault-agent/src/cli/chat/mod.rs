@@ -19,10 +19,11 @@ mod talk;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use agent_loop::Spent;
 use clap::Args;
 use vault_cli::{CliResult, Outcome};
+use vault_tools::Editor;
 use vault_tools::cli::VaultArgs;
-use vault_tools::{Editor, Error, ErrorKind};
 
 use crate::conversation::{Conversation, Offer, SessionInfo, Sessions};
 use crate::model;
@@ -72,14 +73,7 @@ pub(super) fn resume(vault_args: &VaultArgs, args: &ResumeArgs) -> CliResult {
 
 fn talk(workspace: Workspace, editor: Editor, flags: &SettingArgs, saved: Option<SessionInfo>) -> CliResult {
     let settings = Settings::load(flags)?;
-    let Some(model) = model::open(&settings)? else {
-        return Err(Error::new(ErrorKind::Config, "no model is configured, and a conversation needs one")
-            .with_remedy(
-                "vault-agent config set provider ollama and vault-agent config set model NAME for one on this machine, \
-or vault-agent login PROVIDER; vault-agent ask finds passages without one",
-            )
-            .into());
-    };
+    let model = model::required(&settings)?;
     let runtime = super::runtime::runtime()?;
     let stop = Stop::install(runtime.handle())?;
     let workspace = Arc::new(workspace);
@@ -90,7 +84,7 @@ or vault-agent login PROVIDER; vault-agent ask finds passages without one",
         None => Conversation::begin(Arc::clone(&workspace), model, settings.clone(), editor.clone(), Offer::All)?,
         Some(saved) => Conversation::resume(saved, Arc::clone(&workspace), model, settings.clone(), editor.clone())?,
     };
-    let mut talk = Talk { workspace, settings, editor, conversation, screen, input, stop, tokens: 0 };
+    let mut talk = Talk { workspace, settings, editor, conversation, screen, input, stop, spent: Spent::default() };
     let ended = talk.run(&runtime, is_saved);
     // A line that is being read cannot be cancelled, and the process ends anyway.
     runtime.shutdown_background();

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use agent_loop::{Decision, Effect, Message, Outcome, Question, StopReason};
+use agent_loop::{Decision, Effect, Message, Question, Spent, StopReason};
 use jiff::tz::TimeZone;
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
@@ -18,6 +18,7 @@ use super::screen::Screen;
 use super::stop::Stop;
 use super::turn::{ShownTurn, drive};
 use crate::cli::ask::counts;
+use crate::cli::call_line::spent_text;
 use crate::conversation::{Conversation, Offer, SessionInfo, Sessions, Turn};
 use crate::loop_error::said_of_stop;
 use crate::model::{self, Destination};
@@ -42,8 +43,8 @@ pub(super) struct Talk {
     pub screen: Screen,
     pub input: Input,
     pub stop: Stop,
-    /// Tokens of all turns since the start.
-    pub tokens: u64,
+    /// What all turns took since the start.
+    pub spent: Spent,
 }
 
 /// What follows after a line.
@@ -166,7 +167,7 @@ impl Talk {
                 Turn::Waiting(questions) => questions,
             };
             if !input.has_person() {
-                deny(conversation, &questions, "nobody is there who could allow it")?;
+                deny(conversation, &questions, "no one is there to approve it")?;
                 continue;
             }
             if questions.len() != left {
@@ -200,9 +201,13 @@ impl Talk {
             self.screen.quiet(&format!("sources: {}", places.into_iter().collect::<Vec<_>>().join(", ")));
         }
         removed.iter().for_each(|removed| self.screen.warn(&format!("taken out: {removed}")));
-        self.tokens += outcome.spent.tokens;
+        self.spent += outcome.spent;
         if self.input.has_person() {
-            self.screen.quiet(&spent(&outcome));
+            let calls = match outcome.spent.calls {
+                0 => String::new(),
+                calls => format!("{} · ", counted(calls as usize, "call")),
+            };
+            self.screen.quiet(&format!("{calls}{}", spent_text(&outcome.spent)));
         }
         ended(&outcome.stop)
     }
@@ -218,7 +223,8 @@ impl Talk {
             Command::Tools => self.tools(),
             Command::Plan(instruction) => {
                 let handle = runtime.handle();
-                changes::plan(&self.conversation, &self.settings, &instruction, &mut self.screen, handle)?;
+                let (conversation, spent) = (&self.conversation, &mut self.spent);
+                changes::plan(conversation, &self.settings, &instruction, &mut self.screen, handle, spent)?;
             }
             Command::Undo => changes::undo(&self.workspace, &mut self.screen, &self.stop)?,
             Command::Save(note) => changes::save(&self.conversation, &note, &mut self.screen, &self.stop)?,
@@ -337,7 +343,7 @@ impl Talk {
             format!("  notes    {}; {pending}", counted(notes, "note")),
             format!("  model    {} {}{length}", sanitize_line(&model.name), place(&model.destination)),
             format!("  session  {session}"),
-            format!("  tokens   {} since the start", counted(self.tokens as usize, "token")),
+            format!("  tokens   {} since the start", spent_text(&self.spent)),
         ];
         self.screen.show(&lines.join("\n"));
     }
@@ -362,21 +368,11 @@ fn ended(stop: &StopReason) -> CliResult<()> {
         StopReason::Answered => Ok(()),
         StopReason::Cancelled => Err(Failure::Interrupted("stopped; the conversation is kept")),
         StopReason::Limit { .. } | StopReason::Length => {
-            Err(Failure::Refused(format!("{}; say go on to go on", said_of_stop(stop))))
+            Err(Failure::Refused(format!("{}; type \"go on\" to continue", said_of_stop(stop))))
         }
         stop @ StopReason::Failed { .. } => Err(Failure::Error(format!("{stop}; the conversation is kept"))),
         stop => Err(Failure::Error(stop.to_string())),
     }
-}
-
-/// What a turn cost.
-fn spent(outcome: &Outcome) -> String {
-    let calls = match outcome.spent.calls {
-        0 => String::new(),
-        calls => format!("{} · ", counted(calls as usize, "call")),
-    };
-    let cost = outcome.spent.cost.map(|millionths| format!(" · ${:.4}", millionths as f64 / 1e6)).unwrap_or_default();
-    format!("{calls}{}{cost}", counted(outcome.spent.tokens as usize, "token"))
 }
 
 fn place(destination: &Destination) -> String {
