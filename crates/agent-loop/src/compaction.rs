@@ -17,22 +17,25 @@ pub trait Compaction: Send + Sync {
     fn compact<'a>(&'a self, history: &'a History, model: &'a dyn Model) -> BoxFuture<'a, Result<History>>;
 }
 
-/// Drops the results of old calls; where that is not enough, lets the model summarize the older part.
+/// Drops the results of old calls and cuts what is large; where that is not enough, lets the model summarize the older
+/// part.
 ///
-/// Results are replaced by a line that says so. Everything from the last [`keep_messages`](Self::keep_messages) on, and
-/// the person's last message, stays word for word.
+/// Old results are replaced by a line that says so. Results, and messages of the person but the last, that take more than
+/// a tenth of what is left are cut to that, and to no less than [`excerpt`](Self::excerpt). All else from the last
+/// [`keep_messages`](Self::keep_messages) on, and the person's last message, stays word for word.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DropThenSummarize {
-    /// How many messages at the end are never touched; by default 6. A call and its result are never parted, so that
-    /// it may be one more.
+    /// How many messages at the end are never dropped; by default 6. A call and its result are never parted, so that it
+    /// may be one more.
     pub keep_messages: usize,
     /// Results up to this many bytes are not worth dropping; by default 200.
     pub small_result: usize,
     /// Dropping results is enough when at most this share of the history is left, in percent; by default 60.
     pub enough: usize,
-    /// The most bytes of one message that the model is given to summarize; by default 4,000. It is less where all
-    /// excerpts together would be more than half of the conversation, which may just have been refused as too long.
+    /// The most bytes of one message that the model is given to summarize, and the least that is left of what is cut; by
+    /// default 4,000. It is less where all excerpts together would be more than half of the conversation, which may just
+    /// have been refused as too long.
     pub excerpt: usize,
 }
 
@@ -70,7 +73,30 @@ impl DropThenSummarize {
         ToolResult { items: vec![line], ..result.clone() }
     }
 
-    /// Where the part begins that is never touched: not between a call and its result.
+    /// The same conversation with what takes more than a tenth of it cut.
+    fn cut_large(&self, messages: &Messages, size: usize) -> Vec<Message> {
+        let most = (size / 10).max(self.excerpt);
+        let cut = |text: &str| {
+            let end = text.floor_char_boundary(most);
+            format!("{}\n({} bytes more were left out to save room)", &text[..end], text.len() - end)
+        };
+        let of_result = |result: &ToolResult| {
+            let text = result.items.join("\n");
+            let items = if text.len() > most { vec![cut(&text)] } else { result.items.clone() };
+            ToolResult { items, ..result.clone() }
+        };
+        let last = messages.iter().rposition(|message| message.is_of_person());
+        let shorten = |(index, message): (usize, &Arc<Message>)| match &**message {
+            Message::Results { results } => Message::Results { results: results.iter().map(of_result).collect() },
+            Message::User { text, images } if text.len() > most && Some(index) != last => {
+                Message::User { text: cut(text), images: images.clone() }
+            }
+            other => other.clone(),
+        };
+        messages.iter().enumerate().map(shorten).collect()
+    }
+
+    /// Where the part begins that is never dropped: not between a call and its result.
     fn kept_from(&self, messages: &Messages) -> usize {
         let mut from = messages.len().saturating_sub(self.keep_messages);
         while messages.get(from).is_some_and(|message| matches!(**message, Message::Results { .. })) {
@@ -145,16 +171,22 @@ impl Compaction for DropThenSummarize {
         Box::pin(async move {
             let messages = history.messages();
             let from = self.kept_from(messages);
+            let is_enough = |shorter: &History| shorter.size() * 100 <= history.size() * self.enough;
             let dropped = History::from_messages(self.drop_results(messages, from))?;
-            if dropped.size() * 100 <= history.size() * self.enough {
+            if is_enough(&dropped) {
                 return Ok(dropped);
             }
-            let old: Vec<Message> = dropped.messages()[..from].iter().map(|message| Message::clone(message)).collect();
+            let cut = History::from_messages(self.cut_large(dropped.messages(), dropped.size()))?;
+            let (old, kept) = cut.messages().split_at(from);
+            if is_enough(&cut) || (old.is_empty() && cut.size() < history.size()) {
+                return Ok(cut);
+            }
             if old.is_empty() {
                 let what = "the conversation is too short to be made shorter";
                 return Err(Error::new(ErrorKind::ContextTooLong, what)
-                    .with_remedy("take a model with a longer context, or let the tools give less"));
+                    .with_remedy("write less at once, or take a model with a longer context"));
             }
+            let old: Vec<Message> = old.iter().map(|message| Message::clone(message)).collect();
             let request = Request {
                 system: Some(SUMMARIZE.into()),
                 messages: Messages::from_iter([Message::user(self.as_text(&old, history.size() / 2))]),
@@ -165,9 +197,9 @@ impl Compaction for DropThenSummarize {
             let mut new = vec![Message::note(format!("Summary of the conversation so far:\n{summary}"))];
             // The task itself is not left to a summary.
             let task = old.iter().rev().find(|message| message.is_of_person());
-            let has_task = messages[from..].iter().any(|message| message.is_of_person());
+            let has_task = kept.iter().any(|message| message.is_of_person());
             new.extend(task.filter(|_| !has_task).cloned());
-            new.extend(messages[from..].iter().map(|message| Message::clone(message)));
+            new.extend(kept.iter().map(|message| Message::clone(message)));
             History::from_messages(new)
         })
     }

@@ -237,7 +237,7 @@ struct State {
     summing_up: Option<Limit>,
     /// How many answers of the wrong shape there were.
     bad_answers: u32,
-    /// Tokens of the last request and reply.
+    /// Tokens of the last request and reply, and a fourth of the bytes that were added since.
     context: u64,
     compaction: CompactionState,
 }
@@ -470,6 +470,10 @@ impl Run {
 
     /// Adds a message of which it is known that it fits.
     fn add(&mut self, message: Message) {
+        // The model counts its reply itself, and what was added only with the next one.
+        if !matches!(message, Message::Assistant { .. }) {
+            self.state.context = self.state.context.saturating_add(message.size() as u64 / 4);
+        }
         self.history.push(message).expect("a run adds only what its phase allows");
     }
 

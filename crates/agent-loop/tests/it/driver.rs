@@ -241,6 +241,49 @@ async fn a_conversation_that_is_too_long_is_made_shorter() {
     assert!(events.iter().any(|event| matches!(event, Event::Compacted { before, after } if after < before)));
 }
 
+/// One result, or one message, of a megabyte must not end a conversation.
+#[tokio::test(start_paused = true)]
+async fn what_is_too_large_is_cut() {
+    let large = || "x".repeat(1_000_000);
+    let sizes = Arc::new(Mutex::new(Vec::new()));
+    // A model that refuses more than 60,000 bytes.
+    let reply = |sizes: &Arc<Mutex<Vec<usize>>>, reply: ScriptedReply| {
+        let sizes = Arc::clone(sizes);
+        reply.expecting(move |request| {
+            let size = request.messages.iter().map(|message| message.size()).sum();
+            sizes.lock().unwrap().push(size);
+            if size > 60_000 { Err(format!("{size} bytes")) } else { Ok(()) }
+        })
+    };
+    let too_long = || ScriptedReply::fails(Error::new(ErrorKind::ContextTooLong, "too long"));
+    let look = || ScriptedReply::calls([("look", json!({}))]);
+    let tool = || {
+        Tool::dynamic(
+            spec("look", Effect::Read),
+            move |_, _| async move { Ok(ToolOutput::text("x".repeat(1_000_000))) },
+        )
+    };
+    // Where nothing is known of the context: after each refusal.
+    let steps = [look(), too_long(), too_long(), reply(&sizes, ScriptedReply::text("done"))];
+    let mut run = run();
+    let agent = Agent::new(Scripted::new(steps), vec![tool()]).unwrap();
+    assert_eq!(done(drive(&agent, &mut run).await.0).text, "done");
+    // Where it is known: before it is sent at all.
+    let steps = [look(), reply(&sizes, ScriptedReply::text("done"))];
+    let agent = Agent::new(Scripted::new(steps), vec![tool()]).unwrap();
+    let mut run = run_with(RunOptions::default().compact_above(Some(8_000)));
+    assert_eq!(done(drive(&agent, &mut run).await.0).text, "done");
+    assert_eq!(run.history().messages()[0].text(), "go");
+    // A message that does not fit is the person's own; the next one goes on without most of it.
+    let steps = [too_long(), too_long(), too_long(), reply(&sizes, ScriptedReply::text("done"))];
+    let agent = Agent::new(Scripted::new(steps), Vec::<Tool>::new()).unwrap();
+    let mut run = Run::new(RunId("r".into()), RunOptions::default(), large());
+    assert!(matches!(done(drive(&agent, &mut run).await.0).stop, StopReason::Failed { .. }));
+    run.say("are you there?").unwrap();
+    assert_eq!(done(drive(&agent, &mut run).await.0).text, "done");
+    assert_eq!(sizes.lock().unwrap().len(), 3);
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_cannot_be_dropped_is_summarized() {
     let mut run = Run::new(RunId("r".into()), RunOptions::default(), "first task: ".to_string() + &"a ".repeat(3_000));
