@@ -177,7 +177,9 @@ impl Error {
         let status = self.status().map_or_else(String::new, |status| format!(" (status {status})"));
         let id = self.request_id().map_or_else(String::new, |id| format!(" [request {id}]"));
         let remedy = self.remedy().map_or_else(String::new, |remedy| format!(" ({remedy})"));
-        format!("{path}{}{status}{id}{source}{remedy}", self.message())
+        let wait = self.retry_after().filter(|wait| *wait >= Duration::from_secs(1));
+        let wait = wait.map_or_else(String::new, |wait| format!(", to be tried again in {} s", wait.as_secs()));
+        format!("{path}{}{status}{id}{source}{wait}{remedy}", self.message())
     }
 
     /// The HTTP status it came with, if any.

@@ -44,6 +44,26 @@ pub(crate) fn load(choice: &Choice, settings: &Settings) -> Result<Loaded> {
     }
 }
 
+/// Whether the file of a model that is started here can be loaded, as far as its header tells.
+///
+/// # Errors
+/// A file that is no model or is cut; a program that is not there.
+pub(crate) fn check(choice: &Choice, settings: &Settings) -> Result<()> {
+    match choice {
+        Choice::LocalFile(path) => Gguf::read(in_folder(path.clone(), settings)).map(drop).map_err(of_loop),
+        Choice::LlamaServer(path) => {
+            let path = in_folder(path.clone(), settings);
+            match LlamaServerOptions::for_path(&path).map_err(of_loop)?.model {
+                None if path.components().count() > 1 && !path.exists() => {
+                    Err(Error::new(ErrorKind::Config, "there is no such file").at(path.display()))
+                }
+                _ => Ok(()),
+            }
+        }
+        _ => Ok(()),
+    }
+}
+
 /// A file that is not here by its name alone is looked for in the folder of models.
 fn in_folder(path: PathBuf, settings: &Settings) -> PathBuf {
     match &settings.models_folder {

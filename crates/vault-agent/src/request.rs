@@ -9,7 +9,8 @@ use vault_tools::cli::{change_of, cut, texts_after, texts_of_plan};
 use vault_tools::plan::{self, Event, Parameters, PlanPreview, RunStatus};
 use vault_tools::{
     Approval, Call, Cancel, EditedFile, Error, ErrorKind, Force, Grants, Kind, Permission, Policy, Preview, Proposal,
-    Result, Risk, Route, ToolSpec, Toolbox, Toolset, TransactionId, Vault, Vaults,
+    Result, Risk, Route, ToolSpec, Toolbox, Toolset, TransactionId, TransactionInfo, TransactionKind,
+    TransactionStatus, Vault, Vaults,
 };
 
 /// The name under which undoing is offered and judged by the policy.
@@ -175,7 +176,7 @@ fn of_undo(toolbox: &Toolbox, transaction: Option<TransactionId>) -> Result<Prep
     let vault = toolbox.vault();
     let id = match transaction {
         Some(id) => id,
-        None => newest(vault)?,
+        None => newest(vault)?.id,
     };
     let change = vault.preview_undo(Some(id), Force::No)?;
     let paths = change.paths();
@@ -199,12 +200,13 @@ fn of_undo(toolbox: &Toolbox, transaction: Option<TransactionId>) -> Result<Prep
 }
 
 /// The newest transaction that is in effect and is no undo itself.
-fn newest(vault: &Vault) -> Result<TransactionId> {
-    use vault_tools::{TransactionKind, TransactionStatus};
-    let is_undoable = |info: &&vault_tools::TransactionInfo| {
-        info.status == TransactionStatus::Done && info.kind != TransactionKind::Undo
-    };
-    vault.transactions()?.iter().find(is_undoable).map(|info| info.id).ok_or_else(|| {
+///
+/// # Errors
+/// When the journal cannot be read; there is none.
+pub(crate) fn newest(vault: &Vault) -> Result<TransactionInfo> {
+    let is_undoable =
+        |info: &TransactionInfo| info.status == TransactionStatus::Done && info.kind != TransactionKind::Undo;
+    vault.transactions()?.into_iter().find(is_undoable).ok_or_else(|| {
         Error::new(ErrorKind::NotFound, "there is nothing to undo").with_remedy("nothing was changed in this vault yet")
     })
 }

@@ -31,8 +31,6 @@ pub(crate) struct WithNotes {
     pub model: Arc<dyn Model>,
     pub tools: NoteTools,
     pub budget: Budget,
-    /// The person's own system message, which goes before the client's.
-    pub own: Option<String>,
 }
 
 impl fmt::Debug for WithNotes {
@@ -68,8 +66,7 @@ impl WithNotes {
     fn deltas(self, request: Request) -> Result<ReplyStream<'static>> {
         let has_shape = request.answer_schema.is_some();
         let history = History::from_messages(request.messages.iter().map(|message| (**message).clone()))?;
-        let own: Vec<&str> = self.own.as_deref().into_iter().chain(request.system.as_deref()).collect();
-        let system = system_message(self.tools.workspace(), Some(&own.join("\n\n")), &Editor::default());
+        let system = system_message(self.tools.workspace(), request.system.as_deref(), &Editor::default());
         let mut options = RunOptions::default()
             .system(Some(system))
             .budget(self.budget.at_limit(AtLimit::SumUp))

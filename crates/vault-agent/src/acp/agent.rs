@@ -250,11 +250,6 @@ impl Agent {
 
     /// Opens a saved session.
     async fn saved(&self, id: &SessionId, cwd: &Path, servers: Vec<McpServer>) -> Result<Arc<Session>, Error> {
-        let open = lock(&self.sessions).remove(id);
-        if let Some(open) = open {
-            open.cancel();
-            open.ended().await;
-        }
         let saved = block_in_place(|| find(id))?;
         let (settings, model) = block_in_place(|| self.model())?;
         let workspace = self.workspace(cwd)?;
@@ -269,6 +264,7 @@ impl Agent {
             return Err(error(ErrorCode::InvalidParams, message));
         }
         let servers = self.servers(servers, cwd).await?;
+        self.drop_session(id).await;
         // It waits for a turn that has just ended to let go of the conversation.
         let resumed =
             block_in_place(|| Conversation::resume(saved, workspace, model, settings.clone(), Editor::default()));

@@ -35,7 +35,7 @@ use crate::settings::SettingArgs;
 use agent::Agent;
 use rpc::{Client, Message, next_line, parse, write_lines};
 
-/// Serves one client until its input ends, or it takes no more output.
+/// Serves one client until its input ends, it takes no more output, or `stop` is ready.
 ///
 /// # Errors
 /// Those of input and output.
@@ -44,11 +44,15 @@ pub(crate) async fn serve(
     output: impl AsyncWrite + Unpin + Send + 'static,
     vault_args: VaultArgs,
     setting_args: SettingArgs,
+    stop: impl Future<Output = ()>,
 ) -> Result<()> {
     let (client, lines) = Client::new();
     let mut writing = tokio::spawn(write_lines(lines, output));
     let agent = Arc::new(Agent::new(client.clone(), vault_args, setting_args));
-    let ended = listen(&mut input, &mut writing, &agent, &client).await;
+    let ended = tokio::select! {
+        ended = listen(&mut input, &mut writing, &agent, &client) => ended,
+        () = stop => Ok(()),
+    };
     agent.end().await;
     ended
 }

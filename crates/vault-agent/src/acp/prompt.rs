@@ -76,6 +76,10 @@ pub(super) fn read(blocks: Vec<ContentBlock>, workspace: &Workspace) -> Result<P
                 prompt.notices.push(format!("{uri} has a name that no tool takes; it was not passed on"));
                 continue;
             }
+            if ends_with_denied(&uri, workspace) {
+                prompt.notices.push(format!("{uri} is denied by your settings; it was not passed on"));
+                continue;
+            }
             prompt.attached.push(Attachment { source: Some(uri), text, ..Attachment::default() });
             continue;
         };
@@ -121,12 +125,14 @@ fn not_taken(what: &str) -> Error {
 
 /// The file that an address names, and its lines from 1, where it says some: `file:///folder/Note.md#L3:9`.
 fn file_of(uri: &str) -> (Option<PathBuf>, Option<(u32, u32)>) {
-    let Some(rest) = uri.strip_prefix("file://") else {
+    let (scheme, rest) = uri.split_once(':').unwrap_or_default();
+    if !scheme.eq_ignore_ascii_case("file") {
         return (uri.starts_with('/').then(|| uri.into()), None);
-    };
+    }
     let (rest, fragment) = rest.split_once('#').unwrap_or((rest, ""));
     let rest = rest.split_once('?').map_or(rest, |(rest, _)| rest);
-    let rest = rest.strip_prefix("localhost").unwrap_or(rest);
+    // Behind `//` stands a host, which is mostly left out.
+    let rest = rest.strip_prefix("//").map_or(rest, |rest| rest.find('/').map_or("", |path| &rest[path..]));
     let Ok(path) = percent_decode_str(rest).decode_utf8() else { return (None, None) };
     let is_windows = matches!(path.as_bytes(), [b'/', drive, b':', ..] if drive.is_ascii_alphabetic());
     let path = if is_windows { &path[1..] } else { &path };
@@ -154,6 +160,20 @@ fn find<'w>(file: &Path, workspace: &'w Workspace) -> Option<Found<'w>> {
 fn permits(open: &OpenVault, path: &SafePath) -> bool {
     let real = open.vault.sandbox().real(path).unwrap_or_else(|_| path.clone());
     open.policy.permits_path(path.as_str()) && open.policy.permits_path(real.as_str())
+}
+
+/// Whether an address of another scheme, such as `vault://VAULT/PATH` or `zed://…?path=PATH`, ends with a note that the
+/// settings deny.
+fn ends_with_denied(uri: &str, workspace: &Workspace) -> bool {
+    let uri = percent_decode_str(uri).decode_utf8_lossy();
+    let starts = std::iter::once(0).chain(uri.match_indices(['/', '=', ':']).map(|(at, _)| at + 1));
+    let ends = starts.filter_map(|start| uri[start..].split(['#', '?', '&']).next());
+    let mut paths =
+        ends.flat_map(|end| [end.to_owned(), format!("{end}.md")]).filter_map(|path| SafePath::new(&path).ok());
+    paths.any(|path| {
+        let is_denied = |open: &OpenVault| open.vault.sandbox().real(&path).is_ok() && !permits(open, &path);
+        workspace.vaults().iter().any(is_denied)
+    })
 }
 
 /// What is selected, if the text that the editor sent is a part of the note: in the lines that it names, or where the text
@@ -204,6 +224,8 @@ mod tests {
             ("file:///n/a.md#L3-L9", Some("/n/a.md"), Some((3, 9))),
             ("file:///n/a.md?symbol=x#L4", Some("/n/a.md"), Some((4, 4))),
             ("file://localhost/n/a.md#top", Some("/n/a.md"), None),
+            ("FILE://127.0.0.1/n/a.md", Some("/n/a.md"), None),
+            ("file:/n/a.md#L3", Some("/n/a.md"), Some((3, 3))),
             ("file:///C:/n/a.md", Some("C:/n/a.md"), None),
             ("/n/a%20.md#L3", Some("/n/a%20.md#L3"), None),
             ("https://host/n/a.md", None, None),

@@ -1,4 +1,4 @@
-//! `vault-agent acp`: an agent for editors, until its input ends.
+//! `vault-agent acp`: an agent for editors, until its input ends or it is asked to.
 
 use std::time::Duration;
 
@@ -7,6 +7,7 @@ use tokio::io::{BufReader, stdin, stdout};
 use vault_cli::{CliResult, Outcome};
 use vault_tools::cli::VaultArgs;
 
+use super::listening::stop_signal;
 use crate::acp::serve;
 use crate::settings::SettingArgs;
 
@@ -21,8 +22,9 @@ pub(super) struct AcpArgs {
 
 pub(super) fn acp(vault_args: &VaultArgs, args: &AcpArgs) -> CliResult {
     let runtime = super::runtime::runtime()?;
-    let served = serve(BufReader::new(stdin()), stdout(), vault_args.clone(), args.settings.clone());
-    let ended = runtime.block_on(served);
+    let (vault_args, settings) = (vault_args.clone(), args.settings.clone());
+    let ended =
+        runtime.block_on(async { serve(BufReader::new(stdin()), stdout(), vault_args, settings, stop_signal()).await });
     // Turns stop where they are, and can be gone on with; a change that has begun is made.
     runtime.shutdown_timeout(LAST_CHANGE);
     ended?;

@@ -1,10 +1,13 @@
-//! `vault-agent config`: what is set and by what, where, and whether all of it can count.
+//! `vault-agent config`: what is set and by what, where, and whether all of it is valid.
 
 use clap::{Args, Subcommand};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use vault_cli::{CliResult, Failure, ListArgs, Out, Outcome, note};
+use vault_index::internal::{config_folder, read_toml};
+use vault_tools::cli::{VaultArgs, check_settings};
+use vault_tools::{Error, ErrorKind, Settings as Policy};
 
 use crate::model::{chosen_provider, provider_with_key};
 use crate::settings::{self, Setting, SettingArgs, Settings, Source, TABLE};
@@ -27,8 +30,11 @@ vault-agent config set provider ollama\n  vault-agent config set model qwen3:8b\
 vault-agent config set max_total_tokens 200000\n  vault-agent config set model --unset"
     )]
     Set(SetArgs),
-    /// Say what in the settings cannot count, with file and line
-    #[command(after_help = "Exit codes: 0 all is well, 1 something is wrong.")]
+    /// Check the settings, and print each invalid value with its file and line
+    #[command(
+        after_help = "It reads agent.toml, tools.toml and config.toml in your configuration folder, the .vault.toml of the \
+vault, and the variables. Exit codes: 0 all is well, 1 something is wrong."
+    )]
     Check(CheckArgs),
 }
 
@@ -63,7 +69,8 @@ pub(super) struct CheckArgs {
 /// A setting, its value and where that is from.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Shown {
-    setting: &'static str,
+    /// Those of `tools.toml` begin with `policy.`.
+    setting: String,
     /// `null` where nothing is set.
     value: Value,
     /// `default`, `file`, `variable` or `flag`.
@@ -71,7 +78,7 @@ struct Shown {
     /// The file and line, the variable, or the flag.
     #[serde(skip_serializing_if = "Option::is_none")]
     at: Option<String>,
-    description: &'static str,
+    description: String,
 }
 
 /// What was looked at, and how it is.
@@ -83,7 +90,7 @@ struct Check {
     message: String,
 }
 
-pub(super) fn config(command: &ConfigCommand, out: &mut Out) -> CliResult {
+pub(super) fn config(vault_args: &VaultArgs, command: &ConfigCommand, out: &mut Out) -> CliResult {
     match command {
         ConfigCommand::Show(args) => show(args, out),
         ConfigCommand::Path => {
@@ -91,7 +98,7 @@ pub(super) fn config(command: &ConfigCommand, out: &mut Out) -> CliResult {
             Ok(Outcome::Done)
         }
         ConfigCommand::Set(args) => set(args),
-        ConfigCommand::Check(args) => check(args, out),
+        ConfigCommand::Check(args) => check(vault_args, args, out),
     }
 }
 
@@ -100,13 +107,14 @@ fn show(args: &ShowArgs, out: &mut Out) -> CliResult {
         return out.list_schema::<Shown>(&args.list);
     }
     let settings = Settings::load(&args.settings)?;
-    let shown: Vec<Shown> = TABLE.iter().map(|setting| shown(setting, &settings)).collect();
+    let mut shown: Vec<Shown> = TABLE.iter().map(|setting| shown(setting, &settings)).collect();
+    shown.extend(policy()?);
     out.list(args.list.format(), &shown, |out, shown| {
         let rows: Vec<(String, String)> = shown
             .iter()
             .map(|row| {
                 let from = row.at.as_ref().map_or_else(String::new, |at| format!("  ({at})"));
-                (row.setting.to_owned(), format!("{}{from}", in_words(&row.value)))
+                (row.setting.clone(), format!("{}{from}", in_words(&row.value)))
             })
             .collect();
         out.table(&rows)
@@ -116,12 +124,34 @@ fn show(args: &ShowArgs, out: &mut Out) -> CliResult {
 fn shown(setting: &Setting, settings: &Settings) -> Shown {
     let source = settings.source(setting.name);
     Shown {
-        setting: setting.name,
+        setting: setting.name.to_owned(),
         value: settings.value(setting.name),
         source: source.kind(),
         at: (*source != Source::Default).then(|| source.to_string()),
-        description: setting.what,
+        description: setting.what.to_owned(),
     }
+}
+
+/// What may run, as `tools.toml` says it of all vaults.
+fn policy() -> vault_tools::Result<Vec<Shown>> {
+    let file = config_folder().unwrap_or_default().join("tools.toml");
+    let given: Map<String, Value> = read_toml(&file, "vault-tools --help says what it may hold")?.unwrap_or_default();
+    let bad = |error: serde_json::Error| Error::new(ErrorKind::Config, error.to_string()).at(file.display());
+    let policy: Policy = serde_json::from_value(Value::Object(given.clone())).map_err(bad)?;
+    let values: Map<String, Value> = serde_json::to_value(policy).and_then(serde_json::from_value).map_err(bad)?;
+    let schema = schemars::schema_for!(Policy);
+    let shown = |(name, value): (String, Value)| {
+        let is_given = given.contains_key(&name);
+        let description = schema.as_value()["properties"][&name]["description"].as_str().unwrap_or_default();
+        Shown {
+            setting: format!("policy.{name}"),
+            value,
+            source: if is_given { "file" } else { "default" },
+            at: is_given.then(|| file.display().to_string()),
+            description: description.split(['\n']).next().unwrap_or_default().to_owned(),
+        }
+    };
+    Ok(values.into_iter().map(shown).collect())
 }
 
 fn in_words(value: &Value) -> String {
@@ -129,6 +159,7 @@ fn in_words(value: &Value) -> String {
         Value::Null => "none".to_owned(),
         Value::String(text) => text.clone(),
         Value::Array(values) if values.is_empty() => "none".to_owned(),
+        Value::Object(fields) if fields.is_empty() => "none".to_owned(),
         Value::Array(values) => values.iter().map(in_words).collect::<Vec<_>>().join(", "),
         other => other.to_string(),
     }
@@ -153,7 +184,7 @@ fn set(args: &SetArgs) -> CliResult {
     Ok(Outcome::Done)
 }
 
-fn check(args: &CheckArgs, out: &mut Out) -> CliResult {
+fn check(vault_args: &VaultArgs, args: &CheckArgs, out: &mut Out) -> CliResult {
     if args.list.schema {
         return out.list_schema::<Check>(&args.list);
     }
@@ -165,6 +196,10 @@ fn check(args: &CheckArgs, out: &mut Out) -> CliResult {
     }
     for name in settings::unknown_variables() {
         add(name, false, "there is no such setting, so the variable does nothing".to_owned());
+    }
+    for fault in check_settings(vault_args) {
+        let subject = fault.path().unwrap_or("settings").to_owned();
+        add(subject, false, fault.message().to_owned());
     }
     if problems.is_empty() {
         match model_of(&settings) {
@@ -188,6 +223,7 @@ fn model_of(settings: &Settings) -> vault_tools::Result<String> {
         return Ok("none is chosen; vault-agent config set provider ollama chooses one, for example".to_owned());
     };
     let provider = provider_with_key(&choice, settings)?;
+    crate::local::check(&choice, settings)?;
     let name = crate::model::allowed_name(&choice, settings)?;
     let at = provider.map(|provider| crate::providers::host_of(&provider.base_url).unwrap_or_default());
     Ok(format!("{name} of {}{}", choice.name(), at.map_or_else(String::new, |host| format!(" at {host}"))))

@@ -97,7 +97,7 @@ fn run(args: AgentArgs, out: &mut Out) -> CliResult {
         Command::Approve(args) => approve::approve(&args, out),
         Command::Proxy(args) => proxy::proxy(&vault, &args),
         Command::Models(args) => models::models(&args, out),
-        Command::Config(command) => config::config(&command, out),
+        Command::Config(command) => config::config(&vault, &command, out),
         Command::Login(args) => login::login(&args),
         Command::Logout(args) => login::logout(&args),
         Command::Completions(args) => vault_cli::completions([command()], args.shell, out),

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use agent_loop::responses::{Proxy, ProxyOptions};
+use agent_loop::{BoxFuture, Model, ReplyStream, Request, ToolSupport};
 use clap::Args;
 use vault_cli::{CliResult, Outcome, note};
 use vault_index::{Embedder, Index, LoadOptions, ModelName};
@@ -17,7 +18,7 @@ use crate::conversation::{NoteTools, Offer, budget_of};
 use crate::embeddings;
 use crate::mcp::{Access, listen};
 use crate::model::{self, ChosenModel};
-use crate::settings::{SettingArgs, Settings};
+use crate::settings::{SettingArgs, Settings, Source};
 use crate::watching::Watching;
 use crate::with_notes::WithNotes;
 use crate::workspace::{Granted, Workspace};
@@ -71,17 +72,49 @@ pub(super) fn proxy(vault_args: &VaultArgs, args: &ProxyArgs) -> CliResult {
 
 fn served(proxy: Proxy, chosen: ChosenModel, workspace: Option<Arc<Workspace>>, settings: &Settings) -> Proxy {
     let ChosenModel { model, name, context_length, .. } = chosen;
-    let proxy = match workspace {
-        None => proxy.model(&name, model),
+    let model: Arc<dyn Model> = match workspace {
+        None => model,
         Some(workspace) => {
             let tools = NoteTools::new(workspace, settings, Offer::Unattended);
-            let (budget, own) = (budget_of(settings), settings.system.clone());
-            proxy.model(&name, WithNotes { model, tools, budget, own })
+            Arc::new(WithNotes { model, tools, budget: budget_of(settings) })
         }
     };
+    let proxy = proxy.model(&name, WithDefaults { model, settings: settings.clone() });
     match context_length {
         Some(tokens) => proxy.context_length(&name, tokens),
         None => proxy,
+    }
+}
+
+/// A model with the settings of the person, where a request leaves them open. The person's system message goes before the
+/// request's.
+struct WithDefaults {
+    model: Arc<dyn Model>,
+    settings: Settings,
+}
+
+impl Model for WithDefaults {
+    fn name(&self) -> &str {
+        self.model.name()
+    }
+
+    fn provider(&self) -> Option<&str> {
+        self.model.provider()
+    }
+
+    fn tool_support(&self) -> ToolSupport {
+        self.model.tool_support()
+    }
+
+    fn reply(&self, mut request: Request) -> BoxFuture<'_, agent_loop::Result<ReplyStream<'_>>> {
+        let Settings { system, max_tokens, temperature, .. } = &self.settings;
+        let systems: Vec<&str> = system.as_deref().into_iter().chain(request.system.as_deref()).collect();
+        request.system = (!systems.is_empty()).then(|| systems.join("\n\n").into());
+        request.max_output_tokens = request.max_output_tokens.or(*max_tokens);
+        // The default is for conversations of this program.
+        let temperature = temperature.filter(|_| *self.settings.source("temperature") != Source::Default);
+        request.temperature = request.temperature.or(temperature);
+        self.model.reply(request)
     }
 }
 

@@ -168,10 +168,13 @@ impl Sessions {
     /// Deletes a conversation.
     ///
     /// # Errors
-    /// When a file cannot be removed.
+    /// [`ErrorKind::Conflict`] where another program has it; when a file cannot be removed.
     pub fn delete(&self, info: &SessionInfo) -> Result<()> {
+        let held = self.hold(info)?;
         self.folder.remove(&format!("{}.jsonl", info.id))?;
         self.folder.remove(&format!("{}.json", info.id))?;
+        // Windows removes no file that is open.
+        drop(held);
         self.folder.remove(&format!("{}.lock", info.id))?;
         Ok(())
     }
@@ -281,6 +284,8 @@ mod tests {
         sessions.write(&info).unwrap();
         let held = sessions.hold(&info).unwrap();
         assert_eq!(sessions.hold(&info).unwrap_err().kind(), ErrorKind::Conflict);
+        assert_eq!(sessions.delete(&info).unwrap_err().kind(), ErrorKind::Conflict);
+        assert_eq!(sessions.list().unwrap().len(), 1);
         drop(held);
         assert!(sessions.hold(&info).is_ok());
     }

@@ -98,6 +98,27 @@ fn what_cannot_count_is_named_with_file_and_line() {
     assert!(faults.contains("fault: --temperature: expected a number from 0 to 2"), "{faults}");
     assert!(faults.contains("fault: VAULT_AGENT_MAX_CALLS: max_calls: expected a whole number from 1 to"), "{faults}");
     assert!(faults.contains("fault: VAULT_AGENT_MODLE: there is no such setting"), "{faults}");
+    // The files that this program shares with the others.
+    for (name, text, said) in [
+        ("tools.toml", "\nconfrm_writes = false\n", "tools.toml: line 2: unknown field `confrm_writes`"),
+        ("tools.toml", "denied_tools = [\"read_notes\"]\n", "tools.toml: there is no tool \"read_notes\""),
+        ("config.toml", "exclude = 3\n", "config.toml: line 1: invalid type"),
+    ] {
+        place.configure(name, text);
+        let checked = run(&place, &["config", "check"]);
+        assert!(checked.status.code() == Some(1) && out(&checked).contains(said), "{said}: {}", out(&checked));
+        place.configure(name, "");
+    }
+    // Tools of servers that are not there now can be named.
+    place.configure("tools.toml", "denied_tools = [\"files__write\"]\n");
+    let checked = run(&place, &["config", "check"]);
+    assert!(checked.status.success(), "{}", out(&checked));
+    let shown = rows(&run(&place, &["config", "show", "--json"]));
+    assert_eq!(row(&shown, "policy.denied_tools")["value"], json!(["files__write"]));
+    assert_eq!(row(&shown, "policy.denied_tools")["source"], "file");
+    assert_eq!(row(&shown, "policy.confirm_writes")["source"], "default");
+    let checked = run(&place, &["config", "check", "--provider", "local:nowhere.gguf"]);
+    assert!(checked.status.code() == Some(1) && out(&checked).contains("nowhere.gguf: the file cannot be read"));
 }
 
 #[test]

@@ -43,7 +43,7 @@ use plan_args::PlanCommand;
 pub use plan_args::{ContextArgs, MacroCommand, MacroSaveArgs, RunningArgs};
 pub use plan_text::{change_of, texts_of_plan};
 pub use preview_text::{cut, texts_after};
-pub use settings::{OpenedVault, find_from, open_with_settings};
+pub use settings::{OpenedVault, check_settings, find_from, open_with_settings};
 pub use undo::{redo, undo};
 
 impl From<Error> for Failure {

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use vault_cli::{CliResult, FolderList, VaultSources, find_vaults, note, say};
 use vault_index::Options as IndexOptions;
-use vault_index::internal::{config_folder, home, indexed_above, read_toml};
+use vault_index::internal::{check_vault_toml, config_folder, home, indexed_above, read_toml};
 
 use super::args::VaultArgs;
 use crate::error::{Error, ErrorKind, Result};
@@ -108,26 +108,60 @@ fn open_folder(folder: PathBuf, vault_args: &VaultArgs, exclude: Vec<String>) ->
 /// A file that cannot be parsed, or names a tool that does not exist: a slip must not allow what was to be denied.
 pub(super) fn policy(vault: &Vault) -> Result<Settings> {
     let name = vault.sandbox().vault().file_name().unwrap_or_default().to_string_lossy();
-    let settings = read::<Settings>("tools.toml")?.unwrap_or_default().of_vault(&name);
+    let settings = policy_of(&name)?;
+    if is_newer_than_the_log(vault) {
+        warn_of_absent_paths(&settings, vault)?;
+    }
+    Ok(settings)
+}
+
+/// What is wrong in the user's `config.toml` and `tools.toml`, and in the `.vault.toml` of the vaults that are meant.
+pub fn check_settings(vault_args: &VaultArgs) -> Vec<Error> {
+    let (config, mut faults) = match search_config() {
+        Ok(config) => (config, Vec::new()),
+        Err(error) => (SearchConfig::default(), vec![error]),
+    };
+    // Where no vault is meant, none has a file.
+    let folders = find_all(vault_args, config).unwrap_or_default();
+    let names = folders.iter().map(|folder| folder.file_name().unwrap_or_default().to_string_lossy().into_owned());
+    for name in std::iter::once(String::new()).chain(names) {
+        let fault = policy_of(&name).and_then(|settings| settings.compile()).err();
+        faults.extend(fault.filter(|fault| faults.iter().all(|known| known.to_string() != fault.to_string())));
+    }
+    faults.extend(folders.iter().filter_map(|folder| check_vault_toml(folder).err()).map(Error::from));
+    faults
+}
+
+/// What may run in a vault of this name.
+fn policy_of(name: &str) -> Result<Settings> {
+    let settings = read::<Settings>("tools.toml")?.unwrap_or_default().of_vault(name);
     let is_glob = |name: &str| name.contains(['*', '?', '[', '{']);
     let tools = all();
     let globs = settings.allowed_tools.iter().chain(&settings.denied_tools).filter(|name| is_glob(name));
     for glob in globs {
         if !tools.iter().map(|tool| &tool.spec().name).any(|tool| is_tool_of(glob, tool)) {
-            return Err(Error::new(ErrorKind::Config, format!("no tool is called as in {glob:?}")).at("tools.toml"));
+            return Err(
+                Error::new(ErrorKind::Config, format!("no tool is called as in {glob:?}")).at(of_user("tools.toml"))
+            );
         }
     }
     let named = settings.allowed_tools.iter().chain(&settings.denied_tools).filter(|name| !is_glob(name));
+    // Tools of MCP servers, `server__tool`, are known only where such a server runs.
+    let named = named.filter(|name| !name.contains("__"));
     for name in named.chain(settings.tools.keys()) {
         find_tool(&tools, name).map_err(|error| {
             let remedy = error.remedy().unwrap_or_default().to_owned();
-            Error::new(ErrorKind::Config, format!("there is no tool {name:?}")).at("tools.toml").with_remedy(remedy)
+            Error::new(ErrorKind::Config, format!("there is no tool {name:?}"))
+                .at(of_user("tools.toml"))
+                .with_remedy(remedy)
         })?;
     }
-    if is_newer_than_the_log(vault) {
-        warn_of_absent_paths(&settings, vault)?;
-    }
     Ok(settings)
+}
+
+/// A file of the user's configuration folder, as it is named in errors.
+fn of_user(name: &str) -> String {
+    config_folder().map_or_else(|| name.to_owned(), |folder| folder.join(name).display().to_string())
 }
 
 /// Whether `tools.toml` was written since the last call in this vault, so that nobody has seen what is said about it.

@@ -8,7 +8,7 @@ use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use vault_cli::{CliResult, Out, Outcome, sanitize_line};
 use vault_tools::cli::{ContextArgs, RunningArgs, VaultArgs, page, run_plan};
-use vault_tools::{Approval, Cancel, Error, ErrorKind, Permission, Result, TransactionKind, TransactionStatus};
+use vault_tools::{Approval, Cancel, Error, ErrorKind, Permission, Result};
 
 use super::panel::{Key, key};
 use super::screen::Screen;
@@ -16,25 +16,26 @@ use super::stop::{Interrupts, Stop};
 use crate::cli::plan::{not_written, offer_macro};
 use crate::conversation::Conversation;
 use crate::plan_writer::{Written, write};
-use crate::request::{Request, now};
+use crate::request::{Request, newest, now};
 use crate::settings::Settings;
 use crate::workspace::Workspace;
 
-/// Undoes the newest change of all vaults.
+/// Undoes a transaction, or the newest change of all vaults. Where several vaults have the number, the newest is meant.
 ///
 /// # Errors
 /// Those of the vault; nothing to undo.
-pub(super) fn undo(workspace: &Workspace, screen: &mut Screen, stop: &Stop) -> Result<()> {
-    let newest = |number: usize| {
-        let transactions = workspace.vaults()[number].vault.transactions().ok()?;
-        let is_undoable = |info: &vault_tools::TransactionInfo| {
-            info.status == TransactionStatus::Done && info.kind != TransactionKind::Undo
+pub(super) fn undo(workspace: &Workspace, transaction: Option<u64>, screen: &mut Screen, stop: &Stop) -> Result<()> {
+    let time = |number: usize| {
+        let vault = &workspace.vaults()[number].vault;
+        let found = match transaction {
+            None => newest(vault).ok()?,
+            Some(id) => vault.transactions().ok()?.into_iter().find(|info| info.id.0 == id)?,
         };
-        transactions.into_iter().find(is_undoable).map(|info| info.time)
+        Some(found.time)
     };
     // Where there is none in any vault, the first one says so.
-    let vault = (0..workspace.vaults().len()).max_by_key(|number| (newest(*number), usize::MAX - number)).unwrap_or(0);
-    carry_out(workspace, vault, &Request::Undo { transaction: None }, "undone", screen, stop)
+    let vault = (0..workspace.vaults().len()).max_by_key(|number| (time(*number), usize::MAX - number)).unwrap_or(0);
+    carry_out(workspace, vault, &Request::Undo { transaction }, "undone", screen, stop)
 }
 
 /// Writes a conversation into a new note.

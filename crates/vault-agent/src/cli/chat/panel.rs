@@ -4,7 +4,10 @@ use std::io;
 use std::time::Duration;
 
 use agent_loop::{Decision, Question};
-use crossterm::event::{Event, KeyCode, KeyEventKind, KeyModifiers, poll, read};
+use crossterm::event::{
+    DisableBracketedPaste, EnableBracketedPaste, Event, KeyCode, KeyEventKind, KeyModifiers, poll, read,
+};
+use crossterm::execute;
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 use vault_cli::{sanitize, sanitize_line};
 use vault_tools::cli::{Chosen, choose_hunks, edited, page, tick};
@@ -155,6 +158,8 @@ pub(super) fn key(offered: &[Offered], screen: &mut Screen) -> Result<Key> {
     let failed = |error: io::Error| Error::io("the terminal", &error);
     enable_raw_mode().map_err(failed)?;
     let pressed = (|| {
+        // What is pasted is one event, and no key.
+        execute!(io::stdout(), EnableBracketedPaste)?;
         while poll(Duration::ZERO)? {
             read()?;
         }
@@ -175,8 +180,9 @@ pub(super) fn key(offered: &[Offered], screen: &mut Screen) -> Result<Key> {
             });
         }
     })();
+    let pasted = execute!(io::stdout(), DisableBracketedPaste);
     screen.erase();
-    disable_raw_mode().map_err(failed)?;
+    disable_raw_mode().and(pasted).map_err(failed)?;
     pressed.map_err(failed)
 }
 

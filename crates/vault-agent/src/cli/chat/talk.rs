@@ -226,7 +226,7 @@ impl Talk {
                 let (conversation, spent) = (&self.conversation, &mut self.spent);
                 changes::plan(conversation, &self.settings, &instruction, &mut self.screen, handle, spent)?;
             }
-            Command::Undo => changes::undo(&self.workspace, &mut self.screen, &self.stop)?,
+            Command::Undo(transaction) => changes::undo(&self.workspace, transaction, &mut self.screen, &self.stop)?,
             Command::Save(note) => changes::save(&self.conversation, &note, &mut self.screen, &self.stop)?,
             Command::New => {
                 let (model, settings) = (self.conversation.model().clone(), self.settings.clone());
