@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use agent_loop::{Gguf, LlamaServer, LlamaServerOptions, Model, TextCalls};
+use agent_loop::{Gguf, LlamaServer, LlamaServerOptions, Model};
 use vault_cli::note;
 use vault_tools::{Error, ErrorKind, Result};
 
@@ -28,13 +28,13 @@ pub(crate) fn load(choice: &Choice, settings: &Settings) -> Result<Loaded> {
     };
     let path = in_folder(path, settings);
     let context = settings.context_length.map(|tokens| u32::try_from(tokens).unwrap_or(u32::MAX));
-    let in_text = settings.text_calls;
+    let settings = settings.clone();
     let loading = move || -> Result<Loaded> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| Error::io("the threads of the program", &error))?;
         match is_server {
-            true => runtime.block_on(on_server(&path, context, in_text)),
-            false => runtime.block_on(in_process(&path, context)),
+            true => runtime.block_on(on_server(&path, context, settings.text_calls)),
+            false => runtime.block_on(in_process(&path, context, &settings)),
         }
     };
     // On a thread of its own, since a caller may be in a runtime.
@@ -78,16 +78,11 @@ async fn on_server(path: &Path, context: Option<u32>, in_text: InText) -> Result
         options.model.as_deref().and_then(|file| Gguf::read(file).ok()).and_then(|header| header.context_length);
     note(&format!("starting a llama-server with {}", path.display()));
     let server = LlamaServer::start(options, connection()?).await.map_err(of_loop)?;
-    let model: Arc<dyn Model> = match in_text {
-        InText::Auto => Arc::new(TextCalls::when_needed(server)),
-        InText::Never => Arc::new(server),
-        InText::In(format) => Arc::new(TextCalls::new(server).format(format)),
-    };
-    Ok((model, context.map(u64::from).or(known)))
+    Ok((in_text.wrap(server, None), context.map(u64::from).or(known)))
 }
 
 #[cfg(feature = "local")]
-async fn in_process(path: &Path, context: Option<u32>) -> Result<Loaded> {
+async fn in_process(path: &Path, context: Option<u32>, settings: &Settings) -> Result<Loaded> {
     use std::io::Write;
 
     use agent_loop::{Local, LocalOptions};
@@ -113,14 +108,16 @@ async fn in_process(path: &Path, context: Option<u32>) -> Result<Loaded> {
     };
     let trained = Gguf::read(path).map_err(of_loop)?.context_length;
     let usual = trained.map(|trained| trained.min(LOCAL_CONTEXT) as u32);
-    let options = LocalOptions::new(path).context(context.or(usual));
+    let mut options =
+        LocalOptions::new(path).context(context.or(usual)).threads(settings.threads).gpu_layers(settings.gpu_layers);
+    options.repeat_penalty = settings.repeat_penalty.map_or(options.repeat_penalty, |penalty| penalty as f32);
     let model = Local::load(options, progress, &cancel).await.map_err(of_loop)?;
     let context = u64::from(model.context());
     Ok((Arc::new(model), Some(context)))
 }
 
 #[cfg(not(feature = "local"))]
-async fn in_process(path: &Path, _: Option<u32>) -> Result<Loaded> {
+async fn in_process(path: &Path, _: Option<u32>, _: &Settings) -> Result<Loaded> {
     // A file that is none is said before.
     Gguf::read(path).map_err(of_loop)?;
     let message = "models in the process are not built into this program";

@@ -6,13 +6,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use agent_loop::{
     BoxFuture, ErrorKind as ModelError, Hosted, Model, ModelSettings, Provider, ReplyStream, Request, Streaming,
-    TextCalls, ToolSupport, Transport, Wire,
+    ToolSupport, Wire,
 };
 use vault_cli::note;
 use vault_tools::{Error, ErrorKind, Result};
 
-use crate::providers::{Choice, LOCAL_CONTEXT, Listing, connection, context_length, host_of, is_this_machine};
-use crate::settings::{InText, Settings, Source};
+use crate::providers::{
+    Choice, LOCAL_CONTEXT, Listing, connection, context_length, host_of, is_this_machine, takes_tools,
+};
+use crate::settings::{Settings, Source};
 use crate::state::state_of_user;
 use crate::traffic::Traffic;
 use crate::{keys, local};
@@ -70,7 +72,7 @@ pub(crate) fn provider_with_key(choice: &Choice, settings: &Settings) -> Result<
 /// Opens the model that the settings choose; `None` where they choose none.
 ///
 /// # Errors
-/// Half a choice; a model that is not allowed; a key that is missing; a model that cannot be loaded.
+/// A model without a provider; a model that is not allowed; a key that is missing; a model that cannot be loaded.
 pub(crate) fn open(settings: &Settings) -> Result<Option<ChosenModel>> {
     let Some(choice) = chosen_provider(settings)? else { return Ok(None) };
     let name = allowed_name(&choice, settings)?;
@@ -82,7 +84,7 @@ pub(crate) fn open(settings: &Settings) -> Result<Option<ChosenModel>> {
         Some(provider) => {
             let destination = destination(&provider);
             say_once(&destination, &name, &provider.base_url);
-            (hosted(provider, &name, settings)?, destination, None)
+            (hosted(provider, &name, settings, takes_tools(&choice, &name))?, destination, None)
         }
     };
     let of_ollama = matches!(choice.listing(), Some(Listing::Ollama)).then_some(LOCAL_CONTEXT);
@@ -136,26 +138,12 @@ fn destination(provider: &Provider) -> Destination {
     }
 }
 
-fn hosted(provider: Provider, name: &str, settings: &Settings) -> Result<Arc<dyn Model>> {
+fn hosted(provider: Provider, name: &str, settings: &Settings, takes_tools: Option<bool>) -> Result<Arc<dyn Model>> {
     let provider = provider.streaming(if settings.streaming { Streaming::Yes } else { Streaming::No });
     let is_ollama = provider.wire == Wire::Ollama;
-    let http = connection()?;
-    Ok(match settings.show_traffic {
-        true => {
-            let traffic = Traffic::new(http, provider.key.clone());
-            in_text(Hosted::new(provider, name, traffic), is_ollama, settings)
-        }
-        false => in_text(Hosted::new(provider, name, http), is_ollama, settings),
-    })
-}
-
-fn in_text<T: Transport + 'static>(model: Hosted<T>, is_ollama: bool, settings: &Settings) -> Arc<dyn Model> {
-    let model = Configured::new(model, is_ollama, settings);
-    match settings.text_calls {
-        InText::Auto => Arc::new(TextCalls::when_needed(model)),
-        InText::Never => Arc::new(model),
-        InText::In(format) => Arc::new(TextCalls::new(model).format(format)),
-    }
+    let traffic = Traffic::new(connection()?, provider.key.clone(), settings.show_traffic);
+    let model = Configured::new(Hosted::new(provider, name, traffic), is_ollama, settings);
+    Ok(settings.text_calls.wrap(model, takes_tools))
 }
 
 /// A model with the settings that are the provider's, in every request that leaves them open.

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use vault_tools::plan::{plan_schema, validate};
 use vault_tools::{Error, ErrorKind, Result, ToolSpec, Toolbox, Toolset, Vaults};
 
-use crate::conversation::budget_of;
+use crate::conversation::{budget_of, sampling_of};
 use crate::loop_error::of_loop;
 use crate::model::ChosenModel;
 use crate::settings::Settings;
@@ -66,7 +66,8 @@ pub(crate) async fn write(
         .answer(Some(AnswerShape::new(plan_schema()).corrections(0)))
         .budget(budget.clone())
         .max_output_tokens(settings.max_tokens)
-        .temperature(settings.temperature);
+        .temperature(settings.temperature)
+        .settings(sampling_of(settings));
     let mut run = Run::new(RunId::random(), options, instruction);
     let (mut faults, mut of_all) = (String::new(), Spent::default());
     for attempt in 0..=REPAIRS {

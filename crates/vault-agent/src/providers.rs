@@ -277,6 +277,17 @@ pub(crate) fn context_length(choice: &Choice, model: &str) -> Option<u64> {
     fits.max_by_key(|(prefix, _)| prefix.len()).map(|(_, tokens)| *tokens)
 }
 
+/// Models of those families that take no tools, by the beginning of their names. From the same source.
+const WITHOUT_TOOLS: [&str; 6] =
+    ["gpt-5-chat", "o1-mini", "o1-preview", "gemini-2.5-flash-image", "gemini-3-pro-image", "gemini-3.1-flash-image"];
+
+/// Whether a model takes tools, where that is known.
+pub(crate) fn takes_tools(choice: &Choice, model: &str) -> Option<bool> {
+    context_length(choice, model)?;
+    let model = model.rsplit_once('/').map_or(model, |(_, model)| model);
+    Some(!WITHOUT_TOOLS.iter().any(|prefix| model.starts_with(prefix)))
+}
+
 /// The name that was probably meant.
 pub(crate) fn nearest<'n>(wanted: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     let likeness = |name: &str| strsim::jaro_winkler(wanted, name);
@@ -354,5 +365,9 @@ mod tests {
         assert_eq!(of("openrouter", "google/gemini-2.5-pro"), Some(1_048_576));
         assert_eq!(of("openai", "my-own"), None);
         assert_eq!(of("ollama", "gpt-4"), None);
+        let tools = |provider: &str, model: &str| takes_tools(&Choice::parse(provider).unwrap(), model);
+        assert_eq!(tools("openai", "gpt-5.4-mini"), Some(true));
+        assert_eq!(tools("openrouter", "openai/gpt-5-chat"), Some(false));
+        assert_eq!((tools("openai", "my-own"), tools("lmstudio", "gpt-4")), (None, None));
     }
 }

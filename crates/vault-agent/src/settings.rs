@@ -11,9 +11,10 @@ mod flags;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use agent_loop::ReasoningEffort;
 use agent_loop::text_calls::Format;
+use agent_loop::{Model, ReasoningEffort, TextCalls};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use vault_tools::{Error, ErrorKind, Result, Toolset};
@@ -38,6 +39,8 @@ pub(crate) struct Settings {
     pub models_folder: Option<PathBuf>,
     pub system: Option<String>,
     pub temperature: Option<f64>,
+    pub top_p: Option<f64>,
+    pub seed: Option<u32>,
     pub max_tokens: Option<u32>,
     pub reasoning_effort: Option<Effort>,
     pub streaming: bool,
@@ -50,6 +53,9 @@ pub(crate) struct Settings {
     pub max_total_tokens: Option<u64>,
     pub max_seconds: Option<u64>,
     pub show_traffic: bool,
+    pub threads: Option<u32>,
+    pub gpu_layers: Option<u32>,
+    pub repeat_penalty: Option<f64>,
     #[serde(skip)]
     sources: BTreeMap<&'static str, Source>,
 }
@@ -65,6 +71,8 @@ impl Default for Settings {
             models_folder: None,
             system: None,
             temperature: Some(0.2),
+            top_p: None,
+            seed: None,
             max_tokens: None,
             reasoning_effort: None,
             streaming: true,
@@ -77,6 +85,9 @@ impl Default for Settings {
             max_total_tokens: None,
             max_seconds: None,
             show_traffic: false,
+            threads: None,
+            gpu_layers: None,
+            repeat_penalty: None,
             sources: BTreeMap::new(),
         }
     }
@@ -101,6 +112,18 @@ pub(crate) enum InText {
     Never,
     /// Always, in this form.
     In(Format),
+}
+
+impl InText {
+    /// The model, with its calls in text where it is to have them there; `takes_tools` is what is known of it.
+    pub fn wrap<M: Model + 'static>(self, model: M, takes_tools: Option<bool>) -> Arc<dyn Model> {
+        match self {
+            Self::Auto if takes_tools == Some(false) => Arc::new(TextCalls::new(model)),
+            Self::Auto => Arc::new(TextCalls::when_needed(model)),
+            Self::Never => Arc::new(model),
+            Self::In(format) => Arc::new(TextCalls::new(model).format(format)),
+        }
+    }
 }
 
 impl TryFrom<String> for InText {
@@ -135,7 +158,7 @@ impl From<InText> for String {
 #[serde(try_from = "String", into = "String")]
 pub(crate) struct Effort(pub ReasoningEffort);
 
-/// In the settings `none` is what is not set.
+/// `none` already means "not set", so no reasoning is `off`.
 const EFFORTS: [(&str, ReasoningEffort); 7] = [
     ("off", ReasoningEffort::None),
     ("minimal", ReasoningEffort::Minimal),
@@ -209,7 +232,7 @@ impl fmt::Display for Source {
     }
 }
 
-/// Something that cannot count.
+/// An invalid value, and where it is set.
 #[derive(Debug)]
 pub(crate) struct Problem {
     pub source: Source,
@@ -226,7 +249,7 @@ impl Settings {
     /// The settings of the user with those of the command line.
     ///
     /// # Errors
-    /// A file that cannot be read, and the first value that cannot count; [`Settings::check`] finds all of them.
+    /// A file that cannot be read, and the first invalid value; [`Settings::check`] finds all of them.
     pub fn load(flags: &SettingArgs) -> Result<Self> {
         let (settings, problems) = Self::check(flags)?;
         match problems.into_iter().next() {
@@ -235,7 +258,7 @@ impl Settings {
         }
     }
 
-    /// What counts, and everything that cannot.
+    /// The valid values, and all invalid ones.
     ///
     /// # Errors
     /// A file that cannot be read.

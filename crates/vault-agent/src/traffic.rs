@@ -2,7 +2,7 @@
 
 use std::io::{IsTerminal, Write, stderr};
 
-use agent_loop::{BoxFuture, ByteStream, HttpReply, HttpRequest, Result, Transport};
+use agent_loop::{BoxFuture, ByteStream, Http, HttpReply, HttpRequest, Result, Transport};
 use futures_util::StreamExt;
 use vault_cli::sanitize;
 
@@ -13,22 +13,26 @@ const SHOWN: [&str; 6] =
 /// What stands where a key was.
 const REDACTED: &str = "[key]";
 
-/// A connection whose traffic is printed.
+/// A connection whose traffic is printed, where it is to be.
 #[derive(Debug)]
-pub(crate) struct Traffic<T> {
-    connection: T,
+pub(crate) struct Traffic {
+    connection: Http,
     printer: Printer,
+    is_shown: bool,
 }
 
-impl<T> Traffic<T> {
-    pub fn new(connection: T, key: Option<String>) -> Self {
+impl Traffic {
+    pub fn new(connection: Http, key: Option<String>, is_shown: bool) -> Self {
         let key = key.filter(|key| !key.is_empty());
-        Self { connection, printer: Printer { key, is_terminal: stderr().is_terminal() } }
+        Self { connection, printer: Printer { key, is_terminal: stderr().is_terminal() }, is_shown }
     }
 }
 
-impl<T: Transport> Transport for Traffic<T> {
+impl Transport for Traffic {
     fn post(&self, request: HttpRequest) -> BoxFuture<'_, Result<HttpReply>> {
+        if !self.is_shown {
+            return self.connection.post(request);
+        }
         Box::pin(async move {
             // The address may hold a name and a password.
             let url = without_user(&request.url);

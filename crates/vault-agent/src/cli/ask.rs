@@ -95,6 +95,15 @@ struct CallRecord {
     /// How it ended: ok, error, denied or cancelled.
     #[schemars(with = "String")]
     status: Status,
+    /// Whether it returned something.
+    has_result: bool,
+}
+
+impl Record {
+    /// Whether the notes were searched in vain.
+    fn found_nothing(&self) -> bool {
+        !self.calls.is_empty() && self.calls.iter().all(|call| !call.has_result) && self.sources.is_empty()
+    }
 }
 
 pub(super) fn ask(vault_args: &VaultArgs, args: &AskArgs, out: &mut Out) -> CliResult {
@@ -151,6 +160,8 @@ pub(super) fn ask(vault_args: &VaultArgs, args: &AskArgs, out: &mut Out) -> CliR
     record.removed.iter().for_each(|removed| say("taken out", removed));
     let answer = record.answer.as_deref().unwrap_or_default();
     let ended = match ended(&outcome.stop) {
+        // Whatever the answer says then, no note holds it.
+        Ok(Outcome::Done) if record.found_nothing() && !args.insert => Ok(Outcome::Nothing),
         Ok(Outcome::Done) if args.insert => insert(&workspace, &conversation, answer, args.yes).map(|()| Outcome::Done),
         ended => ended,
     };
@@ -243,7 +254,8 @@ async fn answer(
                 let call = started.remove(&index);
                 say("tool", &call_line(call.as_ref(), &result));
                 let args = call.map(|call| call.arguments).unwrap_or_default();
-                calls.push(CallRecord { tool: result.name, args, status: result.status });
+                let has_result = result.status == Status::Ok && result.text() != "[]";
+                calls.push(CallRecord { tool: result.name, args, status: result.status, has_result });
             }
             Event::Warning(warning) => say("warning", &warning),
             Event::Retry { delay, failure, .. } => {

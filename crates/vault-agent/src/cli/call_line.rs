@@ -29,7 +29,8 @@ pub(super) fn call_line(call: Option<&ToolCall>, result: &ToolResult) -> String 
 
 /// An item of a result on one line: of a note, its path and what else says most.
 pub(super) fn item_line(item: &str) -> String {
-    let fields = serde_json::from_str::<Value>(item).ok();
+    // Behind the fields of a file stands its text.
+    let fields = serde_json::Deserializer::from_str(item).into_iter::<Value>().next().and_then(Result::ok);
     let field = |name: &str| fields.as_ref()?.get(name)?.as_str().map(str::to_owned);
     let Some(path) = field("path") else { return shortened(item.trim(), LONGEST_ARGUMENT) };
     let preview = ["preview", "chunk", "snippet", "content", "title"].into_iter().find_map(field);
@@ -55,5 +56,21 @@ fn shortened(text: &str, most: usize) -> String {
     match line.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_item_is_its_path_and_what_says_most() {
+        for (item, line) in [
+            (r#"{"path": "a/B.md", "preview": "Prune\nroses"}"#, "a/B.md  Prune roses"),
+            ("{\"path\":\"Inbox.md\",\"size\":103}\n---\ntags: x\n---\nBuy seed", "Inbox.md"),
+            ("no file", "no file"),
+        ] {
+            assert_eq!(item_line(item), line);
+        }
     }
 }

@@ -15,7 +15,7 @@ use super::runtime::runtime;
 use crate::listing::{Listed, list};
 use crate::local::{self, ModelFile};
 use crate::model::{chosen_provider, provider_with_key};
-use crate::providers::{Choice, KNOWN, connection, context_length, is_this_machine};
+use crate::providers::{Choice, KNOWN, connection, context_length, is_this_machine, takes_tools};
 use crate::settings::{SettingArgs, Settings};
 
 #[derive(Debug, Args)]
@@ -39,7 +39,7 @@ struct Model {
     is_local: bool,
     /// In tokens, request and reply together; `null` where it is not known.
     context_length: Option<u64>,
-    /// Whether it takes tools, where the provider says; one that does not calls them in text.
+    /// Whether it takes tools, where that is known; one that does not calls them in text.
     takes_tools: Option<bool>,
     /// Of a file: its size.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -102,7 +102,7 @@ fn line(model: &Model, width: usize) -> String {
     about.extend(model.is_local.then(|| "on this machine".to_owned()));
     about.extend(model.bytes.map(|bytes| format!("{:.1} GB", bytes as f64 / 1e9)));
     about.extend(model.context_length.map(|tokens| format!("{tokens} tokens")));
-    about.extend((model.takes_tools == Some(false)).then(|| "tools in text".to_owned()));
+    about.extend(model.takes_tools.map(|takes| if takes { "tools" } else { "tools in text" }.to_owned()));
     about.extend(model.is_chosen.then(|| "chosen".to_owned()));
     about.extend((!model.is_allowed).then(|| "not allowed by allowed_models".to_owned()));
     format!("{}  {}", padded(&sanitize_line(&model.model), width), sanitize_line(&about.join(", ")))
@@ -181,13 +181,13 @@ async fn ask_all(asked: &[Asked], settings: &Settings) -> Result<Vec<Result<(Pro
 }
 
 fn model(choice: &Choice, provider: &Provider, listed: Listed, settings: &Settings) -> Model {
-    let Listed { name, context_length: stated, takes_tools } = listed;
+    let Listed { name, context_length: stated, takes_tools: said } = listed;
     let is_of_chosen = matches!(chosen_provider(settings), Ok(Some(chosen)) if chosen.name() == choice.name());
     Model {
         provider: choice.name(),
         is_local: is_this_machine(&provider.base_url),
         context_length: stated.or_else(|| context_length(choice, &name)),
-        takes_tools,
+        takes_tools: said.or_else(|| takes_tools(choice, &name)),
         bytes: None,
         is_chosen: is_of_chosen && settings.model.as_deref() == Some(&*name),
         is_allowed: settings.allowed_models.is_empty() || settings.allowed_models.contains(&name),

@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 use agent_loop::mcp::{AskBeforeDestroying, McpTools};
 use agent_loop::{
-    About, Agent, AskBeforeWriting, Budget, Decision, Durability, Event, Observer, Outcome, Pause, Permission, Policy,
-    Question, Review, Run, RunId, RunOptions, ToolCall, ToolSpec, Transcript,
+    About, Agent, AskBeforeWriting, Budget, Decision, Durability, Event, ModelSettings, Observer, Outcome, Pause,
+    Permission, Policy, Question, Review, Run, RunId, RunOptions, ToolCall, ToolSpec, Transcript,
 };
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -427,7 +427,13 @@ impl Conversation {
             .compact_above(limit)
             .max_output_tokens(settings.max_tokens)
             .temperature(settings.temperature)
+            .settings(sampling_of(settings))
     }
+}
+
+/// How the settings have words chosen, the temperature aside.
+pub(crate) fn sampling_of(settings: &Settings) -> ModelSettings {
+    ModelSettings::default().top_p(settings.top_p).seed(settings.seed.map(i64::from))
 }
 
 /// How much the settings allow for one message.

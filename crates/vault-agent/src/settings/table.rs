@@ -59,7 +59,7 @@ const fn optional(name: &'static str, kind: Kind, flag: Option<&'static str>, wh
 const ANY: u64 = u64::MAX;
 
 /// All of them, in the order of the fields of `Settings`.
-pub(crate) const TABLE: [Setting; 20] = [
+pub(crate) const TABLE: [Setting; 25] = [
     optional(
         "provider",
         Kind::Text,
@@ -74,7 +74,7 @@ lmstudio, llama.cpp, an address that speaks Chat Completions (https://host/v1), 
         "context_length",
         Kind::Count(1024, ANY),
         Some("context-length"),
-        "How many tokens the model reads, request and reply together; older turns are summed up before that",
+        "How many tokens the model reads, request and reply together; older turns are summarised before it is full",
     ),
     optional("models_folder", Kind::Text, None, "The folder in which model files are looked for"),
     optional(
@@ -88,6 +88,13 @@ lmstudio, llama.cpp, an address that speaks Chat Completions (https://host/v1), 
         Kind::Number(0.0, 2.0),
         Some("temperature"),
         "How freely the model chooses its words; none leaves it to the provider",
+    ),
+    optional("top_p", Kind::Number(0.0, 1.0), None, "Of which part of the likely words the model chooses"),
+    optional(
+        "seed",
+        Kind::Count(0, u32::MAX as u64),
+        None,
+        "The same request with the same seed has the same reply, where the model keeps to it",
     ),
     optional("max_tokens", Kind::Count(1, u32::MAX as u64), Some("max-tokens"), "The most tokens of one reply"),
     optional(
@@ -147,6 +154,19 @@ functionary, react",
         Kind::Switch,
         Some("show-traffic"),
         "Print what is sent to the model and what comes back, exactly, on standard error; never keys",
+    ),
+    optional("threads", Kind::Count(1, 1024), None, "Of local: how many threads compute; by default one for each core"),
+    optional(
+        "gpu_layers",
+        Kind::Count(0, u32::MAX as u64),
+        None,
+        "Of local: how many layers of the model the graphics card computes, where the program was built for one",
+    ),
+    optional(
+        "repeat_penalty",
+        Kind::Number(1.0, 2.0),
+        None,
+        "Of local: what the likelihood of the last 64 tokens is divided by; 1 changes nothing",
     ),
 ];
 
