@@ -17,8 +17,8 @@ class Keys(str):
 def screen_of(program, folder, name, vault, columns, rows, command, answers=(), **environment):
     """The screen of a terminal of this size after a command.
 
-    `answers` are pairs: a text to wait for, and what is typed then. Where the last of them types nothing, the screen is
-    that of the question that has the text, and then n is typed.
+    `answers` are pairs: a text to wait for, and what is typed then. Where one of them types nothing, the screen is that of
+    the question that has the text, and then n is typed.
     """
     environment = {
         "PATH": f"{program.parent}:{os.environ['PATH']}",
@@ -61,7 +61,7 @@ def screen_of(program, folder, name, vault, columns, rows, command, answers=(), 
                     run("send-keys", answer)
                 continue
             if answer is None:
-                question = wait_for(lambda: screen_ending_with("]"))
+                question = wait_for(lambda: screen_ending_with("]") or screen_ending_with(text))
             run("send-keys", "-l", answer if answer is not None else "n")
             run("send-keys", "Enter")
         screen = wait_for(lambda: screen_ending_with("\n$"))

@@ -30,7 +30,7 @@ pub use exit::{CliResult, Failure, Outcome, note, say};
 pub use forget::{AdoptArgs, ForgetArgs, forget};
 pub use manual::{CompletionsArgs, completions, pages};
 pub use output::{Captured, Format, JsonArgs, ListArgs, Out, counted, program};
-pub use sanitize::{char_columns, columns, escape_json, most_columns, padded, sanitize, sanitize_line};
+pub use sanitize::{char_columns, columns, escape_json, most_columns, padded, sanitize, sanitize_line, shortened};
 pub use signals::{Ignoring, Listening, Writing, ignore_signals, install_handler, listen, write_section};
 pub use terminal::{
     Paint, ask, ask_for_lines, can_ask, confirm, stderr_is_terminal, terminal_input, url_path, url_text,

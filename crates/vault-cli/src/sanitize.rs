@@ -29,6 +29,15 @@ pub fn sanitize_line(text: &str) -> String {
     sanitize(text).replace('\n', " ")
 }
 
+/// [`sanitize_line`], cut with `…` behind `most` characters.
+pub fn shortened(text: &str, most: usize) -> String {
+    let line = sanitize_line(text);
+    match line.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}
+
 /// JSON as it may be shown on a terminal, still JSON of the same value: what [`sanitize`] would replace is escaped.
 pub fn escape_json(json: String) -> String {
     if !json.chars().any(is_unsafe) {

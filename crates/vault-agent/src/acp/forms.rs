@@ -66,14 +66,9 @@ pub(super) fn arguments_in(before: &Value, filled: &Filled) -> Result<Value, Str
 
 /// A form with a box for each item, all ticked.
 pub(super) fn ticks(title: &str, items: &[String]) -> ElicitationSchema {
-    let label = |item: &String| {
-        let line = sanitize_line(item);
-        match line.char_indices().nth(LONGEST_LABEL) {
-            Some((end, _)) => format!("{}…", &line[..end]),
-            None => line,
-        }
-    };
-    let options = items.iter().enumerate().map(|(at, item)| EnumOption::new(at.to_string(), label(item))).collect();
+    let option =
+        |(at, item): (usize, &String)| EnumOption::new(at.to_string(), vault_cli::shortened(item, LONGEST_LABEL));
+    let options = items.iter().enumerate().map(option).collect();
     let all = (0..items.len()).map(|at| at.to_string()).collect::<Vec<_>>();
     let field = MultiSelectPropertySchema::titled(options).title(title.to_owned()).default_value(all);
     ElicitationSchema::new().property(TICKED, field, false)

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use vault_cli::sanitize_line;
+use vault_cli::{sanitize_line, shortened};
 use vault_tools::{FilePreview, Kind, Preview, Risk, SafePath};
 
 use super::wire::{Diff, ToolCallContent, ToolCallLocation, ToolKind, location, text};
@@ -162,11 +162,7 @@ pub(super) fn title(tool: &str, arguments: &Value) -> String {
 
 /// A text as a code span on one line.
 pub(super) fn code(text: &str) -> String {
-    let line = sanitize_line(text).replace('`', "'");
-    match line.char_indices().nth(LONGEST_ARGUMENT) {
-        Some((end, _)) => format!("`{}…`", &line[..end]),
-        None => format!("`{line}`"),
-    }
+    format!("`{}`", shortened(text, LONGEST_ARGUMENT).replace('`', "'"))
 }
 
 /// A text as a code block that it cannot end, cut where it is long.

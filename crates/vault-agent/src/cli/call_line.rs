@@ -2,7 +2,7 @@
 
 use agent_loop::{Spent, Status, ToolCall, ToolResult};
 use serde_json::Value;
-use vault_cli::{counted, sanitize_line};
+use vault_cli::{counted, sanitize_line, shortened};
 
 /// Characters of an argument, and of an error.
 const LONGEST_ARGUMENT: usize = 60;
@@ -49,14 +49,6 @@ fn telling(arguments: &Value) -> Option<String> {
         .into_iter()
         .find_map(|name| arguments.get(name))
         .map(|value| shortened(&value.to_string(), LONGEST_ARGUMENT))
-}
-
-fn shortened(text: &str, most: usize) -> String {
-    let line = sanitize_line(text);
-    match line.char_indices().nth(most) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
-    }
 }
 
 #[cfg(test)]

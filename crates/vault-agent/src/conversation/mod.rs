@@ -20,6 +20,7 @@ use agent_loop::{
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
+use vault_cli::shortened;
 use vault_tools::{EditedFile, Editor, Error, ErrorKind, Preview, Result, Risk, SafePath, View};
 
 use crate::loop_error::of_loop;
@@ -37,6 +38,9 @@ use session::title_of;
 
 /// Of the context of a model, the share above which the conversation is made shorter.
 const COMPACT_AT: f64 = 0.8;
+
+/// Characters of what a tool does, in a question about a call.
+const LONGEST_SENTENCE: usize = 160;
 
 const NOTHING_SAID: &str = "nothing was said in this conversation yet";
 
@@ -304,7 +308,7 @@ impl Conversation {
             Destination::Host(host) => Some(host),
         };
         let mut panel = Panel {
-            title: format!("Let the model use {tool}?"),
+            title: format!("Let the model use {tool}?{}", self.what_it_does(&tool)),
             short: arguments_text(&arguments),
             whole: arguments_text(&arguments),
             tool,
@@ -351,6 +355,16 @@ impl Conversation {
             }
         }
         Ok(panel)
+    }
+
+    /// The first sentence of a tool's description, behind a space.
+    fn what_it_does(&self, tool: &str) -> String {
+        let spec = self.agent.context().tools.get(tool);
+        let description = spec.map_or("", |spec| &*spec.description);
+        let sentence = description.split_inclusive(". ").next().unwrap_or_default().trim();
+        // A tool of another program may say anything of itself.
+        let says = if self.tools.has(tool) { " " } else { " It says of itself: " };
+        if sentence.is_empty() { String::new() } else { format!("{says}{}", shortened(sentence, LONGEST_SENTENCE)) }
     }
 
     /// What "do not ask again" would cover for a call, if it is more than this one.

@@ -34,6 +34,7 @@ IDEAS = {
         {"id": "ideas", "tool": "util.parseMarkdownBullets", "args": {"text": "${selection}"}},
         {"id": "notes", "tool": "vault.createFile", "foreach": {"from": "$steps.ideas.items", "itemName": "idea"},
          "args": {"path": "Projects/${idea.text}.md", "content": "# ${idea.text}\n"}},
+        {"id": "inbox", "tool": "append_to_note", "args": {"path": "Inbox.md", "content": "- The ideas are in Projects"}},
     ],
 }
 
@@ -68,8 +69,8 @@ SCREENS = [
         "plan-step-left-out",
         "vault-agent plan 'a note in Projects for each idea' --selection '- Bench\n- Pond\n- Hedge'",
         [json.dumps(IDEAS)],
-        [("Run this plan?", "p"), ("keep it?", "y"), ("keep it?", "n"), ("keep it?", "y"), ("Run this plan?", "y"),
-         ("Keep it as a macro", "ideas")],
+        [("Run this plan?", "p"), ("keep it?", "y"), ("keep it?", "n"), ("keep it?", "y"), ("keep it?", "n"),
+         ("Run this plan?", "y"), ("Keep it as a macro", "ideas")],
     ),
     ("plan-undone", "vault-agent undo", [], [("?", "y")]),
     ("macro-run-without-a-model", "vault-agent macro run ideas --selection '- Kiln'", [], [("Run this plan?", "y")]),
@@ -127,6 +128,19 @@ SCREENS = [
          ("Enter to share]", "2 3"), ("Enter to share]", ""), turn_ended("2468"), prompt("/quit")],
     ),
     (
+        "chat-files-ticked",
+        "vault-agent chat --toolset chat",
+        [[("file_read", {"filePaths": ["Inbox.md", COMPOST]})], "I read what you shared."],
+        [prompt("what is in my inbox?"), (LAST_KEY, Keys("y")), ("Enter to share]", "1"), ("Enter to share]", ""),
+         turn_ended("2468"), prompt("/quit")],
+    ),
+    (
+        "chat-question",
+        "vault-agent chat",
+        [[append("- sow peas")], "I left it."],
+        [prompt("remember to sow peas"), (LAST_KEY, None), turn_ended("2468"), prompt("/quit")],
+    ),
+    (
         "chat-all-denied",
         "vault-agent chat",
         [[append("- one"), append("- two"), append("- three")]],
@@ -177,7 +191,7 @@ def main():
                         arguments["content"] = tidied
             with ScriptedModel(replies) as model:
                 environment = {"VAULT_AGENT_PROVIDER": model.address, "VAULT_AGENT_MODEL": "scripted", "TZ": "UTC"}
-                screen = screen_of(program, folder, name, vault, 90, 60, command, answers, **environment)
+                screen = screen_of(program, folder, name, vault, 90, 200, command, answers, **environment)
             # The id of a conversation is chosen at random.
             screen = re.sub(r"\b[0-9a-f]{12}\b", "3f2a91c07d5e", screen).replace(folder, "~")
             failed |= differs(HERE / f"{name}.txt", screen, write=bool(sys.argv[2:]))
