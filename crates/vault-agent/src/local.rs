@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use agent_loop::{Gguf, LlamaServer, LlamaServerOptions, Model};
 use vault_cli::note;
+use vault_index::internal::home;
 use vault_tools::{Error, ErrorKind, Result};
 
 use crate::loop_error::of_loop;
@@ -66,8 +67,18 @@ pub(crate) fn check(choice: &Choice, settings: &Settings) -> Result<()> {
 
 /// A file that is not here by its name alone is looked for in the folder of models.
 fn in_folder(path: PathBuf, settings: &Settings) -> PathBuf {
-    match &settings.models_folder {
-        Some(folder) if path.is_relative() && !path.exists() => folder.join(path),
+    let path = of_home(path);
+    let in_folder = settings.models_folder.clone().map(|folder| of_home(folder).join(&path));
+    match in_folder {
+        Some(file) if path.is_relative() && !path.exists() && file.exists() => file,
+        _ => path,
+    }
+}
+
+/// A path as a shell would read it: `~/models` is in the home folder.
+fn of_home(path: PathBuf) -> PathBuf {
+    match (path.strip_prefix("~"), home()) {
+        (Ok(rest), Some(home)) => home.join(rest),
         _ => path,
     }
 }
@@ -138,7 +149,8 @@ pub(crate) struct ModelFile {
 /// # Errors
 /// A folder that cannot be read.
 pub(crate) fn files(folder: &Path) -> Result<Vec<ModelFile>> {
-    let entries = std::fs::read_dir(folder).map_err(|error| Error::io(folder.display(), &error))?;
+    let folder = of_home(folder.to_owned());
+    let entries = std::fs::read_dir(&folder).map_err(|error| Error::io(folder.display(), &error))?;
     let mut files: Vec<ModelFile> = entries
         .flatten()
         .filter(|entry| entry.path().extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gguf")))

@@ -82,7 +82,10 @@ pub(super) fn models(args: &ModelsArgs, out: &mut Out) -> CliResult {
         }
     }
     if let Some(folder) = settings.models_folder.as_deref().filter(|_| args.providers.is_empty()) {
-        found.extend(files(folder, &settings)?);
+        match files(folder, &settings) {
+            Ok(files) => found.extend(files),
+            Err(error) => say("warning", &error.one_line()),
+        }
     }
     let named = asked.iter().filter(|asked| asked.is_named).count();
     match last_failure {
