@@ -1,9 +1,11 @@
 //! What the program promises as a whole, checked from outside.
 
 mod http_server;
+mod web_server;
+#[cfg(unix)]
+mod wire_rules;
 mod model_server;
 mod stdio;
-mod web_server;
 #[cfg(unix)]
 mod terminal;
 
@@ -25,4 +27,5 @@ mod servers;
 mod settings;
 mod tokens;
 mod tools;
+#[cfg(unix)]
 mod wires;
