@@ -128,6 +128,77 @@ fn what_goes_wrong_is_said_and_the_conversation_is_kept() {
 }
 
 #[test]
+fn a_conversation_that_is_too_long_is_made_shorter_and_said() {
+    let place = Place::new(NOTES);
+    place.write("Long.md", &"Slugs come at night.\n".repeat(300));
+    let paths = ["Long.md", "Garden/Roses.md", "Home.md", "Private/Diary.md"];
+    let mut has_refused = false;
+    let model = ModelServer::that(move |request| {
+        let results = request["messages"].as_array().unwrap().iter().filter(|message| message["role"] == "tool");
+        match paths.get(results.count()) {
+            Some(path) => Reply::call("read_note", json!({ "path": path })),
+            None if std::mem::replace(&mut has_refused, true) => Reply::text("In late winter [Garden/Roses.md:3]."),
+            None => Reply::Error(400, "This model's maximum context length is 2048 tokens.".into()),
+        }
+    });
+    let output = run(&place, &model, &["ask", "when do I prune roses?"]);
+    assert_eq!(output.status.code(), Some(0), "{}", errors(&output));
+    let said = errors(&output);
+    assert!(said.contains("note: the conversation was too long for the model and was made shorter"), "{said}");
+    assert!(out(&output).starts_with("In late winter [Garden/Roses.md:3]."), "{}", out(&output));
+    let requests = model.requests();
+    assert_eq!(requests.len(), 6, "{said}");
+    let [refused, shorter] = [4, 5].map(|at: usize| requests[at]["messages"].to_string());
+    assert!(refused.len() - shorter.len() > 300 * 20, "{} bytes, then {}", refused.len(), shorter.len());
+    assert!(refused.contains("Slugs come at night") && !shorter.contains("Slugs come at night"), "{shorter}");
+    for kept in ["when do I prune roses?", "Prune them in late winter", "of this result were dropped"] {
+        assert!(shorter.contains(kept), "{kept}: {shorter}");
+    }
+}
+
+#[test]
+fn a_model_that_has_too_many_requests_is_asked_again() {
+    let place = Place::new(NOTES);
+    let model = ModelServer::with([Reply::Busy(1), Reply::text("In late winter.")]);
+    let started = std::time::Instant::now();
+    let output = run(&place, &model, &["ask", "when?"]);
+    assert!(started.elapsed() >= std::time::Duration::from_secs(1), "it waits as long as it is told to");
+    assert_eq!((output.status.code(), &*out(&output)), (Some(0), "In late winter.\n"), "{}", errors(&output));
+    let said = errors(&output);
+    let line = said.lines().find(|line| line.contains("Rate limit reached")).expect(&said);
+    // Somewhat more than it is told, so that not all clients come at once.
+    assert!(line.starts_with("note: ") && line.contains("429") && line.ends_with("; trying again in 2 s"), "{line}");
+    let [first, second] = &model.requests()[..] else { panic!("two requests") };
+    assert_eq!(first, second);
+}
+
+#[test]
+fn passages_without_vectors_are_counted() {
+    let place = Place::new(NOTES);
+    let file = place.home().join("index.db");
+    let options = vault_index::Options::new().index_file(file.clone());
+    let index = vault_index::Index::open(place.vault(), options).unwrap();
+    index.sync_with(&vault_index::SyncOptions::new().without_vectors()).unwrap();
+    let pending = index.status().unwrap().pending;
+    assert!(pending > 1, "{pending}");
+    // Nothing is searched, so that nothing gets its vector meanwhile.
+    let ask = |extra: &[&str]| {
+        let model = ModelServer::with([Reply::text("I do not know.")]);
+        run(&place, &model, &[&["ask", "when?", "--index", file.to_str().unwrap()], extra].concat())
+    };
+    let said = errors(&ask(&[]));
+    let line = format!("note: nothing was searched in 3 notes; {pending} passages are found by words alone until");
+    assert!(said.contains(&line), "{said}");
+    let record: Value = serde_json::from_slice(&ask(&["--json"]).stdout).unwrap();
+    assert_eq!((&record["notes"], &record["pending"]), (&json!(3), &json!(pending)));
+    index.sync().unwrap();
+    let said = errors(&ask(&[]));
+    assert!(said.contains("in 3 notes; 110 tokens"), "{said}");
+    let record: Value = serde_json::from_slice(&ask(&["--json"]).stdout).unwrap();
+    assert_eq!(record["pending"], 0);
+}
+
+#[test]
 fn a_limit_ends_the_run_with_its_reason() {
     let place = Place::new(NOTES);
     let model = ModelServer::that(|request| {
