@@ -4,7 +4,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::channel;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::model_server::{ModelServer, Reply};
 use crate::stdio::Place;
@@ -363,8 +363,6 @@ fn commands_show_switch_save_and_resume() {
     terminal.until("no (Esc)");
     terminal.press("y");
     terminal.until("saved as Talks/Roses.md");
-    terminal.say("/compact");
-    terminal.until("made shorter");
     terminal.say("/new");
     terminal.until("a new conversation");
     terminal.say("something else?");
@@ -380,6 +378,145 @@ fn commands_show_switch_save_and_resume() {
     let saved = place.read("Talks/Roses.md");
     assert!(saved.contains("when?") && saved.contains("- [[Garden/Roses]], line 3"), "{saved}");
     assert_eq!(model.requests().last().unwrap()["model"], "other");
+}
+
+/// The system message of a request for a summary begins so.
+const SUMMARY: &str = "You are given the older part of a conversation";
+
+/// What a request says, apart from the system message and the tools.
+fn said(request: &Value) -> String {
+    request["messages"].as_array().unwrap()[1..].iter().map(Value::to_string).collect()
+}
+
+#[test]
+fn a_conversation_that_is_too_long_is_made_shorter_and_said() {
+    let place = Place::new(NOTES);
+    // A context of 3,000 bytes, system message and tools aside.
+    let mut turn = 0;
+    let model = ModelServer::that(move |request| {
+        if request["messages"][0].to_string().contains(SUMMARY) {
+            return Reply::text("They spoke of slugs.");
+        }
+        if said(request).len() > 3_000 {
+            return Reply::Error(400, "This model's maximum context length is 1000 tokens.".into());
+        }
+        turn += 1;
+        Reply::Text(format!("Answer {turn}. {}", "word ".repeat(150)))
+    });
+    let mut terminal = chat(&place, &model, &[]);
+    for turn in 1..=4 {
+        terminal.say(&format!("question {turn}"));
+        terminal.until("110 tokens");
+    }
+    terminal.say("question 5");
+    terminal.until("the conversation was too long for the model and was made shorter");
+    terminal.until("Answer 5.");
+    // The summary counts.
+    terminal.until("220 tokens");
+    let screen = leave(terminal);
+    assert_eq!(screen.matches("was made shorter").count(), 1, "{screen}");
+    let requests = model.requests();
+    assert_eq!(requests.len(), 7, "four answers, a refusal, a summary, an answer");
+    let (refused, summed_up, shorter) = (said(&requests[4]), said(&requests[5]), said(&requests[6]));
+    assert!(shorter.len() + 500 < refused.len(), "{} bytes, then {}", refused.len(), shorter.len());
+    assert!(summed_up.contains("Answer 1."), "{summed_up}");
+    for (text, is_kept) in
+        [("Answer 1.", false), ("They spoke of slugs.", true), ("Answer 4.", true), ("question 5", true)]
+    {
+        assert_eq!(shorter.contains(text), is_kept, "{text}: {shorter}");
+    }
+}
+
+#[test]
+fn compact_makes_the_next_request_shorter() {
+    let place = Place::new(NOTES);
+    let mut turn = 0;
+    let model = ModelServer::that(move |request| {
+        if request["messages"][0].to_string().contains(SUMMARY) {
+            return Reply::text("They spoke of slugs.");
+        }
+        turn += 1;
+        // The first answer is what a summary saves.
+        Reply::Text(format!("Answer {turn}. {}", "word ".repeat(if turn == 1 { 400 } else { 1 })))
+    });
+    let mut terminal = chat(&place, &model, &[]);
+    for turn in 1..=4 {
+        terminal.say(&format!("question {turn}"));
+        terminal.until("110 tokens");
+    }
+    terminal.say("/compact");
+    terminal.until("it is made shorter before your next message is answered");
+    assert_eq!(model.requests().len(), 4, "it waits for the next message");
+    for turn in 5..=6 {
+        terminal.say(&format!("question {turn}"));
+        terminal.until(&format!("Answer {turn}."));
+        terminal.until("0 tokens");
+    }
+    leave(terminal);
+    let requests = model.requests();
+    assert_eq!(requests.len(), 7, "it is made shorter once");
+    let [before, after, later] = [3, 5, 6].map(|at: usize| said(&requests[at]));
+    assert!(after.len() + 1_500 < before.len(), "{} bytes, then {}", before.len(), after.len());
+    for request in [after, later] {
+        assert!(request.contains("They spoke of slugs.") && !request.contains("Answer 1."), "{request}");
+    }
+}
+
+#[test]
+fn a_plan_is_shown_approved_run_and_undone() {
+    let place = Place::new(NOTES);
+    let before = place.tree();
+    let file = |id: &str, path: &str| {
+        let args = json!({ "path": path, "content": "Dig.\n" });
+        json!({ "id": id, "tool": "vault.createFile", "args": args })
+    };
+    let steps = json!([file("first", "Plans/Dig.md"), file("second", "Plans/Sow.md")]);
+    let plan = json!({ "version": "1.0", "goal": "Two notes", "riskLevel": "writes", "steps": steps });
+    let model = ModelServer::that(move |_| Reply::Text(plan.to_string()));
+    let mut terminal = chat(&place, &model, &[]);
+    terminal.say("/plan a note for each job");
+    terminal.until("create Plans/Dig.md");
+    terminal.until("create Plans/Sow.md");
+    terminal.until("[y yes");
+    assert_eq!(place.tree(), before, "a preview changes nothing");
+    terminal.press("n\r");
+    terminal.say("/plan a note for each job");
+    terminal.until("create Plans/Sow.md");
+    terminal.until("[y yes");
+    assert_eq!(place.tree(), before, "a no changes nothing");
+    terminal.press("y\r");
+    terminal.until("transaction");
+    terminal.until("\x1b[?2004h");
+    assert_eq!((place.read("Plans/Dig.md"), place.read("Plans/Sow.md")), ("Dig.\n".to_owned(), "Dig.\n".to_owned()));
+    assert_eq!(place.tree().len(), before.len() + 2);
+    terminal.press("/undo\r");
+    terminal.until("no (Esc)");
+    terminal.press("y");
+    terminal.until("undone");
+    let screen = leave(terminal);
+    assert_eq!(place.tree(), before, "{screen}");
+    assert!(screen.contains("Two notes"), "{screen}");
+    let told = model.told("system").remove(0);
+    assert!(told.contains("vault.createFile") && model.told("user") == ["a note for each job"], "{told}");
+}
+
+#[test]
+fn a_note_that_changes_while_a_person_thinks_is_a_conflict() {
+    let place = Place::new(NOTES);
+    let model = ModelServer::with([append("- one"), Reply::text("I see.")]);
+    let mut terminal = chat(&place, &model, &[]);
+    terminal.say("note it");
+    terminal.until("+- one");
+    terminal.until(KEYS);
+    place.write("Log.md", "# Log\n\n- of somebody else\n");
+    let before = place.tree();
+    terminal.press("y");
+    terminal.until("220 tokens");
+    let screen = leave(terminal);
+    assert_eq!(place.tree(), before, "the other's text stays: {screen}");
+    assert!(screen.contains("append_to_note \"Log.md\": CONFLICT: "), "{screen}");
+    let told = model.told("tool").remove(0);
+    assert!(told.contains("the notes have changed since this was shown"), "{told}");
 }
 
 #[test]
@@ -522,7 +659,7 @@ fn nothing_that_a_model_or_a_note_says_acts_on_the_terminal() {
 }
 
 #[test]
-fn a_server_that_is_gone_and_a_disk_that_is_full_keep_the_conversation() {
+fn a_server_that_is_gone_keeps_the_conversation() {
     let place = Place::new(NOTES);
     let model = ModelServer::with([Reply::text("Yes.")]);
     let mut gone = command(&place, &model, &["chat"]);
@@ -538,18 +675,23 @@ fn a_server_that_is_gone_and_a_disk_that_is_full_keep_the_conversation() {
     terminal.until("110 tokens");
     leave(terminal);
     assert_eq!(model.told("user"), ["are you there?", "and now?"]);
+}
 
-    // A disk that takes no more than two kilobytes of a file.
-    let model = ModelServer::that(|_| Reply::text("Yes."));
-    let full = command(&place, &model, &["chat"]);
+/// A command that can write no file beyond so many kilobytes, as on a disk that is full.
+fn on_a_full_disk(command: &Command, kilobytes: u32) -> Command {
     let mut limited = Command::new("bash");
+    let script = format!("trap '' XFSZ; ulimit -f {kilobytes}; exec \"$@\"");
+    limited.args(["-c", &script, "bash"]).arg(command.get_program()).args(command.get_args());
+    limited.env_clear().envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    limited.current_dir(command.get_current_dir().unwrap());
     limited
-        .args(["-c", "trap '' XFSZ; ulimit -f 2; exec \"$@\"", "bash"])
-        .arg(full.get_program())
-        .args(full.get_args());
-    limited.env_clear().envs(full.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    limited.current_dir(full.get_current_dir().unwrap());
-    let mut terminal = Terminal::start(&limited, 100);
+}
+
+#[test]
+fn a_conversation_that_cannot_be_saved_is_said_and_loads_again() {
+    let place = Place::new(NOTES);
+    let model = ModelServer::that(|_| Reply::text("Yes."));
+    let mut terminal = Terminal::start(&on_a_full_disk(&command(&place, &model, &["chat"]), 2), 100);
     terminal.say("something long enough");
     terminal.until("! ");
     terminal.until("\x1b[?2004h");
@@ -557,6 +699,47 @@ fn a_server_that_is_gone_and_a_disk_that_is_full_keep_the_conversation() {
     assert!(screen.contains("sessions") && screen.to_lowercase().contains("cannot be"), "{screen}");
     terminal.press("/quit\r");
     assert_eq!(terminal.end().1, 0);
+    let mut terminal = Terminal::start(&command(&place, &model, &["resume"]), 100);
+    terminal.until("resumed: something long enough");
+    terminal.say("and now?");
+    terminal.until("tokens");
+    leave(terminal);
+    assert_eq!(model.told("user"), ["something long enough", "and now?"]);
+}
+
+#[test]
+fn a_note_that_cannot_be_written_stays_whole_and_the_conversation_goes_on() {
+    let place = Place::new(NOTES);
+    let long = "a line of the log\n".repeat(16_000);
+    place.write("Log.md", &long);
+    let before = place.tree();
+    let model = ModelServer::with([
+        append("- one"),
+        Reply::text("It could not be written."),
+        append("- two"),
+        Reply::text("Done."),
+    ]);
+    // The index is made while there is room.
+    assert!(place.command(&["ask", "log"]).output().unwrap().status.success());
+    let mut terminal = Terminal::start(&on_a_full_disk(&command(&place, &model, &["chat"]), 200), 100);
+    terminal.say("note it");
+    terminal.until(KEYS);
+    terminal.press("y");
+    terminal.until("220 tokens");
+    let screen = leave(terminal);
+    assert_eq!(place.tree(), before, "nothing is half written, and nothing is left beside it: {screen}");
+    assert!(screen.contains("append_to_note \"Log.md\": IO: "), "{screen}");
+    let told = model.told("tool").remove(0);
+    assert!(told.contains("cannot be read or written"), "{told}");
+    // With room again, the same conversation does it.
+    let mut terminal = Terminal::start(&command(&place, &model, &["resume"]), 100);
+    terminal.until("resumed: note it");
+    terminal.say("and now?");
+    terminal.until(KEYS);
+    terminal.press("y");
+    terminal.until("220 tokens");
+    leave(terminal);
+    assert_eq!(place.read("Log.md"), format!("{long}\n- two\n"));
 }
 
 #[test]
