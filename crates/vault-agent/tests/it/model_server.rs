@@ -17,6 +17,8 @@ pub enum Reply {
     Text(String),
     /// A text that the limit on its length has cut; on Chat Completions.
     Cut(String),
+    /// A text, and how many tokens the request had; on Chat Completions.
+    Counted(String, u32),
     /// Calls of tools, side by side.
     Calls(Vec<(String, Value)>),
     /// An error of the provider.
@@ -31,7 +33,10 @@ impl Reply {
     }
 
     fn said(&self) -> &str {
-        if let Self::Text(text) | Self::Cut(text) = self { text } else { "" }
+        match self {
+            Self::Text(text) | Self::Cut(text) | Self::Counted(text, _) => text,
+            _ => "",
+        }
     }
 
     pub fn call(tool: &str, args: Value) -> Self {
@@ -85,6 +90,12 @@ impl ModelServer {
             }
         });
         Self { address, asked }
+    }
+
+    /// The requests so far, with their headers.
+    #[cfg(unix)]
+    pub fn asked(&self) -> Vec<Asked> {
+        self.asked.lock().unwrap().clone()
     }
 
     /// The bodies of the requests so far.
@@ -168,9 +179,10 @@ fn chat(reply: &Reply) -> Vec<Value> {
         }
     };
     chunks.push(chunk(json!({}), json!(finish)));
-    chunks.push(
-        json!({ "choices": [], "usage": { "prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110, "cost": 0.0021 } }),
-    );
+    let tokens = if let Reply::Counted(_, tokens) = reply { *tokens } else { 100 };
+    let usage =
+        json!({ "prompt_tokens": tokens, "completion_tokens": 10, "total_tokens": tokens + 10, "cost": 0.0021 });
+    chunks.push(json!({ "choices": [], "usage": usage }));
     chunks
 }
 

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use crate::model_server::{ModelServer, Reply};
 use crate::stdio::Place;
 use crate::terminal::Terminal;
+use crate::web_server::Asked;
 use crate::wire_rules::{KEY, Rules, Wire};
 
 const NOTES: &str = "//- Garden/Roses.md\n# Roses\n\nPrune them in late winter.\n//- Log.md\n# Log\n";
@@ -28,14 +29,16 @@ fn replies() -> Vec<Reply> {
     replies
 }
 
-/// The results of calls in a request, whatever its wire.
+/// Whether a part of a request is the result of a call, whatever its wire.
+fn is_result(value: &Value) -> bool {
+    let kind = value["type"].as_str();
+    value["role"] == "tool"
+        || matches!(kind, Some("function_call_output" | "tool_result"))
+        || value.get("functionResponse").is_some()
+}
+
+/// The results of calls in a request.
 fn results(value: &Value) -> usize {
-    let is_result = |value: &Value| {
-        let kind = value["type"].as_str();
-        value["role"] == "tool"
-            || matches!(kind, Some("function_call_output" | "tool_result"))
-            || value.get("functionResponse").is_some()
-    };
     match value {
         Value::Array(values) => values.iter().map(results).sum(),
         Value::Object(_) if is_result(value) => 1,
@@ -44,11 +47,41 @@ fn results(value: &Value) -> usize {
     }
 }
 
+/// Takes the first result out of a request.
+fn lose_a_result(value: &mut Value) -> bool {
+    match value {
+        Value::Array(values) => match values.iter().position(is_result) {
+            Some(at) => {
+                values.remove(at);
+                true
+            }
+            None => values.iter_mut().any(lose_a_result),
+        },
+        Value::Object(fields) => fields.values_mut().any(lose_a_result),
+        _ => false,
+    }
+}
+
+/// The rules refuse what is not as this request is.
+fn check_rules(rules: Rules, good: &Asked) {
+    assert_eq!(rules.check(good), Ok(()));
+    let elsewhere = Asked { target: format!("{}s", good.target), ..good.clone() };
+    let other_key = Rules { has_key: !rules.has_key, ..rules };
+    let mut body: Value = serde_json::from_str(&good.body).unwrap();
+    let without_tools = Asked { body: body.to_string().replace("\"tools\"", "\"tool\""), ..good.clone() };
+    assert!(lose_a_result(&mut body));
+    let without_a_result = Asked { body: body.to_string(), ..good.clone() };
+    for (rules, bad) in [(rules, &elsewhere), (other_key, good), (rules, &without_tools), (rules, &without_a_result)] {
+        assert!(rules.check(bad).is_err(), "{rules:?}: {bad:?}");
+    }
+}
+
 /// Talks with a provider whose API begins at `base` on the server; `key` is the variable of its key, if it wants one.
 /// Without a provider it is the address itself.
 fn converse(provider: Option<&str>, base: &str, key: Option<&str>, wire: Wire, target: &'static str) {
     let place = Place::new(NOTES);
-    let model = ModelServer::with_rules(Rules { wire, target, has_key: key.is_some() }, replies());
+    let rules = Rules { wire, target, has_key: key.is_some() };
+    let model = ModelServer::with_rules(rules, replies());
     let address = format!("{}{base}", model.address.trim_end_matches("/v1"));
     let mut command = place.command(&["chat"]);
     match provider {
@@ -86,6 +119,7 @@ fn converse(provider: Option<&str>, base: &str, key: Option<&str>, wire: Wire, t
     }
     assert!(!last.contains(KEY) && !screen.contains(KEY), "{provider:?}");
     assert_eq!(place.read("Log.md"), "# Log\n\n- roses\n", "{provider:?}");
+    check_rules(rules, model.asked().last().unwrap());
 }
 
 #[test]
