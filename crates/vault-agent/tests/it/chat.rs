@@ -230,6 +230,36 @@ fn of_what_was_found_only_what_is_ticked_is_shared() {
 }
 
 #[test]
+fn the_setting_review_says_which_results_are_seen_first() {
+    let place = Place::new(NOTES);
+    // Of every tool, where it is always.
+    let model = ModelServer::with([Reply::call("read_note", json!({ "path": "Secret.md" })), Reply::text("Seen.")]);
+    let mut terminal = chat(&place, &model, &["--review", "always"]);
+    terminal.say("what of apples?");
+    terminal.until("Share what read_note found?");
+    terminal.until("Enter to share]");
+    terminal.press("1\r");
+    terminal.until("Enter to share]");
+    terminal.press("\r");
+    terminal.until("220 tokens");
+    let screen = leave(terminal);
+    assert!(screen.contains("shared 0 of 1"), "{screen}");
+    let told = model.told("tool").concat();
+    assert!(!told.is_empty() && !told.contains("pears"), "{told}");
+    // Of none, where it is never.
+    let model = ModelServer::with([Reply::call("vault_search", json!({ "query": "apples" })), Reply::text("Seen.")]);
+    let mut terminal = chat(&place, &model, &["--review", "never", "--toolset", "chat"]);
+    terminal.say("what of apples?");
+    terminal.until("Let the model use vault_search?");
+    terminal.until(KEYS);
+    terminal.press("y");
+    terminal.until("220 tokens");
+    let screen = leave(terminal);
+    assert!(!screen.contains("Share what"), "{screen}");
+    assert!(model.told("tool").concat().contains("pears"), "{:?}", model.told("tool"));
+}
+
+#[test]
 fn ctrl_c_denies_all_that_is_asked_and_ends_the_turn() {
     let place = Place::new(NOTES);
     let calls = ["- one", "- two", "- three"];
@@ -425,6 +455,38 @@ fn a_conversation_that_is_too_long_is_made_shorter_and_said() {
     {
         assert_eq!(shorter.contains(text), is_kept, "{text}: {shorter}");
     }
+}
+
+#[test]
+fn with_a_context_length_it_is_made_shorter_before_the_model_refuses() {
+    let place = Place::new(NOTES);
+    // With the reply it is 1,210 tokens, which is more than eight tenths of 1,500.
+    let mut turn = 0;
+    let model = ModelServer::that(move |request| {
+        if request["messages"][0].to_string().contains(SUMMARY) {
+            return Reply::text("They spoke of slugs.");
+        }
+        turn += 1;
+        Reply::Counted(format!("Answer {turn}. {}", "word ".repeat(150)), 1_200)
+    });
+    let talk = |length: &str| {
+        let mut terminal = chat(&place, &model, &["--context-length", length]);
+        for turn in 1..=5 {
+            terminal.say(&format!("question {turn}"));
+            terminal.until("0 tokens");
+        }
+        let screen = leave(terminal);
+        (
+            screen.matches("was too long for the model and was made shorter").count(),
+            said(model.requests().last().unwrap()),
+        )
+    };
+    let (times, last) = talk("1500");
+    assert_eq!(times, 1, "{last}");
+    assert!(last.contains("They spoke of slugs.") && !last.contains("question 1"), "{last}");
+    let (times, last) = talk("15000");
+    assert_eq!(times, 0, "{last}");
+    assert!(last.contains("question 1") && !last.contains("They spoke of slugs."), "{last}");
 }
 
 #[test]
