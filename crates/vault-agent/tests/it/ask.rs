@@ -264,7 +264,9 @@ fn conversations_are_listed_searched_shown_and_deleted() {
     assert_eq!(out(&run(&["sessions", "search", "LATE winter"])), listed);
     assert_eq!(out(&run(&["sessions", "search", "lilies"])), "");
     let shown = out(&run(&["sessions", "show"]));
-    assert!(shown.contains("In late winter") && shown.contains("- [[Garden/Roses]], line 3"), "{shown}");
+    let (question, answer) = shown.split_once("## Assistant\n").expect(&shown);
+    assert!(question.contains("## User\n\nwhen do I prune roses?"), "{question}");
+    assert!(answer.contains("In late winter") && answer.contains("- [[Garden/Roses]], line 3"), "{answer}");
     let id = listed.split_whitespace().next().unwrap();
     assert_eq!(run(&["sessions", "delete", id]).status.code(), Some(3));
     assert_eq!(run(&["sessions", "delete", id, "--yes"]).status.code(), Some(0));
