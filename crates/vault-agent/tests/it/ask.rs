@@ -128,35 +128,6 @@ fn what_goes_wrong_is_said_and_the_conversation_is_kept() {
 }
 
 #[test]
-fn a_conversation_that_is_too_long_is_made_shorter_and_said() {
-    let place = Place::new(NOTES);
-    place.write("Long.md", &"Slugs come at night.\n".repeat(300));
-    let paths = ["Long.md", "Garden/Roses.md", "Home.md", "Private/Diary.md"];
-    let mut has_refused = false;
-    let model = ModelServer::that(move |request| {
-        let results = request["messages"].as_array().unwrap().iter().filter(|message| message["role"] == "tool");
-        match paths.get(results.count()) {
-            Some(path) => Reply::call("read_note", json!({ "path": path })),
-            None if std::mem::replace(&mut has_refused, true) => Reply::text("In late winter [Garden/Roses.md:3]."),
-            None => Reply::Error(400, "This model's maximum context length is 2048 tokens.".into()),
-        }
-    });
-    let output = run(&place, &model, &["ask", "when do I prune roses?"]);
-    assert_eq!(output.status.code(), Some(0), "{}", errors(&output));
-    let said = errors(&output);
-    assert!(said.contains("note: the conversation was too long for the model and was made shorter"), "{said}");
-    assert!(out(&output).starts_with("In late winter [Garden/Roses.md:3]."), "{}", out(&output));
-    let requests = model.requests();
-    assert_eq!(requests.len(), 6, "{said}");
-    let [refused, shorter] = [4, 5].map(|at: usize| requests[at]["messages"].to_string());
-    assert!(refused.len() - shorter.len() > 300 * 20, "{} bytes, then {}", refused.len(), shorter.len());
-    assert!(refused.contains("Slugs come at night") && !shorter.contains("Slugs come at night"), "{shorter}");
-    for kept in ["when do I prune roses?", "Prune them in late winter", "of this result were dropped"] {
-        assert!(shorter.contains(kept), "{kept}: {shorter}");
-    }
-}
-
-#[test]
 fn a_model_that_has_too_many_requests_is_asked_again() {
     let place = Place::new(NOTES);
     let model = ModelServer::with([Reply::Busy(1), Reply::text("In late winter.")]);

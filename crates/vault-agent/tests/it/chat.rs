@@ -4,32 +4,36 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::channel;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::model_server::{ModelServer, Reply};
 use crate::stdio::Place;
 use crate::terminal::Terminal;
 
-const NOTES: &str = "//- Garden/Roses.md\n# Roses\n\nPrune them in late winter, never in autumn.\n//- Log.md\n# Log\n\n\
+/// The vault of most tests.
+pub const NOTES: &str = "//- Garden/Roses.md\n# Roses\n\nPrune them in late winter, never in autumn.\n//- Log.md\n# Log\n\n\
 //- Home.md\nSee [[Roses]]. #garden\n//- Secret.md\napples and pears\n//- Open.md\napples\n";
 
-fn command(place: &Place, model: &ModelServer, args: &[&str]) -> Command {
+/// The program with a model, for a terminal that can draw.
+pub fn command(place: &Place, model: &ModelServer, args: &[&str]) -> Command {
     let mut command = place.command(args);
     command.env("VAULT_AGENT_PROVIDER", &model.address).env("VAULT_AGENT_MODEL", "scripted");
     command.env("TERM", "xterm-256color").env("NO_COLOR", "1");
     command
 }
 
-fn chat(place: &Place, model: &ModelServer, args: &[&str]) -> Terminal {
+/// A conversation in a terminal.
+pub fn chat(place: &Place, model: &ModelServer, args: &[&str]) -> Terminal {
     Terminal::start(&command(place, model, &[&["chat"], args].concat()), 100)
 }
 
-fn append(text: &str) -> Reply {
+/// A call that adds a text to the log.
+pub fn append(text: &str) -> Reply {
     Reply::call("append_to_note", json!({ "path": "Log.md", "content": text }))
 }
 
 /// Leaves at the next prompt; the screen.
-fn leave(mut terminal: Terminal) -> String {
+pub fn leave(mut terminal: Terminal) -> String {
     terminal.say("/quit");
     let (screen, code) = terminal.end();
     assert_eq!(code, 0, "{screen}");
@@ -37,7 +41,7 @@ fn leave(mut terminal: Terminal) -> String {
 }
 
 /// The keys of a panel are the last thing that it shows.
-const KEYS: &str = "edit the arguments";
+pub const KEYS: &str = "edit the arguments";
 
 #[test]
 fn an_answer_is_shown_with_its_calls_sources_and_tokens() {
@@ -410,120 +414,6 @@ fn commands_show_switch_save_and_resume() {
     assert_eq!(model.requests().last().unwrap()["model"], "other");
 }
 
-/// The system message of a request for a summary begins so.
-const SUMMARY: &str = "You are given the older part of a conversation";
-
-/// What a request says, apart from the system message and the tools.
-fn said(request: &Value) -> String {
-    request["messages"].as_array().unwrap()[1..].iter().map(Value::to_string).collect()
-}
-
-#[test]
-fn a_conversation_that_is_too_long_is_made_shorter_and_said() {
-    let place = Place::new(NOTES);
-    // A context of 3,000 bytes, system message and tools aside.
-    let mut turn = 0;
-    let model = ModelServer::that(move |request| {
-        if request["messages"][0].to_string().contains(SUMMARY) {
-            return Reply::text("They spoke of slugs.");
-        }
-        if said(request).len() > 3_000 {
-            return Reply::Error(400, "This model's maximum context length is 1000 tokens.".into());
-        }
-        turn += 1;
-        Reply::Text(format!("Answer {turn}. {}", "word ".repeat(150)))
-    });
-    let mut terminal = chat(&place, &model, &[]);
-    for turn in 1..=4 {
-        terminal.say(&format!("question {turn}"));
-        terminal.until("110 tokens");
-    }
-    terminal.say("question 5");
-    terminal.until("the conversation was too long for the model and was made shorter");
-    terminal.until("Answer 5.");
-    // The summary counts.
-    terminal.until("220 tokens");
-    let screen = leave(terminal);
-    assert_eq!(screen.matches("was made shorter").count(), 1, "{screen}");
-    let requests = model.requests();
-    assert_eq!(requests.len(), 7, "four answers, a refusal, a summary, an answer");
-    let (refused, summed_up, shorter) = (said(&requests[4]), said(&requests[5]), said(&requests[6]));
-    assert!(shorter.len() + 500 < refused.len(), "{} bytes, then {}", refused.len(), shorter.len());
-    assert!(summed_up.contains("Answer 1."), "{summed_up}");
-    for (text, is_kept) in
-        [("Answer 1.", false), ("They spoke of slugs.", true), ("Answer 4.", true), ("question 5", true)]
-    {
-        assert_eq!(shorter.contains(text), is_kept, "{text}: {shorter}");
-    }
-}
-
-#[test]
-fn with_a_context_length_it_is_made_shorter_before_the_model_refuses() {
-    let place = Place::new(NOTES);
-    // With the reply it is 1,210 tokens, which is more than eight tenths of 1,500.
-    let mut turn = 0;
-    let model = ModelServer::that(move |request| {
-        if request["messages"][0].to_string().contains(SUMMARY) {
-            return Reply::text("They spoke of slugs.");
-        }
-        turn += 1;
-        Reply::Counted(format!("Answer {turn}. {}", "word ".repeat(150)), 1_200)
-    });
-    let talk = |length: &str| {
-        let mut terminal = chat(&place, &model, &["--context-length", length]);
-        for turn in 1..=5 {
-            terminal.say(&format!("question {turn}"));
-            terminal.until("0 tokens");
-        }
-        let screen = leave(terminal);
-        (
-            screen.matches("was too long for the model and was made shorter").count(),
-            said(model.requests().last().unwrap()),
-        )
-    };
-    let (times, last) = talk("1500");
-    assert_eq!(times, 1, "{last}");
-    assert!(last.contains("They spoke of slugs.") && !last.contains("question 1"), "{last}");
-    let (times, last) = talk("15000");
-    assert_eq!(times, 0, "{last}");
-    assert!(last.contains("question 1") && !last.contains("They spoke of slugs."), "{last}");
-}
-
-#[test]
-fn compact_makes_the_next_request_shorter() {
-    let place = Place::new(NOTES);
-    let mut turn = 0;
-    let model = ModelServer::that(move |request| {
-        if request["messages"][0].to_string().contains(SUMMARY) {
-            return Reply::text("They spoke of slugs.");
-        }
-        turn += 1;
-        // The first answer is what a summary saves.
-        Reply::Text(format!("Answer {turn}. {}", "word ".repeat(if turn == 1 { 400 } else { 1 })))
-    });
-    let mut terminal = chat(&place, &model, &[]);
-    for turn in 1..=4 {
-        terminal.say(&format!("question {turn}"));
-        terminal.until("110 tokens");
-    }
-    terminal.say("/compact");
-    terminal.until("it is made shorter before your next message is answered");
-    assert_eq!(model.requests().len(), 4, "it waits for the next message");
-    for turn in 5..=6 {
-        terminal.say(&format!("question {turn}"));
-        terminal.until(&format!("Answer {turn}."));
-        terminal.until("0 tokens");
-    }
-    leave(terminal);
-    let requests = model.requests();
-    assert_eq!(requests.len(), 7, "it is made shorter once");
-    let [before, after, later] = [3, 5, 6].map(|at: usize| said(&requests[at]));
-    assert!(after.len() + 1_500 < before.len(), "{} bytes, then {}", before.len(), after.len());
-    for request in [after, later] {
-        assert!(request.contains("They spoke of slugs.") && !request.contains("Answer 1."), "{request}");
-    }
-}
-
 #[test]
 fn a_plan_is_shown_approved_run_and_undone() {
     let place = Place::new(NOTES);
@@ -737,71 +627,6 @@ fn a_server_that_is_gone_keeps_the_conversation() {
     terminal.until("110 tokens");
     leave(terminal);
     assert_eq!(model.told("user"), ["are you there?", "and now?"]);
-}
-
-/// A command that can write no file beyond so many kilobytes, as on a disk that is full.
-fn on_a_full_disk(command: &Command, kilobytes: u32) -> Command {
-    let mut limited = Command::new("bash");
-    let script = format!("trap '' XFSZ; ulimit -f {kilobytes}; exec \"$@\"");
-    limited.args(["-c", &script, "bash"]).arg(command.get_program()).args(command.get_args());
-    limited.env_clear().envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    limited.current_dir(command.get_current_dir().unwrap());
-    limited
-}
-
-#[test]
-fn a_conversation_that_cannot_be_saved_is_said_and_loads_again() {
-    let place = Place::new(NOTES);
-    let model = ModelServer::that(|_| Reply::text("Yes."));
-    let mut terminal = Terminal::start(&on_a_full_disk(&command(&place, &model, &["chat"]), 2), 100);
-    terminal.say("something long enough");
-    terminal.until("! ");
-    terminal.until("\x1b[?2004h");
-    let screen = terminal.screen();
-    assert!(screen.contains("sessions") && screen.to_lowercase().contains("cannot be"), "{screen}");
-    terminal.press("/quit\r");
-    assert_eq!(terminal.end().1, 0);
-    let mut terminal = Terminal::start(&command(&place, &model, &["resume"]), 100);
-    terminal.until("resumed: something long enough");
-    terminal.say("and now?");
-    terminal.until("tokens");
-    leave(terminal);
-    assert_eq!(model.told("user"), ["something long enough", "and now?"]);
-}
-
-#[test]
-fn a_note_that_cannot_be_written_stays_whole_and_the_conversation_goes_on() {
-    let place = Place::new(NOTES);
-    let long = "a line of the log\n".repeat(16_000);
-    place.write("Log.md", &long);
-    let before = place.tree();
-    let model = ModelServer::with([
-        append("- one"),
-        Reply::text("It could not be written."),
-        append("- two"),
-        Reply::text("Done."),
-    ]);
-    // The index is made while there is room.
-    assert!(place.command(&["ask", "log"]).output().unwrap().status.success());
-    let mut terminal = Terminal::start(&on_a_full_disk(&command(&place, &model, &["chat"]), 200), 100);
-    terminal.say("note it");
-    terminal.until(KEYS);
-    terminal.press("y");
-    terminal.until("220 tokens");
-    let screen = leave(terminal);
-    assert_eq!(place.tree(), before, "nothing is half written, and nothing is left beside it: {screen}");
-    assert!(screen.contains("append_to_note \"Log.md\": IO: "), "{screen}");
-    let told = model.told("tool").remove(0);
-    assert!(told.contains("cannot be read or written"), "{told}");
-    // With room again, the same conversation does it.
-    let mut terminal = Terminal::start(&command(&place, &model, &["resume"]), 100);
-    terminal.until("resumed: note it");
-    terminal.say("and now?");
-    terminal.until(KEYS);
-    terminal.press("y");
-    terminal.until("220 tokens");
-    leave(terminal);
-    assert_eq!(place.read("Log.md"), format!("{long}\n- two\n"));
 }
 
 #[test]

@@ -14,7 +14,11 @@ mod approvals;
 mod ask;
 #[cfg(unix)]
 mod chat;
+#[cfg(unix)]
+mod compaction;
 mod doctor;
+#[cfg(unix)]
+mod full_disk;
 #[cfg(unix)]
 mod hostile;
 mod http;
