@@ -128,6 +128,48 @@ fn what_goes_wrong_is_said_and_the_conversation_is_kept() {
 }
 
 #[test]
+fn a_model_that_has_too_many_requests_is_asked_again() {
+    let place = Place::new(NOTES);
+    let model = ModelServer::with([Reply::Busy(1), Reply::text("In late winter.")]);
+    let started = std::time::Instant::now();
+    let output = run(&place, &model, &["ask", "when?"]);
+    assert!(started.elapsed() >= std::time::Duration::from_secs(1), "it waits as long as it is told to");
+    assert_eq!((output.status.code(), &*out(&output)), (Some(0), "In late winter.\n"), "{}", errors(&output));
+    let said = errors(&output);
+    let line = said.lines().find(|line| line.contains("Rate limit reached")).expect(&said);
+    // Somewhat more than it is told, so that not all clients come at once.
+    assert!(line.starts_with("note: ") && line.contains("429") && line.ends_with("; trying again in 2 s"), "{line}");
+    let [first, second] = &model.requests()[..] else { panic!("two requests") };
+    assert_eq!(first, second);
+}
+
+#[test]
+fn passages_without_vectors_are_counted() {
+    let place = Place::new(NOTES);
+    let file = place.home().join("index.db");
+    let options = vault_index::Options::new().index_file(file.clone());
+    let index = vault_index::Index::open(place.vault(), options).unwrap();
+    index.sync_with(&vault_index::SyncOptions::new().without_vectors()).unwrap();
+    let pending = index.status().unwrap().pending;
+    assert!(pending > 1, "{pending}");
+    // Nothing is searched, so that nothing gets its vector meanwhile.
+    let ask = |extra: &[&str]| {
+        let model = ModelServer::with([Reply::text("I do not know.")]);
+        run(&place, &model, &[&["ask", "when?", "--index", file.to_str().unwrap()], extra].concat())
+    };
+    let said = errors(&ask(&[]));
+    let line = format!("note: nothing was searched in 3 notes; {pending} passages are found by words alone until");
+    assert!(said.contains(&line), "{said}");
+    let record: Value = serde_json::from_slice(&ask(&["--json"]).stdout).unwrap();
+    assert_eq!((&record["notes"], &record["pending"]), (&json!(3), &json!(pending)));
+    index.sync().unwrap();
+    let said = errors(&ask(&[]));
+    assert!(said.contains("in 3 notes; 110 tokens"), "{said}");
+    let record: Value = serde_json::from_slice(&ask(&["--json"]).stdout).unwrap();
+    assert_eq!(record["pending"], 0);
+}
+
+#[test]
 fn a_limit_ends_the_run_with_its_reason() {
     let place = Place::new(NOTES);
     let model = ModelServer::that(|request| {
@@ -193,7 +235,9 @@ fn conversations_are_listed_searched_shown_and_deleted() {
     assert_eq!(out(&run(&["sessions", "search", "LATE winter"])), listed);
     assert_eq!(out(&run(&["sessions", "search", "lilies"])), "");
     let shown = out(&run(&["sessions", "show"]));
-    assert!(shown.contains("In late winter") && shown.contains("- [[Garden/Roses]], line 3"), "{shown}");
+    let (question, answer) = shown.split_once("## Assistant\n").expect(&shown);
+    assert!(question.contains("## User\n\nwhen do I prune roses?"), "{question}");
+    assert!(answer.contains("In late winter") && answer.contains("- [[Garden/Roses]], line 3"), "{answer}");
     let id = listed.split_whitespace().next().unwrap();
     assert_eq!(run(&["sessions", "delete", id]).status.code(), Some(3));
     assert_eq!(run(&["sessions", "delete", id, "--yes"]).status.code(), Some(0));

@@ -10,26 +10,30 @@ use crate::model_server::{ModelServer, Reply};
 use crate::stdio::Place;
 use crate::terminal::Terminal;
 
-const NOTES: &str = "//- Garden/Roses.md\n# Roses\n\nPrune them in late winter, never in autumn.\n//- Log.md\n# Log\n\n\
+/// The vault of most tests.
+pub const NOTES: &str = "//- Garden/Roses.md\n# Roses\n\nPrune them in late winter, never in autumn.\n//- Log.md\n# Log\n\n\
 //- Home.md\nSee [[Roses]]. #garden\n//- Secret.md\napples and pears\n//- Open.md\napples\n";
 
-fn command(place: &Place, model: &ModelServer, args: &[&str]) -> Command {
+/// The program with a model, for a terminal that can draw.
+pub fn command(place: &Place, model: &ModelServer, args: &[&str]) -> Command {
     let mut command = place.command(args);
     command.env("VAULT_AGENT_PROVIDER", &model.address).env("VAULT_AGENT_MODEL", "scripted");
     command.env("TERM", "xterm-256color").env("NO_COLOR", "1");
     command
 }
 
-fn chat(place: &Place, model: &ModelServer, args: &[&str]) -> Terminal {
+/// A conversation in a terminal.
+pub fn chat(place: &Place, model: &ModelServer, args: &[&str]) -> Terminal {
     Terminal::start(&command(place, model, &[&["chat"], args].concat()), 100)
 }
 
-fn append(text: &str) -> Reply {
+/// A call that adds a text to the log.
+pub fn append(text: &str) -> Reply {
     Reply::call("append_to_note", json!({ "path": "Log.md", "content": text }))
 }
 
 /// Leaves at the next prompt; the screen.
-fn leave(mut terminal: Terminal) -> String {
+pub fn leave(mut terminal: Terminal) -> String {
     terminal.say("/quit");
     let (screen, code) = terminal.end();
     assert_eq!(code, 0, "{screen}");
@@ -37,7 +41,7 @@ fn leave(mut terminal: Terminal) -> String {
 }
 
 /// The keys of a panel are the last thing that it shows.
-const KEYS: &str = "edit the arguments";
+pub const KEYS: &str = "edit the arguments";
 
 #[test]
 fn an_answer_is_shown_with_its_calls_sources_and_tokens() {
@@ -230,6 +234,36 @@ fn of_what_was_found_only_what_is_ticked_is_shared() {
 }
 
 #[test]
+fn the_setting_review_says_which_results_are_seen_first() {
+    let place = Place::new(NOTES);
+    // Of every tool, where it is always.
+    let model = ModelServer::with([Reply::call("read_note", json!({ "path": "Secret.md" })), Reply::text("Seen.")]);
+    let mut terminal = chat(&place, &model, &["--review", "always"]);
+    terminal.say("what of apples?");
+    terminal.until("Share what read_note found?");
+    terminal.until("Enter to share]");
+    terminal.press("1\r");
+    terminal.until("Enter to share]");
+    terminal.press("\r");
+    terminal.until("220 tokens");
+    let screen = leave(terminal);
+    assert!(screen.contains("shared 0 of 1"), "{screen}");
+    let told = model.told("tool").concat();
+    assert!(!told.is_empty() && !told.contains("pears"), "{told}");
+    // Of none, where it is never.
+    let model = ModelServer::with([Reply::call("vault_search", json!({ "query": "apples" })), Reply::text("Seen.")]);
+    let mut terminal = chat(&place, &model, &["--review", "never", "--toolset", "chat"]);
+    terminal.say("what of apples?");
+    terminal.until("Let the model use vault_search?");
+    terminal.until(KEYS);
+    terminal.press("y");
+    terminal.until("220 tokens");
+    let screen = leave(terminal);
+    assert!(!screen.contains("Share what"), "{screen}");
+    assert!(model.told("tool").concat().contains("pears"), "{:?}", model.told("tool"));
+}
+
+#[test]
 fn ctrl_c_denies_all_that_is_asked_and_ends_the_turn() {
     let place = Place::new(NOTES);
     let calls = ["- one", "- two", "- three"];
@@ -363,8 +397,6 @@ fn commands_show_switch_save_and_resume() {
     terminal.until("no (Esc)");
     terminal.press("y");
     terminal.until("saved as Talks/Roses.md");
-    terminal.say("/compact");
-    terminal.until("made shorter");
     terminal.say("/new");
     terminal.until("a new conversation");
     terminal.say("something else?");
@@ -380,6 +412,63 @@ fn commands_show_switch_save_and_resume() {
     let saved = place.read("Talks/Roses.md");
     assert!(saved.contains("when?") && saved.contains("- [[Garden/Roses]], line 3"), "{saved}");
     assert_eq!(model.requests().last().unwrap()["model"], "other");
+}
+
+#[test]
+fn a_plan_is_shown_approved_run_and_undone() {
+    let place = Place::new(NOTES);
+    let before = place.tree();
+    let file = |id: &str, path: &str| {
+        let args = json!({ "path": path, "content": "Dig.\n" });
+        json!({ "id": id, "tool": "vault.createFile", "args": args })
+    };
+    let steps = json!([file("first", "Plans/Dig.md"), file("second", "Plans/Sow.md")]);
+    let plan = json!({ "version": "1.0", "goal": "Two notes", "riskLevel": "writes", "steps": steps });
+    let model = ModelServer::that(move |_| Reply::Text(plan.to_string()));
+    let mut terminal = chat(&place, &model, &[]);
+    terminal.say("/plan a note for each job");
+    terminal.until("create Plans/Dig.md");
+    terminal.until("create Plans/Sow.md");
+    terminal.until("[y yes");
+    assert_eq!(place.tree(), before, "a preview changes nothing");
+    terminal.press("n\r");
+    terminal.say("/plan a note for each job");
+    terminal.until("create Plans/Sow.md");
+    terminal.until("[y yes");
+    assert_eq!(place.tree(), before, "a no changes nothing");
+    terminal.press("y\r");
+    terminal.until("transaction");
+    terminal.until("\x1b[?2004h");
+    assert_eq!((place.read("Plans/Dig.md"), place.read("Plans/Sow.md")), ("Dig.\n".to_owned(), "Dig.\n".to_owned()));
+    assert_eq!(place.tree().len(), before.len() + 2);
+    terminal.press("/undo\r");
+    terminal.until("no (Esc)");
+    terminal.press("y");
+    terminal.until("undone");
+    let screen = leave(terminal);
+    assert_eq!(place.tree(), before, "{screen}");
+    assert!(screen.contains("Two notes"), "{screen}");
+    let told = model.told("system").remove(0);
+    assert!(told.contains("vault.createFile") && model.told("user") == ["a note for each job"], "{told}");
+}
+
+#[test]
+fn a_note_that_changes_while_a_person_thinks_is_a_conflict() {
+    let place = Place::new(NOTES);
+    let model = ModelServer::with([append("- one"), Reply::text("I see.")]);
+    let mut terminal = chat(&place, &model, &[]);
+    terminal.say("note it");
+    terminal.until("+- one");
+    terminal.until(KEYS);
+    place.write("Log.md", "# Log\n\n- of somebody else\n");
+    let before = place.tree();
+    terminal.press("y");
+    terminal.until("220 tokens");
+    let screen = leave(terminal);
+    assert_eq!(place.tree(), before, "the other's text stays: {screen}");
+    assert!(screen.contains("append_to_note \"Log.md\": CONFLICT: "), "{screen}");
+    let told = model.told("tool").remove(0);
+    assert!(told.contains("the notes have changed since this was shown"), "{told}");
 }
 
 #[test]
@@ -522,7 +611,7 @@ fn nothing_that_a_model_or_a_note_says_acts_on_the_terminal() {
 }
 
 #[test]
-fn a_server_that_is_gone_and_a_disk_that_is_full_keep_the_conversation() {
+fn a_server_that_is_gone_keeps_the_conversation() {
     let place = Place::new(NOTES);
     let model = ModelServer::with([Reply::text("Yes.")]);
     let mut gone = command(&place, &model, &["chat"]);
@@ -538,25 +627,6 @@ fn a_server_that_is_gone_and_a_disk_that_is_full_keep_the_conversation() {
     terminal.until("110 tokens");
     leave(terminal);
     assert_eq!(model.told("user"), ["are you there?", "and now?"]);
-
-    // A disk that takes no more than two kilobytes of a file.
-    let model = ModelServer::that(|_| Reply::text("Yes."));
-    let full = command(&place, &model, &["chat"]);
-    let mut limited = Command::new("bash");
-    limited
-        .args(["-c", "trap '' XFSZ; ulimit -f 2; exec \"$@\"", "bash"])
-        .arg(full.get_program())
-        .args(full.get_args());
-    limited.env_clear().envs(full.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    limited.current_dir(full.get_current_dir().unwrap());
-    let mut terminal = Terminal::start(&limited, 100);
-    terminal.say("something long enough");
-    terminal.until("! ");
-    terminal.until("\x1b[?2004h");
-    let screen = terminal.screen();
-    assert!(screen.contains("sessions") && screen.to_lowercase().contains("cannot be"), "{screen}");
-    terminal.press("/quit\r");
-    assert_eq!(terminal.end().1, 0);
 }
 
 #[test]

@@ -1,9 +1,11 @@
 //! What the program promises as a whole, checked from outside.
 
 mod http_server;
+mod web_server;
+#[cfg(unix)]
+mod wire_rules;
 mod model_server;
 mod stdio;
-mod web_server;
 #[cfg(unix)]
 mod terminal;
 
@@ -12,7 +14,11 @@ mod approvals;
 mod ask;
 #[cfg(unix)]
 mod chat;
+#[cfg(unix)]
+mod compaction;
 mod doctor;
+#[cfg(unix)]
+mod full_disk;
 #[cfg(unix)]
 mod hostile;
 mod http;
@@ -25,4 +31,5 @@ mod servers;
 mod settings;
 mod tokens;
 mod tools;
+#[cfg(unix)]
 mod wires;

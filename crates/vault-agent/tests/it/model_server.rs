@@ -1,11 +1,15 @@
 //! A model on loopback that does as a test says. It speaks Chat Completions, Responses, Anthropic's Messages, Gemini's
 //! generateContent and Ollama's chat: whichever is asked for.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
+
+use crate::web_server::{Asked, read_request};
+#[cfg(unix)]
+use crate::wire_rules::Rules;
 
 /// What the model replies.
 #[derive(Debug, Clone)]
@@ -13,10 +17,14 @@ pub enum Reply {
     Text(String),
     /// A text that the limit on its length has cut; on Chat Completions.
     Cut(String),
+    /// A text, and how many tokens the request had; on Chat Completions.
+    Counted(String, u32),
     /// Calls of tools, side by side.
     Calls(Vec<(String, Value)>),
     /// An error of the provider.
     Error(u16, String),
+    /// Too many requests; try again after as many seconds.
+    Busy(u32),
 }
 
 impl Reply {
@@ -25,7 +33,10 @@ impl Reply {
     }
 
     fn said(&self) -> &str {
-        if let Self::Text(text) | Self::Cut(text) = self { text } else { "" }
+        match self {
+            Self::Text(text) | Self::Cut(text) | Self::Counted(text, _) => text,
+            _ => "",
+        }
     }
 
     pub fn call(tool: &str, args: Value) -> Self {
@@ -36,7 +47,7 @@ impl Reply {
 /// The server. It ends with the process of the test.
 pub struct ModelServer {
     pub address: String,
-    requests: Arc<Mutex<Vec<Value>>>,
+    asked: Arc<Mutex<Vec<Asked>>>,
 }
 
 impl ModelServer {
@@ -47,27 +58,49 @@ impl ModelServer {
         Self::that(move |_| replies.pop().unwrap_or(Reply::Error(400, "the script of the test is at its end".into())))
     }
 
+    /// The same, for requests that keep the rules of a provider; the others are refused.
+    #[cfg(unix)]
+    pub fn with_rules(rules: Rules, replies: impl IntoIterator<Item = Reply>) -> Self {
+        let mut replies: Vec<Reply> = replies.into_iter().collect();
+        replies.reverse();
+        Self::answering(move |asked, _| match rules.check(asked) {
+            Ok(()) => replies.pop().unwrap_or(Reply::Error(400, "the script of the test is at its end".into())),
+            Err(rule) => Reply::Error(400, format!("{:?} requires otherwise: {rule}", rules.wire)),
+        })
+    }
+
     /// Replies as a function of the request.
     pub fn that(mut replies: impl FnMut(&Value) -> Reply + Send + 'static) -> Self {
+        Self::answering(move |_, body| replies(body))
+    }
+
+    fn answering(mut replies: impl FnMut(&Asked, &Value) -> Reply + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}/v1", listener.local_addr().unwrap());
-        let requests = Arc::new(Mutex::new(Vec::new()));
-        let seen = Arc::clone(&requests);
+        let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
+        let seen = Arc::clone(&asked);
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
-                let Some((path, request)) = read_request(&stream) else { continue };
-                let reply = replies(&request);
+                let Some(request) = read_request(&stream) else { continue };
+                let Ok(body) = serde_json::from_str(&request.body) else { continue };
+                let (reply, path) = (replies(&request, &body), request.target.clone());
                 seen.lock().unwrap().push(request);
                 // A client that has gone needs no answer.
                 let _ = answer(stream, &path, &reply);
             }
         });
-        Self { address, requests }
+        Self { address, asked }
+    }
+
+    /// The requests so far, with their headers.
+    #[cfg(unix)]
+    pub fn asked(&self) -> Vec<Asked> {
+        self.asked.lock().unwrap().clone()
     }
 
     /// The bodies of the requests so far.
     pub fn requests(&self) -> Vec<Value> {
-        self.requests.lock().unwrap().clone()
+        self.asked.lock().unwrap().iter().map(|asked| serde_json::from_str(&asked.body).unwrap()).collect()
     }
 
     /// The texts of all messages of a role in the last request.
@@ -87,44 +120,22 @@ pub fn text_of(content: &Value) -> String {
     }
 }
 
-/// The path and the body.
-fn read_request(stream: &TcpStream) -> Option<(String, Value)> {
-    let mut reader = BufReader::new(stream);
-    let mut first = String::new();
-    reader.read_line(&mut first).ok()?;
-    let path = first.split(' ').nth(1)?.to_owned();
-    let mut length = 0;
-    loop {
-        let mut line = String::new();
-        if reader.read_line(&mut line).ok()? == 0 {
-            return None;
-        }
-        let line = line.trim_end();
-        if line.is_empty() {
-            break;
-        }
-        if let Some((name, value)) = line.split_once(':')
-            && name.eq_ignore_ascii_case("content-length")
-        {
-            length = value.trim().parse().ok()?;
-        }
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).ok()?;
-    Some((path, serde_json::from_slice(&body).ok()?))
-}
-
 fn answer(mut stream: TcpStream, path: &str, reply: &Reply) -> std::io::Result<()> {
+    let mut more = String::new();
     let (status, kind, body) = match reply {
         Reply::Error(status, message) => {
             (*status, "application/json", json!({ "error": { "message": message } }).to_string())
+        }
+        Reply::Busy(seconds) => {
+            more = format!("retry-after: {seconds}\r\n");
+            (429, "application/json", json!({ "error": { "message": "Rate limit reached" } }).to_string())
         }
         reply if path.ends_with("/api/chat") => (200, "application/x-ndjson", ollama(reply)),
         reply => (200, "text/event-stream", events(path, reply)),
     };
     write!(
         stream,
-        "HTTP/1.1 {status} X\r\ncontent-type: {kind}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+        "HTTP/1.1 {status} X\r\ncontent-type: {kind}\r\ncontent-length: {}\r\n{more}connection: close\r\n\r\n{body}",
         body.len()
     )?;
     stream.flush()
@@ -168,9 +179,10 @@ fn chat(reply: &Reply) -> Vec<Value> {
         }
     };
     chunks.push(chunk(json!({}), json!(finish)));
-    chunks.push(
-        json!({ "choices": [], "usage": { "prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110, "cost": 0.0021 } }),
-    );
+    let tokens = if let Reply::Counted(_, tokens) = reply { *tokens } else { 100 };
+    let usage =
+        json!({ "prompt_tokens": tokens, "completion_tokens": 10, "total_tokens": tokens + 10, "cost": 0.0021 });
+    chunks.push(json!({ "choices": [], "usage": usage }));
     chunks
 }
 

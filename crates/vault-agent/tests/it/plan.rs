@@ -97,6 +97,21 @@ fn a_plan_that_is_not_valid_is_repaired_at_most_twice() {
 }
 
 #[test]
+fn a_context_that_is_too_long_ends_with_nothing_done() {
+    let place = Place::new(NOTES);
+    let before = place.tree();
+    let model = ModelServer::that(|_| Reply::Error(400, "This model's maximum context length is 10 tokens.".into()));
+    let output = command(&place, &model, &["--yes"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    // There is nothing to leave out: it is one instruction.
+    assert_eq!((output.status.code(), model.requests().len()), (Some(2), 1), "{said}");
+    for part in ["maximum context length is 10 tokens", "it could not be made shorter", "nothing was done"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert_eq!(place.tree(), before);
+}
+
+#[test]
 fn nothing_runs_without_a_yes() {
     let place = Place::new(NOTES);
     let before = place.tree();

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::process::{Command, Output};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -229,6 +230,11 @@ fn what_is_set_is_what_is_sent() {
     );
     assert_eq!((&set["temperature"], &set["max_tokens"]), (&json!(1.5), &json!(77)));
     assert!(text_of(&set["messages"][0]["content"]).ends_with("Answer in Latin."), "{set}");
+    let of_chat = names(&set);
+    assert!(
+        of_chat.contains(&"vault_search".to_owned()) && !of_chat.contains(&"search_notes".to_owned()),
+        "{of_chat:?}"
+    );
     let none = ask(&["--temperature", "none", "--no-tools"], Reply::text("x"));
     assert!(none.get("temperature").is_none_or(Value::is_null), "{none}");
     assert_eq!(names(&none), Vec::<String>::new());
@@ -248,6 +254,30 @@ fn what_is_set_is_what_is_sent() {
     assert_eq!((output.status.code(), out(&output).trim_end()), (Some(0), "x"), "{}", errors(&output));
     let body: Value = serde_json::from_str(&whole.asked()[0].body).unwrap();
     assert!(body["stream"] != json!(true), "{body}");
+}
+
+#[test]
+fn calls_and_time_are_limited() {
+    let place = Place::new(NOTES);
+    let said = |limit: &str, least: Duration| {
+        let mut turn = 0;
+        // A model that never answers, and takes its time.
+        let model = ModelServer::that(move |_| {
+            std::thread::sleep(least);
+            turn += 1;
+            Reply::call("search_notes", json!({ "query": format!("roses {turn}") }))
+        });
+        let mut asked = command(&place, &["ask", "roses?", limit, "--max-turns", "50"]);
+        let output = asked.env("VAULT_AGENT_PROVIDER", &model.address).env("VAULT_AGENT_MODEL", "m").output().unwrap();
+        assert_eq!(output.status.code(), Some(3), "{}", errors(&output));
+        (errors(&output), model.requests().len())
+    };
+    let (of_calls, _) = said("--max-calls=2", Duration::ZERO);
+    assert!(of_calls.contains("the setting is max_calls"), "{of_calls}");
+    assert_eq!(of_calls.matches("tool: search_notes \"roses").count(), 2, "{of_calls}");
+    let (of_time, requests) = said("--max-seconds=1", Duration::from_millis(400));
+    assert!(of_time.contains("the setting is max_seconds"), "{of_time}");
+    assert!((1..=3).contains(&requests), "{requests}: {of_time}");
 }
 
 #[test]
@@ -422,4 +452,41 @@ fn the_document_lists_every_setting_with_its_default() {
         .collect();
     let rows: Vec<&str> = document.lines().filter(|line| expected.iter().any(|row| row == line)).collect();
     assert_eq!(rows, expected, "docs/settings.md has these rows, in this order:\n{}", expected.join("\n"));
+}
+
+/// The sections of the document that name tests, one row for each setting, provider or limit.
+fn rows_with_tests(document: &str) -> Vec<&str> {
+    let (_, section) = document.split_once("\n## Tests\n").expect("the section of tests");
+    let is_row = |line: &&str| line.starts_with("| ") && !line.starts_with("| ---") && !line.ends_with("| test |");
+    section.lines().filter(is_row).collect()
+}
+
+#[test]
+fn every_test_that_the_document_names_exists() {
+    let document = include_str!("../../docs/settings.md");
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let rows = rows_with_tests(document);
+    let mut tests = 0;
+    for row in &rows {
+        let named = row.trim_end_matches(" |").rsplit(" | ").next().unwrap();
+        let mut file: Option<(&str, String)> = None;
+        for name in named.split('`').skip(1).step_by(2) {
+            if name.contains('/') {
+                let text = std::fs::read_to_string(crates.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
+                file = Some((name, text));
+                continue;
+            }
+            let (path, text) = file.as_ref().unwrap_or_else(|| panic!("{row}: a test of no file"));
+            let at = text.find(&format!("fn {name}(")).unwrap_or_else(|| panic!("{path} has no {name}"));
+            assert!(text[..at].trim_end().trim_end_matches("async").trim_end().ends_with("test]"), "{path}: {name}");
+            tests += 1;
+        }
+        assert!(file.is_some(), "{row}: no test");
+    }
+    assert!(tests > rows.len() / 2, "{tests} tests in {} rows", rows.len());
+    let place = Place::new("");
+    for shown in self::rows(&run(&place, &["config", "show", "--json"])) {
+        let begin = format!("| `{}` | ", shown["setting"].as_str().unwrap());
+        assert!(rows.iter().any(|row| row.starts_with(&begin)), "no test of {begin}");
+    }
 }

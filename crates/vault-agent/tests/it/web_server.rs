@@ -55,7 +55,8 @@ impl WebServer {
     }
 }
 
-fn read_request(stream: &TcpStream) -> Option<Asked> {
+/// The request that a client sends.
+pub fn read_request(stream: &TcpStream) -> Option<Asked> {
     let mut reader = BufReader::new(stream);
     let mut asked = Asked::default();
     let mut first = String::new();

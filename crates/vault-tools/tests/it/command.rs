@@ -245,6 +245,27 @@ fn a_write_without_a_terminal_needs_yes() {
 }
 
 #[test]
+fn replacing_renaming_and_deleting_ask() {
+    let shell = Shell::new("//- a.md\nhello\n//- b.md\n[[a]]\n");
+    let before = shell.vault.tree();
+    let calls = [
+        ["call", "write_note", r#"{"path":"a.md","content":"new","mode":"replace"}"#],
+        ["call", "rename_note", r#"{"path":"a.md","new_path":"c.md"}"#],
+        ["call", "delete_note", r#"{"path":"a.md"}"#],
+    ];
+    for call in &calls {
+        let refused = shell.run(&[&call[..], &["--allow-delete"]].concat());
+        assert!(refused.code == 3 && refused.err.contains("--yes"), "{call:?}: {}", refused.err);
+    }
+    assert_same(&shell.vault.tree(), &before, "nothing was agreed to");
+    for call in &calls {
+        shell.done(&[&call[..], &["--allow-delete", "--yes"]].concat());
+        assert_ne!(shell.vault.tree(), before, "{call:?}");
+        shell.done(&["undo", "--yes"]);
+    }
+}
+
+#[test]
 fn chat_tools_ask_before_they_read() {
     let shell = Shell::new("//- a.md\nhello\n");
     let args = r#"{"filePaths":["a.md"]}"#;

@@ -96,6 +96,25 @@ fn commands_run_in_their_place_and_are_tried_again() {
 }
 
 #[test]
+fn a_retry_waits_and_gives_up_after_its_attempts() {
+    for (attempts, failures, status) in [(3, 2, RunStatus::Done), (2, 2, RunStatus::Failed)] {
+        let vault = TestVault::new("//- a.md\none\n");
+        let (mut toolbox, ran) = with_live_host(&vault, failures);
+        let mut plan = command_plan("retry");
+        plan["steps"][1]["retry"] = json!({ "maxAttempts": attempts, "backoffMs": 40 });
+        let shown = previewed(&mut toolbox, &plan, &Value::Null).unwrap();
+        let started = std::time::Instant::now();
+        let done = run(&mut toolbox, &shown, Approval::Approved, Cancel::default(), &mut |_| {}).unwrap();
+        assert_eq!(done.status, status, "{attempts}");
+        let tried = ran.lock().unwrap().iter().filter(|command| command.starts_with("app:sort")).count();
+        assert_eq!(tried, attempts, "{attempts}");
+        // Before the second attempt as long as it says, before the third twice that.
+        let least = if attempts == 3 { 40 + 80 } else { 40 };
+        assert!(started.elapsed().as_millis() >= least, "{:?}", started.elapsed());
+    }
+}
+
+#[test]
 fn a_failed_command_stops_the_plan_and_what_was_done_stays() {
     let vault = TestVault::new("//- a.md\none\n");
     let before = vault.tree();

@@ -307,6 +307,91 @@ fn exact_text_is_found_in_either_case_without_overlap() {
 
 /// A part is read by what names it, and read on from where it was cut.
 #[test]
+fn searches_return_ten_results_unless_told_otherwise() {
+    let vault = TestVault::new("");
+    for number in 0..12 {
+        let (before, after) = ("left ".repeat(60), " right".repeat(60));
+        vault.write(&format!("n{number}.md"), format!("{before}water {number}{after}\n"));
+    }
+    let mut toolbox = vault.toolbox();
+    for (tool, most) in [("search_notes", "top_k"), ("vault_search", "limit")] {
+        let mut found = |more: Value| {
+            let mut args = json!({ "query": "water" });
+            args.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            call(&mut toolbox, tool, args).as_array().unwrap().len()
+        };
+        assert_eq!([found(json!({})), found(json!({ most: 12 })), found(json!({ most: 3 }))], [10, 12, 3], "{tool}");
+    }
+    // 200 characters with the match in their middle.
+    for row in call(&mut toolbox, "vault_search", json!({ "query": "water" })).as_array().unwrap() {
+        let preview = row["preview"].as_str().unwrap().strip_prefix("...").and_then(|text| text.strip_suffix("..."));
+        let (before, after) = preview.unwrap().split_once("water").unwrap();
+        let (before, after) = (before.chars().count(), after.chars().count());
+        assert!((90..=100).contains(&before) && (90..=100).contains(&after), "{before} and {after}: {row}");
+    }
+}
+
+#[test]
+fn a_file_is_read_up_to_max_bytes() {
+    let vault = TestVault::new("");
+    let text = "bye äöü, and more\n";
+    vault.write("n.md", text);
+    let mut toolbox = vault.toolbox();
+    let mut read = |args: Value| call(&mut toolbox, "vault.readFile", args);
+    let whole = read(json!({ "path": "n.md" }));
+    let is_whole = json!({ "content": text, "truncated": false, "nextOffset": null });
+    is_whole.as_object().unwrap().iter().for_each(|(name, value)| assert_eq!(&whole[name], value, "{name}"));
+    // Never between the bytes of a character.
+    for (most, content) in [(4, "bye "), (5, "bye "), (6, "bye ä")] {
+        let part = read(json!({ "path": "n.md", "maxBytes": most }));
+        let next = json!(content.len());
+        assert_eq!(
+            (&part["content"], &part["truncated"], &part["nextOffset"], &part["etag"]),
+            (&json!(content), &json!(true), &next, &whole["etag"]),
+            "{most}"
+        );
+        let rest = read(json!({ "path": "n.md", "offset": next, "maxBytes": 1000 }));
+        assert_eq!((&rest["content"], &rest["truncated"]), (&json!(text[content.len()..]), &json!(false)), "{most}");
+    }
+}
+
+#[test]
+fn a_slug_has_100_characters_at_most_unless_told_otherwise() {
+    let vault = TestVault::new("");
+    let mut toolbox = vault.toolbox();
+    let title = "a".repeat(150);
+    for (args, length) in [
+        (json!({ "title": title }), 100),
+        (json!({ "title": title, "maxLength": 120 }), 120),
+        (json!({ "title": title, "maxLength": 10 }), 10),
+    ] {
+        let slug = call(&mut toolbox, "util.slugifyTitle", args)["slug"].as_str().unwrap().to_owned();
+        assert_eq!(slug.len(), length);
+    }
+}
+
+#[test]
+fn a_file_that_exists_is_left_as_it_is_unless_told_otherwise() {
+    let vault = garden();
+    let before = vault.tree();
+    let mut toolbox = vault.toolbox();
+    let create = |more: Value| {
+        let mut args = json!({ "path": "Index.md", "content": "x" });
+        args.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        args
+    };
+    for args in [create(json!({})), create(json!({ "ifNotExists": true }))] {
+        let output = toolbox.call("vault.createFile", args, Approval::Approved).unwrap();
+        assert_eq!(output.value["created"], false);
+        assert!(output.notices.iter().any(|notice| notice.contains("left as it is")), "{:?}", output.notices);
+    }
+    let args = create(json!({ "ifNotExists": false }));
+    let error = toolbox.call("vault.createFile", args, Approval::Approved).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Exists, "{error}");
+    assert_same(&vault.tree(), &before, "nothing is replaced");
+}
+
+#[test]
 fn parts_of_a_note_can_be_read() {
     let vault = garden();
     vault.write("n.md", "# Top\nintro\n## Log\n- one ^a\n- two\n# End\nbye äöü");
@@ -549,6 +634,25 @@ fn typing_keeps_line_endings() {
     assert_eq!(typed["range"]["to"], json!({ "line": 2, "ch": 1 }));
     call(&mut toolbox, "editor.insertAtCursor", json!({ "text": "\n4" }));
     assert_eq!(vault.read("w.md"), "1\r\n2\r\n3\r\n4\r\nthree\r\n");
+}
+
+#[test]
+fn a_line_of_the_log_has_time_arguments_result_and_duration() {
+    let vault = garden();
+    let mut toolbox = vault.toolbox();
+    let (begun, started) = (jiff::Timestamp::now(), std::time::Instant::now());
+    let value = call(&mut toolbox, "read_note", json!({ "path": "Index.md" }));
+    refused(&mut toolbox, "read_note", json!({ "path": "no.md" }));
+    let (took, ended) = (started.elapsed().as_millis(), jiff::Timestamp::now());
+    let [read, failed] = &vault_tools::read_log(toolbox.vault().state()).unwrap()[..] else { panic!("two lines") };
+    assert_eq!((&read.arguments, &failed.arguments), (&json!({ "path": "Index.md" }), &json!({ "path": "no.md" })));
+    assert_eq!((&read.result, &read.error, &failed.result), (&Some(value), &None, &None));
+    assert!(failed.error.as_ref().unwrap().contains("no.md"), "{failed:?}");
+    for record in [read, failed] {
+        let at: jiff::Timestamp = record.timestamp.parse().unwrap();
+        assert!(begun <= at && at <= ended, "{at}");
+    }
+    assert!(u128::from(read.duration_ms + failed.duration_ms) <= took, "{read:?} {failed:?} {took}");
 }
 
 #[test]

@@ -222,5 +222,9 @@ fn a_conversation_is_made_shorter_when_asked() {
                 && (update["status"] == "completed" || update.to_string().contains("was made shorter"))
         };
         assert!(told.iter().any(|update| is_told(&update)), "{kind}");
+        let requests = model.requests();
+        let [.., before, _, after] = &requests[..] else { panic!("the summary is asked for between them") };
+        let [before, after] = [before, after].map(|request| request["messages"].to_string().len());
+        assert!(after + 10_000 < before, "{before} bytes, then {after}");
     }
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::editor::{Editor, agent, everything, options, selected};
+use crate::http_server::HttpServer;
 use crate::model_server::{ModelServer, Reply};
 use crate::stdio::{PROGRAM, Place};
 
@@ -78,6 +79,42 @@ fn every_call_of_a_server_is_asked_about() {
     editor.say(&session, "Go again");
     let told = model.told("tool").join("\n");
     assert!(told.contains("Far.md") && editor.asked.len() == 1, "{told}");
+}
+
+#[test]
+fn a_server_is_reached_over_http_with_its_headers() {
+    let place = Place::new("//- Home.md\nx\n");
+    let (folder, _) = other(&place);
+    std::fs::write(place.home().join("key"), "a long secret\n").unwrap();
+    let mut command = place.command(&["mcp", "--http", "127.0.0.1:0", "--key-file", "home/key", "--allow-write"]);
+    command.env("VAULT_DIR", &folder);
+    let http = HttpServer::start(command);
+    let server = |key: &str| {
+        let header = json!({ "name": "Authorization", "value": format!("Bearer {key}") });
+        json!({ "type": "http", "name": "other", "url": format!("http://{}/mcp", http.address), "headers": [header] })
+    };
+    let model = calls("append_to_note", json!({ "path": "Far.md", "content": "and otters" }));
+    let mut editor = Editor::silent(agent(&place, &model, &[]));
+    let hello = editor.result("initialize", json!({ "protocolVersion": 1 }));
+    assert_eq!(hello["agentCapabilities"]["mcpCapabilities"]["http"], true);
+    let session = open(&mut editor, &place.vault(), json!([server("a long secret")]));
+    editor.chooses_each(&["reject", "allow"]);
+    for expected in ["about herons\n", "about herons\n\nand otters\n"] {
+        assert_eq!(editor.stops(&session, "Go"), "end_turn");
+        assert_eq!(std::fs::read_to_string(folder.join("Far.md")).unwrap(), expected, "{}", editor.said());
+    }
+    assert_eq!(editor.asked_with("session/request_permission").len(), 2);
+    assert!(model.told("tool").last().unwrap().contains("Far.md"), "{:?}", model.told("tool"));
+    assert_eq!(editor.end().0, 0);
+    // Without its key it is left out, and that is said.
+    let mut editor = Editor::plain(&place, &model);
+    let session = open(&mut editor, &place.vault(), json!([server("a wrong secret")]));
+    editor.until(|editor| editor.said().contains("other"));
+    editor.say(&session, "Go");
+    for said in ["other: it wants to know who asks", "There is no such tool."] {
+        assert!(editor.said().contains(said), "{said}: {}", editor.said());
+    }
+    assert!(!editor.said().contains("a wrong secret"), "{}", editor.said());
 }
 
 #[test]
