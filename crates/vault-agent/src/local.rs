@@ -96,7 +96,7 @@ async fn on_server(path: &Path, context: Option<u32>, in_text: InText) -> Result
 async fn in_process(path: &Path, context: Option<u32>, settings: &Settings) -> Result<Loaded> {
     use std::io::Write;
 
-    use agent_loop::{Local, LocalOptions};
+    use agent_loop::Local;
     use tokio_util::sync::CancellationToken;
     use vault_cli::stderr_is_terminal;
 
@@ -119,12 +119,17 @@ async fn in_process(path: &Path, context: Option<u32>, settings: &Settings) -> R
     };
     let trained = Gguf::read(path).map_err(of_loop)?.context_length;
     let usual = trained.map(|trained| trained.min(LOCAL_CONTEXT) as u32);
-    let mut options =
-        LocalOptions::new(path).context(context.or(usual)).threads(settings.threads).gpu_layers(settings.gpu_layers);
-    options.repeat_penalty = settings.repeat_penalty.map_or(options.repeat_penalty, |penalty| penalty as f32);
-    let model = Local::load(options, progress, &cancel).await.map_err(of_loop)?;
+    let model =
+        Local::load(options(path, settings).context(context.or(usual)), progress, &cancel).await.map_err(of_loop)?;
     let context = u64::from(model.context());
     Ok((Arc::new(model), Some(context)))
+}
+
+#[cfg(feature = "local")]
+fn options(path: &Path, settings: &Settings) -> agent_loop::LocalOptions {
+    let options = agent_loop::LocalOptions::new(path).threads(settings.threads).gpu_layers(settings.gpu_layers);
+    let penalty = settings.repeat_penalty.map_or(options.repeat_penalty, |penalty| penalty as f32);
+    options.repeat_penalty(penalty)
 }
 
 #[cfg(not(feature = "local"))]
@@ -161,4 +166,18 @@ pub(crate) fn files(folder: &Path) -> Result<Vec<ModelFile>> {
         .collect();
     files.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(files)
+}
+
+#[cfg(all(test, feature = "local"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_local_model_takes_its_settings() {
+        let settings =
+            Settings { threads: Some(3), gpu_layers: Some(9), repeat_penalty: Some(1.5), ..Settings::default() };
+        let set = options(Path::new("a.gguf"), &settings);
+        assert_eq!((set.threads, set.gpu_layers, set.repeat_penalty), (Some(3), Some(9), 1.5));
+        assert_eq!(options(Path::new("a.gguf"), &Settings::default()).repeat_penalty, 1.0);
+    }
 }

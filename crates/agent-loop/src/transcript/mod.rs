@@ -145,6 +145,28 @@ impl Transcript {
         read(&bytes).map_err(|error| error.with_path(path.display().to_string()))
     }
 
+    /// All messages of a transcript, also those that compaction has left out of the run.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    pub fn messages(path: impl AsRef<Path>) -> Result<Vec<Message>> {
+        let path = path.as_ref();
+        let bytes = std::fs::read(path).map_err(|error| io(path, error))?;
+        let mut all: Vec<Message> = Vec::new();
+        for (number, line) in whole_lines(&bytes) {
+            match parsed(number, line).map_err(|error| error.with_path(path.display().to_string()))? {
+                Line::Message { message } => all.push(message),
+                Line::History { messages } => {
+                    let known =
+                        messages.iter().rposition(|message| all.last().is_some_and(|last| is_same(message, last)));
+                    all.extend(messages.into_iter().skip(known.map_or(0, |known| known + 1)));
+                }
+                _ => {}
+            }
+        }
+        Ok(all)
+    }
+
     fn at(file: File, path: PathBuf, durability: Durability, whole: u64) -> Self {
         Self { file, path, durability, whole, is_torn: false, written: 0, last: None, state: String::new() }
     }
@@ -231,17 +253,35 @@ impl Observer for Transcript {
     }
 }
 
-fn read(bytes: &[u8]) -> Result<(Run, Vec<Repair>)> {
-    let damaged = |number: usize, what: String| {
-        Error::new(ErrorKind::Damaged, format!("line {number} cannot be read: {what}"))
-            .with_remedy("delete the damaged lines at its end; what stands before them can be loaded")
-    };
+fn damaged(number: usize, what: String) -> Error {
+    Error::new(ErrorKind::Damaged, format!("line {number} cannot be read: {what}"))
+        .with_remedy("delete the damaged lines at its end; what stands before them can be loaded")
+}
+
+/// The lines that have an end, by their numbers from 1.
+fn whole_lines(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     let end = bytes.iter().rposition(|byte| *byte == b'\n').unwrap_or(0);
+    (1..).zip(bytes[..end].split(|byte| *byte == b'\n'))
+}
+
+fn parsed(number: usize, line: &[u8]) -> Result<Line> {
+    serde_json::from_slice(line).map_err(|error| damaged(number, error.to_string()))
+}
+
+/// Whether two messages are one, of which compaction may have cut the results.
+fn is_same(one: &Message, other: &Message) -> bool {
+    match (one, other) {
+        (Message::Results { results: one }, Message::Results { results: other }) => {
+            one.iter().map(|result| &result.call).eq(other.iter().map(|result| &result.call))
+        }
+        _ => one == other,
+    }
+}
+
+fn read(bytes: &[u8]) -> Result<(Run, Vec<Repair>)> {
     let (mut saved, mut messages): (Option<SavedRun>, Vec<Message>) = (None, Vec::new());
-    for (index, line) in bytes[..end].split(|byte| *byte == b'\n').enumerate() {
-        let number = index + 1;
-        let line: Line = serde_json::from_slice(line).map_err(|error| damaged(number, error.to_string()))?;
-        match (line, &mut saved) {
+    for (number, line) in whole_lines(bytes) {
+        match (parsed(number, line)?, &mut saved) {
             (Line::Run { run }, saved) => *saved = Some(SavedRun::from_value(run)?),
             (_, None) => return Err(damaged(number, "a transcript begins with a run".into())),
             (Line::Message { message }, _) => messages.push(message),

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_loop::{About, Decision, Event, Outcome as RunOutcome, Question, Spent, Status, StopReason};
+use agent_loop::{
+    About, Decision, ErrorKind as ModelError, Event, Outcome as RunOutcome, Question, Spent, Status, StopReason,
+};
 use clap::Args;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -261,7 +263,10 @@ async fn answer(
             Event::Retry { delay, failure, .. } => {
                 note(&format!("{failure}; trying again in {} s", delay.as_secs_f32().ceil()));
             }
-            Event::Compacted { .. } => note("the conversation was too long for the model and was made shorter"),
+            Event::Compacted { .. } => note("the conversation was made shorter for the model"),
+            Event::NotCompacted { failure } if failure.kind != ModelError::ContextTooLong => {
+                note(&format!("the conversation could not be made shorter: {failure}"))
+            }
             _ => {}
         };
         let next = match turn.take() {

@@ -13,7 +13,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use agent_loop::{Run, Transcript, to_markdown};
+use agent_loop::{Message, Transcript, to_markdown};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -129,19 +129,16 @@ impl Sessions {
         let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
         let mut all = self.list()?;
         all.retain(|info| {
-            let said = self.run(info).map(|run| said(&run)).unwrap_or_default();
+            let said = self.messages(info).map(|messages| said(&messages)).unwrap_or_default();
             let text = format!("{} {said}", info.title).to_lowercase();
             words.iter().all(|word| text.contains(word))
         });
         Ok(all)
     }
 
-    /// The run of a conversation.
-    ///
-    /// # Errors
-    /// A transcript that cannot be read.
-    pub fn run(&self, info: &SessionInfo) -> Result<Run> {
-        Transcript::load(self.transcript(info)).map(|(run, _)| run).map_err(of_loop)
+    /// All that was said in a conversation.
+    fn messages(&self, info: &SessionInfo) -> Result<Vec<Message>> {
+        Transcript::messages(self.transcript(info)).map_err(of_loop)
     }
 
     /// The conversation as Markdown, with its sources and what its answers say that is in no note.
@@ -149,8 +146,7 @@ impl Sessions {
     /// # Errors
     /// A transcript that cannot be read.
     pub fn export(&self, info: &SessionInfo) -> Result<String> {
-        let run = self.run(info)?;
-        let mut text = to_markdown(run.history().messages().iter().map(|message| &**message));
+        let mut text = to_markdown(&self.messages(info)?);
         if !info.sources.is_empty() {
             text.push_str("\n## Sources\n\n");
             for Source { path, line } in &info.sources {
@@ -215,8 +211,8 @@ impl Sessions {
 }
 
 /// What a person and the model said.
-fn said(run: &Run) -> String {
-    run.history().messages().iter().map(|message| message.text()).collect::<Vec<_>>().join("\n")
+fn said(messages: &[Message]) -> String {
+    messages.iter().map(Message::text).collect::<Vec<_>>().join("\n")
 }
 
 /// The title of a conversation that begins with a message.
@@ -230,7 +226,7 @@ pub(super) fn title_of(message: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use agent_loop::{Durability, RunId, RunOptions};
+    use agent_loop::{Durability, Run, RunId, RunOptions};
 
     use super::*;
 

@@ -249,7 +249,7 @@ fn the_setting_review_says_which_results_are_seen_first() {
     let screen = leave(terminal);
     assert!(screen.contains("shared 0 of 1"), "{screen}");
     let told = model.told("tool").concat();
-    assert!(!told.is_empty() && !told.contains("pears"), "{told}");
+    assert_eq!(told, "", "nothing tells the model what was withheld");
     // Of none, where it is never.
     let model = ModelServer::with([Reply::call("vault_search", json!({ "query": "apples" })), Reply::text("Seen.")]);
     let mut terminal = chat(&place, &model, &["--review", "never", "--toolset", "chat"]);
@@ -406,7 +406,7 @@ fn commands_show_switch_save_and_resume() {
     terminal.press("1\r");
     terminal.until("resumed: when?");
     let screen = leave(terminal);
-    for text in ["model    other on this machine", "notes    5 notes", "110 tokens since the start", "  when?\n"] {
+    for text in ["model    other on this machine", "notes    5 notes", "110 tokens, $0.0021 since the start", "  when?\n"] {
         assert!(screen.contains(text), "{text}\n---\n{screen}");
     }
     let saved = place.read("Talks/Roses.md");
@@ -438,6 +438,8 @@ fn a_plan_is_shown_approved_run_and_undone() {
     assert_eq!(place.tree(), before, "a no changes nothing");
     terminal.press("y\r");
     terminal.until("transaction");
+    terminal.until("Keep it as a macro");
+    terminal.press("jobs\r");
     terminal.until("\x1b[?2004h");
     assert_eq!((place.read("Plans/Dig.md"), place.read("Plans/Sow.md")), ("Dig.\n".to_owned(), "Dig.\n".to_owned()));
     assert_eq!(place.tree().len(), before.len() + 2);
@@ -447,7 +449,9 @@ fn a_plan_is_shown_approved_run_and_undone() {
     terminal.until("undone");
     let screen = leave(terminal);
     assert_eq!(place.tree(), before, "{screen}");
-    assert!(screen.contains("Two notes"), "{screen}");
+    assert!(screen.contains("Two notes") && screen.contains("110 tokens"), "{screen}");
+    let macros = place.command(&["macro", "list"]).output().unwrap();
+    assert!(String::from_utf8_lossy(&macros.stdout).starts_with("jobs"), "{macros:?}");
     let told = model.told("system").remove(0);
     assert!(told.contains("vault.createFile") && model.told("user") == ["a note for each job"], "{told}");
 }

@@ -23,7 +23,7 @@ fn a_question_with_long_results_goes_on_without_the_oldest() {
     let output = command(&place, &model, &["ask", "when do I prune roses?"]).output().unwrap();
     let [out, errors] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
     assert_eq!(output.status.code(), Some(0), "{errors}");
-    assert!(errors.contains("note: the conversation was too long for the model and was made shorter"), "{errors}");
+    assert!(errors.contains("note: the conversation was made shorter for the model"), "{errors}");
     assert!(out.starts_with("In late winter [Garden/Roses.md:3]."), "{out}");
     let requests = model.requests();
     assert_eq!(requests.len(), 6, "{errors}");
@@ -64,7 +64,7 @@ fn a_conversation_that_is_too_long_is_made_shorter_and_said() {
         terminal.until("110 tokens");
     }
     terminal.say("question 5");
-    terminal.until("the conversation was too long for the model and was made shorter");
+    terminal.until("the conversation was made shorter for the model");
     terminal.until("Answer 5.");
     // The summary counts.
     terminal.until("220 tokens");
@@ -75,6 +75,10 @@ fn a_conversation_that_is_too_long_is_made_shorter_and_said() {
     let (refused, summed_up, shorter) = (said(&requests[4]), said(&requests[5]), said(&requests[6]));
     assert!(shorter.len() + 500 < refused.len(), "{} bytes, then {}", refused.len(), shorter.len());
     assert!(summed_up.contains("Answer 1."), "{summed_up}");
+    // A person still has all of it.
+    let shown = String::from_utf8(place.command(&["sessions", "show"]).output().unwrap().stdout).unwrap();
+    let answers: Vec<usize> = (1..=5).filter(|turn| shown.matches(&format!("Answer {turn}.")).count() == 1).collect();
+    assert_eq!(answers, [1, 2, 3, 4, 5], "{shown}");
     for (text, is_kept) in
         [("Answer 1.", false), ("They spoke of slugs.", true), ("Answer 4.", true), ("question 5", true)]
     {
@@ -101,10 +105,7 @@ fn with_a_context_length_it_is_made_shorter_before_the_model_refuses() {
             terminal.until("0 tokens");
         }
         let screen = leave(terminal);
-        (
-            screen.matches("was too long for the model and was made shorter").count(),
-            said(model.requests().last().unwrap()),
-        )
+        (screen.matches("was made shorter for the model").count(), said(model.requests().last().unwrap()))
     };
     let (times, last) = talk("1500");
     assert_eq!(times, 1, "{last}");

@@ -35,7 +35,10 @@ fn as_openai_has_them() {
     let (found, asked) = listed("openai", "OPENAI_API_KEY", |_| {
         (200, json!({ "object": "list", "data": [{ "id": "gpt-4o" }, { "id": "a", "context_length": 8000 }] }))
     });
-    assert_eq!(found, [record("openai", "a", json!(8000)), record("openai", "gpt-4o", json!(128_000))]);
+    // What is known of the families of hosted models.
+    let mut known = record("openai", "gpt-4o", json!(128_000));
+    known["takes_tools"] = json!(true);
+    assert_eq!(found, [record("openai", "a", json!(8000)), known]);
     assert_eq!(asked[0].target, "/v1/models");
     assert_eq!(asked[0].header("authorization"), Some("Bearer sk-secret"));
 }

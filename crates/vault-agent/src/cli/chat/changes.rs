@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent_loop::Spent;
+use agent_loop::{Event, Spent};
 use serde_json::json;
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
@@ -13,6 +13,7 @@ use vault_tools::{Approval, Cancel, Error, ErrorKind, Permission, Result};
 use super::panel::{Key, key};
 use super::screen::Screen;
 use super::stop::{Interrupts, Stop};
+use crate::cli::call_line::spent_text;
 use crate::cli::plan::{not_written, offer_macro};
 use crate::conversation::Conversation;
 use crate::plan_writer::{Written, write};
@@ -108,14 +109,22 @@ pub(super) fn plan(
     spent: &mut Spent,
 ) -> CliResult<()> {
     screen.draw(&[format!("{} writes a plan … Ctrl-C stops", conversation.model().name)]);
-    let mut out = Out::stdout().indented();
+    let (mut out, mut of_plan) = (Out::stdout().indented(), Spent::default());
     let outcome = conversation.tools().with(|vaults| {
         let toolbox = vaults.toolbox(0);
         toolbox.set_now(now());
         let cancel = CancellationToken::new();
         let written = runtime.block_on(async {
-            let (mut on_event, mut interrupts) = (|_| {}, Interrupts::listen());
-            let written = write(instruction, toolbox, conversation.model(), settings, &mut on_event, &cancel, spent);
+            let mut on_event = |event| match event {
+                Event::Warning(warning) => screen.warn(&warning),
+                Event::Retry { delay, failure, .. } => {
+                    screen.warn(&format!("{failure}; trying again in {} s", delay.as_secs_f32().ceil()));
+                }
+                _ => {}
+            };
+            let mut interrupts = Interrupts::listen();
+            let written =
+                write(instruction, toolbox, conversation.model(), settings, &mut on_event, &cancel, &mut of_plan);
             let mut written = std::pin::pin!(written);
             loop {
                 tokio::select! {
@@ -125,6 +134,8 @@ pub(super) fn plan(
             }
         });
         screen.erase();
+        screen.quiet(&spent_text(&of_plan));
+        *spent += of_plan;
         match written? {
             Written::Plan(plan) => {
                 let running = RunningArgs {

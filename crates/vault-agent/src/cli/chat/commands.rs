@@ -94,8 +94,14 @@ mod tests {
         assert_eq!(parse("/save"), Some(Err("/save needs the path of a note".to_owned())));
         let unknown = parse("/stat").unwrap().unwrap_err();
         assert_eq!(unknown, "/stat is no command; did you mean /status? (/help lists them)");
+        assert_eq!(parse("/undo 7"), Some(Ok(Command::Undo(Some(7)))));
+        assert!(parse("/undo it").unwrap().is_err());
         for listed in COMMANDS {
-            assert!(parse(&format!("{} x", listed.name)).unwrap().is_ok(), "{}", listed.name);
+            assert!(parse(&format!("{} 1", listed.name)).unwrap().is_ok(), "{}", listed.name);
         }
+        // README lists the same.
+        let readme = include_str!("../../../README.md");
+        let usages = COMMANDS.map(|listed| format!("`{}`", format!("{} {}", listed.name, listed.argument).trim_end()));
+        assert!(readme.contains(&format!("**Commands**: {}.", usages.join(", "))), "{usages:?}");
     }
 }

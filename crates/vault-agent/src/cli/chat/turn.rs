@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use agent_loop::{CallId, Event, ToolCall};
+use agent_loop::{CallId, ErrorKind, Event, ToolCall};
 use tokio_util::sync::CancellationToken;
 use vault_cli::sanitize_line;
 use vault_tools::Result;
@@ -90,9 +90,10 @@ impl<'a> ShownTurn<'a> {
                 self.screen.warn(&format!("{failure}; trying again in {} s", delay.as_secs_f32().ceil()));
             }
             Event::Compacted { .. } => {
-                self.screen.quiet("the conversation was too long for the model and was made shorter");
+                self.screen.quiet("the conversation was made shorter for the model");
             }
-            Event::NotCompacted { failure } => {
+            // Where nothing can be left out, the model says whether that is a problem.
+            Event::NotCompacted { failure } if failure.kind != ErrorKind::ContextTooLong => {
                 self.screen.warn(&format!("the conversation could not be made shorter: {failure}"));
             }
             _ => {}
