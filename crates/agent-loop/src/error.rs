@@ -218,11 +218,14 @@ pub struct Failure {
     pub kind: ErrorKind,
     /// Its full text, with path, cause and remedy.
     pub message: String,
+    /// How long the provider asks to wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after: Option<Duration>,
 }
 
 impl From<&Error> for Failure {
     fn from(error: &Error) -> Self {
-        Self { kind: error.kind(), message: error.text_with_source() }
+        Self { kind: error.kind(), message: error.text_with_source(), retry_after: error.retry_after() }
     }
 }
 

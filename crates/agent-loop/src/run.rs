@@ -237,7 +237,7 @@ struct State {
     summing_up: Option<Limit>,
     /// How many answers of the wrong shape there were.
     bad_answers: u32,
-    /// Tokens of the last request and reply, and a fourth of the bytes that were added since.
+    /// Tokens of the last request and reply.
     context: u64,
     compaction: CompactionState,
 }
@@ -470,10 +470,6 @@ impl Run {
 
     /// Adds a message of which it is known that it fits.
     fn add(&mut self, message: Message) {
-        // The model counts its reply itself, and what was added only with the next one.
-        if !matches!(message, Message::Assistant { .. }) {
-            self.state.context = self.state.context.saturating_add(message.size() as u64 / 4);
-        }
         self.history.push(message).expect("a run adds only what its phase allows");
     }
 
@@ -517,7 +513,11 @@ impl Run {
 
     fn wants_compaction(&self) -> bool {
         let CompactionState { tries, forced, wanted } = &self.state.compaction;
-        let above = self.options.compact_above.is_some_and(|limit| self.state.context > limit);
+        // What came after the last reply is not counted yet: about four bytes are a token.
+        let messages = self.history.messages().iter().rev();
+        let new = messages.take_while(|message| !matches!(***message, Message::Assistant { .. }));
+        let context = self.state.context.saturating_add(new.map(|message| message.size() as u64).sum::<u64>() / 4);
+        let above = self.options.compact_above.is_some_and(|limit| context > limit);
         forced.is_some() || *wanted || (above && *tries < CompactionState::MOST)
     }
 

@@ -203,7 +203,9 @@ impl Said {
                 }
                 match outcome.stop {
                     StopReason::Failed { failure } => {
-                        let _ = self.deltas.send(Err(Error::new(failure.kind, failure.message)));
+                        let error = Error::new(failure.kind, failure.message);
+                        let error = failure.retry_after.into_iter().fold(error, Error::with_retry_after);
+                        let _ = self.deltas.send(Err(error));
                         return;
                     }
                     StopReason::Length => EndReason::Length,

@@ -93,7 +93,7 @@ impl Run {
                 self.history = shorter;
                 return Ok(None);
             }
-            Ok(_) => Failure { kind: ErrorKind::ContextTooLong, message: "it did not get shorter".into() },
+            Ok(_) => Failure::from(&Error::new(ErrorKind::ContextTooLong, "it did not get shorter")),
             Err(error) => Failure::from(&error),
         };
         self.state.compaction.tries = CompactionState::MOST;

@@ -71,7 +71,7 @@ async fn what_needs_a_person_does_not_run_where_there_is_none() {
     let log = Arc::new(Mutex::new(Vec::new()));
     let told = |request: &agent_loop::Request| match request.messages.last().map(|message| &**message) {
         Some(agent_loop::Message::Results { results })
-            if results[0].status == Status::Denied && results[0].text().contains("nobody is there") =>
+            if results[0].status == Status::Denied && results[0].text().contains("no one is there") =>
         {
             Ok(())
         }

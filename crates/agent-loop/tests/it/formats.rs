@@ -29,7 +29,7 @@ fn all() -> Value {
     };
     let running = question(About::Running { why: "it writes".into() }, None);
     let sharing = question(About::Sharing { output: output.clone() }, Some(&output));
-    let failure = Failure { kind: ErrorKind::RateLimit, message: "too many requests".into() };
+    let failure = Failure::from(&Error::new(ErrorKind::RateLimit, "too many requests"));
     let outcome = |stop: StopReason| -> Outcome {
         let spent = json!({"turns": 1});
         serde_json::from_value(json!({"stop": stop, "text": "done", "answer": 1, "spent": spent})).unwrap()

@@ -406,7 +406,9 @@ fn commands_show_switch_save_and_resume() {
     terminal.press("1\r");
     terminal.until("resumed: when?");
     let screen = leave(terminal);
-    for text in ["model    other on this machine", "notes    5 notes", "110 tokens, $0.0021 since the start", "  when?\n"] {
+    for text in
+        ["model    other on this machine", "notes    5 notes", "110 tokens, $0.0021 since the start", "  when?\n"]
+    {
         assert!(screen.contains(text), "{text}\n---\n{screen}");
     }
     let saved = place.read("Talks/Roses.md");

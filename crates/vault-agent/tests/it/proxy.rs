@@ -143,6 +143,28 @@ fn a_budget_ends_the_search() {
 }
 
 #[test]
+fn a_request_gets_the_settings_that_it_leaves_open() {
+    let place = Place::new(NOTES);
+    let model = ModelServer::that(|_| Reply::text("Ita est."));
+    let settings = ["--system", "Answer in Latin.", "--max-tokens", "77", "--temperature", "0.7"];
+    for with_tools in [&["--with-vault-tools"][..], &[]] {
+        let proxy = Proxy::start(&place, &model, &[&settings, with_tools].concat());
+        let mut body = json!({ "model": "m", "messages": question() });
+        for (temperature, max_tokens) in [(0.7, 77), (0.1, 5)] {
+            assert_eq!(proxy.post("/v1/chat/completions", &body).0, 200);
+            let sent = model.requests().pop().unwrap();
+            assert_eq!(
+                (&sent["temperature"], &sent["max_tokens"]),
+                (&json!(temperature), &json!(max_tokens)),
+                "{sent}"
+            );
+            assert!(sent["messages"][0].to_string().contains("Answer in Latin."), "{sent}");
+            (body["temperature"], body["max_tokens"]) = (json!(0.1), json!(5));
+        }
+    }
+}
+
+#[test]
 fn what_goes_wrong_has_a_status() {
     let place = Place::new(NOTES);
     let model = ModelServer::that(|_| Reply::Error(429, "slow down".into()));

@@ -205,7 +205,7 @@ impl<'a> Backend<'a> {
     async fn next(&mut self, deltas: &mut ReplyStream<'_>) -> Result<Option<Delta>> {
         let silent_at = self.received_at + self.options.backend_timeout;
         let until = silent_at.min(self.sent_at + self.options.keep_alive);
-        tokio::select! {
+        let next = tokio::select! {
             biased;
             () = self.stop.cancelled() => Err(stopping()),
             caught = AssertUnwindSafe(deltas.next()).catch_unwind() => {
@@ -217,7 +217,12 @@ impl<'a> Backend<'a> {
                 self.sent_at = Instant::now();
                 if self.sent_at < silent_at { Ok(None) } else { Err(silent(self.options)) }
             }
+        };
+        // Clients have no field for it.
+        if let (Ok(Some(Delta::Warning { text })), Some(hear)) = (&next, &self.options.on_warning) {
+            hear(text);
         }
+        next
     }
 }
 

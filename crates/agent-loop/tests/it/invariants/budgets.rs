@@ -163,7 +163,9 @@ fn invariant_10_compaction_must_shrink_and_is_tried_a_bounded_number_of_times() 
     let mut run = refused();
     assert!(matches!(run.next(context), Next::Compact));
     run.compacted(history(&"long ".repeat(2000))).unwrap();
-    let StopReason::Failed { failure: Failure { kind, message } } = outcome(run.next(context)).stop else { panic!() };
+    let StopReason::Failed { failure: Failure { kind, message, .. } } = outcome(run.next(context)).stop else {
+        panic!()
+    };
     assert_eq!(kind, ErrorKind::ContextTooLong);
     assert!(message.contains("did not get shorter"), "{message}");
 

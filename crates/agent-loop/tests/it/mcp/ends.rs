@@ -63,6 +63,13 @@ async fn a_server_that_hangs_altogether_is_replaced() {
     let pid = text(&tools, "t__pid").await;
     let signal = |name: &str| std::process::Command::new("kill").args([name, &pid]).status().unwrap();
     assert!(signal("-STOP").success());
+    // Each thread stops when its turn comes; where there is no /proc, it is taken to have stopped.
+    let is_running = |thread: std::fs::DirEntry| {
+        std::fs::read_to_string(thread.path().join("stat")).is_ok_and(|stat| !stat.contains(") T "))
+    };
+    while std::fs::read_dir(format!("/proc/{pid}/task")).is_ok_and(|threads| threads.flatten().any(is_running)) {
+        tokio::task::yield_now().await;
+    }
     assert!(call(&tools, "t__write", json!({})).await.unwrap_err().0.contains("said nothing"));
     assert_ne!(text(&tools, "t__pid").await, pid);
     // It takes no notice of anything but this, and is gone all the same.
