@@ -8,8 +8,8 @@
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fmt;
-use std::io::{BufRead, BufReader, ErrorKind as Io, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::io::{BufRead, BufReader, ErrorKind as Io, Read};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,9 +28,10 @@ use crate::tool::BoxFuture;
 const LAST_LINES: usize = 8;
 /// The longest line of the log that is read as one.
 const LONGEST_LINE: u64 = 4_096;
-
+/// How long an answer of `/health` may take.
+const HEALTH_LIMIT: Duration = Duration::from_secs(2);
 /// How long the last lines of a server that has ended are waited for.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+const LOG_GRACE: Duration = Duration::from_secs(1);
 
 /// Starts the server with the input that ends with us, and ends it when that ends, or when the server does.
 #[cfg(unix)]
@@ -129,11 +130,12 @@ impl LlamaServer {
         let name = name.map_or_else(String::new, |name| name.to_string_lossy().into_owned());
         let start_limit = options.start_limit;
         let process = Process::start(&options, &key)?;
+        let health = format!("http://{}/health", process.address);
         let begun = Instant::now();
         loop {
-            let address = process.address;
-            let asked = tokio::task::spawn_blocking(move || is_healthy(address)).await;
-            if asked.unwrap_or(false) {
+            // While it loads, the server says 503.
+            let asked = tokio::time::timeout(HEALTH_LIMIT, http.get(&health, Vec::new())).await;
+            if matches!(asked, Ok(Ok(reply)) if reply.status == 200) {
                 break;
             }
             if let Some(error) = process.ended() {
@@ -243,8 +245,8 @@ impl Process {
         let lines = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
         match lines.is_empty() {
-            true => "it has said nothing".into(),
-            false => format!("its last words: {}", lines.join(" | ")),
+            true => "its log is empty".into(),
+            false => format!("the last lines of its log: {}", lines.join(" | ")),
         }
     }
 
@@ -253,7 +255,7 @@ impl Process {
         let status = self.child.lock().unwrap_or_else(PoisonError::into_inner).try_wait().ok()??;
         // What it said last may still be on its way; a program that it started may keep the pipe open.
         let begun = Instant::now();
-        while self.reader.as_ref().is_some_and(|reader| !reader.is_finished()) && begun.elapsed() < LAST_WORDS {
+        while self.reader.as_ref().is_some_and(|reader| !reader.is_finished()) && begun.elapsed() < LOG_GRACE {
             std::thread::sleep(Duration::from_millis(5));
         }
         let message = format!("the server has ended ({status})");
@@ -318,21 +320,6 @@ fn keep_last_lines(stderr: impl Read, lines: &Mutex<VecDeque<String>>) {
             lines.push_back(text);
         }
     }
-}
-
-/// Whether `GET /health` is answered with 200: while it loads, the server says 503.
-fn is_healthy(address: SocketAddr) -> bool {
-    const LIMIT: Duration = Duration::from_secs(2);
-    let ask = || -> std::io::Result<bool> {
-        let mut stream = TcpStream::connect_timeout(&address, LIMIT)?;
-        stream.set_read_timeout(Some(LIMIT))?;
-        stream.set_write_timeout(Some(LIMIT))?;
-        write!(stream, "GET /health HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
-        let mut head = [0; 12];
-        stream.read_exact(&mut head)?;
-        Ok(head.ends_with(b" 200"))
-    };
-    ask().unwrap_or(false)
 }
 
 fn random_key() -> Result<String> {

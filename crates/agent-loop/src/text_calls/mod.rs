@@ -31,7 +31,7 @@ pub use pieces::Piece;
 pub use prompt::{example, prompt_block, transcript_messages};
 pub use wrap::TextCalls;
 #[cfg(feature = "local")]
-pub(crate) use wrap::written_out;
+pub(crate) use wrap::{deltas_of, written_out};
 
 /// Opens a call.
 const OPEN: &str = "<tool_call>";

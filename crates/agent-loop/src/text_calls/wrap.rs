@@ -216,7 +216,11 @@ fn keep_text(said: &mut String, deltas: &[Delta]) {
 }
 
 /// The pieces as deltas. Where only one call is wanted, the reply ends after it.
-fn deltas_of<'p>(pieces: impl Iterator<Item = Piece<'p>>, calls: &mut usize, parallel: Parallel) -> Vec<Delta> {
+pub(crate) fn deltas_of<'p>(
+    pieces: impl Iterator<Item = Piece<'p>>,
+    calls: &mut usize,
+    parallel: Parallel,
+) -> Vec<Delta> {
     let mut deltas = Vec::new();
     for piece in pieces {
         let index = *calls;

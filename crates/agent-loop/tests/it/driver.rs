@@ -15,19 +15,6 @@ use crate::test_tools::*;
 
 type Log = Arc<Mutex<Vec<String>>>;
 
-async fn drive(agent: &Agent, run: &mut Run) -> (Pause, Vec<Event>) {
-    let mut events = Vec::new();
-    let pause = agent.drive(run, &mut |event| events.push(event), &CancellationToken::new()).await.unwrap();
-    (pause, events)
-}
-
-fn done(pause: Pause) -> agent_loop::Outcome {
-    match pause {
-        Pause::Done(outcome) => outcome,
-        Pause::Waiting(questions) => panic!("{questions:?}"),
-    }
-}
-
 fn spec(name: &str, effect: Effect) -> ToolSpec {
     specs().into_iter().find(|spec| spec.name == name).map(|spec| ToolSpec { effect, ..spec }).unwrap()
 }

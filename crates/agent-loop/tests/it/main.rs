@@ -14,6 +14,7 @@ mod hostile;
 mod invariants;
 #[cfg(all(feature = "hosted", unix))]
 mod llama_server;
+mod loop_contract;
 #[cfg(feature = "local")]
 mod local;
 // The processes are started with a Unix shell's help.

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use agent_loop::{
-    BoundDecision, CallId, Decision, Effect, EndReason, Next, Part, Policy, Question, ReadyCall, Reply, Run,
-    RunContext, RunId, RunOptions, Status, Tool, ToolCall, ToolOutput, ToolSet, ToolSpec,
+    Agent, BoundDecision, CallId, Decision, Effect, EndReason, Event, Next, Part, Pause, Policy, Question, ReadyCall,
+    Reply, Run, RunContext, RunId, RunOptions, Status, Tool, ToolCall, ToolOutput, ToolSet, ToolSpec,
 };
 use serde_json::{Value, json};
 
@@ -45,6 +45,20 @@ pub fn live(log: &Arc<Mutex<Vec<String>>>) -> Vec<Tool> {
         })
     };
     specs().into_iter().map(tool).collect()
+}
+
+/// Drives a run to its next pause, with what was shown.
+pub async fn drive(agent: &Agent, run: &mut Run) -> (Pause, Vec<Event>) {
+    let mut events = Vec::new();
+    let pause = agent.drive(run, &mut |event| events.push(event), &Default::default()).await.unwrap();
+    (pause, events)
+}
+
+pub fn done(pause: Pause) -> agent_loop::Outcome {
+    match pause {
+        Pause::Done(outcome) => outcome,
+        Pause::Waiting(questions) => panic!("{questions:?}"),
+    }
 }
 
 pub fn run_context<'a>(tools: &'a ToolSet, policy: &'a dyn Policy) -> RunContext<'a> {

@@ -36,10 +36,10 @@ pub(super) struct Engine<'m> {
     pub(super) grammars: Grammars,
     pub(super) cache: Cache<'m>,
     /// Warnings that no reply has told yet.
-    pub(super) unsaid: Vec<String>,
+    pub(super) pending_warnings: Vec<String>,
     /// Special tokens that are part of calls and thoughts; others are no text.
     marks: HashSet<LlamaToken>,
-    use_: Arc<Mutex<CacheUse>>,
+    usage: Arc<Mutex<CacheUse>>,
 }
 
 /// There is one for all models of a process.
@@ -105,7 +105,7 @@ impl<'m> Engine<'m> {
         header: &Gguf,
         context: u32,
         options: LocalOptions,
-        use_: Arc<Mutex<CacheUse>>,
+        usage: Arc<Mutex<CacheUse>>,
     ) -> Result<Self> {
         let processors = || std::thread::available_parallelism().map_or(1, |count| count.get() as u32);
         let threads = options.threads.unwrap_or_else(processors).clamp(1, 512) as i32;
@@ -130,11 +130,11 @@ impl<'m> Engine<'m> {
         let template = options.template.as_deref().or(header.chat_template.as_deref());
         let vocabulary = Vocabulary::new(model, template.unwrap_or_default());
         let prompts = Prompts::new(template, &vocabulary);
-        let unsaid = prompts.warnings.clone();
+        let pending_warnings = prompts.warnings.clone();
         let marks = vocabulary.marks(&prompts.form);
         let grammars = Grammars::new(model)?;
         let cache = Cache::new(context, chunk);
-        Ok(Self { options, vocabulary, prompts, grammars, cache, unsaid, marks, use_ })
+        Ok(Self { options, vocabulary, prompts, grammars, cache, pending_warnings, marks, usage })
     }
 
     /// The bytes of a token as a reader sees them.
@@ -165,7 +165,7 @@ impl<'m> Engine<'m> {
     }
 
     pub(super) fn count(&self, prompt: usize, evaluated: usize, generated: usize) {
-        let mut all = self.use_.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.usage.lock().unwrap_or_else(PoisonError::into_inner);
         all.prompt += prompt as u64;
         all.evaluated += evaluated as u64;
         all.generated += generated as u64;

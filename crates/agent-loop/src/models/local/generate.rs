@@ -9,16 +9,17 @@
 use llama_cpp_2::token::LlamaToken;
 use llguidance::Matcher;
 use serde_json::Value;
+use tokio::sync::mpsc::UnboundedSender;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::Usage;
 use crate::model::{Delta, EndReason, Parallel, Request, ToolChoice};
-use crate::text_calls::{Format, Parser, Piece};
+use crate::text_calls::{Format, Parser, deltas_of};
 use crate::tool::ToolSpec;
 
 use super::engine::Engine;
 use super::grammar::Wanted;
-use super::output::{Outgoing, Output};
+use super::output::Outgoing;
 use super::prompt::may_call;
 use super::sampler::Sampler;
 
@@ -26,7 +27,7 @@ use super::sampler::Sampler;
 struct Writing<'e, 'm, 'r> {
     engine: &'e mut Engine<'m>,
     request: &'r Request,
-    out: &'r mut dyn Output,
+    out: &'r UnboundedSender<Result<Delta>>,
     parser: Parser,
     text: Outgoing,
     matcher: Option<Matcher>,
@@ -40,7 +41,12 @@ impl Engine<'_> {
     ///
     /// # Errors
     /// `ContextTooLong`, `Tools`, `BadRequest` for what the template refuses; `Unavailable` where llama.cpp fails.
-    pub(super) fn reply(&mut self, request: &Request, out: &mut dyn Output, begun: impl FnOnce()) -> Result<()> {
+    pub(super) fn reply(
+        &mut self,
+        request: &Request,
+        out: &UnboundedSender<Result<Delta>>,
+        begun: impl FnOnce(),
+    ) -> Result<()> {
         let refused = |why: String| {
             Error::new(ErrorKind::BadRequest, "the chat template refuses the conversation").with_source(why)
         };
@@ -57,23 +63,21 @@ impl Engine<'_> {
         if let Some(mark) = opens_thoughts {
             parser.push(mark.as_bytes()).for_each(drop);
         }
-        let matcher = match opens_thoughts {
-            None => self.forced(request)?,
-            // Made here all the same, so that an error comes before the first byte.
-            Some(_) => self.forced(request).map(|_| None)?,
-        };
+        // Made for every request, so that an error comes before the first byte.
+        let forced = self.forced(request)?;
+        let matcher = forced.filter(|_| opens_thoughts.is_none());
         begun();
-        for warning in std::mem::take(&mut self.unsaid) {
-            out.send(Delta::Warning { text: warning });
+        for warning in std::mem::take(&mut self.pending_warnings) {
+            send(out, Delta::Warning { text: warning });
         }
 
         let mut is_cancelled = || {
-            out.send(Delta::Progress);
+            send(out, Delta::Progress);
             out.is_closed()
         };
         let Some(evaluated) = self.cache.evaluate(&tokens, kept, &mut is_cancelled)? else { return Ok(()) };
         let mut usage = Usage::default().input(tokens.len() as u64).cached((tokens.len() - evaluated) as u64);
-        out.send(Delta::Usage(usage));
+        send(out, Delta::Usage(usage));
 
         let temperature = request.temperature.map_or(self.options.temperature, |wanted| wanted as f32);
         let mut options = self.options.clone();
@@ -90,8 +94,8 @@ impl Engine<'_> {
         let generated = writing.generated;
         self.count(tokens.len(), evaluated, generated);
         if let Some(end) = end {
-            out.send(Delta::Usage(usage));
-            out.send(Delta::End(end));
+            send(out, Delta::Usage(usage));
+            send(out, Delta::End(end));
         }
         Ok(())
     }
@@ -151,6 +155,8 @@ impl Writing<'_, '_, '_> {
             if self.out.is_closed() {
                 return Ok(None);
             }
+            // Its text may be held back for long.
+            send(self.out, Delta::Progress);
             let token = self.next()?;
             if self.engine.vocabulary.tokens.is_eog(token) {
                 return Ok(Some(self.finish(EndReason::Complete)));
@@ -233,49 +239,36 @@ impl Writing<'_, '_, '_> {
         Ok(self.matcher.is_some())
     }
 
-    /// Gives bytes to the parser, and what it makes of them away; whether a stop text ends the reply.
+    /// Gives bytes to the parser, and sends what it makes of them; whether a stop text ends the reply.
     fn push(&mut self, bytes: &[u8]) -> bool {
-        let pieces = owned(self.parser.push(bytes));
-        self.send(pieces)
+        // How many calls there may be is the grammar's affair.
+        let deltas = deltas_of(self.parser.push(bytes), &mut self.calls, Parallel::Many);
+        self.send(deltas)
     }
 
-    fn send(&mut self, pieces: Vec<Said>) -> bool {
-        let index = self.calls;
-        for piece in pieces {
-            match piece {
-                Said::Other(Piece::Reasoning(text)) => self.out.send(Delta::Reasoning { text, opaque: None }),
-                Said::Other(Piece::Call { name, arguments }) => {
-                    self.end_text();
-                    let index = self.calls;
-                    self.out.send(Delta::CallStart { index, id: String::new(), name });
-                    self.out.send(Delta::CallArguments { index, text: arguments });
-                    self.out.send(Delta::CallEnd { index, opaque: None });
-                    self.calls += 1;
-                }
-                Said::Other(Piece::Fault { fault, raw }) => {
-                    self.end_text();
-                    self.out.send(Delta::CallFault { index: self.calls, fault, raw });
-                    self.calls += 1;
-                }
-                Said::Other(Piece::Text(_)) => {}
-                Said::Text(text) => {
+    fn send(&mut self, deltas: Vec<Delta>) -> bool {
+        for delta in deltas {
+            match delta {
+                Delta::Text { text } => {
                     let (text, is_over) = self.text.push(&text);
                     self.show(text);
                     if is_over {
                         return true;
                     }
                 }
+                Delta::CallStart { .. } | Delta::CallFault { .. } => {
+                    self.end_text();
+                    send(self.out, delta);
+                }
+                other => send(self.out, other),
             }
-        }
-        if self.calls == index {
-            self.out.send(Delta::Progress);
         }
         false
     }
 
     fn show(&mut self, text: String) {
         if !text.is_empty() {
-            self.out.send(Delta::Text { text });
+            send(self.out, Delta::Text { text });
         }
     }
 
@@ -286,27 +279,16 @@ impl Writing<'_, '_, '_> {
 
     /// What was held back is decided.
     fn finish(&mut self, reason: EndReason) -> EndReason {
-        let pieces = owned(self.parser.finish());
-        self.send(pieces);
+        let deltas = deltas_of(self.parser.finish(), &mut self.calls, Parallel::Many);
+        self.send(deltas);
         self.end_text();
         reason
     }
 }
 
-/// A piece that outlives the parser's buffer.
-enum Said {
-    Text(String),
-    Other(Piece<'static>),
-}
-
-fn owned<'p>(pieces: impl Iterator<Item = Piece<'p>>) -> Vec<Said> {
-    let own = |piece: Piece<'p>| match piece {
-        Piece::Text(text) => Said::Text(text.into()),
-        Piece::Reasoning(text) => Said::Other(Piece::Reasoning(text)),
-        Piece::Call { name, arguments } => Said::Other(Piece::Call { name, arguments }),
-        Piece::Fault { fault, raw } => Said::Other(Piece::Fault { fault, raw }),
-    };
-    pieces.map(own).collect()
+fn send(out: &UnboundedSender<Result<Delta>>, delta: Delta) {
+    // Whether anybody listens is asked before each token.
+    let _ = out.send(Ok(delta));
 }
 
 fn broken(error: impl ToString) -> Error {

@@ -64,7 +64,7 @@ pub struct Local {
     context: u32,
     warnings: Vec<String>,
     commands: std::sync::mpsc::Sender<Command>,
-    use_: Arc<Mutex<CacheUse>>,
+    usage: Arc<Mutex<CacheUse>>,
 }
 
 impl Local {
@@ -81,8 +81,8 @@ impl Local {
     ) -> Result<Self> {
         let (commands, inbox) = std::sync::mpsc::channel();
         let (done, loaded) = oneshot::channel();
-        let use_ = Arc::new(Mutex::new(CacheUse::default()));
-        let (cancel, counted) = (cancel.child_token(), Arc::clone(&use_));
+        let usage = Arc::new(Mutex::new(CacheUse::default()));
+        let (cancel, counted) = (cancel.child_token(), Arc::clone(&usage));
         // A future that is dropped cancels too.
         let guard = cancel.clone().drop_guard();
         let goes_on = move |part| {
@@ -94,7 +94,7 @@ impl Local {
         spawned.map_err(|error| Error::new(ErrorKind::State, "no thread can be started").with_source(error))?;
         let Loaded { name, context, warnings } = loaded.await.map_err(|_| gone())??;
         guard.disarm();
-        Ok(Self { name, context, warnings, commands, use_ })
+        Ok(Self { name, context, warnings, commands, usage })
     }
 
     /// Tokens of its context.
@@ -109,7 +109,7 @@ impl Local {
 
     /// How many tokens it has worked on.
     pub fn cache_use(&self) -> CacheUse {
-        *self.use_.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.usage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Saves what it has evaluated, to be kept beside a saved run, and says how many bytes that are: some 10 to 150 kB for a

@@ -1,14 +1,4 @@
-//! A reply on its way out: where its deltas go, and its text, which ends before a stop text.
-
-use crate::model::Delta;
-
-/// Where the deltas of a reply go.
-pub(super) trait Output {
-    fn send(&mut self, delta: Delta);
-
-    /// Whether nobody wants the reply any more.
-    fn is_closed(&self) -> bool;
-}
+//! The text of a reply on its way out, which ends before a stop text.
 
 /// Holds back what may still turn out to be the beginning of a stop text, and white space that nothing may follow.
 #[derive(Debug, Default)]

@@ -78,10 +78,8 @@ impl Prompts {
     /// What the template refuses.
     pub(super) fn prompt(&self, request: &Request, vocabulary: &Vocabulary<'_>) -> Result<String, String> {
         let text = if self.in_text {
-            let choice = request.tool_choice.clone();
-            // A tool that must not be called is described all the same, so that the beginning of the prompt stays as it is.
-            let request = Request { tool_choice: choice, answer_schema: None, ..request.clone() };
-            let request = written_out(Format::Hermes, request);
+            // The grammar holds an answer to its schema, as it does with a template.
+            let request = written_out(Format::Hermes, Request { answer_schema: None, ..request.clone() });
             self.template.render(&self.messages(&request, vocabulary), None, true)?
         } else {
             let tools: Vec<Value> = request.tools.iter().map(|tool| tool_json(tool, vocabulary)).collect();

@@ -14,7 +14,6 @@ use crate::models::gguf::Gguf;
 use super::cache::CacheUse;
 use super::engine::{Engine, load};
 use super::options::LocalOptions;
-use super::output::Output;
 use super::state;
 
 /// What the thread is asked to do.
@@ -37,7 +36,7 @@ pub(super) fn run(
     progress: impl FnMut(f32) -> bool + 'static,
     loaded: oneshot::Sender<Result<Loaded>>,
     inbox: &Receiver<Command>,
-    use_: Arc<Mutex<CacheUse>>,
+    usage: Arc<Mutex<CacheUse>>,
 ) {
     let path = options.path.clone();
     let named = |error: Error| error.with_path(path.display().to_string());
@@ -45,7 +44,7 @@ pub(super) fn run(
         Ok(ready) => ready,
         Err(error) => return drop(loaded.send(Err(named(error)))),
     };
-    let engine = Engine::new(backend, &model, &header, context, options, use_);
+    let engine = Engine::new(backend, &model, &header, context, options, usage);
     let mut engine = match engine {
         Ok(engine) => engine,
         Err(error) => return drop(loaded.send(Err(named(error)))),
@@ -53,35 +52,34 @@ pub(super) fn run(
     let stem = || path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
     let name = header.name.clone().unwrap_or_else(stem);
     let context = engine.cache.context.n_ctx();
-    if loaded.send(Ok(Loaded { name, context, warnings: engine.unsaid.clone() })).is_err() {
+    if loaded.send(Ok(Loaded { name, context, warnings: engine.pending_warnings.clone() })).is_err() {
         return;
     }
     while let Ok(command) = inbox.recv() {
-        obey(&mut engine, command, &header);
+        handle(&mut engine, command, &header);
     }
 }
 
-fn obey(engine: &mut Engine<'_>, command: Command, header: &Gguf) {
+fn handle(engine: &mut Engine<'_>, command: Command, header: &Gguf) {
     match command {
         Command::Reply { request, out, begun } => {
             let mut begun = Some(begun);
-            let mut channel = Channel(&out);
             let is_begun = || {
                 if let Some(begun) = begun.take() {
                     let _ = begun.send(Ok(()));
                 }
             };
-            if channel.is_closed() {
+            if out.is_closed() {
                 return;
             }
             // A defect must end one reply and not all of them.
-            let written = catch_unwind(AssertUnwindSafe(|| engine.reply(&request, &mut channel, is_begun)));
+            let written = catch_unwind(AssertUnwindSafe(|| engine.reply(&request, &out, is_begun)));
             let written = written.unwrap_or_else(|_| {
                 engine.cache.truncate(0);
                 Err(Error::new(ErrorKind::BadResponse, "the reply failed by a defect in this program"))
             });
             if let Err(error) = written {
-                // Whoever asked has gone where neither takes it.
+                // If neither channel takes the error, the caller has gone.
                 let _ = match begun {
                     Some(begun) => begun.send(Err(error)).is_ok(),
                     None => out.send(Err(error)).is_ok(),
@@ -90,18 +88,5 @@ fn obey(engine: &mut Engine<'_>, command: Command, header: &Gguf) {
         }
         Command::Save { path, done } => drop(done.send(state::save(&engine.cache, header, &path))),
         Command::Restore { path, done } => drop(done.send(state::restore(&mut engine.cache, header, &path))),
-    }
-}
-
-struct Channel<'c>(&'c mpsc::UnboundedSender<Result<Delta>>);
-
-impl Output for Channel<'_> {
-    fn send(&mut self, delta: Delta) {
-        // Whether anybody listens is asked for itself.
-        let _ = self.0.send(Ok(delta));
-    }
-
-    fn is_closed(&self) -> bool {
-        self.0.is_closed()
     }
 }

@@ -5,6 +5,7 @@ mod calls;
 mod cache;
 mod conversation;
 mod faults;
+mod loop_contract;
 mod sampling;
 
 use std::path::Path;
