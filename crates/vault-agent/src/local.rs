@@ -11,7 +11,7 @@ use vault_tools::{Error, ErrorKind, Result};
 
 use crate::loop_error::of_loop;
 use crate::providers::{Choice, connection};
-use crate::settings::{InText, Settings};
+use crate::settings::Settings;
 
 /// A model that is loaded, and the tokens of its context where they are known.
 pub(crate) type Loaded = (Arc<dyn Model>, Option<u64>);
@@ -34,7 +34,7 @@ pub(crate) fn load(choice: &Choice, settings: &Settings) -> Result<Loaded> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| Error::io("the threads of the program", &error))?;
         match is_server {
-            true => runtime.block_on(on_server(&path, context, settings.text_calls)),
+            true => runtime.block_on(on_server(&path, context, &settings)),
             false => runtime.block_on(in_process(&path, context, &settings)),
         }
     };
@@ -83,13 +83,13 @@ fn of_home(path: PathBuf) -> PathBuf {
     }
 }
 
-async fn on_server(path: &Path, context: Option<u32>, in_text: InText) -> Result<Loaded> {
-    let options = LlamaServerOptions::for_path(path).map_err(of_loop)?.context(context);
+async fn on_server(path: &Path, context: Option<u32>, settings: &Settings) -> Result<Loaded> {
+    let options = LlamaServerOptions::for_path(path).map_err(of_loop)?.context(context).name(settings.model.clone());
     let known =
         options.model.as_deref().and_then(|file| Gguf::read(file).ok()).and_then(|header| header.context_length);
     note(&format!("starting a llama-server with {}", path.display()));
     let server = LlamaServer::start(options, connection()?).await.map_err(of_loop)?;
-    Ok((in_text.wrap(server, None), context.map(u64::from).or(known)))
+    Ok((settings.text_calls.wrap(server, None), context.map(u64::from).or(known)))
 }
 
 #[cfg(feature = "local")]

@@ -61,6 +61,12 @@ impl Gguf {
         Self::from_reader(BufReader::with_capacity(1 << 16, file), metadata.len()).map_err(named)
     }
 
+    /// Whether it is a model that continues a text: those for embeddings and those with an encoder do not.
+    pub fn writes_text(&self) -> bool {
+        let is_of = |name: &str| self.architecture.contains(name);
+        !["bert", "embedding", "t5", "clip", "wavtokenizer"].into_iter().any(is_of)
+    }
+
     /// Reads the header from the beginning of a file of `file_bytes`.
     ///
     /// # Errors

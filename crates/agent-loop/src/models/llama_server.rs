@@ -30,16 +30,19 @@ const LAST_LINES: usize = 8;
 const LONGEST_LINE: u64 = 4_096;
 /// How long an answer of `/health` may take.
 const HEALTH_LIMIT: Duration = Duration::from_secs(2);
+/// How long a server that broke off its reply may take to end.
+const END_GRACE: Duration = Duration::from_millis(200);
 /// How long the last lines of a server that has ended are waited for.
 const LOG_GRACE: Duration = Duration::from_secs(1);
 
-/// Starts the server with the input that ends with us, and ends it when that ends, or when the server does.
+/// Starts the server with the input that ends with us, and ends it when that ends, or when the server does. All of them
+/// are a process group of their own: a server that is a script has started another program.
 #[cfg(unix)]
 const GUARD: &str = r#"
     exec 3<&0
     "$0" "$@" 3<&- </dev/null &
     server=$!
-    { cat <&3 >/dev/null; kill -9 "$server"; } 2>/dev/null &
+    { cat <&3 >/dev/null; kill -9 0; } 2>/dev/null &
     guard=$!
     exec 3<&- </dev/null
     wait "$server"
@@ -55,6 +58,8 @@ pub struct LlamaServerOptions {
     pub program: PathBuf,
     /// The model's file; by default what the program serves by itself.
     pub model: Option<PathBuf>,
+    /// The name of the model that is asked for, where the program serves several; by default that of the file.
+    pub name: Option<String>,
     /// Tokens of context; by default the server's.
     pub context: Option<u32>,
     /// More arguments.
@@ -66,6 +71,7 @@ pub struct LlamaServerOptions {
 setters!(LlamaServerOptions {
     program: PathBuf,
     model: Option<PathBuf>,
+    name: Option<String>,
     context: Option<u32>,
     arguments: Vec<OsString>,
     start_limit: Duration,
@@ -92,6 +98,7 @@ impl Default for LlamaServerOptions {
         Self {
             program: "llama-server".into(),
             model: None,
+            name: None,
             context: None,
             arguments: Vec::new(),
             start_limit: Duration::from_secs(300),
@@ -122,12 +129,12 @@ impl LlamaServer {
     /// Starts the server and waits until it has loaded its model.
     ///
     /// # Errors
-    /// `Io` where the program cannot be started, `Unavailable` where it ends instead, with the last lines of its log;
+    /// `Io` where the program cannot be started, `State` where it ends instead, with the last lines of its log;
     /// `TimedOut` where it takes too long.
     pub async fn start(options: LlamaServerOptions, http: Http) -> Result<Self> {
         let key = random_key()?;
-        let name = options.model.as_deref().unwrap_or(&options.program).file_stem();
-        let name = name.map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        let stem = options.model.as_deref().unwrap_or(&options.program).file_stem().unwrap_or_default();
+        let name = options.name.clone().unwrap_or_else(|| stem.to_string_lossy().into_owned());
         let start_limit = options.start_limit;
         let process = Process::start(&options, &key)?;
         let health = format!("http://{}/health", process.address);
@@ -161,8 +168,18 @@ impl LlamaServer {
 
     /// An error with what the server says of its end, where it has ended.
     fn explained(&self, error: Error) -> Error {
-        let is_cut = matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::CutStream);
-        if is_cut { self.process.ended().unwrap_or(error) } else { error }
+        if !matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::CutStream) {
+            return error;
+        }
+        // The connection ends before the process does.
+        let begun = Instant::now();
+        loop {
+            match self.process.ended() {
+                Some(ended) => return ended,
+                None if begun.elapsed() > END_GRACE => return error,
+                None => std::thread::sleep(Duration::from_millis(5)),
+            }
+        }
     }
 }
 
@@ -259,8 +276,14 @@ impl Process {
             std::thread::sleep(Duration::from_millis(5));
         }
         let message = format!("the server has ended ({status})");
-        let error = Error::new(ErrorKind::Unavailable, message).with_path(self.program());
-        Some(error.with_remedy(format!("start it again; {}", self.log())))
+        // No other attempt helps.
+        let error = Error::new(ErrorKind::State, message).with_path(self.program());
+        Some(
+            error.with_remedy(format!(
+                "start it again, with a new conversation or by resuming this one; {}",
+                self.log()
+            )),
+        )
     }
 }
 

@@ -119,6 +119,19 @@ async fn a_server_is_started_asked_and_ended() {
     ends(address);
 }
 
+/// A script that adds options starts the server as a process of its own.
+#[tokio::test]
+async fn a_server_behind_a_script_ends_too() {
+    let _alone = ALONE.lock().await;
+    let (folder, inner) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let wrapper = script(folder.path(), &format!("{:?} \"$@\"\nexit $?", fake(inner.path())));
+    let server = start(LlamaServerOptions::default().program(wrapper).name(Some("qwen".into()))).await.unwrap();
+    assert_eq!((reply(&server, "hi").await.unwrap().visible_text().as_str(), server.name()), ("hello", "qwen"));
+    let address = server.address();
+    drop(server);
+    ends(address);
+}
+
 #[tokio::test]
 async fn a_server_that_dies_says_why() {
     let _alone = ALONE.lock().await;
@@ -131,13 +144,13 @@ async fn a_server_that_dies_says_why() {
     while !error.to_string().contains("has ended") && begun.elapsed() < Duration::from_secs(20) {
         error = reply(&server, "still there?").await.unwrap_err();
     }
-    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    assert_eq!(error.kind(), ErrorKind::State, "{error}");
     assert!(error.remedy().unwrap().contains("out of memory, alas"), "{error}");
     ends(server.address());
 
     let broken = script(folder.path(), "echo 'error: unable to load model' >&2; exit 3");
     let error = start(LlamaServerOptions::default().program(broken)).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    assert_eq!(error.kind(), ErrorKind::State, "{error}");
     assert!(
         error.to_string().contains("exit status: 3") && error.to_string().contains("unable to load model"),
         "{error}"

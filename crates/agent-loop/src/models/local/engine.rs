@@ -58,6 +58,10 @@ pub(super) fn load(
     mut progress: impl FnMut(f32) -> bool + 'static,
 ) -> Result<(&'static LlamaBackend, Gguf, LlamaModel, u32)> {
     let header = Gguf::read(&options.path)?;
+    if !header.writes_text() {
+        let message = format!("a model of the architecture {:?} writes no text", header.architecture);
+        return Err(Error::new(ErrorKind::BadRequest, message).with_remedy("choose a model for conversations"));
+    }
     let trained = header.context_length.and_then(|length| u32::try_from(length).ok()).unwrap_or(USUAL_CONTEXT);
     let context = options.context.unwrap_or(trained.min(USUAL_CONTEXT)).max(8);
     memory::check(&header, weight_bytes(&options.path, &header), context, options.memory)?;
@@ -80,7 +84,7 @@ pub(super) fn load(
             return Error::new(ErrorKind::State, "loading was cancelled");
         }
         let message = format!("llama.cpp cannot load this model, whose architecture is {:?}", header.architecture);
-        let remedy = "a newer version of this program may know it; what llama.cpp says is logged";
+        let remedy = "a newer version of this program may know it; or the file is damaged: download it again";
         Error::new(ErrorKind::BadRequest, message).with_source(error).with_remedy(remedy)
     })?;
     Ok((backend, header, model, context))

@@ -52,6 +52,9 @@ impl Engine<'_> {
         };
         let prompt = self.prompts.prompt(request, &self.vocabulary).map_err(refused)?;
         let (tokens, kept) = self.cache.plan(&prompt, &self.vocabulary);
+        if tokens.is_empty() {
+            return Err(refused("its prompt is empty".into()));
+        }
         let room = self.room(request, tokens.len())?;
         let opens_thoughts = ["<think>", "<thinking>"].into_iter().find(|mark| prompt.trim_end().ends_with(mark));
 

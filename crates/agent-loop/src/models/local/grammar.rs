@@ -86,7 +86,12 @@ impl Wanted<'_> {
     }
 
     fn arguments(&self, at: usize, tool: &ToolSpec, vocabulary: &Vocabulary<'_>) -> String {
-        let schema = closed(&tool.parameters);
+        // Arguments are an object, whatever the schema leaves open.
+        let mut schema = closed(&tool.parameters);
+        match &mut schema {
+            Value::Object(fields) => _ = fields.insert("type".into(), json!("object")),
+            other => *other = json!({"type": "object"}),
+        }
         match self.form.arguments {
             Arguments::Compact => format!("arguments_{at}: %json {}\n", guided(&schema, false)),
             Arguments::Spaced => format!("arguments_{at}: %json {}\n", guided(&schema, true)),

@@ -1,5 +1,7 @@
 //! How much memory a model takes, and how much is free.
 
+use std::path::Path;
+
 use crate::error::{Error, ErrorKind, Result};
 use crate::models::gguf::Gguf;
 
@@ -41,11 +43,45 @@ fn gigabytes(bytes: u64) -> String {
     }
 }
 
-/// What programs may still take without swapping; `None` where the system does not tell.
+/// What programs may still take without swapping, and this one within the limits of its container; `None` where the system
+/// does not tell.
 fn free_bytes() -> Option<u64> {
     let memory = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = memory.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+    let free = line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)?;
+    Some(free_in_container().map_or(free, |limit| limit.min(free)))
+}
+
+/// The least that is left by the limits of the control groups around this process (Linux, versions 2 and 1).
+fn free_in_container() -> Option<u64> {
+    let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
+    let groups = groups.lines().filter_map(|line| {
+        let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+        let path = path.trim_start_matches('/');
+        match controllers {
+            "" => Some((Path::new("/sys/fs/cgroup"), path, ["memory.max", "memory.current", "inactive_file "])),
+            "memory" => {
+                let files = ["memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file "];
+                Some((Path::new("/sys/fs/cgroup/memory"), path, files))
+            }
+            _ => None,
+        }
+    });
+    // Within a container the path may be that of the host, and its own group the root.
+    let all = groups.flat_map(|(root, path, names)| {
+        Path::new(path).ancestors().filter_map(move |group| free_in_group(&root.join(group), names))
+    });
+    all.min()
+}
+
+/// What a group may still take: of what it has, files that were read can be dropped.
+fn free_in_group(group: &Path, [most, used, droppable]: [&str; 3]) -> Option<u64> {
+    let text = |name: &str| std::fs::read_to_string(group.join(name)).ok();
+    let number = |text: &str| text.trim().parse::<u64>().ok();
+    let (most, used) = (number(&text(most)?)?, number(&text(used)?)?);
+    let statistics = text("memory.stat").unwrap_or_default();
+    let droppable = statistics.lines().find_map(|line| number(line.strip_prefix(droppable)?)).unwrap_or(0);
+    Some(most.saturating_sub(used.saturating_sub(droppable)))
 }
 
 #[cfg(test)]
@@ -63,5 +99,20 @@ mod tests {
         }
         assert!(check(&header, u64::MAX, u32::MAX, Some(1)).is_err(), "nothing overflows");
         assert!(check(&header, 1 << 60, 1, None).is_err() || free_bytes().is_none());
+    }
+
+    #[test]
+    fn the_limit_of_a_container_counts() {
+        let group = tempfile::tempdir().unwrap();
+        let names = ["memory.max", "memory.current", "inactive_file "];
+        let write = |name: &str, text: &str| std::fs::write(group.path().join(name), text).unwrap();
+        assert_eq!(free_in_group(group.path(), names), None);
+        write("memory.max", "1000\n");
+        write("memory.current", "800\n");
+        assert_eq!(free_in_group(group.path(), names), Some(200));
+        write("memory.stat", "anon 500\ninactive_file 300\n");
+        assert_eq!(free_in_group(group.path(), names), Some(500));
+        write("memory.max", "max\n");
+        assert_eq!(free_in_group(group.path(), names), None);
     }
 }

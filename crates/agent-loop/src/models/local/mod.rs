@@ -26,6 +26,7 @@ mod worker;
 use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 
 use futures_util::stream;
 use tokio::sync::{mpsc, oneshot};
@@ -40,10 +41,13 @@ pub use options::LocalOptions;
 
 use worker::{Command, Loaded};
 
+/// Bytes of stack: a chat template of thousands of nested expressions is rendered recursively. Only what is used is taken.
+const STACK: usize = 64 << 20;
+
 /// A model in this process.
 ///
 /// It writes one reply at a time; a second request waits for the first one. Dropping the stream of a reply ends it at the
-/// next token, or within a prompt at the next few hundred. Dropping the model frees its memory.
+/// next token, or within a prompt at the next few hundred. Dropping the model waits for that, and frees its memory.
 ///
 /// ```no_run
 /// # async fn main_() -> agent_loop::Result<()> {
@@ -63,8 +67,20 @@ pub struct Local {
     name: String,
     context: u32,
     warnings: Vec<String>,
-    commands: std::sync::mpsc::Sender<Command>,
+    /// `None` only while it is dropped.
+    commands: Option<std::sync::mpsc::Sender<Command>>,
+    thread: Option<JoinHandle<()>>,
     usage: Arc<Mutex<CacheUse>>,
+}
+
+/// A process that ends while llama.cpp computes can crash.
+impl Drop for Local {
+    fn drop(&mut self) {
+        self.commands = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
 }
 
 impl Local {
@@ -89,12 +105,13 @@ impl Local {
             progress(part);
             !cancel.is_cancelled()
         };
-        let thread = std::thread::Builder::new().name("local model".into());
+        let thread = std::thread::Builder::new().name("local model".into()).stack_size(STACK);
         let spawned = thread.spawn(move || worker::run(options, goes_on, done, &inbox, counted));
-        spawned.map_err(|error| Error::new(ErrorKind::State, "no thread can be started").with_source(error))?;
+        let thread =
+            spawned.map_err(|error| Error::new(ErrorKind::State, "no thread can be started").with_source(error))?;
         let Loaded { name, context, warnings } = loaded.await.map_err(|_| gone())??;
         guard.disarm();
-        Ok(Self { name, context, warnings, commands, usage })
+        Ok(Self { name, context, warnings, commands: Some(commands), thread: Some(thread), usage })
     }
 
     /// Tokens of its context.
@@ -135,7 +152,8 @@ impl Local {
     }
 
     fn command(&self, command: Command) -> Result<()> {
-        self.commands.send(command).map_err(|_| gone())
+        let commands = self.commands.as_ref().ok_or_else(gone)?;
+        commands.send(command).map_err(|_| gone())
     }
 }
 

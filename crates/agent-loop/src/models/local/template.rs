@@ -9,6 +9,9 @@ use serde_json::Value;
 /// Steps of a template; a conversation of a thousand messages takes a hundredth of it. One that loops ends here.
 const FUEL: u64 = 20_000_000;
 
+/// The longest template in bytes: several times what the longest known one has.
+const LONGEST: usize = 256 << 10;
+
 /// A chat template that parses.
 #[derive(Debug)]
 pub(super) struct Template {
@@ -21,6 +24,9 @@ impl Template {
     /// # Errors
     /// Why it cannot be parsed.
     pub(super) fn new(source: &str, bos: &str, eos: &str) -> Result<Self, String> {
+        if source.len() > LONGEST {
+            return Err(format!("it has {} bytes, and {LONGEST} are the most", source.len()));
+        }
         let mut environment = Environment::new();
         if let Ok(syntax) = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build() {
             environment.set_syntax(syntax);

@@ -44,8 +44,10 @@ pub(super) fn run(
         Ok(ready) => ready,
         Err(error) => return drop(loaded.send(Err(named(error)))),
     };
-    let engine = Engine::new(backend, &model, &header, context, options, usage);
-    let mut engine = match engine {
+    // What reads the vocabulary panics on some that no tokenizer has.
+    let engine = AssertUnwindSafe(|| Engine::new(backend, &model, &header, context, options, usage));
+    let damaged = || Error::new(ErrorKind::Damaged, "the vocabulary of this model cannot be read");
+    let mut engine = match catch_unwind(engine).unwrap_or_else(|_| Err(damaged())) {
         Ok(engine) => engine,
         Err(error) => return drop(loaded.send(Err(named(error)))),
     };

@@ -39,6 +39,23 @@ async fn any_weights_give_valid_calls() {
     assert!(complete >= 12 && names.len() == 3, "{complete} calls of {names:?}");
 }
 
+/// A schema that leaves everything open still means an object.
+#[tokio::test]
+async fn arguments_are_an_object_whatever_the_schema_says() {
+    let model = load(&TinyModel::new(2), |options| options.seed(Some(2)).temperature(1.5)).await;
+    for parameters in
+        [json!({}), json!({"properties": {"at": {"type": "string"}}}), json!({"type": ["object", "null"]})]
+    {
+        let tool = agent_loop::ToolSpec { parameters: parameters.clone(), ..tools().remove(0) };
+        let asked = request("a").tools([tool].into()).tool_choice(ToolChoice::Required).max_output_tokens(Some(400));
+        let reply = reply(&model, asked).await;
+        let calls = calls_of(&reply);
+        assert!(!calls.is_empty(), "{parameters}: {reply:?}");
+        let whole = calls.iter().filter(|call| call.fault.is_none());
+        assert!(whole.into_iter().all(|call| call.arguments.is_object()), "{parameters}: {calls:?}");
+    }
+}
+
 #[tokio::test]
 async fn text_is_free_until_a_call_begins() {
     // The mark is a token of its own, or the middle of one that holds text before it and JSON behind it.

@@ -23,12 +23,15 @@ async fn files_that_cannot_be_loaded_are_named() {
     newer.version = 4;
     let mut unknown = TinyModel::new(1);
     unknown.architecture = "from-the-future";
+    let mut encoder = TinyModel::new(1);
+    encoder.architecture = "bert";
     for (bytes, kind, says) in [
         (b"this is no model".to_vec(), ErrorKind::Damaged, "no GGUF"),
         (whole[..whole.len() - 1].to_vec(), ErrorKind::Damaged, "not complete"),
         (whole[..2_000].to_vec(), ErrorKind::Damaged, "not complete"),
         (newer.bytes(), ErrorKind::Newer, "version 4"),
         (unknown.bytes(), ErrorKind::BadRequest, "from-the-future"),
+        (encoder.bytes(), ErrorKind::BadRequest, "writes no text"),
         (whole.clone(), ErrorKind::Memory, "needs about"),
     ] {
         std::fs::write(&path, &bytes).unwrap();
@@ -141,12 +144,29 @@ async fn what_the_template_refuses_and_schemas_without_a_grammar_are_errors() {
     let turns = ["a", "b", "c", "d"].map(|text| [Message::user(text), Message::assistant(text)]).concat();
     let error = model.reply(request("").messages(turns.into_iter().collect())).await.err().unwrap();
     assert_eq!(error.kind(), ErrorKind::BadRequest);
+    // A prompt of nothing, which llama.cpp would end the process for.
+    let empty = format!("{{% if (messages | last).content != 'hush' %}}{TEMPLATE}{{% endif %}}");
+    let hushed = load(&TinyModel::new(1).template(Some(&empty)).without_bos(), |options| options).await;
+    let error = hushed.reply(request("hush")).await.err().unwrap();
+    assert!(error.kind() == ErrorKind::BadRequest, "{error}");
+    assert_eq!(reply(&hushed, request("go").max_output_tokens(Some(1))).await.end, EndReason::Length);
     let mut tools = tools();
     tools[0].parameters = json!({"type": "object", "required": ["a"], "properties": {"a": {"$ref": "#/$defs/none"}}});
     let broken = request("go").tools(tools.into()).tool_choice(ToolChoice::Required);
     let error = model.reply(broken).await.err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Tools, "{error}");
     assert_eq!(reply(&model, request("go").max_output_tokens(Some(1))).await.end, EndReason::Length);
+}
+
+/// Expressions are rendered recursively.
+#[tokio::test]
+async fn a_template_of_a_deep_expression_is_rendered() {
+    let deep = format!("{{% set x = {}1 %}}{TEMPLATE}", "1 + ".repeat(20_000));
+    let model = load(&TinyModel::new(1).template(Some(&deep)), |options| options).await;
+    assert_eq!(reply(&model, request("go").max_output_tokens(Some(1))).await.end, EndReason::Length);
+    let long = format!("{TEMPLATE}{{# {} #}}", "x".repeat(300_000));
+    let model = load(&TinyModel::new(1).template(Some(&long)), |options| options).await;
+    assert!(model.warnings().iter().any(|warning| warning.contains("are the most")), "{:?}", model.warnings());
 }
 
 #[tokio::test]

@@ -30,6 +30,7 @@ pub struct TinyModel {
     pub template: Option<String>,
     pub architecture: &'static str,
     pub version: u32,
+    pub adds_bos: bool,
     /// Tokens beside characters and bytes, each with its kind: 3 is special, 4 is found whole in any text.
     pub tokens: Vec<(&'static str, u32)>,
     /// How much likelier than others a token is, wherever it stands.
@@ -48,7 +49,15 @@ impl TinyModel {
             // A mark with what may stand around it.
             ("well, <tool_call>\n{\"na", 4),
         ];
-        Self { seed, template: Some(TEMPLATE.into()), architecture: "llama", version: 3, tokens, bias: Vec::new() }
+        Self {
+            seed,
+            template: Some(TEMPLATE.into()),
+            architecture: "llama",
+            version: 3,
+            adds_bos: true,
+            tokens,
+            bias: Vec::new(),
+        }
     }
 
     pub fn template(mut self, template: Option<&str>) -> Self {
@@ -62,6 +71,12 @@ impl TinyModel {
     }
 
     /// One that never ends a reply.
+    /// No token is put before a prompt.
+    pub fn without_bos(mut self) -> Self {
+        self.adds_bos = false;
+        self
+    }
+
     pub fn endless(self) -> Self {
         self.bias(&[("</s>", -60.0), ("<|im_end|>", -60.0)])
     }
@@ -107,7 +122,7 @@ impl TinyModel {
         header.number("tokenizer.ggml.bos_token_id", 1);
         header.number("tokenizer.ggml.eos_token_id", 2);
         header.number("tokenizer.ggml.unknown_token_id", 0);
-        header.entry("tokenizer.ggml.add_bos_token", 7, &[1]);
+        header.entry("tokenizer.ggml.add_bos_token", 7, &[self.adds_bos.into()]);
         header.entry("tokenizer.ggml.add_space_prefix", 7, &[0]);
         if let Some(template) = &self.template {
             header.text("tokenizer.chat_template", template);
