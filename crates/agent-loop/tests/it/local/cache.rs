@@ -1,4 +1,4 @@
-//! The cache: no token is evaluated twice, and another process can go on with it.
+//! The cache: no token is evaluated twice, and a model that is loaded again can go on with it.
 
 use agent_loop::{ErrorKind, Messages, Status, ToolChoice, ToolResult};
 
@@ -85,7 +85,7 @@ async fn text_from_outside_makes_no_special_token() {
 }
 
 #[tokio::test]
-async fn a_saved_cache_is_restored_by_another_process() {
+async fn a_saved_cache_is_restored_by_a_model_that_is_loaded_again() {
     let folder = tempfile::tempdir().unwrap();
     let (file, state) = (TinyModel::new(2).write(folder.path()), folder.path().join("run.cache"));
     let model = load_file(&file, |options| options).await;
