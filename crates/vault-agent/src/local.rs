@@ -174,8 +174,8 @@ mod tests {
 
     #[test]
     fn a_local_model_takes_its_settings() {
-        let settings =
-            Settings { threads: Some(3), gpu_layers: Some(9), repeat_penalty: Some(1.5), ..Settings::default() };
+        let mut settings = Settings::default();
+        (settings.threads, settings.gpu_layers, settings.repeat_penalty) = (Some(3), Some(9), Some(1.5));
         let set = options(Path::new("a.gguf"), &settings);
         assert_eq!((set.threads, set.gpu_layers, set.repeat_penalty), (Some(3), Some(9), 1.5));
         assert_eq!(options(Path::new("a.gguf"), &Settings::default()).repeat_penalty, 1.0);
