@@ -76,19 +76,26 @@ impl DropThenSummarize {
     /// The same conversation with what takes more than a tenth of it cut.
     fn cut_large(&self, messages: &Messages, size: usize) -> Vec<Message> {
         let most = (size / 10).max(self.excerpt);
+        let is_large = |text: &str| text.len() > most + LEFT_OUT.len() + 24;
         let cut = |text: &str| {
+            // It may be cut already.
+            let noted = text.strip_suffix(LEFT_OUT).and_then(|text| text.rsplit_once("\n("));
+            let (text, before) = match noted.map(|(kept, bytes)| (kept, bytes.parse::<usize>())) {
+                Some((kept, Ok(bytes))) => (kept, bytes),
+                _ => (text, 0),
+            };
             let end = text.floor_char_boundary(most);
-            format!("{}\n({} bytes more were left out to save room)", &text[..end], text.len() - end)
+            format!("{}\n({}{LEFT_OUT}", &text[..end], (text.len() - end).saturating_add(before))
         };
         let of_result = |result: &ToolResult| {
             let text = result.items.join("\n");
-            let items = if text.len() > most { vec![cut(&text)] } else { result.items.clone() };
+            let items = if is_large(&text) { vec![cut(&text)] } else { result.items.clone() };
             ToolResult { items, ..result.clone() }
         };
         let last = messages.iter().rposition(|message| message.is_of_person());
         let shorten = |(index, message): (usize, &Arc<Message>)| match &**message {
             Message::Results { results } => Message::Results { results: results.iter().map(of_result).collect() },
-            Message::User { text, images } if text.len() > most && Some(index) != last => {
+            Message::User { text, images } if is_large(text) && Some(index) != last => {
                 Message::User { text: cut(text), images: images.clone() }
             }
             other => other.clone(),
@@ -121,6 +128,9 @@ impl DropThenSummarize {
         format!("(What came before is left out.)\n\n… {newest}")
     }
 }
+
+/// Ends what was cut, behind the number of bytes that are missing.
+const LEFT_OUT: &str = " bytes more were left out to save room)";
 
 /// Below this an excerpt says too little to be worth having.
 const SHORTEST_EXCERPT: usize = 100;

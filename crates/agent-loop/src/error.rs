@@ -177,9 +177,7 @@ impl Error {
         let status = self.status().map_or_else(String::new, |status| format!(" (status {status})"));
         let id = self.request_id().map_or_else(String::new, |id| format!(" [request {id}]"));
         let remedy = self.remedy().map_or_else(String::new, |remedy| format!(" ({remedy})"));
-        let wait = self.retry_after().filter(|wait| *wait >= Duration::from_secs(1));
-        let wait = wait.map_or_else(String::new, |wait| format!(", to be tried again in {} s", wait.as_secs()));
-        format!("{path}{}{status}{id}{source}{wait}{remedy}", self.message())
+        format!("{path}{}{status}{id}{source}{remedy}", self.message())
     }
 
     /// The HTTP status it came with, if any.
@@ -201,7 +199,7 @@ impl Error {
 /// Everything but the cause, which [`source`](std::error::Error::source) returns.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text(String::new()))
+        write!(f, "{}{}", self.text(String::new()), wait_text(self.retry_after()))
     }
 }
 
@@ -231,8 +229,14 @@ impl From<&Error> for Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
+        write!(f, "{}{}", self.message, wait_text(self.retry_after))
     }
+}
+
+/// What a provider asks to wait, where that is a second or more.
+fn wait_text(wait: Option<Duration>) -> String {
+    let wait = wait.map(|wait| wait.as_secs_f64().ceil()).filter(|seconds| *seconds >= 1.0);
+    wait.map_or_else(String::new, |seconds| format!("; to be tried again in {seconds} s"))
 }
 
 #[cfg(test)]

@@ -514,9 +514,7 @@ impl Run {
     fn wants_compaction(&self) -> bool {
         let CompactionState { tries, forced, wanted } = &self.state.compaction;
         // What came after the last reply is not counted yet: about four bytes are a token.
-        let messages = self.history.messages().iter().rev();
-        let new = messages.take_while(|message| !matches!(***message, Message::Assistant { .. }));
-        let context = self.state.context.saturating_add(new.map(|message| message.size() as u64).sum::<u64>() / 4);
+        let context = self.state.context.saturating_add(self.history.since_reply() as u64 / 4);
         let above = self.options.compact_above.is_some_and(|limit| context > limit);
         forced.is_some() || *wanted || (above && *tries < CompactionState::MOST)
     }

@@ -98,7 +98,7 @@ pub(crate) async fn write(
     }
     let message = format!("the model wrote no valid plan, and two repairs did not help; nothing was done:\n{faults}");
     Err(Error::new(ErrorKind::Plan, message)
-        .with_remedy("split the instruction into smaller ones, or take a larger model with --model"))
+        .with_remedy("split the instruction into smaller ones, or choose a larger model"))
 }
 
 /// What a model has to know to write a plan.

@@ -131,6 +131,13 @@ impl History {
         self.size
     }
 
+    /// The part of [`size`](Self::size) that came after the model's last reply.
+    pub(crate) fn since_reply(&self) -> usize {
+        let messages = self.messages.iter().rev();
+        let new = messages.take_while(|message| !matches!(***message, Message::Assistant { .. }));
+        new.map(|message| message.size()).sum()
+    }
+
     /// How many calls are in it.
     pub(crate) fn calls_made(&self) -> usize {
         self.ids.len()

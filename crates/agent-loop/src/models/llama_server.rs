@@ -43,11 +43,11 @@ const GUARD: &str = r#"
     "$0" "$@" 3<&- </dev/null &
     server=$!
     { cat <&3 >/dev/null; kill -9 0; } 2>/dev/null &
-    guard=$!
     exec 3<&- </dev/null
     wait "$server"
     status=$?
-    kill "$guard" 2>/dev/null
+    trap '' TERM
+    kill -TERM 0
     exit "$status""#;
 
 /// Options of [`LlamaServer::start`].
@@ -167,7 +167,7 @@ impl LlamaServer {
     }
 
     /// An error with what the server says of its end, where it has ended.
-    fn explained(&self, error: Error) -> Error {
+    async fn explained(&self, error: Error) -> Error {
         if !matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::CutStream) {
             return error;
         }
@@ -177,7 +177,7 @@ impl LlamaServer {
             match self.process.ended() {
                 Some(ended) => return ended,
                 None if begun.elapsed() > END_GRACE => return error,
-                None => std::thread::sleep(Duration::from_millis(5)),
+                None => tokio::time::sleep(Duration::from_millis(5)).await,
             }
         }
     }
@@ -194,8 +194,16 @@ impl Model for LlamaServer {
 
     fn reply(&self, request: Request) -> BoxFuture<'_, Result<ReplyStream<'_>>> {
         Box::pin(async move {
-            let stream = self.model.reply(request).await.map_err(|error| self.explained(error))?;
-            let explained = stream.map(|delta| delta.map_err(|error| self.explained(error)));
+            let stream = match self.model.reply(request).await {
+                Ok(stream) => stream,
+                Err(error) => return Err(self.explained(error).await),
+            };
+            let explained = stream.then(move |delta| async move {
+                match delta {
+                    Ok(delta) => Ok(delta),
+                    Err(error) => Err(self.explained(error).await),
+                }
+            });
             Ok(Box::pin(explained) as ReplyStream<'_>)
         })
     }

@@ -404,7 +404,11 @@ impl PendingCall {
             return Err(RejectedBecause::NoSuchItem(*index));
         }
         let items = output.items.into_iter().enumerate().filter(|(index, _)| !withheld.contains(index));
-        let items = items.map(|(_, item)| item).collect();
+        let mut items: Vec<String> = items.map(|(_, item)| item).collect();
+        // Some providers take no empty result.
+        if items.is_empty() {
+            items.push("(no results)".into());
+        }
         self.answer(Status::Ok, items);
         Ok(())
     }

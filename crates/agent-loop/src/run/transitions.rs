@@ -88,7 +88,9 @@ impl Run {
         };
         let why = match shorter {
             Ok(shorter) if is_usable(&shorter) => {
-                let (old, new) = (self.history.size().max(1) as u64, shorter.size() as u64);
+                // What came after the last reply was not counted.
+                let counted = |history: &History| (history.size() - history.since_reply()) as u64;
+                let (old, new) = (counted(&self.history).max(1), counted(&shorter));
                 self.state.context = self.state.context.saturating_mul(new) / old;
                 self.history = shorter;
                 return Ok(None);

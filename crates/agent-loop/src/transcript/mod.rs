@@ -154,12 +154,20 @@ impl Transcript {
         let bytes = std::fs::read(path).map_err(|error| io(path, error))?;
         let mut all: Vec<Message> = Vec::new();
         for (number, line) in whole_lines(&bytes) {
-            match parsed(number, line).map_err(|error| error.with_path(path.display().to_string()))? {
+            let named = |error: Error| error.with_path(path.display().to_string());
+            match parsed(number, line).map_err(named)? {
+                Line::Run { run } => drop(SavedRun::from_value(run).map_err(named)?),
                 Line::Message { message } => all.push(message),
                 Line::History { messages } => {
                     let known =
                         messages.iter().rposition(|message| all.last().is_some_and(|last| is_same(message, last)));
-                    all.extend(messages.into_iter().skip(known.map_or(0, |known| known + 1)));
+                    let is_new = |message: &Message| all.iter().all(|one| !is_same(one, message));
+                    let new: Vec<Message> = match known {
+                        Some(known) => messages.into_iter().skip(known + 1).collect(),
+                        // It was repaired since.
+                        None => messages.into_iter().filter(is_new).collect(),
+                    };
+                    all.extend(new);
                 }
                 _ => {}
             }

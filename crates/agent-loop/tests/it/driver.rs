@@ -261,6 +261,10 @@ async fn what_is_too_large_is_cut() {
     let mut run = run_with(RunOptions::default().compact_above(Some(8_000)));
     assert_eq!(done(drive(&agent, &mut run).await.0).text, "done");
     assert_eq!(run.history().messages()[0].text(), "go");
+    let result = run.results().next().unwrap().text();
+    let missing: usize = result.rsplit_once("\n(").unwrap().1.split(' ').next().unwrap().parse().unwrap();
+    let kept = result.rsplit_once("\n(").unwrap().0.len();
+    assert_eq!(kept + missing, 1_000_000, "however often it was cut");
     // A message that does not fit is the person's own; the next one goes on without most of it.
     let steps = [too_long(), too_long(), too_long(), reply(&sizes, ScriptedReply::text("done"))];
     let agent = Agent::new(Scripted::new(steps), Vec::<Tool>::new()).unwrap();

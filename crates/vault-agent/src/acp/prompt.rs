@@ -14,6 +14,9 @@ use super::wire::{ContentBlock, EmbeddedResourceResource, Error, ErrorCode, Text
 use crate::conversation::Attachment;
 use crate::workspace::{OpenVault, Workspace};
 
+/// Bytes of the longest path that is looked for in an address of another scheme.
+const LONGEST_PATH: usize = 1024;
+
 /// A prompt as it is taken.
 #[derive(Debug, Default)]
 pub(super) struct Prompt {
@@ -76,7 +79,7 @@ pub(super) fn read(blocks: Vec<ContentBlock>, workspace: &Workspace) -> Result<P
                 prompt.notices.push(format!("{uri} has a name that no tool takes; it was not passed on"));
                 continue;
             }
-            if ends_with_denied(&uri, workspace) {
+            if names_denied(&uri, workspace) {
                 prompt.notices.push(format!("{uri} is denied by your settings; it was not passed on"));
                 continue;
             }
@@ -162,18 +165,23 @@ fn permits(open: &OpenVault, path: &SafePath) -> bool {
     open.policy.permits_path(path.as_str()) && open.policy.permits_path(real.as_str())
 }
 
-/// Whether an address of another scheme, such as `vault://VAULT/PATH` or `zed://…?path=PATH`, ends with a note that the
-/// settings deny.
-fn ends_with_denied(uri: &str, workspace: &Workspace) -> bool {
+/// Whether an address of another scheme, such as `vault://VAULT/PATH` or `zed://…?path=PATH`, names a note that there is
+/// and that the settings deny.
+fn names_denied(uri: &str, workspace: &Workspace) -> bool {
+    let is_denied = |path: &str| {
+        let Ok(path) = SafePath::new(path) else { return false };
+        let of = |open: &OpenVault| open.vault.sandbox().exists(&path).unwrap_or(true) && !permits(open, &path);
+        workspace.vaults().iter().any(of)
+    };
+    // What ends a path in an address can also stand in one, where it is encoded.
     let uri = percent_decode_str(uri).decode_utf8_lossy();
     let starts = std::iter::once(0).chain(uri.match_indices(['/', '=', ':']).map(|(at, _)| at + 1));
-    let ends = starts.filter_map(|start| uri[start..].split(['#', '?', '&']).next());
-    let mut paths =
-        ends.flat_map(|end| [end.to_owned(), format!("{end}.md")]).filter_map(|path| SafePath::new(&path).ok());
-    paths.any(|path| {
-        let is_denied = |open: &OpenVault| open.vault.sandbox().real(&path).is_ok() && !permits(open, &path);
-        workspace.vaults().iter().any(is_denied)
-    })
+    let mut paths = starts.flat_map(|start| {
+        let rest = &uri[start..];
+        let ends = rest.match_indices(['#', '?', '&']).map(|(at, _)| at).chain([rest.len()]);
+        ends.take_while(|end| *end <= LONGEST_PATH).map(move |end| &rest[..end])
+    });
+    paths.any(|path| is_denied(path) || is_denied(&format!("{path}.md")))
 }
 
 /// What is selected, if the text that the editor sent is a part of the note: in the lines that it names, or where the text

@@ -149,7 +149,7 @@ impl Updates {
             Event::Warning(warning) => self.notice(NoticeSeverity::Warning, &warning),
             Event::Retry { delay, failure, .. } => {
                 let seconds = delay.as_secs_f32().ceil();
-                self.notice(NoticeSeverity::Warning, &format!("{failure}; trying again in {seconds} s"));
+                self.notice(NoticeSeverity::Warning, &format!("{}; trying again in {seconds} s", failure.message));
             }
             Event::Usage(usage) => {
                 self.cost = usage.cost.map_or(self.cost, |cost| Some(self.cost.unwrap_or(0).saturating_add(cost)));

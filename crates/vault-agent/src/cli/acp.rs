@@ -23,8 +23,14 @@ pub(super) struct AcpArgs {
 pub(super) fn acp(vault_args: &VaultArgs, args: &AcpArgs) -> CliResult {
     let runtime = super::runtime::runtime()?;
     let (vault_args, settings) = (vault_args.clone(), args.settings.clone());
+    // A read of standard input cannot be cancelled, and the runtime would wait for it at its end.
+    let (input, mut fed) = tokio::io::duplex(1 << 16);
+    std::thread::spawn(move || {
+        let Ok(own) = tokio::runtime::Builder::new_current_thread().build() else { return };
+        let _ = own.block_on(tokio::io::copy(&mut stdin(), &mut fed));
+    });
     let ended =
-        runtime.block_on(async { serve(BufReader::new(stdin()), stdout(), vault_args, settings, stop_signal()).await });
+        runtime.block_on(async { serve(BufReader::new(input), stdout(), vault_args, settings, stop_signal()).await });
     // Turns stop where they are, and can be gone on with; a change that has begun is made.
     runtime.shutdown_timeout(LAST_CHANGE);
     ended?;

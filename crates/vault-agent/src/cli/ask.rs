@@ -104,7 +104,8 @@ struct CallRecord {
 impl Record {
     /// Whether the notes were searched in vain.
     fn found_nothing(&self) -> bool {
-        !self.calls.is_empty() && self.calls.iter().all(|call| !call.has_result) && self.sources.is_empty()
+        let is_in_vain = |call: &CallRecord| call.status == Status::Ok && !call.has_result;
+        !self.calls.is_empty() && self.calls.iter().all(is_in_vain) && self.sources.is_empty()
     }
 }
 
@@ -261,7 +262,7 @@ async fn answer(
             }
             Event::Warning(warning) => say("warning", &warning),
             Event::Retry { delay, failure, .. } => {
-                note(&format!("{failure}; trying again in {} s", delay.as_secs_f32().ceil()));
+                note(&format!("{}; trying again in {} s", failure.message, delay.as_secs_f32().ceil()));
             }
             Event::Compacted { .. } => note("the conversation was made shorter for the model"),
             Event::NotCompacted { failure } if failure.kind != ModelError::ContextTooLong => {

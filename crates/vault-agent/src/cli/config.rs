@@ -134,7 +134,8 @@ fn shown(setting: &Setting, settings: &Settings) -> Shown {
 
 /// What may run, as `tools.toml` says it of all vaults.
 fn policy() -> vault_tools::Result<Vec<Shown>> {
-    let file = config_folder().unwrap_or_default().join("tools.toml");
+    let Some(folder) = config_folder() else { return Ok(Vec::new()) };
+    let file = folder.join("tools.toml");
     let given: Map<String, Value> = read_toml(&file, "vault-tools --help says what it may hold")?.unwrap_or_default();
     let bad = |error: serde_json::Error| Error::new(ErrorKind::Config, error.to_string()).at(file.display());
     let policy: Policy = serde_json::from_value(Value::Object(given.clone())).map_err(bad)?;
@@ -199,7 +200,8 @@ fn check(vault_args: &VaultArgs, args: &CheckArgs, out: &mut Out) -> CliResult {
     }
     for fault in check_settings(vault_args) {
         let subject = fault.path().unwrap_or("settings").to_owned();
-        add(subject, false, fault.message().to_owned());
+        let remedy = fault.remedy().map_or_else(String::new, |remedy| format!(" ({remedy})"));
+        add(subject, false, format!("{}{remedy}", fault.message()));
     }
     if problems.is_empty() {
         match model_of(&settings) {

@@ -55,7 +55,7 @@ fn written(instruction: &str, toolbox: &Toolbox, model: &model::ChosenModel, set
     let mut report = |event: agent_loop::Event| match event {
         agent_loop::Event::Warning(warning) => say("warning", &warning),
         agent_loop::Event::Retry { delay, failure, .. } => {
-            note(&format!("{failure}; trying again in {} s", delay.as_secs_f32().ceil()));
+            note(&format!("{}; trying again in {} s", failure.message, delay.as_secs_f32().ceil()));
         }
         _ => {}
     };

@@ -114,6 +114,8 @@ impl Model for WithDefaults {
         // The default is for conversations of this program.
         let temperature = temperature.filter(|_| *self.settings.source("temperature") != Source::Default);
         request.temperature = request.temperature.or(temperature);
+        request.settings.top_p = request.settings.top_p.or(self.settings.top_p);
+        request.settings.seed = request.settings.seed.or(self.settings.seed.map(i64::from));
         self.model.reply(request)
     }
 }

@@ -94,7 +94,7 @@ lmstudio, llama.cpp, an address that speaks Chat Completions (https://host/v1), 
         "seed",
         Kind::Count(0, u32::MAX as u64),
         None,
-        "The same request with the same seed has the same reply, where the model keeps to it",
+        "The same request with the same seed has the same reply, where the model keeps to it; openai and anthropic take none",
     ),
     optional("max_tokens", Kind::Count(1, u32::MAX as u64), Some("max-tokens"), "The most tokens of one reply"),
     optional(

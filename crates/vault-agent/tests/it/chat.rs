@@ -249,7 +249,7 @@ fn the_setting_review_says_which_results_are_seen_first() {
     let screen = leave(terminal);
     assert!(screen.contains("shared 0 of 1"), "{screen}");
     let told = model.told("tool").concat();
-    assert_eq!(told, "", "nothing tells the model what was withheld");
+    assert_eq!(told, "(no results)", "nothing tells the model what was withheld");
     // Of none, where it is never.
     let model = ModelServer::with([Reply::call("vault_search", json!({ "query": "apples" })), Reply::text("Seen.")]);
     let mut terminal = chat(&place, &model, &["--review", "never", "--toolset", "chat"]);

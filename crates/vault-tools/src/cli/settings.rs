@@ -137,7 +137,9 @@ fn policy_of(name: &str) -> Result<Settings> {
     let settings = read::<Settings>("tools.toml")?.unwrap_or_default().of_vault(name);
     let is_glob = |name: &str| name.contains(['*', '?', '[', '{']);
     let tools = all();
-    let globs = settings.allowed_tools.iter().chain(&settings.denied_tools).filter(|name| is_glob(name));
+    // Tools of MCP servers, `server__tool`, are known only where such a server runs.
+    let globs = settings.allowed_tools.iter().chain(&settings.denied_tools);
+    let globs = globs.filter(|name| is_glob(name) && !name.contains("__"));
     for glob in globs {
         if !tools.iter().map(|tool| &tool.spec().name).any(|tool| is_tool_of(glob, tool)) {
             return Err(
@@ -146,8 +148,8 @@ fn policy_of(name: &str) -> Result<Settings> {
         }
     }
     let named = settings.allowed_tools.iter().chain(&settings.denied_tools).filter(|name| !is_glob(name));
-    // Tools of MCP servers, `server__tool`, are known only where such a server runs.
-    let named = named.filter(|name| !name.contains("__"));
+    // One of our own with an underscore too many is a slip.
+    let named = named.filter(|name| !name.contains("__") || find_tool(&tools, &name.replace("__", "_")).is_ok());
     for name in named.chain(settings.tools.keys()) {
         find_tool(&tools, name).map_err(|error| {
             let remedy = error.remedy().unwrap_or_default().to_owned();

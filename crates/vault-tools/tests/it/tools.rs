@@ -305,7 +305,6 @@ fn exact_text_is_found_in_either_case_without_overlap() {
     assert_eq!(counted(&long, &long.to_uppercase()), 1);
 }
 
-/// A part is read by what names it, and read on from where it was cut.
 #[test]
 fn searches_return_ten_results_unless_told_otherwise() {
     let vault = TestVault::new("");
@@ -391,6 +390,7 @@ fn a_file_that_exists_is_left_as_it_is_unless_told_otherwise() {
     assert_same(&vault.tree(), &before, "nothing is replaced");
 }
 
+/// A part is read by what names it, and read on from where it was cut.
 #[test]
 fn parts_of_a_note_can_be_read() {
     let vault = garden();

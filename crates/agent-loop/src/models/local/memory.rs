@@ -59,28 +59,32 @@ fn free_in_container() -> Option<u64> {
         let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
         let path = path.trim_start_matches('/');
         match controllers {
-            "" => Some((Path::new("/sys/fs/cgroup"), path, ["memory.max", "memory.current", "inactive_file "])),
+            "" => Some((Path::new("/sys/fs/cgroup"), path, ["memory.max", "memory.current"], "")),
             "memory" => {
-                let files = ["memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file "];
-                Some((Path::new("/sys/fs/cgroup/memory"), path, files))
+                let files = ["memory.limit_in_bytes", "memory.usage_in_bytes"];
+                Some((Path::new("/sys/fs/cgroup/memory"), path, files, "total_"))
             }
             _ => None,
         }
     });
     // Within a container the path may be that of the host, and its own group the root.
-    let all = groups.flat_map(|(root, path, names)| {
-        Path::new(path).ancestors().filter_map(move |group| free_in_group(&root.join(group), names))
+    let all = groups.flat_map(|(root, path, names, prefix)| {
+        Path::new(path).ancestors().filter_map(move |group| free_in_group(&root.join(group), names, prefix))
     });
     all.min()
 }
 
 /// What a group may still take: of what it has, files that were read can be dropped.
-fn free_in_group(group: &Path, [most, used, droppable]: [&str; 3]) -> Option<u64> {
+fn free_in_group(group: &Path, [most, used]: [&str; 2], prefix: &str) -> Option<u64> {
     let text = |name: &str| std::fs::read_to_string(group.join(name)).ok();
     let number = |text: &str| text.trim().parse::<u64>().ok();
     let (most, used) = (number(&text(most)?)?, number(&text(used)?)?);
     let statistics = text("memory.stat").unwrap_or_default();
-    let droppable = statistics.lines().find_map(|line| number(line.strip_prefix(droppable)?)).unwrap_or(0);
+    let of = |name: &str| {
+        let lines = statistics.lines().filter_map(|line| line.strip_prefix(prefix)?.strip_prefix(name));
+        lines.filter_map(number).next().unwrap_or(0)
+    };
+    let droppable = of("inactive_file ").saturating_add(of("active_file "));
     Some(most.saturating_sub(used.saturating_sub(droppable)))
 }
 
@@ -104,15 +108,15 @@ mod tests {
     #[test]
     fn the_limit_of_a_container_counts() {
         let group = tempfile::tempdir().unwrap();
-        let names = ["memory.max", "memory.current", "inactive_file "];
+        let free = || free_in_group(group.path(), ["memory.max", "memory.current"], "");
         let write = |name: &str, text: &str| std::fs::write(group.path().join(name), text).unwrap();
-        assert_eq!(free_in_group(group.path(), names), None);
+        assert_eq!(free(), None);
         write("memory.max", "1000\n");
         write("memory.current", "800\n");
-        assert_eq!(free_in_group(group.path(), names), Some(200));
-        write("memory.stat", "anon 500\ninactive_file 300\n");
-        assert_eq!(free_in_group(group.path(), names), Some(500));
+        assert_eq!(free(), Some(200));
+        write("memory.stat", "anon 500\ninactive_file 200\nactive_file 100\n");
+        assert_eq!(free(), Some(500));
         write("memory.max", "max\n");
-        assert_eq!(free_in_group(group.path(), names), None);
+        assert_eq!(free(), None);
     }
 }

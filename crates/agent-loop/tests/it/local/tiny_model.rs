@@ -70,13 +70,13 @@ impl TinyModel {
         self
     }
 
-    /// One that never ends a reply.
     /// No token is put before a prompt.
     pub fn without_bos(mut self) -> Self {
         self.adds_bos = false;
         self
     }
 
+    /// One that never ends a reply.
     pub fn endless(self) -> Self {
         self.bias(&[("</s>", -60.0), ("<|im_end|>", -60.0)])
     }

@@ -118,7 +118,7 @@ pub(super) fn plan(
             let mut on_event = |event| match event {
                 Event::Warning(warning) => screen.warn(&warning),
                 Event::Retry { delay, failure, .. } => {
-                    screen.warn(&format!("{failure}; trying again in {} s", delay.as_secs_f32().ceil()));
+                    screen.warn(&format!("{}; trying again in {} s", failure.message, delay.as_secs_f32().ceil()));
                 }
                 _ => {}
             };

@@ -159,7 +159,7 @@ pub(super) fn key(offered: &[Offered], screen: &mut Screen) -> Result<Key> {
     enable_raw_mode().map_err(failed)?;
     let pressed = (|| {
         // What is pasted is one event, and no key.
-        execute!(io::stdout(), EnableBracketedPaste)?;
+        let _ = execute!(io::stderr(), EnableBracketedPaste);
         while poll(Duration::ZERO)? {
             read()?;
         }
@@ -180,9 +180,9 @@ pub(super) fn key(offered: &[Offered], screen: &mut Screen) -> Result<Key> {
             });
         }
     })();
-    let pasted = execute!(io::stdout(), DisableBracketedPaste);
+    let _ = execute!(io::stderr(), DisableBracketedPaste);
     screen.erase();
-    disable_raw_mode().and(pasted).map_err(failed)?;
+    disable_raw_mode().map_err(failed)?;
     pressed.map_err(failed)
 }
 

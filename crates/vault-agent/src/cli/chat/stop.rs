@@ -65,6 +65,7 @@ impl Stop {
         }
         // Whoever waits for a key or a line does not learn of it.
         let _ = crossterm::terminal::disable_raw_mode();
+        let _ = crossterm::execute!(std::io::stderr(), crossterm::event::DisableBracketedPaste);
         std::process::exit(code);
     }
 

@@ -87,7 +87,7 @@ impl<'a> ShownTurn<'a> {
             }
             Event::Warning(warning) => self.screen.warn(&warning),
             Event::Retry { delay, failure, .. } => {
-                self.screen.warn(&format!("{failure}; trying again in {} s", delay.as_secs_f32().ceil()));
+                self.screen.warn(&format!("{}; trying again in {} s", failure.message, delay.as_secs_f32().ceil()));
             }
             Event::Compacted { .. } => {
                 self.screen.quiet("the conversation was made shorter for the model");

@@ -268,6 +268,14 @@ impl Editor {
         (self.child.wait().unwrap().code().unwrap(), rest)
     }
 
+    /// Asks the agent to end while its input is open, and waits for its end.
+    #[cfg(unix)]
+    pub fn terminate(mut self) -> i32 {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        self.child.wait().unwrap().code().unwrap()
+    }
+
     /// Ends the agent as a crash does.
     pub fn kill(mut self) {
         self.child.kill().unwrap();

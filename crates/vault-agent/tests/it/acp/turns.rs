@@ -112,6 +112,42 @@ fn what_is_attached_is_data_and_the_context_of_the_editor() {
     assert_eq!(editor.of("session_info_update")[0]["title"], "Compare Home.md with this.");
 }
 
+/// However an address is written; what is no note of the vault is passed on.
+#[test]
+fn a_denied_note_is_not_passed_on_under_any_address() {
+    let place = Place::new(NOTES);
+    place.write("Private/R&D.md", "a secret\n");
+    let vault = place.vault().display().to_string();
+    for settings in ["denied_paths = [\"Private\"]\n", "allowed_paths = [\"Garden\"]\n"] {
+        place.configure("tools.toml", settings);
+        let model = ModelServer::that(|_| Reply::text("ok"));
+        let mut editor = Editor::able(&place, &model);
+        let session = editor.session(&place.vault());
+        let denied = [
+            format!("file://{vault}/Private/R%26D.md"),
+            format!("FILE:{vault}/Private/R%26D.md"),
+            format!("file://127.0.0.1{vault}/Private/R%26D.md"),
+            "Private/R&D.md".to_owned(),
+            "vault://Notes/Private/R%26D.md?lines=1-2".to_owned(),
+            "zed:///agent/file?path=Private/R%26D.md&line=3".to_owned(),
+            "obsidian://open?vault=Notes&file=Private%2FR%26D".to_owned(),
+        ];
+        let passed = ["https://example.org/Private/other", "zed:///pasted"].map(str::to_owned);
+        let resource =
+            |uri: &String| json!({ "type": "resource", "resource": { "uri": uri, "text": format!("of {uri}") } });
+        let said = json!({ "type": "text", "text": "What of these?" });
+        let blocks: Vec<Value> = std::iter::once(said).chain(denied.iter().chain(&passed).map(resource)).collect();
+        editor.result("session/prompt", json!({ "sessionId": session, "prompt": blocks }));
+        let told = model.told("user").pop().unwrap();
+        for uri in &denied {
+            assert!(!told.contains(uri), "{settings}: {uri}: {told}");
+        }
+        for uri in &passed {
+            assert!(told.contains(&format!("of {uri}")), "{settings}: {uri}: {told}");
+        }
+    }
+}
+
 #[test]
 fn the_selection_is_what_editor_tools_work_on() {
     let place = Place::new(NOTES);
@@ -224,4 +260,19 @@ fn a_cancelled_request_ends_its_turn_too() {
     editor.answer_open(super::editor::selected("allow"));
     assert_eq!(editor.stops(&session, "again"), "end_turn");
     assert_eq!(place.read("Home.md"), "See [[Roses]].\n");
+}
+
+/// A read of standard input that is under way holds nothing up.
+#[cfg(unix)]
+#[test]
+fn an_agent_that_is_asked_to_end_does_so_at_once() {
+    let place = Place::new(NOTES);
+    let model = ModelServer::with([Reply::text("Yes.")]);
+    let mut editor = Editor::able(&place, &model);
+    let session = editor.session(&place.vault());
+    editor.say(&session, "Hi");
+    let begun = std::time::Instant::now();
+    assert_eq!(editor.terminate(), 0);
+    // The runtime would wait for ten seconds.
+    assert!(begun.elapsed() < std::time::Duration::from_secs(8), "{:?}", begun.elapsed());
 }
