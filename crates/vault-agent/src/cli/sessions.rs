@@ -18,6 +18,8 @@ pub(super) struct SessionsArgs {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum SessionsCommand {
+    /// List all conversations, the newest first; `sessions` alone does the same
+    List(ListArgs),
     /// List the conversations in which all of these words stand
     Search(SearchArgs),
     /// Print a conversation as Markdown, with the notes that it cited
@@ -58,6 +60,7 @@ pub(super) fn sessions(args: &SessionsArgs, out: &mut Out) -> CliResult {
     let sessions = Sessions::of_user()?;
     match &args.command {
         None => list(sessions.list()?, &args.list, out),
+        Some(SessionsCommand::List(of)) => list(sessions.list()?, of, out),
         Some(SessionsCommand::Search(search)) => list(sessions.search(&search.words.join(" "))?, &search.list, out),
         Some(SessionsCommand::Show(show)) => {
             let text = sessions.export(&sessions.find(show.session.as_deref())?)?;
