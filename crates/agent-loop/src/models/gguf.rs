@@ -63,8 +63,8 @@ impl Gguf {
 
     /// Whether it is a model that continues a text: those for embeddings and those with an encoder do not.
     pub fn writes_text(&self) -> bool {
-        let is_of = |name: &str| self.architecture.contains(name);
-        !["bert", "embedding", "t5", "clip", "wavtokenizer"].into_iter().any(is_of)
+        let embeds = ["bert", "embedding"].into_iter().any(|name| self.architecture.contains(name));
+        !embeds && !["t5", "t5encoder", "clip", "wavtokenizer-dec"].contains(&&*self.architecture)
     }
 
     /// Reads the header from the beginning of a file of `file_bytes`.

@@ -14,7 +14,7 @@ use vault_tools::{Error, Result};
 
 use super::listening::{key_in, stop_signal};
 use super::runtime::runtime;
-use crate::conversation::{NoteTools, Offer, budget_of};
+use crate::conversation::{NoteTools, Offer, budget_of, sampling_of};
 use crate::embeddings;
 use crate::mcp::{Access, listen};
 use crate::model::{self, ChosenModel};
@@ -114,8 +114,9 @@ impl Model for WithDefaults {
         // The default is for conversations of this program.
         let temperature = temperature.filter(|_| *self.settings.source("temperature") != Source::Default);
         request.temperature = request.temperature.or(temperature);
-        request.settings.top_p = request.settings.top_p.or(self.settings.top_p);
-        request.settings.seed = request.settings.seed.or(self.settings.seed.map(i64::from));
+        let sampling = sampling_of(&self.settings);
+        request.settings.top_p = request.settings.top_p.or(sampling.top_p);
+        request.settings.seed = request.settings.seed.or(sampling.seed);
         self.model.reply(request)
     }
 }
