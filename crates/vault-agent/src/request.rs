@@ -4,8 +4,8 @@
 use jiff::{Unit, Zoned};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use vault_cli::sanitize_line;
-use vault_tools::cli::{change_of, cut, texts_after, texts_of_plan};
+use vault_search::sanitize_line;
+use vault_search::tools::{change_of, cut, texts_after, texts_of_plan};
 use vault_tools::plan::{self, Event, Parameters, PlanPreview, RunStatus};
 use vault_tools::{
     Approval, Call, Cancel, EditedFile, Error, ErrorKind, Force, Grants, Kind, Permission, Policy, Preview, Proposal,

@@ -1,6 +1,6 @@
 //! Where what this program remembers lies: in the user's state folder, beside the journals of the tools.
 
-use vault_index::internal::state_folder;
+use vault_index::dirs::state_folder;
 use vault_tools::{Error, ErrorKind, Result, State};
 
 /// A folder of the user's for what has to be remembered.

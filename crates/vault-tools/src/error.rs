@@ -126,7 +126,7 @@ impl Error {
 
     /// Puts what it interrupted before the message.
     #[must_use]
-    pub(crate) fn within(mut self, what: impl fmt::Display) -> Self {
+    pub fn within(mut self, what: impl fmt::Display) -> Self {
         self.0.message = format!("{what}: {}", self.0.message);
         self
     }

@@ -123,8 +123,7 @@ impl Record {
 }
 
 /// Where it lies.
-#[cfg(feature = "cli")]
-pub(crate) fn file(state: &State) -> std::path::PathBuf {
+pub fn file(state: &State) -> std::path::PathBuf {
     state.folder().join(FILE)
 }
 

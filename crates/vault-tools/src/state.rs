@@ -9,7 +9,9 @@ use std::io::{ErrorKind as IoKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use vault_index::internal::{Lock, key_of_vault, lock_file, private_file, private_folder, vault_or_gone};
+use vault_index::dirs::{key_of_vault, vault_or_gone};
+use vault_index::lock::{Lock, lock_file};
+use vault_index::private_file::{private_file, private_folder};
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -48,9 +50,8 @@ impl State {
     /// # Errors
     /// When the system names no state folder.
     pub fn of(canonical_vault: &Path) -> Result<Self> {
-        let user = vault_index::internal::state_folder()
-            .and_then(|folder| Some(folder.parent()?.join(APP)))
-            .ok_or_else(|| {
+        let user =
+            vault_index::dirs::state_folder().and_then(|folder| Some(folder.parent()?.join(APP))).ok_or_else(|| {
                 Error::new(ErrorKind::Io, "the system names no folder for the state of programs")
                     .with_remedy("set HOME or XDG_STATE_HOME")
             })?;
@@ -255,7 +256,7 @@ impl State {
     }
 
     /// Whether there is anything here whose loss a user would notice.
-    pub(crate) fn has_history(&self) -> bool {
+    pub fn has_history(&self) -> bool {
         VALUABLE.iter().any(|file| self.has(file))
     }
 

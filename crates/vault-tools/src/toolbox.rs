@@ -107,6 +107,11 @@ pub struct Output {
 }
 
 impl Output {
+    /// The output that a call would have: nothing was applied, so there is no transaction.
+    pub fn previewed(value: Value, notices: Vec<String>) -> Self {
+        Self { value, run: None, notices, left_out: Vec::new() }
+    }
+
     /// The output as a model gets it, see [`output_text`].
     pub fn text(&self) -> String {
         output_text(&self.value, &self.notices)
@@ -124,14 +129,14 @@ pub fn output_text(value: &Value, notices: &[String]) -> String {
 }
 
 /// Of an object with a `content`: that, and the other fields as an object.
-pub(crate) fn content_of(value: &Value) -> Option<(&str, Value)> {
+pub fn content_of(value: &Value) -> Option<(&str, Value)> {
     let content = value.get("content")?.as_str()?;
     let rest = value.as_object()?.iter().filter(|(name, _)| *name != "content");
     Some((content, Value::Object(rest.map(|(name, value)| (name.clone(), value.clone())).collect())))
 }
 
 /// A text bare, anything else as JSON.
-pub(crate) fn text_of(value: &Value) -> String {
+pub fn text_of(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_string)
 }
 
@@ -488,7 +493,7 @@ impl fmt::Debug for Toolbox {
 ///
 /// # Errors
 /// `Unknown tool: X`, with the names of all tools.
-pub(crate) fn find<'t>(tools: &'t [Tool], name: &str) -> Result<&'t Tool> {
+pub fn find<'t>(tools: &'t [Tool], name: &str) -> Result<&'t Tool> {
     let found = tools.iter().find(|tool| tool.spec().name == name);
     let found = found.or_else(|| tools.iter().find(|tool| tool.spec().alias.as_deref() == Some(name)));
     found.ok_or_else(|| {

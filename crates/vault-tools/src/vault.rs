@@ -21,7 +21,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use vault_index::Index;
-use vault_index::internal::{Exclusion, check_vault_toml};
+use vault_index::{Exclusion, check_vault_toml};
 
 use crate::change::Change;
 use crate::error::{Error, ErrorKind, Result};
@@ -188,12 +188,12 @@ impl Vault {
     }
 
     /// Requires that the vault's `.vault.toml` can be understood: somebody wrote there what is to be kept out.
-    pub(crate) fn check_settings(&self) -> Result<()> {
+    pub fn check_settings(&self) -> Result<()> {
         Ok(check_vault_toml(self.path())?)
     }
 
     /// As [`Vault::open`], whatever `.vault.toml` holds: what was done can be undone nonetheless.
-    pub(crate) fn open_unchecked(vault: impl AsRef<Path>, options: VaultOptions) -> Result<Self> {
+    pub fn open_unchecked(vault: impl AsRef<Path>, options: VaultOptions) -> Result<Self> {
         let sandbox = Sandbox::open(vault.as_ref())?;
         let VaultOptions { state_folder, index, use_index, wait } = options;
         let state = match state_folder {

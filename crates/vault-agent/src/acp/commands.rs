@@ -8,7 +8,7 @@ use agent_loop::{Event, Spent, StopReason as LoopStop};
 use serde_json::{Map, Value, json};
 use tokio::runtime::Handle;
 use tokio::task::block_in_place;
-use vault_cli::sanitize_line;
+use vault_search::sanitize_line;
 use vault_tools::plan::{self, Event as PlanEvent, Parameters, last_successful, validate};
 use vault_tools::{
     Approval, Cancel, Error as ToolsError, ErrorKind, Grants, Macro, Macros, Permission, Result as ToolsResult, Risk,

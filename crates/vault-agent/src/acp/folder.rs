@@ -3,9 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
-use vault_cli::{CliResult, VaultSources, find_vaults};
-use vault_index::internal::home;
-use vault_tools::cli::{VaultArgs, find_from};
+use vault_index::dirs::home;
+use vault_search::tools::{VaultArgs, find_from};
+use vault_search::{CliResult, VaultSources, find_vaults};
 use vault_tools::{Error, ErrorKind};
 
 use crate::workspace::{Granted, Workspace};

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use vault_cli::{sanitize_line, shortened};
+use vault_search::{sanitize_line, shortened};
 use vault_tools::{FilePreview, Kind, Preview, Risk, SafePath};
 
 use super::wire::{Diff, ToolCallContent, ToolCallLocation, ToolKind, location, text};
@@ -167,7 +167,7 @@ pub(super) fn code(text: &str) -> String {
 
 /// A text as a code block that it cannot end, cut where it is long.
 pub(super) fn fenced(text: &str) -> String {
-    let shown: String = vault_cli::sanitize(text).chars().take(LONGEST_TEXT).collect();
+    let shown: String = vault_search::sanitize(text).chars().take(LONGEST_TEXT).collect();
     let missing = text.chars().count().saturating_sub(LONGEST_TEXT);
     let longest = shown.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat((longest + 1).max(3));

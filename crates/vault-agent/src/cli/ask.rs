@@ -12,8 +12,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-use vault_cli::{CliResult, Failure, Out, Outcome, can_ask, counted, note, sanitize, sanitize_line, say};
-use vault_tools::cli::{Answer, ContextArgs, Question as Shown, VaultArgs, ask_about, editor, tick};
+use vault_search::tools::{Answer, ContextArgs, Question as Shown, VaultArgs, ask_about, editor, tick};
+use vault_search::{CliResult, Failure, Out, Outcome, can_ask, counted, note, sanitize, sanitize_line, say};
 use vault_tools::{Cancel, Editor, Error, ErrorKind, Permission, Result};
 
 use super::call_line::{call_line, item_line, spent_text};
@@ -321,7 +321,7 @@ fn decision(conversation: &Conversation, question: &Question) -> Result<Decision
 
 /// Cancels when the process is asked to stop.
 pub(super) async fn cancel_on_signal(cancel: CancellationToken) {
-    let listening = vault_cli::listen();
+    let listening = vault_search::listen();
     while !listening.is_cancelled() {
         tokio::time::sleep(TICK).await;
     }
@@ -408,7 +408,7 @@ fn insert(workspace: &Workspace, conversation: &Conversation, answer: &str, yes:
                 return Err(error.with_remedy("run it in a terminal, or add --yes").into());
             }
             Permission::Ask if ask_about(&about)? == Answer::Yes => vault_tools::Approval::Approved,
-            Permission::Ask => return Err(vault_tools::cli::declined().into()),
+            Permission::Ask => return Err(vault_search::tools::declined().into()),
         };
         let done = prepared.carry_out(toolbox, approval, Cancel::default(), &mut |_| {})?;
         let undo = done.transaction.map(|id| format!("; transaction {id}, vault-agent undo reverts it"));

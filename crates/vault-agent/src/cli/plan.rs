@@ -4,9 +4,9 @@ use agent_loop::{Spent, StopReason};
 use clap::Args;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
-use vault_cli::{CliResult, Failure, Out, Outcome, ask, can_ask, note, say};
+use vault_search::tools::{MacroCommand, MacroSaveArgs, RunningArgs, VaultArgs, run_macro, run_plan, with_toolbox};
+use vault_search::{CliResult, Failure, Out, Outcome, ask, can_ask, note, say};
 use vault_tools::Toolbox;
-use vault_tools::cli::{MacroCommand, MacroSaveArgs, RunningArgs, VaultArgs, run_macro, run_plan, with_toolbox};
 
 use super::ask::cancel_on_signal;
 use super::call_line::spent_text;

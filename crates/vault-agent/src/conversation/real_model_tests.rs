@@ -9,8 +9,8 @@ use std::sync::Mutex;
 use agent_loop::{
     BoxFuture, Local, LocalOptions, Model, Parallel, ReplyStream, Request, Status, StopReason, ToolChoice,
 };
+use vault_search::tools::VaultArgs;
 use vault_tools::State;
-use vault_tools::cli::VaultArgs;
 
 use super::*;
 use crate::workspace::Granted;

@@ -74,8 +74,7 @@ impl Index {
     ///
     /// # Errors
     /// [`ErrorKind::Io`] when a file cannot be looked at.
-    #[cfg(feature = "cli")]
-    pub(crate) fn is_kept(&self) -> Result<bool> {
+    pub fn is_kept(&self) -> Result<bool> {
         for path in self.index_files() {
             if path.exists() && self.may_delete(&path)? {
                 return Ok(true);

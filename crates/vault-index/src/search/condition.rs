@@ -156,7 +156,7 @@ impl<T> Expression<T> {
     }
 
     /// What must all hold.
-    pub(crate) fn into_parts(self) -> Vec<Self> {
+    pub fn into_parts(self) -> Vec<Self> {
         match self {
             Self::All(parts) => parts,
             other => vec![other],

@@ -50,8 +50,7 @@ mod grammar_tests;
 
 pub use condition::{Condition, Expression, Scope, Test};
 pub use dates::{DateEdge, DateRange};
-#[cfg(feature = "cli")]
-pub(crate) use excerpt::{best_match, body_start};
+pub use excerpt::{best_match, body_start};
 pub use filter::Filter;
 pub(crate) use find_note::find_note;
 pub use hit::{Hit, Hits, NameMatch, NearMiss, Reranked, Substitution, Why, matched_ranges};

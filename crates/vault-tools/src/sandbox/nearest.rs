@@ -10,7 +10,7 @@ const OFFERED: usize = 3;
 
 /// The error of a path at which nothing is, with the paths that may have been meant. `may_be_named` says which may
 /// be: a guess must not tell of what its reader is not to know.
-pub(crate) fn missing(path: &SafePath, view: &dyn View, may_be_named: &dyn Fn(&Entry) -> bool) -> Error {
+pub fn missing(path: &SafePath, view: &dyn View, may_be_named: &dyn Fn(&Entry) -> bool) -> Error {
     let entries = view.walk(None).unwrap_or_default();
     let named = entries.iter().filter(|entry| may_be_named(entry));
     Error::not_found(path, &nearest(path.as_str(), named.map(|entry| entry.path.as_str())))

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use agent_loop::{CallId, ErrorKind, Event, ToolCall};
 use tokio_util::sync::CancellationToken;
-use vault_cli::sanitize_line;
+use vault_search::sanitize_line;
 use vault_tools::Result;
 
 use super::keyboard::Quiet;

@@ -23,7 +23,7 @@ const HTTP_STACKS: [&str; 12] = [
 ];
 
 /// Our own crates.
-const OURS: [&str; 6] = ["minilm", "vault-index", "vault-tools", "agent-loop", "vault-agent", "vault-cli"];
+const OURS: [&str; 6] = ["minilm", "vault-index", "vault-tools", "agent-loop", "vault-agent", "vault-search"];
 
 /// The names of all crates in a tree, the package itself first. On a fresh machine cargo fetches what was not built yet.
 fn tree(root: &Path, arguments: &[&str]) -> Vec<String> {
@@ -74,5 +74,5 @@ fn crates_use_only_those_below_them() {
     has_none(&root, &["-p", "agent-loop", "--all-features"], &OURS);
     has_none(&root, &["-p", "vault-index"], &["vault-tools", "agent-loop", "vault-agent"]);
     has_none(&root, &["-p", "vault-tools", "--all-features"], &["agent-loop", "vault-agent"]);
-    has_none(&root, &["-p", "vault-cli", "--all-features"], &OURS);
+    has_none(&root, &["-p", "vault-search", "--all-features"], &OURS);
 }
