@@ -25,19 +25,26 @@ mod terminal;
 mod exit;
 mod output;
 mod signals;
-mod forget;
 mod manual;
 mod vault_folders;
+mod hyperlink;
+mod settings;
+mod consents;
+mod agent_files;
+mod forget;
 #[cfg(feature = "search")]
 pub mod search;
 #[cfg(feature = "tools")]
 pub mod tools;
 
+pub use agent_files::agent_folder;
 pub use exit::{CliResult, Failure, Outcome, note, say};
-pub use forget::{AdoptArgs, ForgetArgs, forget};
+pub use forget::{AdoptArgs, ForgetArgs, adopt, forget};
+pub use hyperlink::{Hyperlink, Target};
 pub use manual::{CompletionsArgs, completions, pages};
 pub use output::{Captured, Format, JsonArgs, ListArgs, Out, counted, counted_as, program};
 pub use sanitize::{char_columns, columns, escape_json, most_columns, padded, sanitize, sanitize_line, shortened};
+pub use settings::{Settings, UserConfig, VaultArgs, vaults_from};
 pub use signals::{Ignoring, Listening, Writing, ignore_signals, install_handler, listen, write_section};
 pub use terminal::{
     Paint, ask, ask_for_lines, can_ask, confirm, stderr_is_terminal, terminal_input, url_path, url_text,

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 use tokio::task::{AbortHandle, block_in_place};
 use vault_search::Failure;
-use vault_search::tools::VaultArgs;
+use vault_search::VaultArgs;
 use vault_tools::Editor;
 
 use super::mcp_servers::ClientServers;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use tokio::io::{BufReader, stdin, stdout};
-use vault_search::tools::VaultArgs;
+use vault_search::VaultArgs;
 use vault_search::{CliResult, Outcome};
 
 use super::listening::stop_signal;

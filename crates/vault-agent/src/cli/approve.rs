@@ -1,6 +1,7 @@
 //! `vault-agent approve CODE`: a person's yes to a change that a client without forms asked for.
 
-use vault_search::tools::{Answer, Question, VaultArgs, ask_about, declined};
+use vault_search::VaultArgs;
+use vault_search::tools::{Answer, Question, ask_about, declined};
 use vault_search::{CliResult, Out, Outcome, can_ask, sanitize_line};
 use vault_tools::{Cancel, Error, ErrorKind, Permission};
 

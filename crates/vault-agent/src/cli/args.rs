@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
-use vault_search::tools::{LogArgs, MacroCommand, RedoArgs, UndoArgs, VaultArgs, toolset_values};
+use vault_search::VaultArgs;
+use vault_search::tools::{LogArgs, MacroCommand, RedoArgs, UndoArgs, toolset_values};
 use vault_search::{CompletionsArgs, ListArgs};
 use vault_tools::Toolset;
 

@@ -12,7 +12,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-use vault_search::tools::{Answer, ContextArgs, Question as Shown, VaultArgs, ask_about, editor, tick};
+use vault_search::VaultArgs;
+use vault_search::tools::{Answer, ContextArgs, Question as Shown, ask_about, editor, tick};
 use vault_search::{CliResult, Failure, Out, Outcome, can_ask, counted, note, sanitize, sanitize_line, say};
 use vault_tools::{Cancel, Editor, Error, ErrorKind, Permission, Result};
 

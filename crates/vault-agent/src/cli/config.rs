@@ -6,7 +6,8 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use vault_index::dirs::config_folder;
 use vault_index::settings_file::read_toml;
-use vault_search::tools::{VaultArgs, check_settings};
+use vault_search::VaultArgs;
+use vault_search::tools::check_settings;
 use vault_search::{CliResult, Failure, ListArgs, Out, Outcome, note};
 use vault_tools::{Error, ErrorKind, Settings as Policy};
 

@@ -11,7 +11,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use vault_index::dirs::home;
 use vault_index::{Index, SyncOptions};
-use vault_search::tools::{OpenedVault, VaultArgs, open_with_settings};
+use vault_search::VaultArgs;
+use vault_search::tools::{OpenedVault, open_with_settings};
 use vault_search::{CliResult, Out, Outcome, counted};
 
 use super::args::{AgentArgs, DoctorArgs, OfferArgs};

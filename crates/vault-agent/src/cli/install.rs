@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use vault_search::tools::{VaultArgs, open_with_settings};
+use vault_search::VaultArgs;
+use vault_search::tools::open_with_settings;
 use vault_search::{CliResult, Out, Outcome, note};
 use vault_tools::{Error, ErrorKind, Result};
 

@@ -4,7 +4,8 @@ use agent_loop::{Spent, StopReason};
 use clap::Args;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
-use vault_search::tools::{MacroCommand, MacroSaveArgs, RunningArgs, VaultArgs, run_macro, run_plan, with_toolbox};
+use vault_search::VaultArgs;
+use vault_search::tools::{MacroCommand, MacroSaveArgs, RunningArgs, run_macro, run_plan, with_toolbox};
 use vault_search::{CliResult, Failure, Out, Outcome, ask, can_ask, note, say};
 use vault_tools::Toolbox;
 

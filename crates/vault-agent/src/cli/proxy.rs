@@ -8,7 +8,8 @@ use agent_loop::responses::{Proxy, ProxyOptions};
 use agent_loop::{BoxFuture, Model, ReplyStream, Request, ToolSupport};
 use clap::Args;
 use vault_index::{Embedder, Index, LoadOptions, ModelName};
-use vault_search::tools::{VaultArgs, open_with_settings};
+use vault_search::VaultArgs;
+use vault_search::tools::open_with_settings;
 use vault_search::{CliResult, Outcome, note};
 use vault_tools::{Error, Result};
 

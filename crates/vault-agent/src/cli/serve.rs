@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use vault_search::tools::VaultArgs;
+use vault_search::VaultArgs;
 use vault_search::{CliResult, Outcome, note};
 use vault_tools::{Error, Result, Toolset};
 

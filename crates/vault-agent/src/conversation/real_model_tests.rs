@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use agent_loop::{
     BoxFuture, Local, LocalOptions, Model, Parallel, ReplyStream, Request, Status, StopReason, ToolChoice,
 };
-use vault_search::tools::VaultArgs;
+use vault_search::VaultArgs;
 use vault_tools::State;
 
 use super::*;

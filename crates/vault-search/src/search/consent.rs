@@ -1,27 +1,11 @@
 //! Consent to send notes to a remote model: asked for once per vault and model, and remembered.
 
-use std::fs::OpenOptions;
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use serde::{Deserialize, Serialize};
-use vault_index::private_file::{private_file, private_folder};
-use vault_index::{Error, ErrorKind, LoadOptions, ModelName, Result, dirs};
+use vault_index::{Error, ErrorKind, LoadOptions, ModelName, Result};
 
+use crate::consents::{Consent, ConsentFiles};
 use crate::{CliResult, Failure, can_ask, confirm};
-
-/// What somebody agreed to; one JSON object per line.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Consent {
-    vault: String,
-    model: String,
-}
-
-impl Consent {
-    fn new(vault: &Path, model: impl Into<String>) -> Self {
-        Self { vault: vault.to_string_lossy().into_owned(), model: model.into() }
-    }
-}
 
 /// Makes sure that somebody agreed, asking on a terminal. `command` is the one that takes `--yes`.
 ///
@@ -76,80 +60,6 @@ fn at_address(base_url: Option<&str>) -> String {
     base_url.map_or_else(String::new, |url| format!(" --base-url {url}"))
 }
 
-/// The files that record consent: where it is written, and then where older versions wrote it, among the settings.
-/// Where the system names no folder there are none, and consent is asked for each time.
-pub(super) struct ConsentFiles(Vec<PathBuf>);
-
-impl ConsentFiles {
-    /// Those of the user.
-    pub(super) fn of_user() -> Self {
-        let folders = dirs::state_folder().into_iter().chain(dirs::config_folder());
-        let mut files: Vec<PathBuf> = folders.map(|folder| folder.join("sending-agreed.jsonl")).collect();
-        files.dedup();
-        Self(files)
-    }
-
-    fn read(&self) -> Vec<Consent> {
-        self.0.iter().flat_map(|file| given(file)).collect()
-    }
-
-    fn add(&self, consents: &[Consent]) -> Result<()> {
-        let Some(file) = self.0.first() else { return Ok(()) };
-        if let Some(folder) = file.parent() {
-            private_folder(folder)?;
-        }
-        drop(private_file(file)?);
-        // Appended, so that two commands at once lose nothing.
-        let open = OpenOptions::new().append(true).open(file);
-        open.and_then(|mut open| open.write_all(&lines(consents)?)).map_err(|error| Error::io(file, error))
-    }
-
-    /// Carries consent over to the new folder of a vault that has moved.
-    ///
-    /// # Errors
-    /// When the file cannot be written.
-    pub(super) fn adopt(&self, old: &Path, new: &Path) -> Result<()> {
-        let all = self.read();
-        let of_old = all.iter().filter(|consent| consent.vault == old.to_string_lossy());
-        let moved = of_old.map(|consent| Consent::new(new, consent.model.clone()));
-        let missing: Vec<Consent> = moved.filter(|consent| !all.contains(consent)).collect();
-        if missing.is_empty() { Ok(()) } else { self.add(&missing) }
-    }
-
-    /// Forgets what was agreed to for a vault.
-    ///
-    /// # Errors
-    /// When a file cannot be written.
-    pub(super) fn forget(&self, vault: &Path) -> Result<()> {
-        for file in &self.0 {
-            let mut consents = given(file);
-            let before = consents.len();
-            consents.retain(|consent| consent.vault != vault.to_string_lossy());
-            if consents.len() < before {
-                lines(&consents)
-                    .and_then(|lines| std::fs::write(file, lines))
-                    .map_err(|error| Error::io(file, error))?;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// What a file says was agreed to. A line that cannot be read counts for nothing, so it is asked again.
-fn given(file: &Path) -> Vec<Consent> {
-    let text = std::fs::read_to_string(file).unwrap_or_default();
-    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
-}
-
-fn lines(consents: &[Consent]) -> io::Result<Vec<u8>> {
-    let mut lines = Vec::new();
-    for consent in consents {
-        serde_json::to_writer(&mut lines, consent)?;
-        lines.push(b'\n');
-    }
-    Ok(lines)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -168,35 +78,5 @@ mod tests {
         assert_eq!(destination(&model, Some("http://127.0.0.1:8080/v1")).unwrap(), None);
         let away = destination(&model, Some("https://localhost.example.org")).unwrap();
         assert!(away.as_deref().is_some_and(|id| id.contains("localhost.example.org")), "{away:?}");
-    }
-
-    #[test]
-    fn what_was_agreed_is_remembered_moved_and_forgotten() {
-        let folder = tempfile::tempdir().unwrap();
-        let [file, before] = ["state/a.jsonl", "config/a.jsonl"].map(|name| folder.path().join(name));
-        let consent = |vault: &str| Consent::new(Path::new(vault), "openai:m@a");
-        let memory = ConsentFiles(vec![file.clone()]);
-        assert!(memory.read().is_empty());
-        memory.add(&[consent("/a\n\"b")]).unwrap();
-        memory.add(&[consent("/c")]).unwrap();
-        assert_eq!(memory.read(), [consent("/a\n\"b"), consent("/c")]);
-
-        // What was written among the settings still counts.
-        ConsentFiles(vec![before.clone()]).add(&[consent("/old")]).unwrap();
-        let memory = ConsentFiles(vec![file, before]);
-        assert_eq!(memory.read().last(), Some(&consent("/old")));
-
-        for _ in 0..2 {
-            memory.adopt(Path::new("/old"), Path::new("/new")).unwrap();
-            assert_eq!(memory.read().len(), 4);
-        }
-        assert!(memory.read().contains(&consent("/new")));
-        memory.forget(Path::new("/old")).unwrap();
-        memory.forget(Path::new("/c")).unwrap();
-        assert_eq!(memory.read(), [consent("/a\n\"b"), consent("/new")]);
-
-        let nowhere = ConsentFiles(Vec::new());
-        nowhere.add(&[consent("/a")]).unwrap();
-        assert!(nowhere.read().is_empty());
     }
 }

@@ -13,7 +13,7 @@ use crate::{CliResult, Failure, Out, Outcome, note};
 
 use super::index_args::{GraphArgs, GraphFormat};
 use super::links;
-use super::settings::VaultArgs;
+use super::settings::IndexedVaultArgs;
 
 /// The page; `__TITLE__` and then `__DATA__` stand where the vault comes in.
 const PAGE: &str = include_str!("graph.html");
@@ -38,7 +38,7 @@ struct EdgeRecord<'a> {
     count: usize,
 }
 
-pub(super) fn run(vault_args: &VaultArgs, args: &GraphArgs, out: &mut Out) -> CliResult {
+pub(super) fn run(vault_args: &IndexedVaultArgs, args: &GraphArgs, out: &mut Out) -> CliResult {
     if args.schema {
         return out.schema::<GraphRecord<'static>>();
     }

@@ -9,7 +9,7 @@ use crate::{Out, Paint, most_columns, sanitize_line};
 
 use super::answer::{SearchAnswer, SearchResult};
 use super::excerpt::{cut, excerpt, snippet};
-use super::hyperlink::{Hyperlink, Target};
+use crate::hyperlink::{Hyperlink, Target};
 
 /// How results are shown.
 pub(super) struct Shown<'a> {

@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::{AdoptArgs, CompletionsArgs, ForgetArgs, JsonArgs, ListArgs};
 
 use super::search_args::at_least_one;
-use super::settings::{SETTINGS_HELP, VaultArgs};
+use super::settings::{IndexedVaultArgs, SETTINGS_HELP};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -32,7 +32,7 @@ with another process. The index is in your cache folder; notes are never written
 )]
 pub(super) struct IndexArgs {
     #[command(flatten)]
-    pub vault_args: VaultArgs,
+    pub vault_args: IndexedVaultArgs,
     #[command(subcommand)]
     pub command: Command,
 }
@@ -121,13 +121,11 @@ is not a fault.\n\nExamples:\n  vault-index check\n  vault-index check --repair"
     Rebuild(RebuildArgs),
     /// Delete all that is stored about a vault; the notes stay
     #[command(
-        after_help = "Files beside the index that do not belong to an index stay, whatever their names are. vault-tools forget deletes what vault-tools stores (journal, log, macros).\n\nExamples:\n  vault-index forget\n  vault-index forget --vault ~/Old --yes"
+        after_help = "Files beside the index that do not belong to an index stay, whatever their names are.\n\nExamples:\n  vault-index forget\n  vault-index forget --vault ~/Old --yes"
     )]
     Forget(ForgetArgs),
     /// Take over the index of a vault whose folder has moved
-    #[command(
-        after_help = "vault-tools adopt takes over what vault-tools stores.\n\nExample:\n  vault-index adopt ~/Documents/Notes --vault ~/Notes"
-    )]
+    #[command(after_help = "Example:\n  vault-index adopt ~/Documents/Notes --vault ~/Notes")]
     Adopt(AdoptArgs),
     /// Print shell completions for vault-index and vault-search
     #[command(

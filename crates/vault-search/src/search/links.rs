@@ -9,14 +9,14 @@ use vault_index::{Error, ErrorKind, Index, LinkRow, Result, VaultPath};
 
 use crate::{CliResult, Format, Out, Outcome, Paint, note, sanitize_line};
 
-use super::hyperlink::{Hyperlink, Target};
 use super::index_args::{AskArgs, BacklinksArgs, LinksArgs, MentionsArgs, ResolveArgs};
 use super::open::{self, SyncPolicy, Wait};
 use super::records::{PathRecord, ResolvedRecord};
-use super::settings::{Settings, VaultArgs};
+use super::settings::{IndexSettings, IndexedVaultArgs};
+use crate::hyperlink::{Hyperlink, Target};
 
 /// Opens the index of the vault, with all text and links up to date unless `--no-sync` was given.
-pub(super) fn open_index(vault_args: &VaultArgs, no_sync: bool) -> CliResult<Index> {
+pub(super) fn open_index(vault_args: &IndexedVaultArgs, no_sync: bool) -> CliResult<Index> {
     Ok(open_with_links(vault_args, no_sync)?.index)
 }
 
@@ -28,14 +28,14 @@ struct Opened {
     is_reading: bool,
 }
 
-fn open_with_links(vault_args: &VaultArgs, no_sync: bool) -> CliResult<Opened> {
-    let settings = Settings::load(vault_args)?;
+fn open_with_links(vault_args: &IndexedVaultArgs, no_sync: bool) -> CliResult<Opened> {
+    let settings = IndexSettings::load(vault_args)?;
     let policy = if no_sync { SyncPolicy::Skip } else { SyncPolicy::Text(Wait::ForText) };
     let (index, why) = open::up_to_date(&settings, settings.only_vault()?, policy)?;
     if let Some(why) = why {
         note(&why);
     }
-    Ok(Opened { index, hyperlink: settings.config.hyperlink, is_reading: false })
+    Ok(Opened { index, hyperlink: settings.config.hyperlink.clone(), is_reading: false })
 }
 
 impl Opened {
@@ -53,7 +53,7 @@ impl Opened {
 
 /// Answers a question with a list; `show` prints a row for people.
 fn list<T: Serialize + JsonSchema>(
-    vault_args: &VaultArgs,
+    vault_args: &IndexedVaultArgs,
     args: &AskArgs,
     out: &mut Out,
     ask: impl FnOnce(&Index) -> Result<Vec<T>>,
@@ -67,7 +67,7 @@ fn list<T: Serialize + JsonSchema>(
     out.list(args.output.format(), &rows, |out, rows| rows.iter().try_for_each(|row| show(&opened, row, out)))
 }
 
-pub(super) fn links(vault_args: &VaultArgs, args: &LinksArgs, out: &mut Out) -> CliResult {
+pub(super) fn links(vault_args: &IndexedVaultArgs, args: &LinksArgs, out: &mut Out) -> CliResult {
     match &args.note {
         None if !args.ask.output.schema => {
             let opened = open_with_links(vault_args, args.ask.no_sync)?;
@@ -112,12 +112,12 @@ fn all_links(opened: &Opened, args: &AskArgs, out: &mut Out) -> CliResult {
     Ok(Outcome::Done)
 }
 
-pub(super) fn backlinks(vault_args: &VaultArgs, args: &BacklinksArgs, out: &mut Out) -> CliResult {
+pub(super) fn backlinks(vault_args: &IndexedVaultArgs, args: &BacklinksArgs, out: &mut Out) -> CliResult {
     let note = args.note.as_deref().unwrap_or_default();
     list(vault_args, &args.ask, out, |index| index.backlinks(note, args.depth), show_link)
 }
 
-pub(super) fn mentions(vault_args: &VaultArgs, args: &MentionsArgs, out: &mut Out) -> CliResult {
+pub(super) fn mentions(vault_args: &IndexedVaultArgs, args: &MentionsArgs, out: &mut Out) -> CliResult {
     let name = args.note.as_deref().unwrap_or_default();
     let ask = |index: &Index| {
         let short = |name: &String| name.chars().filter(|c| c.is_alphanumeric()).count() < 3 && name.is_ascii();
@@ -161,7 +161,7 @@ fn show_link(opened: &Opened, row: &LinkRow, out: &mut Out) -> io::Result<()> {
     }
 }
 
-pub(super) fn unresolved(vault_args: &VaultArgs, args: &AskArgs, out: &mut Out) -> CliResult {
+pub(super) fn unresolved(vault_args: &IndexedVaultArgs, args: &AskArgs, out: &mut Out) -> CliResult {
     list(vault_args, args, out, Index::unresolved, |_, row, out| {
         let mut sources = row.sources.iter().take(3).map(|s| sanitize_line(s.as_str())).collect::<Vec<_>>().join(", ");
         if row.sources.len() > 3 {
@@ -172,16 +172,16 @@ pub(super) fn unresolved(vault_args: &VaultArgs, args: &AskArgs, out: &mut Out) 
     })
 }
 
-pub(super) fn orphans(vault_args: &VaultArgs, args: &AskArgs, out: &mut Out) -> CliResult {
+pub(super) fn orphans(vault_args: &IndexedVaultArgs, args: &AskArgs, out: &mut Out) -> CliResult {
     paths(vault_args, args, Index::orphans, out)
 }
 
-pub(super) fn deadends(vault_args: &VaultArgs, args: &AskArgs, out: &mut Out) -> CliResult {
+pub(super) fn deadends(vault_args: &IndexedVaultArgs, args: &AskArgs, out: &mut Out) -> CliResult {
     paths(vault_args, args, Index::deadends, out)
 }
 
 fn paths(
-    vault_args: &VaultArgs,
+    vault_args: &IndexedVaultArgs,
     args: &AskArgs,
     ask: fn(&Index) -> Result<Vec<VaultPath>>,
     out: &mut Out,
@@ -193,7 +193,7 @@ fn paths(
     })
 }
 
-pub(super) fn tags(vault_args: &VaultArgs, args: &AskArgs, out: &mut Out) -> CliResult {
+pub(super) fn tags(vault_args: &IndexedVaultArgs, args: &AskArgs, out: &mut Out) -> CliResult {
     list(vault_args, args, out, Index::tags, |_, row, out| {
         let below = row.nested.saturating_sub(row.notes);
         let below = if below > 0 { out.paint.dim(&format!("  (+{below} below it)")) } else { String::new() };
@@ -201,7 +201,7 @@ pub(super) fn tags(vault_args: &VaultArgs, args: &AskArgs, out: &mut Out) -> Cli
     })
 }
 
-pub(super) fn resolve(vault_args: &VaultArgs, args: &ResolveArgs, out: &mut Out) -> CliResult {
+pub(super) fn resolve(vault_args: &IndexedVaultArgs, args: &ResolveArgs, out: &mut Out) -> CliResult {
     if args.output.schema {
         return out.schema::<ResolvedRecord>();
     }

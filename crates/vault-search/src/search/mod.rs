@@ -3,7 +3,6 @@
 //! Data goes to standard output, everything else to standard error. Nothing here decides what a note, a link or a score
 //! is.
 
-mod hyperlink;
 mod settings;
 
 mod consent;
@@ -26,7 +25,6 @@ mod queries;
 mod index_args;
 mod records;
 
-mod forget;
 mod links;
 mod service;
 mod sync;
@@ -39,21 +37,11 @@ mod watch;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
-use vault_index::{Error, ErrorKind};
 
 use crate::{CliResult, Failure, Out};
 
 use index_args::{Command, IndexArgs};
 use search_args::SearchArgs;
-
-impl From<Error> for Failure {
-    fn from(error: Error) -> Self {
-        match error.kind() {
-            ErrorKind::Locked => Self::Refused(error.one_line()),
-            _ => Self::Error(error.one_line()),
-        }
-    }
-}
 
 /// What `vault-search` does.
 #[doc(hidden)]
@@ -96,20 +84,9 @@ fn run_index(args: IndexArgs, out: &mut Out) -> CliResult {
         Command::Tags(args) => links::tags(&vault, &args, out),
         Command::Resolve(args) => links::resolve(&vault, &args, out),
         Command::Graph(args) => graph::run(&vault, &args, out),
-        Command::Forget(args) => forget::forget(&vault, &args, out),
-        Command::Adopt(args) => forget::adopt(&vault, &args, out),
+        Command::Forget(args) => crate::forget(&vault.vault_args, &args, out),
+        Command::Adopt(args) => crate::adopt(&vault.vault_args, &args, out),
         Command::Completions(args) => crate::completions(manuals(), args.shell, out),
         Command::Man(args) => crate::pages(manuals(), args.dir.as_deref(), out),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn exit_codes() {
-        let code = |kind| Failure::from(Error::new(kind, "x")).code();
-        assert_eq!([ErrorKind::Query, ErrorKind::OtherModel, ErrorKind::Locked].map(code), [2, 2, 3]);
     }
 }

@@ -10,7 +10,7 @@ use crate::{CliResult, Failure, note, stderr_is_terminal};
 
 use super::consent;
 use super::progress::with_progress;
-use super::settings::Settings;
+use super::settings::IndexSettings;
 
 /// How long another process that writes is waited for unasked: long enough for one that writes a note or two.
 const FOR_ANOTHER_WRITER: Duration = Duration::from_millis(100);
@@ -45,7 +45,7 @@ pub(super) enum Wait {
 }
 
 /// Opens the index to read it, or to fill it without embedding anything.
-pub(super) fn to_read(settings: &Settings, vault: &Path) -> CliResult<Index> {
+pub(super) fn to_read(settings: &IndexSettings, vault: &Path) -> CliResult<Index> {
     Ok(Index::open(vault, settings.options())?)
 }
 
@@ -53,7 +53,7 @@ pub(super) fn to_read(settings: &Settings, vault: &Path) -> CliResult<Index> {
 ///
 /// # Errors
 /// Refused when notes would leave the machine and nobody agreed, by `--yes` (`agreed`) or when asked.
-pub(super) fn to_fill(settings: &Settings, vault: &Path, agreed: bool) -> CliResult<Index> {
+pub(super) fn to_fill(settings: &IndexSettings, vault: &Path, agreed: bool) -> CliResult<Index> {
     let index = to_read(settings, vault)?;
     if let Some(model) = index.model_of_sync()? {
         consent::obtain(vault, &model, agreed, "sync")?;
@@ -65,7 +65,7 @@ pub(super) fn to_fill(settings: &Settings, vault: &Path, agreed: bool) -> CliRes
 ///
 /// # Errors
 /// As [`to_fill`].
-pub(super) fn to_rebuild(settings: &Settings, vault: &Path, agreed: bool) -> CliResult<Index> {
+pub(super) fn to_rebuild(settings: &IndexSettings, vault: &Path, agreed: bool) -> CliResult<Index> {
     let mut index = to_read(settings, vault)?;
     if index.has_lost_its_model() {
         let model = ModelName::default();
@@ -85,7 +85,11 @@ pub(super) fn to_rebuild(settings: &Settings, vault: &Path, agreed: bool) -> Cli
 ///
 /// # Errors
 /// When there is no index and none can be made, or a note cannot be embedded by the model asked for.
-pub(super) fn up_to_date(settings: &Settings, vault: &Path, policy: SyncPolicy) -> CliResult<(Index, Option<String>)> {
+pub(super) fn up_to_date(
+    settings: &IndexSettings,
+    vault: &Path,
+    policy: SyncPolicy,
+) -> CliResult<(Index, Option<String>)> {
     let (index, with_vectors, wait) = match policy {
         SyncPolicy::Skip => return Ok((to_read(settings, vault)?, None)),
         // Nothing is embedded, so nothing can leave the machine.

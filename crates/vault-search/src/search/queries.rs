@@ -13,14 +13,14 @@ use crate::{CliResult, Out, Outcome, note};
 use super::answer::SearchAnswer;
 use super::search::open_all;
 use super::search_args::SearchArgs;
-use super::settings::Settings;
+use super::settings::IndexSettings;
 
 /// Queries answered together. What is buffered is taken, nothing is waited for, so that a program can write a line and
 /// read its answer.
 const TOGETHER: usize = 64;
 
 pub(super) fn run(args: &SearchArgs, file: &Path, out: &mut Out) -> CliResult {
-    let settings = Settings::load(&args.vault_args)?;
+    let settings = IndexSettings::load(&args.vault_args)?;
     // Errors of the options come before any work.
     let options = args.literal("", &settings.config, &Zoned::now())?;
     let input: Box<dyn Read> = match file.to_str() {

@@ -15,10 +15,14 @@ use super::hits::{self, Shown};
 use super::notices;
 use super::open;
 use super::search_args::SearchArgs;
-use super::settings::Settings;
+use super::settings::IndexSettings;
 
 /// Opens the index of every vault, brought up to date as asked. The text says why something may be missing.
-pub(super) fn open_all(settings: &Settings, args: &SearchArgs, mode: Mode) -> CliResult<(Vec<Index>, Option<String>)> {
+pub(super) fn open_all(
+    settings: &IndexSettings,
+    args: &SearchArgs,
+    mode: Mode,
+) -> CliResult<(Vec<Index>, Option<String>)> {
     let policy = args.sync_policy(mode);
     let mut indexes = Vec::with_capacity(settings.vaults.len());
     let mut missing = None;
@@ -37,7 +41,7 @@ pub(super) fn run(args: &SearchArgs, out: &mut Out) -> CliResult {
             false => out.schema::<SearchAnswer>(),
         };
     }
-    let settings = Settings::load(&args.vault_args)?;
+    let settings = IndexSettings::load(&args.vault_args)?;
     let query = args.query(&settings.config, &Zoned::now())?;
     if query.like.is_some() && settings.vaults.len() > 1 {
         return Err(Error::new(ErrorKind::Query, "--like searches one vault at a time")

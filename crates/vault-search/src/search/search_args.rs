@@ -14,7 +14,8 @@ use vault_index::{
 use crate::{CliResult, ListArgs};
 
 use super::open::{SyncPolicy, Wait};
-use super::settings::{SETTINGS_HELP, UserConfig, VaultArgs};
+use super::settings::{IndexedVaultArgs, SETTINGS_HELP};
+use crate::UserConfig;
 
 const SYNTAX: &str = "\
 Inside the query:
@@ -166,7 +167,7 @@ pub(super) struct SearchArgs {
           allow_hyphen_values = true)]
     pub wait: Option<Duration>,
     #[command(flatten)]
-    pub vault_args: VaultArgs,
+    pub vault_args: IndexedVaultArgs,
 }
 
 fn mode_parser() -> impl TypedValueParser<Value = Mode> {

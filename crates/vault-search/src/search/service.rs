@@ -6,10 +6,10 @@ use vault_index::{Error, ErrorKind};
 
 use crate::{CliResult, Out, Outcome};
 
-use super::settings::VaultArgs;
+use super::settings::IndexedVaultArgs;
 
 /// Prints the definition for the system this runs on.
-pub(super) fn print(vault: &Path, vault_args: &VaultArgs, out: &mut Out) -> CliResult {
+pub(super) fn print(vault: &Path, vault_args: &IndexedVaultArgs, out: &mut Out) -> CliResult {
     let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("vault-index"));
     let command = command(&program, vault, vault_args);
     let text = if cfg!(target_os = "macos") {
@@ -25,14 +25,18 @@ pub(super) fn print(vault: &Path, vault_args: &VaultArgs, out: &mut Out) -> CliR
 }
 
 /// The command line of the service, which does not rely on the environment of this process.
-fn command(program: &Path, vault: &Path, vault_args: &VaultArgs) -> Vec<String> {
+fn command(program: &Path, vault: &Path, vault_args: &IndexedVaultArgs) -> Vec<String> {
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let mut words = vec![text(program), "watch".into(), "--vault".into(), text(vault)];
     let mut option =
         |name: &str, value: Option<String>| words.extend(value.into_iter().flat_map(|v| [name.to_string(), v]));
     option(
         "--index",
-        vault_args.index.as_deref().map(|p| text(&std::path::absolute(p).unwrap_or_else(|_| p.to_path_buf()))),
+        vault_args
+            .vault_args
+            .index
+            .as_deref()
+            .map(|p| text(&std::path::absolute(p).unwrap_or_else(|_| p.to_path_buf()))),
     );
     option("--model", vault_args.model.clone());
     option("--base-url", vault_args.base_url.clone());
@@ -115,8 +119,11 @@ mod tests {
 
     #[test]
     fn the_command_says_everything() {
-        let vault_args =
-            VaultArgs { model: Some("minilm".into()), exclude: vec!["a".into(), "b".into()], ..VaultArgs::default() };
+        let vault_args = IndexedVaultArgs {
+            model: Some("minilm".into()),
+            exclude: vec!["a".into(), "b".into()],
+            ..IndexedVaultArgs::default()
+        };
         let words = command(Path::new("p"), Path::new("/v"), &vault_args);
         assert_eq!(words, ["p", "watch", "--vault", "/v", "--model", "minilm", "--exclude", "a", "--exclude", "b"]);
     }

@@ -11,14 +11,14 @@ use super::index_args::{CheckArgs, ReportArgs};
 use super::open;
 use super::progress::with_progress;
 use super::records::{CheckRecord, ModelRecord};
-use super::settings::{Settings, VaultArgs};
+use super::settings::{IndexSettings, IndexedVaultArgs};
 use super::sync::{findings, labelled};
 
-pub(super) fn status(vault_args: &VaultArgs, args: &ReportArgs, out: &mut Out) -> CliResult {
+pub(super) fn status(vault_args: &IndexedVaultArgs, args: &ReportArgs, out: &mut Out) -> CliResult {
     if args.json.schema {
         return out.schema::<Status>();
     }
-    let settings = Settings::load(vault_args)?;
+    let settings = IndexSettings::load(vault_args)?;
     let mut status = open::to_read(&settings, settings.only_vault()?)?.status()?;
     if args.json.json {
         status.pending += status.unread;
@@ -78,11 +78,11 @@ pub(super) fn bytes(count: u64) -> String {
     if unit == 0 { format!("{count} bytes") } else { format!("{value:.1} {}", units[unit]) }
 }
 
-pub(super) fn check(vault_args: &VaultArgs, args: &CheckArgs, out: &mut Out) -> CliResult {
+pub(super) fn check(vault_args: &IndexedVaultArgs, args: &CheckArgs, out: &mut Out) -> CliResult {
     if args.output.schema {
         return out.schema::<CheckRecord>();
     }
-    let settings = Settings::load(vault_args)?;
+    let settings = IndexSettings::load(vault_args)?;
     let vault = settings.only_vault()?;
     let index = match args.repair {
         true => open::to_rebuild(&settings, vault, false)?,
@@ -128,11 +128,11 @@ fn verdict(record: &CheckRecord, repair: bool) -> String {
     format!("{text} ({})", super::sync::duration(record.report.took_ms))
 }
 
-pub(super) fn models(vault_args: &VaultArgs, args: &ListArgs, out: &mut Out) -> CliResult {
+pub(super) fn models(vault_args: &IndexedVaultArgs, args: &ListArgs, out: &mut Out) -> CliResult {
     if args.schema {
         return out.list_schema::<ModelRecord>(args);
     }
-    let settings = Settings::load(vault_args)?;
+    let settings = IndexSettings::load(vault_args)?;
     let has = model_of(&settings, settings.only_vault()?);
     let rows: Vec<ModelRecord> =
         vault_index::ModelName::all().into_iter().map(|model| ModelRecord::new(model, has.as_deref())).collect();
@@ -165,7 +165,7 @@ pub(super) fn models(vault_args: &VaultArgs, args: &ListArgs, out: &mut Out) -> 
 }
 
 /// The model of the vault's index, if there is one.
-fn model_of(settings: &Settings, vault: &Path) -> Option<String> {
+fn model_of(settings: &IndexSettings, vault: &Path) -> Option<String> {
     open::to_read(settings, vault).ok()?.status().ok().map(|status| status.model)
 }
 

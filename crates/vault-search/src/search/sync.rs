@@ -10,7 +10,7 @@ use crate::{CliResult, Failure, Out, Outcome, counted, counted_as, note, sanitiz
 use super::index_args::{RebuildArgs, ReportArgs, SyncArgs};
 use super::open;
 use super::progress::with_progress;
-use super::settings::{Settings, VaultArgs};
+use super::settings::{IndexSettings, IndexedVaultArgs};
 
 /// Up to so many warnings, or skipped files, are all named.
 const NAMED: usize = 3;
@@ -20,11 +20,11 @@ const EXAMPLES: usize = 2;
 
 const KEPT: &str = "what has been indexed is kept; run it again to resume";
 
-pub(super) fn sync(vault_args: &VaultArgs, args: &SyncArgs, out: &mut Out) -> CliResult {
+pub(super) fn sync(vault_args: &IndexedVaultArgs, args: &SyncArgs, out: &mut Out) -> CliResult {
     if args.output.json.schema {
         return out.schema::<Report>();
     }
-    let settings = Settings::load(vault_args)?;
+    let settings = IndexSettings::load(vault_args)?;
     let vault = settings.only_vault()?;
     let index = match args.no_vectors {
         true => open::to_read(&settings, vault)?,
@@ -35,11 +35,11 @@ pub(super) fn sync(vault_args: &VaultArgs, args: &SyncArgs, out: &mut Out) -> Cl
     run(options, |options| index.sync_with(options), &args.output, out)
 }
 
-pub(super) fn rebuild(vault_args: &VaultArgs, args: &RebuildArgs, out: &mut Out) -> CliResult {
+pub(super) fn rebuild(vault_args: &IndexedVaultArgs, args: &RebuildArgs, out: &mut Out) -> CliResult {
     if args.output.json.schema {
         return out.schema::<Report>();
     }
-    let settings = Settings::load(vault_args)?;
+    let settings = IndexSettings::load(vault_args)?;
     let index = open::to_rebuild(&settings, settings.only_vault()?, args.yes)?;
     // A damaged index may not say how much there is to do.
     if let Some((has, wants)) = index.stale_model()?

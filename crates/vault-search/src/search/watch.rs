@@ -5,20 +5,20 @@ use crate::{CliResult, Out};
 use super::index_args::WatchArgs;
 use super::records::WatchRecord;
 use super::service;
-use super::settings::{Settings, VaultArgs};
+use super::settings::{IndexSettings, IndexedVaultArgs};
 
-pub(super) fn run(vault_args: &VaultArgs, args: &WatchArgs, out: &mut Out) -> CliResult {
+pub(super) fn run(vault_args: &IndexedVaultArgs, args: &WatchArgs, out: &mut Out) -> CliResult {
     if args.schema {
         return out.schema::<WatchRecord>();
     }
-    let settings = Settings::load(vault_args)?;
+    let settings = IndexSettings::load(vault_args)?;
     if args.print_service {
         return service::print(settings.only_vault()?, vault_args, out);
     }
     watch(&settings, args, out)
 }
 
-fn watch(settings: &Settings, args: &WatchArgs, out: &mut Out) -> CliResult {
+fn watch(settings: &IndexSettings, args: &WatchArgs, out: &mut Out) -> CliResult {
     use std::io;
     use std::path::Path;
     use std::time::Duration;

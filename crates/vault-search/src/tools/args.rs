@@ -1,12 +1,10 @@
 //! The sub-commands of `vault-tools` and their options.
 
-use std::path::PathBuf;
-
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use vault_tools::Toolset;
 
-use crate::{AdoptArgs, CompletionsArgs, ForgetArgs, ListArgs};
+use crate::{AdoptArgs, CompletionsArgs, ForgetArgs, ListArgs, VaultArgs};
 
 use super::plan_args::{ContextArgs, MacroCommand, PlanCommand};
 
@@ -46,20 +44,6 @@ pub(super) struct ToolsArgs {
     pub vault_args: VaultArgs,
     #[command(subcommand)]
     pub command: Command,
-}
-
-/// Options that every command takes.
-#[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Vault and index")]
-pub struct VaultArgs {
-    /// The folder that holds the notes [env: VAULT_DIR]; default: the nearest parent with an `.obsidian` folder, else the
-    /// configured vault, else the current folder; calls and conversations take several: paths then begin with the name of the
-    /// folder
-    #[arg(long, value_name = "DIR", global = true)]
-    pub vault: Vec<PathBuf>,
-    /// The index file [env: VAULT_INDEX_FILE]; default: one per vault in the user's cache folder
-    #[arg(long, value_name = "FILE", global = true)]
-    pub index: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -105,13 +89,12 @@ Examples:\n  vault-tools undo\n  vault-tools undo 12\n  vault-tools undo --list\
     #[command(after_help = "Deleted transactions can no longer be undone, nor their plans saved as macros. \
 Where none would be left, it asks.\n\nExamples:\n  vault-tools prune --older-than 90\n  vault-tools prune --max-size 50")]
     Prune(PruneArgs),
-    /// Delete the journal, log, plans and macros of a vault; the notes stay
-    #[command(after_help = "Nothing can be undone after that. vault-index forget deletes the index.\n\n\
+    /// Delete everything that is stored about a vault; the notes stay
+    #[command(after_help = "The index goes too, and what vault-agent stores. Nothing can be undone after that.\n\n\
 Examples:\n  vault-tools forget\n  vault-tools forget --vault ~/Old --yes")]
     Forget(ForgetArgs),
-    /// Take over the journal, log, plans and macros of a vault whose folder has moved
-    #[command(after_help = "vault-index adopt takes over the index.\n\n\
-Example:\n  vault-tools adopt ~/Documents/Notes --vault ~/Notes")]
+    /// Take over everything that is stored about a vault whose folder has moved
+    #[command(after_help = "Example:\n  vault-tools adopt ~/Documents/Notes --vault ~/Notes")]
     Adopt(AdoptArgs),
     /// Print shell completions
     #[command(after_help = "Example:\n  source <(vault-tools completions bash)")]

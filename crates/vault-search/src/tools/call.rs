@@ -11,11 +11,12 @@ use vault_tools::{
 use crate::{CliResult, Out, Outcome, Writing, can_ask, note, program, sanitize, sanitize_line, say};
 
 use super::approve::{Answer, Question, ask_about, declined, nobody_to_ask, nobody_to_ask_but, tick};
-use super::args::{CallArgs, VaultArgs};
+use super::args::CallArgs;
 use super::choose::{Chosen, choose_hunks};
 use super::context::{json, json_of, with_vaults};
 use super::preview_text::{has_parts, texts_after};
 use super::records::CallRecord;
+use crate::VaultArgs;
 
 /// What a person can edit.
 const ARGUMENTS: &str = "arguments";

@@ -16,10 +16,10 @@ use vault_tools::{
 
 use crate::{CliResult, note, say};
 
-use super::args::VaultArgs;
 use super::json_unique_keys::json_with_unique_keys;
 use super::plan_args::ContextArgs;
 use super::settings;
+use crate::VaultArgs;
 
 /// Opens the tools of the vault that is meant, with the editor that was stated, and acts with them. Warns of a missing
 /// line in the log, which changes nothing about what was done.
@@ -43,7 +43,7 @@ pub(super) fn with_vaults(
     context: &ContextArgs,
     act: impl FnOnce(&mut Vaults) -> CliResult,
 ) -> CliResult {
-    let vaults = settings::open_all(vault_args)?;
+    let vaults = settings::open_all(&crate::Settings::load(vault_args)?)?;
     if vaults.len() > 1 && (context.active_file.is_some() || context.selection_from.is_some()) {
         let message = "an active file and a selection are of one vault, and several are open";
         return Err(Error::new(ErrorKind::InvalidArguments, message).with_remedy("name one vault").into());

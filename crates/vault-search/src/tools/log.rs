@@ -4,8 +4,9 @@ use vault_tools::{Approval, Record, ToolStats, log_stats, read_log};
 
 use crate::{CliResult, Out, sanitize_line};
 
-use super::args::{LogArgs, VaultArgs};
+use super::args::LogArgs;
 use super::settings;
+use crate::VaultArgs;
 
 pub fn log(vault_args: &VaultArgs, args: &LogArgs, out: &mut Out) -> CliResult {
     if args.output.schema {

@@ -6,15 +6,15 @@ use vault_tools::{IfExists, Macros, Parameter, SaveOptions, Toolbox, Transaction
 use crate::{CliResult, Out, Outcome, counted, note, sanitize_line, say};
 
 use super::approve::agreed;
-use super::args::VaultArgs;
 use super::context::{json_of, list_of_parameters, pairs, with_toolbox};
-use super::forget::hint_at_adopt;
+use super::moved::hint_at_adopt;
 use super::plan_args::{
     ContextArgs, MacroDeleteArgs, MacroExportArgs, MacroImportArgs, MacroListArgs, MacroNameArgs, MacroRenameArgs,
     MacroRunArgs, MacroSaveArgs,
 };
 use super::records::MacroRow;
 use super::{plan, settings};
+use crate::VaultArgs;
 
 pub(super) fn save(vault_args: &VaultArgs, args: &MacroSaveArgs, out: &mut Out) -> CliResult {
     with_toolbox(vault_args, &ContextArgs::default(), |toolbox| save_on(toolbox, args, out))

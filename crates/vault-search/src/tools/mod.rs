@@ -24,7 +24,7 @@ mod records;
 mod call;
 mod plan;
 
-mod forget;
+mod moved;
 mod log;
 mod macros;
 mod tools;
@@ -39,7 +39,7 @@ use crate::{CliResult, Failure, Out};
 
 pub use approve::{Answer, Question, ask_about, declined, edited, page, show, tick};
 use args::{Command, ToolsArgs};
-pub use args::{LogArgs, RedoArgs, UndoArgs, VaultArgs, toolset_values};
+pub use args::{LogArgs, RedoArgs, UndoArgs, toolset_values};
 pub use choose::{Chosen, choose_hunks};
 pub use context::{editor, with_toolbox};
 pub use log::log;
@@ -48,7 +48,7 @@ use plan_args::PlanCommand;
 pub use plan_args::{ContextArgs, MacroCommand, MacroSaveArgs, RunningArgs};
 pub use plan_text::{change_of, texts_of_plan};
 pub use preview_text::{cut, texts_after};
-pub use settings::{OpenedVault, check_settings, find_from, open_with_settings};
+pub use settings::{OpenedVault, check_settings, open_with_settings};
 pub use undo::{redo, undo};
 
 impl From<Error> for Failure {
@@ -85,8 +85,8 @@ fn run(args: ToolsArgs, out: &mut Out) -> CliResult {
         Command::Macro(command) => run_macro(&vault, &command, out),
         Command::Log(args) => log::log(&vault, &args, out),
         Command::Prune(args) => undo::prune(&vault, &args, out),
-        Command::Forget(args) => forget::forget(&vault, &args, out),
-        Command::Adopt(args) => forget::adopt(&vault, &args, out),
+        Command::Forget(args) => crate::forget(&vault, &args, out),
+        Command::Adopt(args) => crate::adopt(&vault, &args, out),
         Command::Completions(args) => crate::completions([ToolsArgs::command()], args.shell, out),
         Command::Man => crate::pages([ToolsArgs::command()], None, out),
     }
@@ -96,7 +96,7 @@ fn run(args: ToolsArgs, out: &mut Out) -> CliResult {
 ///
 /// # Errors
 /// Whatever they say.
-pub fn run_macro(vault: &VaultArgs, command: &MacroCommand, out: &mut Out) -> CliResult {
+pub fn run_macro(vault: &crate::VaultArgs, command: &MacroCommand, out: &mut Out) -> CliResult {
     match command {
         MacroCommand::Save(args) => macros::save(vault, args, out),
         MacroCommand::List(args) => macros::list(vault, args, out),

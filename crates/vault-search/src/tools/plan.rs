@@ -14,13 +14,13 @@ use crate::{
 };
 
 use super::approve::{Answer, Question, ask_about, declined, nobody_to_ask};
-use super::args::VaultArgs;
 use super::choose::{Chosen, choose_of_plan};
 use super::context::{json_of, list_of_parameters, parameters, with_toolbox};
 use super::plan_args::{ContextArgs, PlanFileArgs, PlanPreviewArgs, PlanRunArgs, RunningArgs};
 use super::plan_text::{change_of, left_out, texts_of_plan, whole_text};
 use super::preview_text::has_parts;
 use super::records::PlanRecord;
+use crate::VaultArgs;
 
 /// The most notices that are printed after a run.
 const MAX_NOTICES: usize = 20;

@@ -1,59 +1,35 @@
 //! Which vault a command works on and what may run there: flags over environment over configuration.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
-use vault_index::check_vault_toml;
-use vault_index::dirs::{config_folder, home, indexed_above};
+use vault_index::dirs::config_folder;
 use vault_index::settings_file::read_toml;
+use vault_index::{Options as IndexOptions, check_vault_toml};
 use vault_tools::{
-    Error, ErrorKind, Result, Settings, Vault, VaultOptions, View, builtin_tools, find_tool, is_tool_of, log_file,
+    Error, ErrorKind, Result, Settings as Policy, Vault, VaultOptions, View, builtin_tools, find_tool, is_tool_of,
+    log_file,
 };
 
-use crate::{CliResult, FolderList, VaultSources, find_vaults, note, say};
-use vault_index::Options as IndexOptions;
+use crate::{CliResult, Settings, UserConfig, VaultArgs, note, say, vaults_from};
 
-use super::args::VaultArgs;
-
-/// The settings of the search commands that count here too.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct SearchConfig {
-    /// One, or a list.
-    vault: FolderList,
-    /// The index is shared: a sync without these globs would add what they leave out.
-    exclude: Vec<String>,
-}
+/// The remedy for a `tools.toml` that holds something else.
+const REMEDY: &str = "vault-tools --help says what it may hold";
 
 /// Opens the vault that is meant. Its `.vault.toml` is not checked.
 ///
 /// # Errors
-/// No such folder; the home folder or `/` when nobody named them; a configuration that cannot be parsed.
+/// As [`Settings::load`]; several vaults.
 pub(super) fn open(vault_args: &VaultArgs) -> CliResult<Vault> {
-    let mut config = search_config()?;
-    let exclude = std::mem::take(&mut config.exclude);
-    open_folder(find(vault_args, config)?, vault_args, exclude)
+    let settings = Settings::load(vault_args)?;
+    open_folder(settings.only_vault()?, &settings)
 }
 
 /// Opens the vaults that are meant, one or several.
 ///
 /// # Errors
-/// As [`open`]; one index file for several vaults.
-pub(super) fn open_all(vault_args: &VaultArgs) -> CliResult<Vec<Vault>> {
-    let mut config = search_config()?;
-    let exclude = std::mem::take(&mut config.exclude);
-    let mut folders = find_all(vault_args, config)?;
-    let mut known = BTreeSet::new();
-    folders.retain(|folder| known.insert(folder.canonicalize().unwrap_or_else(|_| folder.clone())));
-    if folders.len() > 1 && index_file(vault_args).is_some() {
-        let message = "an index file holds one vault, and several are named";
-        return Err(Error::new(ErrorKind::InvalidArguments, message)
-            .with_remedy("leave out --index (VAULT_INDEX_FILE), or name one vault")
-            .into());
-    }
-    folders.into_iter().map(|folder| open_folder(folder, vault_args, exclude.clone())).collect()
+/// As [`Settings::load`].
+pub(super) fn open_all(settings: &Settings) -> CliResult<Vec<Vault>> {
+    settings.vaults.iter().map(|folder| open_folder(folder, settings)).collect()
 }
 
 /// A vault for a program that serves it.
@@ -62,7 +38,7 @@ pub struct OpenedVault {
     /// The vault.
     pub vault: Vault,
     /// What may run there.
-    pub settings: Settings,
+    pub settings: Policy,
     /// How its index is opened.
     pub index: IndexOptions,
 }
@@ -72,24 +48,18 @@ pub struct OpenedVault {
 /// # Errors
 /// No such folder; the home folder or `/` when nobody named them; settings that cannot be understood.
 pub fn open_with_settings(vault_args: &VaultArgs) -> CliResult<Vec<OpenedVault>> {
-    let mut index = IndexOptions::new().exclude(search_config()?.exclude);
-    index.index_file = index_file(vault_args);
+    let settings = Settings::load(vault_args)?;
     let with_settings = |vault: Vault| {
         vault.check_settings()?;
-        let settings = policy(&vault)?;
-        Ok(OpenedVault { vault, settings, index: index.clone() })
+        let policy = policy(&vault)?;
+        Ok(OpenedVault { vault, settings: policy, index: settings.index_options() })
     };
-    open_all(vault_args)?.into_iter().map(with_settings).collect()
+    open_all(&settings)?.into_iter().map(with_settings).collect()
 }
 
-fn index_file(vault_args: &VaultArgs) -> Option<PathBuf> {
-    vault_args.index.clone().or_else(|| variable("VAULT_INDEX_FILE"))
-}
-
-fn open_folder(folder: PathBuf, vault_args: &VaultArgs, exclude: Vec<String>) -> CliResult<Vault> {
+fn open_folder(folder: &Path, settings: &Settings) -> CliResult<Vault> {
     let mut options = VaultOptions::new();
-    options.index.index_file = index_file(vault_args);
-    options.index.exclude = exclude;
+    options.index = settings.index_options();
     let vault = Vault::open_unchecked(folder, options)?;
     if let Some(recovered) = vault.recovered() {
         let except = if recovered.left.is_empty() { "" } else { ", except for the following" };
@@ -105,7 +75,7 @@ fn open_folder(folder: PathBuf, vault_args: &VaultArgs, exclude: Vec<String>) ->
 ///
 /// # Errors
 /// A file that cannot be parsed, or names a tool that does not exist: a slip must not allow what was to be denied.
-pub(super) fn policy(vault: &Vault) -> Result<Settings> {
+pub(super) fn policy(vault: &Vault) -> Result<Policy> {
     let name = vault.sandbox().vault().file_name().unwrap_or_default().to_string_lossy();
     let settings = policy_of(&name)?;
     if is_newer_than_the_log(vault) {
@@ -116,12 +86,10 @@ pub(super) fn policy(vault: &Vault) -> Result<Settings> {
 
 /// What is wrong in the user's `config.toml` and `tools.toml`, and in the `.vault.toml` of the vaults that are meant.
 pub fn check_settings(vault_args: &VaultArgs) -> Vec<Error> {
-    let (config, mut faults) = match search_config() {
-        Ok(config) => (config, Vec::new()),
-        Err(error) => (SearchConfig::default(), vec![error]),
-    };
+    let mut faults: Vec<Error> = UserConfig::load().err().map(Error::from).into_iter().collect();
     // Where no vault is meant, none has a file.
-    let folders = find_all(vault_args, config).unwrap_or_default();
+    let current = std::env::current_dir().unwrap_or_default();
+    let folders = vaults_from(&current, vault_args).unwrap_or_default();
     let names = folders.iter().map(|folder| folder.file_name().unwrap_or_default().to_string_lossy().into_owned());
     for name in std::iter::once(String::new()).chain(names) {
         let fault = policy_of(&name).and_then(|settings| settings.compile()).err();
@@ -132,8 +100,8 @@ pub fn check_settings(vault_args: &VaultArgs) -> Vec<Error> {
 }
 
 /// What may run in a vault of this name.
-fn policy_of(name: &str) -> Result<Settings> {
-    let settings = read::<Settings>("tools.toml")?.unwrap_or_default().of_vault(name);
+fn policy_of(name: &str) -> Result<Policy> {
+    let settings = read_policy()?.unwrap_or_default().of_vault(name);
     let is_glob = |name: &str| name.contains(['*', '?', '[', '{']);
     let tools = builtin_tools();
     // Tools of MCP servers, `server__tool`, are known only where such a server runs.
@@ -173,12 +141,12 @@ fn is_newer_than_the_log(vault: &Vault) -> bool {
 }
 
 /// Says which paths of the settings are not in the vault. It walks the vault, which takes long where that is large.
-fn warn_of_absent_paths(settings: &Settings, vault: &Vault) -> Result<()> {
+fn warn_of_absent_paths(settings: &Policy, vault: &Vault) -> Result<()> {
     let allowed = settings.allowed_paths.iter().map(|path| (path, true));
     let denied = settings.denied_paths.iter().map(|path| (path, false));
     let mut entries = None;
     for (path, is_allowed) in allowed.chain(denied) {
-        let mut alone = Settings::default();
+        let mut alone = Policy::default();
         let paths = if is_allowed { &mut alone.allowed_paths } else { &mut alone.denied_paths };
         paths.push(path.clone());
         let policy = alone.compile()?;
@@ -191,65 +159,12 @@ fn warn_of_absent_paths(settings: &Settings, vault: &Vault) -> Result<()> {
     Ok(())
 }
 
-/// The folder of the vault that is meant, as it was named.
-///
-/// # Errors
-/// As [`open`]; several vaults.
-pub(super) fn folder(vault_args: &VaultArgs) -> CliResult<PathBuf> {
-    find(vault_args, search_config()?)
-}
-
-fn find(vault_args: &VaultArgs, config: SearchConfig) -> CliResult<PathBuf> {
-    match <[PathBuf; 1]>::try_from(find_all(vault_args, config)?) {
-        Ok([folder]) => Ok(folder),
-        Err(several) => {
-            let message = format!("this command works on one vault at a time, and {} are named", several.len());
-            Err(Error::new(ErrorKind::InvalidArguments, message).with_remedy("name one with --vault DIR").into())
-        }
-    }
-}
-
-fn find_all(vault_args: &VaultArgs, config: SearchConfig) -> CliResult<Vec<PathBuf>> {
-    let current = std::env::current_dir().map_err(|error| Error::io(".", &error))?;
-    find_in(current, vault_args, config)
-}
-
-/// The folders of the vaults that are meant where the user is in this folder.
-///
-/// # Errors
-/// The home folder or `/` when nobody named them; a configuration that cannot be parsed.
-pub fn find_from(current: &Path, vault_args: &VaultArgs) -> CliResult<Vec<PathBuf>> {
-    find_in(current.to_owned(), vault_args, search_config()?)
-}
-
-fn find_in(current: PathBuf, vault_args: &VaultArgs, config: SearchConfig) -> CliResult<Vec<PathBuf>> {
-    let sources = VaultSources {
-        flags: &vault_args.vault,
-        variable: variable("VAULT_DIR").map(PathBuf::into_os_string),
-        indexed: indexed_above(&current),
-        current,
-        configured: config_folder().map(|folder| (config.vault.0, folder.join("config.toml"))),
-        home: home(),
-    };
-    Ok(find_vaults(&sources)?.folders)
-}
-
-/// A variable that is set to nothing is not set.
-fn variable(name: &str) -> Option<PathBuf> {
-    std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
-}
-
-fn search_config() -> Result<SearchConfig> {
-    Ok(read("config.toml")?.unwrap_or_default())
-}
-
-/// A file of the user's configuration folder; `None` if there is none.
-fn read<T: DeserializeOwned>(name: &str) -> Result<Option<T>> {
-    let Some(file) = config_folder().map(|folder| folder.join(name)) else { return Ok(None) };
-    let remedy = "vault-tools --help says what it may hold";
-    read_toml(&file, remedy).map_err(|error| match error.kind() {
+/// The user's `tools.toml`; `None` if there is none.
+fn read_policy() -> Result<Option<Policy>> {
+    let Some(file) = config_folder().map(|folder| folder.join("tools.toml")) else { return Ok(None) };
+    read_toml(&file, REMEDY).map_err(|error| match error.kind() {
         vault_index::ErrorKind::Query => {
-            Error::new(ErrorKind::Config, error.message()).at(file.display()).with_remedy(remedy)
+            Error::new(ErrorKind::Config, error.message()).at(file.display()).with_remedy(REMEDY)
         }
         _ => error.into(),
     })

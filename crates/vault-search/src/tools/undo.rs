@@ -11,10 +11,11 @@ use vault_tools::{
 use crate::{CliResult, Failure, Out, Outcome, can_ask, counted, sanitize_line, say};
 
 use super::approve::{Answer, Question, agreed, ask_about, declined, nobody_to_ask};
-use super::args::{PruneArgs, PrunedArgs, RedoArgs, RevertArgs, UndoArgs, VaultArgs};
-use super::forget::hint_at_adopt;
+use super::args::{PruneArgs, PrunedArgs, RedoArgs, RevertArgs, UndoArgs};
+use super::moved::hint_at_adopt;
 use super::preview_text::texts_of;
 use super::settings;
+use crate::VaultArgs;
 
 /// Paths that the list of transactions names of each.
 const NAMED_PATHS: usize = 3;

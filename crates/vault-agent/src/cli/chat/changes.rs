@@ -6,7 +6,8 @@ use agent_loop::{Event, Spent};
 use serde_json::json;
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
-use vault_search::tools::{ContextArgs, RunningArgs, VaultArgs, page, run_plan};
+use vault_search::VaultArgs;
+use vault_search::tools::{ContextArgs, RunningArgs, page, run_plan};
 use vault_search::{CliResult, Out, Outcome, sanitize_line};
 use vault_tools::{Approval, Cancel, Error, ErrorKind, Permission, Result};
 

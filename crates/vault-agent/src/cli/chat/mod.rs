@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use agent_loop::Spent;
 use clap::Args;
-use vault_search::tools::VaultArgs;
+use vault_search::VaultArgs;
 use vault_search::{CliResult, Outcome};
 use vault_tools::Editor;
 

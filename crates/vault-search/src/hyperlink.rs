@@ -10,7 +10,7 @@ use serde::Deserialize;
 /// the vault's folder, `{line}` the line, `{heading}` the heading behind a `#`, or nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
-pub(super) struct Hyperlink(String);
+pub struct Hyperlink(String);
 
 /// Templates by name. The line can be given to Obsidian only by its plugin Advanced URI; without it, the heading is.
 const NAMED: [(&str, &str); 8] = [
@@ -25,14 +25,16 @@ const NAMED: [(&str, &str); 8] = [
 ];
 
 /// What a link leads to.
-pub(super) struct Target<'a> {
+pub struct Target<'a> {
     /// The file on disk.
     pub file: &'a Path,
     /// Its vault's folder.
     pub vault: &'a Path,
     /// Its path in the vault.
     pub path: &'a str,
+    /// The line, from 1.
     pub line: u32,
+    /// The heading that the line stands below.
     pub heading: Option<&'a str>,
 }
 
@@ -62,7 +64,7 @@ impl TryFrom<String> for Hyperlink {
 
 impl Hyperlink {
     /// The URL of a file; empty where nothing is to be clicked.
-    pub(super) fn url(&self, target: &Target<'_>) -> String {
+    pub fn url(&self, target: &Target<'_>) -> String {
         if self.0.is_empty() {
             return String::new();
         }
