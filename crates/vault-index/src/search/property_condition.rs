@@ -6,7 +6,7 @@ use jiff::{Timestamp, Zoned};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::search::dates::{DateEdge, date, date_of};
-use crate::search::text_test::{Holds, Matcher, Text, TextTest};
+use crate::search::text_condition::{Holds, Matcher, Text, TextTest};
 use crate::store::PropertyValue;
 
 /// `KEY`, `KEY=VALUE`, `KEY!=VALUE`, `KEY<VALUE`, `KEY~TEXT`, … on a frontmatter property. Keys fold case.
