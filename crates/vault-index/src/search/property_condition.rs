@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn property_tests() {
+    fn conditions_hold_for_values_of_their_kind() {
         let now: Zoned = "2026-03-18T12:00:00+01:00[Europe/Zurich]".parse().unwrap();
         let check = |test: &str, values: &[&str], expected: bool| {
             let values: Vec<_> = values
