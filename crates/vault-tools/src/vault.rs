@@ -7,7 +7,7 @@ mod damage_tests;
 #[cfg(test)]
 mod metadata_tests;
 #[cfg(test)]
-mod properties;
+mod property_tests;
 #[cfg(test)]
 pub(crate) mod tests;
 #[cfg(test)]

@@ -6,8 +6,8 @@ use jiff::Timestamp;
 
 use crate::error::Result;
 use crate::search::dates::DateRange;
-use crate::search::property_test::{Comparison, PropertyTest};
-use crate::search::text_test::{TextTest, quoted};
+use crate::search::property_condition::{Comparison, PropertyTest};
+use crate::search::text_condition::{TextTest, quoted};
 
 /// Tests joined by and, or and not.
 #[derive(Debug, Clone, PartialEq, Eq)]

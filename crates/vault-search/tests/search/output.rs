@@ -91,7 +91,7 @@ fn json_says_what_standard_error_says() {
 }
 
 #[test]
-fn orders() {
+fn sort_orders_files_by_path_time_or_score() {
     let vault = vault();
     let paths = |sort: &str, limit: &str| search(&vault, &["--files", "--sort", sort, "-n", limit, "heron"]);
     assert_eq!(paths("path", "9"), "Garden/Pond.md\nGarden/Roses.md\nRiver.md\nTown/Bridge.md\n");

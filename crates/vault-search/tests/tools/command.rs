@@ -1,6 +1,7 @@
 //! The command `vault-tools`, run as people and scripts run it: without a terminal.
 
 use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::{Value, json};
@@ -52,16 +53,22 @@ impl Shell {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
+    /// The folder below which programs keep the user's settings and state.
+    fn user_folder(&self) -> PathBuf {
+        let home = self.home.path();
+        if cfg!(target_os = "macos") { home.join("Library/Application Support") } else { home.to_path_buf() }
+    }
+
     /// Writes a file of the user's configuration.
     pub fn configure(&self, name: &str, text: &str) {
-        let folder = self.home.path().join("vault-index");
+        let folder = self.user_folder().join("vault-index");
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join(name), text).unwrap();
     }
 
     /// The vault's own folder in the state folder of the user.
-    pub fn state(&self) -> std::path::PathBuf {
-        let folders = std::fs::read_dir(self.home.path().join("vault-tools")).unwrap();
+    pub fn state(&self) -> PathBuf {
+        let folders = std::fs::read_dir(self.user_folder().join("vault-tools")).unwrap();
         folders.map(|entry| entry.unwrap().path()).next().unwrap()
     }
 
@@ -182,8 +189,8 @@ fn a_digest_includes_the_time_of_its_preview() {
 /// Whoever has shown a model the schemas relies on them, so that a change of them is seen.
 #[test]
 fn schemas_match_the_snapshot() {
-    let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/tools.json");
-    let Ok(expected) = std::fs::read_to_string(file) else { return };
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/tools.json");
+    let expected = std::fs::read_to_string(file).unwrap();
     let actual = Shell::new("//- a.md\nx\n").done(&["schema"]);
     assert!(actual == expected, "if the change is meant: vault-tools schema > testdata/tools.json");
 }
@@ -438,33 +445,28 @@ fn the_editor_is_described_by_flags() {
 fn user_settings_can_deny_and_slips_are_errors() {
     let shell = Shell::new("//- a.md\nx\n");
     shell.vault.write(".vault.toml", "");
-    let folder = shell.home.path().join("vault-index");
-    std::fs::create_dir_all(&folder).unwrap();
-    std::fs::write(folder.join("tools.toml"), "denied_paths = ['a.md']\n").unwrap();
-    if cfg!(target_os = "macos") {
-        return; // Its configuration folder lies elsewhere.
-    }
+    shell.configure("tools.toml", "denied_paths = ['a.md']\n");
     let denied = shell.run(&["call", "read_note", r#"{"path":"a.md"}"#, "--yes"]);
     assert_eq!(denied.code, 3, "{}", denied.err);
-    std::fs::write(folder.join("tools.toml"), "denied_tools = ['delete_notes']\n").unwrap();
+    shell.configure("tools.toml", "denied_tools = ['delete_notes']\n");
     let slip = shell.run(&["call", "read_note", r#"{"path":"a.md"}"#]);
     assert!(slip.code == 2 && slip.err.contains("no tool \"delete_notes\""), "{}", slip.err);
-    std::fs::write(folder.join("tools.toml"), "denied_paths = ['Privat', 'a']\nallowed_tools = ['read*']\n").unwrap();
+    shell.configure("tools.toml", "denied_paths = ['Privat', 'a']\nallowed_tools = ['read*']\n");
     let nowhere = shell.run(&["call", "read_note", r#"{"path":"a.md"}"#]);
     assert!(nowhere.err.contains("nothing in this vault is called \"Privat\""), "{}", nowhere.err);
     assert!(nowhere.code == 3 && !nowhere.err.contains("called \"a\""), "{}", nowhere.err);
-    std::fs::write(folder.join("tools.toml"), "denied_paths = ['Privat/**', '*.md']\n").unwrap();
+    shell.configure("tools.toml", "denied_paths = ['Privat/**', '*.md']\n");
     let nowhere = shell.run(&["call", "read_note", r#"{"path":"a.md"}"#]);
     assert!(nowhere.code == 3 && nowhere.err.contains("called \"Privat/**\""), "{}", nowhere.err);
     assert!(!nowhere.err.contains("called \"*.md\""), "{}", nowhere.err);
     let said_before = shell.run(&["call", "read_note", r#"{"path":"a.md"}"#]);
     assert!(!said_before.err.contains("nothing in this vault"), "{}", said_before.err);
     for names in ["denied_tools = ['delte*']", "[tools]\n'read*' = 'always-ask'"] {
-        std::fs::write(folder.join("tools.toml"), names).unwrap();
+        shell.configure("tools.toml", names);
         let slip = shell.run(&["call", "read_note", r#"{"path":"a.md"}"#]);
         assert!(slip.code == 2 && slip.err.contains("tools.toml"), "{}", slip.err);
     }
-    std::fs::write(folder.join("tools.toml"), "").unwrap();
+    shell.configure("tools.toml", "");
     shell.vault.write(".vault.toml", "denied_paths = ['a.md']\n");
     let vault = shell.run(&["call", "read_note", r#"{"path":"a.md"}"#]);
     assert!(vault.code == 2 && vault.err.contains("unknown field `denied_paths`"), "{}", vault.err);
@@ -473,7 +475,7 @@ fn user_settings_can_deny_and_slips_are_errors() {
         shell.done(args);
     }
     shell.vault.write(".vault.toml", "");
-    std::fs::write(folder.join("tools.toml"), "denied = 1\n").unwrap();
+    shell.configure("tools.toml", "denied = 1\n");
     let wrong = shell.run(&["call", "read_note", r#"{"path":"a.md"}"#]);
     assert_eq!(wrong.code, 2);
     assert!(wrong.err.contains("CONFIG") && wrong.err.contains("tools.toml"), "{}", wrong.err);
@@ -482,14 +484,9 @@ fn user_settings_can_deny_and_slips_are_errors() {
 #[test]
 fn what_the_search_settings_exclude_is_not_indexed() {
     let shell = Shell::new("//- a.md\nx\n//- b.md\n[[a]]\n//- Old/c.md\n[[a]]\n");
-    let folder = shell.home.path().join("vault-index");
-    std::fs::create_dir_all(&folder).unwrap();
-    if cfg!(target_os = "macos") {
-        return; // Its configuration folder lies elsewhere.
-    }
     let backlinks = || shell.done(&["call", "list_backlinks", r#"{"path":"a.md"}"#, "--yes", "--json"]);
     assert!(backlinks().contains("Old/c.md"));
-    std::fs::write(folder.join("config.toml"), "exclude = ['Old/**']\n").unwrap();
+    shell.configure("config.toml", "exclude = ['Old/**']\n");
     let left = backlinks();
     assert!(left.contains("b.md") && !left.contains("Old/c.md"), "{left}");
 }
@@ -556,9 +553,7 @@ fn the_history_moves_with_its_vault_and_can_be_forgotten() {
 fn a_deleted_note_can_go_to_the_systems_trash() {
     let shell = Shell::new("//- d/a.md\none\n//- b.md\n[[a]]\n//- c.md\nthree\n//- f/e.md\nx\n//- n.md\nx\n");
     let before = shell.vault.tree();
-    let folder = shell.home.path().join("vault-index");
-    std::fs::create_dir_all(&folder).unwrap();
-    std::fs::write(folder.join("tools.toml"), "allow_delete = true\ntrash = 'system'\n").unwrap();
+    shell.configure("tools.toml", "allow_delete = true\ntrash = 'system'\n");
     let trash = shell.home.path().join("Trash");
     let delete = |path: &str, more: &[&str]| {
         let args = format!(r#"{{"path":"{path}"}}"#);
@@ -595,15 +590,15 @@ fn a_deleted_note_can_go_to_the_systems_trash() {
     assert_eq!(shell.vault.read(".trash/n.md"), "x\n");
     shell.done(&["undo", "--yes"]);
     // What the person does not say, the vault may.
-    std::fs::write(folder.join("tools.toml"), "allow_delete = true\n").unwrap();
+    shell.configure("tools.toml", "allow_delete = true\n");
     for (option, goes_to_system) in [("none", false), ("system", true)] {
         shell.vault.write(".obsidian/app.json", format!(r#"{{"trashOption":"{option}"}}"#));
         let shown = delete("n.md", &["--dry-run"]);
         assert_eq!(shown.contains("the system's trash"), goes_to_system, "{shown}");
     }
-    std::fs::write(folder.join("tools.toml"), "allow_delete = true\ntrash = 'vault'\n").unwrap();
+    shell.configure("tools.toml", "allow_delete = true\ntrash = 'vault'\n");
     assert!(delete("n.md", &["--dry-run"]).contains(".trash/n.md"));
-    std::fs::write(folder.join("tools.toml"), "allow_delete = true\ntrash = 'system'\n").unwrap();
+    shell.configure("tools.toml", "allow_delete = true\ntrash = 'system'\n");
     for _ in 0..2 {
         shell.done(&["undo", "--yes"]);
     }

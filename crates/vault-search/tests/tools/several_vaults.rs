@@ -46,10 +46,8 @@ fn a_rename_stays_in_its_vault_and_is_undone_there() {
 #[test]
 fn settings_can_be_of_one_vault() {
     let shell = shell();
-    let folder = shell.home.path().join("vault-index");
-    std::fs::create_dir(&folder).unwrap();
     let settings = "allowed_tools = [\"read_note\"]\n[vault.work]\ndenied_paths = [\"Garden.md\"]\nallowed_tools = [\"get_note_metadata\"]\n";
-    std::fs::write(folder.join("tools.toml"), settings).unwrap();
+    shell.configure("tools.toml", settings);
     for (tool, path, code) in [
         ("read_note", "Home/Garden.md", 0),
         ("read_note", "Work/Garden.md", 3),

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_meant_is_offered() {
+    fn a_wrong_path_finds_the_nearest_note() {
         let paths = ["Garden/Compost.md", "Garden/Roses.md", "Kitchen/Sourdough.md", "Compost heap.md"];
         for (wanted, expected) in [
             ("Compost", vec!["Garden/Compost.md"]),

@@ -84,7 +84,7 @@ fn schemas_are_portable() {
 }
 
 #[test]
-fn reading() {
+fn read_tools_return_notes_and_change_nothing() {
     let vault = garden();
     let before = vault.tree();
     let mut toolbox = vault.toolbox();
@@ -177,7 +177,7 @@ fn a_proposal_of_what_has_changed_is_a_conflict() {
 }
 
 #[test]
-fn editing() {
+fn edit_tools_change_notes_and_report_where() {
     let vault = garden();
     let mut toolbox = vault.toolbox();
     let edited = json!({ "path": "Garden/Soil.md", "old_text": "Clay", "new_text": "Loam" });

@@ -6,7 +6,7 @@ use jiff::{Timestamp, Zoned};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::search::dates::{DateEdge, date, date_of};
-use crate::search::text_test::{Holds, Matcher, Text, TextTest};
+use crate::search::text_condition::{Holds, Matcher, Text, TextTest};
 use crate::store::PropertyValue;
 
 /// `KEY`, `KEY=VALUE`, `KEY!=VALUE`, `KEY<VALUE`, `KEY~TEXT`, … on a frontmatter property. Keys fold case.
@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn property_tests() {
+    fn conditions_hold_for_values_of_their_kind() {
         let now: Zoned = "2026-03-18T12:00:00+01:00[Europe/Zurich]".parse().unwrap();
         let check = |test: &str, values: &[&str], expected: bool| {
             let values: Vec<_> = values
