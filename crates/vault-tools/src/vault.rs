@@ -130,7 +130,7 @@ impl fmt::Debug for Vault {
 #[non_exhaustive]
 pub struct TransactionInfo {
     /// Its number.
-    #[serde(rename = "run")]
+    #[serde(rename = "transaction")]
     pub id: TransactionId,
     /// When it began; in JSON as RFC 3339.
     #[serde(serialize_with = "rfc3339")]
@@ -162,12 +162,10 @@ pub enum TransactionStatus {
     /// It is in effect.
     Done,
     /// A later transaction undid it.
-    #[serde(rename = "taken-back")]
     Undone,
     /// It was interrupted or failed, and nothing is left of it.
     RolledBack,
     /// It was interrupted, and is not rolled back yet.
-    #[serde(rename = "cut")]
     Interrupted,
     /// The journal does not have all of it any more, so it cannot be undone.
     Damaged,

@@ -192,15 +192,15 @@ pub(super) struct CallArgs {
 pub struct UndoArgs {
     /// The transaction's number [default: the last one that has not been undone]
     #[arg(value_name = "TRANSACTION")]
-    pub run: Option<u64>,
+    pub transaction: Option<u64>,
     /// List the transactions, newest first
-    #[arg(long, conflicts_with_all = ["run", "force", "yes", "dry_run"])]
+    #[arg(long, conflicts_with_all = ["transaction", "force", "yes", "dry_run"])]
     pub list: bool,
     /// Roll back a transaction that a crash interrupted, where that was not done by itself
-    #[arg(long, conflicts_with_all = ["run", "list", "force", "dry_run", "keep"])]
+    #[arg(long, conflicts_with_all = ["transaction", "list", "force", "dry_run", "keep"])]
     pub recover: bool,
     /// Keep what an interrupted transaction did; it can be undone later
-    #[arg(long, conflicts_with_all = ["run", "list", "force", "dry_run"])]
+    #[arg(long, conflicts_with_all = ["transaction", "list", "force", "dry_run"])]
     pub keep: bool,
     #[command(flatten)]
     pub revert: RevertArgs,

@@ -25,16 +25,16 @@ pub fn undo(vault_args: &VaultArgs, args: &UndoArgs, out: &mut Out) -> CliResult
     }
     let vault = settings::open(vault_args)?;
     if args.list {
-        return runs(&vault, args, out);
+        return list(&vault, args, out);
     }
     if args.recover || args.keep {
         return recover(&vault, args, out);
     }
     hint_at_adopt(&vault);
-    let (run, force) = (args.run.map(TransactionId), force(&args.revert));
+    let (transaction, force) = (args.transaction.map(TransactionId), force(&args.revert));
     let json = args.output.json || args.output.jsonl;
-    let change = || vault.preview_undo(run, force);
-    revert(change, &args.revert, json, "Undo this?", || vault.undo(run, force), out)
+    let change = || vault.preview_undo(transaction, force);
+    revert(change, &args.revert, json, "Undo this?", || vault.undo(transaction, force), out)
 }
 
 /// Rolls back or keeps a transaction that a crash interrupted.
@@ -63,7 +63,7 @@ fn recover(vault: &Vault, args: &UndoArgs, out: &mut Out) -> CliResult {
     if !is_json {
         out.line(&match args.keep {
             true => format!("kept: transaction {id}, which can be undone"),
-            false => format!("rolled back: transaction {id}, {} actions reverted", recovered.reverted),
+            false => format!("rolled back: transaction {id}, {} actions reverted", recovered.rolled_back),
         })?;
     }
     Ok(Outcome::Done)
@@ -111,7 +111,7 @@ fn revert(
     let _writing = crate::write_section();
     let Transaction { id, done, lost, .. } = act()?;
     if json {
-        out.record(&json!({ "run": id, "actions": done, "lost": lost }))?;
+        out.record(&json!({ "transaction": id, "actions": done, "lost": lost }))?;
         return Ok(Outcome::Done);
     }
     lost.iter().for_each(|lost| say("lost", lost));
@@ -119,7 +119,7 @@ fn revert(
     Ok(Outcome::Done)
 }
 
-fn runs(vault: &Vault, args: &UndoArgs, out: &mut Out) -> CliResult {
+fn list(vault: &Vault, args: &UndoArgs, out: &mut Out) -> CliResult {
     hint_at_adopt(vault);
     let rows = vault.transactions()?;
     if vault.is_journal_damaged()? || rows.iter().any(|row| row.status == TransactionStatus::Damaged) {

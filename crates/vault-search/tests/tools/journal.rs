@@ -114,7 +114,7 @@ fn a_recovery_from_a_damaged_record_is_no_success() {
         assert!(ran.err.contains("only in part") && !ran.out.contains("rolled back"), "{}{}", ran.out, ran.err);
         if json {
             let recovered: Value = serde_json::from_str(&ran.out).unwrap();
-            assert!(recovered["taken_back"] == 0 && recovered["left"].as_array().unwrap().len() == 2, "{recovered}");
+            assert!(recovered["rolled_back"] == 0 && recovered["left"].as_array().unwrap().len() == 2, "{recovered}");
         } else {
             assert!(ran.err.contains("its record is damaged"), "{}", ran.err);
         }

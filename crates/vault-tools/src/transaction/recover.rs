@@ -34,13 +34,12 @@ pub enum Recover {
 #[non_exhaustive]
 pub struct Recovered {
     /// The transaction that was rolled back, or kept.
-    #[serde(rename = "run")]
+    #[serde(rename = "transaction")]
     pub id: TransactionId,
     /// Its label.
     pub label: String,
     /// How many of its actions were reverted.
-    #[serde(rename = "taken_back")]
-    pub reverted: usize,
+    pub rolled_back: usize,
     /// Files that were left as they are, each with the reason: somebody changed it after the crash, or the journal is
     /// damaged.
     pub left: Vec<String>,
@@ -135,7 +134,7 @@ impl VaultStore {
         match self.try_roll_back(entry) {
             Ok(Rollback { reverted, left }) => {
                 ::log::info!("transaction {id} was interrupted and is rolled back: {reverted} actions");
-                Ok(Recovered { id, label, reverted, left })
+                Ok(Recovered { id, label, rolled_back: reverted, left })
             }
             Err(error) => {
                 let what = format!("the transaction {id} ({label}) was interrupted and could not be rolled back");
@@ -174,7 +173,7 @@ impl VaultStore {
         let (done, _) = self.point_of(&writer.entry)?;
         writer.end(if done == 0 { EntryState::RolledBack } else { EntryState::Done }, done)?;
         let JournalEntry { id, label, .. } = writer.entry;
-        Ok(Recovered { id, label, reverted: 0, left: Vec::new() })
+        Ok(Recovered { id, label, rolled_back: 0, left: Vec::new() })
     }
 
     fn remove_temporaries(&self, entry: &JournalEntry) -> Result<()> {

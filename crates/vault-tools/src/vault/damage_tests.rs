@@ -182,7 +182,7 @@ fn an_interrupted_transaction_whose_content_is_lost_is_rolled_back_as_far_as_pos
     assert!(vault.recovered().is_none() && vault.warnings()[0].contains("damaged"), "{:?}", vault.warnings());
     assert_eq!(fixture.snapshot(), after);
     let recovered = vault.recover(Recover::RollBack).unwrap().unwrap();
-    assert_eq!(recovered.reverted, 1, "{recovered:?}");
+    assert_eq!(recovered.rolled_back, 1, "{recovered:?}");
     assert!(recovered.left.len() == 1 && recovered.left[0].starts_with("a.md: "), "{recovered:?}");
     assert_eq!((fixture.read("a.md").as_str(), fixture.read("b.md").as_str()), ("new", "0\n"));
 }
@@ -199,7 +199,7 @@ fn an_interrupted_transaction_whose_record_is_damaged_leaves_the_files_as_they_a
     let vault = fixture.opened_again();
     assert!(vault.recovered().is_none() && !vault.warnings().is_empty());
     let recovered = vault.recover(Recover::RollBack).unwrap().unwrap();
-    assert!(recovered.reverted == 0 && !recovered.left.is_empty(), "{recovered:?}");
+    assert!(recovered.rolled_back == 0 && !recovered.left.is_empty(), "{recovered:?}");
     assert_eq!(fixture.read("a.md"), "1\n");
     assert_eq!(vault.transactions().unwrap()[0].status, TransactionStatus::Damaged);
     assert_eq!(vault.undo(None, Force::No).unwrap_err().kind(), ErrorKind::Journal);
@@ -351,7 +351,7 @@ fn a_disk_that_does_not_take_the_journal() {
             let expected = if first == 0 { "nothing was done" } else { "put back" };
             assert!(error.to_string().contains(expected), "{error}");
             let vault = fixture.opened_again();
-            assert!(vault.recovered().is_none_or(|recovered| recovered.reverted == 0), "{first}..{last}");
+            assert!(vault.recovered().is_none_or(|recovered| recovered.rolled_back == 0), "{first}..{last}");
             assert_eq!(fixture.snapshot(), before, "{first}..{last}");
             fixture.change(propose).unwrap();
         }
