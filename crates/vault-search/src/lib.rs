@@ -23,6 +23,7 @@
 mod sanitize;
 mod terminal;
 mod exit;
+mod logger;
 mod output;
 mod signals;
 mod forget;
@@ -35,6 +36,7 @@ pub mod tools;
 
 pub use exit::{CliResult, Failure, Outcome, note, say};
 pub use forget::{AdoptArgs, ForgetArgs, forget};
+pub use logger::install_logger;
 pub use manual::{CompletionsArgs, completions, pages};
 pub use output::{Captured, Format, JsonArgs, ListArgs, Out, counted, counted_as, program};
 pub use sanitize::{char_columns, columns, escape_json, most_columns, padded, sanitize, sanitize_line, shortened};
