@@ -105,6 +105,9 @@ Examples:\n  vault-tools undo\n  vault-tools undo 12\n  vault-tools undo --list\
     #[command(after_help = "Deleted transactions can no longer be undone, nor their plans saved as macros. \
 Where none would be left, it asks.\n\nExamples:\n  vault-tools prune --older-than 90\n  vault-tools prune --max-size 50")]
     Prune(PruneArgs),
+    /// Begin a new journal
+    #[command(subcommand)]
+    Journal(JournalCommand),
     /// Delete the journal, log, plans and macros of a vault; the notes stay
     #[command(after_help = "Nothing can be undone after that. vault-index forget deletes the index.\n\n\
 Examples:\n  vault-tools forget\n  vault-tools forget --vault ~/Old --yes")]
@@ -119,6 +122,21 @@ Example:\n  vault-tools adopt ~/Documents/Notes --vault ~/Notes")]
     /// Print the manual page
     #[command(after_help = "Example:\n  vault-tools man | man -l -")]
     Man,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum JournalCommand {
+    /// Move the journal aside, for example one of another version of this program, and begin a new one
+    #[command(after_help = "The notes stay. What the old journal holds can no longer be undone.\n\n\
+Example:\n  vault-tools journal reset")]
+    Reset(ResetArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ResetArgs {
+    /// Do not ask
+    #[arg(long)]
+    pub yes: bool,
 }
 
 #[derive(Debug, Args)]

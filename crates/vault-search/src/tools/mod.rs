@@ -38,7 +38,7 @@ use vault_tools::{Error, ErrorKind};
 use crate::{CliResult, Failure, Out};
 
 pub use approve::{Answer, Question, ask_about, declined, edited, page, show, tick};
-use args::{Command, ToolsArgs};
+use args::{Command, JournalCommand, ToolsArgs};
 pub use args::{LogArgs, RedoArgs, UndoArgs, VaultArgs, toolset_values};
 pub use choose::{Chosen, choose_hunks};
 pub use context::{editor, with_toolbox};
@@ -86,6 +86,7 @@ fn run(args: ToolsArgs, out: &mut Out) -> CliResult {
         Command::Macro(command) => run_macro(&vault, &command, out),
         Command::Log(args) => log::log(&vault, &args, out),
         Command::Prune(args) => undo::prune(&vault, &args, out),
+        Command::Journal(JournalCommand::Reset(args)) => undo::reset_journal(&vault, &args, out),
         Command::Forget(args) => forget::forget(&vault, &args, out),
         Command::Adopt(args) => forget::adopt(&vault, &args, out),
         Command::Completions(args) => crate::completions([ToolsArgs::command()], args.shell, out),

@@ -1,5 +1,6 @@
-//! `vault-tools undo`, `redo` and `prune`: what the journal is for.
+//! `vault-tools undo`, `redo`, `prune` and `journal reset`: what the journal is for.
 
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::json;
@@ -11,7 +12,7 @@ use vault_tools::{
 use crate::{CliResult, Failure, Out, Outcome, can_ask, counted, sanitize_line, say};
 
 use super::approve::{Answer, Question, agreed, ask_about, declined, nobody_to_ask};
-use super::args::{PruneArgs, PrunedArgs, RedoArgs, RevertArgs, UndoArgs, VaultArgs};
+use super::args::{PruneArgs, PrunedArgs, RedoArgs, ResetArgs, RevertArgs, UndoArgs, VaultArgs};
 use super::forget::hint_at_adopt;
 use super::preview_text::texts_of;
 use super::settings;
@@ -175,5 +176,21 @@ pub(super) fn prune(vault_args: &VaultArgs, args: &PruneArgs, out: &mut Out) -> 
         counted(lines, "line"),
         counted(pruned.left, "transaction")
     ))?;
+    Ok(Outcome::Done)
+}
+
+pub(super) fn reset_journal(vault_args: &VaultArgs, args: &ResetArgs, out: &mut Out) -> CliResult {
+    let vault = settings::open(vault_args)?;
+    let shown = |path: &Path| sanitize_line(&path.to_string_lossy());
+    let files: Vec<String> = vault.journal_files().iter().map(|path| shown(path)).collect();
+    if files.is_empty() {
+        out.line("there is no journal")?;
+        return Ok(Outcome::Done);
+    }
+    let question = format!("Move {} aside? What it holds can no longer be undone.", files.join(" and "));
+    agreed(args.yes, "this", "what the journal holds could no longer be undone; add --yes", &question)?;
+    for path in vault.reset_journal()? {
+        out.line(&format!("the journal is now {}", shown(&path)))?;
+    }
     Ok(Outcome::Done)
 }

@@ -51,7 +51,6 @@ impl VaultStore {
     /// # Errors
     /// [`ErrorKind::Journal`] where somebody has to decide.
     pub(crate) fn recover_before_change(&self) -> Result<Option<Recovered>> {
-        journal::take_over(&self.state)?;
         let unfinished = match journal::unfinished(&self.state) {
             Err(error) if error.kind() == ErrorKind::Journal => {
                 journal::repair(&self.state)?;
@@ -65,9 +64,9 @@ impl VaultStore {
         }
     }
 
-    /// Whether there is anything to recover, or an old journal to take over. In constant time.
+    /// Whether there is anything to recover. In constant time.
     pub(crate) fn needs_recovery(&self) -> Result<bool> {
-        Ok(self.state.has(journal::LEGACY_FILE) || journal::unfinished(&self.state)?.is_some())
+        Ok(journal::unfinished(&self.state)?.is_some())
     }
 
     /// The same when a vault is opened: a journal that cannot be read stays as it is.
@@ -82,7 +81,6 @@ impl VaultStore {
     /// Recovers as somebody decided.
     pub(crate) fn recover(&self, how: Recover) -> Result<Option<Recovered>> {
         let _lock = self.lock()?;
-        journal::take_over(&self.state)?;
         journal::repair(&self.state)?;
         let Some(entry) = journal::unfinished(&self.state)? else { return Ok(None) };
         match how {
