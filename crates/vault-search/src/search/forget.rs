@@ -13,7 +13,7 @@ pub(super) fn forget(vault_args: &VaultArgs, args: &ForgetArgs, out: &mut Out) -
     let index = Index::open_gone(vault, settings.options())?;
     if !index.is_kept()? {
         // An index that was deleted by hand leaves what was agreed to about it.
-        consent::ConsentFiles::of_user().forget(vault)?;
+        consent::ConsentFile::of_user().forget(vault)?;
         out.line(&format!("nothing is stored about {}", sanitize_line(&vault.to_string_lossy())))?;
         return Ok(Outcome::Done);
     }
@@ -22,7 +22,7 @@ pub(super) fn forget(vault_args: &VaultArgs, args: &ForgetArgs, out: &mut Out) -
     let refusal = format!("{name}: nothing was deleted, since nobody agreed (add --yes)");
     let delete = || {
         let deleted = index.forget()?;
-        consent::ConsentFiles::of_user().forget(vault)?;
+        consent::ConsentFile::of_user().forget(vault)?;
         Ok(deleted)
     };
     crate::forget(args, &question, &refusal, delete, out)
@@ -32,7 +32,7 @@ pub(super) fn adopt(vault_args: &VaultArgs, args: &AdoptArgs, out: &mut Out) -> 
     let settings = Settings::load(vault_args)?;
     let vault = settings.only_vault()?;
     let index = Index::adopt(vault, &args.old, &settings.options())?;
-    consent::ConsentFiles::of_user().adopt(&dirs::vault_or_gone(&args.old)?, vault)?;
+    consent::ConsentFile::of_user().adopt(&dirs::vault_or_gone(&args.old)?, vault)?;
     out.line(&format!(
         "the index of {} is now that of {}: {}",
         sanitize_line(&args.old.to_string_lossy()),
