@@ -318,7 +318,7 @@ impl Prepared {
         match self.held {
             Held::Call(proposal) => {
                 let output = toolbox.apply(*proposal, approval)?;
-                let transaction = output.run.map(|run| run.0);
+                let transaction = output.transaction.map(|id| id.0);
                 Ok(Done { value: output.value, transaction, notices: output.notices })
             }
             Held::Plan(preview) => run(toolbox, &preview, approval, cancel, on_event),
@@ -353,8 +353,8 @@ fn run(
 ) -> Result<Done> {
     let ended = plan::run(toolbox, preview, approval, cancel, on_event)?;
     if let Some((step, error)) = ended.failed {
-        let left = match ended.run {
-            Some(run) => format!("the steps before it stay; undo transaction {run} to revert them"),
+        let left = match ended.transaction {
+            Some(id) => format!("the steps before it stay; undo transaction {id} to revert them"),
             None => "nothing was changed".to_owned(),
         };
         return Err(Error::new(error.kind(), format!("step {step}: {}", error.message())).with_remedy(left));
@@ -368,7 +368,7 @@ fn run(
         ended.skipped.iter().map(|(step, reason)| json!({ "step": step, "reason": reason })).collect();
     let is_done = ended.status == RunStatus::Done;
     let value = json!({ "done": is_done, "outputs": ended.outputs, "left_out": left_out, "skipped": skipped });
-    Ok(Done { value, transaction: ended.run.map(|run| run.0), notices: ended.notices })
+    Ok(Done { value, transaction: ended.transaction.map(|id| id.0), notices: ended.notices })
 }
 
 #[cfg(test)]

@@ -28,8 +28,8 @@ pub enum ErrorKind {
     Io,
     /// The index file is damaged, or is not an index.
     Damaged,
-    /// The index was written by a newer version of the program.
-    Newer,
+    /// The index was written by another version of the program.
+    OtherFormat,
     /// The index holds vectors of another model than the one asked for.
     OtherModel,
     /// Another process holds the lock.

@@ -465,14 +465,17 @@ impl Index {
         Ok(has.filter(|has| *has != asked).map(|has| (has, asked)))
     }
 
-    /// The open writer; made on first use.
+    /// The open writer; made on first use. An index of another format is rebuilt then.
     fn writer(&self) -> Result<MutexGuard<'_, Option<Store>>> {
         let mut writer = lock(&self.writer);
         if writer.is_none() {
             if let Some(folder) = self.file.parent() {
                 private_folder(folder)?;
             }
-            *writer = Some(Store::open(&self.file)?);
+            *writer = Some(match Store::open(&self.file) {
+                Err(error) if error.kind() == ErrorKind::OtherFormat => self.renew()?,
+                store => store?,
+            });
         }
         Ok(writer)
     }

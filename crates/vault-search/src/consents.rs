@@ -1,4 +1,4 @@
-//! The consents to send the notes of a vault to a remote model, as files in the user's state folder.
+//! The consents to send the notes of a vault to a remote model, as a file in the user's state folder.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -21,25 +21,23 @@ impl Consent {
     }
 }
 
-/// The files that record consent: where it is written, and then where older versions wrote it, among the settings.
-/// Where the system names no folder there are none, and consent is asked for each time.
-pub(crate) struct ConsentFiles(Vec<PathBuf>);
+/// The file that records consent. Where the system names no folder there is none, and consent is asked for each time.
+pub(crate) struct ConsentFile(Option<PathBuf>);
 
-impl ConsentFiles {
-    /// Those of the user.
+impl ConsentFile {
+    /// That of the user.
     pub fn of_user() -> Self {
-        let folders = dirs::state_folder().into_iter().chain(dirs::config_folder());
-        let mut files: Vec<PathBuf> = folders.map(|folder| folder.join("sending-agreed.jsonl")).collect();
-        files.dedup();
-        Self(files)
+        Self(dirs::state_folder().map(|folder| folder.join("sending-agreed.jsonl")))
     }
 
+    /// A line that cannot be read counts for nothing, so it is asked again.
     pub fn read(&self) -> Vec<Consent> {
-        self.0.iter().flat_map(|file| given(file)).collect()
+        let text = self.0.as_ref().and_then(|file| std::fs::read_to_string(file).ok()).unwrap_or_default();
+        text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
 
     pub fn add(&self, consents: &[Consent]) -> Result<()> {
-        let Some(file) = self.0.first() else { return Ok(()) };
+        let Some(file) = &self.0 else { return Ok(()) };
         if let Some(folder) = file.parent() {
             private_folder(folder)?;
         }
@@ -64,26 +62,17 @@ impl ConsentFiles {
     /// Forgets what was agreed to for a vault.
     ///
     /// # Errors
-    /// When a file cannot be written.
+    /// When the file cannot be written.
     pub fn forget(&self, vault: &Path) -> Result<()> {
-        for file in &self.0 {
-            let mut consents = given(file);
-            let before = consents.len();
-            consents.retain(|consent| consent.vault != vault.to_string_lossy());
-            if consents.len() < before {
-                lines(&consents)
-                    .and_then(|lines| std::fs::write(file, lines))
-                    .map_err(|error| Error::io(file, error))?;
-            }
+        let Some(file) = &self.0 else { return Ok(()) };
+        let mut consents = self.read();
+        let before = consents.len();
+        consents.retain(|consent| consent.vault != vault.to_string_lossy());
+        if consents.len() == before {
+            return Ok(());
         }
-        Ok(())
+        lines(&consents).and_then(|lines| std::fs::write(file, lines)).map_err(|error| Error::io(file, error))
     }
-}
-
-/// What a file says was agreed to. A line that cannot be read counts for nothing, so it is asked again.
-fn given(file: &Path) -> Vec<Consent> {
-    let text = std::fs::read_to_string(file).unwrap_or_default();
-    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
 fn lines(consents: &[Consent]) -> io::Result<Vec<u8>> {
@@ -102,19 +91,15 @@ mod tests {
     #[test]
     fn what_was_agreed_is_remembered_moved_and_forgotten() {
         let folder = tempfile::tempdir().unwrap();
-        let [file, before] = ["state/a.jsonl", "config/a.jsonl"].map(|name| folder.path().join(name));
+        let file = folder.path().join("state/a.jsonl");
         let consent = |vault: &str| Consent::new(Path::new(vault), "openai:m@a");
-        let memory = ConsentFiles(vec![file.clone()]);
+        let memory = ConsentFile(Some(file));
         assert!(memory.read().is_empty());
         memory.add(&[consent("/a\n\"b")]).unwrap();
         memory.add(&[consent("/c")]).unwrap();
         assert_eq!(memory.read(), [consent("/a\n\"b"), consent("/c")]);
 
-        // What was written among the settings still counts.
-        ConsentFiles(vec![before.clone()]).add(&[consent("/old")]).unwrap();
-        let memory = ConsentFiles(vec![file, before]);
-        assert_eq!(memory.read().last(), Some(&consent("/old")));
-
+        memory.add(&[consent("/old")]).unwrap();
         for _ in 0..2 {
             memory.adopt(Path::new("/old"), Path::new("/new")).unwrap();
             assert_eq!(memory.read().len(), 4);
@@ -124,7 +109,7 @@ mod tests {
         memory.forget(Path::new("/c")).unwrap();
         assert_eq!(memory.read(), [consent("/a\n\"b"), consent("/new")]);
 
-        let nowhere = ConsentFiles(Vec::new());
+        let nowhere = ConsentFile(None);
         nowhere.add(&[consent("/a")]).unwrap();
         assert!(nowhere.read().is_empty());
     }

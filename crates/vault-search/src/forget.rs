@@ -10,7 +10,7 @@ use vault_index::{Error, ErrorKind, Index, dirs};
 use vault_tools::State;
 
 use crate::agent_files;
-use crate::consents::ConsentFiles;
+use crate::consents::ConsentFile;
 use crate::exit::{CliResult, Failure, Outcome};
 use crate::output::Out;
 use crate::sanitize::sanitize_line;
@@ -45,7 +45,7 @@ pub fn forget(vault_args: &VaultArgs, args: &ForgetArgs, out: &mut Out) -> CliRe
     let has_journal = has_journal(vault)?;
     if !has_journal && !index.is_kept()? && !agent_files::is_any(vault) {
         // An index that was deleted by hand leaves its consents.
-        ConsentFiles::of_user().forget(vault)?;
+        ConsentFile::of_user().forget(vault)?;
         out.line(&format!("nothing is stored about {name}"))?;
         return Ok(Outcome::Done);
     }
@@ -62,7 +62,7 @@ pub fn forget(vault_args: &VaultArgs, args: &ForgetArgs, out: &mut Out) -> CliRe
     let mut deleted = agent_files::forget(vault)?;
     deleted.extend(forget_journal(vault)?);
     deleted.extend(index.forget()?);
-    ConsentFiles::of_user().forget(vault)?;
+    ConsentFile::of_user().forget(vault)?;
     for path in deleted {
         out.line(&format!("deleted {}", sanitize_line(&path.to_string_lossy())))?;
     }
@@ -98,7 +98,7 @@ pub fn adopt(vault_args: &VaultArgs, args: &AdoptArgs, out: &mut Out) -> CliResu
         Err(error) if error.kind() == ErrorKind::NotFound && (!adopted.is_empty() || agent_files::is_any(&old)) => {}
         Err(error) => return Err(error.into()),
     }
-    ConsentFiles::of_user().adopt(&old, vault)?;
+    ConsentFile::of_user().adopt(&old, vault)?;
     if agent_files::adopt(&old, vault)? > 0 {
         adopted.push("conversations");
     }

@@ -23,6 +23,7 @@
 mod sanitize;
 mod terminal;
 mod exit;
+mod logger;
 mod output;
 mod signals;
 mod manual;
@@ -41,6 +42,7 @@ pub use agent_files::agent_folder;
 pub use exit::{CliResult, Failure, Outcome, note, say};
 pub use forget::{AdoptArgs, ForgetArgs, adopt, forget};
 pub use hyperlink::{Hyperlink, Target};
+pub use logger::install_logger;
 pub use manual::{CompletionsArgs, completions, pages};
 pub use output::{Captured, Format, JsonArgs, ListArgs, Out, counted, counted_as, program};
 pub use sanitize::{char_columns, columns, escape_json, most_columns, padded, sanitize, sanitize_line, shortened};

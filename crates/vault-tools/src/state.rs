@@ -20,14 +20,14 @@ const APP: &str = "vault-tools";
 /// How long to wait for another process that writes one of the files here, which takes it no time.
 const FILE_WAIT: Duration = Duration::from_secs(5);
 
-/// The files whose loss a user would notice. The second is the journal of earlier versions.
+/// The files whose loss a user would notice. The second is a journal of another format, see `journal.rs`.
 const VALUABLE: [&str; 5] = ["journal.db", "journal", "log.jsonl", "plans.jsonl", "macros.json"];
 
 /// Whether a name is that of one of our files: those, locks, what goes with the journal, and what a crash left of a
 /// file that was being replaced.
 fn is_ours(name: &str) -> bool {
-    let of_journal = ["journal.progress", "journal.damaged", "journal.old", "journal.db-journal"].contains(&name)
-        || ["journal.db.new", "journal.db.try", "journal.db.damaged", "journal.old-"]
+    let of_journal = name == "journal.db-journal"
+        || ["journal.db.new", "journal.db.try", "journal.db.damaged", "journal.db.old", "journal.old"]
             .iter()
             .any(|begin| name.starts_with(begin));
     let rest = VALUABLE.iter().find_map(|file| name.strip_prefix(file)).or_else(|| name.strip_prefix("lock"));
@@ -350,7 +350,7 @@ mod tests {
         assert_eq!(new.forget().unwrap_err().kind(), ErrorKind::Conflict);
         drop(held);
         // What is not ours stays.
-        for name in ["journal.12.new", "journal.damaged", "journal.txt", "lock.x.new"] {
+        for name in ["journal.12.new", "journal.old-2", "journal.db.old", "journal.txt", "lock.x.new"] {
             new.append(name, "x").unwrap();
         }
         new.forget().unwrap();

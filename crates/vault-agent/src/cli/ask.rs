@@ -19,7 +19,7 @@ use vault_tools::{Cancel, Editor, Error, ErrorKind, Permission, Result};
 
 use super::call_line::{call_line, item_line, spent_text};
 use crate::conversation::{CitationCheck, Conversation, Offer, Source, Turn, cited_note};
-use crate::loop_error::said_of_stop;
+use crate::loop_error::{retrying, said_of_stop};
 use crate::model;
 use crate::request::{Request, now, read_all};
 use crate::settings::{SettingArgs, Settings};
@@ -263,7 +263,7 @@ async fn answer(
             }
             Event::Warning(warning) => say("warning", &warning),
             Event::Retry { delay, failure, .. } => {
-                note(&format!("{}; trying again in {} s", failure.message, delay.as_secs_f32().ceil()));
+                note(&retrying(&failure, delay));
             }
             Event::Compacted { .. } => note("the conversation was made shorter for the model"),
             Event::NotCompacted { failure } if failure.kind != ModelError::ContextTooLong => {

@@ -66,6 +66,7 @@ pub(crate) fn main() -> ExitCode {
     if !args.as_ref().is_ok_and(handles_signals) {
         vault_search::install_handler();
     }
+    vault_search::install_logger();
     let mut out = Out::stdout().indented();
     let result = args.and_then(|args| run(args, &mut out));
     out.finish(result)

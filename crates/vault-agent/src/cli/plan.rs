@@ -11,7 +11,7 @@ use vault_tools::Toolbox;
 
 use super::ask::cancel_on_signal;
 use super::call_line::spent_text;
-use crate::loop_error::said_of_stop;
+use crate::loop_error::{retrying, said_of_stop};
 use crate::model;
 use crate::plan_writer::{Written, write};
 use crate::settings::{SettingArgs, Settings};
@@ -56,7 +56,7 @@ fn written(instruction: &str, toolbox: &Toolbox, model: &model::ChosenModel, set
     let mut report = |event: agent_loop::Event| match event {
         agent_loop::Event::Warning(warning) => say("warning", &warning),
         agent_loop::Event::Retry { delay, failure, .. } => {
-            note(&format!("{}; trying again in {} s", failure.message, delay.as_secs_f32().ceil()));
+            note(&retrying(&failure, delay));
         }
         _ => {}
     };

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use vault_index::{Error, ErrorKind, LoadOptions, ModelName, Result};
 
-use crate::consents::{Consent, ConsentFiles};
+use crate::consents::{Consent, ConsentFile};
 use crate::{CliResult, Failure, can_ask, confirm};
 
 /// Makes sure that somebody agreed, asking on a terminal. `command` is the one that takes `--yes`.
@@ -20,7 +20,7 @@ pub(super) fn obtain(
     let base_url = base_url.as_deref();
     let Some(id) = destination(model, base_url)? else { return Ok(()) };
     let wanted = Consent::new(vault, id);
-    let memory = ConsentFiles::of_user();
+    let memory = ConsentFile::of_user();
     if memory.read().contains(&wanted) {
         return Ok(());
     }

@@ -47,6 +47,7 @@ use search_args::SearchArgs;
 #[doc(hidden)]
 pub fn search_main() -> ExitCode {
     crate::install_handler();
+    crate::install_logger();
     let mut out = Out::stdout();
     let result = search_args::parse(std::env::args_os()).and_then(|args| match &args.queries {
         Some(file) if !args.output.schema => queries::run(&args, file, &mut out),
@@ -59,6 +60,7 @@ pub fn search_main() -> ExitCode {
 #[doc(hidden)]
 pub fn index_main() -> ExitCode {
     crate::install_handler();
+    crate::install_logger();
     let mut out = Out::stdout();
     let result = IndexArgs::try_parse().map_err(Failure::from).and_then(|args| run_index(args, &mut out));
     out.finish(result)

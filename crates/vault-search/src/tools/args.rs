@@ -89,6 +89,9 @@ Examples:\n  vault-tools undo\n  vault-tools undo 12\n  vault-tools undo --list\
     #[command(after_help = "Deleted transactions can no longer be undone, nor their plans saved as macros. \
 Where none would be left, it asks.\n\nExamples:\n  vault-tools prune --older-than 90\n  vault-tools prune --max-size 50")]
     Prune(PruneArgs),
+    /// Begin a new journal
+    #[command(subcommand)]
+    Journal(JournalCommand),
     /// Delete everything that is stored about a vault; the notes stay
     #[command(after_help = "The index goes too, and what vault-agent stores. Nothing can be undone after that.\n\n\
 Examples:\n  vault-tools forget\n  vault-tools forget --vault ~/Old --yes")]
@@ -102,6 +105,21 @@ Examples:\n  vault-tools forget\n  vault-tools forget --vault ~/Old --yes")]
     /// Print the manual page
     #[command(after_help = "Example:\n  vault-tools man | man -l -")]
     Man,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum JournalCommand {
+    /// Move the journal aside, for example one of another version of this program, and begin a new one
+    #[command(after_help = "The notes stay. What the old journal holds can no longer be undone.\n\n\
+Example:\n  vault-tools journal reset")]
+    Reset(ResetArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ResetArgs {
+    /// Do not ask
+    #[arg(long)]
+    pub yes: bool,
 }
 
 #[derive(Debug, Args)]
@@ -175,15 +193,15 @@ pub(super) struct CallArgs {
 pub struct UndoArgs {
     /// The transaction's number [default: the last one that has not been undone]
     #[arg(value_name = "TRANSACTION")]
-    pub run: Option<u64>,
+    pub transaction: Option<u64>,
     /// List the transactions, newest first
-    #[arg(long, conflicts_with_all = ["run", "force", "yes", "dry_run"])]
+    #[arg(long, conflicts_with_all = ["transaction", "force", "yes", "dry_run"])]
     pub list: bool,
     /// Roll back a transaction that a crash interrupted, where that was not done by itself
-    #[arg(long, conflicts_with_all = ["run", "list", "force", "dry_run", "keep"])]
+    #[arg(long, conflicts_with_all = ["transaction", "list", "force", "dry_run", "keep"])]
     pub recover: bool,
     /// Keep what an interrupted transaction did; it can be undone later
-    #[arg(long, conflicts_with_all = ["run", "list", "force", "dry_run"])]
+    #[arg(long, conflicts_with_all = ["transaction", "list", "force", "dry_run"])]
     pub keep: bool,
     #[command(flatten)]
     pub revert: RevertArgs,

@@ -114,12 +114,12 @@ fn make(
 
 fn print_made(made: Made, args: &CallArgs, out: &mut Out) -> CliResult {
     let Made { tool, args: used, output, was_shown, vault, proposed } = made;
-    let Output { value, run, notices, left_out, .. } = output;
+    let Output { value, transaction, notices, left_out, .. } = output;
     if args.json {
         let change = proposed.map(|(preview, _)| preview);
-        let run = run.map(|run| run.0);
+        let transaction = transaction.map(|id| id.0);
         let vault = vault.map(|(name, _)| name);
-        out.json(&CallRecord { vault, tool, args: used, output: value, run, notices, left_out, change })?;
+        out.json(&CallRecord { vault, tool, args: used, output: value, transaction, notices, left_out, change })?;
         return Ok(Outcome::Done);
     }
     if let Some((_, text)) = proposed.filter(|(_, text)| !text.is_empty()) {
@@ -132,9 +132,9 @@ fn print_made(made: Made, args: &CallArgs, out: &mut Out) -> CliResult {
     }
     left_out.iter().filter(|_| was_shown).for_each(|left_out| note(&left_out.sentence()));
     print(&value, out)?;
-    if let Some(run) = run {
+    if let Some(id) = transaction {
         let vault = vault.map(|(_, folder)| format!(" --vault {folder:?}")).unwrap_or_default();
-        note(&format!("transaction {run}; {} undo{vault} reverts it", program()));
+        note(&format!("transaction {id}; {} undo{vault} reverts it", program()));
     }
     Ok(Outcome::Done)
 }

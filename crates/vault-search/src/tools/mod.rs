@@ -38,7 +38,7 @@ use vault_tools::{Error, ErrorKind};
 use crate::{CliResult, Failure, Out};
 
 pub use approve::{Answer, Question, ask_about, declined, edited, page, show, tick};
-use args::{Command, ToolsArgs};
+use args::{Command, JournalCommand, ToolsArgs};
 pub use args::{LogArgs, RedoArgs, UndoArgs, toolset_values};
 pub use choose::{Chosen, choose_hunks};
 pub use context::{editor, with_toolbox};
@@ -66,6 +66,7 @@ impl From<Error> for Failure {
 #[doc(hidden)]
 pub fn main() -> ExitCode {
     crate::install_handler();
+    crate::install_logger();
     let mut out = Out::stdout().indented();
     let result = ToolsArgs::try_parse().map_err(Failure::from).and_then(|args| run(args, &mut out));
     out.finish(result)
@@ -85,6 +86,7 @@ fn run(args: ToolsArgs, out: &mut Out) -> CliResult {
         Command::Macro(command) => run_macro(&vault, &command, out),
         Command::Log(args) => log::log(&vault, &args, out),
         Command::Prune(args) => undo::prune(&vault, &args, out),
+        Command::Journal(JournalCommand::Reset(args)) => undo::reset_journal(&vault, &args, out),
         Command::Forget(args) => crate::forget(&vault, &args, out),
         Command::Adopt(args) => crate::adopt(&vault, &args, out),
         Command::Completions(args) => crate::completions([ToolsArgs::command()], args.shell, out),

@@ -115,7 +115,7 @@ pub fn run_value(
     done.left_out.iter().for_each(|(step, item)| say("left out", &format!("{step}, {}", left_out(item))));
     say_notices(&done.notices);
     if let Some((step, error)) = &done.failed {
-        let left = match done.run {
+        let left = match done.transaction {
             Some(_) => format!("the steps before it stay; {} undo reverts them", program()),
             None => "nothing was changed".to_owned(),
         };
@@ -125,7 +125,7 @@ pub fn run_value(
     written?;
     if !args.jsonl {
         let undo =
-            done.run.map(|run| format!("; transaction {run}, {} undo reverts it", program())).unwrap_or_default();
+            done.transaction.map(|id| format!("; transaction {id}, {} undo reverts it", program())).unwrap_or_default();
         let ended = match (done.status, done.left_out.len()) {
             (RunStatus::Done, 0) => "done".to_owned(),
             (RunStatus::Done, left_out) => format!("{} done, {left_out} left out", calls_of(&preview, &done)),

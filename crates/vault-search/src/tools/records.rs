@@ -72,7 +72,7 @@ pub(super) struct CallRecord {
     /// Its output.
     pub output: Value,
     /// The transaction that undo reverts.
-    pub run: Option<u64>,
+    pub transaction: Option<u64>,
     /// What else should be known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<String>,

@@ -1,5 +1,6 @@
-//! `vault-tools undo`, `redo` and `prune`: what the journal is for.
+//! `vault-tools undo`, `redo`, `prune` and `journal reset`: what the journal is for.
 
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::json;
@@ -11,7 +12,7 @@ use vault_tools::{
 use crate::{CliResult, Failure, Out, Outcome, can_ask, counted, sanitize_line, say};
 
 use super::approve::{Answer, Question, agreed, ask_about, declined, nobody_to_ask};
-use super::args::{PruneArgs, PrunedArgs, RedoArgs, RevertArgs, UndoArgs};
+use super::args::{PruneArgs, PrunedArgs, RedoArgs, ResetArgs, RevertArgs, UndoArgs};
 use super::moved::hint_at_adopt;
 use super::preview_text::texts_of;
 use super::settings;
@@ -26,16 +27,16 @@ pub fn undo(vault_args: &VaultArgs, args: &UndoArgs, out: &mut Out) -> CliResult
     }
     let vault = settings::open(vault_args)?;
     if args.list {
-        return runs(&vault, args, out);
+        return list(&vault, args, out);
     }
     if args.recover || args.keep {
         return recover(&vault, args, out);
     }
     hint_at_adopt(&vault);
-    let (run, force) = (args.run.map(TransactionId), force(&args.revert));
+    let (transaction, force) = (args.transaction.map(TransactionId), force(&args.revert));
     let json = args.output.json || args.output.jsonl;
-    let change = || vault.preview_undo(run, force);
-    revert(change, &args.revert, json, "Undo this?", || vault.undo(run, force), out)
+    let change = || vault.preview_undo(transaction, force);
+    revert(change, &args.revert, json, "Undo this?", || vault.undo(transaction, force), out)
 }
 
 /// Rolls back or keeps a transaction that a crash interrupted.
@@ -64,7 +65,7 @@ fn recover(vault: &Vault, args: &UndoArgs, out: &mut Out) -> CliResult {
     if !is_json {
         out.line(&match args.keep {
             true => format!("kept: transaction {id}, which can be undone"),
-            false => format!("rolled back: transaction {id}, {} actions reverted", recovered.reverted),
+            false => format!("rolled back: transaction {id}, {} actions reverted", recovered.rolled_back),
         })?;
     }
     Ok(Outcome::Done)
@@ -112,7 +113,7 @@ fn revert(
     let _writing = crate::write_section();
     let Transaction { id, done, lost, .. } = act()?;
     if json {
-        out.record(&json!({ "run": id, "actions": done, "lost": lost }))?;
+        out.record(&json!({ "transaction": id, "actions": done, "lost": lost }))?;
         return Ok(Outcome::Done);
     }
     lost.iter().for_each(|lost| say("lost", lost));
@@ -120,7 +121,7 @@ fn revert(
     Ok(Outcome::Done)
 }
 
-fn runs(vault: &Vault, args: &UndoArgs, out: &mut Out) -> CliResult {
+fn list(vault: &Vault, args: &UndoArgs, out: &mut Out) -> CliResult {
     hint_at_adopt(vault);
     let rows = vault.transactions()?;
     if vault.is_journal_damaged()? || rows.iter().any(|row| row.status == TransactionStatus::Damaged) {
@@ -176,5 +177,21 @@ pub(super) fn prune(vault_args: &VaultArgs, args: &PruneArgs, out: &mut Out) -> 
         counted(lines, "line"),
         counted(pruned.left, "transaction")
     ))?;
+    Ok(Outcome::Done)
+}
+
+pub(super) fn reset_journal(vault_args: &VaultArgs, args: &ResetArgs, out: &mut Out) -> CliResult {
+    let vault = settings::open(vault_args)?;
+    let shown = |path: &Path| sanitize_line(&path.to_string_lossy());
+    let files: Vec<String> = vault.journal_files().iter().map(|path| shown(path)).collect();
+    if files.is_empty() {
+        out.line("there is no journal")?;
+        return Ok(Outcome::Done);
+    }
+    let question = format!("Move {} aside? What it holds can no longer be undone.", files.join(" and "));
+    agreed(args.yes, "this", "what the journal holds could no longer be undone; add --yes", &question)?;
+    for path in vault.reset_journal()? {
+        out.line(&format!("the journal is now {}", shown(&path)))?;
+    }
     Ok(Outcome::Done)
 }

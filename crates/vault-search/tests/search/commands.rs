@@ -459,8 +459,8 @@ fn notes_go_to_no_remote_embedder_before_somebody_agreed() {
     check("vault-search", &["pruning", "--base-url", NEW], 0, "192.0.2.2");
     check("vault-index", &["rebuild", "--base-url", NEW], 3, "ollama:m@192.0.2.2:11434, and nobody agreed");
     check("vault-index", &["check", "--repair", "--base-url", NEW], 3, "nobody agreed");
-    // What was agreed to counts, wherever it was written down.
-    let folder = vault.root().with_file_name(".config").join("vault-index");
+    // What was agreed to counts.
+    let folder = vault.root().with_file_name(".local/state/vault-index");
     std::fs::create_dir_all(&folder).unwrap();
     let agreed =
         serde_json::json!({"vault": vault.root().canonicalize().unwrap(), "model": "ollama:m@192.0.2.1:11434"});

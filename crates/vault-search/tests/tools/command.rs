@@ -201,7 +201,7 @@ fn texts_are_printed_bare() {
     assert_eq!(shell.done(&["call", "read_note", r#"{"path":"a.md"}"#]), "hello\n");
     let record: Value =
         serde_json::from_str(&shell.done(&["call", "read_note", r#"{"path":"a.md"}"#, "--json"])).unwrap();
-    assert_eq!((&record["output"]["content"], &record["run"]), (&json!("hello\n"), &Value::Null));
+    assert_eq!((&record["output"]["content"], &record["transaction"]), (&json!("hello\n"), &Value::Null));
     let missing = shell.run(&["call", "read_note", r#"{"path":"b.md"}"#]);
     assert_eq!((missing.code, missing.out.as_str()), (2, ""));
     assert!(missing.err.starts_with("error: Note not found: b.md"), "{}", missing.err);

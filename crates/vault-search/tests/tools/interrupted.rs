@@ -47,7 +47,7 @@ fn an_interrupted_call_leaves_the_vault_whole() {
     });
     assert_eq!(ran.code, 0, "{}", ran.err);
     let record: Value = serde_json::from_str(&ran.out).unwrap();
-    assert_eq!((&record["run"], &record["lost"]), (&json!(2), &json!([])));
+    assert_eq!((&record["transaction"], &record["lost"]), (&json!(2), &json!([])));
     assert_same(&shell.vault.tree(), &before, "after undo");
 }
 
@@ -69,7 +69,7 @@ fn an_interrupted_plan_leaves_no_step_half_done() {
     assert_eq!(last["event"], "run.finished", "{}", ran.out);
     // It may have been done by then.
     if last["status"] == "cancelled" {
-        assert_eq!((ran.code, &last["run"]), (2, &Value::Null), "{}", ran.err);
+        assert_eq!((ran.code, &last["transaction"]), (2, &Value::Null), "{}", ran.err);
     } else {
         shell.done(&["undo", "--yes"]);
     }

@@ -114,10 +114,55 @@ fn a_recovery_from_a_damaged_record_is_no_success() {
         assert!(ran.err.contains("only in part") && !ran.out.contains("rolled back"), "{}{}", ran.out, ran.err);
         if json {
             let recovered: Value = serde_json::from_str(&ran.out).unwrap();
-            assert!(recovered["taken_back"] == 0 && recovered["left"].as_array().unwrap().len() == 2, "{recovered}");
+            assert!(recovered["rolled_back"] == 0 && recovered["left"].as_array().unwrap().len() == 2, "{recovered}");
         } else {
             assert!(ran.err.contains("its record is damaged"), "{}", ran.err);
         }
         assert_eq!(shell.vault.read("a.md"), "1");
     }
+}
+
+#[test]
+fn nothing_is_written_beside_a_journal_of_another_format_until_it_is_moved_aside() {
+    let shell = Shell::new("//- a.md\n0\n");
+    let write = ["call", "write_note", r#"{"path":"b.md","content":"x"}"#, "--yes"];
+    shell.done(&write);
+    let (file, aside) = (shell.state().join("journal.db"), shell.state().join("journal.db.old"));
+    rusqlite::Connection::open(&file).unwrap().execute_batch("PRAGMA user_version = 2").unwrap();
+    let before = std::fs::read(&file).unwrap();
+    let write = ["call", "write_note", r#"{"path":"c.md","content":"x"}"#, "--yes"];
+    let plan = json!({
+        "version": "1.0", "goal": "a note", "riskLevel": "writes",
+        "steps": [{ "id": "w", "tool": "vault.createFile", "args": { "path": "c.md", "content": "x" } }]
+    });
+    let refused = [
+        shell.run(&write),
+        shell.run_with(&["plan", "run", "-", "--yes"], &plan.to_string()),
+        shell.run(&["undo", "--yes"]),
+        shell.run(&["redo", "--yes"]),
+        shell.run(&["undo", "--recover"]),
+        shell.run(&["undo", "--keep"]),
+        shell.run(&["prune", "--max-size", "0", "--yes"]),
+    ];
+    for ran in refused {
+        assert_eq!(ran.code, 2, "{}", ran.err);
+        assert!(ran.err.contains(file.to_str().unwrap()), "{}", ran.err);
+        assert!(ran.err.contains("vault-tools journal reset"), "{}", ran.err);
+    }
+    let read = shell.run(&["call", "read_note", r#"{"path":"b.md"}"#]);
+    assert_eq!((read.code, read.out.trim()), (0, "x"), "{}", read.err);
+    assert_eq!(std::fs::read(&file).unwrap(), before);
+    assert!(!shell.vault.root().join("c.md").exists());
+
+    let unasked = shell.run(&["journal", "reset"]);
+    assert!(unasked.code == 3 && unasked.err.contains("--yes") && file.exists(), "{}", unasked.err);
+    let ran = shell.run(&["journal", "reset", "--yes"]);
+    assert!(ran.code == 0 && ran.out.contains(aside.to_str().unwrap()), "{}{}", ran.out, ran.err);
+    assert_eq!(std::fs::read(&aside).unwrap(), before);
+    shell.done(&write);
+    shell.done(&["undo", "--yes"]);
+    assert_eq!(shell.run(&["journal", "reset", "--yes"]).code, 0);
+    assert_eq!(shell.run(&["journal", "reset"]).out, "there is no journal\n");
+    shell.done(&["forget", "--yes"]);
+    assert!(!aside.exists());
 }

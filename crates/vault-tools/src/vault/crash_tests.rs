@@ -169,7 +169,7 @@ fn after_later_edits_an_interrupted_transaction_is_rolled_back_only_when_asked()
         let refused = vault.apply(&overlay.change(), ApplyOptions::new()).unwrap_err();
         assert_eq!((refused.kind(), snapshot(&root)), (ErrorKind::Journal, left));
         assert_eq!(vault.undo(None, Force::No).unwrap_err().kind(), ErrorKind::Journal);
-        assert!(vault.recover(Recover::RollBack).unwrap().unwrap().reverted > 0);
+        assert!(vault.recover(Recover::RollBack).unwrap().unwrap().rolled_back > 0);
         let mut expected = {
             let fresh = tempfile::tempdir().unwrap();
             make(fresh.path());
@@ -194,7 +194,7 @@ fn rollback_leaves_a_symlink_that_replaced_a_note_and_reverts_the_rest() {
     std::os::unix::fs::symlink(&outside, root.join("s.md")).unwrap();
     let vault = open(folder.path());
     let recovered = vault.recover(Recover::RollBack).unwrap().unwrap();
-    assert!(recovered.reverted > 0 && recovered.left.iter().any(|left| left.starts_with("s.md: ")), "{recovered:?}");
+    assert!(recovered.rolled_back > 0 && recovered.left.iter().any(|left| left.starts_with("s.md: ")), "{recovered:?}");
     assert_eq!(std::fs::read_link(root.join("s.md")).unwrap(), outside);
     assert_eq!(std::fs::read_to_string(&outside).unwrap(), "theirs");
     std::fs::remove_file(root.join("s.md")).unwrap();

@@ -106,7 +106,7 @@ fn scenario(folder: &Path) {
     });
     assert!(outcome.is_null() || holds(&found, &outcome), "{name}: {outcome} is not in\n{found:#}");
 
-    if done.run.is_none() {
+    if done.transaction.is_none() {
         assert_same(&expected, &input, &format!("{name}: nothing was done"));
         return;
     }
@@ -361,7 +361,7 @@ fn a_cancelled_run_keeps_what_was_done_and_undo_takes_it_back() {
     let done = run(&mut toolbox, &shown, Approval::Approved, Cancel::on(&cancel), &mut tell).unwrap();
     assert_eq!(done.status, RunStatus::Cancelled);
     assert!(vault.root().join("1.md").exists() && !vault.root().join("2.md").exists());
-    toolbox.vault().undo(done.run, Force::No).unwrap();
+    toolbox.vault().undo(done.transaction, Force::No).unwrap();
     assert_same(&vault.tree(), &before, "after undo");
 }
 
@@ -407,7 +407,7 @@ fn a_step_is_whole_or_not_there() {
         let mut expected = before.clone();
         expected.insert("new.md".into(), Vec::new());
         assert_same(&vault.tree(), &expected, "the step before stays, and nothing of the one that was stopped");
-        toolbox.vault().undo(done.run, Force::No).unwrap();
+        toolbox.vault().undo(done.transaction, Force::No).unwrap();
         assert_same(&vault.tree(), &before, "after undo");
     }
     // When its last file is written, it is done; the next one is not begun.
@@ -419,14 +419,14 @@ fn a_step_is_whole_or_not_there() {
 }
 
 #[test]
-fn a_run_that_did_nothing_cannot_be_taken_back() {
+fn a_run_that_did_nothing_cannot_be_undone() {
     let (vault, plan) = rename_plan("stop");
     let before = vault.tree();
     let mut toolbox = vault.toolbox();
     let shown = previewed(&mut toolbox, &plan, &Value::Null).unwrap();
     let cancel = std::sync::atomic::AtomicBool::new(true);
     let done = run(&mut toolbox, &shown, Approval::Approved, Cancel::on(&cancel), &mut |_| {}).unwrap();
-    assert_eq!((done.status, done.run), (RunStatus::Cancelled, None));
+    assert_eq!((done.status, done.transaction), (RunStatus::Cancelled, None));
     assert_same(&vault.tree(), &before, "nothing was done");
 }
 
@@ -464,7 +464,7 @@ fn runs_out_of_time_after_a_file(on_error: &str, millis: u64) -> bool {
     let done = run(&mut toolbox, &shown, Approval::Approved, Cancel::default(), &mut tell).unwrap();
     let (step, error) = done.failed.unwrap();
     assert_eq!((step.as_str(), error.kind(), done.status), ("rename", ErrorKind::TimedOut, RunStatus::Failed));
-    toolbox.vault().undo(done.run, Force::No).unwrap();
+    toolbox.vault().undo(done.transaction, Force::No).unwrap();
     assert_same(&vault.tree(), &before, on_error);
     is_held_up
 }
@@ -477,7 +477,7 @@ fn a_log_that_cannot_be_written_changes_no_outcome() {
     std::fs::create_dir_all(toolbox.vault().state().folder().join("log.jsonl")).unwrap();
     let args = json!({ "path": "a.md", "content": "- done" });
     let output = toolbox.call("append_to_note", args, Approval::Approved).unwrap();
-    assert!(output.run.is_some() && toolbox.take_log_error().is_some() && toolbox.take_log_error().is_none());
+    assert!(output.transaction.is_some() && toolbox.take_log_error().is_some() && toolbox.take_log_error().is_none());
     assert_eq!(vault.read("a.md"), "one\n\n- done\n");
     assert_eq!(
         toolbox.call("read_note", json!({ "path": "b.md" }), Approval::Allowed).unwrap_err().kind(),
@@ -486,7 +486,10 @@ fn a_log_that_cannot_be_written_changes_no_outcome() {
     let plan = writing(json!([{ "id": "w", "tool": "vault.createFile", "args": { "path": "b.md", "content": "" } }]));
     let shown = previewed(&mut toolbox, &plan, &Value::Null).unwrap();
     let done = ran(&mut toolbox, &shown).unwrap();
-    assert_eq!((done.status, done.run.is_some(), toolbox.take_log_error().is_some()), (RunStatus::Done, true, true));
+    assert_eq!(
+        (done.status, done.transaction.is_some(), toolbox.take_log_error().is_some()),
+        (RunStatus::Done, true, true)
+    );
 }
 
 #[test]
@@ -504,7 +507,7 @@ fn plans_that_do_not_run_are_in_the_log() {
     let mut tell = |event: &Event| last = Some(event.clone());
     run(&mut toolbox, &shown, Approval::Approved, Cancel::default(), &mut tell).unwrap_err();
     let (notices, left_out) = (Vec::new(), Vec::new());
-    assert_eq!(last, Some(Event::RunFinished { status: RunStatus::Failed, run: None, notices, left_out }));
+    assert_eq!(last, Some(Event::RunFinished { status: RunStatus::Failed, transaction: None, notices, left_out }));
     let missing = writing(json!([{ "id": "r", "tool": "vault.readFile", "args": { "path": "none.md" } }]));
     previewed(&mut toolbox, &missing, &Value::Null).unwrap_err();
     let records = read_log(toolbox.vault().state()).unwrap();

@@ -514,7 +514,10 @@ fn a_file_that_exists_is_left_as_it_is_and_that_is_said() {
     let mut toolbox = vault.toolbox();
     let mut args = json!({ "path": "Index.md", "content": "x" });
     let output = toolbox.call("vault.createFile", args.clone(), Approval::Approved).unwrap();
-    assert_eq!((output.run, &output.notices[..]), (None, &["Index.md exists and is left as it is".to_owned()][..]));
+    assert_eq!(
+        (output.transaction, &output.notices[..]),
+        (None, &["Index.md exists and is left as it is".to_owned()][..])
+    );
     args["expectedEtag"] = output.value["etag"].clone();
     let error = refused(&mut toolbox, "vault.createFile", args.clone());
     assert!(error.contains("add collisionStrategy: overwrite"), "{error}");
@@ -666,7 +669,7 @@ fn every_call_leaves_a_line() {
     let records = vault_tools::read_log(toolbox.vault().state()).unwrap();
     let lines: Vec<(&str, bool, Approval, bool)> = records
         .iter()
-        .map(|record| (record.tool.as_str(), record.error.is_some(), record.decision, record.run.is_some()))
+        .map(|record| (record.tool.as_str(), record.error.is_some(), record.decision, record.transaction.is_some()))
         .collect();
     assert_eq!(
         lines,

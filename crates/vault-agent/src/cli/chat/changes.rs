@@ -17,6 +17,7 @@ use super::stop::{Interrupts, Stop};
 use crate::cli::call_line::spent_text;
 use crate::cli::plan::{not_written, offer_macro};
 use crate::conversation::Conversation;
+use crate::loop_error::retrying;
 use crate::plan_writer::{Written, write};
 use crate::request::{Request, newest, now};
 use crate::settings::Settings;
@@ -119,7 +120,7 @@ pub(super) fn plan(
             let mut on_event = |event| match event {
                 Event::Warning(warning) => screen.warn(&warning),
                 Event::Retry { delay, failure, .. } => {
-                    screen.warn(&format!("{}; trying again in {} s", failure.message, delay.as_secs_f32().ceil()));
+                    screen.warn(&retrying(&failure, delay));
                 }
                 _ => {}
             };
