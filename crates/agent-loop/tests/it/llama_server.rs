@@ -56,7 +56,7 @@ async fn a_server_is_started_asked_and_ended() {
     let server = start(options).await.unwrap();
     let answer = reply(&server, "hi").await.unwrap();
     assert_eq!((answer.visible_text().as_str(), answer.end), ("hello", EndReason::Complete));
-    assert_eq!(server.name(), "llama-server");
+    assert_eq!(server.name(), "fake_llama_server");
     let address = server.address();
     assert!(address.ip().is_loopback());
     let mut stream = TcpStream::connect(address).unwrap();

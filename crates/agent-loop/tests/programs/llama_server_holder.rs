@@ -9,6 +9,7 @@ async fn main() {
     let program = std::env::args_os().nth(1).expect("the program of the server");
     let options = LlamaServerOptions::default().program(program.into());
     let server = LlamaServer::start(options, Http::new().unwrap()).await.unwrap();
-    writeln!(std::io::stdout(), "listens at {}", server.address()).unwrap();
+    let told = format!("listens at {}\n", server.address());
+    std::io::stdout().write_all(told.as_bytes()).unwrap();
     std::future::pending::<()>().await;
 }

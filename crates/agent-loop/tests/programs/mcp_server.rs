@@ -18,7 +18,7 @@ async fn main() {
     };
     assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_none(), "the environment is not handed on");
     // A client has to pass over what is no message.
-    writeln!(std::io::stdout(), "\nstarting the server").unwrap();
+    std::io::stdout().write_all(b"starting the server\n").unwrap();
     let running = TestServer::new(speaks).serve(rmcp::transport::stdio()).await.unwrap();
     running.waiting().await.unwrap();
     // A read of standard input cannot be given up.

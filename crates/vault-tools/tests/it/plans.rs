@@ -464,6 +464,9 @@ fn runs_out_of_time_after_a_file(on_error: &str, millis: u64) -> bool {
     let done = run(&mut toolbox, &shown, Approval::Approved, Cancel::default(), &mut tell).unwrap();
     let (step, error) = done.failed.unwrap();
     assert_eq!((step.as_str(), error.kind(), done.status), ("rename", ErrorKind::TimedOut, RunStatus::Failed));
+    let mut expected = before.clone();
+    expected.insert("new.md".into(), Vec::new());
+    assert_same(&vault.tree(), &expected, "the step before it alone is done");
     toolbox.vault().undo(done.transaction, Force::No).unwrap();
     assert_same(&vault.tree(), &before, on_error);
     is_held_up
