@@ -62,6 +62,7 @@ mod toolbox;
 mod vaults;
 pub mod plan;
 mod macros;
+pub mod approval;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod cli;

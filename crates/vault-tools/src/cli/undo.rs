@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 use vault_cli::{CliResult, Failure, Out, Outcome, can_ask, counted, sanitize_line, say};
 
-use super::approve::{Answer, Question, agreed, ask_about, declined, nobody_to_ask};
+use super::approve::{Question, Reply, agreed, ask_about, declined, nobody_to_ask};
 use super::args::{PruneArgs, PrunedArgs, RedoArgs, RevertArgs, UndoArgs, VaultArgs};
 use super::forget::hint_at_adopt;
 use super::preview_text::texts_of;
@@ -104,7 +104,7 @@ fn revert(
         if !can_ask() {
             return Err(nobody_to_ask("this").into());
         }
-        if ask_about(&Question { question, short: &short, whole: &whole, ..Question::default() })? != Answer::Yes {
+        if ask_about(&Question { question, short: &short, whole: &whole, ..Question::default() })? != Reply::Yes {
             return Err(declined().into());
         }
     }
