@@ -6,6 +6,8 @@ mod attached;
 mod prompt;
 mod citations;
 mod session;
+#[cfg(test)]
+mod approval_tests;
 #[cfg(all(test, feature = "local"))]
 mod real_model_tests;
 

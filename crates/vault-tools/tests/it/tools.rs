@@ -679,7 +679,7 @@ fn every_call_leaves_a_line() {
     assert_eq!(
         lines,
         [
-            ("read_note", false, Approval::Approved, false),
+            ("read_note", false, Approval::Allowed, false),
             ("write_note", false, Approval::Approved, true),
             ("read_note", true, Approval::Allowed, false),
             ("delete_note", true, Approval::Denied, false),
