@@ -9,8 +9,9 @@ use vault_tools::{ContentHash, Risk};
 const LONGEST_TITLE: usize = 120;
 const LONGEST_LINE: usize = 1_000;
 
-/// Lines of a change that is only named, not asked about.
+/// Lines of a change that a client is told of, and that a form shows of one which it cannot approve.
 const EXCERPT_LINES: usize = 60;
+const BEGINNING_LINES: usize = 12;
 
 /// The largest change that a form shows, and that can be approved in one.
 const FORM_BYTES: usize = 32_000;
@@ -49,11 +50,12 @@ pub(crate) fn too_long(change: &PreparedChange, vault: &str, code: &str, has_pag
     let whole = texts_of_change(change, Vec::new()).1;
     let page = if has_page { " or on the approval page, which show" } else { ", which shows" };
     format!(
-        "{}\n\nThis change has {}, too many to be approved here. Approve it with `vault-agent approve {code}` in a \
+        "{}\nThis change is too long to be approved here ({}, {} kB). Approve it with `vault-agent approve {code}` in a \
          terminal{page} all of it. Here it can only be declined. It begins:\n{}",
         introduction(change, vault),
         counted(whole.lines().count(), "line"),
-        indented(&excerpt(&whole))
+        whole.len().div_ceil(1_000),
+        indented(&excerpt(&whole, BEGINNING_LINES, LONGEST_TITLE))
     )
 }
 
@@ -73,13 +75,12 @@ pub(crate) fn told_to_client(change: &PreparedChange) -> (String, String) {
     let (short, whole) = texts_for_client(change, Vec::new());
     let missing = whole.lines().count().saturating_sub(EXCERPT_LINES);
     let more = (missing > 0).then(|| format!("\n... {}", counted(missing, "more line")));
-    (excerpt(&short) + &more.unwrap_or_default(), whole)
+    (excerpt(&short, EXCERPT_LINES, LONGEST_LINE) + &more.unwrap_or_default(), whole)
 }
 
-/// The first lines of a text.
-fn excerpt(text: &str) -> String {
-    let lines: Vec<String> = text.lines().take(EXCERPT_LINES).map(|line| cut_line(line, LONGEST_LINE)).collect();
-    lines.join("\n")
+/// The first lines of a text, and how each begins.
+fn excerpt(text: &str, lines: usize, longest: usize) -> String {
+    text.lines().take(lines).map(|line| cut_line(line, longest)).collect::<Vec<_>>().join("\n")
 }
 
 /// A line of at most so many characters, which says how many are missing.

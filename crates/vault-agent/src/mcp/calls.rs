@@ -239,14 +239,16 @@ impl Calls {
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResponse> {
         let bound_to = digest_of(&format!("{} {}", wanted.name, wanted.args));
-        let (mut seen, mut given, mut waiting) = (wanted.seen.clone(), Given(None), None);
+        let (way, grants) = (way(context, &self.offered), Grants::default());
+        let (mut seen, mut given, mut waiting) = (wanted.seen.clone(), None, None);
         if let Some((state, responses)) = state {
             let asked = self.consent.open(&state, &bound_to)?;
-            given = Given(Some(self.answer(answer_in(responses.as_ref()), asked.code.as_deref())?));
+            given = Some(self.answer(answer_in(responses.as_ref()), asked.code.as_deref())?);
             seen = Some(Seen { now: asked.now, digest: asked.digest });
         } else {
             let folder = self.workspace.vaults()[wanted.vault].vault.path();
             waiting = self.pending.of_request(folder, &wanted.request)?;
+            waiting = waiting.filter(|waiting| way == Way::Code || waiting.approved);
         }
         let time = match (&seen, &waiting) {
             (Some(seen), _) => seen.now.clone(),
@@ -257,17 +259,21 @@ impl Calls {
         if seen.is_some_and(|seen| seen.digest != prepared.digest()) {
             return Err(PreparedChange::is_other_than_shown());
         }
-        let (way, grants) = (way(context, &self.offered), Grants::default());
+        let is_answered = given.is_some();
         let mut settled = match way {
             Way::Trusted => settle(prepared, &grants, &mut Preapproved),
-            _ => settle(prepared, &grants, &mut given),
+            _ => settle(prepared, &grants, &mut Given(given)),
         };
         if let Err(NotApproved::Later(change)) = settled {
+            // Of a form that cannot approve.
+            if is_answered {
+                return Ok(self.wait_for_approval(&wanted, &change, time)?.into());
+            }
             let approved = waiting.filter(|it| it.approved && it.digest == change.digest());
             // Once: it is removed first, so that no second call finds it.
             let answer = match approved.map(|it| self.pending.remove(&it.code)).transpose()? {
                 Some(true) => Answer::Yes,
-                _ => match self.ask(&wanted, &change, time, way, context, &bound_to).await? {
+                _ => match self.ask(&wanted, &change, time.clone(), way, context, &bound_to).await? {
                     Asking::Answered(answer) => answer,
                     Asking::Response(response) => return Ok(*response),
                 },
@@ -276,8 +282,7 @@ impl Calls {
         }
         match settled {
             Ok(approved) => self.carry_out(wanted, approved, context).await,
-            // Only a form that cannot approve is answered so.
-            Err(NotApproved::Later(change)) => Ok(self.wait_for_approval(&wanted, &change, now())?.into()),
+            Err(NotApproved::Later(change)) => Ok(self.wait_for_approval(&wanted, &change, time)?.into()),
             Err(refused) => self.refuse(wanted.vault, refused).map(CallToolResponse::from),
         }
     }
