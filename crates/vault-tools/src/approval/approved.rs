@@ -14,28 +14,28 @@ use crate::transaction::{Force, Transaction};
 /// A change that the policy, a grant or an approver has approved. Only [`settle`](super::settle) makes one, and it is used
 /// once.
 ///
-/// ```compile_fail
+/// ```compile_fail,E0451
 /// # fn get<T>() -> T { unimplemented!() }
 /// use vault_tools::approval::{Approved, PreparedChange};
 /// // error: the fields are private, and there is no constructor
 /// let approved = Approved { change: get::<PreparedChange>(), by: get() };
 /// ```
 ///
-/// ```compile_fail
+/// ```compile_fail,E0599
 /// # fn get<T>() -> T { unimplemented!() }
 /// use vault_tools::approval::Approved;
 /// // error: an approval cannot be copied, so it holds once
 /// let approved = get::<Approved>().clone();
 /// ```
 ///
-/// ```compile_fail
+/// ```compile_fail,E0616
 /// # fn get<T>() -> T { unimplemented!() }
 /// use vault_tools::{ApplyOptions, Proposal, Vault};
 /// // error: the change of a proposal is private, so it cannot be applied past the approval
 /// get::<Vault>().apply(&get::<Proposal>().change, ApplyOptions::new());
 /// ```
 ///
-/// ```compile_fail
+/// ```compile_fail,E0624
 /// # fn get<T>() -> T { unimplemented!() }
 /// use vault_tools::{Approval, Proposal, Toolbox};
 /// // error: applying a proposal is private
