@@ -48,6 +48,6 @@ mod settle;
 
 pub use approved::{Approved, CarriedOut, Done};
 pub use approver::{Answer, Approver, Given, Preapproved, Unattended};
-pub use prepared::PreparedChange;
-pub use request::{ChangeRequest, UNDO, now};
+pub use prepared::{PreparedChange, UNDO};
+pub use request::{ChangeRequest, now};
 pub use settle::{NotApproved, run_plan, settle, settle_shown};

@@ -13,6 +13,9 @@ use crate::policy::{Call, Grants, Permission, Policy, Risk, Toolset};
 use crate::tool::HostEffect;
 use crate::toolbox::Proposal;
 
+/// The name under which undoing is offered and judged by the policy.
+pub const UNDO: &str = "undo";
+
 /// A change that is ready to be shown, asked about and carried out.
 ///
 /// It holds what it would do, so that carrying it out does exactly that, or nothing where the notes have changed since.
@@ -61,7 +64,7 @@ impl PreparedChange {
             let error = Error::new(ErrorKind::Denied, "this transaction changed something that the settings deny");
             return Err(error.with_remedy("a person can undo it with vault-tools undo"));
         }
-        let call = Call::new(super::UNDO, Toolset::Notes, Risk::Write, &paths);
+        let call = Call::new(UNDO, Toolset::Notes, Risk::Write, &paths);
         let mut permission = policy.decide(&call, &Grants::default());
         // What undoing deletes was made by the transaction. Even so, no note goes unasked.
         if permission == Permission::Allow && change.deletes() {

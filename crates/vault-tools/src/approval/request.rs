@@ -13,9 +13,6 @@ use crate::tool::{Cancel, ToolSpec};
 use crate::toolbox::Toolbox;
 use crate::transaction::Force;
 
-/// The name under which undoing is offered and judged by the policy.
-pub const UNDO: &str = "undo";
-
 /// What a client wants done in one vault.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
