@@ -58,9 +58,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
 
     // Also what failed half-way is one run, and goes as one.
-    if let Some(id) = done.run {
+    if let Some(id) = done.transaction {
         let undone = vault.undo(Some(id), Force::No)?;
-        println!("taken back: {} changes", undone.done);
+        println!("undone: {} changes", undone.done);
     }
     Ok(())
 }

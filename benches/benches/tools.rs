@@ -148,7 +148,7 @@ fn create(toolbox: &mut Toolbox, count: usize) -> [Duration; 2] {
     let made = started.elapsed();
     assert_eq!((done.status, actions), (RunStatus::Done, count + 1));
     let started = Instant::now();
-    toolbox.vault().undo(done.run, Force::No).expect("an undo");
+    toolbox.vault().undo(done.transaction, Force::No).expect("an undo");
     [made, started.elapsed()]
 }
 

@@ -1,8 +1,8 @@
 //! How a prepared change is told to people: what it is, what undo does, and the question of a form.
 
-use vault_cli::{counted, sanitize_line};
+use vault_search::tools::{texts_for_client, texts_of_change};
+use vault_search::{counted, sanitize_line};
 use vault_tools::approval::PreparedChange;
-use vault_tools::cli::{texts_for_client, texts_of_change};
 use vault_tools::{ContentHash, Risk};
 
 /// Characters of a title, and of a line of an excerpt.

@@ -102,7 +102,7 @@ pub struct Output {
     /// The output.
     pub value: Value,
     /// The transaction that `undo` reverts, if anything was changed.
-    pub run: Option<TransactionId>,
+    pub transaction: Option<TransactionId>,
     /// What else the caller should know: also what a person left out.
     pub notices: Vec<String>,
     /// What a person left out.
@@ -110,6 +110,11 @@ pub struct Output {
 }
 
 impl Output {
+    /// The output that a call would have: nothing was applied, so there is no transaction.
+    pub fn previewed(value: Value, notices: Vec<String>) -> Self {
+        Self { value, transaction: None, notices, left_out: Vec::new() }
+    }
+
     /// The output as a model gets it, see [`output_text`].
     pub fn text(&self) -> String {
         output_text(&self.value, &self.notices)
@@ -127,14 +132,14 @@ pub fn output_text(value: &Value, notices: &[String]) -> String {
 }
 
 /// Of an object with a `content`: that, and the other fields as an object.
-pub(crate) fn content_of(value: &Value) -> Option<(&str, Value)> {
+pub fn content_of(value: &Value) -> Option<(&str, Value)> {
     let content = value.get("content")?.as_str()?;
     let rest = value.as_object()?.iter().filter(|(name, _)| *name != "content");
     Some((content, Value::Object(rest.map(|(name, value)| (name.clone(), value.clone())).collect())))
 }
 
 /// A text bare, anything else as JSON.
-pub(crate) fn text_of(value: &Value) -> String {
+pub fn text_of(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_string)
 }
 
@@ -419,7 +424,7 @@ impl Toolbox {
         let approval = if refused { Approval::Denied } else { approval };
         let took = proposal.took_ms + millis_since(started);
         let mut record = Record::new(&proposal.tool, &[&proposal.args], value, took, approval);
-        record.run = outcome.as_ref().ok().and_then(|output| output.run).map(|run| run.0);
+        record.transaction = outcome.as_ref().ok().and_then(|output| output.transaction).map(|id| id.0);
         record.left_out = proposal.left_out.iter().map(LeftOutHunks::sentence).collect();
         self.log(&record);
         outcome
@@ -452,12 +457,12 @@ impl Toolbox {
         approval.check(self.policy.decide(&proposal.as_call(), &grants), &proposal.tool)?;
         approval.check_seen(proposal.unless_seen.as_ref())?;
         let mut value = proposal.output.clone();
-        let mut run = None;
+        let mut transaction = None;
         if !proposal.change.is_empty() {
             let options = ApplyOptions::new().label(&proposal.tool);
             let applied = self.vault.apply(&proposal.change, options);
             let done = applied.map_err(|error| self.policy.discreet(error, &proposal.paths))?;
-            run = (done.done > 0).then_some(done.id);
+            transaction = (done.done > 0).then_some(done.id);
             // The change is made, so nothing is an error from here on.
             fill_in_times(&mut value, self.vault.sandbox());
         }
@@ -472,7 +477,7 @@ impl Toolbox {
         let left_out = proposal.left_out.clone();
         let said = left_out.iter().map(LeftOutHunks::sentence);
         let notices = proposal.change.notices().map(str::to_owned).chain(said).collect();
-        Ok(Output { value, run, notices, left_out })
+        Ok(Output { value, transaction, notices, left_out })
     }
 
     /// Logs a call that was not made because a person refused it or nobody could be asked.
@@ -495,7 +500,7 @@ impl fmt::Debug for Toolbox {
 ///
 /// # Errors
 /// `Unknown tool: X`, with the names of all tools.
-pub(crate) fn find<'t>(tools: &'t [Tool], name: &str) -> Result<&'t Tool> {
+pub fn find<'t>(tools: &'t [Tool], name: &str) -> Result<&'t Tool> {
     let found = tools.iter().find(|tool| tool.spec().name == name);
     let found = found.or_else(|| tools.iter().find(|tool| tool.spec().alias.as_deref() == Some(name)));
     found.ok_or_else(|| {

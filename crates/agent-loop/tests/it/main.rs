@@ -1,6 +1,9 @@
 //! What the crate promises as a whole, checked from outside.
 
 mod test_tools;
+// Some features need neither programs nor models.
+#[allow(dead_code)]
+mod programs;
 // The cases of the contract run over two kinds of connections.
 #[allow(clippy::duplicate_mod)]
 mod contract;

@@ -5,7 +5,7 @@ use agent_loop::{Event, Spent, StopReason as LoopStop};
 use serde_json::{Map, Value, json};
 use tokio::runtime::Handle;
 use tokio::task::block_in_place;
-use vault_cli::sanitize_line;
+use vault_search::sanitize_line;
 use vault_tools::approval::{Answer as ChangeAnswer, Approver, ChangeRequest, Done, PreparedChange, UNDO, now, settle};
 use vault_tools::plan::{Event as PlanEvent, Parameters, StepPreview, last_successful, validate};
 use vault_tools::{

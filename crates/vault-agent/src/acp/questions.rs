@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use agent_loop::{About, Decision, Question};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
-use vault_cli::counted;
+use vault_search::counted;
 use vault_tools::{EditedFile, Preview, Risk};
 
 use super::forms::{self, Filled};

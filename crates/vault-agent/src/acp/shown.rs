@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use vault_cli::{sanitize_line, shortened};
+use vault_search::{sanitize_line, shortened};
 use vault_tools::{FilePreview, Kind, Preview, Risk, SafePath};
 
 use super::wire::{Diff, ToolCallContent, ToolCallLocation, ToolKind, location, text};
@@ -176,7 +176,7 @@ pub(super) fn fenced(text: &str) -> String {
 
 /// The same of all of a text: what a person approves is not cut.
 pub(super) fn whole(text: &str) -> String {
-    let shown = vault_cli::sanitize(text);
+    let shown = vault_search::sanitize(text);
     let longest = shown.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat((longest + 1).max(3));
     format!("{fence}\n{}\n{fence}", shown.trim_end_matches('\n'))

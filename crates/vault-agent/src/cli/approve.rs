@@ -1,8 +1,9 @@
 //! `vault-agent approve CODE`: a person's yes to a change that a client without forms asked for.
 
-use vault_cli::{CliResult, Out, Outcome, can_ask, sanitize_line};
+use vault_search::VaultArgs;
+use vault_search::tools::TerminalPrompt;
+use vault_search::{CliResult, Out, Outcome, can_ask, sanitize_line};
 use vault_tools::approval::settle;
-use vault_tools::cli::{TerminalPrompt, VaultArgs};
 use vault_tools::{Cancel, Error, ErrorKind, Grants};
 
 use super::args::ApproveArgs;

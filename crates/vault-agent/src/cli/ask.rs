@@ -12,15 +12,16 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-use vault_cli::{CliResult, Failure, Out, Outcome, can_ask, counted, note, sanitize, sanitize_line, say};
+use vault_search::VaultArgs;
+use vault_search::tools::{ContextArgs, Question as Shown, Reply, TerminalPrompt, ask_about, editor, tick};
+use vault_search::{CliResult, Failure, Out, Outcome, can_ask, counted, note, sanitize, sanitize_line, say};
 use vault_tools::approval::{Answer, Approver, ChangeRequest, Preapproved, PreparedChange, now, settle};
-use vault_tools::cli::{ContextArgs, Question as Shown, Reply, TerminalPrompt, VaultArgs, ask_about, editor, tick};
 use vault_tools::{Cancel, Editor, Error, ErrorKind, Grants, Result};
 
 use super::call_line::{call_line, item_line, spent_text};
 use crate::changes::{carry_out, read_all};
 use crate::conversation::{CitationCheck, Conversation, Offer, Source, Turn, cited_note};
-use crate::loop_error::said_of_stop;
+use crate::loop_error::{retrying, said_of_stop};
 use crate::model;
 use crate::settings::{SettingArgs, Settings};
 use crate::workspace::{Granted, Workspace};
@@ -263,7 +264,7 @@ async fn answer(
             }
             Event::Warning(warning) => say("warning", &warning),
             Event::Retry { delay, failure, .. } => {
-                note(&format!("{}; trying again in {} s", failure.message, delay.as_secs_f32().ceil()));
+                note(&retrying(&failure, delay));
             }
             Event::Compacted { .. } => note("the conversation was made shorter for the model"),
             Event::NotCompacted { failure } if failure.kind != ModelError::ContextTooLong => {
@@ -324,7 +325,7 @@ fn decision(conversation: &Conversation, question: &Question) -> Result<Decision
 
 /// Cancels when the process is asked to stop.
 pub(super) async fn cancel_on_signal(cancel: CancellationToken) {
-    let listening = vault_cli::listen();
+    let listening = vault_search::listen();
     while !listening.is_cancelled() {
         tokio::time::sleep(TICK).await;
     }

@@ -24,8 +24,8 @@ mod doctor;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches};
-use vault_cli::{CliResult, Failure, Out, Outcome};
-use vault_tools::cli::{log, redo, run_macro, undo};
+use vault_search::tools::{log, redo, run_macro, undo};
+use vault_search::{CliResult, Failure, Out, Outcome};
 
 use args::{AgentArgs, Command, McpCommand};
 
@@ -64,8 +64,9 @@ pub(crate) fn main() -> ExitCode {
         _ => false,
     };
     if !args.as_ref().is_ok_and(handles_signals) {
-        vault_cli::install_handler();
+        vault_search::install_handler();
     }
+    vault_search::install_logger();
     let mut out = Out::stdout().indented();
     let result = args.and_then(|args| run(args, &mut out));
     out.finish(result)
@@ -100,7 +101,7 @@ fn run(args: AgentArgs, out: &mut Out) -> CliResult {
         Command::Config(command) => config::config(&vault, &command, out),
         Command::Login(args) => login::login(&args),
         Command::Logout(args) => login::logout(&args),
-        Command::Completions(args) => vault_cli::completions([command()], args.shell, out),
-        Command::Man => vault_cli::pages([command()], None, out),
+        Command::Completions(args) => vault_search::completions([command()], args.shell, out),
+        Command::Man => vault_search::pages([command()], None, out),
     }
 }

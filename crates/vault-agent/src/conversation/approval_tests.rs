@@ -6,7 +6,7 @@ use agent_loop::{Scripted, ScriptedReply};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tempfile::TempDir;
-use vault_tools::cli::VaultArgs;
+use vault_search::VaultArgs;
 use vault_tools::{PathArg, State, Tool};
 
 use super::*;

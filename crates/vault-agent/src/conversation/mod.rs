@@ -22,8 +22,8 @@ use agent_loop::{
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-use vault_cli::shortened;
-use vault_tools::cli::texts_of_change;
+use vault_search::shortened;
+use vault_search::tools::texts_of_change;
 use vault_tools::{EditedFile, Editor, Error, ErrorKind, Preview, Result, Risk, SafePath, View};
 
 use crate::change_text::{kind, what_undo_does};
@@ -522,17 +522,17 @@ impl Policy for WithServers {
 
 /// Arguments, one on a line; a text that is long or of several lines is indented below its name.
 fn arguments_text(arguments: &Value) -> String {
-    let Value::Object(arguments) = arguments else { return vault_cli::sanitize_line(&arguments.to_string()) };
+    let Value::Object(arguments) = arguments else { return vault_search::sanitize_line(&arguments.to_string()) };
     let line = |(name, value): (&String, &Value)| {
-        let name = vault_cli::sanitize_line(name);
+        let name = vault_search::sanitize_line(name);
         match value {
             Value::String(text) if text.contains('\n') => {
                 let lines: String =
-                    text.lines().map(|line| format!("\n    {}", vault_cli::sanitize_line(line))).collect();
+                    text.lines().map(|line| format!("\n    {}", vault_search::sanitize_line(line))).collect();
                 format!("{name}:{lines}")
             }
-            Value::String(text) => format!("{name}: {}", vault_cli::sanitize_line(text)),
-            other => format!("{name}: {}", vault_cli::sanitize_line(&other.to_string())),
+            Value::String(text) => format!("{name}: {}", vault_search::sanitize_line(text)),
+            other => format!("{name}: {}", vault_search::sanitize_line(&other.to_string())),
         }
     };
     arguments.iter().map(line).collect::<Vec<_>>().join("\n")

@@ -131,8 +131,8 @@ impl CarriedOut {
     /// That of the step of a plan that failed; the remedy says what stays of the plan.
     pub fn done(self) -> Result<Done> {
         match self {
-            Self::Call(Output { value, run, notices, .. }) => {
-                Ok(Done { value, transaction: run.map(|run| run.0), notices })
+            Self::Call(Output { value, transaction, notices, .. }) => {
+                Ok(Done { value, transaction: transaction.map(|id| id.0), notices })
             }
             Self::Plan(run) => of_plan(run),
             Self::Undo { undone, by } => {
@@ -145,8 +145,8 @@ impl CarriedOut {
 
 fn of_plan(ended: PlanRun) -> Result<Done> {
     if let Some((step, error)) = ended.failed {
-        let left = match ended.run {
-            Some(run) => format!("the steps before it stay; undo transaction {run} to revert them"),
+        let left = match ended.transaction {
+            Some(id) => format!("the steps before it stay; undo transaction {id} to revert them"),
             None => "nothing was changed".to_owned(),
         };
         return Err(Error::new(error.kind(), format!("step {step}: {}", error.message())).with_remedy(left));
@@ -159,5 +159,5 @@ fn of_plan(ended: PlanRun) -> Result<Done> {
     let skipped: Vec<Value> = skipped.collect();
     let is_done = ended.status == RunStatus::Done;
     let value = json!({ "done": is_done, "outputs": ended.outputs, "left_out": left_out, "skipped": skipped });
-    Ok(Done { value, transaction: ended.run.map(|run| run.0), notices: ended.notices })
+    Ok(Done { value, transaction: ended.transaction.map(|id| id.0), notices: ended.notices })
 }

@@ -174,7 +174,7 @@ impl EditedFile {
 
 impl LeftOutHunks {
     /// In a sentence.
-    pub(crate) fn sentence(&self) -> String {
+    pub fn sentence(&self) -> String {
         let Self { path, hunks, of, .. } = self;
         match hunks == of {
             true => format!("a person left out what would have changed in {path}"),

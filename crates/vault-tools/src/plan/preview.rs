@@ -125,7 +125,6 @@ pub struct StepPreview {
 /// Whether a step runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase", tag = "is")]
-#[non_exhaustive]
 pub enum StepState {
     /// It runs.
     Ready,

@@ -152,7 +152,7 @@ proptest! {
         for file in edited.iter().filter(|file| file.left_out().is_some_and(|left_out| left_out.hunks == left_out.of)) {
             prop_assert_eq!(after.get(file.path().as_str()), before.get(file.path().as_str()));
         }
-        if done.run.is_none() {
+        if done.transaction.is_none() {
             assert_same(&after, &before, "nothing was done");
             return Ok(());
         }

@@ -122,7 +122,7 @@ fn a_failed_command_stops_the_plan_and_what_was_done_stays() {
     let done = ran(&mut toolbox, &shown).unwrap();
     assert_eq!((done.status, done.failed.as_ref().map(|(step, _)| step.as_str())), (RunStatus::Failed, Some("sort")));
     assert!(vault.root().join("1.md").exists() && !vault.root().join("2.md").exists());
-    toolbox.vault().undo(done.run, Force::No).unwrap();
+    toolbox.vault().undo(done.transaction, Force::No).unwrap();
     assert_same(&vault.tree(), &before, "after undo");
     let mut unknown = command_plan("stop");
     unknown["steps"][1]["args"]["id"] = json!("app:none");

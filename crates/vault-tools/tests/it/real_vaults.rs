@@ -390,23 +390,6 @@ fn attachments_are_listed_with_what_uses_them() {
     assert!(output.notices[0].contains("settings deny are not looked at"), "{:?}", output.notices);
 }
 
-#[cfg(feature = "cli")]
-#[test]
-fn the_command_passes_on_no_selection_of_a_denied_note() {
-    let shell = crate::command::Shell::new("//- Private/salary.md\n1000\n//- a.md\nx\n");
-    shell.configure("tools.toml", "denied_paths = ['Private']\n");
-    for (flag, file) in [
-        ("--selection-from", "Private/salary.md:1-1"),
-        ("--active-file", "private/Salary.md"),
-        ("--active-file", "Private/none.md"),
-    ] {
-        let ran = shell.run(&["call", "editor.getSelection", flag, file]);
-        assert!(ran.code == 3 && ran.out.is_empty() && ran.err.contains("denied by your settings"), "{}", ran.err);
-    }
-    let ran = shell.run(&["call", "editor.getSelection", "--active-file", "salary.md"]);
-    assert!(ran.code == 2 && !ran.err.contains("Private"), "{}", ran.err);
-}
-
 #[test]
 fn links_are_written_as_the_vault_writes_them() {
     let vault = TestVault::new(

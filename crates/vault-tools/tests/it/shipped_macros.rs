@@ -31,7 +31,7 @@ fn check_on(vault: &TestVault, name: &str, set: &[(&str, &str)], look: impl FnOn
     let done = run_plan(&mut toolbox, shown.clone(), &mut Preapproved, Cancel::default(), &mut |_| {}).unwrap();
     assert_eq!(done.status, RunStatus::Done, "{name}: {:?}", done.failed);
     look(vault, &done);
-    toolbox.vault().undo(done.run, Force::No).unwrap();
+    toolbox.vault().undo(done.transaction, Force::No).unwrap();
     assert_same(&vault.tree(), &before, &format!("{name}: undone"));
 }
 

@@ -85,7 +85,7 @@ fn schemas_are_portable() {
 }
 
 #[test]
-fn reading() {
+fn read_tools_return_notes_and_change_nothing() {
     let vault = garden();
     let before = vault.tree();
     let mut toolbox = vault.toolbox();
@@ -184,7 +184,7 @@ fn a_proposal_of_what_has_changed_is_a_conflict() {
 }
 
 #[test]
-fn editing() {
+fn edit_tools_change_notes_and_report_where() {
     let vault = garden();
     let mut toolbox = vault.toolbox();
     let edited = json!({ "path": "Garden/Soil.md", "old_text": "Clay", "new_text": "Loam" });
@@ -523,7 +523,10 @@ fn a_file_that_exists_is_left_as_it_is_and_that_is_said() {
     let mut toolbox = vault.toolbox();
     let mut args = json!({ "path": "Index.md", "content": "x" });
     let output = toolbox.call("vault.createFile", args.clone(), &mut seen).unwrap();
-    assert_eq!((output.run, &output.notices[..]), (None, &["Index.md exists and is left as it is".to_owned()][..]));
+    assert_eq!(
+        (output.transaction, &output.notices[..]),
+        (None, &["Index.md exists and is left as it is".to_owned()][..])
+    );
     args["expectedEtag"] = output.value["etag"].clone();
     let error = refused(&mut toolbox, "vault.createFile", args.clone());
     assert!(error.contains("add collisionStrategy: overwrite"), "{error}");
@@ -674,7 +677,7 @@ fn every_call_leaves_a_line() {
     let records = vault_tools::read_log(toolbox.vault().state()).unwrap();
     let lines: Vec<(&str, bool, Approval, bool)> = records
         .iter()
-        .map(|record| (record.tool.as_str(), record.error.is_some(), record.decision, record.run.is_some()))
+        .map(|record| (record.tool.as_str(), record.error.is_some(), record.decision, record.transaction.is_some()))
         .collect();
     assert_eq!(
         lines,

@@ -6,9 +6,10 @@ use agent_loop::{Event, Spent};
 use serde_json::json;
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
-use vault_cli::{CliResult, Out, Outcome, sanitize_line};
+use vault_search::VaultArgs;
+use vault_search::tools::{ContextArgs, RunningArgs, run_plan, texts_of_change};
+use vault_search::{CliResult, Out, Outcome, sanitize_line};
 use vault_tools::approval::{Answer, Approver, ChangeRequest, PreparedChange, now, settle};
-use vault_tools::cli::{ContextArgs, RunningArgs, VaultArgs, run_plan, texts_of_change};
 use vault_tools::{Cancel, Error, ErrorKind, Grants, Result};
 
 use super::panel::{Key, Shown, key};
@@ -19,6 +20,7 @@ use crate::changes::carry_out as carry_out_in;
 use crate::cli::call_line::spent_text;
 use crate::cli::plan::{not_written, offer_macro};
 use crate::conversation::Conversation;
+use crate::loop_error::retrying;
 use crate::plan_writer::{Written, write};
 use crate::settings::Settings;
 use crate::workspace::Workspace;
@@ -137,7 +139,7 @@ pub(super) fn plan(
             let mut on_event = |event| match event {
                 Event::Warning(warning) => screen.warn(&warning),
                 Event::Retry { delay, failure, .. } => {
-                    screen.warn(&format!("{}; trying again in {} s", failure.message, delay.as_secs_f32().ceil()));
+                    screen.warn(&retrying(&failure, delay));
                 }
                 _ => {}
             };

@@ -9,8 +9,8 @@ use crossterm::event::{
 };
 use crossterm::execute;
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
-use vault_cli::{Paint, sanitize, sanitize_line};
-use vault_tools::cli::{Chosen, choose_hunks, cut, edited, page, tick};
+use vault_search::tools::{Chosen, choose_hunks, cut, edited, page, tick};
+use vault_search::{Paint, sanitize, sanitize_line};
 use vault_tools::{Error, Result};
 
 use super::input::ask;

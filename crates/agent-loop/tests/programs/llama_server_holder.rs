@@ -1,0 +1,14 @@
+//! `llama_server_holder PROGRAM` starts a llama-server, says where it listens, and waits to be killed.
+
+use std::io::Write;
+
+use agent_loop::{Http, LlamaServer, LlamaServerOptions};
+
+#[tokio::main]
+async fn main() {
+    let program = std::env::args_os().nth(1).expect("the program of the server");
+    let options = LlamaServerOptions::default().program(program.into());
+    let server = LlamaServer::start(options, Http::new().unwrap()).await.unwrap();
+    writeln!(std::io::stdout(), "listens at {}", server.address()).unwrap();
+    std::future::pending::<()>().await;
+}
