@@ -60,6 +60,7 @@ mod toolbox;
 mod vaults;
 pub mod plan;
 mod macros;
+pub mod approval;
 
 pub use action::{Action, DeleteMode};
 pub use change::{Change, EditedFile, FilePreview, FolderPreview, Kind, LeftOutHunks, Preview, Separable};

@@ -206,6 +206,11 @@ impl Grants {
     pub fn holds(&self, tool: &str) -> bool {
         self.0.contains(&key(tool))
     }
+
+    /// Whether a grant covers a call: no grant covers more than its tool's own risk.
+    pub(crate) fn cover(&self, call: &Call<'_>) -> bool {
+        self.holds(call.tool) && !call.exceeds_its_tool()
+    }
 }
 
 /// The policy's answer about a call, from the most lenient to the strictest.
@@ -310,7 +315,7 @@ impl Policy {
     pub fn decide(&self, call: &Call<'_>, grants: &Grants) -> Permission {
         match self.denial(call) {
             Some(reason) => Permission::Deny(reason),
-            None if grants.holds(call.tool) && !call.exceeds_its_tool() => Permission::Allow,
+            None if grants.cover(call) => Permission::Allow,
             None => self.default_of(call),
         }
     }

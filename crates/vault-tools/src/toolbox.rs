@@ -1,8 +1,8 @@
 //! Finds tools by name and makes calls in two steps: propose and apply.
 //!
 //! [`Toolbox::propose`] checks a call and runs it on an overlay. The caller looks at the [`Proposal`] (its output, its
-//! changes as a diff, what the policy says) and hands it to [`Toolbox::apply`]. Both steps refuse what is denied. Each
-//! call leaves a line in the log, written here and nowhere else.
+//! changes as a diff, what the policy says), and `approval/` hands it to [`Toolbox::apply`]. Both steps refuse what is
+//! denied. Each call leaves a line in the log, written here and nowhere else.
 
 use std::fmt;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use std::time::Instant;
 use jiff::Zoned;
 use serde_json::Value;
 
-use crate::change::{Change, EditedFile, LeftOutHunks, Separable};
+use crate::change::{Change, EditedFile, LeftOutHunks, Preview, Separable};
 use crate::error::{Error, ErrorKind, Result};
 use crate::host::{Editor, Host};
 use crate::journal::TransactionId;
@@ -34,7 +34,8 @@ const MAX_ATTEMPTS: usize = 5;
 /// use std::sync::Arc;
 ///
 /// use serde_json::json;
-/// use vault_tools::{Approval, Cancel, Headless, Policy, Toolbox, Vault, VaultOptions};
+/// use vault_tools::approval::{Answer, PreparedChange};
+/// use vault_tools::{Headless, Policy, Toolbox, Vault, VaultOptions};
 ///
 /// # let folder = tempfile::tempdir()?;
 /// # let dir = folder.path().join("notes");
@@ -44,9 +45,11 @@ const MAX_ATTEMPTS: usize = 5;
 /// let vault = Arc::new(Vault::open(&dir, options)?);
 /// let mut toolbox = Toolbox::new(vault, Box::new(Headless::default()), Policy::default());
 /// let args = json!({ "path": "Log.md", "content": "- done" });
-/// let proposal = toolbox.propose("append_to_note", args, Cancel::default())?;
-/// print!("{}", proposal.change.preview()); // a diff; nothing has changed yet
-/// toolbox.apply(proposal, Approval::Approved)?;
+/// let mut ask = |change: &PreparedChange| {
+///     print!("{}", change.preview()); // a diff; nothing has changed yet
+///     Answer::Yes
+/// };
+/// toolbox.call("append_to_note", args, &mut ask)?;
 /// # assert_eq!(std::fs::read_to_string(dir.join("Log.md"))?, "- begun\n- done\n");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -72,8 +75,8 @@ pub struct Proposal {
     pub args: Value,
     /// Its output, as far as it is known before the changes are made.
     pub output: Value,
-    /// What it would change.
-    pub change: Change,
+    /// What it would change. Private: it is applied by an approval only.
+    pub(crate) change: Change,
     /// What the host would do.
     pub effects: Vec<HostEffect>,
     /// The worst that it does, going by its tool and its changes.
@@ -144,6 +147,11 @@ impl Proposal {
     /// The call as the policy sees it.
     pub fn as_call(&self) -> Call<'_> {
         Call { risk: self.risk, ..Call::new(&self.tool, self.toolset, self.tool_risk, &self.paths) }
+    }
+
+    /// What it would change, file by file, with diffs.
+    pub fn preview(&self) -> Preview {
+        self.change.preview()
     }
 
     /// The files that it edits and of which parts can be left out; none where all that it does belongs together, as a
@@ -225,15 +233,23 @@ impl Toolbox {
         find(&self.tools, name)
     }
 
-    /// Whether the policy permits a call, going by its arguments. Ask the policy again about the proposal, which knows
-    /// the changes.
+    /// What the policy says about a call, going by its name, its risk and the paths that it names. Nothing is run and
+    /// nothing is logged. The policy is asked again about the proposal, which knows the changes; so a call that
+    /// [may do worse than its tool](Self::may_exceed_its_tool) asks here.
     ///
     /// # Errors
     /// An unknown tool; arguments that do not match its schema.
     pub fn permission(&self, name: &str, args: &Value, grants: &Grants) -> Result<Permission> {
         let tool = self.tool(name)?;
-        let paths = tool.paths(&tool.checked(args.clone())?);
-        Ok(self.policy.decide(&tool.spec().as_call(&paths), grants))
+        let args = tool.checked(args.clone())?;
+        let permission = self.policy.decide(&tool.spec().as_call(&tool.paths(&args)), grants);
+        Ok(if tool.may_exceed(&args) { permission.max(Permission::Ask) } else { permission })
+    }
+
+    /// Whether a call with these arguments may do worse than its tool's own risk, which no grant covers: a rename that
+    /// overwrites a file deletes it.
+    pub fn may_exceed_its_tool(&self, name: &str, args: &Value) -> bool {
+        self.tool(name).is_ok_and(|tool| tool.may_exceed(args))
     }
 
     /// What the editor shows after the calls so far; nothing of files that the policy denies.
@@ -394,15 +410,15 @@ impl Toolbox {
         Ok(Done { args, paths, output })
     }
 
-    /// Makes the changes that were proposed. `approval` says who approved them.
+    /// Makes the changes that were proposed. `approval` says who approved them; only `approval/` calls it.
     ///
     /// # Errors
     /// [`ErrorKind::Conflict`] when a file changed since the call was proposed; [`ErrorKind::Denied`] when `approval`
     /// is [`Approval::Denied`], or when the policy asks and no person approved; [`Proposal::unless_seen`] where no person
     /// saw the change. They are logged.
-    pub fn apply(&mut self, proposal: Proposal, approval: Approval) -> Result<Output> {
+    pub(crate) fn apply(&mut self, proposal: &Proposal, approval: Approval) -> Result<Output> {
         let started = Instant::now();
-        let outcome = self.try_apply(&proposal, approval);
+        let outcome = self.try_apply(proposal, approval);
         let value = outcome.as_ref().map(|output| &output.value);
         let refused = matches!(value, Err(error) if error.kind() == ErrorKind::Denied);
         let approval = if refused { Approval::Denied } else { approval };
@@ -469,15 +485,6 @@ impl Toolbox {
         let name = self.spec(name).map_or(name, |spec| &spec.name);
         let record = Record::new(name, &[args], Err(reason), 0, Approval::Denied);
         self.log(&record);
-    }
-
-    /// Proposes and applies at once, without showing the changes to anybody.
-    ///
-    /// # Errors
-    /// Those of [`Self::propose`] and [`Self::apply`].
-    pub fn call(&mut self, name: &str, args: Value, approval: Approval) -> Result<Output> {
-        let proposal = self.propose(name, args, Cancel::default())?;
-        self.apply(proposal, approval)
     }
 }
 

@@ -97,6 +97,9 @@ impl VaultOptions {
 
 /// A vault that is read and changed. Usable from many threads.
 ///
+/// It asks nobody: it does what the program says. Where a policy and a person decide, changes go through a
+/// [`Toolbox`](crate::Toolbox) and [`approval`](crate::approval).
+///
 /// ```
 /// use vault_tools::{ApplyOptions, Force, IndexUse, SafePath, Vault, VaultOptions};
 ///
@@ -340,6 +343,19 @@ impl Vault {
         let mut infos: Vec<TransactionInfo> = entries.iter().map(|entry| info(entry, &entries)).collect();
         infos.reverse();
         Ok(infos)
+    }
+
+    /// The newest transaction that is in effect and is no undo itself.
+    ///
+    /// # Errors
+    /// As [`Vault::transactions`]; [`ErrorKind::NotFound`] where there is none.
+    pub fn newest_undoable(&self) -> Result<TransactionInfo> {
+        let is_undoable =
+            |info: &TransactionInfo| info.status == TransactionStatus::Done && info.kind != TransactionKind::Undo;
+        self.transactions()?.into_iter().find(is_undoable).ok_or_else(|| {
+            Error::new(ErrorKind::NotFound, "there is nothing to undo")
+                .with_remedy("nothing was changed in this vault yet")
+        })
     }
 
     /// Whether parts of the journal cannot be read, so that transactions may be missing from

@@ -32,4 +32,6 @@ mod settings;
 mod tokens;
 mod tools;
 #[cfg(unix)]
+mod unseen;
+#[cfg(unix)]
 mod wires;

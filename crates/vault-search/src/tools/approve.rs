@@ -4,16 +4,30 @@ use std::io::{self, Write};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
+use vault_tools::approval::{Answer, Approver, PreparedChange};
 use vault_tools::{Error, ErrorKind, Result};
 
-use crate::{Paint, ask, can_ask, confirm, escape_json, ignore_signals, sanitize, sanitize_line, say, terminal_input};
+use crate::{
+    Paint, ask, can_ask, confirm, escape_json, ignore_signals, note, sanitize, sanitize_line, say, terminal_input,
+};
 
 use super::context::json;
-use super::preview_text::cut;
+use super::plan_text::texts_of_change;
+use super::preview_text::{cut, has_parts};
 
-/// What a person decided.
+/// What a person made of the parts of a change.
+pub enum Chosen<T> {
+    /// They belong together, so that there is no choice.
+    Whole,
+    /// What is left.
+    Part(T),
+    /// Nothing is left, or nobody answers.
+    Nothing,
+}
+
+/// What a person typed.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Answer {
+pub enum Reply {
     Yes,
     No,
     /// Other arguments, or another plan, which are checked, shown and asked about again.
@@ -48,6 +62,106 @@ pub fn declined() -> Error {
     Error::new(ErrorKind::Denied, "not approved; nothing was done")
 }
 
+/// The approver at a terminal: shows a change, and asks on the line below.
+#[derive(Default)]
+pub struct TerminalPrompt<'a> {
+    /// What is asked, without a question mark; by default, to do what the change is.
+    pub question: Option<&'a str>,
+    /// What stands before the change.
+    pub head: Vec<String>,
+    /// How a person can change what is asked about.
+    pub changing: Option<&'a mut dyn Changing>,
+    /// All of the change, where a person has left out some of it.
+    pub whole: Option<PreparedChange>,
+}
+
+/// Prepares what a person makes of a change, which is then shown and asked about.
+pub trait Changing {
+    /// What can be edited, and what it is called.
+    ///
+    /// # Errors
+    /// What cannot be written as JSON.
+    fn editable(&self, change: &PreparedChange) -> Result<(&'static str, Value)>;
+
+    /// The change with what was edited.
+    ///
+    /// # Errors
+    /// As those of preparing it.
+    fn edited(&mut self, edited: Value) -> Result<PreparedChange>;
+
+    /// Asks which parts of a change are made.
+    ///
+    /// # Errors
+    /// What is left cannot be done without what is left out.
+    fn choose(&mut self, whole: &PreparedChange) -> Result<Chosen<PreparedChange>>;
+}
+
+impl Approver for TerminalPrompt<'_> {
+    fn ask(&mut self, change: &PreparedChange) -> Answer {
+        if !can_ask() {
+            let what = change.call().map_or("the plan", |call| &call.tool);
+            return Answer::No(nobody_to_ask(what));
+        }
+        self.answer(change).unwrap_or_else(Answer::No)
+    }
+}
+
+impl TerminalPrompt<'_> {
+    fn answer(&mut self, change: &PreparedChange) -> Result<Answer> {
+        // What was edited and cannot be used, to be edited further.
+        let mut typed: Option<Value> = None;
+        let (short, whole) = texts_of_change(change, self.head.clone());
+        let question = match self.question {
+            Some(question) => format!("{question}?"),
+            None => format!("{} ({}): do it?", sanitize_line(&change.title()), change.risk().name()),
+        };
+        loop {
+            let editable = self.changing.as_ref().map(|changing| changing.editable(change)).transpose()?;
+            let edited = editable.as_ref().map(|(what, value)| (*what, typed.as_ref().unwrap_or(value)));
+            let has_parts = edited.is_some() && (self.whole.is_some() || has_parts(change.preview()));
+            let about = Question { question: &question, short: &short, whole: &whole, edited, has_parts };
+            let reply = ask_about(&about)?;
+            let Some(changing) = &mut self.changing else {
+                return Ok(if reply == Reply::Yes { Answer::Yes } else { Answer::No(declined()) });
+            };
+            match reply {
+                Reply::Yes => return Ok(Answer::Yes),
+                Reply::No => return Ok(Answer::No(declined())),
+                Reply::Choose => {
+                    let all = self.whole.take().unwrap_or_else(|| change.clone());
+                    let chosen = match changing.choose(&all) {
+                        Ok(Chosen::Part(chosen)) => Some(chosen),
+                        Ok(Chosen::Whole) => None,
+                        Ok(Chosen::Nothing) => return Ok(Answer::No(declined())),
+                        Err(error) if error.kind() == ErrorKind::Cancelled => return Err(error),
+                        Err(error) => {
+                            say("error", &error.within("without what is left out").to_string());
+                            note("nothing is left out; this is all of it again:");
+                            Some(all.clone())
+                        }
+                    };
+                    self.whole = Some(all);
+                    if let Some(chosen) = chosen {
+                        return Ok(Answer::Instead(Box::new(chosen)));
+                    }
+                }
+                Reply::Edited(edited) => match changing.edited(edited.clone()) {
+                    Ok(again) => {
+                        self.whole = None;
+                        return Ok(Answer::Instead(Box::new(again.edited())));
+                    }
+                    // It can be edited again; what the settings deny stays denied.
+                    Err(error) if !matches!(error.kind(), ErrorKind::Denied | ErrorKind::Cancelled) => {
+                        say("error", &error.to_string());
+                        typed = Some(edited);
+                    }
+                    Err(error) => return Err(error),
+                },
+            }
+        }
+    }
+}
+
 /// What a person is asked about.
 #[derive(Debug, Default)]
 pub struct Question<'a> {
@@ -62,24 +176,30 @@ pub struct Question<'a> {
     pub has_parts: bool,
 }
 
-/// Shows something and asks about it.
-pub fn ask_about(about: &Question<'_>) -> Result<Answer> {
+/// Shows something and asks about it. A yes counts once all of it has been shown: where the screen has a part only, it shows
+/// the whole, and asks again.
+pub fn ask_about(about: &Question<'_>) -> Result<Reply> {
     let Question { question, short, whole, edited: editable, has_parts } = *about;
     let paint = Paint::stderr();
-    show(&paint.diff(&cut(short, whole)));
-    let mut keys = vec!["y yes".to_owned(), "n no".to_owned()];
+    let (shown, mut is_cut) = cut(short, whole);
+    show(&paint.diff(&shown));
+    let yes = if is_cut { "y yes, once all of it is shown" } else { "y yes" };
+    let mut keys = vec![yes.to_owned(), "n no".to_owned()];
     keys.extend(editable.map(|(what, _)| format!("e edit {what}")));
     keys.extend(has_parts.then(|| "p choose parts".to_owned()));
     keys.extend((short != whole).then(|| "w show whole".to_owned()));
     loop {
-        let Some(answer) = ask(&format!("{question} [{}]", keys.join(", "))) else { return Ok(Answer::No) };
+        let Some(answer) = ask(&format!("{question} [{}]", keys.join(", "))) else { return Ok(Reply::No) };
         match (answer.to_lowercase().as_str(), editable) {
-            ("y" | "yes", _) => return Ok(Answer::Yes),
-            ("n" | "no" | "", _) => return Ok(Answer::No),
-            ("p" | "parts", _) if has_parts => return Ok(Answer::Choose),
-            ("w" | "whole", _) => page(&paint.diff(whole)),
+            ("y" | "yes", _) if !is_cut => return Ok(Reply::Yes),
+            ("y" | "yes" | "w" | "whole", _) => {
+                page(&paint.diff(whole));
+                is_cut = false;
+            }
+            ("n" | "no" | "", _) => return Ok(Reply::No),
+            ("p" | "parts", _) if has_parts => return Ok(Reply::Choose),
             ("e" | "edit", Some((what, value))) => match edited(what, value) {
-                Ok(Some(edited)) => return Ok(Answer::Edited(edited)),
+                Ok(Some(edited)) => return Ok(Reply::Edited(edited)),
                 Ok(None) => {}
                 Err(error) => say("error", &error.to_string()),
             },

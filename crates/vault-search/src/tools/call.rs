@@ -3,18 +3,21 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+use vault_tools::approval::{Answer, CarriedOut, Given, Preapproved, PreparedChange, settle};
 use vault_tools::{
-    Approval, Cancel, Error, ErrorKind, Grants, Output, Permission, Preview, Proposal, Result, Toolbox, Toolset,
-    content_of, text_of,
+    Cancel, Error, ErrorKind, Grants, Output, Permission, Preview, Proposal, Result, Toolbox, Toolset, content_of,
+    text_of,
 };
 
-use crate::{CliResult, Out, Outcome, Writing, can_ask, note, program, sanitize, sanitize_line, say};
+use crate::{CliResult, Out, Outcome, Writing, can_ask, note, program, sanitize, sanitize_line};
 
-use super::approve::{Answer, Question, ask_about, declined, nobody_to_ask, nobody_to_ask_but, tick};
+use super::approve::{
+    Changing, Chosen, Question, Reply, TerminalPrompt, ask_about, declined, nobody_to_ask, nobody_to_ask_but, tick,
+};
 use super::args::CallArgs;
-use super::choose::{Chosen, choose_hunks};
+use super::choose::choose_hunks;
 use super::context::{json, json_of, with_vaults};
-use super::preview_text::{has_parts, texts_after};
+use super::plan_text::texts_for_client;
 use super::records::CallRecord;
 use crate::VaultArgs;
 
@@ -82,34 +85,49 @@ fn make(
     writing: &mut Option<Writing>,
 ) -> Result<Made> {
     let vault = vault.map(|name| (name.to_owned(), toolbox.vault().sandbox().vault().to_path_buf()));
-    let head = vault.iter().map(|(name, _)| format!("in the vault {}:", sanitize_line(name))).collect();
-    let mut call = Calling { toolbox, args, head, decision: Approval::Allowed };
-    let mut proposal = match call.toolbox.spec(&args.tool)?.toolset {
+    let head: Vec<String> = vault.iter().map(|(name, _)| format!("in the vault {}:", sanitize_line(name))).collect();
+    let mut call = Calling { toolbox, args };
+    let (mut change, mut given) = match call.toolbox.spec(&args.tool)?.toolset {
         Toolset::Chat => call.asked_before(given)?,
-        _ => call.propose(given)?,
+        _ => (call.prepare(given)?, None),
     };
     if args.dry_run {
-        let preview = proposal.change.preview();
-        let text = if proposal.only_reads() { String::new() } else { texts_after(call.head, &preview).1 };
-        let output = Output::previewed(proposal.output, preview.notices.clone());
-        let proposed = Some((preview, text));
-        return Ok(Made { tool: proposal.tool, args: proposal.args, output, was_shown: false, vault, proposed });
+        return Ok(call.proposed(&change, head, vault));
     }
     let mut attempts = 1;
     loop {
-        let approved = call.approved(proposal)?;
-        let (tool, used) = (approved.tool.clone(), approved.args.clone());
-        let was_shown = !approved.only_reads() && matches!(call.decision, Approval::Approved | Approval::Edited);
+        let used = change.call().map(|call| call.args.clone()).unwrap_or_default();
+        let grants = Grants::default();
+        let settled = match given.take() {
+            Some(answer) => settle(change, &grants, &mut Given(Some(answer))),
+            None if args.yes => settle(change, &grants, &mut Preapproved),
+            None => {
+                let changing: Option<&mut dyn Changing> = Some(&mut call);
+                settle(
+                    change,
+                    &grants,
+                    &mut TerminalPrompt { head: head.clone(), changing, ..TerminalPrompt::default() },
+                )
+            }
+        };
+        let approved = settled.map_err(|refused| refused.log(call.toolbox))?;
+        let Some(Proposal { tool, args: made_with, .. }) = approved.change().call().cloned() else { break };
+        let was_shown = approved.was_seen() && approved.change().call().is_some_and(|call| !call.only_reads());
         writing.get_or_insert_with(crate::write_section);
-        match call.toolbox.apply(approved, call.decision) {
+        match approved.carry_out(call.toolbox, Cancel::default(), &mut |_| {}) {
             // Nobody was shown the files, so the call may build on what another process wrote meanwhile.
             Err(error) if args.yes && error.kind() == ErrorKind::Conflict && attempts < MAX_ATTEMPTS => {
                 attempts += 1;
-                proposal = call.propose(used)?;
+                change = call.prepare(used)?;
             }
-            output => return Ok(Made { tool, args: used, output: output?, was_shown, vault, proposed: None }),
+            Ok(CarriedOut::Call(output)) => {
+                return Ok(Made { tool, args: made_with, output, was_shown, vault, proposed: None });
+            }
+            Ok(_) => break,
+            Err(error) => return Err(error),
         }
     }
+    Err(Error::new(ErrorKind::Unsupported, "a call was carried out as something else"))
 }
 
 fn print_made(made: Made, args: &CallArgs, out: &mut Out) -> CliResult {
@@ -142,9 +160,26 @@ fn print_made(made: Made, args: &CallArgs, out: &mut Out) -> CliResult {
 struct Calling<'a> {
     toolbox: &'a mut Toolbox,
     args: &'a CallArgs,
-    /// What stands before a preview: the vault, where there are several.
-    head: Vec<String>,
-    decision: Approval,
+}
+
+impl Changing for Calling<'_> {
+    fn editable(&self, change: &PreparedChange) -> Result<(&'static str, Value)> {
+        Ok((ARGUMENTS, change.call().map(|call| call.args.clone()).unwrap_or_default()))
+    }
+
+    fn edited(&mut self, edited: Value) -> Result<PreparedChange> {
+        self.prepare(edited)
+    }
+
+    fn choose(&mut self, whole: &PreparedChange) -> Result<Chosen<PreparedChange>> {
+        Ok(match choose_hunks(whole.separable_files()) {
+            Chosen::Part(files) => Some(whole.without(&files))
+                .filter(|rest| rest.call().is_some_and(|call| !call.only_reads()))
+                .map_or(Chosen::Nothing, Chosen::Part),
+            Chosen::Whole => Chosen::Whole,
+            Chosen::Nothing => Chosen::Nothing,
+        })
+    }
 }
 
 impl Calling<'_> {
@@ -153,51 +188,61 @@ impl Calling<'_> {
         self.toolbox.propose(&self.args.tool, args, Cancel::on(listening.flag()))
     }
 
+    fn prepare(&mut self, args: Value) -> Result<PreparedChange> {
+        let proposal = self.propose(args)?;
+        Ok(PreparedChange::of_call(proposal, self.toolbox.policy()))
+    }
+
     /// Logs a call that was not made.
     fn refused(&mut self, args: &Value, reason: Error) -> Error {
         self.toolbox.refuse(&self.args.tool, args, &reason);
         reason
     }
 
-    /// Whether a person has to be asked. What is denied is refused, and logged, when it is proposed or made.
-    fn has_to_ask(&mut self, permission: Permission, args: &Value) -> Result<bool> {
-        match permission {
-            Permission::Allow | Permission::Deny(_) => Ok(false),
-            Permission::Ask if self.args.yes => {
-                self.decision = Approval::Preapproved;
-                Ok(false)
-            }
-            Permission::Ask if can_ask() => Ok(true),
-            // Only a tool that asks before it reads gets here.
-            Permission::Ask if self.args.dry_run => {
-                let remedy = "it changes nothing: run it with --yes in place of --dry-run";
-                Err(self.refused(args, nobody_to_ask_but(&self.args.tool, remedy)))
-            }
-            Permission::Ask => Err(self.refused(args, nobody_to_ask(&self.args.tool))),
+    /// What `--dry-run` prints.
+    fn proposed(&self, change: &PreparedChange, head: Vec<String>, vault: Option<(String, PathBuf)>) -> Made {
+        let preview = change.preview().clone();
+        let (tool, args, value, text) = match change.call() {
+            Some(call) if call.only_reads() => (&call.tool, &call.args, call.output.clone(), String::new()),
+            Some(call) => (&call.tool, &call.args, call.output.clone(), texts_for_client(change, head).1),
+            None => (&self.args.tool, &Value::Null, Value::Null, String::new()),
+        };
+        let output = Output::previewed(value, preview.notices.clone());
+        Made {
+            tool: tool.clone(),
+            args: args.clone(),
+            output,
+            was_shown: false,
+            vault,
+            proposed: Some((preview, text)),
         }
     }
 
-    fn agreed(&mut self) {
-        if self.decision != Approval::Edited {
-            self.decision = Approval::Approved;
-        }
-    }
-
-    /// A call of the toolset `chat`: a person is asked before anything is read, and again before it is shared.
-    fn asked_before(&mut self, mut args: Value) -> Result<Proposal> {
+    /// A call of the toolset `chat`: a person is asked before anything is read, and again before it is shared. What they
+    /// answered comes with the change.
+    fn asked_before(&mut self, mut args: Value) -> Result<(PreparedChange, Option<Answer>)> {
         let tool = &self.args.tool;
+        let mut is_edited = false;
         loop {
             let permission = self.toolbox.permission(tool, &args, &Grants::default())?;
-            if !self.has_to_ask(permission, &args)? {
-                return self.propose(args);
+            // What is denied is refused, and logged, when it is proposed.
+            if permission != Permission::Ask || self.args.yes {
+                return Ok((self.prepare(args)?, None));
+            }
+            if !can_ask() {
+                let remedy = "it changes nothing: run it with --yes in place of --dry-run";
+                let error = match self.args.dry_run {
+                    true => nobody_to_ask_but(tool, remedy),
+                    false => nobody_to_ask(tool),
+                };
+                return Err(self.refused(&args, error));
             }
             if let Some(paths) = args.get_mut("filePaths").and_then(Value::as_array_mut) {
                 keep_ticked("Share these files?", paths, text_of);
                 if paths.is_empty() {
                     return Err(self.refused(&args, declined()));
                 }
-                self.agreed();
-                return self.propose(args);
+                return Ok((self.prepare(args)?, Some(Answer::Yes)));
             }
             let text = format!("{tool} {args}");
             let about = Question {
@@ -208,13 +253,9 @@ impl Calling<'_> {
                 has_parts: false,
             };
             match ask_about(&about)? {
-                Answer::No | Answer::Choose => return Err(self.refused(&args, declined())),
-                Answer::Edited(edited) => {
-                    args = edited;
-                    self.decision = Approval::Edited;
-                }
-                Answer::Yes => {
-                    self.agreed();
+                Reply::No | Reply::Choose => return Err(self.refused(&args, declined())),
+                Reply::Edited(edited) => (args, is_edited) = (edited, true),
+                Reply::Yes => {
                     let mut proposal = self.propose(args)?;
                     // Nothing in the output hints at what the person withholds.
                     if let Some(found) = proposal.output.as_array_mut().filter(|found| !found.is_empty()) {
@@ -222,71 +263,9 @@ impl Calling<'_> {
                         let name = |item: &Value| format!("{}  {}", part(item, "path"), part(item, "preview"));
                         keep_ticked("Share these results?", found, name);
                     }
-                    return Ok(proposal);
+                    let change = PreparedChange::of_call(proposal, self.toolbox.policy());
+                    return Ok((if is_edited { change.edited() } else { change }, Some(Answer::Yes)));
                 }
-            }
-        }
-    }
-
-    /// The proposal once the policy or a person approves it.
-    fn approved(&mut self, mut proposal: Proposal) -> Result<Proposal> {
-        // Arguments that were edited and cannot be used, to be edited further.
-        let mut typed: Option<Value> = None;
-        // What was proposed, where a person has left out some of it.
-        let mut whole_proposal: Option<Proposal> = None;
-        loop {
-            let permission = self.toolbox.policy().decide(&proposal.as_call(), &Grants::default());
-            let was_asked = proposal.only_reads() && self.decision != Approval::Allowed;
-            if was_asked || !self.has_to_ask(permission, &proposal.args)? {
-                return Ok(proposal);
-            }
-            let preview = proposal.change.preview();
-            let (short, whole) = texts_after(self.head.clone(), &preview);
-            let effects: String =
-                proposal.effects.iter().map(|effect| format!("it {}\n", sanitize_line(&effect.to_string()))).collect();
-            let question = format!("{} ({}): do it?", proposal.tool, proposal.risk.name());
-            let (short, whole) = (format!("{effects}{short}"), format!("{effects}{whole}"));
-            let about = Question {
-                question: &question,
-                short: &short,
-                whole: &whole,
-                edited: Some((ARGUMENTS, typed.as_ref().unwrap_or(&proposal.args))),
-                has_parts: whole_proposal.is_some() || has_parts(&preview),
-            };
-            match ask_about(&about)? {
-                Answer::Yes => {
-                    self.agreed();
-                    return Ok(proposal);
-                }
-                Answer::No => return Err(self.refused(&proposal.args, declined())),
-                Answer::Choose => {
-                    let all = whole_proposal.take().unwrap_or_else(|| proposal.clone());
-                    match choose_hunks(all.separable_files()) {
-                        Chosen::Whole => {}
-                        Chosen::Nothing => return Err(self.refused(&proposal.args, declined())),
-                        Chosen::Part(files) => {
-                            proposal = all.clone();
-                            proposal.keep(&files);
-                            if proposal.only_reads() {
-                                return Err(self.refused(&proposal.args, declined()));
-                            }
-                        }
-                    }
-                    whole_proposal = Some(all);
-                }
-                Answer::Edited(edited) => match self.propose(edited.clone()) {
-                    Ok(again) => {
-                        (typed, whole_proposal) = (None, None);
-                        self.decision = Approval::Edited;
-                        proposal = again;
-                    }
-                    // Arguments can be edited again; what the settings deny stays denied.
-                    Err(error) if !matches!(error.kind(), ErrorKind::Denied | ErrorKind::Cancelled) => {
-                        say("error", &error.to_string());
-                        typed = Some(edited);
-                    }
-                    Err(error) => return Err(error),
-                },
             }
         }
     }

@@ -7,7 +7,7 @@ use vault_tools::{EditedFile, Preview, Result};
 
 use crate::{Paint, ask, note, sanitize_line};
 
-use super::approve::{page, show};
+use super::approve::{Chosen, page, show};
 use super::preview_text::{cut, file_line, texts_of_diff};
 
 const KEYS: &str = "y keep it, n leave it out, a keep all of this file or step, d leave out all of it, \
@@ -19,16 +19,6 @@ struct Part {
     diff: String,
     /// The file or step, for keys that answer for all of its parts.
     group: usize,
-}
-
-/// What a person made of the parts of a change.
-pub enum Chosen<T> {
-    /// They belong together, so that there is no choice.
-    Whole,
-    /// What is left.
-    Part(T),
-    /// Nothing is left, or nobody answers.
-    Nothing,
 }
 
 /// Asks about each hunk of some files.
@@ -79,7 +69,7 @@ pub(super) fn choose_of_plan(
     }
     chosen.keep(&files)?;
     chosen.note_links_to_left_out(plan);
-    if chosen.change.is_empty() && chosen.steps.iter().all(|step| step.effects.is_empty()) {
+    if chosen.actions().is_empty() && chosen.steps.iter().all(|step| step.effects.is_empty()) {
         return Ok(Chosen::Nothing);
     }
     Ok(Chosen::Part(chosen))
@@ -103,7 +93,7 @@ fn parts_of_files(files: &[EditedFile], first_group: usize) -> Vec<Part> {
 }
 
 fn parts_of_calls(calls: &[SeparableCall], plan: &PlanPreview) -> Vec<Part> {
-    let Preview { files, .. } = plan.change.preview();
+    let Preview { files, .. } = plan.preview();
     let part = |call: &SeparableCall| {
         let step = &plan.steps[call.at.0];
         let item = call.id.item.map(|item| format!(", item {}", item + 1)).unwrap_or_default();
@@ -142,7 +132,7 @@ fn choose(parts: &[Part]) -> Option<Vec<bool>> {
         let (short, whole) = texts_of_diff(&part.diff);
         let (short, whole) = (format!("{}\n{short}", part.title), format!("{}\n{whole}", part.title));
         let paint = Paint::stderr();
-        show(&format!("\n{}", paint.diff(&cut(&short, &whole))));
+        show(&format!("\n{}", paint.diff(&cut(&short, &whole).0)));
         let rest = parts.len() - at;
         let same = parts[at..].iter().take_while(|other| other.group == part.group).count();
         let answer = ask(&format!("{} of {}: keep it? [y, n, a, d, k, q, /TEXT, w, ? for help]", at + 1, parts.len()))?;

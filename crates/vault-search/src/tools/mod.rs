@@ -16,8 +16,8 @@ mod settings;
 mod context;
 
 mod preview_text;
-mod approve;
 mod plan_text;
+mod approve;
 mod choose;
 mod records;
 
@@ -37,17 +37,17 @@ use vault_tools::{Error, ErrorKind};
 
 use crate::{CliResult, Failure, Out};
 
-pub use approve::{Answer, Question, ask_about, declined, edited, page, show, tick};
+pub use approve::{Chosen, Question, Reply, TerminalPrompt, ask_about, declined, edited, page, show, tick};
 use args::{Command, JournalCommand, ToolsArgs};
 pub use args::{LogArgs, RedoArgs, UndoArgs, toolset_values};
-pub use choose::{Chosen, choose_hunks};
+pub use choose::choose_hunks;
 pub use context::{editor, with_toolbox};
 pub use log::log;
 pub use plan::run_value as run_plan;
 use plan_args::PlanCommand;
 pub use plan_args::{ContextArgs, MacroCommand, MacroSaveArgs, RunningArgs};
-pub use plan_text::{change_of, texts_of_plan};
-pub use preview_text::{cut, texts_after};
+pub use plan_text::{texts_for_client, texts_of_change};
+pub use preview_text::cut;
 pub use settings::{OpenedVault, check_settings, open_with_settings};
 pub use undo::{redo, undo};
 

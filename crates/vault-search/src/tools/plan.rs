@@ -6,19 +6,19 @@ use std::io;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Unit};
 use serde_json::{Value, json};
+use vault_tools::approval::{Approved, CarriedOut, Preapproved, PreparedChange, settle, settle_shown};
 use vault_tools::plan::{self, CallId, Checked, Event, Parameters, PlanPreview, PlanRun, RunStatus};
-use vault_tools::{Approval, Cancel, Error, ErrorKind, Grants, Permission, Result, Toolbox};
+use vault_tools::{Cancel, Error, ErrorKind, Grants, Result, Toolbox};
 
 use crate::{
     CliResult, Format, Out, Outcome, ask, ask_for_lines, can_ask, note, program, sanitize, sanitize_line, say,
 };
 
-use super::approve::{Answer, Question, ask_about, declined, nobody_to_ask};
-use super::choose::{Chosen, choose_of_plan};
+use super::approve::{Changing, Chosen, TerminalPrompt};
+use super::choose::choose_of_plan;
 use super::context::{json_of, list_of_parameters, parameters, with_toolbox};
 use super::plan_args::{ContextArgs, PlanFileArgs, PlanPreviewArgs, PlanRunArgs, RunningArgs};
-use super::plan_text::{change_of, left_out, texts_of_plan, whole_text};
-use super::preview_text::has_parts;
+use super::plan_text::{left_out, whole_text};
 use super::records::PlanRecord;
 use crate::VaultArgs;
 
@@ -91,14 +91,13 @@ pub fn run_value(
         toolbox.set_now(time.to_zoned(TimeZone::system()));
     }
     let mut asked = defaults.to_vec();
-    let mut prepared = dry_run(toolbox, value, &args.context.set, &mut asked)?;
+    let prepared = dry_run(toolbox, value, &args.context.set, &mut asked)?;
     if args.dry_run {
         let format = if args.jsonl { Format::JsonLines } else { Format::Human };
         return print_preview(&prepared.preview, toolbox, format, out);
     }
-    let decision = approved(toolbox, &mut prepared, args, &mut asked)
-        .inspect_err(|error| plan::refuse(toolbox, &prepared.preview, error))?;
-    let preview = prepared.preview;
+    let approved = approved(toolbox, prepared, args, &mut asked)?;
+    let Some(preview) = approved.change().plan().cloned() else { return Ok(Outcome::Nothing) };
     let listening = crate::listen();
     let _writing = crate::write_section();
     let cancel = Cancel::on(listening.flag());
@@ -111,7 +110,7 @@ pub fn run_value(
             written = out.record(event).and_then(|()| out.flush());
         }
     };
-    let done = plan::run(toolbox, &preview, decision, cancel, &mut report)?;
+    let CarriedOut::Plan(done) = approved.carry_out(toolbox, cancel, &mut report)? else { return Ok(Outcome::Nothing) };
     done.left_out.iter().for_each(|(step, item)| say("left out", &format!("{step}, {}", left_out(item))));
     say_notices(&done.notices);
     if let Some((step, error)) = &done.failed {
@@ -190,87 +189,71 @@ fn digest_and_time(preview: &PlanPreview, toolbox: &Toolbox) -> String {
     format!("{}@{}", preview.digest, toolbox.now().strftime("%Y-%m-%dT%H:%M:%S%:z"))
 }
 
-/// Who approves a plan, which a person may have edited, or parts of which are left out.
+/// Has a plan approved, which a person may edit, or leave out parts of.
 fn approved(
     toolbox: &mut Toolbox,
-    prepared: &mut Prepared,
+    prepared: Prepared,
     args: &RunningArgs,
     known: &mut Vec<(String, String)>,
-) -> Result<Approval> {
-    if let Some(error) = &prepared.preview.blocked {
-        return Err(error.clone());
-    }
-    if let Some(approved) = &args.digest {
-        return match approved.split('@').next() == Some(&prepared.preview.digest) {
-            true => Ok(Approval::Approved),
-            // The new digest is printed beside what it stands for, and nowhere else.
-            false => Err(Error::new(ErrorKind::Conflict, "the plan no longer does what was approved")
-                .with_remedy("look at it again with plan preview, which prints its new digest")),
-        };
-    }
-    let mut approval = Approval::Approved;
-    // A plan that was edited and is not valid, to be edited further.
-    let mut typed: Option<Value> = None;
-    // All of the plan, where a person has left out some of it.
-    let mut whole_plan: Option<PlanPreview> = None;
-    loop {
-        let preview = &prepared.preview;
-        match preview.permission(toolbox.policy(), &Grants::default()) {
-            Permission::Allow if approval == Approval::Approved => return Ok(Approval::Allowed),
-            Permission::Deny(reason) => return Err(Error::new(ErrorKind::Denied, reason)),
-            Permission::Ask if args.yes => return Ok(Approval::Preapproved),
-            Permission::Ask if !can_ask() => return Err(nobody_to_ask("the plan")),
-            Permission::Allow | Permission::Ask => {}
+) -> Result<Approved> {
+    let Prepared { checked, parameters, preview } = prepared;
+    let change = PreparedChange::of_plan(preview, toolbox.policy());
+    let grants = Grants::default();
+    let settled = match &args.digest {
+        // The new digest is printed beside what it stands for, and nowhere else.
+        Some(shown) => {
+            let other = Error::new(ErrorKind::Conflict, "the plan no longer does what was approved")
+                .with_remedy("look at it again with plan preview, which prints its new digest");
+            settle_shown(change, shown.split('@').next().unwrap_or_default(), other)
         }
-        let change = change_of(preview);
-        let (short, whole) = texts_of_plan(preview, &change);
-        let plan = typed.clone().map_or_else(|| serde_json::to_value(&preview.plan), Ok).map_err(io::Error::from);
-        let plan = plan.map_err(|error| Error::io("the plan to edit", &error))?;
-        let about = Question {
-            question: "Run this plan?",
-            short: &short,
-            whole: &whole,
-            edited: Some(("the plan", &plan)),
-            has_parts: whole_plan.is_some() || has_parts(&change),
-        };
-        match ask_about(&about)? {
-            Answer::Yes => return Ok(approval),
-            Answer::No => return Err(declined()),
-            Answer::Choose => {
-                let all = whole_plan.take().unwrap_or_else(|| preview.clone());
-                let again = |left_out: &BTreeSet<CallId>| {
-                    let listening = crate::listen();
-                    let cancel = Cancel::on(listening.flag());
-                    plan::preview_without(toolbox, &prepared.checked, &prepared.parameters, left_out, cancel)
-                };
-                match choose_of_plan(&all, again) {
-                    Ok(Chosen::Part(chosen)) => prepared.preview = chosen,
-                    Ok(Chosen::Whole) => {}
-                    Ok(Chosen::Nothing) => return Err(declined()),
-                    Err(error) if error.kind() == ErrorKind::Cancelled => return Err(error),
-                    // What is left cannot be done without what was left out.
-                    Err(error) => {
-                        say("error", &error.within("without what is left out").to_string());
-                        note("nothing is left out; this is the whole plan again:");
-                        prepared.preview = all.clone();
-                    }
-                }
-                whole_plan = Some(all);
-            }
-            Answer::Edited(edited) => match dry_run(toolbox, &edited, &args.context.set, known)
-                .and_then(|again| again.preview.blocked.clone().map_or(Ok(again), Err))
-            {
-                Ok(again) => {
-                    (typed, whole_plan, approval) = (None, None, Approval::Edited);
-                    *prepared = again;
-                }
-                Err(error) if !matches!(error.kind(), ErrorKind::Denied | ErrorKind::Cancelled) => {
-                    say("error", &error.to_string());
-                    typed = Some(edited);
-                }
-                Err(error) => return Err(error),
-            },
+        None if args.yes => settle(change, &grants, &mut Preapproved),
+        None => {
+            let mut planning = Planning { toolbox: &mut *toolbox, checked, parameters, args, known };
+            let changing: Option<&mut dyn Changing> = Some(&mut planning);
+            let question = Some("Run this plan");
+            settle(change, &grants, &mut TerminalPrompt { question, changing, ..TerminalPrompt::default() })
         }
+    };
+    settled.map_err(|refused| refused.log(toolbox))
+}
+
+/// A plan that a person can change.
+struct Planning<'a> {
+    toolbox: &'a mut Toolbox,
+    checked: Checked,
+    parameters: Parameters,
+    args: &'a RunningArgs,
+    known: &'a mut Vec<(String, String)>,
+}
+
+impl Changing for Planning<'_> {
+    fn editable(&self, change: &PreparedChange) -> Result<(&'static str, Value)> {
+        let plan =
+            change.plan().map(|preview| serde_json::to_value(&preview.plan)).transpose().map_err(io::Error::from);
+        Ok(("the plan", plan.map_err(|error| Error::io("the plan to edit", &error))?.unwrap_or_default()))
+    }
+
+    fn edited(&mut self, edited: Value) -> Result<PreparedChange> {
+        let again = dry_run(self.toolbox, &edited, &self.args.context.set, self.known)?;
+        if let Some(blocked) = again.preview.blocked {
+            return Err(blocked);
+        }
+        (self.checked, self.parameters) = (again.checked, again.parameters);
+        Ok(PreparedChange::of_plan(again.preview, self.toolbox.policy()))
+    }
+
+    fn choose(&mut self, whole: &PreparedChange) -> Result<Chosen<PreparedChange>> {
+        let Some(plan) = whole.plan() else { return Ok(Chosen::Whole) };
+        let Self { toolbox, checked, parameters, .. } = self;
+        let again = |left_out: &BTreeSet<CallId>| {
+            let listening = crate::listen();
+            plan::preview_without(toolbox, checked, parameters, left_out, Cancel::on(listening.flag()))
+        };
+        Ok(match choose_of_plan(plan, again)? {
+            Chosen::Part(rest) => Chosen::Part(PreparedChange::of_plan(rest, self.toolbox.policy())),
+            Chosen::Whole => Chosen::Whole,
+            Chosen::Nothing => Chosen::Nothing,
+        })
     }
 }
 
@@ -282,7 +265,7 @@ fn print_preview(preview: &PlanPreview, toolbox: &Toolbox, format: Format, out: 
         declared: preview.plan.risk_level,
         risk: preview.risk,
         steps: &preview.steps,
-        change: preview.change.preview(),
+        change: preview.preview(),
         notices: &preview.notices,
         blocked: preview.blocked.as_ref(),
         digest: &digest,
@@ -291,7 +274,7 @@ fn print_preview(preview: &PlanPreview, toolbox: &Toolbox, format: Format, out: 
         Format::Json => out.json(&record())?,
         Format::JsonLines => out.record(&record())?,
         Format::Human => {
-            let text = out.paint.diff(&whole_text(preview, &change_of(preview)));
+            let text = out.paint.diff(&whole_text(preview));
             out.text(&text)?;
             out.line(&format!("\ndigest {digest}"))?;
         }

@@ -1,6 +1,7 @@
 //! A plan as text for people: what it is for, its steps with loops expanded, and its changes.
 
 use serde_json::Value;
+use vault_tools::approval::PreparedChange;
 use vault_tools::plan::{LeftOut, PlanPreview, StepState};
 use vault_tools::{Preview, Risk};
 
@@ -11,18 +12,29 @@ use super::preview_text::texts_after;
 /// Calls of a loop, and items left out of it, that a question shows; `w` shows all.
 const SHOWN_CALLS: usize = 8;
 
-/// The text that a question shows, and the whole.
-pub fn texts_of_plan(preview: &PlanPreview, change: &Preview) -> (String, String) {
-    (texts_after(table(preview, SHOWN_CALLS), change).0, whole_text(preview, change))
+/// A change as text for people, after lines that say what it is: what a question shows, and the whole. The host's effects
+/// of a call are among it, and what is asked about returning.
+pub fn texts_of_change(change: &PreparedChange, mut head: Vec<String>) -> (String, String) {
+    if let Some(returns) = change.returns() {
+        head.push(format!("it returns {}", sanitize_line(&returns.to_string())));
+    }
+    texts_for_client(change, head)
 }
 
-/// The changes without their notices, which are among those of the plan.
-pub fn change_of(preview: &PlanPreview) -> Preview {
-    Preview { notices: Vec::new(), ..preview.change.preview() }
+/// The same for a client, which must not learn before the approval what a person is asked about reading.
+pub fn texts_for_client(change: &PreparedChange, mut head: Vec<String>) -> (String, String) {
+    let preview = change.preview();
+    let Some(plan) = change.plan() else {
+        head.extend(change.effects().iter().map(|effect| format!("it {}", sanitize_line(&effect.to_string()))));
+        return texts_after(head, preview);
+    };
+    let lines = |most| head.iter().cloned().chain(table(plan, most)).collect();
+    (texts_after(lines(SHOWN_CALLS), preview).0, texts_after(lines(usize::MAX), preview).1)
 }
 
-pub(super) fn whole_text(preview: &PlanPreview, change: &Preview) -> String {
-    texts_after(table(preview, usize::MAX), change).1
+/// All of a plan. The notices of its changes are among those of the plan.
+pub(super) fn whole_text(preview: &PlanPreview) -> String {
+    texts_after(table(preview, usize::MAX), &Preview { notices: Vec::new(), ..preview.preview() }).1
 }
 
 /// Goal, steps with their risks, loops expanded up to so many calls, and notices.

@@ -92,15 +92,15 @@ fn rows() -> usize {
     Paint::stderr().height().map_or(SHOWN_LINES, |rows| rows.saturating_sub(ROWS_LEFT).max(LEAST_ROWS))
 }
 
-/// A text cut to the terminal, which says how many lines of the whole are missing.
-pub fn cut(text: &str, whole: &str) -> String {
+/// A text cut to the terminal, which says how many lines of the whole are missing; and whether any are.
+pub fn cut(text: &str, whole: &str) -> (String, bool) {
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     let fitting = fitting(&mut lines, rows(), Paint::stderr().width().unwrap_or(usize::MAX));
     let all = whole.lines().count();
     if fitting < all {
         lines.push(format!("... {}", counted(all - fitting, "more line")));
     }
-    lines.join("\n")
+    (lines.join("\n"), fitting < all)
 }
 
 /// Cuts lines to the rows of a terminal of this width, the last of them within it; how many are left whole.

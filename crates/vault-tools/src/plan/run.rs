@@ -57,7 +57,7 @@ pub struct PlanRun {
 /// [`ErrorKind::Conflict`] before anything was done. A step that fails
 /// is not an error of this call: it is in [`PlanRun::failed`]. All are logged, and a plan that succeeds is added to the
 /// history, from which macros are made.
-pub fn run(
+pub(crate) fn run(
     toolbox: &mut Toolbox,
     preview: &PlanPreview,
     approval: Approval,
@@ -86,7 +86,7 @@ pub fn run(
 }
 
 /// Logs a plan that was not run because the policy or a person refused it.
-pub fn refuse(toolbox: &mut Toolbox, preview: &PlanPreview, reason: &Error) {
+pub(crate) fn refuse(toolbox: &mut Toolbox, preview: &PlanPreview, reason: &Error) {
     log_steps(toolbox, preview, Err(reason), Approval::Denied, 0);
 }
 

@@ -215,7 +215,8 @@ fn actions() -> Vec<Tool> {
             "Rename or move a file, or a folder with its contents, and rewrite every link so that it still leads to \
              the same file.",
             rename::path,
-        ),
+        )
+        .may_delete_if(|args| args["collisionStrategy"] == "overwrite"),
         Tool::new(
             "vault.delete",
             Delete,
