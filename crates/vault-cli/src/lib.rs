@@ -15,6 +15,7 @@
 //! run(&mut Out::to(std::io::sink())).unwrap();
 //! ```
 
+mod program;
 mod sanitize;
 mod terminal;
 
@@ -29,7 +30,8 @@ mod vault_folders;
 pub use exit::{CliResult, Failure, Outcome, note, say};
 pub use forget::{AdoptArgs, ForgetArgs, forget};
 pub use manual::{CompletionsArgs, completions, pages};
-pub use output::{Captured, Format, JsonArgs, ListArgs, Out, counted, program};
+pub use output::{Captured, Format, JsonArgs, ListArgs, Out, counted};
+pub use program::{arguments, command_line, program};
 pub use sanitize::{char_columns, columns, escape_json, most_columns, padded, sanitize, sanitize_line, shortened};
 pub use signals::{Ignoring, Listening, Writing, ignore_signals, install_handler, listen, write_section};
 pub use terminal::{

@@ -59,7 +59,7 @@ impl From<Error> for Failure {
 pub fn search_main() -> ExitCode {
     vault_cli::install_handler();
     let mut out = Out::stdout();
-    let result = search_args::parse(std::env::args_os()).and_then(|args| match &args.queries {
+    let result = search_args::parse(vault_cli::arguments()).and_then(|args| match &args.queries {
         Some(file) if !args.output.schema => queries::run(&args, file, &mut out),
         _ => search::run(&args, &mut out),
     });
@@ -71,7 +71,9 @@ pub fn search_main() -> ExitCode {
 pub fn index_main() -> ExitCode {
     vault_cli::install_handler();
     let mut out = Out::stdout();
-    let result = IndexArgs::try_parse().map_err(Failure::from).and_then(|args| run_index(args, &mut out));
+    let result = IndexArgs::try_parse_from(vault_cli::arguments())
+        .map_err(Failure::from)
+        .and_then(|args| run_index(args, &mut out));
     out.finish(result)
 }
 

@@ -1,6 +1,6 @@
 //! Service definitions for `vault-index watch`: systemd, launchd; printed, never installed.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use vault_cli::{CliResult, Out, Outcome};
 
@@ -9,8 +9,7 @@ use crate::{Error, ErrorKind};
 
 /// Prints the definition for the system this runs on.
 pub(super) fn print(vault: &Path, vault_args: &VaultArgs, out: &mut Out) -> CliResult {
-    let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("vault-index"));
-    let command = command(&program, vault, vault_args);
+    let command = command(vault_cli::command_line(), vault, vault_args);
     let text = if cfg!(target_os = "macos") {
         launchd(&command)
     } else if cfg!(unix) {
@@ -24,9 +23,9 @@ pub(super) fn print(vault: &Path, vault_args: &VaultArgs, out: &mut Out) -> CliR
 }
 
 /// The command line of the service, which does not rely on the environment of this process.
-fn command(program: &Path, vault: &Path, vault_args: &VaultArgs) -> Vec<String> {
+fn command(mut words: Vec<String>, vault: &Path, vault_args: &VaultArgs) -> Vec<String> {
     let text = |path: &Path| path.to_string_lossy().into_owned();
-    let mut words = vec![text(program), "watch".into(), "--vault".into(), text(vault)];
+    words.extend(["watch".into(), "--vault".into(), text(vault)]);
     let mut option =
         |name: &str, value: Option<String>| words.extend(value.into_iter().flat_map(|v| [name.to_string(), v]));
     option(
@@ -116,7 +115,7 @@ mod tests {
     fn the_command_says_everything() {
         let vault_args =
             VaultArgs { model: Some("minilm".into()), exclude: vec!["a".into(), "b".into()], ..VaultArgs::default() };
-        let words = command(Path::new("p"), Path::new("/v"), &vault_args);
+        let words = command(vec!["p".into()], Path::new("/v"), &vault_args);
         assert_eq!(words, ["p", "watch", "--vault", "/v", "--model", "minilm", "--exclude", "a", "--exclude", "b"]);
     }
 }

@@ -62,7 +62,8 @@ impl From<Error> for Failure {
 pub fn main() -> ExitCode {
     vault_cli::install_handler();
     let mut out = Out::stdout().indented();
-    let result = ToolsArgs::try_parse().map_err(Failure::from).and_then(|args| run(args, &mut out));
+    let result =
+        ToolsArgs::try_parse_from(vault_cli::arguments()).map_err(Failure::from).and_then(|args| run(args, &mut out));
     out.finish(result)
 }
 
