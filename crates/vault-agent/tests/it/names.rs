@@ -38,7 +38,7 @@ fn a_link_runs_the_command_of_its_name() {
         assert!(output(&file, &["--version"], &place.home()).starts_with(&format!("{name} ")));
         assert!(output(&file, &["--help"], &place.home()).contains(&format!("Usage: {name}")), "{name}");
     }
-    let found = run("vault-search", &["--vault", vault, "--json", "--mode", "keyword", "prune"]);
+    let found = run("vault-search", &["--vault", vault, "--json", "--mode", "lexical", "prune"]);
     assert!(found.contains("Orchard.md"), "{found}");
     assert!(run("vault-index", &["unresolved", "--vault", vault]).contains("Nothing"));
     assert!(run("vault-tools", &["list"]).contains("search"));
