@@ -20,6 +20,7 @@
 #![deny(missing_docs)]
 
 // In order of dependencies: a module uses only those above it. A test checks it.
+mod program;
 mod sanitize;
 mod terminal;
 mod exit;
@@ -44,7 +45,8 @@ pub use forget::{AdoptArgs, ForgetArgs, adopt, forget};
 pub use hyperlink::{Hyperlink, Target};
 pub use logger::install_logger;
 pub use manual::{CompletionsArgs, completions, pages};
-pub use output::{Captured, Format, JsonArgs, ListArgs, Out, counted, counted_as, program};
+pub use output::{Captured, Format, JsonArgs, ListArgs, Out, counted, counted_as};
+pub use program::{arguments, command_line, program};
 pub use sanitize::{char_columns, columns, escape_json, most_columns, padded, sanitize, sanitize_line, shortened};
 pub use settings::{Settings, UserConfig, VaultArgs, vaults_from};
 pub use signals::{Ignoring, Listening, Writing, ignore_signals, install_handler, listen, write_section};

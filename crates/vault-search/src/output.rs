@@ -197,12 +197,6 @@ impl Out {
     }
 }
 
-/// The name by which this program was started, for advice on what to run next.
-pub fn program() -> String {
-    let path = std::env::args_os().next().map(std::path::PathBuf::from).unwrap_or_default();
-    path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
-}
-
 /// A number with a noun whose plural has an s: `1 note`, `2 notes`.
 pub fn counted(number: usize, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })

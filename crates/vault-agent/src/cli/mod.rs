@@ -53,8 +53,19 @@ fn command() -> clap::Command {
     command.mut_subcommand("undo", |undo| undo.override_usage(usage))
 }
 
+/// One file answers to four names. `cargo install` builds a file for each command; an archive has this one under all
+/// names, so that the weights of the bundled model are in it once.
 pub(crate) fn main() -> ExitCode {
-    let matches = command().try_get_matches();
+    match vault_search::program().as_str() {
+        "vault-search" => vault_search::search::search_main(),
+        "vault-index" => vault_search::search::index_main(),
+        "vault-tools" => vault_search::tools::main(),
+        _ => agent_main(),
+    }
+}
+
+fn agent_main() -> ExitCode {
+    let matches = command().try_get_matches_from(vault_search::arguments());
     let args = matches.and_then(|matches| AgentArgs::from_arg_matches(&matches)).map_err(Failure::from);
     // A server ends by signals as its client expects, and a conversation stops a turn by them; the other commands finish
     // what they write first.

@@ -24,6 +24,7 @@ mod hostile;
 mod http;
 mod install;
 mod models;
+mod names;
 mod plan;
 mod proxy;
 mod resources;

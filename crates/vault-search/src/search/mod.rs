@@ -49,7 +49,7 @@ pub fn search_main() -> ExitCode {
     crate::install_handler();
     crate::install_logger();
     let mut out = Out::stdout();
-    let result = search_args::parse(std::env::args_os()).and_then(|args| match &args.queries {
+    let result = search_args::parse(crate::arguments()).and_then(|args| match &args.queries {
         Some(file) if !args.output.schema => queries::run(&args, file, &mut out),
         _ => search::run(&args, &mut out),
     });
@@ -62,7 +62,8 @@ pub fn index_main() -> ExitCode {
     crate::install_handler();
     crate::install_logger();
     let mut out = Out::stdout();
-    let result = IndexArgs::try_parse().map_err(Failure::from).and_then(|args| run_index(args, &mut out));
+    let result =
+        IndexArgs::try_parse_from(crate::arguments()).map_err(Failure::from).and_then(|args| run_index(args, &mut out));
     out.finish(result)
 }
 

@@ -1,6 +1,6 @@
 //! Service definitions for `vault-index watch`: systemd, launchd; printed, never installed.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use vault_index::{Error, ErrorKind};
 
@@ -10,8 +10,7 @@ use super::settings::IndexedVaultArgs;
 
 /// Prints the definition for the system this runs on.
 pub(super) fn print(vault: &Path, vault_args: &IndexedVaultArgs, out: &mut Out) -> CliResult {
-    let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("vault-index"));
-    let command = command(&program, vault, vault_args);
+    let command = command(crate::command_line(), vault, vault_args);
     let text = if cfg!(target_os = "macos") {
         launchd(&command)
     } else if cfg!(unix) {
@@ -25,9 +24,9 @@ pub(super) fn print(vault: &Path, vault_args: &IndexedVaultArgs, out: &mut Out) 
 }
 
 /// The command line of the service, which does not rely on the environment of this process.
-fn command(program: &Path, vault: &Path, vault_args: &IndexedVaultArgs) -> Vec<String> {
+fn command(mut words: Vec<String>, vault: &Path, vault_args: &IndexedVaultArgs) -> Vec<String> {
     let text = |path: &Path| path.to_string_lossy().into_owned();
-    let mut words = vec![text(program), "watch".into(), "--vault".into(), text(vault)];
+    words.extend(["watch".into(), "--vault".into(), text(vault)]);
     let mut option =
         |name: &str, value: Option<String>| words.extend(value.into_iter().flat_map(|v| [name.to_string(), v]));
     option(
@@ -124,7 +123,7 @@ mod tests {
             exclude: vec!["a".into(), "b".into()],
             ..IndexedVaultArgs::default()
         };
-        let words = command(Path::new("p"), Path::new("/v"), &vault_args);
+        let words = command(vec!["p".into()], Path::new("/v"), &vault_args);
         assert_eq!(words, ["p", "watch", "--vault", "/v", "--model", "minilm", "--exclude", "a", "--exclude", "b"]);
     }
 }

@@ -68,7 +68,8 @@ pub fn main() -> ExitCode {
     crate::install_handler();
     crate::install_logger();
     let mut out = Out::stdout().indented();
-    let result = ToolsArgs::try_parse().map_err(Failure::from).and_then(|args| run(args, &mut out));
+    let result =
+        ToolsArgs::try_parse_from(crate::arguments()).map_err(Failure::from).and_then(|args| run(args, &mut out));
     out.finish(result)
 }
 
