@@ -8,6 +8,7 @@
 
 mod json_unique_keys;
 mod plan_args;
+mod note_args;
 
 mod args;
 
@@ -24,18 +25,23 @@ mod records;
 mod call;
 mod plan;
 
+mod note_name;
+mod note_words;
+mod note_commands;
+
 mod forget;
 mod log;
 mod macros;
 mod tools;
 mod undo;
+mod complete_notes;
 
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 use vault_tools::{Error, ErrorKind};
 
-use crate::{CliResult, Failure, Out};
+use crate::{CliResult, Failure, Out, Outcome};
 
 pub use approve::{Answer, Question, ask_about, declined, edited, page, show, tick};
 use args::{Command, ToolsArgs};
@@ -65,6 +71,12 @@ impl From<Error> for Failure {
 /// What `vault-tools` does.
 #[doc(hidden)]
 pub fn main() -> ExitCode {
+    let mut words = std::env::args_os().skip(1);
+    if words.next().is_some_and(|word| word == complete_notes::COMMAND) {
+        let mut out = Out::stdout();
+        let printed = complete_notes::names(words).iter().try_for_each(|name| out.line(name));
+        return out.finish(printed.map(|()| Outcome::Done).map_err(Failure::from));
+    }
     crate::install_handler();
     let mut out = Out::stdout().indented();
     let result = ToolsArgs::try_parse().map_err(Failure::from).and_then(|args| run(args, &mut out));
@@ -74,6 +86,7 @@ pub fn main() -> ExitCode {
 fn run(args: ToolsArgs, out: &mut Out) -> CliResult {
     let vault = args.vault_args;
     match args.command {
+        Command::Note(command) => note_commands::run(&vault, &command, out),
         Command::List(args) => tools::list(&args, out),
         Command::Schema(args) => tools::schema(&args, out),
         Command::Call(args) => call::call(&vault, &args, out),
@@ -87,7 +100,11 @@ fn run(args: ToolsArgs, out: &mut Out) -> CliResult {
         Command::Prune(args) => undo::prune(&vault, &args, out),
         Command::Forget(args) => forget::forget(&vault, &args, out),
         Command::Adopt(args) => forget::adopt(&vault, &args, out),
-        Command::Completions(args) => crate::completions([ToolsArgs::command()], args.shell, out),
+        Command::Completions(args) => {
+            crate::completions([ToolsArgs::command()], args.shell, out)?;
+            out.text(complete_notes::script(args.shell))?;
+            Ok(Outcome::Done)
+        }
         Command::Man => crate::pages([ToolsArgs::command()], None, out),
     }
 }

@@ -1,5 +1,6 @@
 //! Which vault a command works on and what may run there: flags over environment over configuration.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -106,8 +107,7 @@ fn open_folder(folder: PathBuf, vault_args: &VaultArgs, exclude: Vec<String>) ->
 /// # Errors
 /// A file that cannot be parsed, or names a tool that does not exist: a slip must not allow what was to be denied.
 pub(super) fn policy(vault: &Vault) -> Result<Settings> {
-    let name = vault.sandbox().vault().file_name().unwrap_or_default().to_string_lossy();
-    let settings = policy_of(&name)?;
+    let settings = policy_of(&name_of(vault.path()))?;
     if is_newer_than_the_log(vault) {
         warn_of_absent_paths(&settings, vault)?;
     }
@@ -122,7 +122,7 @@ pub fn check_settings(vault_args: &VaultArgs) -> Vec<Error> {
     };
     // Where no vault is meant, none has a file.
     let folders = find_all(vault_args, config).unwrap_or_default();
-    let names = folders.iter().map(|folder| folder.file_name().unwrap_or_default().to_string_lossy().into_owned());
+    let names = folders.iter().map(|folder| name_of(folder).into_owned());
     for name in std::iter::once(String::new()).chain(names) {
         let fault = policy_of(&name).and_then(|settings| settings.compile()).err();
         faults.extend(fault.filter(|fault| faults.iter().all(|known| known.to_string() != fault.to_string())));
@@ -131,8 +131,24 @@ pub fn check_settings(vault_args: &VaultArgs) -> Vec<Error> {
     faults
 }
 
+/// The name of a vault: that of its folder.
+pub(super) fn name_of(folder: &Path) -> Cow<'_, str> {
+    folder.file_name().unwrap_or_default().to_string_lossy()
+}
+
+/// The globs of what no index has.
+///
+/// # Errors
+/// A configuration that cannot be parsed.
+pub(super) fn excluded() -> Result<Vec<String>> {
+    Ok(search_config()?.exclude)
+}
+
 /// What may run in a vault of this name.
-fn policy_of(name: &str) -> Result<Settings> {
+///
+/// # Errors
+/// As [`policy`].
+pub(super) fn policy_of(name: &str) -> Result<Settings> {
     let settings = read::<Settings>("tools.toml")?.unwrap_or_default().of_vault(name);
     let is_glob = |name: &str| name.contains(['*', '?', '[', '{']);
     let tools = builtin_tools();

@@ -1,0 +1,105 @@
+//! What the commands that people type say: outputs and errors of tools in words that fit the command.
+
+use serde_json::Value;
+
+use crate::{Failure, counted};
+
+/// The output of a tool in a sentence; `changes` is false where it is as it was.
+pub(super) fn sentence(tool: &str, args: &Value, output: &Value, changes: bool) -> String {
+    let text = |name: &str| output[name].as_str().unwrap_or_default();
+    let count = |name: &str| output[name].as_u64().map_or(0, |count| count as usize);
+    let many = |name: &str, noun: &str| counted(output[name].as_array().map_or(0, Vec::len), noun);
+    let list = |name: &str| {
+        let items = output[name].as_array().into_iter().flatten().filter_map(Value::as_str);
+        items.collect::<Vec<_>>().join(", ")
+    };
+    let links = || match count("links_updated") {
+        0 => String::new(),
+        links => format!(", {} updated in {}", counted(links, "link"), many("notes_updated", "note")),
+    };
+    match tool {
+        // Other programs take the path, whether the note is new or not.
+        "create_daily_note" => text("path").to_owned(),
+        _ if !changes => "nothing to change".to_owned(),
+        "rename_note" => format!("renamed {} to {}{}", text("path"), text("new_path"), links()),
+        "delete_note" => match text("trashed_to") {
+            "" => format!("deleted {}", text("path")),
+            place => format!("deleted {}, which is in {place} now", text("path")),
+        },
+        "merge_notes" => format!("merged {} into {}{}", text("path"), text("into"), links()),
+        "edit_tags" => match list("tags").as_str() {
+            "" => format!("{} has no tags now", text("path")),
+            tags => format!("{} has the tags {tags}", text("path")),
+        },
+        "rename_tag" => {
+            let notes = many("notes_updated", "note");
+            format!("renamed {} to {} in {notes}", text("tag"), text("new_tag"))
+        }
+        "update_frontmatter" => {
+            let updates = args["updates"].as_object().into_iter().flatten();
+            let each = updates.map(|(key, value)| match value {
+                Value::Null => format!("removed {key} of {}", text("path")),
+                value => format!("set {key} of {} to {value}", text("path")),
+            });
+            each.collect::<Vec<_>>().join("; ")
+        }
+        "append_to_note" => format!("added to {}, line {}", text("path"), count("line")),
+        "vault.createFile" => format!("created {}", text("path")),
+        _ => text("path").to_owned(),
+    }
+}
+
+/// Advice about the arguments and flags of a tool, and what it is for who typed a command.
+const ADVICE: [(&str, &str); 5] = [
+    (
+        "deleting is not allowed (set allow_delete, or add --allow-delete)",
+        "deleting unasked is not allowed (leave out --yes and answer in a terminal, or set allow_delete = true in tools.toml)",
+    ),
+    ("choose another name, or another collisionStrategy: create-unique or overwrite", "choose another name"),
+    ("search_by_tag finds the notes with a tag", "vault-index tags lists all tags"),
+    ("give it as a text", "to take it as text, add --text"),
+    ("list or search the vault for the note's path", "vault-search finds notes by what is in them"),
+];
+
+/// An error as the person who typed `command` gets it: without its code, without the name of an argument of the tool,
+/// and with advice that they can follow.
+pub(super) fn failure(failure: Failure, command: &str, tool: &str) -> Failure {
+    match failure {
+        Failure::Error(text) => Failure::Error(in_words(&text, command, tool)),
+        Failure::Refused(text) => Failure::Refused(in_words(&text, command, tool)),
+        other => other,
+    }
+}
+
+fn in_words(text: &str, command: &str, tool: &str) -> String {
+    let is_code = |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_uppercase() || c == '_');
+    let is_argument =
+        |word: &str| word.strip_prefix('/').is_some_and(|name| name.chars().all(|c| c.is_lowercase() || c == '_'));
+    let mut rest = text;
+    for is_left_out in [&is_code as &dyn Fn(&str) -> bool, &is_argument] {
+        rest = rest.split_once(": ").filter(|(word, _)| is_left_out(word)).map_or(rest, |(_, rest)| rest);
+    }
+    let mut words = rest.to_owned();
+    for needs in [format!("{tool} needs approval"), "the plan needs approval".to_owned()] {
+        words = words.replace(&needs, &format!("{command} needs approval"));
+    }
+    ADVICE.iter().fold(words, |words, (of_tool, of_command)| words.replace(of_tool, of_command))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_name_neither_codes_nor_arguments_of_tools() {
+        for (text, expected) in [
+            ("EXISTS: a b/C.md: is there already", "a b/C.md: is there already"),
+            ("INVALID_ARGUMENTS: /date: `x` is not a day", "`x` is not a day"),
+            ("IO: /home/ada/x: cannot be read", "/home/ada/x: cannot be read"),
+            ("Note not found: x (did you mean y?)", "Note not found: x (did you mean y?)"),
+            ("DENIED: rename_note needs approval, and", "rename needs approval, and"),
+        ] {
+            assert_eq!(in_words(text, "rename", "rename_note"), expected);
+        }
+    }
+}
