@@ -6,7 +6,7 @@ _vault_tools_notes() {
         names+=("$name")
     done < <("${1/#\~/$HOME}" __complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
     if [[ ${#names[@]} -eq 0 ]]; then
-        _vault-tools "$@"
+        _vault__tools "$@"
     else
         # The shell quotes what it inserts.
         compopt -o filenames 2>/dev/null

@@ -40,11 +40,13 @@ pub(super) fn names(words: impl Iterator<Item = OsString>) -> Vec<String> {
     // A shell that completes shows no errors.
     let mut names = listed(&line).unwrap_or_default();
     let lower = line.begun.to_lowercase();
-    names.retain(|name| name.to_lowercase().starts_with(&lower));
-    // As typed comes before other cases: the shell inserts what all of them begin with.
-    if names.iter().any(|name| name.starts_with(&line.begun)) {
-        names.retain(|name| name.starts_with(&line.begun));
-    }
+    // As typed comes before other cases, the whole before its last part: a shell inserts what all of them begin with.
+    let ways: [&dyn Fn(&str) -> bool; 3] =
+        [&|name| name.starts_with(&line.begun), &|name| name.to_lowercase().starts_with(&lower), &|name| {
+            name.rsplit('/').next().is_some_and(|last| last.to_lowercase().starts_with(&lower))
+        }];
+    let way = ways.into_iter().find(|way| names.iter().any(|name| way(name)));
+    names.retain(|name| way.is_some_and(|way| way(name)));
     names.sort();
     names
 }

@@ -6,7 +6,7 @@ _vault_tools_notes() {
     if [[ -z "${names[1]}" ]]; then
         _vault-tools "$@"
     else
-        compadd -M 'm:{[:lower:][:upper:]}={[:upper:][:lower:]}' -a names
+        compadd -U -a names
     fi
 }
 if (( $+functions[compdef] )); then

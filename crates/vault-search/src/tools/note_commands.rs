@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use vault_index::note::frontmatter_properties;
 use vault_tools::{Error, ErrorKind, Result, Toolbox};
 
-use crate::{CliResult, Out};
+use crate::{CliResult, Out, sanitize_line};
 
 use super::args::{CallArgs, VaultArgs};
 use super::call;
@@ -137,7 +137,11 @@ fn calls(command: &NoteCommand, toolbox: &Toolbox) -> Result<Calls> {
             Calls::one("new", "vault.createFile", call)
         }
         NoteCommand::Append(args) => {
-            let mut call = json!({ "path": path_of(&args.note)?, "content": text(&args.text)? });
+            let content = text(&args.text)?;
+            if content.is_empty() {
+                return Err(Error::new(ErrorKind::InvalidArguments, "standard input is empty, so nothing is added"));
+            }
+            let mut call = json!({ "path": path_of(&args.note)?, "content": content });
             if let Some(heading) = &args.heading {
                 call["heading"] = heading.as_str().into();
             }
@@ -192,8 +196,9 @@ fn value(args: &SetArgs) -> Result<Value> {
     let read = frontmatter_properties(&format!("value: {}\n", args.value)).ok().filter(|read| read.iter().count() == 1);
     let value = read.as_ref().and_then(|read| read.get("value")).and_then(|value| serde_json::to_value(value).ok());
     match value {
-        None => Err(wrong(format!("`{}` is not valid YAML", args.value)).with_remedy("to take it as text, add --text")),
-        Some(Value::Null) => Err(wrong(format!("`{}` is no value", args.value))
+        None => Err(wrong(format!("`{}` is not valid YAML", sanitize_line(&args.value)))
+            .with_remedy("to take it as text, add --text")),
+        Some(Value::Null) => Err(wrong(format!("`{}` is no value", sanitize_line(&args.value)))
             .with_remedy("vault-tools prop remove removes a property; for a text, add --text")),
         Some(value) => Ok(value),
     }
@@ -204,7 +209,7 @@ fn plan_of(tool: &str, goal: &str, calls: Vec<Value>) -> Value {
     let step = |(number, mut args): (usize, Value)| {
         let texts = args.as_object_mut().into_iter().flat_map(Map::values_mut);
         texts.for_each(|text| *text = literal(text.as_str().unwrap_or_default()).into());
-        json!({ "id": format!("note-{}", number + 1), "tool": tool, "args": args })
+        json!({ "id": format!("note-{}", number + 1), "tool": tool, "preview": args["path"], "args": args })
     };
     let steps: Vec<Value> = calls.into_iter().enumerate().map(step).collect();
     json!({ "version": "1.0", "goal": literal(goal), "riskLevel": "writes", "steps": steps })

@@ -7,6 +7,8 @@ use vault_index::note::{ParseOptions, frontmatter_span, parse};
 use vault_index::{FileId, VaultPath};
 use vault_tools::{Entry, EntryKind, Error, ErrorKind, Result, SafePath, Toolbox, View, missing};
 
+use crate::sanitize_line;
+
 /// How many notes of one name an error lists.
 const LISTED: usize = 5;
 
@@ -48,7 +50,8 @@ impl<'t> NamedNotes<'t> {
                 let more = if more > 0 { format!(" and {more} more") } else { String::new() };
                 let listed = paths[..paths.len().min(LISTED)].join(", ");
                 let message = format!("`{name}` can be {} notes: {listed}{more}", paths.len());
-                Err(Error::new(ErrorKind::Ambiguous, message).with_remedy("name the one that is meant by its path"))
+                Err(Error::new(ErrorKind::Ambiguous, sanitize_line(&message))
+                    .with_remedy("name the one that is meant by its path"))
             }
         }
     }

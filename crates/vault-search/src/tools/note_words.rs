@@ -79,6 +79,10 @@ fn in_words(text: &str, command: &str, tool: &str) -> String {
     for is_left_out in [&is_code as &dyn Fn(&str) -> bool, &is_argument] {
         rest = rest.split_once(": ").filter(|(word, _)| is_left_out(word)).map_or(rest, |(_, rest)| rest);
     }
+    // A step is one of the notes, which the rest names.
+    if let Some((_, of_step)) = rest.split_once("): ").filter(|_| rest.starts_with("the step note-")) {
+        rest = of_step;
+    }
     let mut words = rest.to_owned();
     for needs in [format!("{tool} needs approval"), "the plan needs approval".to_owned()] {
         words = words.replace(&needs, &format!("{command} needs approval"));
@@ -97,6 +101,7 @@ mod tests {
             ("INVALID_ARGUMENTS: /date: `x` is not a day", "`x` is not a day"),
             ("IO: /home/ada/x: cannot be read", "/home/ada/x: cannot be read"),
             ("Note not found: x (did you mean y?)", "Note not found: x (did you mean y?)"),
+            ("DENIED: the step note-2 (rename_note): x.md: is denied", "x.md: is denied"),
             ("DENIED: rename_note needs approval, and", "rename needs approval, and"),
         ] {
             assert_eq!(in_words(text, "rename", "rename_note"), expected);
