@@ -101,7 +101,7 @@ pub(super) struct MoveArgs {
     #[arg(value_name = "NOTE", required = true)]
     pub notes: Vec<String>,
     /// The folder, from the vault's root
-    #[arg(required = true)]
+    #[arg(required = true, value_parser = NonEmptyStringValueParser::new())]
     pub folder: String,
     #[command(flatten)]
     pub change: ChangeArgs,
@@ -215,6 +215,24 @@ pub(super) struct DailyArgs {
 }
 
 impl NoteCommand {
+    /// As it is typed.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Rename(_) => "rename",
+            Self::Move(_) => "move",
+            Self::Delete(_) => "delete",
+            Self::Merge(_) => "merge",
+            Self::Tag(TagCommand::Add(_)) => "tag add",
+            Self::Tag(TagCommand::Remove(_)) => "tag remove",
+            Self::Tag(TagCommand::Rename(_)) => "tag rename",
+            Self::Prop(PropCommand::Set(_)) => "prop set",
+            Self::Prop(PropCommand::Remove(_)) => "prop remove",
+            Self::New(_) => "new",
+            Self::Append(_) => "append",
+            Self::Daily(_) => "daily",
+        }
+    }
+
     pub fn change(&self) -> &ChangeArgs {
         match self {
             Self::Rename(args) => &args.change,

@@ -23,32 +23,23 @@ pub(super) fn run(vault_args: &VaultArgs, command: &NoteCommand, out: &mut Out) 
     let change = command.change();
     let deletes = matches!(command, NoteCommand::Delete(_) | NoteCommand::Merge(_));
     let context = ContextArgs { asks_to_delete: deletes && !change.yes, ..ContextArgs::default() };
-    with_toolbox(vault_args, &context, |toolbox| {
-        let Calls { command, tool, mut args, goal } =
-            calls(command, toolbox).map_err(|error| failure(error.into(), "", ""))?;
-        let done = match args.len() {
-            1 => {
-                let (given, context) = (args.remove(0), context.clone());
-                let (yes, dry_run, json) = (change.yes, change.dry_run, change.json);
-                let call =
-                    CallArgs { tool: tool.into(), args: String::new(), yes, dry_run, json, typed: true, context };
-                let said = |output: &Value, changes| sentence(tool, &given, output, changes);
-                call::typed(toolbox, &call, given.clone(), said, out)
-            }
-            _ => {
-                let (yes, dry_run, jsonl) = (change.yes, change.dry_run, change.json);
-                let running = RunningArgs { yes, dry_run, jsonl, digest: None, context: context.clone() };
-                plan::run_value(toolbox, &plan_of(tool, &goal, args), &running, &[], out)
-            }
-        };
-        done.map_err(|error| failure(error, command, tool))
-    })
+    let done = with_toolbox(vault_args, &context, |toolbox| {
+        let Calls { tool, mut args, goal } = calls(command, toolbox)?;
+        let (yes, dry_run, json) = (change.yes, change.dry_run, change.json);
+        if args.len() == 1 {
+            let (given, context) = (args.remove(0), context.clone());
+            let call = CallArgs { tool: tool.into(), args: String::new(), yes, dry_run, json, typed: true, context };
+            let said = |output: &Value, changes| sentence(tool, &given, output, changes);
+            return call::typed(toolbox, &call, given.clone(), said, out);
+        }
+        let running = RunningArgs { yes, dry_run, jsonl: json, digest: None, context: context.clone() };
+        plan::run_value(toolbox, &plan_of(tool, &goal, args), &running, &[], out)
+    });
+    done.map_err(|error| failure(error, command.name()))
 }
 
 /// The calls of a tool that a command stands for.
 struct Calls {
-    /// The command, for messages.
-    command: &'static str,
     tool: &'static str,
     /// The arguments of each call.
     args: Vec<Value>,
@@ -57,8 +48,8 @@ struct Calls {
 }
 
 impl Calls {
-    fn one(command: &'static str, tool: &'static str, args: Value) -> Self {
-        Self { command, tool, args: vec![args], goal: String::new() }
+    fn one(tool: &'static str, args: Value) -> Self {
+        Self { tool, args: vec![args], goal: String::new() }
     }
 }
 
@@ -74,7 +65,7 @@ fn calls(command: &NoteCommand, toolbox: &Toolbox) -> Result<Calls> {
                 Some(folder) => join(&named.folder(folder), name),
                 None => named.new_path(&args.new, folder, extension(name)),
             };
-            Calls::one("rename", "rename_note", json!({ "path": old, "new_path": new }))
+            Calls::one("rename_note", json!({ "path": old, "new_path": new }))
         }
         NoteCommand::Move(args) => {
             let named = named()?;
@@ -93,13 +84,13 @@ fn calls(command: &NoteCommand, toolbox: &Toolbox) -> Result<Calls> {
                 let name = path.rsplit('/').next().unwrap_or(path);
                 json!({ "path": path, "new_path": join(&folder, name) })
             };
-            Calls { command: "move", tool: "rename_note", args: notes.iter().map(call).collect(), goal }
+            Calls { tool: "rename_note", args: notes.iter().map(call).collect(), goal }
         }
         NoteCommand::Delete(args) => {
             let notes = found(&args.notes, &named()?)?;
             let goal = format!("Delete {} notes", notes.len());
             let args = notes.iter().map(|path| json!({ "path": path })).collect();
-            Calls { command: "delete", tool: "delete_note", args, goal }
+            Calls { tool: "delete_note", args, goal }
         }
         NoteCommand::Merge(args) => {
             let named = named()?;
@@ -107,34 +98,36 @@ fn calls(command: &NoteCommand, toolbox: &Toolbox) -> Result<Calls> {
             let notes = found(&args.sources, &named)?;
             let goal = format!("Merge {} notes into {into}", notes.len());
             let args = notes.iter().map(|path| json!({ "path": path, "into": into })).collect();
-            Calls { command: "merge", tool: "merge_notes", args, goal }
+            Calls { tool: "merge_notes", args, goal }
         }
         NoteCommand::Tag(TagCommand::Add(args)) => {
-            Calls::one("tag add", "edit_tags", json!({ "path": path_of(&args.note)?, "add": args.tags }))
+            Calls::one("edit_tags", json!({ "path": path_of(&args.note)?, "add": args.tags }))
         }
         NoteCommand::Tag(TagCommand::Remove(args)) => {
-            Calls::one("tag remove", "edit_tags", json!({ "path": path_of(&args.note)?, "remove": args.tags }))
+            Calls::one("edit_tags", json!({ "path": path_of(&args.note)?, "remove": args.tags }))
         }
         NoteCommand::Tag(TagCommand::Rename(args)) => {
-            Calls::one("tag rename", "rename_tag", json!({ "tag": args.old, "new_tag": args.new }))
+            Calls::one("rename_tag", json!({ "tag": args.old, "new_tag": args.new }))
         }
         NoteCommand::Prop(PropCommand::Set(args)) => {
             let updates = Map::from_iter([(args.key.clone(), value(args)?)]);
-            Calls::one("prop set", "update_frontmatter", json!({ "path": path_of(&args.note)?, "updates": updates }))
+            Calls::one("update_frontmatter", json!({ "path": path_of(&args.note)?, "updates": updates }))
         }
         NoteCommand::Prop(PropCommand::Remove(args)) => {
             let updates = Map::from_iter([(args.key.clone(), Value::Null)]);
-            Calls::one("prop remove", "update_frontmatter", json!({ "path": path_of(&args.note)?, "updates": updates }))
+            Calls::one("update_frontmatter", json!({ "path": path_of(&args.note)?, "updates": updates }))
         }
         NoteCommand::New(args) => {
-            let canvas = args.path.to_lowercase().ends_with(".canvas");
-            let path = named()?.new_path(&args.path, "", if canvas { "canvas" } else { "md" });
+            let named = named()?;
+            let is_canvas = args.path.to_lowercase().ends_with(".canvas");
+            let path = named.new_path(&args.path, "", if is_canvas { "canvas" } else { "md" });
             let content = args.text.as_deref().map(text).transpose()?.unwrap_or_default();
             let mut call = json!({ "path": path, "content": content, "ifNotExists": false });
             if let Some(template) = &args.template {
-                call["template"] = template.as_str().into();
+                // What is no note by this name may be one of the folders of templates.
+                call["template"] = named.find(template).unwrap_or_else(|_| template.clone()).into();
             }
-            Calls::one("new", "vault.createFile", call)
+            Calls::one("vault.createFile", call)
         }
         NoteCommand::Append(args) => {
             let content = text(&args.text)?;
@@ -145,7 +138,7 @@ fn calls(command: &NoteCommand, toolbox: &Toolbox) -> Result<Calls> {
             if let Some(heading) = &args.heading {
                 call["heading"] = heading.as_str().into();
             }
-            Calls::one("append", "append_to_note", call)
+            Calls::one("append_to_note", call)
         }
         NoteCommand::Daily(args) => {
             let now = toolbox.now();
@@ -155,7 +148,7 @@ fn calls(command: &NoteCommand, toolbox: &Toolbox) -> Result<Calls> {
                 None | Some("today") => Some(now.date().to_string()),
                 Some(date) => Some(date.to_owned()),
             };
-            Calls::one("daily", "create_daily_note", json!({ "date": day }))
+            Calls::one("create_daily_note", json!({ "date": day }))
         }
     })
 }
@@ -207,12 +200,13 @@ fn value(args: &SetArgs) -> Result<Value> {
 /// Several calls as a plan.
 fn plan_of(tool: &str, goal: &str, calls: Vec<Value>) -> Value {
     let step = |(number, mut args): (usize, Value)| {
+        let note = args["path"].clone();
         let texts = args.as_object_mut().into_iter().flat_map(Map::values_mut);
         texts.for_each(|text| *text = literal(text.as_str().unwrap_or_default()).into());
-        json!({ "id": format!("note-{}", number + 1), "tool": tool, "preview": args["path"], "args": args })
+        json!({ "id": format!("note-{}", number + 1), "tool": tool, "preview": note, "args": args })
     };
     let steps: Vec<Value> = calls.into_iter().enumerate().map(step).collect();
-    json!({ "version": "1.0", "goal": literal(goal), "riskLevel": "writes", "steps": steps })
+    json!({ "version": "1.0", "goal": goal, "riskLevel": "writes", "steps": steps })
 }
 
 /// A text in which a plan finds no references.

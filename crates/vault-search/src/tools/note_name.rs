@@ -56,9 +56,10 @@ impl<'t> NamedNotes<'t> {
         }
     }
 
-    /// The folder that a person names; one that differs in upper and lower case only is that one. Empty for the root.
+    /// The folder that a person names; one that differs in upper and lower case only is that one. Empty for the root,
+    /// which is also `/`; any other path from `/` is left to the tool to refuse.
     pub fn folder(&self, written: &str) -> String {
-        let name = self.inside(written.trim()).trim_start_matches("./").trim_matches('/');
+        let name = self.inside(written.trim()).trim_start_matches("./").trim_end_matches('/');
         if matches!(name, "" | ".") {
             return String::new();
         }

@@ -63,15 +63,15 @@ const ADVICE: [(&str, &str); 5] = [
 
 /// An error as the person who typed `command` gets it: without its code, without the name of an argument of the tool,
 /// and with advice that they can follow.
-pub(super) fn failure(failure: Failure, command: &str, tool: &str) -> Failure {
+pub(super) fn failure(failure: Failure, command: &str) -> Failure {
     match failure {
-        Failure::Error(text) => Failure::Error(in_words(&text, command, tool)),
-        Failure::Refused(text) => Failure::Refused(in_words(&text, command, tool)),
+        Failure::Error(text) => Failure::Error(in_words(&text, command)),
+        Failure::Refused(text) => Failure::Refused(in_words(&text, command)),
         other => other,
     }
 }
 
-fn in_words(text: &str, command: &str, tool: &str) -> String {
+fn in_words(text: &str, command: &str) -> String {
     let is_code = |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_uppercase() || c == '_');
     let is_argument =
         |word: &str| word.strip_prefix('/').is_some_and(|name| name.chars().all(|c| c.is_lowercase() || c == '_'));
@@ -83,10 +83,11 @@ fn in_words(text: &str, command: &str, tool: &str) -> String {
     if let Some((_, of_step)) = rest.split_once("): ").filter(|_| rest.starts_with("the step note-")) {
         rest = of_step;
     }
-    let mut words = rest.to_owned();
-    for needs in [format!("{tool} needs approval"), "the plan needs approval".to_owned()] {
-        words = words.replace(&needs, &format!("{command} needs approval"));
-    }
+    const UNASKED: &str = " needs approval, and there is no terminal";
+    let words = match rest.split_once(UNASKED) {
+        Some((_, rest)) => format!("{command}{UNASKED}{rest}"),
+        None => rest.to_owned(),
+    };
     ADVICE.iter().fold(words, |words, (of_tool, of_command)| words.replace(of_tool, of_command))
 }
 
@@ -102,9 +103,12 @@ mod tests {
             ("IO: /home/ada/x: cannot be read", "/home/ada/x: cannot be read"),
             ("Note not found: x (did you mean y?)", "Note not found: x (did you mean y?)"),
             ("DENIED: the step note-2 (rename_note): x.md: is denied", "x.md: is denied"),
-            ("DENIED: rename_note needs approval, and", "rename needs approval, and"),
+            (
+                "DENIED: rename_note needs approval, and there is no terminal",
+                "rename needs approval, and there is no terminal",
+            ),
         ] {
-            assert_eq!(in_words(text, "rename", "rename_note"), expected);
+            assert_eq!(in_words(text, "rename"), expected);
         }
     }
 }
