@@ -73,8 +73,7 @@ pub(super) fn failure(failure: Failure, command: &str) -> Failure {
 
 fn in_words(text: &str, command: &str) -> String {
     let is_code = |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_uppercase() || c == '_');
-    let is_argument =
-        |word: &str| word.strip_prefix('/').is_some_and(|name| name.chars().all(|c| c.is_lowercase() || c == '_'));
+    let is_argument = |word: &str| ["/path", "/new_path", "/into", "/tag", "/new_tag", "/date"].contains(&word);
     let mut rest = text;
     for is_left_out in [&is_code as &dyn Fn(&str) -> bool, &is_argument] {
         rest = rest.split_once(": ").filter(|(word, _)| is_left_out(word)).map_or(rest, |(_, rest)| rest);
