@@ -77,11 +77,13 @@ impl Line {
             }
         }
         let takes_folder = plain.first() == Some(&"move") && plain.len() > 1;
-        let takes_note = match plain[..] {
-            ["rename" | "append"] | ["tag", "add" | "remove"] | ["prop", "set" | "remove"] => true,
-            ["move" | "delete" | "merge", ..] => true,
-            _ => false,
-        };
+        let takes_note = matches!(
+            plain[..],
+            ["rename" | "append"]
+                | ["tag", "add" | "remove"]
+                | ["prop", "set" | "remove"]
+                | ["move" | "delete" | "merge", ..]
+        );
         (takes_note && !(are_options && begun.starts_with('-'))).then(|| Self {
             vault,
             takes_folder,
