@@ -32,7 +32,7 @@ mod note_commands;
 mod moved;
 mod log;
 mod macros;
-mod tools;
+mod list_tools;
 mod undo;
 mod complete_notes;
 
@@ -89,8 +89,8 @@ fn run(args: ToolsArgs, out: &mut Out) -> CliResult {
     let vault = args.vault_args;
     match args.command {
         Command::Note(command) => note_commands::run(&vault, &command, out),
-        Command::List(args) => tools::list(&args, out),
-        Command::Schema(args) => tools::schema(&args, out),
+        Command::List(args) => list_tools::list(&args, out),
+        Command::Schema(args) => list_tools::schema(&args, out),
         Command::Call(args) => call::call(&vault, &args, out),
         Command::Plan(PlanCommand::Check(args)) => plan::check(&vault, &args, out),
         Command::Plan(PlanCommand::Preview(args)) => plan::preview(&vault, &args, out),
