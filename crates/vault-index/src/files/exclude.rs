@@ -134,7 +134,7 @@ impl Exclusion {
     /// Reads the rules of the vault at `root`; `globs` are the user's.
     ///
     /// # Errors
-    /// As [`walk`](super::walk): a bad glob, a bad `.vault.toml`.
+    /// A bad glob, a bad `.vault.toml`.
     pub fn new(root: &Path, globs: &[String]) -> Result<Self> {
         let exclude = Exclude::new(root, globs, &mut Vec::new())?;
         Ok(Self { root: root.to_owned(), exclude, folders: Mutex::default() })

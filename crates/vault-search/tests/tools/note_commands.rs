@@ -114,8 +114,8 @@ fn names_that_mean_no_note_or_several_are_refused() {
     let note = "error: `Garden/Compost.md` is the name of a note, and move takes a folder \
                 (vault-tools rename gives a note another name)\n";
     check(&shell, &["move", "Log", "Garden/Compost.md", "--yes"], 2, "", note);
-    let one = "error: this command works on one vault at a time, and 2 are named (name one with --vault DIR)\n";
-    check(&shell, &["rename", "Log", "x", "--vault", "a", "--vault", "b"], 2, "", one);
+    let one = "error: this command works on one vault at a time (give --vault once)\n";
+    check(&shell, &["rename", "Log", "x", "--vault", "Garden", "--vault", "Archive"], 2, "", one);
     assert_same(&shell.vault.tree(), &before, "refused");
 }
 
