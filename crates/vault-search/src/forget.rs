@@ -23,6 +23,9 @@ pub struct ForgetArgs {
     /// Do not ask
     #[arg(long)]
     pub yes: bool,
+    /// Delete the index alone, which the next sync makes again; journal, macros and conversations stay
+    #[arg(long)]
+    pub index_only: bool,
 }
 
 /// The options of `adopt`.
@@ -42,6 +45,9 @@ pub fn forget(vault_args: &VaultArgs, args: &ForgetArgs, out: &mut Out) -> CliRe
     let vault = settings.only_vault()?;
     let index = Index::open_gone(vault, settings.index_options())?;
     let name = sanitize_line(&vault.to_string_lossy());
+    if args.index_only {
+        return forget_index(index, &name, args.yes, out);
+    }
     let has_journal = has_journal(vault)?;
     if !has_journal && !index.is_kept()? && !agent_files::is_any(vault) {
         // An index that was deleted by hand leaves its consents.
@@ -63,6 +69,18 @@ pub fn forget(vault_args: &VaultArgs, args: &ForgetArgs, out: &mut Out) -> CliRe
     deleted.extend(forget_journal(vault)?);
     deleted.extend(index.forget()?);
     ConsentFile::of_user().forget(vault)?;
+    print_deleted(&deleted, out)
+}
+
+/// Deletes an index that is so damaged that it cannot be rebuilt in its place: nothing that cannot be made again goes.
+fn forget_index(index: Index, name: &str, yes: bool, out: &mut Out) -> CliResult {
+    if !(yes || can_ask() && confirm(&format!("Delete the index of {name}? The next sync makes it again."))) {
+        return Err(Failure::Refused(format!("{name}: nothing was deleted, since nobody agreed (add --yes)")));
+    }
+    print_deleted(&index.forget()?, out)
+}
+
+fn print_deleted(deleted: &[PathBuf], out: &mut Out) -> CliResult {
     for path in deleted {
         out.line(&format!("deleted {}", sanitize_line(&path.to_string_lossy())))?;
     }
@@ -93,10 +111,15 @@ pub fn adopt(vault_args: &VaultArgs, args: &AdoptArgs, out: &mut Out) -> CliResu
     if adopt_journal(&old, vault)? {
         adopted.push("journal, log and macros");
     }
-    match Index::adopt(vault, &old, &settings.index_options()) {
-        Ok(_) => adopted.push("index"),
-        Err(error) if error.kind() == ErrorKind::NotFound && (!adopted.is_empty() || agent_files::is_any(&old)) => {}
-        Err(error) => return Err(error.into()),
+    // A search in the new folder has made an index there, which is as good: the journal is what cannot be made again.
+    let has_index = settings.index_file.is_none() && Index::open(vault, settings.index_options())?.is_kept()?;
+    let has_more = !adopted.is_empty() || agent_files::is_any(&old);
+    if !(has_index && has_more) {
+        match Index::adopt(vault, &old, &settings.index_options()) {
+            Ok(_) => adopted.push("index"),
+            Err(error) if error.kind() == ErrorKind::NotFound && has_more => {}
+            Err(error) => return Err(error.into()),
+        }
     }
     ConsentFile::of_user().adopt(&old, vault)?;
     if agent_files::adopt(&old, vault)? > 0 {

@@ -41,7 +41,9 @@ impl Index {
         *lock(&self.reader) = None;
         self.rebuild_reusing(Some(&doubtful), options).map_err(|error| match error.remedy() {
             // That is what is being done.
-            Some(REPAIR) => error.with_remedy("run `vault-index forget`, then `vault-index sync` to make it anew"),
+            Some(REPAIR) => {
+                error.with_remedy("run `vault-index forget --index-only`, then `vault-index sync` to make it anew")
+            }
             _ => error,
         })?;
         let (mut now, _) = self.examine(options)?;

@@ -106,7 +106,7 @@ impl Index {
         if self.file.exists() {
             return Err(Error::new(ErrorKind::Locked, "this vault already has an index")
                 .at(&self.file)
-                .with_remedy("run `vault-index forget` first"));
+                .with_remedy("run `vault-index forget --index-only` first"));
         }
         for name in LockName::ALL {
             drop(file_lock::lock(&from.join(INDEX_FILE), name, Some(Duration::ZERO), None)?);

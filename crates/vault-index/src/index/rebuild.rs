@@ -108,7 +108,7 @@ impl Index {
         let mut store = Store::open_any_format(&self.file)?;
         self.check_vault(&store).map_err(|error| match error.kind() {
             ErrorKind::Damaged => {
-                error.with_remedy("run `vault-index forget`, then `vault-index sync` to make it anew")
+                error.with_remedy("run `vault-index forget --index-only`, then `vault-index sync` to make it anew")
             }
             _ => error,
         })?;

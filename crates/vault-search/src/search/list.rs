@@ -37,7 +37,11 @@ fn show(index: &ListedIndex, out: &mut Out) -> io::Result<()> {
     }
     let advice = match (&index.vault, index.state) {
         (Some(vault), FolderState::Gone) => {
-            format!("there is no such folder any more: vault-index forget --vault \"{}\"", vault.display())
+            format!(
+                "there is no such folder any more: if it has moved, vault-index adopt \"{0}\" in its new place, else \
+                 vault-index forget --vault \"{0}\"",
+                vault.display()
+            )
         }
         (Some(_), FolderState::Unknown) => "the folder cannot be looked at now".to_string(),
         _ => return Ok(()),

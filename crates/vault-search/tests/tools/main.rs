@@ -1,6 +1,7 @@
 //! The command `vault-tools`, run as a person runs it.
 
 mod command;
+mod forget;
 mod interrupted;
 mod journal;
 mod note_commands;
