@@ -39,6 +39,21 @@ pub struct VaultArgs {
     pub index: Option<PathBuf>,
 }
 
+impl VaultArgs {
+    /// Refuses the options before or after a command that works on no vault.
+    ///
+    /// # Errors
+    /// An option that was given.
+    pub fn refuse(&self) -> CliResult<()> {
+        let given = if self.vault.is_empty() { self.index.as_ref().map(|_| "--index") } else { Some("--vault") };
+        given.map_or(Ok(()), |option| {
+            Err(Failure::Error(format!(
+                "{option} has no effect here, since this command works on no vault (leave it out)"
+            )))
+        })
+    }
+}
+
 /// The vaults that a command works on, their index file, and the user's `config.toml`.
 #[derive(Debug)]
 pub struct Settings {

@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use vault_search::VaultArgs;
-use vault_search::tools::{ContextArgs, Question as Shown, Reply, TerminalPrompt, ask_about, editor, tick};
+use vault_search::tools::{EditorArgs, Question as Shown, Reply, TerminalPrompt, ask_about, editor, tick};
 use vault_search::{CliResult, Failure, Out, Outcome, can_ask, counted, note, sanitize, sanitize_line, say};
 use vault_tools::approval::{Answer, Approver, ChangeRequest, Preapproved, PreparedChange, now, settle};
 use vault_tools::{Cancel, Editor, Error, ErrorKind, Grants, Result};
@@ -53,7 +53,7 @@ pub(super) struct AskArgs {
     #[arg(long, help_heading = "Output")]
     pub schema: bool,
     #[command(flatten)]
-    pub context: ContextArgs,
+    pub editor: EditorArgs,
     #[command(flatten)]
     pub settings: SettingArgs,
 }
@@ -118,9 +118,9 @@ pub(super) fn ask(vault_args: &VaultArgs, args: &AskArgs, out: &mut Out) -> CliR
     let question = question(args)?;
     let settings = Settings::load(&args.settings)?;
     let workspace = Arc::new(Workspace::open(vault_args, Granted::default())?);
-    let mut context = args.context.clone();
-    context.active_file = context.active_file.or_else(|| args.note.clone());
-    let editor = editor_of(&workspace, &context)?;
+    let mut editor = args.editor.clone();
+    editor.active_file = editor.active_file.or_else(|| args.note.clone());
+    let editor = editor_of(&workspace, &editor)?;
     if args.insert && editor.active_file.is_none() {
         let message = "there is no note to insert the answer into";
         return Err(Error::new(ErrorKind::InvalidArguments, message).with_remedy("add --note NOTE").into());
@@ -208,14 +208,14 @@ fn question(args: &AskArgs) -> Result<String> {
 }
 
 /// The editor that the command line describes, around the first vault.
-pub(super) fn editor_of(workspace: &Workspace, context: &ContextArgs) -> Result<Editor> {
+pub(super) fn editor_of(workspace: &Workspace, args: &EditorArgs) -> Result<Editor> {
     let [first, others @ ..] = workspace.vaults() else { return Ok(Editor::default()) };
-    let names_a_note = context.active_file.is_some() || context.selection_from.is_some();
+    let names_a_note = args.active_file.is_some() || args.selection_from.is_some();
     if names_a_note && !others.is_empty() {
         let message = "a note that is viewed and a selection are of one vault, and several are open";
         return Err(Error::new(ErrorKind::InvalidArguments, message).with_remedy("name one vault"));
     }
-    editor(&first.vault, &first.policy, context)
+    editor(&first.vault, &first.policy, args)
 }
 
 /// How many notes there are, and how many passages have no vector.

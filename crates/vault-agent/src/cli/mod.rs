@@ -85,6 +85,18 @@ fn agent_main() -> ExitCode {
 
 fn run(args: AgentArgs, out: &mut Out) -> CliResult {
     let vault = args.vault_args;
+    let works_on_none = match &args.command {
+        Command::Sessions(_) | Command::Approve(_) | Command::Models(_) | Command::Login(_) | Command::Logout(_) => {
+            true
+        }
+        Command::Config(command) => !matches!(command, config::ConfigCommand::Check(_)),
+        Command::Mcp(args) => matches!(args.command, Some(McpCommand::Uninstall(_) | McpCommand::Skill(_))),
+        Command::Completions(_) | Command::Man => true,
+        _ => false,
+    };
+    if works_on_none {
+        vault.refuse()?;
+    }
     match args.command {
         Command::Mcp(args) => match &args.command {
             None => serve::serve(&vault, &args),

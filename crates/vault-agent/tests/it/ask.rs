@@ -278,3 +278,26 @@ fn an_interrupted_answer_is_kept() {
     let shown = out(&place.command(&["sessions", "show"]).output().unwrap());
     assert!(shown.contains("when?") && shown.contains("search_notes"), "{shown}");
 }
+
+#[test]
+fn options_without_an_effect_are_refused() {
+    let place = Place::new(NOTES);
+    let ran = |args: &[&str]| {
+        let output = place.command(args).output().unwrap();
+        (output.status.code(), errors(&output))
+    };
+    for (args, option) in [
+        (&["ask", "--allow-delete", "roses?"][..], "--allow-delete"),
+        (&["ask", "--set", "a=b", "roses?"], "--set"),
+        (&["login", "--vault", "/nowhere", "openai"], "--vault"),
+        (&["--index", "x.db", "models"], "--index"),
+        (&["sessions", "--vault", "/nowhere"], "--vault"),
+        (&["config", "path", "--vault", "/nowhere"], "--vault"),
+        (&["mcp", "skill", "--vault", "/nowhere"], "--vault"),
+    ] {
+        let (code, error) = ran(args);
+        assert!(code == Some(2) && error.contains(option), "{args:?}: {code:?} {error}");
+    }
+    let (code, error) = ran(&["config", "check", "--vault", place.vault().to_str().unwrap()]);
+    assert_eq!(code, Some(0), "{error}");
+}

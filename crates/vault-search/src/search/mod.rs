@@ -69,6 +69,9 @@ pub fn index_main() -> ExitCode {
 
 fn run_index(args: IndexArgs, out: &mut Out) -> CliResult {
     let vault = args.vault_args;
+    if matches!(args.command, Command::List(_) | Command::Completions(_) | Command::Man(_)) {
+        vault.refuse()?;
+    }
     let manuals = || [IndexArgs::command(), SearchArgs::command()];
     match args.command {
         Command::Sync(args) => sync::sync(&vault, &args, out),

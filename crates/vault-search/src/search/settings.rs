@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use clap::Args;
 use vault_index::{Error, ModelName, Options, Result, check_globs};
 
-use crate::CliResult;
 use crate::settings::{Settings, UserConfig, VaultArgs, config_file};
+use crate::{CliResult, Failure};
 
 /// What `--help` says about settings, beside the options themselves. Each paragraph is one line: clap breaks it.
 pub(super) const SETTINGS_HELP: &str = "\
@@ -57,6 +57,24 @@ pub(super) struct IndexedVaultArgs {
     /// or config.toml; to leave them out of one search, write -path:GLOB.
     #[arg(long, value_name = "GLOB", global = true)]
     pub exclude: Vec<String>,
+}
+
+impl IndexedVaultArgs {
+    /// Refuses the options before or after a command that works on no vault.
+    ///
+    /// # Errors
+    /// An option that was given.
+    pub(super) fn refuse(&self) -> CliResult<()> {
+        self.vault_args.refuse()?;
+        let given = [
+            ("--model", self.model.is_some()),
+            ("--base-url", self.base_url.is_some()),
+            ("--exclude", !self.exclude.is_empty()),
+        ];
+        given.into_iter().find(|(_, is_given)| *is_given).map_or(Ok(()), |(option, _)| {
+            Err(Failure::Error(format!("{option} has no effect here, since this command uses no index (leave it out)")))
+        })
+    }
 }
 
 /// The settings of one run of a command.
@@ -124,7 +142,6 @@ mod tests {
     use vault_index::dirs::canonical_vault;
 
     use super::*;
-    use crate::Failure;
     use crate::settings::tests::merged;
 
     #[test]

@@ -17,7 +17,7 @@ use vault_tools::{
 use crate::{CliResult, note, say};
 
 use super::json_unique_keys::json_with_unique_keys;
-use super::plan_args::ContextArgs;
+use super::plan_args::{ContextArgs, EditorArgs};
 use super::settings;
 use crate::VaultArgs;
 
@@ -44,7 +44,7 @@ pub(super) fn with_vaults(
     act: impl FnOnce(&mut Vaults) -> CliResult,
 ) -> CliResult {
     let vaults = settings::open_all(&crate::Settings::load(vault_args)?)?;
-    if vaults.len() > 1 && (context.active_file.is_some() || context.selection_from.is_some()) {
+    if vaults.len() > 1 && (context.editor.active_file.is_some() || context.editor.selection_from.is_some()) {
         let message = "an active file and a selection are of one vault, and several are open";
         return Err(Error::new(ErrorKind::InvalidArguments, message).with_remedy("name one vault").into());
     }
@@ -66,7 +66,7 @@ fn toolbox(vault: Vault, context: &ContextArgs) -> CliResult<Toolbox> {
         policy.tools.retain(|_, setting| *setting != ToolSetting::NeverAsk);
     }
     let policy = policy.compile()?;
-    let editor = editor(&vault, &policy, context)?;
+    let editor = editor(&vault, &policy, &context.editor)?;
     Ok(Toolbox::new(Arc::new(vault), Box::new(Headless { editor }), policy))
 }
 
@@ -168,13 +168,13 @@ pub(super) fn standard_input() -> Result<String> {
 ///
 /// # Errors
 /// A note that is not there or is denied; lines or a cursor that it does not have.
-pub fn editor(vault: &Vault, policy: &Policy, context: &ContextArgs) -> Result<Editor> {
+pub fn editor(vault: &Vault, policy: &Policy, args: &EditorArgs) -> Result<Editor> {
     let mut editor = Editor::default();
-    if let Some(active) = &context.active_file {
+    if let Some(active) = &args.active_file {
         let path = existing(vault, policy, active)?;
         editor.show(&path, vault_tools::Leaf::Current);
     }
-    if let Some(from) = &context.selection_from {
+    if let Some(from) = &args.selection_from {
         let (path, selection) = selected_lines(vault, policy, from)?;
         if editor.active_file.as_ref().is_some_and(|active| *active != path) {
             return Err(Error::new(ErrorKind::InvalidArguments, "the selection is not in the active file")
@@ -183,11 +183,11 @@ pub fn editor(vault: &Vault, policy: &Policy, context: &ContextArgs) -> Result<E
         editor.show(&path, vault_tools::Leaf::Current);
         editor.cursor = selection.span.map(|span| span.to);
         editor.selection = Some(selection);
-    } else if let Some(text) = &context.selection {
+    } else if let Some(text) = &args.selection {
         let text = if text == "-" { standard_input()? } else { text.clone() };
         editor.selection = Some(Selection { text, span: None });
     }
-    if let Some(cursor) = &context.cursor {
+    if let Some(cursor) = &args.cursor {
         let Some(active) = &editor.active_file else {
             return Err(
                 Error::new(ErrorKind::InvalidArguments, "a cursor needs a file").with_remedy("add --active-file NOTE")

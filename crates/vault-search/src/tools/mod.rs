@@ -51,7 +51,7 @@ pub use context::{editor, with_toolbox};
 pub use log::log;
 pub use plan::run_value as run_plan;
 use plan_args::PlanCommand;
-pub use plan_args::{ContextArgs, MacroCommand, MacroSaveArgs, RunningArgs};
+pub use plan_args::{EditorArgs, MacroCommand, MacroSaveArgs, RunningArgs};
 pub use plan_text::{texts_for_client, texts_of_change};
 pub use preview_text::cut;
 pub use settings::{OpenedVault, check_settings, open_with_settings};
@@ -87,6 +87,9 @@ pub fn main() -> ExitCode {
 
 fn run(args: ToolsArgs, out: &mut Out) -> CliResult {
     let vault = args.vault_args;
+    if matches!(args.command, Command::List(_) | Command::Schema(_) | Command::Completions(_) | Command::Man) {
+        vault.refuse()?;
+    }
     match args.command {
         Command::Note(command) => note_commands::run(&vault, &command, out),
         Command::List(args) => list_tools::list(&args, out),

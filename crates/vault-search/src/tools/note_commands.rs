@@ -33,7 +33,7 @@ pub(super) fn run(vault_args: &VaultArgs, command: &NoteCommand, out: &mut Out) 
             let said = |output: &Value, changes| sentence(tool, &given, output, changes);
             return call::typed(toolbox, &call, given.clone(), said, out);
         }
-        let running = RunningArgs { yes, dry_run, jsonl: json, digest: None, context: context.clone() };
+        let running = RunningArgs { yes, dry_run, jsonl: json, context: context.clone(), ..RunningArgs::default() };
         plan::run_value(toolbox, &plan_of(tool, &goal, args), &running, &[], out)
     });
     done.map_err(|error| failure(error, command.name()))

@@ -60,7 +60,7 @@ fn check_on(toolbox: &Toolbox, args: &PlanFileArgs, out: &mut Out) -> CliResult 
 
 pub(super) fn preview(vault_args: &VaultArgs, args: &PlanPreviewArgs, out: &mut Out) -> CliResult {
     with_toolbox(vault_args, &args.context, |toolbox| {
-        let prepared = dry_run(toolbox, &json_of(&args.plan.file)?, &args.context.set, &mut Vec::new())?;
+        let prepared = dry_run(toolbox, &json_of(&args.plan.file)?, &args.set, &mut Vec::new())?;
         print_preview(&prepared.preview, toolbox, if args.plan.json { Format::Json } else { Format::Human }, out)
     })
 }
@@ -91,7 +91,7 @@ pub fn run_value(
         toolbox.set_now(time.to_zoned(TimeZone::system()));
     }
     let mut asked = defaults.to_vec();
-    let prepared = dry_run(toolbox, value, &args.context.set, &mut asked)?;
+    let prepared = dry_run(toolbox, value, &args.set, &mut asked)?;
     if args.dry_run {
         let format = if args.jsonl { Format::JsonLines } else { Format::Human };
         return print_preview(&prepared.preview, toolbox, format, out);
@@ -234,7 +234,7 @@ impl Changing for Planning<'_> {
     }
 
     fn edited(&mut self, edited: Value) -> Result<PreparedChange> {
-        let again = dry_run(self.toolbox, &edited, &self.args.context.set, self.known)?;
+        let again = dry_run(self.toolbox, &edited, &self.args.set, self.known)?;
         if let Some(blocked) = again.preview.blocked {
             return Err(blocked);
         }

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use crate::ListArgs;
 use clap::{Args, Subcommand};
 
-/// What tools and plans know of an editor that is not running.
+/// The editor around the vault, which is not running: tools and plans ask for its selection and its note.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Context")]
-pub struct ContextArgs {
+pub struct EditorArgs {
     /// The selected text; `-` reads standard input
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true, conflicts_with = "selection_from")]
     pub selection: Option<String>,
@@ -21,9 +21,14 @@ pub struct ContextArgs {
     /// The cursor in that note: line and column from 0, columns in UTF-16 units
     #[arg(long, value_name = "LINE:CH")]
     pub cursor: Option<String>,
-    /// A parameter that the plan uses (repeatable)
-    #[arg(long, value_name = "NAME=VALUE")]
-    pub set: Vec<String>,
+}
+
+/// The context in which tools are called.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Context")]
+pub struct ContextArgs {
+    #[command(flatten)]
+    pub editor: EditorArgs,
     /// Allow deleting; each deletion still needs approval
     #[arg(long)]
     pub allow_delete: bool,
@@ -100,12 +105,15 @@ pub(super) struct PlanFileArgs {
 pub(super) struct PlanPreviewArgs {
     #[command(flatten)]
     pub plan: PlanFileArgs,
+    /// A parameter that the plan uses (repeatable)
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub set: Vec<String>,
     #[command(flatten)]
     pub context: ContextArgs,
 }
 
 /// How a plan or macro is run.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct RunningArgs {
     /// Run it without asking
     #[arg(long)]
@@ -119,6 +127,9 @@ pub struct RunningArgs {
     /// Print one JSON event per line
     #[arg(long, help_heading = "Output")]
     pub jsonl: bool,
+    /// A parameter that the plan uses (repeatable)
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub set: Vec<String>,
     #[command(flatten)]
     pub context: ContextArgs,
 }

@@ -127,6 +127,12 @@ fn ambiguous_input_is_refused() {
     assert!(twice.code == 2 && twice.err.contains("the key `path` occurs twice"), "{}", twice.err);
     let both = shell.run_with(&["plan", "run", "-", "--selection", "-"], "- a");
     assert!(both.code == 2 && both.err.contains("standard input can be read only once"), "{}", both.err);
+    for args in [&["--vault", "x", "list"][..], &["schema", "--index", "x.db"], &["call", "--set", "a=b", "read_note"]]
+    {
+        let ran = shell.run(args);
+        let option = args.iter().find(|arg| arg.starts_with("--")).unwrap();
+        assert!(ran.code == 2 && ran.err.contains(option), "{args:?}: {}", ran.err);
+    }
     let prune = shell.run(&["prune"]);
     assert!(prune.err.contains("<--older-than <DAYS>|--max-size <MB>>"), "{}", prune.err);
 }

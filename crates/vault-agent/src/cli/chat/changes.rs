@@ -7,7 +7,7 @@ use serde_json::json;
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use vault_search::VaultArgs;
-use vault_search::tools::{ContextArgs, RunningArgs, run_plan, texts_of_change};
+use vault_search::tools::{RunningArgs, run_plan, texts_of_change};
 use vault_search::{CliResult, Out, Outcome, sanitize_line};
 use vault_tools::approval::{Answer, Approver, ChangeRequest, PreparedChange, now, settle};
 use vault_tools::{Cancel, Error, ErrorKind, Grants, Result};
@@ -159,13 +159,7 @@ pub(super) fn plan(
         *spent += of_plan;
         match written? {
             Written::Plan(plan) => {
-                let running = RunningArgs {
-                    yes: false,
-                    digest: None,
-                    dry_run: false,
-                    jsonl: false,
-                    context: ContextArgs::default(),
-                };
+                let running = RunningArgs::default();
                 run_plan(toolbox, &plan, &running, &[], &mut out)
             }
             Written::Stopped(stop) => Err(not_written(&stop)),

@@ -56,7 +56,7 @@ pub(super) fn chat(vault_args: &VaultArgs, args: &ChatArgs) -> CliResult {
     let workspace = Workspace::open(vault_args, Granted::default())?;
     let editor = super::ask::editor_of(
         &workspace,
-        &vault_search::tools::ContextArgs { active_file: args.note.clone(), ..Default::default() },
+        &vault_search::tools::EditorArgs { active_file: args.note.clone(), ..Default::default() },
     )?;
     talk(workspace, editor, &args.settings, None)
 }
