@@ -60,6 +60,8 @@ fn notes() -> Vault {
 
 /// Puts the committed index in the place of the vault's, as a program of format 9 would have left it there.
 fn with_format_9() -> Vault {
+    // An index that is open has sqlite-vec registered for the process, which the views of the old one need.
+    Vault::new("").sync();
     let vault = notes();
     std::fs::create_dir_all(vault.index_file().parent().unwrap()).unwrap();
     let committed = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/format-9.db");
