@@ -79,6 +79,7 @@ mod run;
 mod agent;
 mod transcript;
 pub mod text_calls;
+#[path = "../../agent-proxy/src/mod.rs"]
 pub mod responses;
 mod schema;
 mod models;

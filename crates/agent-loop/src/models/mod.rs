@@ -1,10 +1,13 @@
 //! Models: hosted ones, one in this process, a scripted one for tests, a replayed one.
 
+#[path = "../../../agent-llama/src/gguf.rs"]
 mod gguf;
 mod hosted;
 #[cfg(feature = "hosted")]
+#[path = "../../../agent-llama/src/llama_server.rs"]
 mod llama_server;
 #[cfg(feature = "local")]
+#[path = "../../../agent-llama/src/local/mod.rs"]
 mod local;
 mod replay;
 mod scripted;
