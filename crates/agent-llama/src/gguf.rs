@@ -12,8 +12,8 @@ use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 
-use crate::error::{Error, ErrorKind, Result};
-use crate::text_calls::Format;
+use agent_loop::text_calls::Format;
+use agent_loop::{Error, ErrorKind, Result};
 
 /// The newest version that is read here.
 const NEWEST: u32 = 3;

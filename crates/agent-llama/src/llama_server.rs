@@ -18,11 +18,11 @@ use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 
-use crate::error::{Error, ErrorKind, Result};
-use crate::model::{Model, ReplyStream, Request};
-use crate::models::gguf::Gguf;
-use crate::models::hosted::{Hosted, Http, Provider, Wire};
-use crate::tool::BoxFuture;
+use crate::gguf::Gguf;
+use agent_loop::BoxFuture;
+use agent_loop::{Error, ErrorKind, Result};
+use agent_loop::{Hosted, Http, Provider, Wire};
+use agent_loop::{Model, ReplyStream, Request};
 
 /// How many lines of its log are kept for an error.
 const LAST_LINES: usize = 8;
@@ -112,7 +112,8 @@ impl Default for LlamaServerOptions {
 ///
 /// ```no_run
 /// # async fn main_() -> agent_loop::Result<()> {
-/// use agent_loop::{Agent, Http, LlamaServer, LlamaServerOptions, Tool};
+/// use agent_llama::{LlamaServer, LlamaServerOptions};
+/// use agent_loop::{Agent, Http, Tool};
 ///
 /// let options = LlamaServerOptions::for_path("Qwen3-4B-Q4_K_M.gguf")?;
 /// let model = LlamaServer::start(options, Http::new()?).await?;

@@ -2,17 +2,14 @@
 
 use std::collections::{HashMap, HashSet};
 
-use jsonschema::Validator;
+use agent_loop::{
+    CallId, Delta, EndReason, Error, ErrorKind, SchemaCheck, TextCursor, TextPhase, ToolCall, ToolChoice, Usage,
+};
 use serde_json::{Map, Value, json};
 
-use crate::error::{Error, ErrorKind};
-use crate::message::{CallId, TextPhase, Usage};
-use crate::model::{Delta, EndReason, TextCursor, ToolChoice, read_arguments};
-use crate::tool::{compile, issues_of};
-
-use super::request::known_name;
-use super::stop::StopSequences;
-use super::{ApiRequest, StrictTools};
+use crate::request::known_name;
+use crate::stop::StopSequences;
+use crate::{ApiRequest, StrictTools};
 
 /// Turns the deltas of one reply into events. Call [`start`](Self::start), then [`push`](Self::push) for each delta,
 /// then [`end`](Self::end), however the stream ended; after the terminal event they return nothing more.
@@ -24,7 +21,7 @@ pub struct ResponseEvents {
     created_at: u64,
     /// Fields of the request that the response repeats.
     echo: Map<String, Value>,
-    strict: Vec<(String, Validator)>,
+    strict: Vec<(String, SchemaCheck)>,
     choice: ToolChoice,
     /// The ids of all calls of the conversation.
     taken: HashSet<CallId>,
@@ -69,7 +66,7 @@ impl ResponseEvents {
             created_at: now,
             echo: request.echo.clone(),
             strict: strict_tools
-                .filter_map(|tool| Some((tool.name.clone(), compile(&tool.parameters).ok()?)))
+                .filter_map(|tool| Some((tool.name.clone(), SchemaCheck::new(&tool.parameters).ok()?)))
                 .collect(),
             choice: request.request.tool_choice.clone(),
             taken: made.map(|call| call.id.clone()).collect(),
@@ -113,12 +110,9 @@ impl ResponseEvents {
             Delta::CallEnd { index, .. } => self.end_call(index),
             Delta::Usage(usage) => self.usage = Some(usage),
             Delta::TextStart { phase } => self.begin_text(phase),
-            Delta::CumulativeText { .. }
-            | Delta::TextEnd { .. }
-            | Delta::Reasoning { .. }
-            | Delta::Warning { .. }
-            | Delta::Progress => {}
             Delta::End(reason) => self.finish(reason),
+            // Ends of texts, reasoning, warnings, progress: neither API has an event for them here.
+            _ => {}
         }
         std::mem::take(&mut self.events)
     }
@@ -266,11 +260,12 @@ impl ResponseEvents {
         let Some(call) = self.open_call(index) else { return };
         let item = &mut self.output[call.at];
         // Arguments that were sent cannot change.
-        if !is_object(item)
-            && let Ok(object) = read_arguments(item["arguments"].as_str().unwrap_or_default())
-        {
-            item["arguments"] = json!(object.to_string());
-            self.send_arguments(call.at, json!(object.to_string()));
+        if !is_object(item) {
+            let read = ToolCall::from_text("", "", item["arguments"].as_str().unwrap_or_default());
+            if read.fault.is_none() {
+                item["arguments"] = json!(read.arguments.to_string());
+                self.send_arguments(call.at, json!(read.arguments.to_string()));
+            }
         }
         let fault = self.strict_fault(&self.output[call.at]);
         self.close(call, if fault.is_some() { "incomplete" } else { "completed" });
@@ -284,7 +279,7 @@ impl ResponseEvents {
         let known = name_known_to_model(call);
         let (name, check) = self.strict.iter().find(|(name, _)| *name == known)?;
         let faults = match serde_json::from_str(call["arguments"].as_str().unwrap_or_default()) {
-            Ok(value) => issues_of(check, &value).join("; "),
+            Ok(value) => check.issues(&value).join("; "),
             Err(error) => format!("not valid JSON: {error}"),
         };
         (!faults.is_empty()).then(|| format!("the model's arguments of the strict tool {name} do not fit: {faults}"))

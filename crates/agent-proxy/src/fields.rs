@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::ApiError;
+use crate::ApiError;
 
 /// The most stop sequences of a request, as the API says.
 const MOST_STOPS: usize = 4;
 /// The most bytes of a stop sequence: every piece of text is compared with it.
 const LONGEST_STOP: usize = 1024;
 
-pub(super) fn read_json(body: &[u8]) -> Result<Value, ApiError> {
+pub(crate) fn read_json(body: &[u8]) -> Result<Value, ApiError> {
     serde_json::from_slice(body).map_err(|error| ApiError {
         status: 400,
         message: format!("The body is not valid JSON: {error}."),
@@ -19,12 +19,12 @@ pub(super) fn read_json(body: &[u8]) -> Result<Value, ApiError> {
 }
 
 /// A field that must be a string.
-pub(super) fn needed(value: &Value, param: impl Fn() -> String) -> Result<&str, ApiError> {
+pub(crate) fn needed(value: &Value, param: impl Fn() -> String) -> Result<&str, ApiError> {
     value.as_str().ok_or_else(|| ApiError::invalid(param(), "This is needed, as a string."))
 }
 
 /// A field that may be absent, and is what `read` takes otherwise.
-pub(super) fn optional<'a, T>(
+pub(crate) fn optional<'a, T>(
     value: &'a Value,
     param: &str,
     kind: &str,
@@ -36,35 +36,35 @@ pub(super) fn optional<'a, T>(
     }
 }
 
-pub(super) fn flag(value: &Value, param: &str) -> Result<Option<bool>, ApiError> {
+pub(crate) fn flag(value: &Value, param: &str) -> Result<Option<bool>, ApiError> {
     optional(value, param, "true or false", Value::as_bool)
 }
 
-pub(super) fn text<'a>(value: &'a Value, param: &str) -> Result<Option<&'a str>, ApiError> {
+pub(crate) fn text<'a>(value: &'a Value, param: &str) -> Result<Option<&'a str>, ApiError> {
     optional(value, param, "a string", Value::as_str)
 }
 
 /// A number from 0 to `most`.
-pub(super) fn number(value: &Value, param: &str, most: f64) -> Result<Option<f64>, ApiError> {
+pub(crate) fn number(value: &Value, param: &str, most: f64) -> Result<Option<f64>, ApiError> {
     let in_range = |value: &Value| value.as_f64().filter(|number| (0.0..=most).contains(number));
     optional(value, param, &format!("a number from 0 to {most}"), in_range)
 }
 
 /// A limit of tokens.
-pub(super) fn limit(value: &Value, param: &str) -> Result<Option<u32>, ApiError> {
+pub(crate) fn limit(value: &Value, param: &str) -> Result<Option<u32>, ApiError> {
     let positive = |value: &Value| value.as_u64().and_then(|most| u32::try_from(most).ok()).filter(|most| *most > 0);
     optional(value, param, "a whole number above 0", positive)
 }
 
 /// Refuses the fields that would change the reply and are not supported, unless they ask for nothing.
-pub(super) fn refuse_unsupported(body: &Value, fields: &[&str]) -> Result<(), ApiError> {
+pub(crate) fn refuse_unsupported(body: &Value, fields: &[&str]) -> Result<(), ApiError> {
     match fields.iter().find(|field| !asks_nothing(&body[**field])) {
         Some(field) => Err(ApiError::invalid(*field, "This is not supported here.")),
         None => Ok(()),
     }
 }
 
-pub(super) fn asks_nothing(value: &Value) -> bool {
+pub(crate) fn asks_nothing(value: &Value) -> bool {
     match value {
         Value::Null => true,
         Value::Bool(is_asked) => !is_asked,
@@ -76,7 +76,7 @@ pub(super) fn asks_nothing(value: &Value) -> bool {
 }
 
 /// The texts at which a reply ends.
-pub(super) fn stop_sequences(value: &Value) -> Result<Vec<String>, ApiError> {
+pub(crate) fn stop_sequences(value: &Value) -> Result<Vec<String>, ApiError> {
     let wrong = || {
         let what = format!("This must be a string or {MOST_STOPS} of them at most, of 1 to {LONGEST_STOP} bytes each.");
         ApiError::invalid("stop", what)
@@ -92,7 +92,7 @@ pub(super) fn stop_sequences(value: &Value) -> Result<Vec<String>, ApiError> {
 }
 
 /// The schema of the answer that a format asks for. `param` is the format, and `schema` where it has its schema.
-pub(super) fn answer_schema(format: &Value, param: &str, schema: &str) -> Result<Option<Value>, ApiError> {
+pub(crate) fn answer_schema(format: &Value, param: &str, schema: &str) -> Result<Option<Value>, ApiError> {
     match format["type"].as_str() {
         None if format.is_null() => Ok(None),
         Some("text") => Ok(None),
@@ -107,7 +107,7 @@ pub(super) fn answer_schema(format: &Value, param: &str, schema: &str) -> Result
 }
 
 /// The text of a content: a string, or parts of text.
-pub(super) fn content_text(content: &Value, param: &str) -> Result<String, ApiError> {
+pub(crate) fn content_text(content: &Value, param: &str) -> Result<String, ApiError> {
     let part = |(index, part): (usize, &Value)| {
         let text = match part["type"].as_str() {
             Some("refusal") => &part["refusal"],

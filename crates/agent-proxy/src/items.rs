@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 /// The input of a request as items. What is wrong with it is not said here: it has been read before.
-pub(super) fn input_items(input: &Value, mut new_id: impl FnMut(&str) -> String) -> Vec<Value> {
+pub(crate) fn input_items(input: &Value, mut new_id: impl FnMut(&str) -> String) -> Vec<Value> {
     let items = match input {
         Value::String(text) => vec![json!({"role": "user", "content": text})],
         Value::Array(items) => items.clone(),

@@ -4,19 +4,19 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use agent_loop::{
+    CallId, Effect, History, Message, Parallel, Part, Request, SchemaCheck, Status, TextPhase, ToolCall, ToolChoice,
+    ToolResult, ToolSpec,
+};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::message::{CallId, History, Message, Part, Status, TextPhase, ToolCall, ToolResult};
-use crate::model::{Parallel, Request, ToolChoice, set_arguments};
-use crate::tool::{Effect, ToolSpec, compile};
-
-use super::ApiError;
-use super::fields::{
+use crate::ApiError;
+use crate::fields::{
     answer_schema, asks_nothing, content_text, flag, limit, needed, number, optional, read_json, refuse_unsupported,
     stop_sequences, text,
 };
-use super::store::{Keep, Store};
+use crate::store::{Keep, Store};
 
 /// Fields of both APIs that tune a reply and are not passed on.
 const HINTS: [&str; 5] = ["top_p", "frequency_penalty", "presence_penalty", "seed", "reasoning_effort"];
@@ -36,13 +36,13 @@ pub struct ApiRequest {
     /// What becomes of a call of a strict tool whose arguments do not fit. Default: it is handed on.
     pub strict_tools: StrictTools,
     /// The texts at which the reply ends.
-    pub(super) stop: Vec<String>,
+    pub(crate) stop: Vec<String>,
     /// Fields that the response repeats as they were asked.
-    pub(super) echo: Map<String, Value>,
+    pub(crate) echo: Map<String, Value>,
     /// Names of the tools whose arguments must fit their schema.
-    pub(super) strict: Vec<String>,
+    pub(crate) strict: Vec<String>,
     /// The namespace of a function and its name there, by the name that the model knows.
-    pub(super) namespaced: HashMap<String, (String, String)>,
+    pub(crate) namespaced: HashMap<String, (String, String)>,
 }
 
 /// What becomes of a call of a strict tool whose arguments do not fit its schema.
@@ -133,7 +133,7 @@ impl ApiRequest {
     }
 
     /// What both APIs have in common. `field` is where the conversation comes from.
-    pub(super) fn new(body: &Value, field: &str, conversation: Conversation) -> Result<Self, ApiError> {
+    pub(crate) fn new(body: &Value, field: &str, conversation: Conversation) -> Result<Self, ApiError> {
         let model = body["model"].as_str().filter(|model| !model.is_empty());
         let model = model.ok_or_else(|| ApiError::invalid("model", "A model is needed."))?.to_string();
         let Conversation { messages, system, mut warnings, .. } = conversation;
@@ -147,15 +147,13 @@ impl ApiRequest {
         let hints = HINTS.iter().filter(|hint| !asks_nothing(&body[**hint]));
         warnings.extend(hints.map(|hint| format!("{hint} is not passed on to the model")));
         let is_single = flag(&body["parallel_tool_calls"], "parallel_tool_calls")? == Some(false);
-        let request = Request {
-            system: (!system.is_empty()).then(|| system.join("\n\n").into()),
-            messages: history.messages().clone(),
-            tools: tools.into(),
-            tool_choice,
-            parallel: if is_single { Parallel::One } else { Parallel::Many },
-            temperature: number(&body["temperature"], "temperature", 2.0)?,
-            ..Request::default()
-        };
+        let request = Request::default()
+            .system((!system.is_empty()).then(|| system.join("\n\n").into()))
+            .messages(history.messages().clone())
+            .tools(tools.into())
+            .tool_choice(tool_choice)
+            .parallel(if is_single { Parallel::One } else { Parallel::Many })
+            .temperature(number(&body["temperature"], "temperature", 2.0)?);
         let is_streamed = flag(&body["stream"], "stream")? == Some(true);
         Ok(Self {
             model,
@@ -216,7 +214,7 @@ impl Tools {
         }
         let parameters = optional(&function["parameters"], &param("parameters"), "an object", Value::as_object)?;
         let parameters = parameters.map_or_else(|| json!({"type": "object", "properties": {}}), |given| json!(given));
-        if let Err(what) = compile(&parameters) {
+        if let Err(what) = SchemaCheck::new(&parameters) {
             return Err(ApiError::invalid(param("parameters"), format!("This schema cannot be used: {what}.")));
         }
         if flag(&function["strict"], &param("strict"))? == Some(true) {
@@ -237,7 +235,7 @@ impl Tools {
 }
 
 /// The name that the model knows: models have no namespaces.
-pub(super) fn known_name(namespace: Option<&str>, name: &str) -> String {
+pub(crate) fn known_name(namespace: Option<&str>, name: &str) -> String {
     namespace.map_or_else(|| name.to_string(), |namespace| format!("{namespace}__{name}"))
 }
 
@@ -276,18 +274,18 @@ fn read_choice(choice: &Value, mut tools: Vec<ToolSpec>) -> Result<(ToolChoice, 
 
 /// A conversation as it is read, message by message.
 #[derive(Default)]
-pub(super) struct Conversation {
-    pub(super) messages: Vec<Message>,
+pub(crate) struct Conversation {
+    pub(crate) messages: Vec<Message>,
     /// Texts of the system, which are no messages.
-    pub(super) system: Vec<String>,
-    pub(super) warnings: Vec<String>,
+    pub(crate) system: Vec<String>,
+    pub(crate) warnings: Vec<String>,
     /// What the next text of the model is for.
     phase: Option<TextPhase>,
 }
 
 impl Conversation {
     /// Adds a text of one of the roles that both APIs have.
-    pub(super) fn text(&mut self, role: &str, text: String) -> Result<(), String> {
+    pub(crate) fn text(&mut self, role: &str, text: String) -> Result<(), String> {
         match role {
             "system" | "developer" => self.system.push(text),
             "user" => self.messages.push(Message::user(text)),
@@ -298,17 +296,15 @@ impl Conversation {
         Ok(())
     }
 
-    pub(super) fn call(&mut self, id: &str, name: &str, raw: &str) {
-        let mut call = ToolCall::new(id, name, json!({}));
-        set_arguments(&mut call, raw.to_string());
-        self.part(Part::Call(call));
+    pub(crate) fn call(&mut self, id: &str, name: &str, raw: &str) {
+        self.part(Part::Call(ToolCall::from_text(id, name, raw)));
     }
 
-    pub(super) fn result(&mut self, id: &str, text: String) {
-        let call = CallId(id.to_string());
-        let made = self.messages.iter().rev().flat_map(|message| message.calls()).find(|made| made.id == call);
-        let name = made.map_or("unknown", |made| &made.name).to_string();
-        let result = ToolResult { call, name, status: Status::Ok, note: None, duration: None, items: vec![text] };
+    pub(crate) fn result(&mut self, id: &str, text: String) {
+        let id = CallId::from(id);
+        let made = self.messages.iter().rev().flat_map(|message| message.calls()).find(|made| made.id == id);
+        let unknown = || ToolCall::new(id.clone(), "unknown", Value::Null);
+        let result = ToolResult::new(&made.cloned().unwrap_or_else(unknown), Status::Ok, text);
         self.messages.push(Message::Results { results: vec![result] });
     }
 
@@ -336,8 +332,7 @@ fn read_input(earlier: &[&Value], input: &Value) -> Result<Conversation, ApiErro
 }
 
 /// Checks items that are to be kept. `items` is the field they are in.
-#[cfg(feature = "proxy")]
-pub(super) fn check_items(items: &Value) -> Result<(), ApiError> {
+pub(crate) fn check_items(items: &Value) -> Result<(), ApiError> {
     let items = items.as_array().ok_or_else(|| ApiError::invalid("items", "This must be a list of items."))?;
     read_items(items, "items", &mut Conversation::default())
 }

@@ -2,18 +2,18 @@
 
 /// The stop sequences of a reply, and the text that may be the beginning of one.
 #[derive(Debug)]
-pub(super) struct StopSequences {
+pub(crate) struct StopSequences {
     sequences: Vec<String>,
     held: String,
 }
 
 impl StopSequences {
-    pub(super) fn new(sequences: Vec<String>) -> Self {
+    pub(crate) fn new(sequences: Vec<String>) -> Self {
         Self { sequences, held: String::new() }
     }
 
     /// The text that no stop sequence can reach any more, and whether one is complete.
-    pub(super) fn push(&mut self, text: &str) -> (String, bool) {
+    pub(crate) fn push(&mut self, text: &str) -> (String, bool) {
         self.held.push_str(text);
         // The one that is complete first, not the one that begins first: a longer one may never come.
         let complete = self.sequences.iter().filter_map(|stop| self.held.find(stop).map(|at| (at + stop.len(), at)));
@@ -32,7 +32,7 @@ impl StopSequences {
     }
 
     /// What was held back, when no text follows.
-    pub(super) fn flush(&mut self) -> String {
+    pub(crate) fn flush(&mut self) -> String {
         std::mem::take(&mut self.held)
     }
 }

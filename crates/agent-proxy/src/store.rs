@@ -13,8 +13,8 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::ApiError;
-use super::items::input_items;
+use crate::ApiError;
+use crate::items::input_items;
 
 /// How much is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,12 +82,12 @@ pub struct Keep {
 
 /// What a request refers to.
 #[derive(Debug, Default)]
-pub(super) struct Before {
+pub(crate) struct Before {
     items: Vec<Item>,
     /// The input with each reference replaced by its item.
-    pub(super) input: Value,
+    pub(crate) input: Value,
     /// What the response repeats.
-    pub(super) echo: Map<String, Value>,
+    pub(crate) echo: Map<String, Value>,
     conversation: Option<String>,
 }
 
@@ -104,12 +104,12 @@ impl Item {
 
 impl Before {
     /// The items before the input.
-    pub(super) fn items(&self) -> impl Iterator<Item = &Value> {
+    pub(crate) fn items(&self) -> impl Iterator<Item = &Value> {
         self.items.iter().map(|item| &*item.0)
     }
 
     /// What is to be kept; `is_stored` is whether the client wants the response itself to be.
-    pub(super) fn keep(self, is_stored: bool) -> Keep {
+    pub(crate) fn keep(self, is_stored: bool) -> Keep {
         let input = input_items(&self.input, new_id);
         Keep { before: self.items, input, conversation: self.conversation, is_stored }
     }
@@ -159,7 +159,7 @@ impl Store {
     ///
     /// # Errors
     /// The field whose reference leads nowhere.
-    pub(super) fn before(&mut self, body: &Value) -> Result<Before, ApiError> {
+    pub(crate) fn before(&mut self, body: &Value) -> Result<Before, ApiError> {
         let mut before = Before { input: body["input"].clone(), ..Before::default() };
         let conversation = match &body["conversation"] {
             Value::Object(conversation) => conversation.get("id").unwrap_or(&Value::Null),

@@ -13,8 +13,8 @@ use llama_cpp_2::token::LlamaToken;
 use llama_cpp_2::{LogOptions, send_logs_to_tracing};
 use llguidance::toktrie::SimpleVob;
 
-use crate::error::{Error, ErrorKind, Result};
-use crate::models::gguf::Gguf;
+use crate::gguf::Gguf;
+use agent_loop::{Error, ErrorKind, Result};
 
 use super::cache::{Cache, CacheUse};
 use super::grammar::Grammars;

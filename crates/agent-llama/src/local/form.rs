@@ -3,8 +3,8 @@
 
 use serde_json::{Value, json};
 
-use crate::text_calls::{Format, Parser, Piece};
-use crate::tool::{Effect, ToolSpec};
+use agent_loop::text_calls::{Format, Parser, Piece};
+use agent_loop::{Effect, ToolSpec};
 
 use super::template::{Template, spaced};
 

@@ -11,11 +11,11 @@ use llguidance::Matcher;
 use serde_json::Value;
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::error::{Error, ErrorKind, Result};
-use crate::message::Usage;
-use crate::model::{Delta, EndReason, Parallel, Request, ToolChoice};
-use crate::text_calls::{Format, Parser, deltas_of};
-use crate::tool::ToolSpec;
+use agent_loop::ToolSpec;
+use agent_loop::Usage;
+use agent_loop::text_calls::{Format, Parser, deltas_of};
+use agent_loop::{Delta, EndReason, Parallel, Request, ToolChoice};
+use agent_loop::{Error, ErrorKind, Result};
 
 use super::engine::Engine;
 use super::grammar::Wanted;

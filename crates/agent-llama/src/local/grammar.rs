@@ -7,8 +7,8 @@ use llguidance::api::TopLevelGrammar;
 use llguidance::{Matcher, ParserFactory};
 use serde_json::{Map, Value, json};
 
-use crate::error::{Error, ErrorKind, Result};
-use crate::tool::ToolSpec;
+use agent_loop::ToolSpec;
+use agent_loop::{Error, ErrorKind, Result};
 
 use super::form::{Arguments, CallForm, ID};
 use super::vocabulary::{Part, Vocabulary};

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use crate::error::{Error, ErrorKind, Result};
-use crate::models::gguf::Gguf;
+use crate::gguf::Gguf;
+use agent_loop::{Error, ErrorKind, Result};
 
 /// Bytes beside weights and cache: what is computed in between, and the vocabulary.
 const WORKSPACE: u64 = 200 << 20;

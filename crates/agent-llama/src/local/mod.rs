@@ -32,9 +32,9 @@ use futures_util::stream;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use crate::error::{Error, ErrorKind, Result};
-use crate::model::{Model, ReplyStream, Request};
-use crate::tool::BoxFuture;
+use agent_loop::BoxFuture;
+use agent_loop::{Error, ErrorKind, Result};
+use agent_loop::{Model, ReplyStream, Request};
 
 pub use cache::CacheUse;
 pub use options::LocalOptions;
@@ -51,7 +51,8 @@ const STACK: usize = 64 << 20;
 ///
 /// ```no_run
 /// # async fn main_() -> agent_loop::Result<()> {
-/// use agent_loop::{Agent, Local, LocalOptions, Tool};
+/// use agent_llama::{Local, LocalOptions};
+/// use agent_loop::{Agent, Tool};
 ///
 /// let options = LocalOptions::new("Qwen3-4B-Q4_K_M.gguf").context(Some(16_384));
 /// let show = |part| eprint!("\rloading: {:.0} %", part * 100.0);

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::message::{Message, Part};
-use crate::model::{Request, ToolChoice};
-use crate::text_calls::{Format, escape, written_out};
-use crate::tool::ToolSpec;
+use agent_loop::ToolSpec;
+use agent_loop::text_calls::{Format, escape, written_out};
+use agent_loop::{Message, Part};
+use agent_loop::{Request, ToolChoice};
 
 use super::form::{CallForm, call_json, id, sent};
 use super::template::Template;

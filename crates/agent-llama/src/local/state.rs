@@ -7,8 +7,8 @@ use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
-use crate::error::{Error, ErrorKind, Result};
-use crate::models::gguf::Gguf;
+use crate::gguf::Gguf;
+use agent_loop::{Error, ErrorKind, Result};
 
 use super::cache::Cache;
 

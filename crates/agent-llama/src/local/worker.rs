@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex};
 
 use tokio::sync::{mpsc, oneshot};
 
-use crate::error::{Error, ErrorKind, Result};
-use crate::model::{Delta, Request};
-use crate::models::gguf::Gguf;
+use crate::gguf::Gguf;
+use agent_loop::{Delta, Request};
+use agent_loop::{Error, ErrorKind, Result};
 
 use super::cache::CacheUse;
 use super::engine::{Engine, load};

@@ -6,23 +6,16 @@ mod test_tools;
 mod contract;
 mod as_written;
 mod ask;
-mod chat;
 mod driver;
+mod edited;
 mod events;
 mod formats;
 mod hostile;
 mod invariants;
-#[cfg(all(feature = "hosted", unix))]
-mod llama_server;
 mod loop_contract;
-#[cfg(feature = "local")]
-mod local;
 // The processes are started with a Unix shell's help.
 #[cfg(all(feature = "mcp", unix))]
 mod mcp;
-#[cfg(feature = "proxy")]
-mod proxy;
-mod responses;
 mod saved_runs;
 mod settings;
 mod text_models;

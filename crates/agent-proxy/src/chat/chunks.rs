@@ -1,11 +1,10 @@
 //! Converts the events of the Responses API to chunks of the Chat Completions API. Pure: ids and time are arguments.
 
+use agent_loop::{Delta, Error};
 use serde_json::{Value, json};
 
-use crate::error::Error;
-use crate::model::Delta;
+use crate::ResponseEvents;
 
-use super::super::ResponseEvents;
 use super::{ChatRequest, UsageChunk};
 
 /// Turns the deltas of one reply into chunks. Call [`start`](Self::start), then [`push`](Self::push) for each delta,
@@ -68,7 +67,7 @@ impl ChatEvents {
     }
 
     /// The chunks for events of the Responses API.
-    pub(in crate::responses) fn convert(&mut self, say: impl FnOnce(&mut ResponseEvents) -> Vec<Value>) -> Vec<Value> {
+    pub(crate) fn convert(&mut self, say: impl FnOnce(&mut ResponseEvents) -> Vec<Value>) -> Vec<Value> {
         say(&mut self.events).iter().flat_map(|event| self.chunks_of(event)).collect()
     }
 

@@ -4,11 +4,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::super::fields::{
-    answer_schema, content_text, flag, limit, needed, optional, read_json, refuse_unsupported, text,
-};
-use super::super::request::Conversation;
-use super::super::{ApiError, ApiRequest};
+use crate::fields::{answer_schema, content_text, flag, limit, needed, optional, read_json, refuse_unsupported, text};
+use crate::request::Conversation;
+use crate::{ApiError, ApiRequest};
 
 /// Fields that are not supported; the first two are the older form of tools.
 const UNSUPPORTED: [&str; 7] =

@@ -4,7 +4,10 @@ use axum::http::{HeaderMap, Request, Uri, header, uri::Authority};
 
 use super::refusal::Refusal;
 
-/// Whether a request may pass at all, wherever it goes.
+/// Whether a request may pass at all, wherever it goes: its `Host`, and its `Origin` if it has one, must be among `hosts`.
+///
+/// # Errors
+/// A [`Refusal`] with status 403.
 pub fn check_origin<B>(hosts: &[String], request: &Request<B>) -> Result<(), Refusal> {
     let is_ours = |host: &str| hosts.iter().any(|ours| bare(ours).eq_ignore_ascii_case(bare(host)));
     let headers = request.headers();
@@ -32,7 +35,10 @@ fn bare(host: &str) -> &str {
     host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
 }
 
-/// Whether the client has the key.
+/// Whether the client has the key, where there is one.
+///
+/// # Errors
+/// A [`Refusal`] with status 401.
 pub fn check_key(key: Option<&str>, headers: &HeaderMap) -> Result<(), Refusal> {
     let Some(key) = key else { return Ok(()) };
     let given = headers.get(header::AUTHORIZATION).map(|value| value.as_bytes());

@@ -22,9 +22,9 @@ const FINAL_EVENTS_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long nothing is accepted after the system refused, for example for lack of file handles.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Bounds of a server.
+/// Bounds of a server, for [`serve_router`].
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct ConnectionLimits {
     /// The most connections at once; more wait to be accepted.
     pub connections: usize,
     /// How long a client may take to send its headers, and to take some of a reply.
@@ -33,11 +33,14 @@ pub struct Limits {
     pub grace: Duration,
 }
 
-/// Serves until `stop` is ready; `out_of_time` is called when the replies that are under way have had their time.
+/// Serves a router over HTTP/1.1 as the proxy is served, for a server of other paths: connections are limited, a client
+/// that stops reading or writing is closed, and shutting down takes a bounded time.
+///
+/// It serves until `stop` is ready; `out_of_time` is called when the replies that are under way have had their time.
 pub async fn serve_router(
     router: axum::Router,
     listener: TcpListener,
-    limits: Limits,
+    limits: ConnectionLimits,
     stop: impl Future<Output = ()>,
     out_of_time: impl FnOnce(),
 ) {

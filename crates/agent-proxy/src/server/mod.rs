@@ -1,7 +1,7 @@
 //! The proxy: both APIs over HTTP/1.1, for any models, on a listener that the caller gives.
 //!
 //! ```text
-//! listener ──> connections ──> auth: Host, Origin, key ──> routes ──> body: within its limits        
+//! listener ──> connections ──> auth: Host, Origin, key ──> routes ──> body: within its limits
 //!                                                                      │
 //! client <── events, or one object <── reply: the backend's deltas and timeouts
 //! ```
@@ -30,7 +30,7 @@ mod routes;
 mod connections;
 
 pub use auth::{check_key, check_origin};
-pub use connections::{Limits, serve_router};
+pub use connections::{ConnectionLimits, serve_router};
 pub use refusal::Refusal;
 
 use std::fmt;
@@ -40,13 +40,13 @@ use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use agent_loop::Model;
+use agent_loop::text_calls::TextCalls;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::{Store, StoreLimits, StrictTools};
-use crate::model::Model;
-use crate::text_calls::TextCalls;
+use crate::{Store, StoreLimits, StrictTools};
 
 /// Receives warnings: what had to be repaired in a client's history, and what of its request is not passed on.
 pub type OnWarning = Arc<dyn Fn(&str) + Send + Sync>;
@@ -145,15 +145,6 @@ impl fmt::Debug for ProxyOptions {
 }
 
 /// A server of the Responses and the Chat Completions API over models by name.
-///
-/// ```no_run
-/// # async fn example(model: agent_loop::Scripted) -> std::io::Result<()> {
-/// use agent_loop::responses::{Proxy, ProxyOptions};
-///
-/// let listener = Proxy::listen(8080).await?;
-/// Proxy::new(ProxyOptions::default()).model("local", model).serve(listener, std::future::pending()).await
-/// # }
-/// ```
 #[derive(Clone)]
 pub struct Proxy {
     options: Arc<ProxyOptions>,
@@ -233,8 +224,8 @@ impl Proxy {
         self
     }
 
-    /// Serves more paths, for those who may ask the others too. A handler limits what it reads by itself.
-    #[doc(hidden)]
+    /// Serves more paths behind the same checks of `Host`, `Origin` and key. A path of the proxy's own must not be among
+    /// them: axum panics. A handler limits by itself how much it reads.
     #[must_use]
     pub fn routes(mut self, more: axum::Router) -> Self {
         self.more = self.more.merge(more);
@@ -266,7 +257,7 @@ impl Proxy {
             started: reply::now(),
             proxy: self,
         });
-        let limits = Limits {
+        let limits = ConnectionLimits {
             connections: options.max_connections,
             client_timeout: options.client_timeout,
             grace: options.grace,

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use agent_loop::{Error, ErrorKind};
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, header};
 use axum::response::IntoResponse;
 use serde_json::Value;
 
-use super::super::ApiError;
-use crate::error::{Error, ErrorKind};
+use crate::ApiError;
 
 /// A failure as an HTTP answer.
 #[derive(Debug)]

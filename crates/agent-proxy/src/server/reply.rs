@@ -4,6 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use agent_loop::{Delta, Error, ErrorKind, Model, ReplyStream, Request, Result};
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderName, HeaderValue, Response, header};
 use futures_util::{FutureExt, StreamExt, TryFutureExt, stream};
@@ -13,12 +14,10 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::super::chat::{self, ChatEvents};
-use super::super::{Delivery, Keep, ResponseEvents, Store, to_sse};
 use super::ProxyOptions;
 use super::refusal::{Refusal, json_response};
-use crate::error::{Error, ErrorKind, Result};
-use crate::model::{Delta, Model, ReplyStream, Request};
+use crate::chat::{self, ChatEvents};
+use crate::{Delivery, Keep, ResponseEvents, Store, to_sse};
 
 /// How many batches of events wait for a client before its backend has to wait: few, so that a slow client needs little
 /// memory.

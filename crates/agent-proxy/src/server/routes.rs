@@ -12,11 +12,11 @@ use axum::response::IntoResponse;
 use axum::routing::{get, post};
 use serde_json::{Value, json};
 
-use super::super::chat::{ChatEvents, ChatRequest};
-use super::super::{ApiError, ApiRequest, ResponseEvents};
 use super::refusal::{Refusal, json_response};
 use super::reply::{Api, Job, Kept, now, stem};
 use super::{Served, Shared, auth, body, stored};
+use crate::chat::{ChatEvents, ChatRequest};
+use crate::{ApiError, ApiRequest, ResponseEvents};
 
 /// When a client that found no free place may come again.
 const SOON: Duration = Duration::from_secs(1);

@@ -9,12 +9,12 @@ use axum::http::{Request, Response, Uri};
 use axum::routing::{get, post};
 use serde_json::{Value, json};
 
-use super::super::fields::{optional, read_json};
-use super::super::request::check_items;
-use super::super::{ApiError, Store};
 use super::refusal::{Refusal, json_response};
 use super::reply::now;
 use super::{Shared, body};
+use crate::fields::{optional, read_json};
+use crate::request::check_items;
+use crate::{ApiError, Store};
 
 /// The items of a page, where a client does not say how many.
 const PAGE: usize = 20;

@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use agent_loop::Gguf;
+use agent_llama::Gguf;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use agent_loop::responses::{Proxy, ProxyOptions};
 use agent_loop::{BoxFuture, Error, ErrorKind, Model, ReplyStream, Request};
+use agent_proxy::{Proxy, ProxyOptions};
 use futures_util::stream;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;

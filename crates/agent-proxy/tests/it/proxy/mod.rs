@@ -14,7 +14,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use agent_loop::Model;
-use agent_loop::responses::{Proxy, ProxyOptions};
+use agent_proxy::{Proxy, ProxyOptions};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;

@@ -1,6 +1,6 @@
 //! Who may ask.
 
-use agent_loop::responses::ProxyOptions;
+use agent_proxy::ProxyOptions;
 use serde_json::json;
 
 use super::{RESPONSES, Running, backend::Backend, question};

@@ -10,9 +10,9 @@ mod sampling;
 
 use std::path::Path;
 
+use agent_llama::{Local, LocalOptions};
 use agent_loop::{
-    Delta, Effect, Local, LocalOptions, Message, Model, Part, Reply, ReplyBuilder, Request, Result, ToolCall, ToolSpec,
-    Usage,
+    Delta, Effect, Message, Model, Part, Reply, ReplyBuilder, Request, Result, ToolCall, ToolSpec, Usage,
 };
 use futures_util::StreamExt;
 use serde_json::{Value, json};

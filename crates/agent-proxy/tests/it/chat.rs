@@ -1,10 +1,10 @@
 //! Chunks of the Chat Completions API: an accumulator that trusts nothing, over every kind of reply.
 
-use agent_loop::responses::chat::{ChatEvents, ChatRequest, UsageChunk, to_sse};
-use agent_loop::responses::{Delivery, StrictTools};
 use agent_loop::{
     Delta, EndReason, Error, ErrorKind, Message, Model, Parallel, Scripted, ScriptedReply, TextCalls, ToolChoice, Usage,
 };
+use agent_proxy::chat::{ChatEvents, ChatRequest, UsageChunk, to_sse};
+use agent_proxy::{Delivery, StrictTools};
 use futures_util::StreamExt;
 use proptest::prelude::*;
 use serde_json::{Value, json};

@@ -1,10 +1,10 @@
 //! Events of the Responses API: an accumulator as strict as the official client's, over every kind of reply.
 
-use agent_loop::responses::{ApiRequest, Delivery, ResponseEvents, StrictTools, to_sse};
 use agent_loop::{
     Delta, EndReason, Error, ErrorKind, Message, Model, Parallel, Part, Scripted, ScriptedReply, TextCalls, TextPhase,
     ToolChoice, Usage,
 };
+use agent_proxy::{ApiRequest, Delivery, ResponseEvents, StrictTools, to_sse};
 use futures_util::StreamExt;
 use proptest::prelude::*;
 use serde_json::{Value, json};

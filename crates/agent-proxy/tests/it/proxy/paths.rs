@@ -2,14 +2,12 @@
 
 use std::sync::{Arc, Mutex};
 
-use agent_loop::responses::{Proxy, ProxyOptions, UnknownModel};
 use agent_loop::{Delta, EndReason, Scripted, ScriptedReply};
+use agent_proxy::{Proxy, ProxyOptions, UnknownModel};
 use serde_json::{Value, json};
 
 use super::{CHAT, RESPONSES, Running, question};
 use crate::chat::check_chunks;
-use crate::contract::cumulative_text::with_whole_text_repeated;
-use crate::contract::{Answer, WIRES, hosted};
 use crate::responses::accumulate;
 
 /// A text-only model that makes these replies.
@@ -122,11 +120,6 @@ async fn repeated_backend_text_is_passed_on_once() {
             for model in [Scripted::new([reply()]), Scripted::new([reply()]).without_tools()] {
                 let server = Running::with(ProxyOptions::default(), model).await;
                 assert_eq!(text_of(&server, path, &body).await, "ha ha no<b", "{body}");
-            }
-            for (wire, bytes) in WIRES.into_iter().filter_map(|wire| Some((wire, with_whole_text_repeated(wire)?))) {
-                let model = hosted(wire, [Answer::events(bytes, 11)]).0;
-                let server = Running::with(ProxyOptions::default(), model).await;
-                assert_eq!(text_of(&server, path, &body).await, "ha ha", "{wire:?} {body}");
             }
         }
     }

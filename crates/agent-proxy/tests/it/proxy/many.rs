@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 
-use agent_loop::responses::ProxyOptions;
 use agent_loop::{Delta, Error, ErrorKind};
+use agent_proxy::ProxyOptions;
 use futures_util::future::join_all;
 use serde_json::Value;
 

@@ -17,10 +17,10 @@
 // A program may print.
 #![allow(clippy::print_stdout)]
 
-use agent_loop::responses::{Proxy, ProxyOptions, StoreLimits};
 use agent_loop::{
     BoxFuture, Delta, EndReason, Error, ErrorKind, Model, ReplyStream, Request, Result, ToolSupport, Usage,
 };
+use agent_proxy::{Proxy, ProxyOptions, StoreLimits};
 use futures_util::{StreamExt, stream};
 use serde_json::json;
 

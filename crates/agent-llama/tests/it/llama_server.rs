@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use agent_loop::{EndReason, ErrorKind, Http, LlamaServer, LlamaServerOptions, Message, Model, Reply, Request, Result};
+use agent_llama::{LlamaServer, LlamaServerOptions};
+use agent_loop::{EndReason, ErrorKind, Http, Message, Model, Reply, Request, Result};
 use tokio::sync::Mutex;
 
 /// Ports are given again soon: what one test waits for must not be another one's server.

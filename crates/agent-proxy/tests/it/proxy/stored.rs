@@ -1,7 +1,7 @@
 //! What the proxy keeps, where it is told to: responses, conversations and items that later requests refer to.
 
-use agent_loop::responses::{ProxyOptions, StoreLimits};
 use agent_loop::{Delta, EndReason, Error, ErrorKind, Scripted, ScriptedReply};
+use agent_proxy::{ProxyOptions, StoreLimits};
 use serde_json::{Value, json};
 
 use super::backend::Backend;
