@@ -90,9 +90,6 @@ pub use approval::{
     Rejection, Review, RunId,
 };
 pub use budget::{AtLimit, Budget, Limit, Spent};
-// For the benchmarks and the tests.
-#[doc(hidden)]
-pub use budget::Repeats;
 pub use compaction::{Compaction, DropThenSummarize};
 pub use error::{Error, ErrorKind, Failure, Result};
 pub use message::{
@@ -109,8 +106,6 @@ pub use models::{
 };
 #[cfg(feature = "hosted")]
 pub use models::{Http, HttpOptions, HttpProxy};
-#[doc(hidden)]
-pub use run::VERSION;
 pub use run::{AnswerShape, Next, Outcome, ReadyCall, Run, RunContext, RunOptions, StopReason};
 pub use text_calls::TextCalls;
 pub use tool::{
