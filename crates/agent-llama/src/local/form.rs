@@ -1,5 +1,8 @@
 //! The form in which a model writes its calls, read off its own chat template: what the template makes of a call in the
 //! conversation is what the model was trained to write, and what the grammar then holds it to.
+//!
+//! The families of [`agent_loop::text_calls`] are the other half: their parser accepts whatever such a model may write, spaces
+//! and slips included, where a grammar needs one exact text. No form is used before the parser has read it back.
 
 use serde_json::{Value, json};
 
