@@ -7,9 +7,9 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use vault_tools::approval::{Answer, PreparedChange};
 use vault_tools::{
-    Approval, Cancel, Context, Error, ErrorKind, Headless, PathArg, Policy, Result, Risk, Tool, Toolbox, Vault,
-    VaultOptions, View,
+    Context, Error, ErrorKind, Headless, PathArg, Policy, Result, Risk, Tool, Toolbox, Vault, VaultOptions, View,
 };
 
 /// Doc comments of fields become the schema's descriptions, which is what a model reads.
@@ -64,9 +64,11 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     println!("{}", toolbox.spec("tick_task")?.input_schema);
 
     // Arguments are checked against the schema, and the settings are asked, before the tool sees anything.
-    let proposal = toolbox.propose("tick_task", json!({ "path": note, "task": words.join(" ") }), Cancel::default())?;
-    print!("{}", proposal.change.preview());
-    let output = toolbox.apply(proposal, Approval::Approved)?;
+    let mut ask = |change: &PreparedChange| {
+        print!("{}", change.preview());
+        Answer::Yes
+    };
+    let output = toolbox.call("tick_task", json!({ "path": note, "task": words.join(" ") }), &mut ask)?;
     println!("{}", output.text());
     Ok(())
 }

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::json;
-use vault_tools::plan::{Event, Parameters, preview, run, validate};
-use vault_tools::{Approval, Cancel, Force, Headless, Policy, Toolbox, Vault, VaultOptions};
+use vault_tools::approval::{Answer, PreparedChange, run_plan};
+use vault_tools::plan::{Event, Parameters, preview, validate};
+use vault_tools::{Cancel, Force, Headless, Policy, Toolbox, Vault, VaultOptions};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = env::args().skip(1);
@@ -42,10 +43,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // The tools themselves run here, on the vault as it would be. Nothing is changed.
     let shown = preview(&mut toolbox, &checked, &parameters, Cancel::default())?;
-    print!("{}", shown.change.preview());
-
     // Ask a person here. What is done is what was shown, or nothing if a file is not as it was by then.
-    let done = run(&mut toolbox, &shown, Approval::Approved, Cancel::default(), &mut |event| {
+    let mut ask = |change: &PreparedChange| {
+        print!("{}", change.preview());
+        Answer::Yes
+    };
+    let done = run_plan(&mut toolbox, shown, &mut ask, Cancel::default(), &mut |event| {
         if let Event::StepFinished { step, .. } = event {
             println!("done: {step}");
         }
@@ -55,9 +58,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
 
     // Also what failed half-way is one run, and goes as one.
-    if let Some(id) = done.run {
+    if let Some(id) = done.transaction {
         let undone = vault.undo(Some(id), Force::No)?;
-        println!("taken back: {} changes", undone.done);
+        println!("undone: {} changes", undone.done);
     }
     Ok(())
 }

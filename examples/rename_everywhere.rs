@@ -32,9 +32,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut answer = String::new();
     stdin().read_line(&mut answer)?;
     if answer.trim() == "y" {
-        // All of it or nothing. `vault.undo(Some(run.id), Force::No)` takes it back, today or next week.
-        let run = vault.apply(&change, ApplyOptions::new().label("rename"))?;
-        println!("done as run {}: {} changes", run.id, run.done);
+        // All of it or nothing. `vault.undo(Some(transaction.id), Force::No)` undoes it, today or next week.
+        let transaction = vault.apply(&change, ApplyOptions::new().label("rename"))?;
+        println!("done as transaction {}: {} changes", transaction.id, transaction.done);
     }
     Ok(())
 }

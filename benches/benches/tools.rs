@@ -15,8 +15,9 @@ use criterion::{Criterion, SamplingMode};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use vault_index::Hashed;
-use vault_tools::plan::{Parameters, RunStatus, preview, run, validate};
-use vault_tools::{Approval, Cancel, Force, Headless, Policy, Toolbox, VaultOptions};
+use vault_tools::approval::{Preapproved, Unattended, run_plan};
+use vault_tools::plan::{Parameters, RunStatus, preview, validate};
+use vault_tools::{Cancel, Force, Headless, Policy, Toolbox, VaultOptions};
 
 /// Notes of the vault.
 const NOTES: usize = 5000;
@@ -74,7 +75,7 @@ fn reads(criterion: &mut Criterion, vault: &LazyCell<Vault>) {
                 toolbox.vault().index().expect("an index");
                 toolbox
             });
-            bencher.iter(|| toolbox.call(tool, args.clone(), Approval::Allowed).expect("an answer"));
+            bencher.iter(|| toolbox.call(tool, args.clone(), &mut Unattended).expect("an answer"));
         });
     }
     group.finish();
@@ -95,7 +96,7 @@ fn renames(criterion: &mut Criterion, vault: &LazyCell<Vault>, name: &str) {
                 for _ in 0..rounds {
                     let args = json!({ "path": places[0], "new_path": places[1] });
                     let started = Instant::now();
-                    let output = toolbox.call("rename_note", args, Approval::Approved).expect("a rename");
+                    let output = toolbox.call("rename_note", args, &mut Preapproved).expect("a rename");
                     let renamed = started.elapsed();
                     assert_eq!(output.value["notes_updated"].as_array().map(Vec::len), Some(BACKLINKS));
                     let started = Instant::now();
@@ -142,11 +143,12 @@ fn create(toolbox: &mut Toolbox, count: usize) -> [Duration; 2] {
     let mut parameters = Parameters::of(&toolbox.editor().expect("an editor"), &toolbox.now());
     parameters.set("bullets", (0..count).map(|n| format!("- A thing to be done, number {n}\n")).collect::<String>());
     let shown = preview(toolbox, &checked, &parameters, Cancel::default()).expect("a preview");
-    let done = run(toolbox, &shown, Approval::Approved, Cancel::default(), &mut |_| {}).expect("a run");
+    let actions = shown.actions().len();
+    let done = run_plan(toolbox, shown, &mut Preapproved, Cancel::default(), &mut |_| {}).expect("a run");
     let made = started.elapsed();
-    assert_eq!((done.status, shown.change.actions().len()), (RunStatus::Done, count + 1));
+    assert_eq!((done.status, actions), (RunStatus::Done, count + 1));
     let started = Instant::now();
-    toolbox.vault().undo(done.run, Force::No).expect("an undo");
+    toolbox.vault().undo(done.transaction, Force::No).expect("an undo");
     [made, started.elapsed()]
 }
 

@@ -5,7 +5,8 @@
 
 // The order of modules is the order of dependencies: a module uses only modules above it. A test checks it.
 mod workspace;
-mod request;
+mod change_text;
+mod changes;
 mod state;
 mod pending;
 mod watching;

@@ -66,7 +66,7 @@ fn first_page(listing: Listing, base_url: &str) -> String {
 }
 
 fn next_page(listing: Listing, base_url: &str, answer: &Value) -> Option<String> {
-    let text = |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(vault_cli::url_text);
+    let text = |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(vault_search::url_text);
     match listing {
         Listing::Anthropic if answer["has_more"] == true => {
             Some(format!("{base_url}/models?limit=1000&after_id={}", text(&answer["last_id"])?))

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use agent_llama::{Gguf, LlamaServer, LlamaServerOptions};
 use agent_loop::Model;
-use vault_cli::note;
-use vault_index::internal::home;
+use vault_index::dirs::home;
+use vault_search::note;
 use vault_tools::{Error, ErrorKind, Result};
 
 use crate::loop_error::of_loop;
@@ -99,13 +99,13 @@ async fn in_process(path: &Path, context: Option<u32>, settings: &Settings) -> R
 
     use agent_llama::Local;
     use tokio_util::sync::CancellationToken;
-    use vault_cli::stderr_is_terminal;
+    use vault_search::stderr_is_terminal;
 
     use crate::providers::LOCAL_CONTEXT;
 
     let cancel = CancellationToken::new();
     let (stop, name) = (cancel.clone(), path.file_name().unwrap_or_default().to_string_lossy().into_owned());
-    let interrupted = vault_cli::listen().flag();
+    let interrupted = vault_search::listen().flag();
     let mut shown = -1;
     let progress = move |part: f32| {
         if interrupted.load(std::sync::atomic::Ordering::Relaxed) {

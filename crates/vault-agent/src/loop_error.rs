@@ -1,6 +1,8 @@
 //! Errors of agent-loop as errors of this program.
 
-use agent_loop::{Limit, StopReason};
+use std::time::Duration;
+
+use agent_loop::{Failure, Limit, StopReason};
 use vault_tools::{Error, ErrorKind};
 
 /// Why a run has ended; of a limit, with what a person can do about it.
@@ -17,6 +19,11 @@ pub(crate) fn said_of_stop(stop: &StopReason) -> String {
         _ => return stop.to_string(),
     };
     format!("{stop} (the setting is {setting})")
+}
+
+/// A request that failed and is sent again.
+pub(crate) fn retrying(failure: &Failure, delay: Duration) -> String {
+    format!("{}; trying again in {} s", failure.message, delay.as_secs_f32().ceil())
 }
 
 /// An error of agent-loop as one of this program.

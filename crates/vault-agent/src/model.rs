@@ -8,7 +8,7 @@ use agent_loop::{
     BoxFuture, ErrorKind as ModelError, Hosted, Model, ModelSettings, Provider, ReplyStream, Request, Streaming,
     ToolSupport, Wire,
 };
-use vault_cli::note;
+use vault_search::note;
 use vault_tools::{Error, ErrorKind, Result};
 
 use crate::providers::{

@@ -8,9 +8,9 @@ use std::path::PathBuf;
 
 use jiff::{SignedDuration, Timestamp, Zoned};
 use serde::{Deserialize, Serialize};
+use vault_tools::approval::ChangeRequest;
 use vault_tools::{Error, ErrorKind, Result, State};
 
-use crate::request::Request;
 use crate::state::state_of_user;
 
 /// How long a change waits, and how long a yes holds.
@@ -31,7 +31,7 @@ pub(crate) struct Pending {
     pub vault: PathBuf,
     /// The index file that the server was given.
     pub index: Option<PathBuf>,
-    pub request: Request,
+    pub request: ChangeRequest,
     /// What counts as now, so that what was shown is what is done.
     pub now: Zoned,
     /// Of what was prepared.
@@ -82,7 +82,7 @@ impl PendingChanges {
     ///
     /// # Errors
     /// When the folder cannot be read.
-    pub fn of_request(&self, vault: &std::path::Path, request: &Request) -> Result<Option<Pending>> {
+    pub fn of_request(&self, vault: &std::path::Path, request: &ChangeRequest) -> Result<Option<Pending>> {
         let mut same = self.all()?;
         same.retain(|other| other.vault == vault && other.request == *request);
         same.sort_by_key(|other| (other.approved, other.asked));
@@ -157,7 +157,7 @@ mod tests {
             code: String::new(),
             vault: folder.into(),
             index: None,
-            request: Request::Undo { transaction: Some(1) },
+            request: ChangeRequest::Undo { transaction: Some(1) },
             now: Zoned::now(),
             digest: "d".to_owned(),
             asked: Timestamp::now(),

@@ -1,6 +1,6 @@
 //! Where what this program remembers lies: in the user's state folder, beside the journals of the tools.
 
-use vault_index::internal::state_folder;
+use vault_search::agent_folder;
 use vault_tools::{Error, ErrorKind, Result, State};
 
 /// A folder of the user's for what has to be remembered.
@@ -8,8 +8,7 @@ use vault_tools::{Error, ErrorKind, Result, State};
 /// # Errors
 /// When the system names no folder for the state of programs.
 pub(crate) fn state_of_user(name: &str) -> Result<State> {
-    let folder = state_folder().and_then(|folder| Some(folder.parent()?.join("vault-agent").join(name)));
-    folder.map(State::at).ok_or_else(|| {
+    agent_folder(name).map(State::at).ok_or_else(|| {
         Error::new(ErrorKind::Io, "the system names no folder for the state of programs")
             .with_remedy("set HOME or XDG_STATE_HOME")
     })

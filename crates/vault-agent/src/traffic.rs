@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Write, stderr};
 
 use agent_loop::{BoxFuture, ByteStream, Http, HttpReply, HttpRequest, Result, Transport};
 use futures_util::StreamExt;
-use vault_cli::sanitize;
+use vault_search::sanitize;
 
 /// Headers whose values are shown. Any other may hold a key.
 const SHOWN: [&str; 6] =

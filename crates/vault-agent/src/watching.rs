@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use vault_cli::note;
 use vault_index::{Error, ErrorKind, Index, WatchEvent, WatchOptions};
+use vault_search::note;
 
 use crate::workspace::OpenVault;
 

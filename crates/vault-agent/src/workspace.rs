@@ -2,8 +2,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use vault_cli::CliResult;
-use vault_tools::cli::{VaultArgs, open_with_settings};
+use vault_search::CliResult;
+use vault_search::VaultArgs;
+use vault_search::tools::open_with_settings;
 use vault_tools::{Headless, IndexOptions, Policy, Result, Toolbox, Vault, Vaults};
 
 /// How many calls are carried out at once, each on toolboxes of its own; more wait for their turn. They compute more than

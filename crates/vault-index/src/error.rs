@@ -28,8 +28,8 @@ pub enum ErrorKind {
     Io,
     /// The index file is damaged, or is not an index.
     Damaged,
-    /// The index was written by a newer version of the program.
-    Newer,
+    /// The index was written by another version of the program.
+    OtherFormat,
     /// The index holds vectors of another model than the one asked for.
     OtherModel,
     /// Another process holds the lock.
@@ -152,10 +152,10 @@ impl std::error::Error for Error {
 
 /// A problem in one note or file that does not stop indexing it, or at least not the rest of the vault.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct Warning {
     /// Its kind.
-    #[cfg_attr(feature = "cli", schemars(with = "String"))]
+    #[cfg_attr(feature = "schemars", schemars(with = "String"))]
     pub kind: WarningKind,
     /// The line it is on, from 1, where it has one.
     pub line: Option<u32>,

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use crate::dirs::{self, canonical_vault};
-use crate::embed::{Embedder, MULTILINGUAL, ModelName, install_with};
+use crate::embed::{Embedder, MULTILINGUAL, ModelInfo, ModelName};
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::{DiskFile, Fingerprint, MAX_NOTE_BYTES, WalkRules, read_note, walk};
 use crate::index::model::Loaded;
@@ -434,7 +434,7 @@ impl Index {
         if unknown_share >= 0.5 {
             let install = match cfg!(feature = "fastembed") {
                 true => String::new(),
-                false => format!("{}, then ", install_with("fastembed")),
+                false => format!("{}, then ", ModelInfo::install_with("fastembed")),
             };
             advice.push(format!(
                 "{:.0} % of the passages are mostly in words the model does not know, so words decide there; for \
@@ -465,14 +465,17 @@ impl Index {
         Ok(has.filter(|has| *has != asked).map(|has| (has, asked)))
     }
 
-    /// The open writer; made on first use.
+    /// The open writer; made on first use. An index of another format is rebuilt then.
     fn writer(&self) -> Result<MutexGuard<'_, Option<Store>>> {
         let mut writer = lock(&self.writer);
         if writer.is_none() {
             if let Some(folder) = self.file.parent() {
                 private_folder(folder)?;
             }
-            *writer = Some(Store::open(&self.file)?);
+            *writer = Some(match Store::open(&self.file) {
+                Err(error) if error.kind() == ErrorKind::OtherFormat => self.renew()?,
+                store => store?,
+            });
         }
         Ok(writer)
     }

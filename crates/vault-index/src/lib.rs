@@ -34,9 +34,10 @@
 // In order of dependencies: a module uses only those above it. A test checks it.
 mod error;
 mod path;
-mod private_file;
-mod dirs;
-mod lock;
+pub mod private_file;
+pub mod dirs;
+pub mod lock;
+pub mod settings_file;
 mod files;
 pub mod note;
 pub mod links;
@@ -52,13 +53,11 @@ mod store;
 mod indexer;
 mod search;
 mod index;
-#[cfg(feature = "cli")]
-#[doc(hidden)]
-pub mod cli;
 
 pub use chunk::TokenCount;
 pub use embed::{Embedder, Hashed, LoadOptions, ModelInfo, ModelName, Role};
 pub use error::{Error, ErrorKind, Result, Warning, WarningKind};
+pub use files::{Exclusion, check_globs, check_vault_toml};
 #[doc(hidden)]
 pub use index::VaultState;
 pub use index::{GraphData, GraphNode, Index, Options, VaultFile};
@@ -75,21 +74,10 @@ pub use rerank::{Reranker, RerankerName};
 pub use search::{
     Comparison, Condition, DateEdge, DateRange, Expression, Filter, Grouping, Hit, Hits, Holds, Mode, NameMatch,
     NearMiss, PropertyTest, Query, Rerank, Reranked, Scope, Searcher, Sort, Substitution, Test, TextTest, Unmatched,
-    Why, matched_ranges,
+    Why, best_match, body_start, matched_ranges,
 };
 #[doc(hidden)]
 pub use vectors::{Kernel, TopK, rescore};
-
-/// What the crates beside this one need too. No part of the API: it may change in any release.
-#[doc(hidden)]
-pub mod internal {
-    pub use crate::dirs::{
-        config_folder, default_index_file, home, indexed_above, key_of_vault, state_folder, vault_or_gone,
-    };
-    pub use crate::files::{Exclusion, check_vault_toml, read_settings_file, read_toml};
-    pub use crate::lock::{Lock, lock_file};
-    pub use crate::private_file::{make_private, private, private_file, private_folder};
-}
 
 /// The examples of the README, as tests.
 #[cfg(doctest)]

@@ -14,7 +14,7 @@ use crate::path::VaultPath;
 
 /// What a sync did.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Report {
     /// Notes that are new in the index.
@@ -58,7 +58,7 @@ impl Report {
 
 /// A note that is not indexed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Skipped {
     /// Where it lies.
@@ -69,7 +69,7 @@ pub struct Skipped {
 
 /// A [`Warning`] and the file it is about.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct NoteWarning {
     /// Where the file lies.
@@ -95,7 +95,6 @@ pub struct Progress {
 
 /// The stages of a sync, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Stage {
     /// Listing the vault's files.
     Walk,
@@ -109,7 +108,7 @@ pub enum Stage {
 
 /// What an index holds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Status {
     /// The vault's folder.
@@ -146,7 +145,7 @@ pub struct Status {
     /// Vectors held, those kept for reuse included.
     pub vectors: usize,
     /// When the last sync ended.
-    #[cfg_attr(feature = "cli", schemars(with = "Option<String>"))]
+    #[cfg_attr(feature = "schemars", schemars(with = "Option<String>"))]
     pub last_sync: Option<Timestamp>,
     /// Who watches the vault now, if anybody.
     pub watcher: Option<String>,
@@ -162,11 +161,11 @@ pub struct Status {
 
 /// Where a note names another one in words that are no link.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Mention {
     /// The note that it stands in.
-    #[cfg_attr(feature = "cli", schemars(with = "String"))]
+    #[cfg_attr(feature = "schemars", schemars(with = "String"))]
     pub path: VaultPath,
     /// Its line, from 1.
     pub line: u32,
@@ -178,7 +177,7 @@ pub struct Mention {
 
 /// An index in the user's cache folder.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct ListedIndex {
     /// The vault's folder; `None` where the index does not say.
@@ -195,7 +194,7 @@ pub struct ListedIndex {
     /// The model whose vectors the index holds.
     pub model: Option<String>,
     /// When the last sync ended.
-    #[cfg_attr(feature = "cli", schemars(with = "Option<String>"))]
+    #[cfg_attr(feature = "schemars", schemars(with = "Option<String>"))]
     pub last_sync: Option<Timestamp>,
     /// What kept it from being read.
     pub problem: Option<String>,
@@ -203,7 +202,7 @@ pub struct ListedIndex {
 
 /// Whether a vault's folder is there.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum FolderState {
@@ -223,25 +222,25 @@ fn lossy<S: serde::Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::E
 
 /// One link of the vault.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct LinkRow {
     /// The note it stands in.
-    #[cfg_attr(feature = "cli", schemars(with = "String"))]
+    #[cfg_attr(feature = "schemars", schemars(with = "String"))]
     pub source: VaultPath,
     /// Its line, from 1.
     pub line: u32,
     /// As written.
     pub raw: String,
     /// How it is written.
-    #[cfg_attr(feature = "cli", schemars(with = "String"))]
+    #[cfg_attr(feature = "schemars", schemars(with = "String"))]
     pub kind: LinkKind,
     /// Its path, decoded, without subpath.
     pub path: String,
     /// What follows `#`.
     pub subpath: Option<String>,
     /// Where it leads; `None` when there is no such file yet.
-    #[cfg_attr(feature = "cli", schemars(with = "Option<String>"))]
+    #[cfg_attr(feature = "schemars", schemars(with = "Option<String>"))]
     pub target: Option<VaultPath>,
     /// The line of text it stands in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -269,7 +268,7 @@ pub struct Resolved {
 
 /// A name that links lead to and no file bears.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct UnresolvedName {
     /// The name, as first written.
@@ -277,13 +276,13 @@ pub struct UnresolvedName {
     /// How many links lead to it.
     pub count: usize,
     /// The notes they stand in.
-    #[cfg_attr(feature = "cli", schemars(with = "Vec<String>"))]
+    #[cfg_attr(feature = "schemars", schemars(with = "Vec<String>"))]
     pub sources: Vec<VaultPath>,
 }
 
 /// A tag of the vault.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct TagCount {
     /// As first seen, without `#`.
@@ -301,7 +300,7 @@ pub(crate) fn counted_as(number: usize, one: &str, many: &str) -> String {
 
 /// What a check found.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct CheckReport {
     /// One line a fault: what, where.

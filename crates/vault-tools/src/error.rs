@@ -62,7 +62,7 @@ pub enum ErrorKind {
     Frontmatter,
     /// A file that is not text in UTF-8.
     Encoding,
-    /// The journal is damaged, of a newer version, or has an interrupted transaction that somebody must decide about.
+    /// The journal is damaged, of another format, or has an interrupted transaction that somebody must decide about.
     Journal,
     /// A plan that cannot be run.
     Plan,
@@ -126,7 +126,7 @@ impl Error {
 
     /// Puts what it interrupted before the message.
     #[must_use]
-    pub(crate) fn within(mut self, what: impl fmt::Display) -> Self {
+    pub fn within(mut self, what: impl fmt::Display) -> Self {
         self.0.message = format!("{what}: {}", self.0.message);
         self
     }

@@ -25,6 +25,12 @@
 //! that finds the file damaged copies what can be read into a new one and keeps the old one as `journal.db.damaged`
 //! (`journal/salvage.rs`).
 //!
+//! # Other formats
+//!
+//! A journal of another format, by its `user_version` or because it is the text file `journal` of earlier versions, is
+//! neither read nor written. Nothing is changed in the vault until the program that wrote it is used, or
+//! `vault-tools journal reset` moves it aside.
+//!
 //! A transaction that is `unfinished` was interrupted by a crash. It is rolled back before anything else is done to the vault;
 //! where the journal is damaged or the vault was edited since, only when somebody asks for it (`transaction/recover.rs`).
 
@@ -34,16 +40,16 @@ mod read;
 mod salvage;
 mod write;
 mod prune;
-mod legacy;
+mod reset;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use entry::{JournalAction, JournalEntry, NewTransaction, State as EntryState};
 pub use entry::{TransactionId, TransactionKind};
-pub(crate) use legacy::{FILE as LEGACY_FILE, take_over};
 pub use prune::{PruneOptions, Pruned};
 pub(crate) use prune::{prunable, prune};
 pub(crate) use read::{contents, damaged, entries, has_all, has_damage, unfinished};
+pub(crate) use reset::{files, reset};
 pub(crate) use salvage::repair;
 pub(crate) use write::Writer;
 

@@ -40,8 +40,6 @@ mod failpoint;
 mod error;
 mod content;
 mod read_versions;
-#[cfg(feature = "cli")]
-mod json_unique_keys;
 mod sandbox;
 mod state;
 mod host;
@@ -62,9 +60,7 @@ mod toolbox;
 mod vaults;
 pub mod plan;
 mod macros;
-#[cfg(feature = "cli")]
-#[doc(hidden)]
-pub mod cli;
+pub mod approval;
 
 pub use action::{Action, DeleteMode};
 pub use change::{Change, EditedFile, FilePreview, FolderPreview, Kind, LeftOutHunks, Preview, Separable};
@@ -74,16 +70,18 @@ pub use host::{Editor, Headless, Host, HostCommand, Leaf, Position, Selection, S
 pub use journal::{PruneOptions, Pruned, TransactionId, TransactionKind};
 pub use links::{LinkAt, Rewritten};
 pub use log::{
-    Approval, Record, ToolStats, append as append_to_log, prune as prune_log, read as read_log, stats as log_stats,
+    Approval, Record, ToolStats, append as append_to_log, file as log_file, prune as prune_log, read as read_log,
+    stats as log_stats,
 };
 pub use macros::{Export, IfExists, Imported, Macro, Macros, Parameter, ParameterKind, Rejected, SaveOptions};
 pub use overlay::{Deleted, Overlay, Renamed, Written};
-pub use policy::{Call, Grants, Permission, Policy, Risk, Settings, ToolSetting, Toolset, VaultLists};
-pub use sandbox::{Entry, EntryKind, SafePath, Sandbox, Stat, View};
+pub use policy::{Call, Grants, Permission, Policy, Risk, Settings, ToolSetting, Toolset, VaultLists, is_tool_of};
+pub use sandbox::{Entry, EntryKind, SafePath, Sandbox, Stat, View, missing};
 pub use state::State;
 pub use store::IndexUse;
 pub use tool::{Cancel, Context, HostEffect, Issue, PathArg, Tool, ToolSpec};
-pub use toolbox::{Output, Proposal, Toolbox, output_text};
+pub use toolbox::{Output, Proposal, Toolbox, content_of, find as find_tool, output_text, text_of};
+pub use tools::all as builtin_tools;
 pub use transaction::{ApplyOptions, ApplyProgress, ControlFlow, Force, Recover, Recovered, Transaction};
 pub use vault::{TransactionInfo, TransactionStatus, Vault, VaultOptions};
 /// How the index of a vault is opened: [`VaultOptions::index`].

@@ -93,7 +93,7 @@ pub struct Record {
     pub decision: Approval,
     /// The transaction that `undo` reverts, if it changed anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub run: Option<u64>,
+    pub transaction: Option<u64>,
     /// What a person left out of it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
@@ -118,13 +118,12 @@ impl Record {
         };
         let timestamp = Timestamp::now().to_string();
         let (tool, decision, left_out) = (tool.to_owned(), approval, Vec::new());
-        Self { timestamp, tool, arguments, result, error, duration_ms, decision, run: None, left_out }
+        Self { timestamp, tool, arguments, result, error, duration_ms, decision, transaction: None, left_out }
     }
 }
 
 /// Where it lies.
-#[cfg(feature = "cli")]
-pub(crate) fn file(state: &State) -> std::path::PathBuf {
+pub fn file(state: &State) -> std::path::PathBuf {
     state.folder().join(FILE)
 }
 

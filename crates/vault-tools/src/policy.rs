@@ -49,7 +49,6 @@ impl Risk {
 /// The named sets in which tools are offered.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 #[non_exhaustive]
 pub enum Toolset {
     /// For a model that works on notes.
@@ -64,6 +63,19 @@ pub enum Toolset {
 }
 
 impl Toolset {
+    /// All of them, the default first.
+    pub const ALL: [Self; 4] = [Self::Notes, Self::Chat, Self::Actions, Self::Bulk];
+
+    /// In one line, for help texts.
+    pub fn description(self) -> &'static str {
+        match self {
+            Self::Notes => "For a model that works on notes",
+            Self::Chat => "For a conversation: two tools that only read, and ask first",
+            Self::Actions => "For plans",
+            Self::Bulk => "For work on many notes: tags, lists, moves and merges. Not offered to models unless named",
+        }
+    }
+
     /// The name on command lines and in records.
     pub fn name(self) -> &'static str {
         match self {
@@ -194,6 +206,11 @@ impl Grants {
     pub fn holds(&self, tool: &str) -> bool {
         self.0.contains(&key(tool))
     }
+
+    /// Whether a grant covers a call: no grant covers more than its tool's own risk.
+    pub(crate) fn cover(&self, call: &Call<'_>) -> bool {
+        self.holds(call.tool) && !call.exceeds_its_tool()
+    }
 }
 
 /// The policy's answer about a call, from the most lenient to the strictest.
@@ -298,7 +315,7 @@ impl Policy {
     pub fn decide(&self, call: &Call<'_>, grants: &Grants) -> Permission {
         match self.denial(call) {
             Some(reason) => Permission::Deny(reason),
-            None if grants.holds(call.tool) && !call.exceeds_its_tool() => Permission::Allow,
+            None if grants.cover(call) => Permission::Allow,
             None => self.default_of(call),
         }
     }
@@ -410,8 +427,7 @@ impl Policy {
 }
 
 /// Whether a glob of the settings covers a tool; one with wrong syntax is for [`Settings::compile`] to refuse.
-#[cfg(feature = "cli")]
-pub(crate) fn is_tool_of(glob: &str, tool: &str) -> bool {
+pub fn is_tool_of(glob: &str, tool: &str) -> bool {
     matcher(&key(glob), glob).map_or(true, |matcher| matcher.is_match(key(tool)))
 }
 

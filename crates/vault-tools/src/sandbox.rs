@@ -18,7 +18,7 @@ mod tests;
 pub(crate) use disk::Found;
 pub use disk::Sandbox;
 pub(crate) use metadata::SavedMetadata;
-pub(crate) use nearest::missing;
+pub use nearest::missing;
 pub use path::SafePath;
 pub(crate) use path::check_new_name;
 pub(crate) use system_trash::HAS_SYSTEM_TRASH;

@@ -9,7 +9,9 @@ use std::io::{ErrorKind as IoKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use vault_index::internal::{Lock, key_of_vault, lock_file, private_file, private_folder, vault_or_gone};
+use vault_index::dirs::{key_of_vault, vault_or_gone};
+use vault_index::lock::{Lock, lock_file};
+use vault_index::private_file::{private_file, private_folder};
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -18,14 +20,14 @@ const APP: &str = "vault-tools";
 /// How long to wait for another process that writes one of the files here, which takes it no time.
 const FILE_WAIT: Duration = Duration::from_secs(5);
 
-/// The files whose loss a user would notice. The second is the journal of earlier versions.
+/// The files whose loss a user would notice. The second is a journal of another format, see `journal.rs`.
 const VALUABLE: [&str; 5] = ["journal.db", "journal", "log.jsonl", "plans.jsonl", "macros.json"];
 
 /// Whether a name is that of one of our files: those, locks, what goes with the journal, and what a crash left of a
 /// file that was being replaced.
 fn is_ours(name: &str) -> bool {
-    let of_journal = ["journal.progress", "journal.damaged", "journal.old", "journal.db-journal"].contains(&name)
-        || ["journal.db.new", "journal.db.try", "journal.db.damaged", "journal.old-"]
+    let of_journal = name == "journal.db-journal"
+        || ["journal.db.new", "journal.db.try", "journal.db.damaged", "journal.db.old", "journal.old"]
             .iter()
             .any(|begin| name.starts_with(begin));
     let rest = VALUABLE.iter().find_map(|file| name.strip_prefix(file)).or_else(|| name.strip_prefix("lock"));
@@ -48,9 +50,8 @@ impl State {
     /// # Errors
     /// When the system names no state folder.
     pub fn of(canonical_vault: &Path) -> Result<Self> {
-        let user = vault_index::internal::state_folder()
-            .and_then(|folder| Some(folder.parent()?.join(APP)))
-            .ok_or_else(|| {
+        let user =
+            vault_index::dirs::state_folder().and_then(|folder| Some(folder.parent()?.join(APP))).ok_or_else(|| {
                 Error::new(ErrorKind::Io, "the system names no folder for the state of programs")
                     .with_remedy("set HOME or XDG_STATE_HOME")
             })?;
@@ -255,7 +256,7 @@ impl State {
     }
 
     /// Whether there is anything here whose loss a user would notice.
-    pub(crate) fn has_history(&self) -> bool {
+    pub fn has_history(&self) -> bool {
         VALUABLE.iter().any(|file| self.has(file))
     }
 
@@ -349,7 +350,7 @@ mod tests {
         assert_eq!(new.forget().unwrap_err().kind(), ErrorKind::Conflict);
         drop(held);
         // What is not ours stays.
-        for name in ["journal.12.new", "journal.damaged", "journal.txt", "lock.x.new"] {
+        for name in ["journal.12.new", "journal.old-2", "journal.db.old", "journal.txt", "lock.x.new"] {
             new.append(name, "x").unwrap();
         }
         new.forget().unwrap();

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use vault_index::internal::{Exclusion, Lock};
+use vault_index::Exclusion;
+use vault_index::lock::Lock;
 use vault_index::{Index, SyncOptions};
 
 use crate::error::{ErrorKind, Result};
@@ -132,7 +133,7 @@ impl NoteIndex {
 #[cfg(test)]
 mod tests {
     use vault_index::ModelName;
-    use vault_index::internal::lock_file;
+    use vault_index::lock::lock_file;
 
     use super::*;
 

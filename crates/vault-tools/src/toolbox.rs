@@ -1,8 +1,8 @@
 //! Finds tools by name and makes calls in two steps: propose and apply.
 //!
 //! [`Toolbox::propose`] checks a call and runs it on an overlay. The caller looks at the [`Proposal`] (its output, its
-//! changes as a diff, what the policy says) and hands it to [`Toolbox::apply`]. Both steps refuse what is denied. Each
-//! call leaves a line in the log, written here and nowhere else.
+//! changes as a diff, what the policy says), and `approval/` hands it to [`Toolbox::apply`]. Both steps refuse what is
+//! denied. Each call leaves a line in the log, written here and nowhere else.
 
 use std::fmt;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use std::time::Instant;
 use jiff::Zoned;
 use serde_json::Value;
 
-use crate::change::{Change, EditedFile, LeftOutHunks, Separable};
+use crate::change::{Change, EditedFile, LeftOutHunks, Preview, Separable};
 use crate::error::{Error, ErrorKind, Result};
 use crate::host::{Editor, Host};
 use crate::journal::TransactionId;
@@ -34,7 +34,8 @@ const MAX_ATTEMPTS: usize = 5;
 /// use std::sync::Arc;
 ///
 /// use serde_json::json;
-/// use vault_tools::{Approval, Cancel, Headless, Policy, Toolbox, Vault, VaultOptions};
+/// use vault_tools::approval::{Answer, PreparedChange};
+/// use vault_tools::{Headless, Policy, Toolbox, Vault, VaultOptions};
 ///
 /// # let folder = tempfile::tempdir()?;
 /// # let dir = folder.path().join("notes");
@@ -44,9 +45,11 @@ const MAX_ATTEMPTS: usize = 5;
 /// let vault = Arc::new(Vault::open(&dir, options)?);
 /// let mut toolbox = Toolbox::new(vault, Box::new(Headless::default()), Policy::default());
 /// let args = json!({ "path": "Log.md", "content": "- done" });
-/// let proposal = toolbox.propose("append_to_note", args, Cancel::default())?;
-/// print!("{}", proposal.change.preview()); // a diff; nothing has changed yet
-/// toolbox.apply(proposal, Approval::Approved)?;
+/// let mut ask = |change: &PreparedChange| {
+///     print!("{}", change.preview()); // a diff; nothing has changed yet
+///     Answer::Yes
+/// };
+/// toolbox.call("append_to_note", args, &mut ask)?;
 /// # assert_eq!(std::fs::read_to_string(dir.join("Log.md"))?, "- begun\n- done\n");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -72,8 +75,8 @@ pub struct Proposal {
     pub args: Value,
     /// Its output, as far as it is known before the changes are made.
     pub output: Value,
-    /// What it would change.
-    pub change: Change,
+    /// What it would change. Private: it is applied by an approval only.
+    pub(crate) change: Change,
     /// What the host would do.
     pub effects: Vec<HostEffect>,
     /// The worst that it does, going by its tool and its changes.
@@ -99,7 +102,7 @@ pub struct Output {
     /// The output.
     pub value: Value,
     /// The transaction that `undo` reverts, if anything was changed.
-    pub run: Option<TransactionId>,
+    pub transaction: Option<TransactionId>,
     /// What else the caller should know: also what a person left out.
     pub notices: Vec<String>,
     /// What a person left out.
@@ -107,6 +110,11 @@ pub struct Output {
 }
 
 impl Output {
+    /// The output that a call would have: nothing was applied, so there is no transaction.
+    pub fn previewed(value: Value, notices: Vec<String>) -> Self {
+        Self { value, transaction: None, notices, left_out: Vec::new() }
+    }
+
     /// The output as a model gets it, see [`output_text`].
     pub fn text(&self) -> String {
         output_text(&self.value, &self.notices)
@@ -124,14 +132,14 @@ pub fn output_text(value: &Value, notices: &[String]) -> String {
 }
 
 /// Of an object with a `content`: that, and the other fields as an object.
-pub(crate) fn content_of(value: &Value) -> Option<(&str, Value)> {
+pub fn content_of(value: &Value) -> Option<(&str, Value)> {
     let content = value.get("content")?.as_str()?;
     let rest = value.as_object()?.iter().filter(|(name, _)| *name != "content");
     Some((content, Value::Object(rest.map(|(name, value)| (name.clone(), value.clone())).collect())))
 }
 
 /// A text bare, anything else as JSON.
-pub(crate) fn text_of(value: &Value) -> String {
+pub fn text_of(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_string)
 }
 
@@ -139,6 +147,11 @@ impl Proposal {
     /// The call as the policy sees it.
     pub fn as_call(&self) -> Call<'_> {
         Call { risk: self.risk, ..Call::new(&self.tool, self.toolset, self.tool_risk, &self.paths) }
+    }
+
+    /// What it would change, file by file, with diffs.
+    pub fn preview(&self) -> Preview {
+        self.change.preview()
     }
 
     /// The files that it edits and of which parts can be left out; none where all that it does belongs together, as a
@@ -220,15 +233,23 @@ impl Toolbox {
         find(&self.tools, name)
     }
 
-    /// Whether the policy permits a call, going by its arguments. Ask the policy again about the proposal, which knows
-    /// the changes.
+    /// What the policy says about a call, going by its name, its risk and the paths that it names. Nothing is run and
+    /// nothing is logged. The policy is asked again about the proposal, which knows the changes; so a call that
+    /// [may do worse than its tool](Self::may_exceed_its_tool) asks here.
     ///
     /// # Errors
     /// An unknown tool; arguments that do not match its schema.
     pub fn permission(&self, name: &str, args: &Value, grants: &Grants) -> Result<Permission> {
         let tool = self.tool(name)?;
-        let paths = tool.paths(&tool.checked(args.clone())?);
-        Ok(self.policy.decide(&tool.spec().as_call(&paths), grants))
+        let args = tool.checked(args.clone())?;
+        let permission = self.policy.decide(&tool.spec().as_call(&tool.paths(&args)), grants);
+        Ok(if tool.may_exceed(&args) { permission.max(Permission::Ask) } else { permission })
+    }
+
+    /// Whether a call with these arguments may do worse than its tool's own risk, which no grant covers: a rename that
+    /// overwrites a file deletes it.
+    pub fn may_exceed_its_tool(&self, name: &str, args: &Value) -> bool {
+        self.tool(name).is_ok_and(|tool| tool.may_exceed(args))
     }
 
     /// What the editor shows after the calls so far; nothing of files that the policy denies.
@@ -389,21 +410,21 @@ impl Toolbox {
         Ok(Done { args, paths, output })
     }
 
-    /// Makes the changes that were proposed. `approval` says who approved them.
+    /// Makes the changes that were proposed. `approval` says who approved them; only `approval/` calls it.
     ///
     /// # Errors
     /// [`ErrorKind::Conflict`] when a file changed since the call was proposed; [`ErrorKind::Denied`] when `approval`
     /// is [`Approval::Denied`], or when the policy asks and no person approved; [`Proposal::unless_seen`] where no person
     /// saw the change. They are logged.
-    pub fn apply(&mut self, proposal: Proposal, approval: Approval) -> Result<Output> {
+    pub(crate) fn apply(&mut self, proposal: &Proposal, approval: Approval) -> Result<Output> {
         let started = Instant::now();
-        let outcome = self.try_apply(&proposal, approval);
+        let outcome = self.try_apply(proposal, approval);
         let value = outcome.as_ref().map(|output| &output.value);
         let refused = matches!(value, Err(error) if error.kind() == ErrorKind::Denied);
         let approval = if refused { Approval::Denied } else { approval };
         let took = proposal.took_ms + millis_since(started);
         let mut record = Record::new(&proposal.tool, &[&proposal.args], value, took, approval);
-        record.run = outcome.as_ref().ok().and_then(|output| output.run).map(|run| run.0);
+        record.transaction = outcome.as_ref().ok().and_then(|output| output.transaction).map(|id| id.0);
         record.left_out = proposal.left_out.iter().map(LeftOutHunks::sentence).collect();
         self.log(&record);
         outcome
@@ -436,12 +457,12 @@ impl Toolbox {
         approval.check(self.policy.decide(&proposal.as_call(), &grants), &proposal.tool)?;
         approval.check_seen(proposal.unless_seen.as_ref())?;
         let mut value = proposal.output.clone();
-        let mut run = None;
+        let mut transaction = None;
         if !proposal.change.is_empty() {
             let options = ApplyOptions::new().label(&proposal.tool);
             let applied = self.vault.apply(&proposal.change, options);
             let done = applied.map_err(|error| self.policy.discreet(error, &proposal.paths))?;
-            run = (done.done > 0).then_some(done.id);
+            transaction = (done.done > 0).then_some(done.id);
             // The change is made, so nothing is an error from here on.
             fill_in_times(&mut value, self.vault.sandbox());
         }
@@ -456,7 +477,7 @@ impl Toolbox {
         let left_out = proposal.left_out.clone();
         let said = left_out.iter().map(LeftOutHunks::sentence);
         let notices = proposal.change.notices().map(str::to_owned).chain(said).collect();
-        Ok(Output { value, run, notices, left_out })
+        Ok(Output { value, transaction, notices, left_out })
     }
 
     /// Logs a call that was not made because a person refused it or nobody could be asked.
@@ -464,15 +485,6 @@ impl Toolbox {
         let name = self.spec(name).map_or(name, |spec| &spec.name);
         let record = Record::new(name, &[args], Err(reason), 0, Approval::Denied);
         self.log(&record);
-    }
-
-    /// Proposes and applies at once, without showing the changes to anybody.
-    ///
-    /// # Errors
-    /// Those of [`Self::propose`] and [`Self::apply`].
-    pub fn call(&mut self, name: &str, args: Value, approval: Approval) -> Result<Output> {
-        let proposal = self.propose(name, args, Cancel::default())?;
-        self.apply(proposal, approval)
     }
 }
 
@@ -488,7 +500,7 @@ impl fmt::Debug for Toolbox {
 ///
 /// # Errors
 /// `Unknown tool: X`, with the names of all tools.
-pub(crate) fn find<'t>(tools: &'t [Tool], name: &str) -> Result<&'t Tool> {
+pub fn find<'t>(tools: &'t [Tool], name: &str) -> Result<&'t Tool> {
     let found = tools.iter().find(|tool| tool.spec().name == name);
     let found = found.or_else(|| tools.iter().find(|tool| tool.spec().alias.as_deref() == Some(name)));
     found.ok_or_else(|| {

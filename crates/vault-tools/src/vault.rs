@@ -7,7 +7,7 @@ mod damage_tests;
 #[cfg(test)]
 mod metadata_tests;
 #[cfg(test)]
-mod properties;
+mod property_tests;
 #[cfg(test)]
 pub(crate) mod tests;
 #[cfg(test)]
@@ -21,7 +21,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use vault_index::Index;
-use vault_index::internal::{Exclusion, check_vault_toml};
+use vault_index::{Exclusion, check_vault_toml};
 
 use crate::change::Change;
 use crate::error::{Error, ErrorKind, Result};
@@ -97,6 +97,9 @@ impl VaultOptions {
 
 /// A vault that is read and changed. Usable from many threads.
 ///
+/// It asks nobody: it does what the program says. Where a policy and a person decide, changes go through a
+/// [`Toolbox`](crate::Toolbox) and [`approval`](crate::approval).
+///
 /// ```
 /// use vault_tools::{ApplyOptions, Force, IndexUse, SafePath, Vault, VaultOptions};
 ///
@@ -130,7 +133,7 @@ impl fmt::Debug for Vault {
 #[non_exhaustive]
 pub struct TransactionInfo {
     /// Its number.
-    #[serde(rename = "run")]
+    #[serde(rename = "transaction")]
     pub id: TransactionId,
     /// When it began; in JSON as RFC 3339.
     #[serde(serialize_with = "rfc3339")]
@@ -162,12 +165,10 @@ pub enum TransactionStatus {
     /// It is in effect.
     Done,
     /// A later transaction undid it.
-    #[serde(rename = "taken-back")]
     Undone,
     /// It was interrupted or failed, and nothing is left of it.
     RolledBack,
     /// It was interrupted, and is not rolled back yet.
-    #[serde(rename = "cut")]
     Interrupted,
     /// The journal does not have all of it any more, so it cannot be undone.
     Damaged,
@@ -188,12 +189,12 @@ impl Vault {
     }
 
     /// Requires that the vault's `.vault.toml` can be understood: somebody wrote there what is to be kept out.
-    pub(crate) fn check_settings(&self) -> Result<()> {
+    pub fn check_settings(&self) -> Result<()> {
         Ok(check_vault_toml(self.path())?)
     }
 
     /// As [`Vault::open`], whatever `.vault.toml` holds: what was done can be undone nonetheless.
-    pub(crate) fn open_unchecked(vault: impl AsRef<Path>, options: VaultOptions) -> Result<Self> {
+    pub fn open_unchecked(vault: impl AsRef<Path>, options: VaultOptions) -> Result<Self> {
         let sandbox = Sandbox::open(vault.as_ref())?;
         let VaultOptions { state_folder, index, use_index, wait } = options;
         let state = match state_folder {
@@ -336,12 +337,25 @@ impl Vault {
     /// All transactions, newest first.
     ///
     /// # Errors
-    /// [`ErrorKind::Journal`] for the journal of a newer version.
+    /// [`ErrorKind::Journal`] for a journal of another format.
     pub fn transactions(&self) -> Result<Vec<TransactionInfo>> {
         let (entries, _) = journal::entries(self.state())?;
         let mut infos: Vec<TransactionInfo> = entries.iter().map(|entry| info(entry, &entries)).collect();
         infos.reverse();
         Ok(infos)
+    }
+
+    /// The newest transaction that is in effect and is no undo itself.
+    ///
+    /// # Errors
+    /// As [`Vault::transactions`]; [`ErrorKind::NotFound`] where there is none.
+    pub fn newest_undoable(&self) -> Result<TransactionInfo> {
+        let is_undoable =
+            |info: &TransactionInfo| info.status == TransactionStatus::Done && info.kind != TransactionKind::Undo;
+        self.transactions()?.into_iter().find(is_undoable).ok_or_else(|| {
+            Error::new(ErrorKind::NotFound, "there is nothing to undo")
+                .with_remedy("nothing was changed in this vault yet")
+        })
     }
 
     /// Whether parts of the journal cannot be read, so that transactions may be missing from
@@ -369,6 +383,22 @@ impl Vault {
         let _lock = self.store.lock()?;
         self.store.recover_before_change()?;
         journal::prune(self.state(), options)
+    }
+
+    /// The journal files that [`Vault::reset_journal`] would move aside.
+    pub fn journal_files(&self) -> Vec<PathBuf> {
+        journal::files(self.state())
+    }
+
+    /// Moves the journal aside, whatever its format, so that the vault can be changed again. Returns where it is now;
+    /// what it holds can no longer be undone.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Journal`] while an interrupted transaction waits for [`Vault::recover`];
+    /// [`ErrorKind::Conflict`] while another process changes the vault.
+    pub fn reset_journal(&self) -> Result<Vec<PathBuf>> {
+        let _lock = self.store.lock()?;
+        journal::reset(self.state())
     }
 }
 

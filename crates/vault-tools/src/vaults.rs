@@ -21,7 +21,8 @@ const VAULT: &str = "vault";
 /// use std::sync::Arc;
 ///
 /// use serde_json::json;
-/// use vault_tools::{Approval, Headless, Policy, Toolbox, Vault, VaultOptions, Vaults};
+/// use vault_tools::approval::Unattended;
+/// use vault_tools::{Headless, Policy, Toolbox, Vault, VaultOptions, Vaults};
 ///
 /// # let folder = tempfile::tempdir()?;
 /// # for name in ["Home", "Work"] {
@@ -37,7 +38,7 @@ const VAULT: &str = "vault";
 /// let mut vaults = Vaults::new(vec![open("Home")?, open("Work")?])?;
 /// let route = vaults.route("read_note", json!({ "path": "Work/Log.md" }))?;
 /// let at = route.vaults[0];
-/// let output = vaults.toolbox(at).call("read_note", route.args, Approval::Allowed)?;
+/// let output = vaults.toolbox(at).call("read_note", route.args, &mut Unattended)?;
 /// let shown = vaults.shown(at, "read_note", output.value)?;
 /// assert_eq!((&shown["path"], &shown["content"]), (&json!("Work/Log.md"), &json!("- begun\n")));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -285,8 +286,8 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::approval::Preapproved;
     use crate::host::Headless;
-    use crate::log::Approval;
     use crate::policy::Policy;
     use crate::store::IndexUse;
     use crate::vault::{Vault, VaultOptions};
@@ -317,7 +318,7 @@ mod tests {
         let route = vaults.route(name, args.clone())?;
         let mut outputs = Vec::new();
         for at in &route.vaults {
-            let output = vaults.toolbox(*at).call(name, route.args.clone(), Approval::Approved)?;
+            let output = vaults.toolbox(*at).call(name, route.args.clone(), &mut Preapproved)?;
             outputs.push(vaults.shown(*at, name, output.value)?);
         }
         Ok(if outputs.len() == 1 { outputs.remove(0) } else { vaults.merged(name, &args, outputs) })

@@ -105,7 +105,7 @@ fn an_embedder_of_your_own() {
 fn plan_and_undo() {
     let (folder, vault) = copy_of_demo();
     let said = change("plan_and_undo", &folder, &["- Mend the \"gate\"", "- Paint/oil it"], "");
-    for line in ["+# Mend the \"gate\"", "Projects/Paint-oil it.md", "done: make", "taken back: 3 changes"] {
+    for line in ["+# Mend the \"gate\"", "Projects/Paint-oil it.md", "done: make", "undone: 3 changes"] {
         assert!(said.contains(line), "{line}: {said}");
     }
     assert_eq!(files(&vault), files(&demo()));
@@ -120,7 +120,7 @@ fn rename_everywhere() {
     assert!(said.contains("Sourdough becomes Levain"), "{said}");
     assert_eq!(files(&vault), files(&demo()));
     let said = change("rename_everywhere", &folder, &arguments, "y\n");
-    assert!(said.contains("done as run 1"), "{said}");
+    assert!(said.contains("done as transaction 1"), "{said}");
     let now = files(&vault);
     assert!(now.contains_key(Path::new("Bread/Levain.md")) && !now.contains_key(Path::new("Kitchen/Sourdough.md")));
     let links_to =

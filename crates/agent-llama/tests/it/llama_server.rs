@@ -1,8 +1,8 @@
-//! A llama-server that is started and ended: with a program that answers as one, and, where `AGENT_LOOP_LLAMA_SERVER` and
-//! `AGENT_LOOP_LOCAL_MODEL` name them, with a real one and a real model.
+//! A llama-server that is started and ended: with a program that answers as one, and with a real one and a real model,
+//! which `AGENT_LOOP_LLAMA_SERVER` and `AGENT_LOOP_LOCAL_MODEL` name.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -12,71 +12,21 @@ use agent_llama::{LlamaServer, LlamaServerOptions};
 use agent_loop::{EndReason, ErrorKind, Http, Message, Model, Reply, Request, Result};
 use tokio::sync::Mutex;
 
+use crate::programs::program;
+
 /// Ports are given again soon: what one test waits for must not be another one's server.
 static ALONE: Mutex<()> = Mutex::const_new(());
 
-/// A program that runs a test of this file, which gets its arguments in `FAKE_ARGUMENTS`.
+/// A shell script.
 fn script(folder: &Path, lines: &str) -> PathBuf {
     let path = folder.join("llama-server");
-    let text = format!("#!/bin/sh\nexport FAKE_ARGUMENTS=\"$*\"\n{lines}\n");
-    std::fs::write(&path, text).unwrap();
+    std::fs::write(&path, format!("#!/bin/sh\n{lines}\n")).unwrap();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
     path
 }
 
-fn fake(folder: &Path) -> PathBuf {
-    let test = std::env::current_exe().unwrap();
-    script(folder, &format!("exec '{}' --exact llama_server::fake_server --ignored --nocapture", test.display()))
-}
-
-/// Answers as a llama-server does: 503 while it loads, then the key is asked for.
-#[test]
-#[ignore = "the program that other tests start"]
-fn fake_server() {
-    let Ok(arguments) = std::env::var("FAKE_ARGUMENTS") else { return };
-    let arguments: Vec<&str> = arguments.split(' ').collect();
-    let after = |name: &str| arguments.iter().skip_while(|argument| **argument != name).nth(1).copied();
-    assert_eq!(after("--host"), Some("127.0.0.1"));
-    let port: u16 = after("--port").unwrap().parse().unwrap();
-    let key = format!("authorization: bearer {}", std::env::var("LLAMA_API_KEY").unwrap()).to_lowercase();
-    assert!(!arguments.iter().any(|argument| key.ends_with(&argument.to_lowercase())), "the key is no argument");
-    let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
-    let mut loading = 2;
-    for stream in listener.incoming() {
-        // Who only looks whether somebody listens says nothing.
-        let _ = answer(stream.unwrap(), &key, &mut loading);
-    }
-}
-
-fn answer(mut stream: TcpStream, key: &str, loading: &mut i32) -> std::io::Result<()> {
-    let mut reader = BufReader::new(stream.try_clone()?);
-    let (mut head, mut line) = (String::new(), String::new());
-    while reader.read_line(&mut line)? > 2 {
-        head += &std::mem::take(&mut line);
-    }
-    let head = head.to_lowercase();
-    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok()).unwrap_or(0);
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body)?;
-    let body = String::from_utf8(body).unwrap();
-    let (status, text) = if head.starts_with("get /health") {
-        *loading -= 1;
-        if *loading >= 0 { ("503 Loading", String::new()) } else { ("200 OK", "{}".into()) }
-    } else if !head.contains(key) {
-        ("401 Unauthorized", "{}".into())
-    } else if body.contains("please die") {
-        std::io::stderr().write_all(b"out of memory, alas\n").unwrap();
-        std::process::exit(9);
-    } else {
-        let delta = |delta: &str, end: &str| {
-            format!("data: {{\"choices\":[{{\"delta\":{delta},\"finish_reason\":{end}}}]}}\n\n")
-        };
-        let text = delta("{\"content\":\"hello\"}", "null") + &delta("{}", "\"stop\"") + "data: [DONE]\n\n";
-        ("200 OK", text)
-    };
-    let kind = if text.starts_with("data") { "text/event-stream" } else { "application/json" };
-    let head = format!("HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n", text.len());
-    write!(stream, "{head}Connection: close\r\n\r\n{text}")
+fn fake() -> PathBuf {
+    program("fake_llama_server")
 }
 
 fn request(text: &str) -> Request {
@@ -103,12 +53,11 @@ async fn start(options: LlamaServerOptions) -> Result<LlamaServer> {
 #[tokio::test]
 async fn a_server_is_started_asked_and_ended() {
     let _alone = ALONE.lock().await;
-    let folder = tempfile::tempdir().unwrap();
-    let options = LlamaServerOptions::for_path(fake(folder.path())).unwrap().context(Some(512));
+    let options = LlamaServerOptions::for_path(fake()).unwrap().context(Some(512));
     let server = start(options).await.unwrap();
     let answer = reply(&server, "hi").await.unwrap();
     assert_eq!((answer.visible_text().as_str(), answer.end), ("hello", EndReason::Complete));
-    assert_eq!(server.name(), "llama-server");
+    assert_eq!(server.name(), "fake_llama_server");
     let address = server.address();
     assert!(address.ip().is_loopback());
     let mut stream = TcpStream::connect(address).unwrap();
@@ -124,8 +73,8 @@ async fn a_server_is_started_asked_and_ended() {
 #[tokio::test]
 async fn a_server_behind_a_script_ends_too() {
     let _alone = ALONE.lock().await;
-    let (folder, inner) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let wrapper = script(folder.path(), &format!("{:?} \"$@\"\nexit $?", fake(inner.path())));
+    let folder = tempfile::tempdir().unwrap();
+    let wrapper = script(folder.path(), &format!("{:?} \"$@\"\nexit $?", fake()));
     let server = start(LlamaServerOptions::default().program(wrapper).name(Some("qwen".into()))).await.unwrap();
     assert_eq!((reply(&server, "hi").await.unwrap().visible_text().as_str(), server.name()), ("hello", "qwen"));
     let address = server.address();
@@ -137,7 +86,7 @@ async fn a_server_behind_a_script_ends_too() {
 async fn a_server_that_dies_says_why() {
     let _alone = ALONE.lock().await;
     let folder = tempfile::tempdir().unwrap();
-    let server = start(LlamaServerOptions::default().program(fake(folder.path()))).await.unwrap();
+    let server = start(LlamaServerOptions::default().program(fake())).await.unwrap();
     let error = reply(&server, "please die").await.unwrap_err();
     let mut error = error;
     let begun = Instant::now();
@@ -174,26 +123,10 @@ async fn what_cannot_be_started_is_named() {
     assert_eq!(start(options).await.unwrap_err().kind(), ErrorKind::TimedOut);
 }
 
-/// Starts a server, says where, and waits to be killed.
-#[tokio::test]
-#[ignore = "the program that the next test kills"]
-async fn holder() {
-    let Ok(program) = std::env::var("FAKE_PROGRAM") else { return };
-    let server = start(LlamaServerOptions::default().program(program.into())).await.unwrap();
-    writeln!(std::io::stdout(), "\nlistens at {}", server.address()).unwrap();
-    std::future::pending::<()>().await;
-}
-
 #[test]
 fn a_server_ends_with_a_program_that_is_killed() {
     let _alone = ALONE.blocking_lock();
-    let folder = tempfile::tempdir().unwrap();
-    let mut holder = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "llama_server::holder", "--ignored", "--nocapture"])
-        .env("FAKE_PROGRAM", fake(folder.path()))
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut holder = Command::new(program("llama_server_holder")).arg(fake()).stdout(Stdio::piped()).spawn().unwrap();
     let lines = BufReader::new(holder.stdout.take().unwrap()).lines();
     let address = lines.map_while(std::io::Result::ok).find_map(|line| line.strip_prefix("listens at ")?.parse().ok());
     let address: SocketAddr = address.expect("the holder says where its server listens");
@@ -203,11 +136,13 @@ fn a_server_ends_with_a_program_that_is_killed() {
     ends(address);
 }
 
+/// The features that build a llama.cpp bring the variables too.
+#[cfg(feature = "local")]
 #[tokio::test]
 async fn a_real_server_answers() {
     let _alone = ALONE.lock().await;
-    let named = |name: &str| std::env::var_os(name).map(PathBuf::from);
-    let (Some(program), Some(model)) = (named("AGENT_LOOP_LLAMA_SERVER"), named("AGENT_LOOP_LOCAL_MODEL")) else {
+    let file = crate::real_model::named_by;
+    let (Some(program), Some(model)) = (file("AGENT_LOOP_LLAMA_SERVER"), file("AGENT_LOOP_LOCAL_MODEL")) else {
         return;
     };
     // On a busy machine two threads wait for each other longer than one computes.

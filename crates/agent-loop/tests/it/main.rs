@@ -1,6 +1,8 @@
 //! What the crate promises as a whole, checked from outside.
 
 mod test_tools;
+#[cfg(all(feature = "mcp", unix))]
+mod programs;
 // The cases of the contract run over two kinds of connections.
 #[allow(clippy::duplicate_mod)]
 mod contract;

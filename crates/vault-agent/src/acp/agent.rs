@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde::Serialize;
 use serde_json::Value;
 use tokio::task::{AbortHandle, block_in_place};
-use vault_cli::Failure;
+use vault_search::Failure;
+use vault_search::VaultArgs;
 use vault_tools::Editor;
-use vault_tools::cli::VaultArgs;
 
 use super::mcp_servers::ClientServers;
 use super::options::{MODE, MODEL, Mode, models};

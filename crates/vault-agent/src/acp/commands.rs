@@ -1,32 +1,32 @@
 //! The commands that a person types: what each is, and what it does. What changes notes is prepared, shown and asked about
 //! as a call of the model is.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use agent_loop::{Event, Spent, StopReason as LoopStop};
 use serde_json::{Map, Value, json};
 use tokio::runtime::Handle;
 use tokio::task::block_in_place;
-use vault_cli::sanitize_line;
-use vault_tools::plan::{self, Event as PlanEvent, Parameters, last_successful, validate};
+use vault_search::sanitize_line;
+use vault_tools::approval::{Answer as ChangeAnswer, Approver, ChangeRequest, Done, PreparedChange, UNDO, now, settle};
+use vault_tools::plan::{Event as PlanEvent, Parameters, StepPreview, last_successful, validate};
 use vault_tools::{
-    Approval, Cancel, Error as ToolsError, ErrorKind, Grants, Macro, Macros, Permission, Result as ToolsResult, Risk,
+    Cancel, Error as ToolsError, ErrorKind, Grants, Macro, Macros, Permission, Result as ToolsResult, Risk,
     SaveOptions, Vaults,
 };
 
 use super::forms;
 use super::questions::{Answer, Asked, Asking, Choice, yes_or_no};
-use super::shown::{code, fenced};
+use super::shown::{code, fenced, whole};
 use super::state::State;
+use super::updates::Updates;
 use super::wire::{
     AvailableCommand, AvailableCommandInput, Error, NoticeSeverity, Plan, PlanEntry, PlanEntryPriority,
-    PlanEntryStatus, SessionUpdate, StopReason, ToolCallStatus, ToolCallUpdateFields, ToolKind,
+    PlanEntryStatus, SessionUpdate, StopReason, ToolCallId, ToolCallStatus, ToolCallUpdateFields, ToolKind,
     UnstructuredCommandInput, text,
 };
+use crate::change_text::{title, what_undo_does};
+use crate::changes::{blocking, carry_out};
 use crate::loop_error::said_of_stop;
 use crate::plan_writer::{Written, write};
-use crate::request::{Done, Prepared, Request, UNDO, now};
 use crate::settings::Settings;
 use crate::workspace::OpenVault;
 
@@ -202,7 +202,7 @@ async fn run_plan(
             Answer::Cancelled => return Ok(None),
         }
     }
-    let Some(done) = change(0, Request::Plan { plan, parameters }, "plan", state, asking).await? else {
+    let Some(done) = change(0, ChangeRequest::Plan { plan, parameters }, "plan", state, asking).await? else {
         return Ok(None);
     };
     Ok(Some(done.is_some()))
@@ -216,7 +216,7 @@ async fn undo(which: &str, state: &mut State, asking: &Asking<'_>) -> ToolsResul
             ToolsError::new(ErrorKind::InvalidArguments, format!("{number:?} is no number of a transaction"))
         })?),
     };
-    let done = change(vault, Request::Undo { transaction }, UNDO, state, asking).await?;
+    let done = change(vault, ChangeRequest::Undo { transaction }, UNDO, state, asking).await?;
     Ok(if done.is_some() { Ended::Done } else { Ended::Cancelled })
 }
 
@@ -340,7 +340,7 @@ fn has_alias(tools: &crate::conversation::NoteTools, spec: &vault_tools::ToolSpe
 /// Prepares a change, asks where the settings do, and makes it. `Some(None)`: the person said no. `None`: cancelled.
 async fn change(
     vault: usize,
-    request: Request,
+    request: ChangeRequest,
     name: &str,
     state: &mut State,
     asking: &Asking<'_>,
@@ -350,87 +350,45 @@ async fn change(
             ToolsError::new(ErrorKind::Denied, "this conversation is read only").with_remedy("choose the other mode")
         );
     }
-    let now = now();
-    let prepared: Prepared = with(state, |vaults| request.prepare(vaults.toolbox(vault), &now, Cancel::default()))?;
-    let kind = if prepared.risk == Risk::Delete { ToolKind::Delete } else { ToolKind::Edit };
-    let title = sanitize_line(&prepared.title).replace('`', "'");
-    let id = state.updates.command(name, kind, &title);
-    let steps: Vec<(String, String)> = prepared.plan().map_or_else(Vec::new, |plan| {
-        let entry = |step: &plan::StepPreview| {
-            let what = step.preview.as_deref().map(|what| format!(" {}", code(what))).unwrap_or_default();
-            (step.id.clone(), format!("{}{what}", step.tool))
-        };
-        plan.steps.iter().map(entry).collect()
-    });
-    let mut entries: Vec<PlanEntry> = steps
-        .iter()
-        .map(|(_, what)| PlanEntry::new(what.clone(), PlanEntryPriority::Medium, PlanEntryStatus::Pending))
-        .collect();
-    if !entries.is_empty() {
-        state.updates.send(SessionUpdate::Plan(Plan::new(entries.clone())));
-    }
-    let approval = match prepared.permission.clone() {
-        Permission::Deny(reason) => Err(ToolsError::new(ErrorKind::Denied, reason)),
-        Permission::Allow => Ok(Approval::Allowed),
-        Permission::Ask => {
-            let said = prepared.plan().map(|plan| plan.notices.join("\n")).unwrap_or_default();
-            let said = if said.is_empty() { String::new() } else { format!("\n\n{}", fenced(&said)) };
-            let asked = Asked {
-                id: &id,
-                title,
-                content: vec![text(format!("{}{said}", prepared.what_undo_does()))],
-                change: Some((vault, &prepared.preview)),
-                arguments: Value::Null,
-            };
-            match asking.permission(&mut state.updates, asked, yes_or_no()).await {
-                Answer::Given(Choice::Yes) => Ok(Approval::Approved),
-                Answer::Cancelled => {
-                    state.updates.update(&id, ToolCallUpdateFields::new().status(ToolCallStatus::Failed));
-                    return Ok(None);
-                }
-                _ => {
-                    state.updates.update(&id, ToolCallUpdateFields::new().status(ToolCallStatus::Failed));
-                    state.updates.paragraph("Nothing was changed.");
-                    return Ok(Some(None));
-                }
-            }
-        }
-    };
+    let prepared = with(state, |vaults| request.prepare(vaults.toolbox(vault), &now(), Cancel::default()))?;
+    let kind = if prepared.risk() == Risk::Delete { ToolKind::Delete } else { ToolKind::Edit };
+    let id = state.updates.command(name, kind, &title(&prepared).replace('`', "'"));
+    let mut progress = Progress::of(&prepared);
+    progress.show(&mut state.updates);
+    let mut question = CommandQuestion { asking, updates: &mut state.updates, vault, id: &id, ended: None };
+    let settled = settle(prepared, &Grants::default(), &mut question);
+    let ended = question.ended;
+    let approved = settled.map_err(|refused| with(state, |vaults| refused.log(vaults.toolbox(vault))));
     // The mode can have been changed meanwhile.
-    let approval = match state.conversation.tools().closed() {
+    let approved = match state.conversation.tools().closed() {
         Some(reason) => Err(ToolsError::new(ErrorKind::Denied, reason)),
-        None => approval,
+        None => approved,
+    };
+    let approved = match (approved, ended) {
+        (Ok(approved), _) => approved,
+        (Err(error), ended) => {
+            state.updates.update(&id, ToolCallUpdateFields::new().status(ToolCallStatus::Failed));
+            return match ended {
+                Some(Ended::Cancelled) => Ok(None),
+                Some(Ended::Done) => {
+                    state.updates.paragraph("Nothing was changed.");
+                    Ok(Some(None))
+                }
+                None => Err(error),
+            };
+        }
     };
     state.updates.update(&id, ToolCallUpdateFields::new().status(ToolCallStatus::InProgress));
-    let flag = Arc::new(AtomicBool::new(false));
-    let watching = tokio::spawn({
-        let (cancel, flag) = (asking.cancel.clone(), Arc::clone(&flag));
-        async move {
-            cancel.cancelled().await;
-            flag.store(true, Ordering::Relaxed);
+    let (tools, (events, mut heard)) = (state.conversation.tools().clone(), tokio::sync::mpsc::unbounded_channel());
+    let running = blocking(asking.cancel.cancelled(), move |cancel| {
+        tools.with(|vaults| carry_out(approved, vaults, vault, cancel, &mut |event| _ = events.send(event.clone())))
+    });
+    let showing = async {
+        while let Some(event) = heard.recv().await {
+            progress.follow(&event, &mut state.updates);
         }
-    });
-    let done = approval.and_then(|approval| {
-        block_in_place(|| {
-            state.conversation.tools().with(|vaults| {
-                let mut on_event = |event: &PlanEvent| {
-                    let (step, status) = match event {
-                        PlanEvent::StepStarted { step, .. } => (step, PlanEntryStatus::InProgress),
-                        PlanEvent::StepFinished { step, .. } | PlanEvent::StepSkipped { step, .. } => {
-                            (step, PlanEntryStatus::Completed)
-                        }
-                        _ => return,
-                    };
-                    if let Some(at) = steps.iter().position(|(id, _)| id == step) {
-                        entries[at].status = status;
-                        state.updates.send(SessionUpdate::Plan(Plan::new(entries.clone())));
-                    }
-                };
-                prepared.carry_out(vaults.toolbox(vault), approval, Cancel::on(&flag), &mut on_event)
-            })
-        })
-    });
-    watching.abort();
+    };
+    let (done, ()) = tokio::join!(running, showing);
     let status = if done.is_ok() { ToolCallStatus::Completed } else { ToolCallStatus::Failed };
     state.updates.update(&id, ToolCallUpdateFields::new().status(status));
     let done = done?;
@@ -440,6 +398,75 @@ async fn change(
         None => "Done.".to_owned(),
     });
     Ok(Some(Some(done)))
+}
+
+/// The approver of a command: a permission request of the editor.
+struct CommandQuestion<'a, 'c> {
+    asking: &'a Asking<'c>,
+    updates: &'a mut Updates,
+    vault: usize,
+    id: &'a ToolCallId,
+    /// How the command ends where the person did not approve.
+    ended: Option<Ended>,
+}
+
+impl Approver for CommandQuestion<'_, '_> {
+    fn ask(&mut self, change: &PreparedChange) -> ChangeAnswer {
+        let said = change.plan().map(|plan| plan.notices.join("\n")).filter(|said| !said.is_empty());
+        let said = said.map(|said| format!("\n\n{}", whole(&said))).unwrap_or_default();
+        let asked = Asked {
+            id: self.id,
+            title: title(change).replace('`', "'"),
+            content: vec![text(format!("{}{said}", what_undo_does(change.risk())))],
+            change: Some((self.vault, change.preview())),
+            arguments: Value::Null,
+        };
+        let asking = self.asking.permission(self.updates, asked, yes_or_no());
+        let ended = match block_in_place(|| Handle::current().block_on(asking)) {
+            Answer::Given(Choice::Yes) => return ChangeAnswer::Yes,
+            Answer::Cancelled => Ended::Cancelled,
+            _ => Ended::Done,
+        };
+        self.ended = Some(ended);
+        ChangeAnswer::No(ToolsError::new(ErrorKind::Denied, "the person did not approve it"))
+    }
+}
+
+/// The steps of a plan in the editor.
+struct Progress {
+    steps: Vec<String>,
+    entries: Vec<PlanEntry>,
+}
+
+impl Progress {
+    fn of(change: &PreparedChange) -> Self {
+        let steps = change.plan().map_or(&[][..], |plan| &plan.steps);
+        let entry = |step: &StepPreview| {
+            let what = step.preview.as_deref().map(|what| format!(" {}", code(what))).unwrap_or_default();
+            PlanEntry::new(format!("{}{what}", step.tool), PlanEntryPriority::Medium, PlanEntryStatus::Pending)
+        };
+        Self { steps: steps.iter().map(|step| step.id.clone()).collect(), entries: steps.iter().map(entry).collect() }
+    }
+
+    fn show(&self, updates: &mut Updates) {
+        if !self.entries.is_empty() {
+            updates.send(SessionUpdate::Plan(Plan::new(self.entries.clone())));
+        }
+    }
+
+    fn follow(&mut self, event: &PlanEvent, updates: &mut Updates) {
+        let (step, status) = match event {
+            PlanEvent::StepStarted { step, .. } => (step, PlanEntryStatus::InProgress),
+            PlanEvent::StepFinished { step, .. } | PlanEvent::StepSkipped { step, .. } => {
+                (step, PlanEntryStatus::Completed)
+            }
+            _ => return,
+        };
+        if let Some(at) = self.steps.iter().position(|id| id == step) {
+            self.entries[at].status = status;
+            self.show(updates);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -3,9 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
-use vault_cli::{CliResult, VaultSources, find_vaults};
-use vault_index::internal::home;
-use vault_tools::cli::{VaultArgs, find_from};
+use vault_index::dirs::home;
+use vault_search::{CliResult, VaultSources, find_vaults};
+use vault_search::{VaultArgs, vaults_from};
 use vault_tools::{Error, ErrorKind};
 
 use crate::workspace::{Granted, Workspace};
@@ -23,7 +23,7 @@ pub(super) fn meant(cwd: &Path, named: &VaultArgs) -> CliResult<Vec<PathBuf>> {
             let sources = VaultSources { current: folder.to_owned(), home: home(), ..VaultSources::default() };
             Ok(find_vaults(&sources)?.folders)
         }
-        None => find_from(cwd, named),
+        None => vaults_from(cwd, named),
     }
 }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
-use vault_cli::sanitize_line;
+use vault_search::sanitize_line;
 
 use super::wire::{
     ElicitationContentValue, ElicitationSchema, EnumOption, MultiSelectPropertySchema, StringPropertySchema,
@@ -67,7 +67,7 @@ pub(super) fn arguments_in(before: &Value, filled: &Filled) -> Result<Value, Str
 /// A form with a box for each item, all ticked.
 pub(super) fn ticks(title: &str, items: &[String]) -> ElicitationSchema {
     let option =
-        |(at, item): (usize, &String)| EnumOption::new(at.to_string(), vault_cli::shortened(item, LONGEST_LABEL));
+        |(at, item): (usize, &String)| EnumOption::new(at.to_string(), vault_search::shortened(item, LONGEST_LABEL));
     let options = items.iter().enumerate().map(option).collect();
     let all = (0..items.len()).map(|at| at.to_string()).collect::<Vec<_>>();
     let field = MultiSelectPropertySchema::titled(options).title(title.to_owned()).default_value(all);

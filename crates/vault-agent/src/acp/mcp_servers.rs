@@ -8,7 +8,7 @@ use agent_loop::BoxFuture;
 use agent_loop::mcp::{Answer, Asker, McpOptions, McpServer as Server, McpTools, ServerQuestion, Wanted};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
-use vault_cli::sanitize_line;
+use vault_search::sanitize_line;
 
 use super::rpc::Client;
 use super::wire::{

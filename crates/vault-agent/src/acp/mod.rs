@@ -27,7 +27,7 @@ use std::sync::Arc;
 
 use tokio::io::{AsyncBufRead, AsyncWrite};
 use tokio::task::JoinHandle;
-use vault_tools::cli::VaultArgs;
+use vault_search::VaultArgs;
 use vault_tools::{Error, Result};
 
 use crate::settings::SettingArgs;

@@ -8,12 +8,12 @@ use std::collections::BTreeSet;
 use agent_loop::{About, Decision, Question};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
-use vault_cli::counted;
+use vault_search::counted;
 use vault_tools::{EditedFile, Preview, Risk};
 
 use super::forms::{self, Filled};
 use super::rpc::Client;
-use super::shown::{fenced, title};
+use super::shown::{title, whole};
 use super::updates::Updates;
 use super::wire::{
     CLIENT_METHODS, CreateElicitationRequest, CreateElicitationResponse, ElicitationAction, ElicitationFormMode,
@@ -115,13 +115,18 @@ impl Asking<'_> {
             return Some(deny(format!("the person refuses every {tool} in this conversation")));
         }
         let (mut edited, mut said): (Option<Value>, Option<String>) = (None, None);
-        let mut left_out: Vec<EditedFile> = Vec::new();
+        let (mut left_out, mut is_first): (Vec<EditedFile>, bool) = (Vec::new(), true);
         for _ in 0..ROUNDS {
-            let arguments = edited.clone().unwrap_or_else(|| question.call.arguments.clone());
             let kept = std::mem::take(&mut left_out);
-            let prepared = tokio::task::block_in_place(|| conversation.panel_with(question, arguments, kept));
-            let panel = match prepared {
-                Ok(panel) => panel,
+            let panel = tokio::task::block_in_place(|| match &edited {
+                None if is_first => conversation.panel(question),
+                None => conversation.panel_with(question, question.call.arguments.clone(), kept).map(Some),
+                Some(edited) => conversation.panel_with(question, edited.clone(), kept).map(Some),
+            });
+            is_first = false;
+            let panel = match panel {
+                Ok(Some(panel)) => panel,
+                Ok(None) => return Some(Decision::Allow),
                 Err(error) if edited.take().is_some() => {
                     said = Some(format!("With these arguments the call cannot be made: {error}"));
                     continue;
@@ -305,8 +310,8 @@ fn content(panel: &Panel, said: Option<String>) -> Vec<ToolCallContent> {
     let mut content: Vec<ToolCallContent> = said.map(text).into_iter().collect();
     content.push(text(format!("{}\n\n{}", panel.what_undo_does, panel.leaves)));
     match &panel.items {
-        Some(items) => content.push(text(fenced(&items.join("\n")))),
-        None if panel.change.is_none() => content.push(text(fenced(&panel.short))),
+        Some(items) => content.push(text(whole(&items.join("\n")))),
+        None if panel.change.is_none() => content.push(text(whole(&panel.whole))),
         None => {}
     }
     content

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use vault_cli::{sanitize_line, shortened};
+use vault_search::{sanitize_line, shortened};
 use vault_tools::{FilePreview, Kind, Preview, Risk, SafePath};
 
 use super::wire::{Diff, ToolCallContent, ToolCallLocation, ToolKind, location, text};
@@ -81,9 +81,10 @@ impl Places {
         files.map(|(file, line)| location(&file, line)).take(MOST_PLACES).collect()
     }
 
-    /// A change of a vault: each file that changes as a diff of its texts, and what else happens in words.
+    /// A change of a vault: each file that changes as a diff of its texts, and what else happens in words. It is all of the
+    /// change, whatever its length, since it is what a person approves.
     pub fn change(&self, vault: usize, preview: &Preview) -> Vec<ToolCallContent> {
-        let mut content = vec![text(fenced(&summary(preview)))];
+        let mut content = vec![text(whole(&summary(preview)))];
         for file in &preview.files {
             let path = file.to.as_deref().filter(|_| file.kind == Kind::Renamed).unwrap_or(&file.path);
             let Some(diff) = &file.diff else { continue };
@@ -95,7 +96,7 @@ impl Places {
                 Some(path) => {
                     Diff::new(path, texts(&file.after).unwrap_or_default()).old_text(texts(&file.before)).into()
                 }
-                None => text(fenced(diff)),
+                None => text(whole(diff)),
             });
         }
         content
@@ -167,12 +168,18 @@ pub(super) fn code(text: &str) -> String {
 
 /// A text as a code block that it cannot end, cut where it is long.
 pub(super) fn fenced(text: &str) -> String {
-    let shown: String = vault_cli::sanitize(text).chars().take(LONGEST_TEXT).collect();
+    let shown: String = text.chars().take(LONGEST_TEXT).collect();
     let missing = text.chars().count().saturating_sub(LONGEST_TEXT);
+    let more = if missing > 0 { format!("\n… ({missing} more characters)") } else { String::new() };
+    whole(&format!("{}{more}", shown.trim_end_matches('\n')))
+}
+
+/// The same of all of a text: what a person approves is not cut.
+pub(super) fn whole(text: &str) -> String {
+    let shown = vault_search::sanitize(text);
     let longest = shown.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat((longest + 1).max(3));
-    let more = if missing > 0 { format!("\n… ({missing} more characters)") } else { String::new() };
-    format!("{fence}\n{}{more}\n{fence}", shown.trim_end_matches('\n'))
+    format!("{fence}\n{}\n{fence}", shown.trim_end_matches('\n'))
 }
 
 /// A path as the vault has it, of a file on the disk; `None` outside of it.

@@ -18,6 +18,7 @@ use super::wire::{
     ToolKind, UsageUpdate, said, thought,
 };
 use crate::conversation::{CitationCheck, NoteTools, Source, cited_note, without_attached};
+use crate::loop_error::retrying;
 
 /// Tells an editor about one session.
 pub(super) struct Updates {
@@ -148,8 +149,7 @@ impl Updates {
             Event::ToolFinished { index, result } => self.tool_finished(index, &result),
             Event::Warning(warning) => self.notice(NoticeSeverity::Warning, &warning),
             Event::Retry { delay, failure, .. } => {
-                let seconds = delay.as_secs_f32().ceil();
-                self.notice(NoticeSeverity::Warning, &format!("{}; trying again in {seconds} s", failure.message));
+                self.notice(NoticeSeverity::Warning, &retrying(&failure, delay));
             }
             Event::Usage(usage) => {
                 self.cost = usage.cost.map_or(self.cost, |cost| Some(self.cost.unwrap_or(0).saturating_add(cost)));

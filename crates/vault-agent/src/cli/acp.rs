@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use clap::Args;
 use tokio::io::{BufReader, stdin, stdout};
-use vault_cli::{CliResult, Outcome};
-use vault_tools::cli::VaultArgs;
+use vault_search::VaultArgs;
+use vault_search::{CliResult, Outcome};
 
 use super::listening::stop_signal;
 use crate::acp::serve;

@@ -1,10 +1,13 @@
 //! `vault-agent approve CODE`: a person's yes to a change that a client without forms asked for.
 
-use vault_cli::{CliResult, Out, Outcome, can_ask, sanitize_line};
-use vault_tools::cli::{Answer, Question, VaultArgs, ask_about, declined};
-use vault_tools::{Cancel, Error, ErrorKind, Permission};
+use vault_search::VaultArgs;
+use vault_search::tools::TerminalPrompt;
+use vault_search::{CliResult, Out, Outcome, can_ask, sanitize_line};
+use vault_tools::approval::settle;
+use vault_tools::{Cancel, Error, ErrorKind, Grants};
 
 use super::args::ApproveArgs;
+use crate::change_text::kind;
 use crate::pending::PendingChanges;
 use crate::workspace::{Granted, Workspace};
 
@@ -22,24 +25,19 @@ pub(super) fn approve(args: &ApproveArgs, out: &mut Out) -> CliResult {
     let prepared = workspace
         .with(|vaults| pending.request.prepare(vaults.toolbox(0), &pending.now, Cancel::default()))
         .inspect_err(|_| _ = changes.remove(&pending.code))?;
-    if prepared.digest != pending.digest {
+    if prepared.digest() != pending.digest {
         changes.remove(&pending.code)?;
         return Err(Error::new(ErrorKind::Conflict, "the notes have changed since the assistant asked for this")
             .with_remedy("nothing was changed; ask the assistant for the change again")
             .into());
     }
-    if let Permission::Deny(reason) = &prepared.permission {
-        changes.remove(&pending.code)?;
-        return Err(Error::new(ErrorKind::Denied, reason.clone()).into());
-    }
-    let (short, whole) = prepared.texts();
     let folder = sanitize_line(&pending.vault.to_string_lossy());
-    let title = format!("{} ({}), in {folder}", prepared.kind(), prepared.risk.name());
-    let (short, whole) = (format!("{title}\n{short}"), format!("{title}\n{whole}"));
-    let about = Question { question: "Approve this?", short: &short, whole: &whole, ..Question::default() };
-    if ask_about(&about)? != Answer::Yes {
+    let title = format!("{} ({}), in {folder}", kind(&prepared), prepared.risk().name());
+    let mut prompt = TerminalPrompt { question: Some("Approve this"), head: vec![title], ..TerminalPrompt::default() };
+    // The server carries it out when the assistant asks again; what is approved here is its digest.
+    if let Err(refused) = settle(prepared, &Grants::default(), &mut prompt) {
         changes.remove(&pending.code)?;
-        return Err(declined().into());
+        return Err(workspace.with(|vaults| refused.log(vaults.toolbox(0))).into());
     }
     changes.approve(&pending)?;
     out.line("approved: tell the assistant to go on; it makes the change when it asks again")?;

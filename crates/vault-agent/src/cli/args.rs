@@ -4,9 +4,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
-use vault_cli::{CompletionsArgs, ListArgs};
+use vault_search::VaultArgs;
+use vault_search::tools::{LogArgs, MacroCommand, RedoArgs, UndoArgs, toolset_values};
+use vault_search::{CompletionsArgs, ListArgs};
 use vault_tools::Toolset;
-use vault_tools::cli::{LogArgs, MacroCommand, RedoArgs, UndoArgs, VaultArgs};
 
 use super::acp::AcpArgs;
 use super::ask::AskArgs;
@@ -218,7 +219,7 @@ pub(super) struct HttpArgs {
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct OfferArgs {
     /// The tools to offer besides plans and undo: notes, actions, bulk, chat (comma-separated)
-    #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "notes")]
+    #[arg(long, value_name = "NAME", value_parser = toolset_values(), value_delimiter = ',', default_value = "notes")]
     pub toolset: Vec<Toolset>,
     /// Offer only tools that read
     #[arg(long)]

@@ -12,15 +12,17 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-use vault_cli::{CliResult, Failure, Out, Outcome, can_ask, counted, note, sanitize, sanitize_line, say};
-use vault_tools::cli::{Answer, ContextArgs, Question as Shown, VaultArgs, ask_about, editor, tick};
-use vault_tools::{Cancel, Editor, Error, ErrorKind, Permission, Result};
+use vault_search::VaultArgs;
+use vault_search::tools::{ContextArgs, Question as Shown, Reply, TerminalPrompt, ask_about, editor, tick};
+use vault_search::{CliResult, Failure, Out, Outcome, can_ask, counted, note, sanitize, sanitize_line, say};
+use vault_tools::approval::{Answer, Approver, ChangeRequest, Preapproved, PreparedChange, now, settle};
+use vault_tools::{Cancel, Editor, Error, ErrorKind, Grants, Result};
 
 use super::call_line::{call_line, item_line, spent_text};
+use crate::changes::{carry_out, read_all};
 use crate::conversation::{CitationCheck, Conversation, Offer, Source, Turn, cited_note};
-use crate::loop_error::said_of_stop;
+use crate::loop_error::{retrying, said_of_stop};
 use crate::model;
-use crate::request::{Request, now, read_all};
 use crate::settings::{SettingArgs, Settings};
 use crate::workspace::{Granted, Workspace};
 
@@ -262,7 +264,7 @@ async fn answer(
             }
             Event::Warning(warning) => say("warning", &warning),
             Event::Retry { delay, failure, .. } => {
-                note(&format!("{}; trying again in {} s", failure.message, delay.as_secs_f32().ceil()));
+                note(&retrying(&failure, delay));
             }
             Event::Compacted { .. } => note("the conversation was made shorter for the model"),
             Event::NotCompacted { failure } if failure.kind != ModelError::ContextTooLong => {
@@ -305,7 +307,8 @@ fn decision(conversation: &Conversation, question: &Question) -> Result<Decision
         return Ok(denied("no one is there to approve it"));
     }
     let panel = match conversation.panel(question) {
-        Ok(panel) => panel,
+        Ok(Some(panel)) => panel,
+        Ok(None) => return Ok(Decision::Allow),
         Err(error) => return Ok(denied(&error.to_string())),
     };
     if let (Some(items), About::Sharing { .. }) = (&panel.items, &question.about) {
@@ -314,14 +317,15 @@ fn decision(conversation: &Conversation, question: &Question) -> Result<Decision
         let withheld = ticked.iter().enumerate().filter(|(_, is)| !**is).map(|(at, _)| at).collect();
         return Ok(Decision::Share { withheld });
     }
-    let short = format!("{}\n{}\n{}", panel.short, panel.what_undo_does, panel.leaves);
-    let about = Shown { question: &panel.title, short: &short, whole: &short, ..Shown::default() };
-    Ok(if ask_about(&about)? == Answer::Yes { Decision::Allow } else { denied("the person said no") })
+    let head = format!("{}\n{}\n", panel.what_undo_does, panel.leaves);
+    let (short, whole) = (head.clone() + &panel.short, head + &panel.whole);
+    let about = Shown { question: &panel.title, short: &short, whole: &whole, ..Shown::default() };
+    Ok(if ask_about(&about)? == Reply::Yes { Decision::Allow } else { denied("the person said no") })
 }
 
 /// Cancels when the process is asked to stop.
 pub(super) async fn cancel_on_signal(cancel: CancellationToken) {
-    let listening = vault_cli::listen();
+    let listening = vault_search::listen();
     while !listening.is_cancelled() {
         tokio::time::sleep(TICK).await;
     }
@@ -382,13 +386,28 @@ fn passages(workspace: &Workspace, mut record: Record, is_json: bool, out: &mut 
     Ok(outcome)
 }
 
+/// The prompt for inserting an answer.
+struct InsertPrompt<'a>(TerminalPrompt<'a>);
+
+impl Approver for InsertPrompt<'_> {
+    fn ask(&mut self, change: &PreparedChange) -> Answer {
+        match can_ask() {
+            true => self.0.ask(change),
+            false => Answer::No(
+                Error::new(ErrorKind::Denied, "inserting the answer needs your approval")
+                    .with_remedy("run it in a terminal, or add --yes"),
+            ),
+        }
+    }
+}
+
 /// Inserts the answer at the cursor, or at the end of the note, as a change that can be undone.
 fn insert(workspace: &Workspace, conversation: &Conversation, answer: &str, yes: bool) -> CliResult<()> {
     let editor = conversation.tools().editor();
     let Some(path) = editor.active_file.clone() else { return Ok(()) };
     let request = match editor.cursor {
-        Some(_) => Request::Call { tool: "editor.insertAtCursor".to_owned(), args: json!({ "text": answer }) },
-        None => Request::Call {
+        Some(_) => ChangeRequest::Call { tool: "editor.insertAtCursor".to_owned(), args: json!({ "text": answer }) },
+        None => ChangeRequest::Call {
             tool: "append_to_note".to_owned(),
             args: json!({ "path": path.as_str(), "content": answer }),
         },
@@ -397,20 +416,12 @@ fn insert(workspace: &Workspace, conversation: &Conversation, answer: &str, yes:
         let toolbox = vaults.toolbox(0);
         toolbox.set_editor(editor);
         let prepared = request.prepare(toolbox, &now(), Cancel::default())?;
-        let (short, whole) = prepared.texts();
-        let about = Shown { question: "Insert the answer?", short: &short, whole: &whole, ..Shown::default() };
-        let approval = match &prepared.permission {
-            Permission::Deny(reason) => return Err(Error::new(ErrorKind::Denied, reason.clone()).into()),
-            Permission::Allow => vault_tools::Approval::Allowed,
-            Permission::Ask if yes => vault_tools::Approval::Preapproved,
-            Permission::Ask if !can_ask() => {
-                let error = Error::new(ErrorKind::Denied, "inserting the answer needs your approval");
-                return Err(error.with_remedy("run it in a terminal, or add --yes").into());
-            }
-            Permission::Ask if ask_about(&about)? == Answer::Yes => vault_tools::Approval::Approved,
-            Permission::Ask => return Err(vault_tools::cli::declined().into()),
-        };
-        let done = prepared.carry_out(toolbox, approval, Cancel::default(), &mut |_| {})?;
+        let mut prompt =
+            InsertPrompt(TerminalPrompt { question: Some("Insert the answer"), ..TerminalPrompt::default() });
+        let approver: &mut dyn Approver = if yes { &mut Preapproved } else { &mut prompt };
+        let approved = settle(prepared, &Grants::default(), approver);
+        let approved = approved.map_err(|refused| refused.log(vaults.toolbox(0)))?;
+        let done = carry_out(approved, vaults, 0, Cancel::default(), &mut |_| {})?;
         let undo = done.transaction.map(|id| format!("; transaction {id}, vault-agent undo reverts it"));
         note(&format!("inserted into {}{}", sanitize_line(path.as_str()), undo.unwrap_or_default()));
         Ok(())

@@ -2,7 +2,7 @@
 
 use agent_loop::{Spent, Status, ToolCall, ToolResult};
 use serde_json::Value;
-use vault_cli::{counted, sanitize_line, shortened};
+use vault_search::{counted, sanitize_line, shortened};
 
 /// Characters of an argument, and of an error.
 const LONGEST_ARGUMENT: usize = 60;

@@ -4,9 +4,11 @@ use clap::{Args, Subcommand};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
-use vault_cli::{CliResult, Failure, ListArgs, Out, Outcome, note};
-use vault_index::internal::{config_folder, read_toml};
-use vault_tools::cli::{VaultArgs, check_settings};
+use vault_index::dirs::config_folder;
+use vault_index::settings_file::read_toml;
+use vault_search::VaultArgs;
+use vault_search::tools::check_settings;
+use vault_search::{CliResult, Failure, ListArgs, Out, Outcome, note};
 use vault_tools::{Error, ErrorKind, Settings as Policy};
 
 use crate::model::{chosen_provider, provider_with_key};
@@ -213,7 +215,7 @@ fn check(vault_args: &VaultArgs, args: &CheckArgs, out: &mut Out) -> CliResult {
     out.list(args.list.format(), &checks, |out, checks| {
         checks.iter().try_for_each(|check| {
             let kind = if check.is_ok { "ok" } else { "fault" };
-            out.line(&vault_cli::sanitize_line(&format!("{kind}: {}: {}", check.subject, check.message)))
+            out.line(&vault_search::sanitize_line(&format!("{kind}: {}: {}", check.subject, check.message)))
         })
     })?;
     Ok(if is_ok { Outcome::Done } else { Outcome::Nothing })

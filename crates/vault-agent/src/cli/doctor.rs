@@ -9,10 +9,11 @@ use clap::Parser;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
-use vault_cli::{CliResult, Out, Outcome, counted};
-use vault_index::internal::home;
+use vault_index::dirs::home;
 use vault_index::{Index, SyncOptions};
-use vault_tools::cli::{OpenedVault, VaultArgs, open_with_settings};
+use vault_search::VaultArgs;
+use vault_search::tools::{OpenedVault, open_with_settings};
+use vault_search::{CliResult, Out, Outcome, counted};
 
 use super::args::{AgentArgs, DoctorArgs, OfferArgs};
 use super::install::start;

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use vault_cli::{CliResult, Out, Outcome, note};
-use vault_tools::cli::{VaultArgs, open_with_settings};
+use vault_search::VaultArgs;
+use vault_search::tools::open_with_settings;
+use vault_search::{CliResult, Out, Outcome, note};
 use vault_tools::{Error, ErrorKind, Result};
 
 use super::args::{InstallArgs, OfferArgs, UninstallArgs};

@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, Read, stdin};
 
 use clap::Args;
-use vault_cli::{CliResult, Failure, Outcome, note};
+use vault_search::{CliResult, Failure, Outcome, note};
 
 use crate::keys;
 use crate::providers::Choice;

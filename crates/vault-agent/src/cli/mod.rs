@@ -24,8 +24,8 @@ mod doctor;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches};
-use vault_cli::{CliResult, Failure, Out, Outcome};
-use vault_tools::cli::{log, redo, run_macro, undo};
+use vault_search::tools::{log, redo, run_macro, undo};
+use vault_search::{CliResult, Failure, Out, Outcome};
 
 use args::{AgentArgs, Command, McpCommand};
 
@@ -53,8 +53,19 @@ fn command() -> clap::Command {
     command.mut_subcommand("undo", |undo| undo.override_usage(usage))
 }
 
+/// One file answers to four names. `cargo install` builds a file for each command; an archive has this one under all
+/// names, so that the weights of the bundled model are in it once.
 pub(crate) fn main() -> ExitCode {
-    let matches = command().try_get_matches();
+    match vault_search::program().as_str() {
+        "vault-search" => vault_search::search::search_main(),
+        "vault-index" => vault_search::search::index_main(),
+        "vault-tools" => vault_search::tools::main(),
+        _ => agent_main(),
+    }
+}
+
+fn agent_main() -> ExitCode {
+    let matches = command().try_get_matches_from(vault_search::arguments());
     let args = matches.and_then(|matches| AgentArgs::from_arg_matches(&matches)).map_err(Failure::from);
     // A server ends by signals as its client expects, and a conversation stops a turn by them; the other commands finish
     // what they write first.
@@ -64,8 +75,9 @@ pub(crate) fn main() -> ExitCode {
         _ => false,
     };
     if !args.as_ref().is_ok_and(handles_signals) {
-        vault_cli::install_handler();
+        vault_search::install_handler();
     }
+    vault_search::install_logger();
     let mut out = Out::stdout().indented();
     let result = args.and_then(|args| run(args, &mut out));
     out.finish(result)
@@ -100,7 +112,7 @@ fn run(args: AgentArgs, out: &mut Out) -> CliResult {
         Command::Config(command) => config::config(&vault, &command, out),
         Command::Login(args) => login::login(&args),
         Command::Logout(args) => login::logout(&args),
-        Command::Completions(args) => vault_cli::completions([command()], args.shell, out),
-        Command::Man => vault_cli::pages([command()], None, out),
+        Command::Completions(args) => vault_search::completions([command()], args.shell, out),
+        Command::Man => vault_search::pages([command()], None, out),
     }
 }

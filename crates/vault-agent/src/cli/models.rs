@@ -8,7 +8,7 @@ use clap::Args;
 use futures_util::future::join_all;
 use schemars::JsonSchema;
 use serde::Serialize;
-use vault_cli::{CliResult, Failure, ListArgs, Out, Outcome, note, padded, sanitize_line, say};
+use vault_search::{CliResult, Failure, ListArgs, Out, Outcome, note, padded, sanitize_line, say};
 use vault_tools::{Error, Result};
 
 use super::runtime::runtime;
@@ -94,7 +94,7 @@ pub(super) fn models(args: &ModelsArgs, out: &mut Out) -> CliResult {
         None => {}
     }
     out.list(args.list.format(), &found, |out, found| {
-        let width = found.iter().map(|model| vault_cli::columns(&model.model)).max().unwrap_or(0);
+        let width = found.iter().map(|model| vault_search::columns(&model.model)).max().unwrap_or(0);
         found.iter().try_for_each(|model| out.line(line(model, width).trim_end()))
     })?;
     Ok(if found.is_empty() { Outcome::Nothing } else { Outcome::Done })

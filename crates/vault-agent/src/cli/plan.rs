@@ -4,13 +4,14 @@ use agent_loop::{Spent, StopReason};
 use clap::Args;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
-use vault_cli::{CliResult, Failure, Out, Outcome, ask, can_ask, note, say};
+use vault_search::VaultArgs;
+use vault_search::tools::{MacroCommand, MacroSaveArgs, RunningArgs, run_macro, run_plan, with_toolbox};
+use vault_search::{CliResult, Failure, Out, Outcome, ask, can_ask, note, say};
 use vault_tools::Toolbox;
-use vault_tools::cli::{MacroCommand, MacroSaveArgs, RunningArgs, VaultArgs, run_macro, run_plan, with_toolbox};
 
 use super::ask::cancel_on_signal;
 use super::call_line::spent_text;
-use crate::loop_error::said_of_stop;
+use crate::loop_error::{retrying, said_of_stop};
 use crate::model;
 use crate::plan_writer::{Written, write};
 use crate::settings::{SettingArgs, Settings};
@@ -55,7 +56,7 @@ fn written(instruction: &str, toolbox: &Toolbox, model: &model::ChosenModel, set
     let mut report = |event: agent_loop::Event| match event {
         agent_loop::Event::Warning(warning) => say("warning", &warning),
         agent_loop::Event::Retry { delay, failure, .. } => {
-            note(&format!("{}; trying again in {} s", failure.message, delay.as_secs_f32().ceil()));
+            note(&retrying(&failure, delay));
         }
         _ => {}
     };

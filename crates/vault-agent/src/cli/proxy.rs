@@ -7,9 +7,10 @@ use std::sync::Arc;
 use agent_loop::{BoxFuture, Model, ReplyStream, Request, ToolSupport};
 use agent_proxy::{Proxy, ProxyOptions};
 use clap::Args;
-use vault_cli::{CliResult, Outcome, note};
 use vault_index::{Embedder, Index, LoadOptions, ModelName};
-use vault_tools::cli::{VaultArgs, open_with_settings};
+use vault_search::VaultArgs;
+use vault_search::tools::open_with_settings;
+use vault_search::{CliResult, Outcome, note};
 use vault_tools::{Error, Result};
 
 use super::listening::{key_in, stop_signal};

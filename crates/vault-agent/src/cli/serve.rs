@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
-use vault_cli::{CliResult, Outcome, note};
-use vault_tools::cli::VaultArgs;
+use vault_search::VaultArgs;
+use vault_search::{CliResult, Outcome, note};
 use vault_tools::{Error, Result, Toolset};
 
 use super::args::{HttpArgs, McpArgs};

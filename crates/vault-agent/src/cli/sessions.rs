@@ -2,8 +2,8 @@
 
 use clap::{Args, Subcommand};
 use jiff::tz::TimeZone;
-use vault_cli::{CliResult, ListArgs, Out, Outcome, can_ask, confirm, sanitize, sanitize_line};
-use vault_tools::cli::declined;
+use vault_search::tools::declined;
+use vault_search::{CliResult, ListArgs, Out, Outcome, can_ask, confirm, sanitize, sanitize_line};
 use vault_tools::{Error, ErrorKind};
 
 use crate::conversation::{SessionInfo, Sessions};

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use serde_json::{Map, Value, json};
-use vault_index::internal::{config_folder, home};
+use vault_index::dirs::{config_folder, home};
 use vault_tools::{Error, ErrorKind, Result};
 
 use edit::Format;

@@ -6,6 +6,8 @@ mod attached;
 mod prompt;
 mod citations;
 mod session;
+#[cfg(test)]
+mod approval_tests;
 #[cfg(all(test, feature = "local"))]
 mod real_model_tests;
 
@@ -20,9 +22,11 @@ use agent_loop::{
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-use vault_cli::shortened;
+use vault_search::shortened;
+use vault_search::tools::texts_of_change;
 use vault_tools::{EditedFile, Editor, Error, ErrorKind, Preview, Result, Risk, SafePath, View};
 
+use crate::change_text::{kind, what_undo_does};
 use crate::loop_error::of_loop;
 use crate::model::{ChosenModel, Destination};
 use crate::settings::Settings;
@@ -88,7 +92,7 @@ pub(crate) struct Panel {
     pub leaves: String,
     /// The change, and the number of its vault.
     pub change: Option<(usize, Preview)>,
-    /// The change, or the arguments: cut to a screen, and whole.
+    /// The change, or the arguments: as a screen shows them at first, and whole.
     pub short: String,
     pub whole: String,
     /// Of a result: its items, of which a person can withhold some.
@@ -289,12 +293,17 @@ impl Conversation {
         })
     }
 
-    /// What a person is shown with a question. A yes is from now on to what is in the panel.
+    /// What a person is shown with a question. A yes is from now on to what is in the panel. `None` where nobody has to be
+    /// asked, since the call does nothing that asks or cannot be made: allow it, and the model reads what comes of it.
     ///
     /// # Errors
-    /// A call that cannot be made; denying it tells the model.
-    pub fn panel(&self, question: &Question) -> Result<Panel> {
-        self.panel_with(question, question.call.arguments.clone(), Vec::new())
+    /// As [`Self::panel_with`].
+    pub fn panel(&self, question: &Question) -> Result<Option<Panel>> {
+        let is_ours = self.tools.has(&question.call.name) && matches!(question.about, About::Running { .. });
+        if is_ours && !self.tools.hold_question(&question.call) {
+            return Ok(None);
+        }
+        self.panel_with(question, question.call.arguments.clone(), Vec::new()).map(Some)
     }
 
     /// The same, with arguments that a person has edited, and without what a person has left out of [`Panel::files`].
@@ -340,16 +349,16 @@ impl Conversation {
             panel.grant = self.grant(&question.call);
             return Ok(panel);
         }
-        if let Some((vault, prepared)) = self.tools.prepare_for_panel(&question.call, &panel.arguments, kept)? {
+        if let Some((vault, change)) = self.tools.held_change(&question.call, &panel.arguments, kept)? {
             let name = &self.tools.workspace().vaults()[vault].name;
-            panel.title = format!("{} in {name}?", prepared.kind());
-            panel.risk = prepared.risk;
+            panel.title = format!("{} in {name}?", kind(&change));
+            panel.risk = change.risk();
             // A grant covers no more than the tool's own risk.
-            panel.grant = panel.grant.filter(|tool| Some(prepared.risk) <= self.tools.risk(tool));
-            panel.what_undo_does = prepared.what_undo_does();
-            (panel.short, panel.whole) = prepared.texts();
-            panel.files = prepared.separable_files();
-            panel.change = Some((vault, prepared.preview));
+            panel.grant = panel.grant.filter(|tool| Some(change.risk()) <= self.tools.risk(tool));
+            panel.what_undo_does = what_undo_does(change.risk());
+            (panel.short, panel.whole) = texts_of_change(&change, Vec::new());
+            panel.files = change.separable_files();
+            panel.change = Some((vault, change.preview().clone()));
             if to.is_some() {
                 panel.leaves = panel.leaves.replace("What it returns", "What it answers, not the change,");
             }
@@ -513,17 +522,17 @@ impl Policy for WithServers {
 
 /// Arguments, one on a line; a text that is long or of several lines is indented below its name.
 fn arguments_text(arguments: &Value) -> String {
-    let Value::Object(arguments) = arguments else { return vault_cli::sanitize_line(&arguments.to_string()) };
+    let Value::Object(arguments) = arguments else { return vault_search::sanitize_line(&arguments.to_string()) };
     let line = |(name, value): (&String, &Value)| {
-        let name = vault_cli::sanitize_line(name);
+        let name = vault_search::sanitize_line(name);
         match value {
             Value::String(text) if text.contains('\n') => {
                 let lines: String =
-                    text.lines().map(|line| format!("\n    {}", vault_cli::sanitize_line(line))).collect();
+                    text.lines().map(|line| format!("\n    {}", vault_search::sanitize_line(line))).collect();
                 format!("{name}:{lines}")
             }
-            Value::String(text) => format!("{name}: {}", vault_cli::sanitize_line(text)),
-            other => format!("{name}: {}", vault_cli::sanitize_line(&other.to_string())),
+            Value::String(text) => format!("{name}: {}", vault_search::sanitize_line(text)),
+            other => format!("{name}: {}", vault_search::sanitize_line(&other.to_string())),
         }
     };
     arguments.iter().map(line).collect::<Vec<_>>().join("\n")

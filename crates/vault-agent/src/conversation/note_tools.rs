@@ -1,35 +1,32 @@
 //! The tools of the vaults as an agent's tools, and the policy of the vaults as the agent's.
 //!
 //! ```text
-//! call ──> policy ──┬─ allowed ────────────────────────────────────────────> prepared, carried out
-//!                   ├─ ask ──> panel: prepared on an overlay, shown, bound ──> prepared again, the same? carried out
+//! call ──> policy ──┬─ allowed ──────────────────────────────────────────────> prepared, settled, carried out
+//!          (pure)   ├─ ask ──> panel: prepared once, held here, shown ── yes ──> settled, carried out
 //!                   └─ deny
 //! ```
 //!
-//! A yes is to what the panel showed: where the call would do something else by then, nothing is done.
+//! A yes is to the change that the panel showed, which is held until the call is made: where the notes have changed by then,
+//! nothing is done.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
 
 use agent_loop::{
     BoxFuture, Effect, Permission as Ruling, Policy, Review, ToolCall, ToolError, ToolOutput, ToolSpec, Tools,
 };
-use jiff::Zoned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
+use vault_tools::approval::{Answer, ChangeRequest, Done, Given, PreparedChange, now, settle};
 use vault_tools::{
-    Approval, Call, Cancel, EditedFile, Editor, Error, ErrorKind, Grants, Permission, Preview, Result, Risk, Toolset,
-    Vaults, output_text,
+    Call, Cancel, EditedFile, Editor, Error, ErrorKind, Grants, Permission, Preview, Result, Risk, Toolset, Vaults,
+    output_text,
 };
 
-use crate::request::{Done, Prepared, Request, now, read_all};
+use crate::changes::{LONGEST, blocking, carry_out, limited, read_all};
 use crate::settings::{Review as ReviewSetting, Settings};
 use crate::workspace::{OpenVault, Workspace};
-
-/// The longest that a call may take, the person's time aside.
-const LONGEST: Duration = Duration::from_secs(300);
 
 /// Which tools are offered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,29 +66,22 @@ struct NoteTool {
 struct State {
     /// What the editor around the first vault shows.
     editor: Editor,
-    /// What a person was shown of calls that wait, by the id of the call.
-    shown: BTreeMap<String, Shown>,
+    /// The calls that a person is asked about or has decided, by the id of the call.
+    held: BTreeMap<String, HeldCall>,
     /// The tools that a person allowed for the session.
-    granted: BTreeSet<String>,
+    granted: Grants,
 }
 
-/// What a person was shown.
-#[derive(Debug, Clone)]
-struct Shown {
+/// A call that was prepared to be shown, until it is made.
+#[derive(Debug)]
+struct HeldCall {
     args: Value,
-    now: Zoned,
-    digest: String,
-    /// What is left out of the files that the call edits.
+    /// What it would do, and in which vault. `None` for a call that asks before it reads: what it would return is not known.
+    prepared: Result<Option<(usize, PreparedChange)>>,
+    /// What is left out of the files that it edits.
     kept: Vec<EditedFile>,
     /// Whether the person said yes to it.
     is_agreed: bool,
-}
-
-/// Which vault a call is for, and what is asked of it.
-struct Routed {
-    vault: usize,
-    request: Request,
-    notice: Option<String>,
 }
 
 impl NoteTools {
@@ -152,7 +142,9 @@ impl NoteTools {
 
     /// Sets which tools a person allowed for the session.
     pub fn set_granted<'g>(&self, tools: impl Iterator<Item = &'g str>) {
-        self.state().granted = tools.map(str::to_owned).collect();
+        let mut granted = Grants::default();
+        tools.for_each(|tool| granted.grant(tool));
+        self.state().granted = granted;
     }
 
     /// Sets whether nothing is changed from now on, whatever was allowed before.
@@ -191,62 +183,84 @@ impl NoteTools {
         self.tool(name).map(|tool| tool.risk)
     }
 
-    /// What a call would change now; `None` for one that only reads or cannot be made. No yes is bound to it.
+    /// What a call that is about to be made would change; `None` for one that only reads or cannot be made.
     pub fn preview(&self, call: &ToolCall) -> Option<(usize, Preview)> {
         self.risk(&call.name).filter(|risk| *risk != Risk::Read)?;
-        self.with(|vaults| {
-            let routed = route(vaults, &call.name, &call.arguments).ok()?;
-            let prepared = self.prepare(vaults, &routed, &now(), Cancel::default()).ok()?;
-            Some((routed.vault, prepared.preview))
-        })
+        let is_held = self.state().held.contains_key(&call.id.0);
+        if !is_held {
+            self.hold(call, &call.arguments);
+        }
+        let state = self.state();
+        let (vault, change) = state.held.get(&call.id.0)?.prepared.as_ref().ok()?.as_ref()?;
+        Some((*vault, change.preview().clone()))
     }
 
-    /// Prepares a call with these arguments for a person, without what is left out of `kept`, and binds a yes to what it
-    /// would do. `None` for a call that asks before it reads: what it would return is not known yet.
+    /// Prepares a call that a person is to be asked about, and holds it. Whether anybody has to be asked: a call that cannot
+    /// be made, or that the policy allows now that its changes are known, needs no approval.
+    pub fn hold_question(&self, call: &ToolCall) -> bool {
+        self.hold(call, &call.arguments);
+        match self.state().held.get(&call.id.0).map(|held| &held.prepared) {
+            Some(Ok(Some((_, change)))) => *change.permission() == Permission::Ask,
+            Some(Ok(None)) => true,
+            _ => false,
+        }
+    }
+
+    /// What a call that is held would do with these arguments, without what is left out of `kept`: a yes is to that from now
+    /// on. `None` for a call that asks before it reads.
     ///
     /// # Errors
-    /// Those of the tool: the call cannot be made.
-    pub fn prepare_for_panel(
+    /// Those of the tool: the call cannot be made so; what was held stays.
+    pub fn held_change(
         &self,
         call: &ToolCall,
         args: &Value,
         kept: Vec<EditedFile>,
-    ) -> Result<Option<(usize, Prepared)>> {
-        let reads = self.tool(&call.name).is_some_and(|tool| tool.risk == Risk::Read);
-        let now = now();
-        let mut shown =
-            Shown { args: args.clone(), now: now.clone(), digest: String::new(), kept: Vec::new(), is_agreed: false };
-        let prepared = match reads {
-            true => None,
-            false => {
-                let (vault, mut prepared) = self.with(|vaults| {
-                    let routed = route(vaults, &call.name, args)?;
-                    self.prepare(vaults, &routed, &now, Cancel::default()).map(|prepared| (routed.vault, prepared))
-                })?;
-                shown.digest.clone_from(&prepared.digest);
-                prepared.keep(&kept);
-                shown.kept = kept;
-                Some((vault, prepared))
-            }
-        };
-        self.state().shown.insert(call.id.0.clone(), shown);
-        Ok(prepared)
+    ) -> Result<Option<(usize, PreparedChange)>> {
+        let is_held = self.state().held.get(&call.id.0).is_some_and(|held| held.args == *args);
+        if !is_held {
+            let prepared = self.prepare_to_show(call, args)?;
+            let held = HeldCall { args: args.clone(), prepared: Ok(prepared), kept: Vec::new(), is_agreed: false };
+            self.state().held.insert(call.id.0.clone(), held);
+        }
+        let mut state = self.state();
+        let Some(held) = state.held.get_mut(&call.id.0) else { return Ok(None) };
+        held.kept = kept;
+        held.change()
+    }
+
+    fn hold(&self, call: &ToolCall, args: &Value) {
+        let prepared = self.prepare_to_show(call, args);
+        let held = HeldCall { args: args.clone(), prepared, kept: Vec::new(), is_agreed: false };
+        self.state().held.insert(call.id.0.clone(), held);
+    }
+
+    fn prepare_to_show(&self, call: &ToolCall, args: &Value) -> Result<Option<(usize, PreparedChange)>> {
+        if self.risk(&call.name) == Some(Risk::Read) {
+            return Ok(None);
+        }
+        self.with(|vaults| {
+            let route = vaults.route(&call.name, args.clone())?;
+            let vault = route.vaults.first().copied().unwrap_or_default();
+            Ok(Some((vault, prepare(vaults, vault, &call.name, route.args, Cancel::default())?)))
+        })
     }
 
     /// Notes a person's yes to what was shown.
     pub fn agree(&self, call: &ToolCall) {
-        if let Some(shown) = self.state().shown.get_mut(&call.id.0) {
-            shown.is_agreed = true;
+        if let Some(held) = self.state().held.get_mut(&call.id.0) {
+            held.is_agreed = true;
         }
     }
 
     /// Notes that a person refused a call.
     pub fn refuse(&self, call: &ToolCall, reason: &str) {
-        self.state().shown.remove(&call.id.0);
+        self.state().held.remove(&call.id.0);
         let error = Error::new(ErrorKind::Denied, reason);
         self.with(|vaults| {
-            let Ok(routed) = route(vaults, &call.name, &call.arguments) else { return };
-            vaults.toolbox(routed.vault).refuse(&call.name, &call.arguments, &error);
+            let Ok(route) = vaults.route(&call.name, call.arguments.clone()) else { return };
+            let vault = route.vaults.first().copied().unwrap_or_default();
+            vaults.toolbox(vault).refuse(&call.name, &call.arguments, &error);
         });
     }
 
@@ -267,41 +281,28 @@ impl NoteTools {
         })
     }
 
-    fn prepare(&self, vaults: &mut Vaults, routed: &Routed, now: &Zoned, cancel: Cancel<'_>) -> Result<Prepared> {
-        let prepared = routed.request.prepare(vaults.toolbox(routed.vault), now, cancel);
-        prepared.map_err(|error| vaults.shown_error(routed.vault, error))
-    }
-
-    /// What the policy of the vault says about a call.
+    /// What the policies of the vaults say about a call, going by its name, its risk and the paths that it names.
     fn judge(&self, call: &ToolCall, tool: &NoteTool) -> Result<Ruling> {
-        let grants = Grants::default();
         let name = &call.name;
-        self.with(|vaults| {
+        self.0.workspace.with(|vaults| {
             let route = vaults.route(name, call.arguments.clone())?;
-            let mut strictest = Permission::Allow;
+            let (mut strictest, mut may_exceed) = (Permission::Allow, false);
             for &vault in &route.vaults {
-                let permission = vaults.toolbox(vault).permission(name, &route.args, &grants)?;
-                strictest = strictest.max(permission);
-            }
-            if let Permission::Deny(reason) = strictest {
-                return Ok(Ruling::Deny { reason });
-            }
-            let mut grant = name.clone();
-            let mut why = format!("{name} reads what your settings ask about");
-            if tool.risk != Risk::Read {
-                let routed = route_one(name, route)?;
-                let prepared = self.prepare(vaults, &routed, &now(), Cancel::default())?;
-                strictest = prepared.permission;
-                why = format!("{name} changes notes");
-                if prepared.risk > tool.risk {
-                    // A grant covers no more than the tool's own risk.
-                    grant = format!("{name} {}", call.id);
-                }
+                let toolbox = vaults.toolbox(vault);
+                strictest = strictest.max(toolbox.permission(name, &route.args, &Grants::default())?);
+                may_exceed |= toolbox.may_exceed_its_tool(name, &route.args);
             }
             Ok(match strictest {
                 Permission::Allow => Ruling::Allow,
-                Permission::Ask => Ruling::Ask { why, grant },
                 Permission::Deny(reason) => Ruling::Deny { reason },
+                Permission::Ask if tool.risk == Risk::Read => {
+                    Ruling::Ask { why: format!("{name} reads what your settings ask about"), grant: name.clone() }
+                }
+                // A grant covers no more than the tool's own risk.
+                Permission::Ask if may_exceed => {
+                    Ruling::Ask { why: format!("{name} changes notes"), grant: format!("{name} {}", call.id) }
+                }
+                Permission::Ask => Ruling::Ask { why: format!("{name} changes notes"), grant: name.clone() },
             })
         })
     }
@@ -313,42 +314,44 @@ impl NoteTools {
         {
             return Err(Error::new(ErrorKind::Denied, reason));
         }
-        // What was only shown is no yes.
-        let shown = self.state().shown.remove(&call.id.0).filter(|shown| shown.is_agreed);
-        let is_granted = self.state().granted.contains(&call.name);
+        let (held, granted) = {
+            let mut state = self.state();
+            (state.held.remove(&call.id.0), state.granted.clone())
+        };
+        let is_agreed = held.as_ref().is_some_and(|held| held.is_agreed);
+        if let Some(held) = &held
+            && is_agreed
+            && held.args != call.arguments
+        {
+            return Err(PreparedChange::is_other_than_shown());
+        }
+        let shown = held.filter(|held| held.args == call.arguments).map_or(Ok(None), |held| held.change())?;
+        let was_shown = shown.is_some();
         self.with(|vaults| {
             let route = vaults.route(&call.name, call.arguments.clone())?;
-            if route.vaults.len() != 1 {
-                return read_all(vaults, &call.name, &route, cancel);
-            }
-            let notice = route.notice.clone();
-            let routed = route_one(&call.name, route)?;
-            let time = shown.as_ref().map_or_else(now, |shown| shown.now.clone());
-            let mut prepared = self.prepare(vaults, &routed, &time, cancel)?;
-            let approval = match (&prepared.permission, shown) {
-                (Permission::Deny(reason), _) => return Err(Error::new(ErrorKind::Denied, reason.clone())),
-                (Permission::Allow, _) => Approval::Allowed,
-                (Permission::Ask, Some(shown)) => {
-                    let is_same = shown.digest.is_empty() || shown.digest == prepared.digest;
-                    if !is_same || shown.args != call.arguments {
-                        let message = "the notes have changed since this was shown, so it would do something else";
-                        let error = Error::new(ErrorKind::Conflict, message);
-                        return Err(error.with_remedy("nothing was done; ask for it again"));
-                    }
-                    prepared.keep(&shown.kept);
-                    Approval::Approved
-                }
-                (Permission::Ask, None) if is_granted => Approval::Granted,
-                (Permission::Ask, None) => {
+            let [vault] = route.vaults[..] else { return read_all(vaults, &call.name, &route, cancel) };
+            let change = match shown {
+                Some((_, change)) => change,
+                None => prepare(vaults, vault, &call.name, route.args, cancel)?,
+            };
+            let answer = match is_agreed {
+                true => Answer::Yes,
+                false => {
                     let message = format!("{} needs a person's yes, and nobody was asked", call.name);
-                    return Err(Error::new(ErrorKind::Denied, message));
+                    Answer::No(Error::new(ErrorKind::Denied, message))
                 }
             };
-            let done = prepared.carry_out(vaults.toolbox(routed.vault), approval, cancel, &mut |_| {});
-            let mut done = done.map_err(|error| vaults.shown_error(routed.vault, error))?;
-            done.value = vaults.shown(routed.vault, &call.name, done.value)?;
-            done.notices.extend(notice.or(routed.notice));
-            if routed.vault == 0
+            let approved = settle(change, &granted, &mut Given(Some(answer)))
+                .map_err(|refused| refused.log(vaults.toolbox(vault)))?;
+            let done = carry_out(approved, vaults, vault, cancel, &mut |_| {});
+            let mut done = done.map_err(|error| match error.kind() {
+                ErrorKind::Conflict if was_shown => {
+                    Error::new(ErrorKind::Conflict, format!("the notes have changed since this was shown: {error}"))
+                }
+                _ => error,
+            })?;
+            done.notices.extend(route.notice);
+            if vault == 0
                 && let Ok(editor) = vaults.toolbox(0).editor()
             {
                 self.set_editor(editor);
@@ -358,14 +361,21 @@ impl NoteTools {
     }
 }
 
-/// The one vault that a call is for.
-fn route(vaults: &Vaults, name: &str, args: &Value) -> Result<Routed> {
-    route_one(name, vaults.route(name, args.clone())?)
+impl HeldCall {
+    /// What it would do, without what is left out.
+    fn change(&self) -> Result<Option<(usize, PreparedChange)>> {
+        let prepared = self.prepared.as_ref().map_err(Clone::clone)?;
+        Ok(prepared.as_ref().map(|(vault, change)| match self.kept.is_empty() {
+            true => (*vault, change.clone()),
+            false => (*vault, change.without(&self.kept)),
+        }))
+    }
 }
 
-fn route_one(name: &str, route: vault_tools::Route) -> Result<Routed> {
-    let vault = route.vaults.first().copied().unwrap_or_default();
-    Ok(Routed { vault, request: Request::Call { tool: name.to_owned(), args: route.args }, notice: route.notice })
+/// Prepares a call, whose arguments are those of the vault.
+fn prepare(vaults: &mut Vaults, vault: usize, tool: &str, args: Value, cancel: Cancel<'_>) -> Result<PreparedChange> {
+    let request = ChangeRequest::Call { tool: tool.to_owned(), args };
+    request.prepare(vaults.toolbox(vault), &now(), cancel).map_err(|error| vaults.shown_error(vault, error))
 }
 
 /// Whether a person sees what a tool returns before the model does.
@@ -384,7 +394,7 @@ impl Policy for NoteTools {
         {
             return Ruling::Deny { reason };
         }
-        // A call that cannot be prepared fails when it is made, and the model reads why; it needs nobody's yes.
+        // A call whose arguments do not fit fails when it is made, and the model reads why.
         self.judge(call, tool).unwrap_or(Ruling::Allow)
     }
 
@@ -408,30 +418,15 @@ impl Tools for NoteTools {
     ) -> BoxFuture<'a, std::result::Result<ToolOutput, ToolError>> {
         let (tools, call, cancel) = (self.clone(), call.clone(), cancel.clone());
         Box::pin(async move {
-            let flag = Arc::new(AtomicBool::new(false));
-            let cancelled = Arc::clone(&flag);
-            let mut running = tokio::task::spawn_blocking(move || {
-                tools.make(&call, Cancel::on(&cancelled).until(Instant::now() + LONGEST))
-            });
-            let ended = tokio::select! {
-                ended = &mut running => ended,
-                () = cancel.cancelled() => {
-                    flag.store(true, Ordering::Relaxed);
-                    running.await
-                }
-            };
-            match ended {
-                Ok(Ok(done)) => Ok(output(done)),
-                Ok(Err(error)) => Err(ToolError::new(error.to_string())),
-                Err(_) => Err(ToolError::new("this call met a fault of the program; nothing more was done")),
-            }
+            let made = blocking(cancel.cancelled(), move |cancel| tools.make(&call, limited(cancel)));
+            made.await.map(output).map_err(|error| ToolError::new(error.to_string()))
         })
     }
 }
 
 /// What the model reads: each entry of a list is an item of its own, which a person can withhold.
 fn output(done: Done) -> ToolOutput {
-    let Done { value, transaction, mut notices } = done;
+    let Done { value, transaction, mut notices, .. } = done;
     notices.extend(transaction.map(|transaction| format!("transaction {transaction}; the person can undo it")));
     match value {
         Value::Array(entries) if !entries.is_empty() => {

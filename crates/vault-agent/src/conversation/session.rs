@@ -17,7 +17,7 @@ use agent_loop::{Message, Transcript, to_markdown};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use vault_index::internal::private_file;
+use vault_index::private_file::private_file;
 use vault_tools::{Error, ErrorKind, Result, State};
 
 use super::attached::without_attached;

@@ -1,10 +1,8 @@
-//! Calls of tools: what is asked for becomes a [`Request`], which is prepared, approved where the policy asks, and
+//! Calls of tools: what is asked for becomes a [`ChangeRequest`], which is prepared, approved where the policy asks, and
 //! carried out.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
 
 use jiff::Zoned;
 use rmcp::model::{
@@ -14,20 +12,21 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 use serde_json::{Map, Value};
 use tokio::runtime::Handle;
+use vault_tools::approval::{
+    Answer, Approved, ChangeRequest, Given, NotApproved, Preapproved, PreparedChange, UNDO, now, settle,
+};
 use vault_tools::plan::Event;
-use vault_tools::{Approval, Cancel, Error, ErrorKind, Permission, Result, Vaults};
+use vault_tools::{Cancel, Error, ErrorKind, Grants, Permission, Result};
 
 use super::catalog::{Offered, PLAN_APPLY, PLAN_PREVIEW, tools};
-use super::consent::{Answer, Asked, Consent, Way, answer_in, elicit, way};
+use super::consent::{Asked, Consent, Form, Said, Way, answer_in, elicit, way};
 use super::page_calls::PageKeys;
 use super::{answer, app};
+use crate::change_text::{digest_of, question, too_long};
+use crate::changes::{blocking, carry_out, limited, read_all};
 use crate::pending::{Pending, PendingChanges};
 use crate::plan_writer::plan_format;
-use crate::request::{Done, Prepared, Request, UNDO, digest_of, now, read_all};
 use crate::workspace::Workspace;
-
-/// The longest that a call may take, the person's time aside.
-const LONGEST: Duration = Duration::from_secs(300);
 
 /// Previews of plans that can be applied; the oldest gives way.
 const PREVIEWS: usize = 32;
@@ -43,12 +42,15 @@ pub(super) struct Calls {
     previews: Mutex<VecDeque<Previewed>>,
 }
 
+/// What a client sends back when it was asked: the sealed state, and the answers.
+type ComesBack = Option<(String, Option<InputResponses>)>;
+
 /// A plan that was previewed.
 #[derive(Clone)]
 struct Previewed {
     id: String,
     vault: usize,
-    request: Request,
+    request: ChangeRequest,
     seen: Seen,
 }
 
@@ -65,7 +67,7 @@ struct Wanted {
     name: String,
     args: Value,
     vault: usize,
-    request: Request,
+    request: ChangeRequest,
     /// Of a plan: what was previewed.
     seen: Option<Seen>,
 }
@@ -80,7 +82,7 @@ impl Calls {
         Ok(Self { workspace, tools, offered, consent, page_keys, pending, previews })
     }
 
-    /// The tools that a client is offered: with the approval page, where it shows pages and cannot ask by itself.
+    /// The tools that a client is offered: with the approval page, where it shows pages.
     pub fn tools_for(&self, context: &RequestContext<RoleServer>) -> Vec<Tool> {
         let mut tools = self.tools.clone();
         if self.has_page(context) {
@@ -96,7 +98,7 @@ impl Calls {
     /// Whether the approval page is there for a client.
     pub fn has_page(&self, context: &RequestContext<RoleServer>) -> bool {
         let declared = || context.client_capabilities().is_some_and(|client| app::is_declared(&client));
-        self.offered.approval_page && way(context, &self.offered) == Way::Code && declared()
+        self.offered.approval_page && way(context, &self.offered) != Way::Trusted && declared()
     }
 
     /// Answers a call. What goes wrong in it is an answer that the model reads; only a tool that is not offered is an
@@ -147,13 +149,13 @@ impl Calls {
         self: &Arc<Self>,
         name: String,
         args: Value,
-        state: Option<(String, Option<InputResponses>)>,
+        state: ComesBack,
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResponse> {
         let (tool, given) = (name.clone(), args.clone());
         let route = self.workspace.with(|vaults| vaults.route(&tool, given))?;
         if let [vault] = route.vaults[..] {
-            let request = Request::Call { tool: name.clone(), args: route.args };
+            let request = ChangeRequest::Call { tool: name.clone(), args: route.args };
             let answer = self.change(Wanted { name, args, vault, request, seen: None }, state, context).await?;
             return Ok(match (answer, route.notice) {
                 (CallToolResponse::Complete(result), Some(notice)) => answer::with_notice(result, notice).into(),
@@ -168,14 +170,14 @@ impl Calls {
     }
 
     /// The vault and the transaction that are to be undone.
-    fn undo(&self, args: &Value) -> Result<(usize, Request)> {
+    fn undo(&self, args: &Value) -> Result<(usize, ChangeRequest)> {
         let transaction = match args.get("transaction").filter(|given| !given.is_null()) {
             None => None,
             Some(given) => Some(given.as_u64().ok_or_else(|| {
                 Error::new(ErrorKind::InvalidArguments, "`transaction` is the number of a transaction, from 1")
             })?),
         };
-        Ok((self.vault(args)?, Request::Undo { transaction }))
+        Ok((self.vault(args)?, ChangeRequest::Undo { transaction }))
     }
 
     /// The vault that the argument `vault` names; the only one, where there is one.
@@ -207,17 +209,17 @@ impl Calls {
             _ => Map::new(),
         };
         let vault = self.vault(&args)?;
-        let request = Request::Plan { plan, parameters };
+        let request = ChangeRequest::Plan { plan, parameters };
         let now = now();
         let prepared = self.prepare(context, vault, request.clone(), now.clone()).await?;
-        let seen = Seen { now, digest: prepared.digest.clone() };
-        let id = digest_of(&format!("{} {}", prepared.digest, fastrand::u64(..)))[..12].to_owned();
+        let seen = Seen { now, digest: prepared.digest().to_owned() };
+        let id = digest_of(&format!("{} {}", prepared.digest(), fastrand::u64(..)))[..12].to_owned();
         let mut previews = self.previews.lock().unwrap_or_else(PoisonError::into_inner);
         previews.push_back(Previewed { id: id.clone(), vault, request, seen });
         if previews.len() > PREVIEWS {
             previews.pop_front();
         }
-        Ok(answer::plan_preview(&id, &prepared, prepared.permission == Permission::Ask))
+        Ok(answer::plan_preview(&id, &prepared, *prepared.permission() == Permission::Ask))
     }
 
     fn previewed(&self, args: &Value) -> Result<Previewed> {
@@ -233,21 +235,20 @@ impl Calls {
     async fn change(
         self: &Arc<Self>,
         wanted: Wanted,
-        state: Option<(String, Option<InputResponses>)>,
+        state: ComesBack,
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResponse> {
-        let way = way(context, &self.offered);
         let bound_to = digest_of(&format!("{} {}", wanted.name, wanted.args));
-        let mut seen = wanted.seen.clone();
-        // What came back from a client that was asked, and what waits for a yes or has it.
-        let (mut answered, mut waiting) = (None, None);
+        let (way, grants) = (way(context, &self.offered), Grants::default());
+        let (mut seen, mut given, mut waiting) = (wanted.seen.clone(), None, None);
         if let Some((state, responses)) = state {
             let asked = self.consent.open(&state, &bound_to)?;
+            given = Some(self.answer(answer_in(responses.as_ref()), asked.code.as_deref())?);
             seen = Some(Seen { now: asked.now, digest: asked.digest });
-            answered = Some(answer_in(responses.as_ref()));
-        } else if way == Way::Code {
+        } else {
             let folder = self.workspace.vaults()[wanted.vault].vault.path();
             waiting = self.pending.of_request(folder, &wanted.request)?;
+            waiting = waiting.filter(|waiting| way == Way::Code || waiting.approved);
         }
         let time = match (&seen, &waiting) {
             (Some(seen), _) => seen.now.clone(),
@@ -255,76 +256,120 @@ impl Calls {
             (None, None) => now(),
         };
         let prepared = self.prepare(context, wanted.vault, wanted.request.clone(), time.clone()).await?;
-        if let Some(seen) = seen.filter(|seen| seen.digest != prepared.digest) {
-            let _ = seen;
-            let message = "the notes have changed since this was shown, so it would do something else";
-            return Err(Error::new(ErrorKind::Conflict, message).with_remedy("nothing was done; ask for it again"));
+        if seen.is_some_and(|seen| seen.digest != prepared.digest()) {
+            return Err(PreparedChange::is_other_than_shown());
         }
-        let approval = match &prepared.permission {
-            Permission::Deny(reason) => return Err(Error::new(ErrorKind::Denied, reason.clone())),
-            Permission::Allow => Approval::Allowed,
-            Permission::Ask => {
-                let vault = &self.workspace.vaults()[wanted.vault].name;
-                let answer = match (way, answered) {
-                    (Way::Trusted, _) => return self.carry_out(wanted, prepared, Approval::Preapproved, context).await,
-                    (_, Some(answered)) => answered,
-                    (Way::InputRequired, None) => {
-                        let asked = Asked { nonce: fastrand::u64(..), digest: prepared.digest.clone(), now: time };
-                        return Ok(self.consent.input_required(&prepared.question(vault), &asked, &bound_to)?.into());
-                    }
-                    (Way::Elicit, None) => {
-                        let question = prepared.question(vault);
-                        tokio::select! {
-                            answer = elicit(&context.peer, &question) => answer?,
-                            () = context.ct.cancelled() => Answer::Nothing,
-                        }
-                    }
-                    (Way::Code, None) => match waiting.filter(|it| it.approved && it.digest == prepared.digest) {
-                        // Once: it is removed first, so that no second call finds it.
-                        Some(approved) if self.pending.remove(&approved.code)? => Answer::Yes,
-                        _ => return Ok(self.wait_for_a_yes(wanted, &prepared, time)?.into()),
-                    },
-                };
-                if answer != Answer::Yes {
-                    let how =
-                        if answer == Answer::No { "declined in the client" } else { "not answered in the client" };
-                    return Ok(self.refuse(wanted.vault, &prepared, how).into());
-                }
-                Approval::Approved
-            }
+        let is_answered = given.is_some();
+        let mut settled = match way {
+            Way::Trusted => settle(prepared, &grants, &mut Preapproved),
+            _ => settle(prepared, &grants, &mut Given(given)),
         };
-        self.carry_out(wanted, prepared, approval, context).await
+        if let Err(NotApproved::Later(change)) = settled {
+            // Of a form that cannot approve.
+            if is_answered {
+                return Ok(self.wait_for_approval(&wanted, &change, time)?.into());
+            }
+            let approved = waiting.filter(|it| it.approved && it.digest == change.digest());
+            // Once: it is removed first, so that no second call finds it.
+            let answer = match approved.map(|it| self.pending.remove(&it.code)).transpose()? {
+                Some(true) => Answer::Yes,
+                _ => match self.ask(&wanted, &change, time.clone(), way, context, &bound_to).await? {
+                    Asking::Answered(answer) => answer,
+                    Asking::Response(response) => return Ok(*response),
+                },
+            };
+            settled = settle(*change, &grants, &mut Given(Some(answer)));
+        }
+        match settled {
+            Ok(approved) => self.carry_out(wanted, approved, context).await,
+            Err(NotApproved::Later(change)) => Ok(self.wait_for_approval(&wanted, &change, time)?.into()),
+            Err(refused) => self.refuse(wanted.vault, refused).map(CallToolResponse::from),
+        }
     }
 
-    /// Keeps what was prepared under a code.
-    fn wait_for_a_yes(&self, wanted: Wanted, prepared: &Prepared, now: Zoned) -> Result<CallToolResult> {
+    /// Asks the person in the way that the client allows.
+    async fn ask(
+        &self,
+        wanted: &Wanted,
+        change: &PreparedChange,
+        now: Zoned,
+        way: Way,
+        context: &RequestContext<RoleServer>,
+        bound_to: &str,
+    ) -> Result<Asking> {
+        if !matches!(way, Way::InputRequired | Way::Elicit) {
+            return Ok(Asking::Response(Box::new(self.wait_for_approval(wanted, change, now)?.into())));
+        }
+        let vault = &self.workspace.vaults()[wanted.vault].name;
+        let (form, code) = match question(change, vault) {
+            Some(question) => (Form::approving(question), None),
+            None => {
+                let code = self.waiting(wanted, change, now.clone())?.code;
+                (Form::declining(too_long(change, vault, &code, self.has_page(context))), Some(code))
+            }
+        };
+        if way == Way::InputRequired {
+            let asked = Asked { nonce: fastrand::u64(..), digest: change.digest().to_owned(), now, code };
+            let response = self.consent.input_required(form, &asked, bound_to)?;
+            return Ok(Asking::Response(Box::new(response.into())));
+        }
+        let said = tokio::select! {
+            said = elicit(&context.peer, form) => said?,
+            () = context.ct.cancelled() => Said::Nothing,
+        };
+        self.answer(said, code.as_deref()).map(Asking::Answered)
+    }
+
+    /// What a person said in a form, as an answer about the change. The form of a change that waits under a code cannot
+    /// approve it.
+    fn answer(&self, said: Said, code: Option<&str>) -> Result<Answer> {
+        let no = |how: &str| Answer::No(Error::new(ErrorKind::Denied, how));
+        Ok(match (said, code) {
+            (Said::No, code) => {
+                code.map(|code| self.pending.remove(code)).transpose()?;
+                no("declined in the client")
+            }
+            (_, Some(_)) => Answer::Later,
+            (Said::Yes, None) => Answer::Yes,
+            (Said::Nothing, None) => no("not answered in the client"),
+        })
+    }
+
+    /// Keeps a change under a code, and says so.
+    fn wait_for_approval(&self, wanted: &Wanted, change: &PreparedChange, now: Zoned) -> Result<CallToolResult> {
+        Ok(answer::needs_approval(&self.waiting(wanted, change, now)?, change))
+    }
+
+    /// The change under its code.
+    fn waiting(&self, wanted: &Wanted, change: &PreparedChange, now: Zoned) -> Result<Pending> {
         let open = &self.workspace.vaults()[wanted.vault];
-        let pending = self.pending.add(Pending {
+        self.pending.add(Pending {
             code: String::new(),
             vault: open.vault.path().to_owned(),
             index: open.index.index_file.clone(),
-            request: wanted.request,
+            request: wanted.request.clone(),
             now,
-            digest: prepared.digest.clone(),
+            digest: change.digest().to_owned(),
             asked: jiff::Timestamp::now(),
             approved: false,
-        })?;
-        Ok(answer::needs_approval(&pending, prepared))
+        })
     }
 
-    fn refuse(&self, vault: usize, prepared: &Prepared, how: &str) -> CallToolResult {
-        let reason = Error::new(ErrorKind::Denied, how);
-        self.workspace.with(|vaults| prepared.refuse(vaults.toolbox(vault), &reason));
-        answer::declined(how)
+    /// Logs a refusal. That of a person is an answer, that of the policy an error.
+    fn refuse(&self, vault: usize, refused: NotApproved) -> Result<CallToolResult> {
+        let is_persons = matches!(&refused, NotApproved::Refused { change, .. }
+            if *change.permission() == Permission::Ask && change.plan().is_none_or(|plan| plan.blocked.is_none()));
+        let reason = self.workspace.with(|vaults| refused.log(vaults.toolbox(vault)));
+        if is_persons { Ok(answer::declined(reason.message())) } else { Err(reason) }
     }
 
     async fn prepare(
         self: &Arc<Self>,
         context: &RequestContext<RoleServer>,
         vault: usize,
-        request: Request,
+        request: ChangeRequest,
         now: Zoned,
-    ) -> Result<Prepared> {
+    ) -> Result<PreparedChange> {
         self.blocking(context, move |calls, cancel| {
             calls.workspace.with(|vaults| {
                 let prepared = request.prepare(vaults.toolbox(vault), &now, cancel);
@@ -337,12 +382,11 @@ impl Calls {
     async fn carry_out(
         self: &Arc<Self>,
         wanted: Wanted,
-        prepared: Prepared,
-        approval: Approval,
+        approved: Approved,
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResponse> {
         let progress = context.meta.get_progress_token().map(|token| (token, context.peer.clone()));
-        let steps = prepared.plan().map_or(0, |plan| plan.steps.len());
+        let steps = approved.change().plan().map_or(0, |plan| plan.steps.len());
         let (runtime, gone) = (Handle::current(), context.ct.clone());
         let done = self.blocking(context, move |calls, cancel| {
             let mut steps_done = 0;
@@ -358,11 +402,7 @@ impl Calls {
                     tokio::select! { _ = peer.notify_progress(params) => {} () = gone => {} }
                 });
             };
-            calls.workspace.with(|vaults| {
-                let done = prepared.carry_out(vaults.toolbox(wanted.vault), approval, cancel, &mut report);
-                let done = done.map_err(|error| vaults.shown_error(wanted.vault, error))?;
-                shown(vaults, &wanted, done)
-            })
+            calls.workspace.with(|vaults| carry_out(approved, vaults, wanted.vault, cancel, &mut report))
         });
         Ok(answer::done(done.await?).into())
     }
@@ -373,28 +413,14 @@ impl Calls {
         context: &RequestContext<RoleServer>,
         act: impl FnOnce(&Self, Cancel<'_>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        let (calls, flag) = (Arc::clone(self), Arc::new(AtomicBool::new(false)));
-        let cancelled = Arc::clone(&flag);
-        let mut running =
-            tokio::task::spawn_blocking(move || act(&calls, Cancel::on(&cancelled).until(Instant::now() + LONGEST)));
-        let ended = tokio::select! {
-            ended = &mut running => ended,
-            () = context.ct.cancelled() => {
-                flag.store(true, Ordering::Relaxed);
-                running.await
-            }
-        };
-        ended.unwrap_or_else(|_| {
-            Err(Error::new(ErrorKind::Unsupported, "this call met a fault of the program")
-                .with_remedy("nothing more was done; please report it"))
-        })
+        let calls = Arc::clone(self);
+        blocking(context.ct.cancelled(), move |cancel| act(&calls, limited(cancel))).await
     }
 }
 
-/// An output as the caller reads it: with several vaults, paths have their names.
-fn shown(vaults: &mut Vaults, wanted: &Wanted, mut done: Done) -> Result<Done> {
-    if let Request::Call { tool, .. } = &wanted.request {
-        done.value = vaults.shown(wanted.vault, tool, done.value)?;
-    }
-    Ok(done)
+/// What asking comes to.
+enum Asking {
+    Answered(Answer),
+    /// The answer comes with another call.
+    Response(Box<CallToolResponse>),
 }

@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
+use vault_tools::approval::UNDO;
 use vault_tools::{Risk, ToolSpec, Toolset, Vaults};
-
-use crate::request::UNDO;
 
 pub(super) const PLAN_PREVIEW: &str = "plan_preview";
 pub(super) const PLAN_APPLY: &str = "plan_apply";

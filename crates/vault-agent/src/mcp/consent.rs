@@ -1,4 +1,4 @@
-//! A person's yes: the only way from a change that was prepared to one that is made.
+//! How a client's person is asked, and what their answer was.
 //!
 //! | the client | how the person is asked |
 //! | --- | --- |
@@ -6,6 +6,8 @@
 //! | is older and declared forms | the server asks during the call |
 //! | has no forms, or is not to be relied on (`--ask-outside`) | the call answers a code, and the person runs `vault-agent approve CODE` |
 //! | is trusted to ask by itself (`--trust-client`) | the client asks before it makes the call |
+//!
+//! A form shows the whole of a change. One that is too long for a form waits under a code, and its form can only decline it.
 //!
 //! Nothing is locked while a person thinks. What they agreed to is bound by a digest: of the files as they were, and of
 //! the files as they will be. Where it differs afterwards, nothing is done.
@@ -64,9 +66,9 @@ fn has_forms(client: &ClientCapabilities) -> bool {
     client.elicitation.as_ref().is_some_and(|modes| modes.form.is_some() || modes.url.is_none())
 }
 
-/// What a person answered.
+/// What a person said in a form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum Said {
     Yes,
     /// They refused.
     No,
@@ -83,6 +85,9 @@ pub(super) struct Asked {
     pub digest: String,
     /// What counted as now.
     pub now: Zoned,
+    /// Under which it waits, where the form could not approve it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
 }
 
 /// Seals the state of questions, and knows which were answered.
@@ -108,11 +113,11 @@ impl Consent {
     ///
     /// # Errors
     /// When the state cannot be written as JSON.
-    pub fn input_required(&self, question: &str, asked: &Asked, call: &str) -> Result<InputRequiredResult> {
+    pub fn input_required(&self, form: Form, asked: &Asked, call: &str) -> Result<InputRequiredResult> {
         let options = SealOptions::new().associated_data(call.as_bytes()).ttl(OPEN);
         let state = self.codec.seal_json_with(asked, &options);
         let state = state.map_err(|error| Error::new(ErrorKind::Io, error.to_string()))?;
-        let request = InputRequest::Elicitation(ElicitRequest::new(form(question)));
+        let request = InputRequest::Elicitation(ElicitRequest::new(form.into()));
         let requests = std::iter::once((APPROVE.to_owned(), request)).collect();
         Ok(InputRequiredResult::new(Some(requests), Some(state)))
     }
@@ -136,43 +141,64 @@ impl Consent {
     }
 }
 
-/// The question as a form with one box, which nobody has ticked.
-fn form(question: &str) -> ElicitRequestParams {
-    let schema = ElicitationSchema::builder()
-        .required_bool_property(APPROVE, |field| field.title("Make this change"))
-        .build()
-        .unwrap_or_else(|_| ElicitationSchema::new(Default::default()));
-    ElicitRequestParams::FormElicitationParams { meta: None, message: question.to_owned(), requested_schema: schema }
+/// A question to a person.
+#[derive(Debug)]
+pub(super) struct Form {
+    message: String,
+    /// Whether it has a box that approves.
+    approves: bool,
+}
+
+impl Form {
+    /// With one box, which nobody has ticked.
+    pub fn approving(message: String) -> Self {
+        Self { message, approves: true }
+    }
+
+    /// Without a box: it can be declined, or closed.
+    pub fn declining(message: String) -> Self {
+        Self { message, approves: false }
+    }
+}
+
+impl From<Form> for ElicitRequestParams {
+    fn from(form: Form) -> Self {
+        let schema = ElicitationSchema::builder();
+        let schema = match form.approves {
+            true => schema.required_bool_property(APPROVE, |field| field.title("Make this change")),
+            false => schema,
+        };
+        let requested_schema = schema.build().unwrap_or_else(|_| ElicitationSchema::new(Default::default()));
+        Self::FormElicitationParams { meta: None, message: form.message, requested_schema }
+    }
 }
 
 /// Asks during the call.
 ///
 /// # Errors
 /// When the client goes away or answers something else.
-pub(super) async fn elicit(peer: &Peer<RoleServer>, question: &str) -> Result<Answer> {
-    match peer.create_elicitation_with_timeout(form(question), Some(OPEN)).await {
+pub(super) async fn elicit(peer: &Peer<RoleServer>, form: Form) -> Result<Said> {
+    match peer.create_elicitation_with_timeout(form.into(), Some(OPEN)).await {
         Ok(result) => Ok(answer_of(&result)),
-        Err(rmcp::ServiceError::Timeout { .. }) => Ok(Answer::Nothing),
+        Err(rmcp::ServiceError::Timeout { .. }) => Ok(Said::Nothing),
         Err(error) => Err(Error::new(ErrorKind::Denied, format!("the client could not ask: {error}"))
             .with_remedy("nothing was changed")),
     }
 }
 
 /// The answer among those that came back with a state.
-pub(super) fn answer_in(responses: Option<&InputResponses>) -> Answer {
+pub(super) fn answer_in(responses: Option<&InputResponses>) -> Said {
     let given = responses.and_then(|responses| responses.get(APPROVE));
-    given
-        .and_then(|value| serde_json::from_value(value.clone()).ok())
-        .map_or(Answer::Nothing, |given| answer_of(&given))
+    given.and_then(|value| serde_json::from_value(value.clone()).ok()).map_or(Said::Nothing, |given| answer_of(&given))
 }
 
 /// Only a box that was ticked is a yes.
-fn answer_of(result: &ElicitResult) -> Answer {
+fn answer_of(result: &ElicitResult) -> Said {
     let is_ticked = || result.content.as_ref().and_then(|content| content.get(APPROVE)) == Some(&Value::Bool(true));
     match result.action {
-        ElicitationAction::Accept if is_ticked() => Answer::Yes,
-        ElicitationAction::Accept | ElicitationAction::Decline => Answer::No,
-        _ => Answer::Nothing,
+        ElicitationAction::Accept if is_ticked() => Said::Yes,
+        ElicitationAction::Accept | ElicitationAction::Decline => Said::No,
+        _ => Said::Nothing,
     }
 }
 
@@ -183,13 +209,19 @@ mod tests {
     use super::*;
 
     fn asked(nonce: u64) -> Asked {
-        Asked { nonce, digest: "d".to_owned(), now: Zoned::now() }
+        Asked { nonce, digest: "d".to_owned(), now: Zoned::now(), code: None }
     }
 
     #[test]
     fn a_state_holds_once_for_its_call_and_its_server() {
         let (consent, other) = (Consent::new().unwrap(), Consent::new().unwrap());
-        let state = |nonce| consent.input_required("q", &asked(nonce), "call").unwrap().request_state.unwrap();
+        let state = |nonce| {
+            consent
+                .input_required(Form::approving("q".to_owned()), &asked(nonce), "call")
+                .unwrap()
+                .request_state
+                .unwrap()
+        };
         let first = state(1);
         assert!(consent.open(&first, "another call").is_err());
         assert!(other.open(&first, "call").is_err());
@@ -205,7 +237,7 @@ mod tests {
     #[test]
     fn only_a_ticked_box_is_a_yes() {
         let answer = |value: Value| answer_in(Some(&std::iter::once((APPROVE.to_owned(), value)).collect()));
-        assert_eq!(answer(json!({ "action": "accept", "content": { "approve": true } })), Answer::Yes);
+        assert_eq!(answer(json!({ "action": "accept", "content": { "approve": true } })), Said::Yes);
         for no in [
             json!({ "action": "accept", "content": { "approve": "true" } }),
             json!({ "action": "accept", "content": { "approve": false } }),
@@ -213,11 +245,11 @@ mod tests {
             json!({ "action": "accept" }),
             json!({ "action": "decline", "content": { "approve": true } }),
         ] {
-            assert_eq!(answer(no.clone()), Answer::No, "{no}");
+            assert_eq!(answer(no.clone()), Said::No, "{no}");
         }
         for nothing in [json!({ "action": "cancel" }), json!("yes"), json!(null), json!({ "approve": true })] {
-            assert_eq!(answer(nothing.clone()), Answer::Nothing, "{nothing}");
+            assert_eq!(answer(nothing.clone()), Said::Nothing, "{nothing}");
         }
-        assert_eq!(answer_in(None), Answer::Nothing);
+        assert_eq!(answer_in(None), Said::Nothing);
     }
 }

@@ -1,7 +1,7 @@
 //! The Model Context Protocol server: all five revisions of the protocol, on standard input and output or over HTTP.
 //!
 //! ```text
-//! client ──> handler (here) ──> calls ──> Request: prepared ──> consent ──> carried out ──> answer
+//! client ──> handler (here) ──> calls ──> ChangeRequest: prepared ──> consent, settled ──> carried out ──> answer
 //!                          └──> resources, prompts, completion, subscriptions
 //! ```
 //!

@@ -12,12 +12,9 @@ use serde_json::{Value, json};
 use vault_tools::{Cancel, Error, ErrorKind, Preview, Result};
 
 use super::answer;
+use crate::change_text::{digest_of, what_undo_does};
 use crate::pending::{Pending, PendingChanges};
-use crate::request::digest_of;
 use crate::workspace::Workspace;
-
-/// Bytes of diffs that the page gets.
-const MOST: usize = 400_000;
 
 /// Keys that were shown, by code: the newest of each holds, once.
 #[derive(Debug, Default)]
@@ -80,32 +77,24 @@ fn shown(pending: &Pending, vault: usize, workspace: &Workspace) -> Result<Value
         pending.request.prepare(vaults.toolbox(vault), &pending.now, Cancel::default())
     };
     let prepared = workspace.with(prepare)?;
-    if prepared.digest != pending.digest {
+    if prepared.digest() != pending.digest {
         return Err(Error::new(ErrorKind::Conflict, "the notes have changed since the assistant asked for this")
             .with_remedy("nothing was changed; ask the assistant for the change again"));
     }
-    let Preview { files, folders, notices } = &prepared.preview;
-    let said = prepared.said();
-    let notices: Vec<&String> = said.iter().chain(notices).collect();
-    let mut left = MOST;
-    let mut files = json!(files);
-    let mut is_cut = false;
-    for diff in files.as_array_mut().into_iter().flatten().filter_map(|file| file.get_mut("diff")) {
-        let length = diff.as_str().map_or(0, str::len);
-        if length > left {
-            (*diff, is_cut) = (Value::Null, true);
-        } else {
-            left -= length;
-        }
-    }
+    // The page shows all of it: a change that is cut must not be approved.
+    let Preview { files, folders, notices } = prepared.preview();
+    let effects = prepared.effects().iter().map(|effect| format!("it {effect}"));
+    let returns = prepared.returns().map(|value| format!("it returns {value}"));
+    // Those of a plan say what its commands do.
+    let of_plan = prepared.plan().map(|plan| plan.notices.as_slice()).unwrap_or_default();
+    let notices: Vec<String> = effects.chain(returns).chain(notices.iter().chain(of_plan).cloned()).collect();
     Ok(json!({
-        "title": prepared.title,
+        "title": prepared.title(),
         "vault": workspace.vaults()[vault].name,
-        "risk": prepared.risk.name(),
-        "undo": prepared.what_undo_does(),
+        "risk": prepared.risk().name(),
+        "undo": what_undo_does(prepared.risk()),
         "files": files,
         "folders": folders,
         "notices": notices,
-        "cut": is_cut,
     }))
 }

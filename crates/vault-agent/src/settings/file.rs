@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 use toml_edit::{Document, DocumentMut};
-use vault_index::internal::{config_folder, read_settings_file};
+use vault_index::dirs::config_folder;
+use vault_index::settings_file::read_settings_file;
 use vault_tools::{Error, ErrorKind, Result, State};
 
 use super::table::{Setting, find};

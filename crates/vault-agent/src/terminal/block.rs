@@ -4,7 +4,7 @@
 //! can say that it leads elsewhere.
 
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, LinkType, Options, Parser, Tag, TagEnd};
-use vault_cli::{Paint, most_columns, sanitize, sanitize_line};
+use vault_search::{Paint, most_columns, sanitize, sanitize_line};
 
 use super::table::Table;
 use super::wrap::{Span, Style, wrapped};

@@ -4,7 +4,7 @@
 //! What is shown does not depend on the pieces: only whole lines are looked at, and those decide where a block ends.
 
 use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag};
-use vault_cli::{Paint, sanitize_line};
+use vault_search::{Paint, sanitize_line};
 
 use super::block::{block, fence, options};
 

@@ -1,6 +1,6 @@
 //! Tables: in columns where they fit, else row by row.
 
-use vault_cli::Paint;
+use vault_search::Paint;
 
 use super::wrap::{Span, Style, columns_of, painted, wrapped};
 

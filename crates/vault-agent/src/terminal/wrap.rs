@@ -1,6 +1,6 @@
 //! Styled text, wrapped at words to the columns of a terminal.
 
-use vault_cli::{Paint, char_columns, most_columns, sanitize};
+use vault_search::{Paint, char_columns, most_columns, sanitize};
 
 /// How a piece of text looks. It ends with the piece: no style goes on into what follows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -99,6 +99,29 @@ fn a_yes_changes_the_note_and_undo_takes_it_back() {
 }
 
 #[test]
+fn undo_and_save_ask_where_the_settings_ask_and_nowhere_else() {
+    let place = Place::new(NOTES);
+    place.configure("tools.toml", "confirm_writes = false\n");
+    let model = ModelServer::with([append("- prune the roses"), Reply::text("Done.")]);
+    let mut terminal = chat(&place, &model, &[]);
+    terminal.say("remind me");
+    terminal.until("220 tokens");
+    terminal.say("/undo");
+    terminal.until("undone");
+    assert_eq!(place.read("Log.md"), "# Log\n\n");
+    terminal.say("/save Talks/Roses");
+    terminal.until("saved as Talks/Roses.md");
+    // What undoing deletes is asked about all the same.
+    terminal.say("/undo");
+    terminal.until("no (Esc)");
+    terminal.press("n");
+    terminal.until("nothing was done");
+    let screen = leave(terminal);
+    assert!(place.read("Talks/Roses.md").contains("remind me"), "{screen}");
+    assert_eq!(screen.matches("no (Esc)").count(), 0, "the one question was erased: {screen}");
+}
+
+#[test]
 fn a_yes_for_the_session_is_the_last_question_about_that_tool() {
     let place = Place::new(NOTES);
     let model = ModelServer::with([append("- one"), append("- two"), Reply::text("Both.")]);

@@ -4,7 +4,7 @@ use std::net::TcpListener;
 use std::process::Output;
 
 use serde_json::{Value, json};
-use vault_index::internal::lock_file;
+use vault_index::lock::lock_file;
 
 use crate::stdio::{Era, Place};
 

@@ -24,6 +24,7 @@ mod hostile;
 mod http;
 mod install;
 mod models;
+mod names;
 mod plan;
 mod proxy;
 mod resources;
@@ -31,5 +32,7 @@ mod servers;
 mod settings;
 mod tokens;
 mod tools;
+#[cfg(unix)]
+mod unseen;
 #[cfg(unix)]
 mod wires;

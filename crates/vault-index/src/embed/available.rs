@@ -6,7 +6,7 @@ use super::ModelName;
 
 /// One model, or one family of them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct ModelInfo {
     /// What `--model` takes; capitals stand for what you fill in.

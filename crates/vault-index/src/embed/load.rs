@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Embedder, Hashed, LoadOptions, ModelName};
+use super::{Embedder, Hashed, LoadOptions, ModelInfo, ModelName};
 use crate::error::Result;
 #[cfg(not(all(feature = "minilm", feature = "fastembed", feature = "http")))]
 use crate::error::{Error, ErrorKind};
@@ -40,15 +40,17 @@ impl ModelName {
 /// A small model of a hundred languages, for those who need another than English.
 pub(crate) const MULTILINGUAL: &str = "fastembed:MultilingualE5Small";
 
-/// How to get a program with a feature that this one lacks.
-pub(crate) fn install_with(feature: &str) -> String {
-    format!("install it with `cargo install --path crates/vault-index --features {feature}`")
+impl ModelInfo {
+    /// How to get a program with a feature that this one lacks.
+    pub fn install_with(feature: &str) -> String {
+        format!("install it with `cargo install --path crates/vault-search --features {feature}`")
+    }
 }
 
 #[cfg(not(all(feature = "minilm", feature = "fastembed", feature = "http")))]
 fn not_built_in(name: &ModelName, feature: &str) -> Error {
     Error::new(ErrorKind::Model, format!("the model `{name}` is not built into this program"))
-        .with_remedy(format!("{}, or choose one of `vault-index models`", install_with(feature)))
+        .with_remedy(format!("{}, or choose one of `vault-index models`", ModelInfo::install_with(feature)))
 }
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ mod load;
 
 pub use available::ModelInfo;
 pub use hashed::Hashed;
-pub(crate) use load::{MULTILINGUAL, install_with};
+pub(crate) use load::MULTILINGUAL;
 pub use name::{LoadOptions, ModelName};
 pub use unit::to_unit;
 

@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn changes() {
+    fn edits_additions_and_removals_are_told_apart() {
         check(&[], &[], &[]);
         check(&["a.md 1 1 5"], &["a.md 1 1 5"], &[]);
         check(&[], &["b.md 1 1 5", "a.md 2 1 5"], &["+ a.md", "+ b.md"]);
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn renames() {
+    fn a_file_with_the_same_content_or_inode_is_renamed() {
         check(&["a.md 1 1 5"], &["b.md 1 1 5"], &["a.md > b.md"]);
         // To another disk and back: other inode and time, same content.
         check(&["a.md 1 1 5"], &["x/a.md 9 1 7"], &["a.md > x/a.md"]);

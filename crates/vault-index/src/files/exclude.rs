@@ -28,9 +28,9 @@ use regex::RegexSet;
 use serde::Deserialize;
 use unicode_normalization::UnicodeNormalization;
 
-use super::toml_file::read_toml;
 use crate::error::{Error, ErrorKind, Result, Warning, WarningKind};
 use crate::path::VaultPath;
+use crate::settings_file::read_toml;
 
 /// Names of the ignore files: git's, and our own of the same syntax.
 pub(super) const GIT_IGNORE: &str = ".gitignore";
@@ -191,7 +191,6 @@ fn on_disk(path: &VaultPath) -> Vec<PathBuf> {
 ///
 /// # Errors
 /// `ErrorKind::Query` with the first that cannot be.
-#[cfg(feature = "cli")]
 pub fn check_globs(globs: &[String]) -> Result<()> {
     compiled(globs).map(drop)
 }

@@ -11,7 +11,6 @@
 //! Nothing here writes to the vault or knows what a note means.
 
 mod stat;
-mod toml_file;
 mod exclude;
 mod walk;
 mod diff;
@@ -21,13 +20,10 @@ mod read;
 mod watch;
 
 pub use diff::{Change, ContentHash, KnownFile, Pair, diff, settle};
-#[cfg(feature = "cli")]
-pub use exclude::check_globs;
-pub use exclude::{Exclusion, check_vault_toml};
+pub use exclude::{Exclusion, check_globs, check_vault_toml};
 pub use fingerprint::Fingerprint;
 pub use read::{MAX_NOTE_BYTES, read_note};
 pub use stat::FileStat;
-pub use toml_file::{read_settings_file, read_toml};
 pub use walk::{DiskFile, WalkRules, walk};
 #[cfg(feature = "watch")]
 pub use watch::{FileWatcher, Signal};

@@ -64,7 +64,7 @@ impl Index {
             Some(_) => index.must_be_of(&old)?,
             None => index.move_from(&old)?,
         }
-        let store = Store::open(&index.file)?;
+        let store = Store::open_any_format(&index.file)?;
         let _lock = file_lock::lock(&index.file, LockName::Write, Some(Duration::ZERO), None)?;
         store.set_meta("vault", &index.vault.to_string_lossy())?;
         Ok(index.file.clone())
@@ -74,8 +74,7 @@ impl Index {
     ///
     /// # Errors
     /// [`ErrorKind::Io`] when a file cannot be looked at.
-    #[cfg(feature = "cli")]
-    pub(crate) fn is_kept(&self) -> Result<bool> {
+    pub fn is_kept(&self) -> Result<bool> {
         for path in self.index_files() {
             if path.exists() && self.may_delete(&path)? {
                 return Ok(true);

@@ -25,7 +25,7 @@ pub struct GraphData {
 
 /// A node of [`GraphData`].
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct GraphNode {
     /// The file's path; for an unresolved name, the name.

@@ -138,7 +138,7 @@ impl Index {
     }
 
     /// Whether the index is so damaged that it does not say which model it has, and none was asked for either.
-    pub(crate) fn has_lost_its_model(&self) -> bool {
+    pub fn has_lost_its_model(&self) -> bool {
         self.may_delete(&self.file).unwrap_or(false)
             && self.choice_on_disk().is_err_and(|error| error.kind() == ErrorKind::Damaged)
     }
@@ -305,12 +305,11 @@ impl Index {
     }
 }
 
-/// What the commands obtain consent for, before anything is loaded or sent.
-#[cfg(feature = "cli")]
+/// The model of the next sync or rebuild, so that a program can ask for consent before a note leaves the machine.
 impl Index {
     /// The model that a sync embeds with, and its address. `None` where it is the caller's own, and where a sync is
     /// refused anyway. A rebuild under way goes on only to where it was agreed to go.
-    pub(crate) fn model_of_sync(&self) -> Result<Option<(ModelName, Option<String>)>> {
+    pub fn model_of_sync(&self) -> Result<Option<(ModelName, Option<String>)>> {
         if !self.file.exists() {
             return Ok(named(self.choice(None)?));
         }
@@ -325,7 +324,7 @@ impl Index {
     }
 
     /// The model that a rebuild embeds with, and its address.
-    pub(crate) fn model_of_rebuild(&self) -> Result<Option<(ModelName, Option<String>)>> {
+    pub fn model_of_rebuild(&self) -> Result<Option<(ModelName, Option<String>)>> {
         if self.file.exists() {
             self.finish_making();
         }
@@ -339,7 +338,6 @@ impl Index {
     }
 }
 
-#[cfg(feature = "cli")]
 fn named(choice: Choice) -> Option<(ModelName, Option<String>)> {
     match choice {
         Choice::Given(_) => None,

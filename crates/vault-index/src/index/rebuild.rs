@@ -9,8 +9,11 @@ use crate::index::Index;
 use crate::index::model::Wanted;
 use crate::indexer::{Indexer, SyncOptions};
 use crate::lock::{LockName, lock};
-use crate::report::Report;
-use crate::store::{REBUILDING_EMBEDDER, REBUILDING_TO, REBUILDING_URL, Store, free_damaged_name, logs_of};
+use crate::report::{Report, counted_as};
+use crate::store::{FORMAT, REBUILDING_EMBEDDER, REBUILDING_TO, REBUILDING_URL, Store, free_damaged_name, logs_of};
+
+/// How long another process that rebuilds an index of another format is waited for: it copies vectors.
+const RENEWAL: Duration = Duration::from_secs(60);
 
 impl Index {
     /// Makes the index again with the model asked for (the one it has, if none was), embedding everything. Search
@@ -93,6 +96,32 @@ impl Index {
         Ok(())
     }
 
+    /// Makes the index empty and of this program's format, with the vectors of the old one: they are found by text, so that
+    /// the sync that follows embeds nothing again.
+    pub(super) fn renew(&self) -> Result<Store> {
+        let _lock = lock(&self.file, LockName::Write, Some(RENEWAL), None)?;
+        match Store::open(&self.file) {
+            Err(error) if error.kind() == ErrorKind::OtherFormat => {}
+            // Whoever was waited for has done it.
+            store => return store,
+        }
+        let mut store = Store::open_any_format(&self.file)?;
+        self.check_vault(&store).map_err(|error| match error.kind() {
+            ErrorKind::Damaged => {
+                error.with_remedy("run `vault-index forget`, then `vault-index sync` to make it anew")
+            }
+            _ => error,
+        })?;
+        let (format, vectors) = store.renew()?;
+        store.checkpoint();
+        log::warn!(
+            "{}: the index had format {format}; it is rebuilt in format {FORMAT}, and {} kept",
+            self.file.display(),
+            counted_as(vectors, "vector is", "vectors are")
+        );
+        Ok(store)
+    }
+
     fn rebuild_beside(&self, doubtful: Option<&BTreeSet<i64>>, options: &SyncOptions<'_>) -> Result<Report> {
         let mut writer = self.writer()?;
         let store = writer.as_mut().expect("opened by writer()");
@@ -128,6 +157,7 @@ impl Index {
         let path = self.claim_rebuild_file()?;
         let open = || -> Result<Option<Store>> {
             match Store::open(&path) {
+                Err(error) if error.kind() == ErrorKind::OtherFormat => Ok(None),
                 Ok(new) if new.embedder()?.is_none_or(|(id, _)| id == wanted.embedder.id()) => Ok(Some(new)),
                 Err(error) if error.kind() != ErrorKind::Damaged => Err(error),
                 _ => Ok(None),
@@ -135,7 +165,7 @@ impl Index {
         };
         let new = match open()? {
             Some(new) => new,
-            // Of another model, or damaged.
+            // Of another model or format, or damaged.
             None => {
                 self.delete_rebuild()?;
                 Store::open(&path)?

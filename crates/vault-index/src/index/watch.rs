@@ -84,7 +84,6 @@ impl fmt::Debug for WatchOptions<'_> {
 
 /// What happens while a vault is watched.
 #[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
 pub enum WatchEvent {
     /// The vault is watched from now on; the first sync follows.
     Started,

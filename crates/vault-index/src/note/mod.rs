@@ -14,7 +14,7 @@ mod opaque;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
-mod laws;
+mod law_tests;
 
 use std::ops::Range;
 

@@ -23,8 +23,9 @@ impl RerankerName {
             RerankerName::Onnx(folder) => super::cross_encoder::folder(folder)?,
         }));
         #[cfg(not(feature = "fastembed"))]
-        Err(Error::new(ErrorKind::Model, format!("the reranker `{self}` is not built into this program"))
-            .with_remedy(format!("{}, or search without a reranker", crate::embed::install_with("fastembed"))))
+        Err(Error::new(ErrorKind::Model, format!("the reranker `{self}` is not built into this program")).with_remedy(
+            format!("{}, or search without a reranker", crate::embed::ModelInfo::install_with("fastembed")),
+        ))
     }
 }
 

@@ -6,8 +6,8 @@ use jiff::Timestamp;
 
 use crate::error::Result;
 use crate::search::dates::DateRange;
-use crate::search::property_test::{Comparison, PropertyTest};
-use crate::search::text_test::{TextTest, quoted};
+use crate::search::property_condition::{Comparison, PropertyTest};
+use crate::search::text_condition::{TextTest, quoted};
 
 /// Tests joined by and, or and not.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -156,7 +156,7 @@ impl<T> Expression<T> {
     }
 
     /// What must all hold.
-    pub(crate) fn into_parts(self) -> Vec<Self> {
+    pub fn into_parts(self) -> Vec<Self> {
         match self {
             Self::All(parts) => parts,
             other => vec![other],

@@ -322,7 +322,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dates() {
+    fn a_date_in_words_covers_its_whole_period() {
         let now: Zoned = "2026-03-18T12:00:00+01:00[Europe/Zurich]".parse().unwrap();
         let check = |text: &str, start: &str, end: &str| {
             let moment = |edge: DateEdge| edge.parse(text, &now).unwrap().to_zoned(now.time_zone().clone());

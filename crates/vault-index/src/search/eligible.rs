@@ -19,10 +19,10 @@ use crate::search::lexical;
 use crate::search::note_dates::{Days, days_of_notes};
 use crate::search::passage_scopes::{blocks, sections, tasks};
 use crate::search::path_pattern::PathPattern;
-use crate::search::property_test::{Comparison, PropertyTest};
+use crate::search::property_condition::{Comparison, PropertyTest};
 use crate::search::query::Query;
 use crate::search::snapshot::Snapshot;
-use crate::search::text_test::{Holds, Matcher, Text, TextTest};
+use crate::search::text_condition::{Holds, Matcher, Text, TextTest};
 use crate::store::{PropertyValue, Store};
 use crate::terms::Matching;
 

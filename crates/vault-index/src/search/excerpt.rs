@@ -9,7 +9,7 @@ const WINDOW: usize = 300;
 
 /// Where the best part of a passage begins, which is with a matched word: the part with the most different ones, then with
 /// the most, then the first. Its headings count where nothing below them matches. `None`: nothing matches.
-pub(crate) fn best_match(text: &str, terms: &[String]) -> Option<usize> {
+pub fn best_match(text: &str, terms: &[String]) -> Option<usize> {
     let all = matched_ranges(text, terms);
     let below = all.partition_point(|mark| mark.start < body_start(text));
     let marks = if below < all.len() { &all[below..] } else { &all[..] };
@@ -28,7 +28,7 @@ pub(crate) fn best_match(text: &str, terms: &[String]) -> Option<usize> {
 }
 
 /// Where a passage's text begins, after blank lines and headings; 0 where there is nothing else.
-pub(crate) fn body_start(text: &str) -> usize {
+pub fn body_start(text: &str) -> usize {
     let mut at = 0;
     for line in text.split_inclusive('\n') {
         if !line.trim().is_empty() && !is_heading(line) {

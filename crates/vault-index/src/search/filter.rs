@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use crate::error::{Error, ErrorKind, Result};
 use crate::search::dates::DateRange;
 use crate::search::path_pattern::PathPattern;
-use crate::search::property_test::PropertyTest;
+use crate::search::property_condition::PropertyTest;
 
 /// Conditions on notes. Tags, dates and properties must all hold, and one of the paths.
 ///

@@ -22,8 +22,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::search::condition::{Condition, Expression, Scope, Test};
 use crate::search::dates::DateRange;
 use crate::search::filter::{checked_path, checked_tag};
-use crate::search::property_test::{Comparison, PropertyTest};
-use crate::search::text_test::{Holds, TextTest};
+use crate::search::property_condition::{Comparison, PropertyTest};
+use crate::search::text_condition::{Holds, TextTest};
 use crate::search::tokens::{key_at, prefix, property_at, quoted_at, regex_at, word_at};
 use crate::terms::Terms;
 

@@ -39,7 +39,7 @@ fn words_and_phrases() {
 }
 
 #[test]
-fn operators() {
+fn operators_become_conditions() {
     check("tag:garden how to prune", "how to prune", "tag:garden");
     check("tag:#日本/東京 x", "x", "tag:日本/東京");
     check("TAG:x note", "note", "tag:x");
@@ -73,7 +73,7 @@ fn operators() {
 }
 
 #[test]
-fn properties() {
+fn brackets_become_conditions_on_properties() {
     check("[status]", "", "[status]");
     check("[status:draft]", "", "[status:~\"draft\"]");
     check("[status: Draft OR Published]", "", "[status:~\"Draft\"] OR [status:~\"Published\"]");
@@ -212,7 +212,7 @@ fn errors_name_what_cannot_be_understood() {
 }
 
 #[test]
-fn limits() {
+fn queries_beyond_a_limit_are_refused_or_taken_literally() {
     let many = "-a ".repeat(201);
     let error = Query::parse_at(&many, &now()).unwrap_err().to_string();
     assert!(error.contains("more than 200 conditions") && error.contains("`-- `"), "{error}");

@@ -40,11 +40,11 @@ pub struct Hits {
 
 /// One result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Hit {
     /// The note, relative to its vault.
-    #[cfg_attr(feature = "cli", schemars(with = "String"))]
+    #[cfg_attr(feature = "schemars", schemars(with = "String"))]
     pub path: VaultPath,
     /// Its title.
     pub title: String,
@@ -65,7 +65,7 @@ pub struct Hit {
     /// The note's tags, without `#`.
     pub tags: Vec<String>,
     /// When the note's file was last changed, in JSON as RFC 3339.
-    #[cfg_attr(feature = "cli", schemars(with = "String"))]
+    #[cfg_attr(feature = "schemars", schemars(with = "String"))]
     pub modified: Timestamp,
     /// What the score is made of.
     pub why: Why,
@@ -73,7 +73,7 @@ pub struct Hit {
 
 /// The parts of a score, which `--explain` shows. They are computed in `fuse.rs` and filled in by `searcher.rs`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Why {
     /// Cosine of the passage and the query, 0 where it is below, with the file title's share; absent where words alone ranked.
@@ -104,9 +104,8 @@ pub struct Why {
 /// How a name of a note (title, file name or alias) matches a query. Case, diacritics, punctuation and spaces do not
 /// count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
-#[non_exhaustive]
 pub enum NameMatch {
     /// The name is the query: a score above 0.9, which nothing else has.
     Equal,
@@ -118,7 +117,7 @@ pub enum NameMatch {
 
 /// A passage in the ranking that its reranker was given.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Reranked {
     /// Its rank among the passages that were reranked, from 1.
@@ -129,7 +128,7 @@ pub struct Reranked {
 
 /// A word of the query that is in no note and was read as a slip.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Substitution {
     /// The word, folded.

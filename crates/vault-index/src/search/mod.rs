@@ -14,8 +14,8 @@
 
 mod path_pattern;
 mod dates;
-mod text_test;
-mod property_test;
+mod text_condition;
+mod property_condition;
 mod filter;
 mod condition;
 mod tokens;
@@ -50,16 +50,15 @@ mod grammar_tests;
 
 pub use condition::{Condition, Expression, Scope, Test};
 pub use dates::{DateEdge, DateRange};
-#[cfg(feature = "cli")]
-pub(crate) use excerpt::{best_match, body_start};
+pub use excerpt::{best_match, body_start};
 pub use filter::Filter;
 pub(crate) use find_note::find_note;
 pub use hit::{Hit, Hits, NameMatch, NearMiss, Reranked, Substitution, Why, matched_ranges};
 pub(crate) use lexical::holders_of;
-pub use property_test::{Comparison, PropertyTest};
+pub use property_condition::{Comparison, PropertyTest};
 pub use query::{Grouping, Mode, Query, Sort};
 pub use rerank::Rerank;
 pub use searcher::Searcher;
 pub(crate) use snapshot::EmbedderSource;
-pub use text_test::{Holds, TextTest};
+pub use text_condition::{Holds, TextTest};
 pub use unmatched::Unmatched;

@@ -91,7 +91,6 @@ pub enum Grouping {
 /// The order of results. Other orders than that of the scores are of all that match, so that the first of them are not
 /// the best ones, and each that matches costs its exact score.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Sort {
     /// Best first; without anything to rank by, as [`Sort::Modified`].
     #[default]

@@ -83,9 +83,8 @@ impl Searcher {
         answers
     }
 
-    /// An answer without results.
-    #[cfg(feature = "cli")]
-    pub(crate) fn nothing(&self, mode: Mode) -> Hits {
+    /// An answer without results, with the counts of pending notes that every answer has.
+    pub fn nothing(&self, mode: Mode) -> Hits {
         hits(&self.snapshot, Vec::new(), mode, Vec::new())
     }
 

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_meant() {
+    fn misspelled_words_find_the_nearest_known_words() {
         let words =
             "evernote wittgenstein graph grape excalidraw markdown templater gartens гитара übersicht a1b2c3d4 gitary";
         let vocabulary = Vocabulary::new(words.split(' '));

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::search::condition::{Condition, Expression, Test};
 use crate::search::eligible::Evaluator;
 use crate::search::find_note::nearest;
-use crate::search::property_test::{Comparison, PropertyTest};
+use crate::search::property_condition::{Comparison, PropertyTest};
 use crate::search::query::Query;
 use crate::search::searcher::Searcher;
 

@@ -140,7 +140,7 @@ impl Store {
         Ok(differences)
     }
 
-    /// The SQL of tables, indexes, views and triggers; other versions of this program wrote it with other spaces.
+    /// The SQL of tables, indexes, views and triggers; other versions of SQLite and its extensions write it with other spaces.
     fn objects(&self) -> Result<HashMap<String, String>> {
         let objects = self.all(OBJECTS, [], |row| Ok((row.get(0)?, row.get::<_, Option<String>>(1)?)))?;
         let words = |sql: Option<String>| sql.unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");

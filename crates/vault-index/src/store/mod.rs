@@ -64,6 +64,7 @@ pub(crate) use links::{LinkRow, StoredLink};
 pub(crate) use names::Name;
 pub(crate) use notes::{Anchors, NoteMeta, NoteRow, PropertyValue, StoredFile, StoredTexts, json};
 pub(crate) use passages::{NewPassage, PassageRow, PassageText, PendingText, Slot, least_size};
+pub(crate) use schema::FORMAT;
 pub(crate) use vectors::{EmbeddingKey, key_of};
 
 /// How long another process's transaction is waited for.
@@ -80,6 +81,10 @@ pub(crate) const REBUILDING_TO: &str = "rebuilding_to";
 /// Its id, which names its address, and the address as it was given.
 pub(crate) const REBUILDING_EMBEDDER: &str = "rebuilding_embedder";
 pub(crate) const REBUILDING_URL: &str = "rebuilding_base_url";
+
+/// The settings that say what an index is of; the others follow from its rows.
+const KEPT_SETTINGS: [&str; 7] =
+    ["vault", "model", "base_url", PACE, REBUILDING_TO, REBUILDING_EMBEDDER, REBUILDING_URL];
 
 /// A connection to an index file.
 pub(crate) struct Store {
@@ -124,12 +129,23 @@ impl Store {
     /// Opens an index for writing; makes it if it is missing or empty.
     ///
     /// # Errors
-    /// [`ErrorKind::Damaged`] for a file that is not an index, or a damaged one; [`ErrorKind::Newer`].
+    /// [`ErrorKind::Damaged`] for a file that is not an index, or a damaged one; [`ErrorKind::OtherFormat`].
     pub(crate) fn open(path: &Path) -> Result<Self> {
         retry_while_busy(|| Self::open_now(path))
     }
 
     fn open_now(path: &Path) -> Result<Self> {
+        let store = Self::open_any_format(path)?;
+        schema::create(&store)?;
+        Ok(store)
+    }
+
+    /// Opens an index for writing as it is, whatever its format: only its settings may be read and written, and all of it
+    /// replaced.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Damaged`] for a file that is not an index, or a damaged one.
+    pub(crate) fn open_any_format(path: &Path) -> Result<Self> {
         // Made by us before SQLite opens it, so that it is private from its first byte.
         drop(private_file(path)?);
         let content = FileContent::index_or_nothing(path)?;
@@ -145,35 +161,19 @@ impl Store {
             conn.pragma_update(None, "synchronous", "normal")?;
             conn.pragma_update(None, "wal_autocheckpoint", 4000)
         })?;
-        schema::migrate(&store)?;
         Ok(store)
     }
 
-    /// Opens an index for reading. Never writes, but to bring an older format up to date; works on read-only media.
+    /// Opens an index for reading. Never writes; works on read-only media.
     ///
     /// # Errors
     /// [`ErrorKind::NotFound`] when there is none; otherwise as [`Store::open`].
     pub(crate) fn open_read(path: &Path) -> Result<Self> {
-        retry_while_busy(|| Self::open_read_now(path))
-    }
-
-    fn open_read_now(path: &Path) -> Result<Self> {
-        let store = Self::open_settings(path)?;
-        let format = schema::check_format(&store)?;
-        if !(1..schema::FORMAT).contains(&format) {
-            return Ok(store);
-        }
-        drop(store);
-        Self::open_now(path).map(drop).map_err(|error| match error.kind() {
-            ErrorKind::Io | ErrorKind::Store => {
-                let what = format!("the index has format {format} and must be brought up to date once");
-                Error::new(ErrorKind::Store, what).at(path).because(error).with_remedy(
-                    "run `vault-index sync` where the index can be written, or choose another with --index FILE",
-                )
-            }
-            _ => error,
-        })?;
-        Self::open_settings(path)
+        retry_while_busy(|| {
+            let store = Self::open_settings(path)?;
+            schema::check_format(&store)?;
+            Ok(store)
+        })
     }
 
     /// Opens an index as it is, whatever its format: only its settings may be read.
@@ -198,7 +198,7 @@ impl Store {
         }
         .map_err(|e| Error::from(e).at(path))?;
         // The process that made it was killed before it had tables.
-        if schema::check_format(&store)? == 0 { Err(nothing()) } else { Ok(store) }
+        if schema::format_of(&store)? == 0 { Err(nothing()) } else { Ok(store) }
     }
 
     /// `immutable`: nobody can change the file, as on read-only media.
@@ -233,7 +233,7 @@ impl Store {
     /// Starts a transaction that will write; readers go on with what was there before.
     pub(crate) fn begin(&self) -> Result<Batch<'_>> {
         let transaction = self.with(|conn| Transaction::new_unchecked(conn, TransactionBehavior::Immediate))?;
-        // A newer program may have opened it since; what that expects of a writer, this one does not know.
+        // A program of another version may have rebuilt it since.
         schema::check_format(self)?;
         // What a transaction that was rolled back had changed.
         self.changed.borrow_mut().clear();
@@ -288,7 +288,7 @@ impl Store {
         vectors::register_sqlite_vec();
         let store = Self { conn: Connection::open("")?, path: PathBuf::new(), changed: RefCell::default() };
         store.setup()?;
-        schema::migrate(&store)?;
+        schema::create(&store)?;
         Ok(store)
     }
 
@@ -308,6 +308,22 @@ impl Store {
         let unsound = [vectors, codes, blocks, texts].into_iter().filter(|(number, _)| *number > 0);
         faults.extend(unsound.map(|(number, [one, many])| counted_as(number, one, many)));
         Ok(faults)
+    }
+
+    /// Makes the index empty and of this program's format, in one transaction, with the settings and the vectors of the
+    /// old one as far as they can be read there. Returns the old format, and how many vectors were kept.
+    pub(crate) fn renew(&mut self) -> Result<(i64, usize)> {
+        let new = Self::scratch()?;
+        for setting in KEPT_SETTINGS {
+            new.set_optional_meta(setting, self.meta(setting)?.as_deref())?;
+        }
+        if let Some((embedder, dimensions)) = self.embedder()? {
+            new.make_vectors(&embedder, dimensions)?;
+            new.copy_vectors(self, &BTreeSet::new())?;
+        }
+        let old = schema::format_of(self)?;
+        self.replace_with(&new)?;
+        Ok((old, new.vector_count()?))
     }
 
     /// Replaces all content by that of another index file, in one transaction: readers see the old or the new.

@@ -334,12 +334,6 @@ impl Store {
         insert.execute([block]).map(drop)
     }
 
-    /// Packs all blocks: those of an index whose format had none.
-    pub(super) fn pack_all(&self) -> rusqlite::Result<()> {
-        let sql = format!("DELETE FROM passage_block; INSERT INTO passage_block(block, bytes, sum) {};", packed(""));
-        self.conn.execute_batch(&sql)
-    }
-
     /// How many passages there are.
     pub(crate) fn passage_count(&self) -> Result<usize> {
         self.only("SELECT count(*) FROM passage", [])

@@ -1,88 +1,18 @@
-//! The tables and how older files become newer ones; each migration says whether notes must be read again.
+//! The tables, and which format of them a file has. A file of another format is rebuilt, see
+//! [`Store::renew`](crate::store::Store::renew).
 
 use rusqlite::{Transaction, TransactionBehavior};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::Store;
 
-/// The format this program writes.
-pub(crate) const FORMAT: i64 = 9;
-
-/// The oldest format it reads; what is older was never released.
-const OLDEST: i64 = 5;
+/// The format this program reads and writes.
+pub(crate) const FORMAT: i64 = 10;
 
 /// "vidx".
 pub(crate) const APPLICATION_ID: i32 = 0x7669_6478;
 
-/// Formats, and what makes each of them from the one before. One whose notes must be parsed again sets `file.version`
-/// to NULL; vectors are found by their texts and stay.
-const MIGRATIONS: &[(i64, &str)] =
-    &[(OLDEST, FIRST), (6, PACKED), (8, WALK_WARNINGS), (9, WORDS_AS_THEY_STAND), (9, NAMES), (9, CHECKSUMS)];
-
-/// Filled by [`Store::pack_all`].
-const PACKED: &str = "CREATE TABLE passage_block(block INTEGER PRIMARY KEY, bytes BLOB NOT NULL);";
-
-/// What listing the vault found was named by a setting.
-const WALK_WARNINGS: &str = "
-DROP TABLE IF EXISTS codes_state;
-UPDATE warning SET skipped = 2 WHERE (file, message) IN (
-  SELECT found.value ->> 0, found.value ->> '$[1].message'
-  FROM meta, json_each(iif(json_valid(meta.value), meta.value, '[]')) AS found WHERE meta.key = 'walk_warnings');
-DELETE FROM meta WHERE key = 'walk_warnings';
-";
-
-/// Those of vectors are made by [`Store::sum_vectors`], those of blocks of passages when these are packed.
-const CHECKSUMS: &str = "
-DROP TABLE passage_block;
-CREATE TABLE passage_block(block INTEGER PRIMARY KEY, bytes BLOB NOT NULL, sum INTEGER NOT NULL);
-ALTER TABLE embedding ADD COLUMN sum INTEGER;
-ALTER TABLE passage_text ADD COLUMN sum INTEGER;
-UPDATE passage_text SET sum = checksum(concat_ws(char(0), headings, line, end_line, start, end, text));
-CREATE TABLE codes_sum(block INTEGER PRIMARY KEY, sum INTEGER NOT NULL);
-INSERT INTO codes_sum SELECT block, checksum(bytes) FROM codes;
-";
-
-/// Terms that are not stemmed, in a table of passages and one of notes. All notes are read again.
-const WORDS_AS_THEY_STAND: &str = "
-DROP TABLE words_vocabulary;
-DROP TABLE words;
-
-CREATE VIRTUAL TABLE note_words USING fts5(
-  title, aliases, tags, properties, path,
-  content='', contentless_delete=1, tokenize='ascii'
-);
-CREATE VIRTUAL TABLE words USING fts5(
-  headings, body,
-  content='', contentless_delete=1, tokenize='ascii'
-);
--- Bytes of words that are gathered in memory before they are written: each write is a part to be merged later.
-INSERT INTO note_words(note_words, rank) VALUES('hashsize', 33554432);
-INSERT INTO words(words, rank) VALUES('hashsize', 33554432);
-
-CREATE TABLE vocabulary(word TEXT PRIMARY KEY, stem TEXT) WITHOUT ROWID;
-CREATE INDEX vocabulary_stem ON vocabulary(stem) WHERE stem IS NOT NULL;
-
--- Of the text that is embedded: embedding takes time by them.
-ALTER TABLE passage ADD COLUMN tokens INTEGER NOT NULL DEFAULT 0;
-
-UPDATE file SET version = NULL;
-INSERT INTO meta(key, value) SELECT 'unread', count(*) FROM note WHERE true
-  ON CONFLICT DO UPDATE SET value = excluded.value;
-";
-
-/// What notes are called.
-const NAMES: &str = "
-CREATE TABLE name(
-  note INTEGER NOT NULL,
-  n INTEGER NOT NULL,
-  key TEXT NOT NULL,
-  text TEXT NOT NULL,
-  PRIMARY KEY(note, n)
-) WITHOUT ROWID;
-CREATE INDEX name_key ON name(key);
-";
-
-const FIRST: &str = "
+const TABLES: &str = "
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 
 CREATE TABLE file(
@@ -137,7 +67,9 @@ CREATE TABLE passage(
   id INTEGER PRIMARY KEY,
   note INTEGER NOT NULL,
   vector INTEGER,
-  length INTEGER NOT NULL
+  length INTEGER NOT NULL,
+  -- Of the text that is embedded: embedding takes time by them.
+  tokens INTEGER NOT NULL
 );
 CREATE INDEX passage_note ON passage(note);
 CREATE INDEX passage_pending ON passage(note) WHERE vector IS NULL;
@@ -149,8 +81,10 @@ CREATE TABLE passage_text(
   end_line INTEGER NOT NULL,
   start INTEGER NOT NULL,
   end INTEGER NOT NULL,
-  text TEXT NOT NULL
+  text TEXT NOT NULL,
+  sum INTEGER NOT NULL
 );
+CREATE TABLE passage_block(block INTEGER PRIMARY KEY, bytes BLOB NOT NULL, sum INTEGER NOT NULL);
 
 CREATE TABLE link(
   id INTEGER PRIMARY KEY,
@@ -169,17 +103,34 @@ CREATE TABLE link(
 CREATE INDEX link_target ON link(target);
 CREATE INDEX link_name ON link(name);
 
-CREATE VIRTUAL TABLE words USING fts5(
-  title, aliases, headings, tags, body,
+CREATE VIRTUAL TABLE note_words USING fts5(
+  title, aliases, tags, properties, path,
   content='', contentless_delete=1, tokenize='ascii'
 );
-CREATE VIRTUAL TABLE words_vocabulary USING fts5vocab(words, row);
+CREATE VIRTUAL TABLE words USING fts5(
+  headings, body,
+  content='', contentless_delete=1, tokenize='ascii'
+);
 -- Bytes of words that are gathered in memory before they are written: each write is a part to be merged later.
+INSERT INTO note_words(note_words, rank) VALUES('hashsize', 33554432);
 INSERT INTO words(words, rank) VALUES('hashsize', 33554432);
 
-CREATE TABLE embedding(id INTEGER PRIMARY KEY, key BLOB NOT NULL);
+CREATE TABLE vocabulary(word TEXT PRIMARY KEY, stem TEXT) WITHOUT ROWID;
+CREATE INDEX vocabulary_stem ON vocabulary(stem) WHERE stem IS NOT NULL;
+
+CREATE TABLE name(
+  note INTEGER NOT NULL,
+  n INTEGER NOT NULL,
+  key TEXT NOT NULL,
+  text TEXT NOT NULL,
+  PRIMARY KEY(note, n)
+) WITHOUT ROWID;
+CREATE INDEX name_key ON name(key);
+
+CREATE TABLE embedding(id INTEGER PRIMARY KEY, key BLOB NOT NULL, sum INTEGER);
 CREATE UNIQUE INDEX embedding_key ON embedding(key);
 CREATE TABLE codes(block INTEGER PRIMARY KEY, bytes BLOB NOT NULL);
+CREATE TABLE codes_sum(block INTEGER PRIMARY KEY, sum INTEGER NOT NULL);
 
 CREATE TABLE warning(
   file TEXT NOT NULL,
@@ -216,50 +167,41 @@ pub(super) fn chunks_view(vectors_table: &str) -> String {
     )
 }
 
-/// Brings the file to [`FORMAT`].
-pub(super) fn migrate(store: &Store) -> Result<()> {
-    if check_format(store)? == FORMAT {
-        return Ok(());
-    }
-    let batch = store.with(|conn| Transaction::new_unchecked(conn, TransactionBehavior::Immediate))?;
-    // Another process may have migrated while we waited for the lock.
-    let format = check_format(store)?;
-    if format == FORMAT {
-        return Ok(());
-    }
-    store.with(|conn| {
-        for (_, sql) in MIGRATIONS.iter().filter(|(to, _)| *to > format) {
-            conn.execute_batch(sql)?;
-        }
-        store.pack_all()?;
-        store.sum_vectors()?;
-        conn.pragma_update(None, "application_id", APPLICATION_ID)?;
-        conn.pragma_update(None, "user_version", FORMAT)?;
-        batch.commit()
-    })
-}
-
-/// The file's format; 0 for an empty file.
+/// Gives a new file its tables.
 ///
 /// # Errors
-/// [`ErrorKind::Newer`], or [`ErrorKind::Damaged`] for a format that was never released.
-pub(super) fn check_format(store: &Store) -> Result<i64> {
-    let format = store.only("PRAGMA user_version", [])?;
-    let error =
-        |kind, message: String, remedy: &str| Err(Error::new(kind, message).at(&store.path).with_remedy(remedy));
-    if (1..OLDEST).contains(&format) {
-        return error(
-            ErrorKind::Damaged,
-            format!("the index has format {format}, which was never released"),
-            "run `vault-index forget`, then `vault-index sync` to make it anew",
-        );
+/// [`ErrorKind::OtherFormat`].
+pub(super) fn create(store: &Store) -> Result<()> {
+    if format_of(store)? == 0 {
+        let batch = store.with(|conn| Transaction::new_unchecked(conn, TransactionBehavior::Immediate))?;
+        // Another process may have made them while we waited for the lock.
+        if format_of(store)? == 0 {
+            store.with(|conn| {
+                conn.execute_batch(TABLES)?;
+                conn.pragma_update(None, "application_id", APPLICATION_ID)?;
+                conn.pragma_update(None, "user_version", FORMAT)?;
+                batch.commit()
+            })?;
+        }
     }
-    if format > FORMAT {
-        return error(
-            ErrorKind::Newer,
-            format!("the index has format {format}, and this program reads up to {FORMAT}"),
-            "use the newer program, or `vault-index forget` and `sync` to make it anew with this one",
-        );
+    check_format(store)
+}
+
+/// The file's format; 0 for one that has no tables yet.
+pub(super) fn format_of(store: &Store) -> Result<i64> {
+    store.only("PRAGMA user_version", [])
+}
+
+/// # Errors
+/// [`ErrorKind::OtherFormat`].
+pub(super) fn check_format(store: &Store) -> Result<()> {
+    match format_of(store)? {
+        FORMAT => Ok(()),
+        format => {
+            let what = format!("the index has format {format}, and this program reads format {FORMAT}");
+            Err(Error::new(ErrorKind::OtherFormat, what)
+                .at(&store.path)
+                .with_remedy("run `vault-index sync`, which rebuilds it and keeps its vectors"))
+        }
     }
-    Ok(format)
 }

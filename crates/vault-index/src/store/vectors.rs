@@ -5,8 +5,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::Once;
 
+use rusqlite::params;
 use rusqlite::types::ValueRef;
-use rusqlite::{OptionalExtension, params};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::checksum::checksum;
@@ -183,19 +183,6 @@ impl Store {
             Ok(is_sound.then(|| bytes.as_chunks::<4>().0.iter().map(|&four| f32::from_le_bytes(four)).collect()))
         })?;
         Ok(vector.flatten())
-    }
-
-    /// Makes the checksums of all vectors: those of an index whose format had none.
-    pub(super) fn sum_vectors(&self) -> rusqlite::Result<()> {
-        let sql = "SELECT value FROM meta WHERE key = 'embedder'";
-        let embedder: Option<String> = self.conn.query_row(sql, [], |row| row.get(0)).optional()?;
-        let Some(embedder) = embedder else { return Ok(()) };
-        let table = table_of(&embedder);
-        let sql = format!(
-            "UPDATE embedding SET sum = (SELECT checksum(embedding) FROM {table} WHERE rowid = embedding.id)
-             WHERE sum IS NULL"
-        );
-        self.conn.execute(&sql, []).map(drop)
     }
 
     /// How many vectors are missing, or are not what their codes say.

@@ -1,26 +1,15 @@
 //! What the crate promises as a whole, checked from outside.
 
-#[cfg(feature = "cli")]
-mod bad_input;
-#[cfg(feature = "cli")]
-mod commands;
-#[cfg(feature = "cli")]
-mod crash;
-#[cfg(feature = "cli")]
-mod damage;
 #[cfg(feature = "minilm")]
 mod demo;
 mod architecture;
+mod formats;
 mod incremental;
 mod names;
 mod operators;
-#[cfg(feature = "cli")]
-mod output;
 mod readers;
 mod rerank;
 mod search_laws;
 mod vault;
-#[cfg(feature = "cli")]
-mod waits;
 #[cfg(feature = "watch")]
 mod watching;

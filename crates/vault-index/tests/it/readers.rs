@@ -98,7 +98,7 @@ fn a_failed_question_does_not_bring_back_an_old_state() {
 }
 
 #[test]
-fn a_writer_that_a_newer_program_has_overtaken_writes_no_more() {
+fn a_writer_that_another_version_has_overtaken_writes_no_more() {
     let vault = Vault::new("//- a.md\ntext\n");
     let index = vault.index();
     index.sync().unwrap();
@@ -106,7 +106,7 @@ fn a_writer_that_a_newer_program_has_overtaken_writes_no_more() {
     let format: i64 = db.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
     db.pragma_update(None, "user_version", format + 1).unwrap();
     vault.write("b.md", "more\n");
-    assert_eq!(index.sync().unwrap_err().kind(), ErrorKind::Newer);
+    assert_eq!(index.sync().unwrap_err().kind(), ErrorKind::OtherFormat);
     db.pragma_update(None, "user_version", format).unwrap();
     drop(db);
     index.sync().unwrap();

@@ -38,7 +38,8 @@ pub(crate) type CallActions = (Range<usize>, Separable);
 /// use std::sync::Arc;
 ///
 /// use serde_json::json;
-/// use vault_tools::{Approval, Cancel, Headless, IndexUse, Policy, Toolbox, Vault, VaultOptions};
+/// use vault_tools::approval::{Answer, PreparedChange};
+/// use vault_tools::{Headless, IndexUse, Policy, Toolbox, Vault, VaultOptions};
 ///
 /// # let folder = tempfile::tempdir()?;
 /// # let dir = folder.path().join("notes");
@@ -49,11 +50,15 @@ pub(crate) type CallActions = (Range<usize>, Separable);
 /// let vault = Arc::new(Vault::open(&dir, options)?);
 /// let mut toolbox = Toolbox::new(vault, Box::new(Headless::default()), Policy::default());
 /// let args = json!({ "path": "Log.md", "mode": "replace", "content": format!("BEGUN\n{lines}DONE\n") });
-/// let mut proposal = toolbox.propose("write_note", args, Cancel::default())?;
-/// let mut files = proposal.separable_files();
-/// files[0].leave_out(1); // of its hunks, what a person does not want
-/// proposal.keep(&files);
-/// toolbox.apply(proposal, Approval::Approved)?;
+/// let mut ask = |change: &PreparedChange| {
+///     let mut files = change.separable_files();
+///     if files[0].hunks().len() == 1 {
+///         return Answer::Yes;
+///     }
+///     files[0].leave_out(1); // of its hunks, what a person does not want
+///     Answer::Instead(Box::new(change.without(&files))) // which is asked about again
+/// };
+/// toolbox.call("write_note", args, &mut ask)?;
 /// # assert_eq!(std::fs::read_to_string(dir.join("Log.md"))?, format!("BEGUN\n{lines}done\n"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -169,7 +174,7 @@ impl EditedFile {
 
 impl LeftOutHunks {
     /// In a sentence.
-    pub(crate) fn sentence(&self) -> String {
+    pub fn sentence(&self) -> String {
         let Self { path, hunks, of, .. } = self;
         match hunks == of {
             true => format!("a person left out what would have changed in {path}"),

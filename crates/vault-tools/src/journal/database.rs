@@ -9,6 +9,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::state::State;
 
 pub(super) const FILE: &str = "journal.db";
+/// The journal before there was a database: a text file.
+pub(super) const OLDER_FILE: &str = "journal";
 /// SQLite's own.
 pub(super) const ROLLBACK: &str = "journal.db-journal";
 /// What [`super::salvage`] writes before it takes the place of the journal.
@@ -88,7 +90,10 @@ impl Failure {
 /// The journal, if there is one.
 pub(super) fn open(state: &State) -> Result<Option<Connection>, Failure> {
     finish_salvage(state)?;
-    state.check_no_folder(&[FILE, ROLLBACK])?;
+    state.check_no_folder(&[FILE, ROLLBACK, OLDER_FILE])?;
+    if state.has(OLDER_FILE) {
+        return Err(other_format("a text file", &state.folder().join(OLDER_FILE)));
+    }
     state.has(FILE).then(|| with_tables(&path(state))).transpose()
 }
 
@@ -110,24 +115,37 @@ pub(super) fn create(state: &State, name: &str) -> Result<Connection, Failure> {
 
 fn with_tables(path: &Path) -> Result<Connection, Failure> {
     let connection = connect(path)?;
-    match connection.query_row("PRAGMA user_version", [], |row| row.get(0))? {
-        // It is new, or whoever created it was killed before it had tables.
-        0 => connection.execute_batch(&format!("BEGIN; {SCHEMA} COMMIT;"))?,
-        ..=VERSION => {}
-        version => {
-            let what = format!("the journal was written by a newer version of this program (format {version})");
-            return Err(Failure::Other(Error::new(ErrorKind::Journal, what).with_remedy(
-                "use that version; or move the file away to start a new journal, without what it can undo",
-            )));
-        }
+    // It is new, or whoever created it was killed before it had tables.
+    if version(&connection)? == 0 {
+        connection.execute_batch(&format!("BEGIN; {SCHEMA} COMMIT;"))?;
     }
     Ok(connection)
 }
 
-/// A connection with the settings that the promises of the journal rest on.
-pub(super) fn connect(path: &Path) -> rusqlite::Result<Connection> {
+fn version(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.query_row("PRAGMA user_version", [], |row| row.get(0))
+}
+
+fn other_format(format: &str, path: &Path) -> Failure {
+    let what = format!("the journal has another format ({format}) than this program reads ({VERSION})");
+    Failure::Other(Error::new(ErrorKind::Journal, what).at(path.display()).with_remedy(
+        "nothing is changed until you use the program that wrote it, or move it aside with \
+         `vault-tools journal reset`; what it holds can then not be undone",
+    ))
+}
+
+/// A connection with the settings that the promises of the journal rest on. A file of another format is not written to.
+pub(super) fn connect(path: &Path) -> Result<Connection, Failure> {
     let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     connection.busy_timeout(WAIT)?;
+    match version(&connection)? {
+        0 | VERSION => {}
+        version => {
+            // A damaged first page may say anything.
+            connection.query_row("SELECT count(*) FROM sqlite_master", [], |_| Ok(()))?;
+            return Err(other_format(&version.to_string(), path));
+        }
+    }
     connection.execute_batch(
         "PRAGMA journal_mode = PERSIST; PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; \
          PRAGMA cell_size_check = ON; PRAGMA trusted_schema = OFF;",

@@ -146,14 +146,11 @@ pub(crate) struct JournalAction {
     pub saved: SavedMetadata,
 }
 
-/// The columns of a row of the table `action`, but for its content. The journal of earlier versions has the same, under
-/// other names.
-#[derive(Debug, Serialize, Deserialize)]
+/// The columns of a row of the table `action`, but for its content.
+#[derive(Debug, Serialize)]
 pub(super) struct ActionRow {
-    #[serde(alias = "action")]
     pub kind: String,
     pub path: String,
-    #[serde(alias = "to")]
     pub target: Option<String>,
     pub before: Option<String>,
     pub after: Option<String>,

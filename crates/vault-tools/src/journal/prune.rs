@@ -41,7 +41,6 @@ impl PruneOptions {
 #[non_exhaustive]
 pub struct Pruned {
     /// Transactions that can no longer be undone.
-    #[serde(rename = "runs")]
     pub transactions: usize,
     /// Bytes that were freed.
     pub bytes: u64,

@@ -86,8 +86,9 @@ fn nobody_else_can_read_it() {
     use std::os::unix::fs::PermissionsExt;
     let (folder, state) = state();
     transaction(&state);
-    for entry in std::fs::read_dir(folder.path()).unwrap() {
-        let entry = entry.unwrap();
+    let entries: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(Result::unwrap).collect();
+    assert!(!entries.is_empty());
+    for entry in entries {
         assert_eq!(entry.metadata().unwrap().permissions().mode() & 0o777, 0o600, "{:?}", entry.path());
     }
 }

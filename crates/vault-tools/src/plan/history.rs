@@ -23,7 +23,7 @@ struct Success {
     timestamp: String,
     /// The transaction; none for a plan that changed nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    run: Option<u64>,
+    transaction: Option<u64>,
     plan: Plan,
 }
 
@@ -31,8 +31,12 @@ struct Success {
 ///
 /// # Errors
 /// When the state folder cannot be written.
-pub(super) fn add(state: &State, plan: &Plan, run: Option<TransactionId>) -> Result<()> {
-    let success = Success { timestamp: Timestamp::now().to_string(), run: run.map(|run| run.0), plan: plan.clone() };
+pub(super) fn add(state: &State, plan: &Plan, transaction: Option<TransactionId>) -> Result<()> {
+    let success = Success {
+        timestamp: Timestamp::now().to_string(),
+        transaction: transaction.map(|id| id.0),
+        plan: plan.clone(),
+    };
     let line = serde_json::to_string(&success)
         .map_err(|error| Error::new(ErrorKind::Io, format!("the plan cannot be written as JSON: {error}")))?;
     {
@@ -57,12 +61,15 @@ pub(crate) fn has_succeeded(state: &State, plan: &Plan) -> Result<bool> {
 ///
 /// # Errors
 /// [`ErrorKind::NotFound`] when there is none, or it is no longer in the history.
-pub fn last_successful(state: &State, run: Option<TransactionId>) -> Result<Plan> {
-    let found = all(state)?.into_iter().rev().find(|success| run.is_none() || success.run == run.map(|run| run.0));
+pub fn last_successful(state: &State, transaction: Option<TransactionId>) -> Result<Plan> {
+    let found = all(state)?
+        .into_iter()
+        .rev()
+        .find(|success| transaction.is_none() || success.transaction == transaction.map(|id| id.0));
     found.map(|success| success.plan).ok_or_else(|| {
-        let what = match run {
-            Some(run) => {
-                format!("transaction {run} is not a plan that succeeded, or the plan is no longer in the history")
+        let what = match transaction {
+            Some(id) => {
+                format!("transaction {id} is not a plan that succeeded, or the plan is no longer in the history")
             }
             None => "no plan has succeeded in this vault yet".to_owned(),
         };
@@ -120,7 +127,7 @@ mod tests {
         // An entry of a version that had foreach.concurrency.
         let mut old = serde_json::to_value(plan("old")).unwrap();
         old["steps"][0]["foreach"] = json!({ "from": "$steps.a.items", "concurrency": 2 });
-        let line = json!({ "timestamp": Timestamp::now().to_string(), "run": 9, "plan": old });
+        let line = json!({ "timestamp": Timestamp::now().to_string(), "transaction": 9, "plan": old });
         state.append(FILE, &line.to_string()).unwrap();
         assert_eq!(last_successful(&state, Some(TransactionId(9))).unwrap().goal, "old");
         // The file does not grow without limit.

@@ -15,7 +15,8 @@ use super::reference::Root;
 use super::schema::{OnError, Plan, Step};
 use super::scope::{Parameters, Scope};
 use super::validate::Checked;
-use crate::change::{Change, LeftOutHunks, Notice, Separable};
+use crate::action::Action;
+use crate::change::{Change, LeftOutHunks, Notice, Preview, Separable};
 use crate::error::{Error, ErrorKind, Result};
 use crate::host::Editor;
 use crate::log::{Approval, Record};
@@ -41,7 +42,7 @@ pub struct CallId {
     pub item: Option<usize>,
 }
 
-/// What a plan would do, in full. A person approves it, and [`super::run`] does exactly this.
+/// What a plan would do, in full. A person approves it, and [`run_plan`](crate::approval::run_plan) does exactly this.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct PlanPreview {
@@ -49,8 +50,8 @@ pub struct PlanPreview {
     pub plan: Plan,
     /// Its steps in the order in which they run.
     pub steps: Vec<StepPreview>,
-    /// All changes of the vault.
-    pub change: Change,
+    /// All changes of the vault. Private: they are applied by an approval only.
+    pub(crate) change: Change,
     /// The worst that it does, going by its tools and its changes.
     pub risk: Risk,
     /// What cannot be previewed or undone, and what is ignored.
@@ -124,7 +125,6 @@ pub struct StepPreview {
 /// Whether a step runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase", tag = "is")]
-#[non_exhaustive]
 pub enum StepState {
     /// It runs.
     Ready,
@@ -150,6 +150,16 @@ pub struct CallPreview {
 }
 
 impl PlanPreview {
+    /// What it would change, file by file, with diffs.
+    pub fn preview(&self) -> Preview {
+        self.change.preview()
+    }
+
+    /// What it would do to the files of the vault, in order.
+    pub fn actions(&self) -> &[Action] {
+        self.change.actions()
+    }
+
     /// Whether the policy permits the plan as a whole.
     pub fn permission(&self, policy: &Policy, grants: &Grants) -> Permission {
         let calls: Vec<Call<'_>> = self.calls().collect();
@@ -157,7 +167,7 @@ impl PlanPreview {
     }
 
     /// The calls of the steps that run, as the policy sees them.
-    pub(super) fn calls(&self) -> impl Iterator<Item = Call<'_>> {
+    pub(crate) fn calls(&self) -> impl Iterator<Item = Call<'_>> {
         self.steps.iter().filter(|step| step.runs()).map(StepPreview::as_call)
     }
 }

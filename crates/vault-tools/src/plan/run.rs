@@ -30,7 +30,7 @@ pub struct PlanRun {
     /// How it ended.
     pub status: RunStatus,
     /// The transaction that `undo` reverts, if anything was changed.
-    pub run: Option<TransactionId>,
+    pub transaction: Option<TransactionId>,
     /// The outputs of the steps that are done, by id.
     pub outputs: BTreeMap<String, Value>,
     /// The step that failed, and why.
@@ -57,7 +57,7 @@ pub struct PlanRun {
 /// [`ErrorKind::Conflict`] before anything was done. A step that fails
 /// is not an error of this call: it is in [`PlanRun::failed`]. All are logged, and a plan that succeeds is added to the
 /// history, from which macros are made.
-pub fn run(
+pub(crate) fn run(
     toolbox: &mut Toolbox,
     preview: &PlanPreview,
     approval: Approval,
@@ -72,20 +72,21 @@ pub fn run(
     }
     on_event(&Event::RunStarted { goal: preview.plan.goal.clone(), steps: preview.steps.len() });
     let outcome = run_approved(toolbox, preview, cancel, on_event);
-    let (status, run) = outcome.as_ref().map_or((RunStatus::Failed, None), |done| (done.status, done.run));
+    let (status, transaction) =
+        outcome.as_ref().map_or((RunStatus::Failed, None), |done| (done.status, done.transaction));
     let notices = outcome.as_ref().map_or(Vec::new(), |done| done.notices.clone());
     let left_out = outcome.as_ref().map_or(Vec::new(), |done| done.left_out_hunks.clone());
-    on_event(&Event::RunFinished { status, run: run.map(|run| run.0), notices, left_out });
+    on_event(&Event::RunFinished { status, transaction: transaction.map(|id| id.0), notices, left_out });
     log_steps(toolbox, preview, outcome.as_ref(), approval, millis_since(started));
     if status == RunStatus::Done {
-        let written = history::add(toolbox.vault().state(), &preview.plan, run);
+        let written = history::add(toolbox.vault().state(), &preview.plan, transaction);
         toolbox.note_log_error(written);
     }
     outcome
 }
 
 /// Logs a plan that was not run because the policy or a person refused it.
-pub fn refuse(toolbox: &mut Toolbox, preview: &PlanPreview, reason: &Error) {
+pub(crate) fn refuse(toolbox: &mut Toolbox, preview: &PlanPreview, reason: &Error) {
     log_steps(toolbox, preview, Err(reason), Approval::Denied, 0);
 }
 
@@ -111,12 +112,12 @@ fn run_approved(
         disk_failures: 0,
         failed: None,
     };
-    let mut run = None;
+    let mut transaction = None;
     while !preview.change.is_empty() {
         let mut progress = |at: ApplyProgress| cursor.reach(at.index);
         let options = ApplyOptions::new().label(&preview.plan.goal).progress(&mut progress);
         match vault.apply(&preview.change, options).map_err(|error| policy.discreet(error, &named)) {
-            Ok(done) => run = (done.done > 0).then_some(done.id),
+            Ok(done) => transaction = (done.done > 0).then_some(done.id),
             Err(error) if error.kind() == ErrorKind::Conflict => return Err(error),
             // The vault is rolled back by now, so the next attempt starts at the first step.
             Err(error) => match cursor.restart(&error) {
@@ -140,7 +141,7 @@ fn run_approved(
     // A step of which every item is left out is skipped.
     let reached = done().chain(preview.steps.iter().filter(|step| skipped.iter().any(|(id, _)| *id == step.id)));
     let left_out = reached.flat_map(|step| step.left_out.iter().map(|item| (step.id.clone(), item.clone()))).collect();
-    if let (Some(_), Some(editor)) = (run, &preview.editor) {
+    if let (Some(_), Some(editor)) = (transaction, &preview.editor) {
         toolbox.set_editor(editor.clone());
     }
     let status = match &failed {
@@ -148,7 +149,7 @@ fn run_approved(
         Some((_, error)) if error.kind() == ErrorKind::Cancelled => RunStatus::Cancelled,
         Some(_) => RunStatus::Failed,
     };
-    Ok(PlanRun { status, run, outputs, failed, skipped, left_out, left_out_hunks, notices })
+    Ok(PlanRun { status, transaction, outputs, failed, skipped, left_out, left_out_hunks, notices })
 }
 
 /// What the policy denies is denied here too, whoever approved it.
@@ -190,7 +191,7 @@ fn log_steps(
         };
         let args: Vec<&Value> = step.calls.iter().map(|call| &call.args).collect();
         let mut record = Record::new(&step.tool, &args, result, took_ms, approval);
-        record.run = outcome.ok().and_then(|done| done.run).map(|run| run.0);
+        record.transaction = outcome.ok().and_then(|done| done.transaction).map(|id| id.0);
         let hunks = preview.left_out.iter().filter(|file| step.paths.contains(&file.path));
         let items = step.left_out.iter().filter(|item| item.reason == LEFT_OUT);
         let items = items.map(|item| format!("a person left out item {}, {}", item.item, item.what));
@@ -439,7 +440,7 @@ pub enum Event {
         /// How it ended.
         status: RunStatus,
         /// The transaction that `undo` reverts.
-        run: Option<u64>,
+        transaction: Option<u64>,
         /// What the steps that are done say besides their outputs, each with the id of the step.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         notices: Vec<String>,

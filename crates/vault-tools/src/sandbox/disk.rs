@@ -180,7 +180,7 @@ impl Sandbox {
     }
 
     /// Whether anything is at a path, links not followed. Nothing is read.
-    pub(crate) fn is_there(&self, path: &SafePath) -> Result<bool> {
+    pub fn is_there(&self, path: &SafePath) -> Result<bool> {
         let Some(place) = self.place(path)? else { return Ok(false) };
         Ok(Self::metadata(&place, path)?.is_some())
     }

@@ -10,7 +10,7 @@ const OFFERED: usize = 3;
 
 /// The error of a path at which nothing is, with the paths that may have been meant. `may_be_named` says which may
 /// be: a guess must not tell of what its reader is not to know.
-pub(crate) fn missing(path: &SafePath, view: &dyn View, may_be_named: &dyn Fn(&Entry) -> bool) -> Error {
+pub fn missing(path: &SafePath, view: &dyn View, may_be_named: &dyn Fn(&Entry) -> bool) -> Error {
     let entries = view.walk(None).unwrap_or_default();
     let named = entries.iter().filter(|entry| may_be_named(entry));
     Error::not_found(path, &nearest(path.as_str(), named.map(|entry| entry.path.as_str())))
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_meant_is_offered() {
+    fn a_wrong_path_finds_the_nearest_note() {
         let paths = ["Garden/Compost.md", "Garden/Roses.md", "Kitchen/Sourdough.md", "Compost heap.md"];
         for (wanted, expected) in [
             ("Compost", vec!["Garden/Compost.md"]),

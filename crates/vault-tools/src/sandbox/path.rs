@@ -35,7 +35,7 @@ impl SafePath {
     ///
     /// # Errors
     /// As [`SafePath::new`].
-    pub(crate) fn new_or_existing(text: &str, is_there: impl Fn(&Self) -> bool) -> Result<Self> {
+    pub fn new_or_existing(text: &str, is_there: impl Fn(&Self) -> bool) -> Result<Self> {
         // To Windows, such a name is another file, or a device.
         Self::with_names(text, |path| !cfg!(windows) && is_there(path))
     }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use jiff::Zoned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use vault_index::internal::Exclusion;
+use vault_index::Exclusion;
 use vault_index::links::Names;
 use vault_index::{LinkKind, VaultPath};
 

@@ -49,6 +49,8 @@ pub struct Tool {
     marked_schema: Value,
     marked_output: Value,
     separable: Separable,
+    /// For which arguments a call may also delete files.
+    deletes_if: fn(&Value) -> bool,
     run: Box<Run>,
 }
 
@@ -119,7 +121,8 @@ impl Tool {
                 Error::new(ErrorKind::Unsupported, format!("{name}: the output is not valid JSON: {error}"))
             })
         };
-        Self { spec, marked_schema, marked_output, separable: Separable::default(), run: Box::new(run) }
+        let separable = Separable::default();
+        Self { spec, marked_schema, marked_output, separable, deletes_if: |_| false, run: Box::new(run) }
     }
 
     /// Puts it into another toolset.
@@ -134,6 +137,19 @@ impl Tool {
     pub fn separable(mut self, separable: Separable) -> Self {
         self.separable = separable;
         self
+    }
+
+    /// Says for which arguments a call may delete files although its risk is less, as a rename that overwrites. Such a call
+    /// asks, whatever was granted.
+    #[must_use]
+    pub fn may_delete_if(mut self, condition: fn(&Value) -> bool) -> Self {
+        self.deletes_if = condition;
+        self
+    }
+
+    /// Whether a call with these arguments may do worse than the tool's own risk.
+    pub(crate) fn may_exceed(&self, args: &Value) -> bool {
+        self.spec.risk < Risk::Delete && (self.deletes_if)(args)
     }
 
     /// What of a call can be left out.

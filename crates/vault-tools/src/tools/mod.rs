@@ -52,7 +52,7 @@ use crate::tool::Tool;
 pub(crate) use locate::fill_in_times;
 
 /// Every built-in tool, in the order in which they are listed.
-pub(crate) fn all() -> Vec<Tool> {
+pub fn all() -> Vec<Tool> {
     let toolsets =
         [(Toolset::Notes, notes()), (Toolset::Chat, chat()), (Toolset::Actions, actions()), (Toolset::Bulk, bulk())];
     toolsets.into_iter().flat_map(|(toolset, tools)| tools.into_iter().map(move |tool| tool.toolset(toolset))).collect()
@@ -215,7 +215,8 @@ fn actions() -> Vec<Tool> {
             "Rename or move a file, or a folder with its contents, and rewrite every link so that it still leads to \
              the same file.",
             rename::path,
-        ),
+        )
+        .may_delete_if(|args| args["collisionStrategy"] == "overwrite"),
         Tool::new(
             "vault.delete",
             Delete,

@@ -34,13 +34,12 @@ pub enum Recover {
 #[non_exhaustive]
 pub struct Recovered {
     /// The transaction that was rolled back, or kept.
-    #[serde(rename = "run")]
+    #[serde(rename = "transaction")]
     pub id: TransactionId,
     /// Its label.
     pub label: String,
     /// How many of its actions were reverted.
-    #[serde(rename = "taken_back")]
-    pub reverted: usize,
+    pub rolled_back: usize,
     /// Files that were left as they are, each with the reason: somebody changed it after the crash, or the journal is
     /// damaged.
     pub left: Vec<String>,
@@ -52,7 +51,6 @@ impl VaultStore {
     /// # Errors
     /// [`ErrorKind::Journal`] where somebody has to decide.
     pub(crate) fn recover_before_change(&self) -> Result<Option<Recovered>> {
-        journal::take_over(&self.state)?;
         let unfinished = match journal::unfinished(&self.state) {
             Err(error) if error.kind() == ErrorKind::Journal => {
                 journal::repair(&self.state)?;
@@ -66,9 +64,9 @@ impl VaultStore {
         }
     }
 
-    /// Whether there is anything to recover, or an old journal to take over. In constant time.
+    /// Whether there is anything to recover. In constant time.
     pub(crate) fn needs_recovery(&self) -> Result<bool> {
-        Ok(self.state.has(journal::LEGACY_FILE) || journal::unfinished(&self.state)?.is_some())
+        Ok(journal::unfinished(&self.state)?.is_some())
     }
 
     /// The same when a vault is opened: a journal that cannot be read stays as it is.
@@ -83,7 +81,6 @@ impl VaultStore {
     /// Recovers as somebody decided.
     pub(crate) fn recover(&self, how: Recover) -> Result<Option<Recovered>> {
         let _lock = self.lock()?;
-        journal::take_over(&self.state)?;
         journal::repair(&self.state)?;
         let Some(entry) = journal::unfinished(&self.state)? else { return Ok(None) };
         match how {
@@ -135,7 +132,7 @@ impl VaultStore {
         match self.try_roll_back(entry) {
             Ok(Rollback { reverted, left }) => {
                 ::log::info!("transaction {id} was interrupted and is rolled back: {reverted} actions");
-                Ok(Recovered { id, label, reverted, left })
+                Ok(Recovered { id, label, rolled_back: reverted, left })
             }
             Err(error) => {
                 let what = format!("the transaction {id} ({label}) was interrupted and could not be rolled back");
@@ -174,7 +171,7 @@ impl VaultStore {
         let (done, _) = self.point_of(&writer.entry)?;
         writer.end(if done == 0 { EntryState::RolledBack } else { EntryState::Done }, done)?;
         let JournalEntry { id, label, .. } = writer.entry;
-        Ok(Recovered { id, label, reverted: 0, left: Vec::new() })
+        Ok(Recovered { id, label, rolled_back: 0, left: Vec::new() })
     }
 
     fn remove_temporaries(&self, entry: &JournalEntry) -> Result<()> {

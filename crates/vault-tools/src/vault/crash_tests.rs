@@ -45,23 +45,33 @@ fn change(vault: &Vault) {
     vault.apply(&overlay.change(), ApplyOptions::default()).unwrap();
 }
 
-/// Not a test of its own: what the child does.
+/// In a process that `run` has started, this is what it does.
 #[test]
-fn child() {
-    let Some(folder) = std::env::var_os(FOLDER) else { return };
-    let vault = open(Path::new(&folder));
-    match std::env::var(DOES).unwrap().as_str() {
-        "apply" => change(&vault),
-        "undo" => drop(vault.undo(None, Force::No).unwrap()),
-        "redo" => drop(vault.redo(Force::No).unwrap()),
-        _ => {} // Opening was all.
+fn a_process_told_to_die_at_a_step_ends_there() {
+    if let Some(folder) = std::env::var_os(FOLDER) {
+        let vault = open(Path::new(&folder));
+        return match std::env::var(DOES).unwrap().as_str() {
+            "apply" => change(&vault),
+            "undo" => drop(vault.undo(None, Force::No).unwrap()),
+            "redo" => drop(vault.redo(Force::No).unwrap()),
+            "open" => {}
+            other => panic!("{other}"),
+        };
     }
+    let folder = tempfile::tempdir().unwrap();
+    make(folder.path());
+    let before = snapshot(&folder.path().join("vault"));
+    assert!(!run(folder.path(), "apply", Some(1)));
+    assert_eq!(snapshot(&folder.path().join("vault")), before);
+    assert!(run(folder.path(), "apply", None));
+    assert_ne!(snapshot(&folder.path().join("vault")), before);
 }
 
 /// Whether the child came to its end.
 fn run(folder: &Path, does: &str, die_at: Option<usize>) -> bool {
     let mut child = Command::new(std::env::current_exe().unwrap());
-    child.args(["--exact", "vault::crash_tests::child", "--test-threads", "1"]).env(FOLDER, folder).env(DOES, does);
+    let test = "vault::crash_tests::a_process_told_to_die_at_a_step_ends_there";
+    child.args(["--exact", test, "--test-threads", "1"]).env(FOLDER, folder).env(DOES, does);
     if let Some(step) = die_at {
         child.env(DIE_AT, step.to_string());
     }
@@ -159,7 +169,7 @@ fn after_later_edits_an_interrupted_transaction_is_rolled_back_only_when_asked()
         let refused = vault.apply(&overlay.change(), ApplyOptions::new()).unwrap_err();
         assert_eq!((refused.kind(), snapshot(&root)), (ErrorKind::Journal, left));
         assert_eq!(vault.undo(None, Force::No).unwrap_err().kind(), ErrorKind::Journal);
-        assert!(vault.recover(Recover::RollBack).unwrap().unwrap().reverted > 0);
+        assert!(vault.recover(Recover::RollBack).unwrap().unwrap().rolled_back > 0);
         let mut expected = {
             let fresh = tempfile::tempdir().unwrap();
             make(fresh.path());
@@ -174,7 +184,7 @@ fn after_later_edits_an_interrupted_transaction_is_rolled_back_only_when_asked()
 
 #[cfg(unix)]
 #[test]
-fn what_a_link_stands_in_place_of_is_left_and_the_rest_is_rolled_back() {
+fn rollback_leaves_a_symlink_that_replaced_a_note_and_reverts_the_rest() {
     let folder = tempfile::tempdir().unwrap();
     interrupted(folder.path());
     let root = folder.path().join("vault");
@@ -184,7 +194,7 @@ fn what_a_link_stands_in_place_of_is_left_and_the_rest_is_rolled_back() {
     std::os::unix::fs::symlink(&outside, root.join("s.md")).unwrap();
     let vault = open(folder.path());
     let recovered = vault.recover(Recover::RollBack).unwrap().unwrap();
-    assert!(recovered.reverted > 0 && recovered.left.iter().any(|left| left.starts_with("s.md: ")), "{recovered:?}");
+    assert!(recovered.rolled_back > 0 && recovered.left.iter().any(|left| left.starts_with("s.md: ")), "{recovered:?}");
     assert_eq!(std::fs::read_link(root.join("s.md")).unwrap(), outside);
     assert_eq!(std::fs::read_to_string(&outside).unwrap(), "theirs");
     std::fs::remove_file(root.join("s.md")).unwrap();

@@ -1,4 +1,4 @@
-//! A journal that is damaged, of another version or on a full disk; and interrupted transactions where somebody was at
+//! A journal that is damaged, of another format or on a full disk; and interrupted transactions where somebody was at
 //! work since.
 
 use std::path::PathBuf;
@@ -146,20 +146,64 @@ fn whatever_is_damaged_the_vault_stays_and_new_transactions_work() {
 }
 
 #[test]
-fn a_journal_of_a_newer_version_is_left_alone_and_the_vault_can_be_read() {
+fn a_journal_of_another_format_is_left_alone_and_the_vault_can_be_read() {
+    let text = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/journal-before-sqlite/journal");
+    for version in [None, Some(2), Some(99), Some(-1)] {
+        let fixture = Fixture::new("//- a.md\n0\n");
+        fixture.write_over("a.md", "1\n");
+        let file = match version {
+            Some(version) => {
+                let journal = rusqlite::Connection::open(fixture.journal()).unwrap();
+                // Another program may keep its log otherwise.
+                let other = format!("PRAGMA journal_mode = WAL; PRAGMA user_version = {version}");
+                journal.execute_batch(&other).unwrap();
+                fixture.journal()
+            }
+            None => {
+                let file = fixture.journal().with_file_name("journal");
+                std::fs::copy(text, &file).unwrap();
+                file
+            }
+        };
+        let before = std::fs::read(&file).unwrap();
+        let vault = fixture.opened_again();
+        assert!(vault.warnings().iter().any(|warning| warning.contains("another format")), "{:?}", vault.warnings());
+        assert_eq!(vault.overlay().text(&path("a.md")).unwrap(), "1\n");
+        let mut overlay = vault.overlay();
+        overlay.write(&path("a.md"), "2\n").unwrap();
+        let change = overlay.change();
+        let errors = [
+            vault.apply(&change, ApplyOptions::default()).unwrap_err(),
+            vault.undo(None, Force::No).unwrap_err(),
+            vault.redo(Force::No).unwrap_err(),
+            vault.recover(Recover::RollBack).unwrap_err(),
+            vault.prune(&PruneOptions::default().max_bytes(0)).unwrap_err(),
+            vault.transactions().unwrap_err(),
+        ];
+        for error in errors {
+            assert_eq!(error.kind(), ErrorKind::Journal, "{error}");
+            let said = error.to_string();
+            assert!(said.contains(file.to_str().unwrap()) && said.contains("vault-tools journal reset"), "{said}");
+        }
+        assert_eq!((std::fs::read(&file).unwrap(), fixture.read("a.md").as_str()), (before.clone(), "1\n"));
+        let moved = vault.reset_journal().unwrap();
+        assert!(!file.exists() && moved.iter().any(|moved| std::fs::read(moved).unwrap() == before), "{moved:?}");
+        vault.apply(&change, ApplyOptions::default()).unwrap();
+        vault.undo(None, Force::No).unwrap();
+        assert_eq!((fixture.read("a.md").as_str(), vault.transactions().unwrap().len()), ("1\n", 2));
+        // A second one finds another name.
+        assert!(vault.reset_journal().unwrap().iter().all(|second| !moved.contains(second)));
+    }
+}
+
+#[test]
+fn a_journal_with_an_interrupted_transaction_is_not_moved_aside() {
     let fixture = Fixture::new("//- a.md\n0\n");
     fixture.write_over("a.md", "1\n");
-    rusqlite::Connection::open(fixture.journal()).unwrap().execute_batch("PRAGMA user_version = 2").unwrap();
-    let before = std::fs::read(fixture.journal()).unwrap();
-    let vault = fixture.opened_again();
-    assert!(vault.warnings().iter().any(|warning| warning.contains("newer version")), "{:?}", vault.warnings());
-    assert_eq!(vault.overlay().text(&path("a.md")).unwrap(), "1\n");
-    let mut overlay = vault.overlay();
-    overlay.write(&path("a.md"), "2\n").unwrap();
-    assert_eq!(vault.apply(&overlay.change(), ApplyOptions::default()).unwrap_err().kind(), ErrorKind::Journal);
-    assert_eq!(vault.undo(None, Force::No).unwrap_err().kind(), ErrorKind::Journal);
-    assert_eq!(vault.transactions().unwrap_err().kind(), ErrorKind::Journal);
-    assert_eq!((std::fs::read(fixture.journal()).unwrap(), fixture.read("a.md").as_str()), (before, "1\n"));
+    fixture.interrupt();
+    assert_eq!(fixture.vault.reset_journal().unwrap_err().kind(), ErrorKind::Journal);
+    assert_eq!(fixture.opened_again().recovered().unwrap().rolled_back, 1);
+    assert_eq!(fixture.opened_again().reset_journal().unwrap().len(), 1);
 }
 
 /// What was not reverted is not said to be, and nothing is done unasked.
@@ -182,7 +226,7 @@ fn an_interrupted_transaction_whose_content_is_lost_is_rolled_back_as_far_as_pos
     assert!(vault.recovered().is_none() && vault.warnings()[0].contains("damaged"), "{:?}", vault.warnings());
     assert_eq!(fixture.snapshot(), after);
     let recovered = vault.recover(Recover::RollBack).unwrap().unwrap();
-    assert_eq!(recovered.reverted, 1, "{recovered:?}");
+    assert_eq!(recovered.rolled_back, 1, "{recovered:?}");
     assert!(recovered.left.len() == 1 && recovered.left[0].starts_with("a.md: "), "{recovered:?}");
     assert_eq!((fixture.read("a.md").as_str(), fixture.read("b.md").as_str()), ("new", "0\n"));
 }
@@ -199,7 +243,7 @@ fn an_interrupted_transaction_whose_record_is_damaged_leaves_the_files_as_they_a
     let vault = fixture.opened_again();
     assert!(vault.recovered().is_none() && !vault.warnings().is_empty());
     let recovered = vault.recover(Recover::RollBack).unwrap().unwrap();
-    assert!(recovered.reverted == 0 && !recovered.left.is_empty(), "{recovered:?}");
+    assert!(recovered.rolled_back == 0 && !recovered.left.is_empty(), "{recovered:?}");
     assert_eq!(fixture.read("a.md"), "1\n");
     assert_eq!(vault.transactions().unwrap()[0].status, TransactionStatus::Damaged);
     assert_eq!(vault.undo(None, Force::No).unwrap_err().kind(), ErrorKind::Journal);
@@ -224,72 +268,6 @@ fn the_end_of_a_transaction_takes_no_room() {
         let options = ApplyOptions::new().label("x".repeat(number)).progress(&mut progress);
         fixture.vault.apply(&overlay.change(), options).unwrap();
         assert_eq!(begun.unwrap(), sizes(&state), "transaction {number}");
-    }
-}
-
-const OLD_JOURNAL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/journal-before-sqlite/journal");
-
-/// What the version before did can be undone, and its journal is kept.
-#[test]
-fn the_journal_of_an_earlier_version_is_taken_over() {
-    let fixture = Fixture::new(
-        "//- New.md\nnew\n//- Home.md\nSee [[Climbers]].\n//- Garden/Climbers.md\nvt1 is no head here\nclimber\n",
-    );
-    let old = std::fs::read(OLD_JOURNAL).unwrap();
-    let state = fixture.vault.state().folder().to_path_buf();
-    std::fs::create_dir_all(&state).unwrap();
-    std::fs::write(state.join("journal"), &old).unwrap();
-    let vault = fixture.opened_again();
-    assert!(vault.warnings().is_empty(), "{:?}", vault.warnings());
-    assert!(!state.join("journal").exists() && std::fs::read(state.join("journal.old")).unwrap() == old);
-    let ids: Vec<u64> = vault.transactions().unwrap().iter().map(|one| one.id.0).collect();
-    assert_eq!(ids, [6, 5, 4, 3, 2, 1]);
-    for _ in 0..4 {
-        vault.undo(None, Force::No).unwrap();
-    }
-    let names: Vec<String> = fixture.snapshot().into_keys().collect();
-    assert_eq!(names, ["Home.md", "Old.md", "Roses.md"]);
-    assert_eq!(fixture.read("Roses.md"), "vt1 is no head here\nvine\n");
-    assert_eq!((fixture.read("Home.md").as_str(), fixture.read("Old.md").as_str()), ("See [[Roses]].\n", "old\n"));
-    for _ in 0..4 {
-        vault.redo(Force::No).unwrap();
-    }
-    assert_eq!(fixture.read("Garden/Climbers.md"), "vt1 is no head here\nclimber\n");
-    // Taken over again, as after a crash before it was renamed: nothing comes twice.
-    std::fs::write(state.join("journal"), &old).unwrap();
-    let count = fixture.opened_again().transactions().unwrap().len();
-    assert_eq!((count, state.join("journal.old-2").exists()), (6 + 8, true));
-}
-
-/// An old journal that is cut or damaged anywhere is taken over as far as it can be read, and changes nothing unasked
-/// where the vault is newer than it.
-#[test]
-fn a_damaged_journal_of_an_earlier_version_is_taken_over_as_far_as_it_can_be_read() {
-    let files =
-        "//- New.md\nnew\n//- Home.md\nSee [[Climbers]].\n//- Garden/Climbers.md\nvt1 is no head here\nclimber\n";
-    let old = std::fs::read(OLD_JOURNAL).unwrap();
-    let fixture = Fixture::new(files);
-    let after = fixture.snapshot();
-    let state = fixture.vault.state().folder().to_path_buf();
-    std::fs::create_dir_all(&state).unwrap();
-    for place in 0..40 {
-        let (kind, at) = (place % 6, place * (old.len() / 40));
-        for entry in std::fs::read_dir(&state).unwrap() {
-            std::fs::remove_file(entry.unwrap().path()).unwrap();
-        }
-        let mut bytes = old.clone();
-        damaged(&mut bytes, kind, at);
-        std::fs::write(state.join("journal"), &bytes).unwrap();
-        let vault = fixture.opened_again();
-        assert_eq!(fixture.snapshot(), after, "kind {kind} at {at}");
-        assert_eq!(std::fs::read(state.join("journal.old")).unwrap(), bytes);
-        if vault.warnings().is_empty() {
-            let mut overlay = vault.overlay();
-            overlay.create(&path("x.md"), "x").unwrap();
-            vault.apply(&overlay.change(), ApplyOptions::new()).unwrap();
-            vault.undo(None, Force::No).unwrap();
-        }
-        assert_eq!(fixture.snapshot(), after, "kind {kind} at {at}");
     }
 }
 
@@ -351,7 +329,7 @@ fn a_disk_that_does_not_take_the_journal() {
             let expected = if first == 0 { "nothing was done" } else { "put back" };
             assert!(error.to_string().contains(expected), "{error}");
             let vault = fixture.opened_again();
-            assert!(vault.recovered().is_none_or(|recovered| recovered.reverted == 0), "{first}..{last}");
+            assert!(vault.recovered().is_none_or(|recovered| recovered.rolled_back == 0), "{first}..{last}");
             assert_eq!(fixture.snapshot(), before, "{first}..{last}");
             fixture.change(propose).unwrap();
         }

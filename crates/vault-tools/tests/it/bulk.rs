@@ -1,16 +1,16 @@
 //! The tools of the toolset `bulk`: what they change, what they leave, and that undo takes all of it back.
 
 use serde_json::{Value, json};
-use vault_tools::{Approval, Editor, ErrorKind, Force, Settings, Toolbox};
+use vault_tools::{Editor, ErrorKind, Force, Settings, Toolbox};
 
-use crate::vault::{TestVault, assert_same};
+use crate::vault::{TestVault, assert_same, seen};
 
 fn call(toolbox: &mut Toolbox, tool: &str, args: Value) -> Value {
-    toolbox.call(tool, args, Approval::Approved).unwrap_or_else(|error| panic!("{tool}: {error}")).value
+    toolbox.call(tool, args, &mut seen).unwrap_or_else(|error| panic!("{tool}: {error}")).value
 }
 
 fn refused(toolbox: &mut Toolbox, tool: &str, args: Value) -> vault_tools::Error {
-    toolbox.call(tool, args, Approval::Approved).expect_err(tool)
+    toolbox.call(tool, args, &mut seen).expect_err(tool)
 }
 
 #[test]
@@ -82,8 +82,7 @@ fn a_tag_is_renamed_in_all_notes() {
     vault.write("board.canvas", text);
     let before = vault.tree();
     let mut toolbox = vault.toolbox();
-    let output =
-        toolbox.call("rename_tag", json!({ "tag": "#project", "new_tag": "work" }), Approval::Approved).unwrap();
+    let output = toolbox.call("rename_tag", json!({ "tag": "#project", "new_tag": "work" }), &mut seen).unwrap();
     assert_eq!(
         (&output.value["notes_updated"], &output.value["renamed"]),
         (&json!(["a.md", "b.md", "board.canvas"]), &json!(5))
@@ -146,7 +145,7 @@ fn text_under_a_heading() {
     assert_eq!(vault.read("a.md"), "# A\n## Log\n- zero\n- one ^one\n- two\n\n## End\n");
     assert_eq!(refused(&mut toolbox, "insert_in_note", after).kind(), ErrorKind::Conflict);
     let replace = json!({ "path": "a.md", "heading": "Log", "content": "none" });
-    let output = toolbox.call("replace_section", replace, Approval::Approved).unwrap();
+    let output = toolbox.call("replace_section", replace, &mut seen).unwrap();
     assert_eq!(output.value["gone"], json!(["#^one"]));
     assert!(output.notices[0].starts_with("a.md: #^one no longer exist"), "{:?}", output.notices);
     assert_eq!(vault.read("a.md"), "# A\n## Log\nnone\n\n## End\n");
@@ -211,7 +210,7 @@ fn links_to_a_merged_note_lead_to_what_is_left() {
     let args = json!({
         "path": "Old/Draft.md", "into": "Home.md", "expected_version": old, "expected_into_version": into
     });
-    let output = toolbox.call("merge_notes", args, Approval::Approved).unwrap();
+    let output = toolbox.call("merge_notes", args, &mut seen).unwrap();
     assert_eq!(output.value["dropped_properties"], json!(["status"]));
     assert!(output.notices.iter().any(|notice| notice.contains("keeps its status") && notice.contains("\"new\"")));
     assert_eq!(
@@ -250,7 +249,7 @@ fn a_merge_says_which_links_it_cannot_keep() {
     );
     let before = vault.tree();
     let mut toolbox = may_delete(&vault);
-    let output = toolbox.call("merge_notes", json!({ "path": "b.md", "into": "a.md" }), Approval::Approved).unwrap();
+    let output = toolbox.call("merge_notes", json!({ "path": "b.md", "into": "a.md" }), &mut seen).unwrap();
     assert!(
         output
             .notices
@@ -289,7 +288,7 @@ fn a_merge_says_which_links_it_cannot_keep() {
     vault.write("b.md", "## Log\ntwo [[#Log]] [[#Log|x]]\n");
     vault.write("c.md", "[[b#Log]] ![[b#log|t]] [x](b.md#Log)\n[[a#Log]]\n");
     let under = json!({ "path": "b.md", "into": "a.md", "heading": "# From b" });
-    let output = toolbox.call("merge_notes", under, Approval::Approved).unwrap();
+    let output = toolbox.call("merge_notes", under, &mut seen).unwrap();
     assert_eq!(vault.read("a.md"), "## Log\none ^id\n\n# From b\n\n## Log\ntwo [[#From b#Log]] [[#From b#Log|x]]\n");
     assert_eq!(vault.read("c.md"), "[[a#From b#Log]] ![[a#From b#Log|t]] [x](a.md#Log)\n[[a#Log]]\n");
     assert_eq!(output.notices.len(), 1, "{:?}", output.notices);
@@ -306,7 +305,7 @@ fn lines_move_with_what_is_nested_and_their_links() {
     let before = vault.tree();
     let mut toolbox = vault.toolbox();
     let args = json!({ "path": "Work/Log.md", "to_path": "Archive/Done.md", "tasks": "done", "to_heading": "Done" });
-    let output = toolbox.call("move_lines", args.clone(), Approval::Approved).unwrap();
+    let output = toolbox.call("move_lines", args.clone(), &mut seen).unwrap();
     assert_eq!(
         (&output.value["moved"], &output.value["line"], &output.value["links_updated"]),
         (&json!(2), &json!(3), &json!(4))
@@ -358,14 +357,14 @@ fn what_a_rename_of_a_tag_and_a_merge_pass_over_is_said() {
         vault.write("Private/s.md", denied);
         vault.write("broken.md", "---\nk: [\n---\nx\n");
         let mut toolbox = vault.toolbox_with(Editor::default(), &policy);
-        let renamed = toolbox.call("rename_tag", json!({ "tag": "t", "new_tag": "z" }), Approval::Approved).unwrap();
+        let renamed = toolbox.call("rename_tag", json!({ "tag": "t", "new_tag": "z" }), &mut seen).unwrap();
         let said = "notes that your settings deny are not looked at, and keep the tag if they have it";
         assert_eq!(renamed.notices, [said]);
         assert_eq!((vault.read("a.md"), vault.read("Private/s.md")), ("#z\n".to_owned(), denied.to_owned()));
         vault.write(".vaultignore", "Archive\n");
         vault.write("Archive/old.md", "#z\n");
         let mut toolbox = vault.toolbox_with(Editor::default(), &policy);
-        let renamed = toolbox.call("rename_tag", json!({ "tag": "z", "new_tag": "y" }), Approval::Approved).unwrap();
+        let renamed = toolbox.call("rename_tag", json!({ "tag": "z", "new_tag": "y" }), &mut seen).unwrap();
         let said = "notes that are excluded from the index (1) are not looked at, and keep the tag if they have it";
         assert!(renamed.notices.iter().any(|notice| notice == said), "{:?}", renamed.notices);
         assert_eq!((vault.read("a.md"), vault.read("Archive/old.md")), ("#y\n".to_owned(), "#z\n".to_owned()));

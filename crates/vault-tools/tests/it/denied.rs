@@ -1,10 +1,11 @@
 //! What the settings deny is neither shown nor changed.
 
 use serde_json::{Value, json};
-use vault_tools::{Approval, Cancel, Editor, ErrorKind, Settings, Toolbox};
+use vault_tools::approval::Unattended;
+use vault_tools::{Cancel, Editor, ErrorKind, Grants, Settings, Toolbox};
 
 use crate::tools::{call, garden, refused};
-use crate::vault::{TestVault, assert_same};
+use crate::vault::{TestVault, apply, assert_same, seen};
 
 #[test]
 fn denied_paths_are_not_shown() {
@@ -28,7 +29,7 @@ fn denied_paths_are_not_shown() {
         ("file_read", json!({ "filePaths": ["garden/soil.md"] })),
         ("rename_note", json!({ "path": "Index.md", "new_path": "Garden/Index.md" })),
     ] {
-        let error = toolbox.call(tool, args, Approval::Approved).expect_err(tool);
+        let error = toolbox.call(tool, args, &mut seen).expect_err(tool);
         assert_eq!(error.kind(), ErrorKind::Denied, "{tool}: {error}");
     }
 }
@@ -66,7 +67,7 @@ fn there_is_no_way_round_a_denial() {
         #[cfg(unix)]
         ("vault.searchText", json!({ "query": "TOP", "paths": ["Pub/link.md"] })),
     ] {
-        let error = toolbox.call(tool, args.clone(), Approval::Approved).expect_err(tool);
+        let error = toolbox.call(tool, args.clone(), &mut seen).expect_err(tool);
         assert_eq!(error.kind(), ErrorKind::Denied, "{tool} {args}: {error}");
     }
     let near = refused(&mut toolbox, "read_note", json!({ "path": "secret.md" }));
@@ -93,21 +94,25 @@ fn there_is_no_way_round_a_denial() {
 /// A setting says how far a tool may go by itself, and not that a rename may delete.
 #[test]
 fn a_rename_that_deletes_asks_although_renames_do_not() {
-    use vault_tools::ToolSetting;
+    use vault_tools::{Permission, ToolSetting};
     let vault = garden();
     let tools = [("vault.rename".to_string(), ToolSetting::NeverAsk)].into();
     let mut policy = Settings::default();
     (policy.tools, policy.allow_delete) = (tools, true);
     let mut toolbox = vault.toolbox_with(Editor::default(), &policy);
     let over = json!({ "fromPath": "Index.md", "toPath": "Tag only.md", "collisionStrategy": "overwrite" });
-    for decision in [Approval::Allowed, Approval::Granted] {
-        let error = toolbox.call("vault.rename", over.clone(), decision).unwrap_err();
+    let mut granted = Grants::default();
+    granted.grant("vault.rename");
+    for grants in [Grants::default(), granted] {
+        assert_eq!(toolbox.permission("vault.rename", &over, &grants).unwrap(), Permission::Ask);
+        let proposal = toolbox.propose("vault.rename", over.clone(), Cancel::default()).unwrap();
+        let error = apply(&mut toolbox, proposal, &grants, &mut Unattended).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Denied);
     }
     let free = json!({ "fromPath": "Index.md", "toPath": "Start.md" });
-    toolbox.call("vault.rename", free, Approval::Allowed).unwrap();
+    toolbox.call("vault.rename", free, &mut Unattended).unwrap();
     let over = json!({ "fromPath": "Start.md", "toPath": "Tag only.md", "collisionStrategy": "overwrite" });
-    toolbox.call("vault.rename", over, Approval::Approved).unwrap();
+    toolbox.call("vault.rename", over, &mut seen).unwrap();
 }
 
 /// What is denied is not shown to be there: the answer is the same where it is and where it is not.
@@ -147,7 +152,7 @@ fn a_denied_file_is_not_shown_to_exist() {
         ] {
             let answers = [&with, &without].map(|vault| {
                 let mut toolbox = vault.toolbox_with(Editor::default(), &policy());
-                toolbox.call(tool, args.clone(), Approval::Approved).map_err(|error| error.to_string())
+                toolbox.call(tool, args.clone(), &mut seen).map_err(|error| error.to_string())
             });
             assert_eq!(answers[0], answers[1], "{tool} {args}");
         }
@@ -173,20 +178,20 @@ fn denied_notes_are_not_named_by_what_bears_on_them() {
         ("rename_note", json!({ "path": "gone.md", "new_path": "Private/gone.md" })),
     ] {
         let Ok(proposal) = toolbox.propose(tool, args, Cancel::default()) else { continue };
-        let told = format!("{} {}", proposal.output, serde_json::to_string(&proposal.change.preview()).unwrap());
+        let told = format!("{} {}", proposal.output, serde_json::to_string(&proposal.preview()).unwrap());
         assert!(!told.contains("secret"), "{tool}: {told}");
     }
     let mut later = vault.toolbox_with(Editor::default(), &policy);
     vault.write("free.md", "x\n");
     let proposal =
         later.propose("rename_note", json!({ "path": "free.md", "new_path": "later.md" }), Cancel::default());
-    let told = format!("{:?}", proposal.map(|proposal| (proposal.output, proposal.change.preview())));
+    let told = format!("{:?}", proposal.map(|proposal| (proposal.preview(), proposal.output)));
     assert!(!told.contains("secret"), "{told}");
     // One came meanwhile that bears on it.
     let proposal =
         later.propose("rename_note", json!({ "path": "free.md", "new_path": "new.md" }), Cancel::default()).unwrap();
     vault.write("Private/f/free.md", "x\n");
-    let error = later.apply(proposal, Approval::Approved).unwrap_err();
+    let error = apply(&mut later, proposal, &Grants::default(), &mut seen).unwrap_err();
     assert!(error.kind() == ErrorKind::Conflict && !error.to_string().contains("Private"), "{error}");
     let log = format!("{:?}", vault_tools::read_log(vault.open().state()).unwrap());
     assert!(!log.contains("linker") && !log.contains("f/free"), "{log}");

@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 
 use serde_json::json;
-use vault_tools::plan::{CallId, Parameters, PlanPreview, StepState, preview, preview_without, run, validate};
-use vault_tools::{Approval, Cancel, ErrorKind, Force, Toolbox};
+use vault_tools::approval::run_plan;
+use vault_tools::plan::{CallId, Parameters, PlanPreview, StepState, preview, preview_without, validate};
+use vault_tools::{Cancel, ErrorKind, Force, Grants, Toolbox};
 
-use crate::vault::{TestVault, assert_same};
+use crate::vault::{TestVault, apply, assert_same, seen};
 
 /// A note for each of three bullets, an index of them, and lines at the end of a note of forty.
 fn plan() -> serde_json::Value {
@@ -68,7 +69,7 @@ fn a_plan_without_some_calls_and_hunks() {
     let digest = chosen.digest.clone();
     chosen.keep(&files).unwrap();
     assert_ne!(chosen.digest, digest, "an approval holds for what is left");
-    let done = run(&mut toolbox, &chosen, Approval::Approved, Cancel::default(), &mut |_| {}).unwrap();
+    let done = run_plan(&mut toolbox, chosen.clone(), &mut seen, Cancel::default(), &mut |_| {}).unwrap();
     assert_eq!(vault.read("Made.md"), "made\n\n- N/a.md\n- N/c.md\n");
     assert!(vault.read("Long.md").starts_with("FIRST\n0\n") && !vault.read("Long.md").contains("LAST"));
     assert!(!vault.root().join("N/b.md").exists() && vault.root().join("After.md").exists());
@@ -93,7 +94,7 @@ fn what_depends_on_a_step_that_is_left_out_is_skipped() {
     let skipped: Vec<&str> =
         chosen.steps.iter().filter(|step| step.state != StepState::Ready).map(|step| step.id.as_str()).collect();
     assert_eq!(skipped, ["make", "made", "edit", "after"]);
-    run(&mut toolbox, &chosen, Approval::Approved, Cancel::default(), &mut |_| {}).unwrap();
+    run_plan(&mut toolbox, chosen.clone(), &mut seen, Cancel::default(), &mut |_| {}).unwrap();
     assert!(vault.read("Long.md").starts_with("first\n") && !vault.root().join("After.md").exists());
 }
 
@@ -112,14 +113,14 @@ fn what_is_left_is_bound_to_the_files_as_they_were_shown() {
     };
     let stale = proposed(&mut toolbox);
     vault.write("Long.md", vault.read("Long.md") + "more\n");
-    assert_eq!(toolbox.apply(stale, Approval::Approved).unwrap_err().kind(), ErrorKind::Conflict);
+    assert_eq!(apply(&mut toolbox, stale, &Grants::default(), &mut seen).unwrap_err().kind(), ErrorKind::Conflict);
     let proposal = proposed(&mut toolbox);
     let version = proposal.output["version"].clone();
-    let output = toolbox.apply(proposal, Approval::Approved).unwrap();
+    let output = apply(&mut toolbox, proposal, &Grants::default(), &mut seen).unwrap();
     assert!(output.text().starts_with("note: a person left out 1 of the 2 hunks in Long.md\n"), "{}", output.text());
     // The next call can build on the version that the answer has.
     let next = json!({ "path": "Long.md", "content": "next", "expected_version": version });
-    toolbox.call("append_to_note", next, Approval::Approved).unwrap();
+    toolbox.call("append_to_note", next, &mut seen).unwrap();
     let log = vault_tools::read_log(toolbox.vault().state()).unwrap();
     assert!(log.iter().any(|record| record.left_out == ["a person left out 1 of the 2 hunks in Long.md"]));
 }
@@ -133,7 +134,7 @@ fn a_tag_is_renamed_in_some_notes_only() {
     let mut files = proposal.separable_files();
     files[0].leave_out(0);
     proposal.keep(&files);
-    let output = toolbox.apply(proposal, Approval::Approved).unwrap();
+    let output = apply(&mut toolbox, proposal, &Grants::default(), &mut seen).unwrap();
     assert_eq!((vault.read("a.md").as_str(), vault.read("b.md").as_str()), ("#old\n", "#new\n"));
     assert_eq!(output.left_out[0].path, "a.md");
 }
@@ -145,6 +146,6 @@ fn lines_that_move_are_one_hunk_or_none() {
     let mut toolbox = vault.toolbox();
     let args = json!({ "path": "a.md", "to_path": "a.md", "tasks": "done", "to_heading": "Done" });
     let proposal = toolbox.propose("move_lines", args, Cancel::default()).unwrap();
-    assert_eq!(proposal.change.preview().files[0].diff.as_ref().unwrap().matches("\n@@ ").count(), 2);
+    assert_eq!(proposal.preview().files[0].diff.as_ref().unwrap().matches("\n@@ ").count(), 2);
     assert!(proposal.separable_files().is_empty(), "a line would be lost, or there twice");
 }

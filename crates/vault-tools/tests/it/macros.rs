@@ -1,9 +1,10 @@
 //! Macros: saved, run again, carried to another vault.
 
 use serde_json::{Value, json};
-use vault_tools::{Approval, Cancel, ErrorKind, IfExists, Macros, ParameterKind, SaveOptions};
+use vault_tools::approval::run_plan;
+use vault_tools::{Cancel, ErrorKind, IfExists, Macros, ParameterKind, SaveOptions};
 
-use crate::vault::TestVault;
+use crate::vault::{TestVault, says_no, seen};
 
 fn plan() -> Value {
     json!({
@@ -72,7 +73,7 @@ fn exported_and_imported() {
 
 #[test]
 fn a_macro_runs_as_any_plan() {
-    use vault_tools::plan::{Parameters, preview, run, validate};
+    use vault_tools::plan::{Parameters, preview, validate};
     let vault = TestVault::new("//- a.md\nx\n");
     let mut toolbox = vault.toolbox();
     let saved = Macros::new(toolbox.vault().state()).save(&toolbox, "daily", &plan(), &untried()).unwrap();
@@ -90,11 +91,11 @@ fn a_macro_runs_as_any_plan() {
     };
     // A preview is no trial, neither is a run that was refused or failed.
     assert_eq!(save(&toolbox).unwrap_err().kind(), ErrorKind::Refused);
-    run(&mut toolbox, &shown, Approval::Denied, Cancel::default(), &mut |_| {}).unwrap_err();
+    run_plan(&mut toolbox, shown.clone(), &mut says_no, Cancel::default(), &mut |_| {}).unwrap_err();
     let cancelled = std::sync::atomic::AtomicBool::new(true);
-    run(&mut toolbox, &shown, Approval::Approved, Cancel::on(&cancelled), &mut |_| {}).unwrap();
+    run_plan(&mut toolbox, shown.clone(), &mut seen, Cancel::on(&cancelled), &mut |_| {}).unwrap();
     assert_eq!(save(&toolbox).unwrap_err().kind(), ErrorKind::Refused);
-    run(&mut toolbox, &shown, Approval::Approved, Cancel::default(), &mut |_| {}).unwrap();
+    run_plan(&mut toolbox, shown.clone(), &mut seen, Cancel::default(), &mut |_| {}).unwrap();
     assert_eq!(vault.read("In/2026-03-02.md"), "S me");
     save(&toolbox).unwrap();
 }

@@ -4,13 +4,7 @@
 #![allow(clippy::disallowed_methods)]
 
 mod bulk;
-#[cfg(feature = "cli")]
-mod command;
 mod denied;
-#[cfg(feature = "cli")]
-mod interrupted;
-#[cfg(feature = "cli")]
-mod journal;
 mod leave_out;
 mod macros;
 mod plan_laws;
@@ -20,10 +14,6 @@ mod plans_live;
 mod real_vaults;
 mod renames;
 mod shipped_macros;
-#[cfg(feature = "cli")]
-mod several_vaults;
-#[cfg(unix)]
-mod terminal;
 mod tokens;
 mod tools;
 mod vault;

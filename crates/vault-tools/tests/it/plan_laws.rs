@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use vault_tools::plan::{CallId, Parameters, RunStatus, preview, preview_without, run, validate};
-use vault_tools::{Approval, Cancel, Editor, Force, Leaf, Position, SafePath, Settings};
+use vault_tools::approval::run_plan;
+use vault_tools::plan::{CallId, Parameters, RunStatus, preview, preview_without, validate};
+use vault_tools::{Cancel, Editor, Force, Leaf, Position, SafePath, Settings};
 
-use crate::vault::{TestVault, Tree, assert_same};
+use crate::vault::{TestVault, Tree, assert_same, seen};
 
 const PATHS: [&str; 7] = ["a.md", "b.md", "F/a.md", "F/c.md", "F/G/d.md", "pic.png", "H/e.md"];
 const FOLDERS: [&str; 4] = ["F", "F/G", "H", "New/Folder"];
@@ -140,7 +141,7 @@ proptest! {
         prop_assert_eq!(edited.iter().any(|file| file.left_out().is_some()), chosen.digest != digest);
         let shown = chosen;
         assert_same(&vault.tree(), &before, "the preview changed something");
-        let done = run(&mut toolbox, &shown, Approval::Approved, Cancel::default(), &mut |_| {}).unwrap();
+        let done = run_plan(&mut toolbox, shown.clone(), &mut seen, Cancel::default(), &mut |_| {}).unwrap();
         prop_assert_eq!(done.status, RunStatus::Done);
         for step in &shown.steps {
             if let Some(output) = done.outputs.get(&step.id) {
@@ -151,7 +152,7 @@ proptest! {
         for file in edited.iter().filter(|file| file.left_out().is_some_and(|left_out| left_out.hunks == left_out.of)) {
             prop_assert_eq!(after.get(file.path().as_str()), before.get(file.path().as_str()));
         }
-        if done.run.is_none() {
+        if done.transaction.is_none() {
             assert_same(&after, &before, "nothing was done");
             return Ok(());
         }

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use vault_tools::plan::{Event, RunStatus, StepState, run, validate};
-use vault_tools::{Approval, Cancel, ErrorKind, Force, Macros, SaveOptions};
+use vault_tools::approval::run_plan;
+use vault_tools::plan::{Event, RunStatus, StepState, validate};
+use vault_tools::{Cancel, ErrorKind, Force, Macros, SaveOptions};
 
 use crate::plans::{previewed, ran, writing};
-use crate::vault::{TestVault, assert_same};
+use crate::vault::{TestVault, assert_same, seen};
 
 fn newest(steps: Value) -> Value {
     let mut plan = writing(steps);
@@ -171,7 +172,7 @@ fn a_command_without_an_editor_blocks_the_run_and_not_the_preview() {
         ]
     });
     let preview = previewed(&mut toolbox, &plan, &Value::Null).unwrap();
-    assert_eq!(preview.change.preview().files.len(), 1);
+    assert_eq!(preview.preview().files.len(), 1);
     let blocked = preview.blocked.as_ref().unwrap();
     assert!(blocked.kind() == ErrorKind::Unsupported && blocked.to_string().contains("app:sort"), "{blocked}");
     assert!(matches!(&preview.steps[1].state, StepState::Skipped { reason } if reason.contains("no editor")));
@@ -251,7 +252,7 @@ fn a_list_that_was_cut_is_a_notice() {
     assert_eq!(preview.steps[1].output["matches"][0]["path"], "b.md");
     let mut last = None;
     let mut tell = |event: &Event| last = Some(event.clone());
-    let done = run(&mut toolbox, &preview, Approval::Approved, Cancel::default(), &mut tell).unwrap();
+    let done = run_plan(&mut toolbox, preview.clone(), &mut seen, Cancel::default(), &mut tell).unwrap();
     assert_eq!(done.notices, cut);
     assert!(matches!(last, Some(Event::RunFinished { notices, .. }) if notices == cut));
 }
@@ -293,7 +294,7 @@ fn a_loop_that_runs_out_of_time_is_skipped_as_a_whole() {
         "{:?}",
         make.state
     );
-    assert!(make.left_out.is_empty() && preview.change.is_empty());
+    assert!(make.left_out.is_empty() && preview.actions().is_empty());
 }
 
 /// Items are named as the list has them, also if none can be done.
@@ -320,7 +321,7 @@ fn every_item_that_is_left_out_is_named() {
             skipped.push((step.clone(), left_out.len()));
         }
     };
-    let done = run(&mut toolbox, &preview, Approval::Approved, Cancel::default(), &mut tell).unwrap();
+    let done = run_plan(&mut toolbox, preview.clone(), &mut seen, Cancel::default(), &mut tell).unwrap();
     assert_eq!(skipped, [("move".to_owned(), 2), ("edit".to_owned(), 2)]);
     let told: Vec<String> =
         done.left_out.iter().map(|(id, item)| format!("{id} {}: {}", item.what, item.reason)).collect();
@@ -347,7 +348,7 @@ fn a_loop_that_adds_to_one_note_changes_it_once() {
           "args": { "path": "New.md", "content": "- ${item.text}" } }
     ]));
     let preview = previewed(&mut toolbox, &plan, &json!({})).unwrap();
-    assert_eq!(preview.change.actions().len(), 3, "one for each step");
+    assert_eq!(preview.actions().len(), 3, "one for each step");
     assert_eq!((preview.steps[2].calls.len(), preview.steps[2].left_out.len()), (19, 1));
     ran(&mut toolbox, &preview).unwrap();
     assert_eq!((vault.read("Log.md").matches("- more").count(), vault.read("New.md").lines().count()), (19, 20));

@@ -3,13 +3,12 @@
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use vault_tools::plan::{Event, Parameters, RunStatus, preview, run, validate};
-use vault_tools::{
-    Approval, Cancel, Editor, Error, ErrorKind, Force, Host, HostCommand, Leaf, Policy, SafePath, Toolbox,
-};
+use vault_tools::approval::run_plan;
+use vault_tools::plan::{Event, Parameters, RunStatus, preview, validate};
+use vault_tools::{Cancel, Editor, Error, ErrorKind, Force, Host, HostCommand, Leaf, Policy, SafePath, Toolbox};
 
 use crate::plans::{previewed, ran, writing};
-use crate::vault::{TestVault, assert_same};
+use crate::vault::{TestVault, assert_same, seen};
 
 /// A program around the vault whose command fails as often as it is told to.
 struct Live {
@@ -87,7 +86,7 @@ fn commands_run_in_their_place_and_are_tried_again() {
             failures.push((*attempt, *will_retry));
         }
     };
-    let done = run(&mut toolbox, &shown, Approval::Approved, Cancel::default(), &mut tell).unwrap();
+    let done = run_plan(&mut toolbox, shown.clone(), &mut seen, Cancel::default(), &mut tell).unwrap();
     assert_eq!((done.status, failures), (RunStatus::Done, vec![(1, true), (2, true)]));
     assert!(done.outputs["one"]["mtimeMs"].is_number());
     let sort = "app:sort [true, false]";
@@ -104,7 +103,7 @@ fn a_retry_waits_and_gives_up_after_its_attempts() {
         plan["steps"][1]["retry"] = json!({ "maxAttempts": attempts, "backoffMs": 40 });
         let shown = previewed(&mut toolbox, &plan, &Value::Null).unwrap();
         let started = std::time::Instant::now();
-        let done = run(&mut toolbox, &shown, Approval::Approved, Cancel::default(), &mut |_| {}).unwrap();
+        let done = run_plan(&mut toolbox, shown.clone(), &mut seen, Cancel::default(), &mut |_| {}).unwrap();
         assert_eq!(done.status, status, "{attempts}");
         let tried = ran.lock().unwrap().iter().filter(|command| command.starts_with("app:sort")).count();
         assert_eq!(tried, attempts, "{attempts}");
@@ -123,7 +122,7 @@ fn a_failed_command_stops_the_plan_and_what_was_done_stays() {
     let done = ran(&mut toolbox, &shown).unwrap();
     assert_eq!((done.status, done.failed.as_ref().map(|(step, _)| step.as_str())), (RunStatus::Failed, Some("sort")));
     assert!(vault.root().join("1.md").exists() && !vault.root().join("2.md").exists());
-    toolbox.vault().undo(done.run, Force::No).unwrap();
+    toolbox.vault().undo(done.transaction, Force::No).unwrap();
     assert_same(&vault.tree(), &before, "after undo");
     let mut unknown = command_plan("stop");
     unknown["steps"][1]["args"]["id"] = json!("app:none");

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use vault_tools::plan::{Parameters, PlanRun, RunStatus, preview, run, validate};
-use vault_tools::{Approval, Cancel, Force, Macros};
+use vault_tools::approval::{Preapproved, run_plan};
+use vault_tools::plan::{Parameters, PlanRun, RunStatus, preview, validate};
+use vault_tools::{Cancel, Force, Macros};
 
 use crate::vault::{TestVault, assert_same, tree};
 
@@ -27,10 +28,10 @@ fn check_on(vault: &TestVault, name: &str, set: &[(&str, &str)], look: impl FnOn
     let shown = preview(&mut toolbox, &checked, &parameters, Cancel::default());
     let shown = shown.unwrap_or_else(|error| panic!("{name}: {error}"));
     assert_same(&vault.tree(), &before, &format!("{name}: the preview"));
-    let done = run(&mut toolbox, &shown, Approval::Preapproved, Cancel::default(), &mut |_| {}).unwrap();
+    let done = run_plan(&mut toolbox, shown.clone(), &mut Preapproved, Cancel::default(), &mut |_| {}).unwrap();
     assert_eq!(done.status, RunStatus::Done, "{name}: {:?}", done.failed);
     look(vault, &done);
-    toolbox.vault().undo(done.run, Force::No).unwrap();
+    toolbox.vault().undo(done.transaction, Force::No).unwrap();
     assert_same(&vault.tree(), &before, &format!("{name}: undone"));
 }
 

@@ -1,9 +1,10 @@
 //! The tools through the toolbox: arguments in, answers out, nothing changed before it is applied.
 
 use serde_json::{Value, json};
-use vault_tools::{Approval, Cancel, Editor, ErrorKind, Settings, Toolbox, Toolset};
+use vault_tools::approval::{Preapproved, Unattended};
+use vault_tools::{Approval, Cancel, Editor, ErrorKind, Grants, Settings, Toolbox, Toolset};
 
-use crate::vault::{TestVault, assert_same};
+use crate::vault::{TestVault, apply, assert_same, says_no, seen};
 
 pub(crate) fn garden() -> TestVault {
     TestVault::new(
@@ -33,11 +34,11 @@ pub(crate) fn garden() -> TestVault {
 }
 
 pub(crate) fn call(toolbox: &mut Toolbox, tool: &str, args: Value) -> Value {
-    toolbox.call(tool, args, Approval::Approved).unwrap_or_else(|error| panic!("{tool}: {error}")).value
+    toolbox.call(tool, args, &mut seen).unwrap_or_else(|error| panic!("{tool}: {error}")).value
 }
 
 pub(crate) fn refused(toolbox: &mut Toolbox, tool: &str, args: Value) -> String {
-    toolbox.call(tool, args, Approval::Approved).expect_err(tool).to_string()
+    toolbox.call(tool, args, &mut seen).expect_err(tool).to_string()
 }
 
 #[test]
@@ -84,7 +85,7 @@ fn schemas_are_portable() {
 }
 
 #[test]
-fn reading() {
+fn read_tools_return_notes_and_change_nothing() {
     let vault = garden();
     let before = vault.tree();
     let mut toolbox = vault.toolbox();
@@ -150,11 +151,17 @@ fn writing_is_proposed_first() {
     let args = json!({ "path": "New/Note.md", "content": "# New\n" });
     let proposal = toolbox.propose("write_note", args.clone(), Cancel::default()).unwrap();
     assert_eq!(proposal.output["message"], "Note created successfully: New/Note.md");
-    assert_eq!(proposal.change.preview().files[0].path, "New/Note.md");
+    assert_eq!(proposal.preview().files[0].path, "New/Note.md");
     assert_same(&vault.tree(), &before, "a proposal changed something");
-    assert_eq!(toolbox.apply(proposal.clone(), Approval::Denied).unwrap_err().kind(), ErrorKind::Denied);
-    assert_eq!(toolbox.apply(proposal.clone(), Approval::Allowed).unwrap_err().kind(), ErrorKind::Denied);
-    let output = toolbox.apply(proposal, Approval::Approved).unwrap();
+    assert_eq!(
+        apply(&mut toolbox, proposal.clone(), &Grants::default(), &mut says_no).unwrap_err().kind(),
+        ErrorKind::Denied
+    );
+    assert_eq!(
+        apply(&mut toolbox, proposal.clone(), &Grants::default(), &mut Unattended).unwrap_err().kind(),
+        ErrorKind::Denied
+    );
+    let output = apply(&mut toolbox, proposal, &Grants::default(), &mut seen).unwrap();
     assert_eq!(output.value["message"], "Note created successfully: New/Note.md");
     assert_eq!(vault.read("New/Note.md"), "# New\n");
     let found = call(&mut toolbox, "search_notes", json!({ "query": "New", "filter": { "path": "New" } }));
@@ -172,12 +179,12 @@ fn a_proposal_of_what_has_changed_is_a_conflict() {
     let args = json!({ "path": "Index.md", "content": "x" });
     let proposal = toolbox.propose("append_to_note", args, Cancel::default()).unwrap();
     vault.write("Index.md", "somebody else\n");
-    assert_eq!(toolbox.apply(proposal, Approval::Approved).unwrap_err().kind(), ErrorKind::Conflict);
+    assert_eq!(apply(&mut toolbox, proposal, &Grants::default(), &mut seen).unwrap_err().kind(), ErrorKind::Conflict);
     assert_eq!(vault.read("Index.md"), "somebody else\n");
 }
 
 #[test]
-fn editing() {
+fn edit_tools_change_notes_and_report_where() {
     let vault = garden();
     let mut toolbox = vault.toolbox();
     let edited = json!({ "path": "Garden/Soil.md", "old_text": "Clay", "new_text": "Loam" });
@@ -214,7 +221,7 @@ fn renaming_and_deleting() {
     assert_eq!(deleted["dangling_links"].as_array().unwrap().len(), 3);
     assert!(vault.root().join(deleted["trashed_to"].as_str().unwrap()).exists());
     let mut careful = vault.toolbox();
-    let error = careful.call("delete_note", json!({ "path": "Index.md" }), Approval::Approved).unwrap_err();
+    let error = careful.call("delete_note", json!({ "path": "Index.md" }), &mut seen).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Denied);
 }
 
@@ -241,7 +248,7 @@ fn daily_notes_are_as_obsidian_has_them() {
 fn the_chat_tools() {
     let vault = garden();
     let mut toolbox = vault.toolbox();
-    let error = toolbox.call("vault_search", json!({ "query": "soil" }), Approval::Allowed).unwrap_err();
+    let error = toolbox.call("vault_search", json!({ "query": "soil" }), &mut Unattended).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Denied, "reads of this toolset ask");
     let found = call(&mut toolbox, "vault_search", json!({ "query": "SOIL" }));
     let rows: Vec<(&str, u64)> = found
@@ -257,7 +264,7 @@ fn the_chat_tools() {
     let files = call(&mut toolbox, "file_read", json!({ "filePaths": ["no.md", "Index.md"] }));
     assert_eq!(files[0], json!({ "path": "no.md", "content": "File not found: no.md", "size": 0 }));
     assert_eq!(files[1]["size"], vault.read("Index.md").len());
-    let output = toolbox.call("vault_search", json!({ "query": "x", "limit": 51 }), Approval::Approved).unwrap();
+    let output = toolbox.call("vault_search", json!({ "query": "x", "limit": 51 }), &mut seen).unwrap();
     assert!(output.notices[0].contains("50 files at most"), "{:?}", output.notices);
 }
 
@@ -272,7 +279,7 @@ fn a_file_that_cannot_be_searched_is_passed_over() {
     let mut toolbox = vault.toolbox();
     let found = call(&mut toolbox, "vault_search", json!({ "query": "clay" }));
     assert!(found.to_string().contains("Garden/Soil.md"), "{found}");
-    let output = toolbox.call("vault.searchText", json!({ "query": "clay" }), Approval::Allowed).unwrap();
+    let output = toolbox.call("vault.searchText", json!({ "query": "clay" }), &mut Unattended).unwrap();
     assert_eq!(output.notices, ["files that could not be searched (2): latin.md, needle.md"]);
     let found = output.value;
     assert_eq!(found["matches"].as_array().unwrap().len(), 1);
@@ -380,12 +387,12 @@ fn a_file_that_exists_is_left_as_it_is_unless_told_otherwise() {
         args
     };
     for args in [create(json!({})), create(json!({ "ifNotExists": true }))] {
-        let output = toolbox.call("vault.createFile", args, Approval::Approved).unwrap();
+        let output = toolbox.call("vault.createFile", args, &mut seen).unwrap();
         assert_eq!(output.value["created"], false);
         assert!(output.notices.iter().any(|notice| notice.contains("left as it is")), "{:?}", output.notices);
     }
     let args = create(json!({ "ifNotExists": false }));
-    let error = toolbox.call("vault.createFile", args, Approval::Approved).unwrap_err();
+    let error = toolbox.call("vault.createFile", args, &mut seen).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Exists, "{error}");
     assert_same(&vault.tree(), &before, "nothing is replaced");
 }
@@ -404,7 +411,7 @@ fn parts_of_a_note_can_be_read() {
             .chain(args.as_object().unwrap())
             .map(|(name, value)| (name.clone(), value.clone()))
             .collect::<serde_json::Map<_, _>>();
-        toolbox.call("read_note", args.into(), Approval::Allowed).map(|output| output.value)
+        toolbox.call("read_note", args.into(), &mut Unattended).map(|output| output.value)
     };
     let whole = read(json!({})).unwrap();
     assert_eq!(
@@ -465,7 +472,7 @@ fn a_write_on_an_old_version_is_a_conflict() {
         let mut args = args;
         args["path"] = "Garden/Soil.md".into();
         args["expected_version"] = old.into();
-        let error = toolbox.call(tool, args, Approval::Approved).unwrap_err();
+        let error = toolbox.call(tool, args, &mut seen).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Conflict, "{tool}: {error}");
         let lines = "removed line 3 \"Clay keeps water. #garden\", added line 3 \"Clay holds water. #garden\"";
         assert!(error.to_string().contains(lines), "{tool}: {error}");
@@ -490,22 +497,24 @@ fn a_note_is_not_replaced_by_accident() {
         args
     };
     let proposal = toolbox.propose("write_note", write(json!({})), Cancel::default()).unwrap();
-    for approval in [Approval::Preapproved, Approval::Granted] {
-        let error = toolbox.apply(proposal.clone(), approval).unwrap_err();
+    let mut granted = Grants::default();
+    granted.grant("write_note");
+    for grants in [Grants::default(), granted] {
+        let error = apply(&mut toolbox, proposal.clone(), &grants, &mut Preapproved).unwrap_err();
         assert!(error.kind() == ErrorKind::Exists && error.to_string().contains("mode: replace"), "{error}");
     }
     let mut trusting = Settings::default();
     trusting.confirm_writes = false;
     let mut unasked = vault.toolbox_with(Editor::default(), &trusting);
-    assert_eq!(unasked.call("write_note", write(json!({})), Approval::Allowed).unwrap_err().kind(), ErrorKind::Exists);
-    let created = unasked.call("write_note", write(json!({ "mode": "create" })), Approval::Approved);
+    assert_eq!(unasked.call("write_note", write(json!({})), &mut Unattended).unwrap_err().kind(), ErrorKind::Exists);
+    let created = unasked.call("write_note", write(json!({ "mode": "create" })), &mut seen);
     assert_eq!(created.unwrap_err().kind(), ErrorKind::Exists);
     let missing = json!({ "path": "Indx.md", "content": "x", "mode": "replace" });
     assert!(refused(&mut unasked, "write_note", missing).contains("did you mean Index.md"));
-    unasked.call("write_note", write(json!({ "mode": "replace" })), Approval::Allowed).unwrap();
+    unasked.call("write_note", write(json!({ "mode": "replace" })), &mut Unattended).unwrap();
     assert_eq!(vault.read("Index.md"), "x");
     // The same text takes nothing away.
-    unasked.call("write_note", write(json!({})), Approval::Preapproved).unwrap();
+    unasked.call("write_note", write(json!({})), &mut Preapproved).unwrap();
 }
 
 #[test]
@@ -513,8 +522,11 @@ fn a_file_that_exists_is_left_as_it_is_and_that_is_said() {
     let vault = garden();
     let mut toolbox = vault.toolbox();
     let mut args = json!({ "path": "Index.md", "content": "x" });
-    let output = toolbox.call("vault.createFile", args.clone(), Approval::Approved).unwrap();
-    assert_eq!((output.run, &output.notices[..]), (None, &["Index.md exists and is left as it is".to_owned()][..]));
+    let output = toolbox.call("vault.createFile", args.clone(), &mut seen).unwrap();
+    assert_eq!(
+        (output.transaction, &output.notices[..]),
+        (None, &["Index.md exists and is left as it is".to_owned()][..])
+    );
     args["expectedEtag"] = output.value["etag"].clone();
     let error = refused(&mut toolbox, "vault.createFile", args.clone());
     assert!(error.contains("add collisionStrategy: overwrite"), "{error}");
@@ -535,7 +547,7 @@ fn a_new_file_that_is_no_note_for_want_of_an_ending_is_said() {
     ] {
         let proposal = toolbox.propose(tool, json!({ "path": path, "content": "x" }), Cancel::default()).unwrap();
         let said = format!("{path} is no note, since its name does not end in .md");
-        assert_eq!(proposal.change.preview().notices.contains(&said), is_said, "{path}");
+        assert_eq!(proposal.preview().notices.contains(&said), is_said, "{path}");
     }
 }
 
@@ -547,12 +559,12 @@ fn control_characters_do_not_shape_a_diff() {
     vault.write("new\nline.md", "[[Soil]]\n");
     let mut toolbox = vault.toolbox();
     let args = json!({ "path": "cr.md", "content": "harmless\r-old\r@@ -1 +1 @@\rEVIL\nend\n" });
-    let shown = toolbox.propose("write_note", args, Cancel::default()).unwrap().change.preview();
+    let shown = toolbox.propose("write_note", args, Cancel::default()).unwrap().preview();
     let diff = shown.files[0].diff.as_deref().unwrap();
     let rows: Vec<&str> = diff.split('\n').collect();
     assert_eq!(rows[3..5], ["+harmless\r-old\r@@ -1 +1 @@\rEVIL", "+end"], "{diff:?}");
     let renamed = json!({ "path": "Garden/Soil.md", "new_path": "Garden/Earth.md" });
-    let shown = toolbox.propose("rename_note", renamed, Cancel::default()).unwrap().change.preview();
+    let shown = toolbox.propose("rename_note", renamed, Cancel::default()).unwrap().preview();
     let linking = shown.files.iter().find(|file| file.path == "new\nline.md").unwrap();
     assert!(linking.diff.as_deref().unwrap().starts_with("--- a/new line.md\n+++ b/new line.md\n"), "{linking:?}");
 }
@@ -577,13 +589,12 @@ fn frontmatter_keeps_the_order_given_and_stays_in_notes() {
 fn a_search_returns_k_notes_and_marks_weak_ones() {
     let vault = garden();
     let mut toolbox = vault.toolbox();
-    let found =
-        toolbox.call("search_notes", json!({ "query": "clay water", "top_k": 101 }), Approval::Allowed).unwrap();
+    let found = toolbox.call("search_notes", json!({ "query": "clay water", "top_k": 101 }), &mut Unattended).unwrap();
     assert!(found.notices.iter().any(|notice| notice.contains("100 notes at most")), "{:?}", found.notices);
     let weak: Vec<bool> = found.value.as_array().unwrap().iter().map(|note| note["weak"] == true).collect();
     assert!(!weak[0] && weak.contains(&true) && weak.is_sorted(), "{}", found.value);
     // Good and weak notes come from two searches, which read the same word in the same other way.
-    let slip = toolbox.call("search_notes", json!({ "query": "clay wintre" }), Approval::Allowed).unwrap();
+    let slip = toolbox.call("search_notes", json!({ "query": "clay wintre" }), &mut Unattended).unwrap();
     let read_as = slip.notices.iter().filter(|notice| notice.contains("wintre is in no note"));
     assert_eq!(read_as.count(), 1, "{:?}", slip.notices);
 }
@@ -666,12 +677,12 @@ fn every_call_leaves_a_line() {
     let records = vault_tools::read_log(toolbox.vault().state()).unwrap();
     let lines: Vec<(&str, bool, Approval, bool)> = records
         .iter()
-        .map(|record| (record.tool.as_str(), record.error.is_some(), record.decision, record.run.is_some()))
+        .map(|record| (record.tool.as_str(), record.error.is_some(), record.decision, record.transaction.is_some()))
         .collect();
     assert_eq!(
         lines,
         [
-            ("read_note", false, Approval::Approved, false),
+            ("read_note", false, Approval::Allowed, false),
             ("write_note", false, Approval::Approved, true),
             ("read_note", true, Approval::Allowed, false),
             ("delete_note", true, Approval::Denied, false),

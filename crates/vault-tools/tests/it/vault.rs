@@ -6,7 +6,11 @@ use std::sync::Arc;
 
 use tempfile::TempDir;
 use vault_index::Hashed;
-use vault_tools::{Editor, Headless, Settings, Toolbox, Vault, VaultOptions};
+use vault_tools::approval::{Answer, Approver, CarriedOut, PreparedChange, settle};
+use vault_tools::{
+    Cancel, Editor, Error, ErrorKind, Grants, Headless, Output, Proposal, Result, Settings, Toolbox, Vault,
+    VaultOptions,
+};
 
 /// What every test takes for now.
 pub const NOW: &str = "2026-03-02T15:04:09+01:00[Europe/Zurich]";
@@ -114,4 +118,29 @@ pub fn assert_same(actual: &Tree, expected: &Tree, what: &str) {
         .map(|path| format!("{path}: {:?} instead of {:?}", text(actual.get(path)), text(expected.get(path))))
         .collect();
     assert!(differences.is_empty(), "{what}:\n{}", differences.join("\n"));
+}
+
+/// A person who has seen a change and approves it.
+pub fn seen(_: &PreparedChange) -> Answer {
+    Answer::Yes
+}
+
+/// A person who refuses.
+pub fn says_no(_: &PreparedChange) -> Answer {
+    Answer::No(Error::new(ErrorKind::Denied, "refused"))
+}
+
+/// Carries out a call that was proposed, if it is granted or approved.
+pub fn apply(
+    toolbox: &mut Toolbox,
+    proposal: Proposal,
+    grants: &Grants,
+    approver: &mut dyn Approver,
+) -> Result<Output> {
+    let change = PreparedChange::of_call(proposal, toolbox.policy());
+    let approved = settle(change, grants, approver).map_err(|refused| refused.log(toolbox))?;
+    match approved.carry_out(toolbox, Cancel::default(), &mut |_| {})? {
+        CarriedOut::Call(output) => Ok(output),
+        other => panic!("{other:?}"),
+    }
 }

@@ -1,6 +1,6 @@
 //! Whole runs of an agent over a model in the process: a call that needs approval, another process, the answer.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
@@ -9,6 +9,7 @@ use agent_loop::{
     ToolChoice, ToolOutput,
 };
 
+use crate::real_model::named_by;
 use crate::test_tools::{decide, done, drive};
 
 use super::*;
@@ -20,8 +21,14 @@ fn live() -> Vec<Tool> {
     tools().into_iter().map(tool).collect()
 }
 
+/// Set for the other process.
+const RUN_FOLDER: &str = "AGENT_LOOP_RUN_FOLDER";
+
 #[tokio::test]
 async fn a_call_waits_for_a_person_and_another_process_goes_on() {
+    if let Some(folder) = std::env::var_os(RUN_FOLDER) {
+        return go_on(Path::new(&folder)).await;
+    }
     let folder = tempfile::tempdir().unwrap();
     let file = TinyModel::new(6).write(folder.path());
     let model = Arc::new(load_file(&file, |options| options).await);
@@ -36,9 +43,9 @@ async fn a_call_waits_for_a_person_and_another_process_goes_on() {
     model.save_cache(folder.path().join("run.cache")).await.unwrap();
     std::fs::write(folder.path().join("run.json"), run.to_json()).unwrap();
 
-    let test = "local::conversation::the_other_process";
+    let test = "local::conversation::a_call_waits_for_a_person_and_another_process_goes_on";
     let mut process = Command::new(std::env::current_exe().unwrap());
-    process.args(["--exact", test, "--ignored", "--nocapture"]).env("AGENT_LOOP_RUN_FOLDER", folder.path());
+    process.args(["--exact", test, "--nocapture"]).env(RUN_FOLDER, folder.path());
     let output = process.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let went_on = std::fs::read_to_string(folder.path().join("run.json")).unwrap();
@@ -49,10 +56,7 @@ async fn a_call_waits_for_a_person_and_another_process_goes_on() {
 }
 
 /// Goes on with the run and the cache in a folder.
-#[tokio::test]
-#[ignore = "the process that the test before starts"]
-async fn the_other_process() {
-    let Some(folder) = std::env::var_os("AGENT_LOOP_RUN_FOLDER").map(PathBuf::from) else { return };
+async fn go_on(folder: &Path) {
     let model = Arc::new(load_file(&folder.join("tiny-6.gguf"), |options| options).await);
     let restored = model.restore_cache(folder.join("run.cache")).await.unwrap() as u64;
     let agent = Agent::new(Arc::clone(&model), live()).unwrap();
@@ -121,10 +125,10 @@ async fn a_conversation_that_is_too_long_is_made_shorter() {
     assert!(compacted > 0, "eight turns of 260 tokens do not fit");
 }
 
-/// With `AGENT_LOOP_LOCAL_MODEL` a real one: the flow runs; its answers are not judged.
+/// The flow runs; the answers of the model that `AGENT_LOOP_LOCAL_MODEL` names are not judged.
 #[tokio::test]
 async fn a_real_model_searches_writes_after_a_yes_and_answers() {
-    let Some(path) = std::env::var_os("AGENT_LOOP_LOCAL_MODEL").map(PathBuf::from) else { return };
+    let Some(path) = named_by("AGENT_LOOP_LOCAL_MODEL") else { return };
     let options = LocalOptions::new(path).context(Some(4_096)).threads(Some(1)).seed(Some(1)).temperature(0.2);
     let model = Local::load(options, |_| {}, &Default::default()).await.unwrap();
     let tool = |name: &str| tools().into_iter().find(|tool| tool.name == name).unwrap();

@@ -369,7 +369,7 @@ proptest! {
 
     /// What the prompt shows a model, and what stands in its history, is what it is read as.
     #[test]
-    fn a_call_that_is_written_is_read_again(
+    fn calls_written_in_any_format_parse_to_the_same_calls(
         format in prop::sample::select(Format::all().collect::<Vec<_>>()),
         city in "[a-zA-Zü\"'\\\\{}\\[\\]:,=();. \n]{0,12}",
         days in any::<i64>(),

@@ -25,18 +25,18 @@ cases! {
     "cut at any byte, head and framing included; each way of framing" cut_at_any_byte,
     "a head that is no HTTP" not_http,
     "a late head, a slow body: each piece is shown when it is there" late_and_slow,
-    "silence ends a reply" silence,
+    "silence ends a reply" silence_times_out_and_closes_the_connection,
     "429 and its delay, then 500, then the answer: three requests" tried_again,
     "nothing is waited for behind the end of the reply" a_reply_ends_at_its_terminal_event,
     "redirects are not followed" redirects_are_not_followed,
-    "the proxy that was named, and that of the environment" proxies,
-    "headers of the caller; the key in one header, never in the address" headers_and_keys,
+    "the proxy that was named, and that of the environment" requests_go_through_the_named_proxy_or_that_of_the_environment,
+    "headers of the caller; the key in one header, never in the address" headers_of_the_caller_are_sent_and_the_key_in_one_header_only,
     "a key or an address that cannot be sent" what_cannot_be_sent,
-    "a reply that is dropped closes its connection" dropped,
-    "a run that is cancelled closes its connection" cancelled,
+    "a reply that is dropped closes its connection" dropping_a_reply_closes_its_connection,
+    "a run that is cancelled closes its connection" cancelling_a_run_closes_its_connection,
     "connections are used again" connections_are_reused,
     "10 MB" ten_megabytes,
-    "TLS: HTTP/2 is offered, only trusted certificates pass" tls,
+    "TLS: HTTP/2 is offered, only trusted certificates pass" tls_replies_come_from_trusted_certificates_only,
 }
 
 /// Only against hanging: nothing is measured by it.
@@ -225,7 +225,7 @@ async fn late_and_slow() {
 }
 
 #[tokio::test]
-async fn silence() {
+async fn silence_times_out_and_closes_the_connection() {
     let each = WIRES.map(|wire| async move {
         let gone = Arc::new(Notify::new());
         let begins = [vec![], vec![ScriptedReply::Send(head(""))]];
@@ -293,7 +293,7 @@ const CHILD: &str = "AGENT_LOOP_TEST_OF_THE_ENVIRONMENT";
 const ELSEWHERE: &str = "http://models.invalid/v1";
 
 #[tokio::test]
-async fn proxies() {
+async fn requests_go_through_the_named_proxy_or_that_of_the_environment() {
     if std::env::var_os(CHILD).is_some() {
         // The process below: what is elsewhere is asked through the proxy, what is here is not.
         let http = Http::new().unwrap();
@@ -338,14 +338,15 @@ async fn proxies() {
         child.env_remove(name).env_remove(name.to_lowercase());
     }
     child.env(CHILD, "yes").env("HTTP_PROXY", format!("http://{}", proxy.address));
-    child.args(["--exact", "contract::network::proxies", "--nocapture"]);
+    let test = "contract::network::requests_go_through_the_named_proxy_or_that_of_the_environment";
+    child.args(["--exact", test, "--nocapture"]);
     let output = tokio::task::spawn_blocking(move || child.output().unwrap()).await.unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(targets(&proxy), expected);
 }
 
 #[tokio::test]
-async fn headers_and_keys() {
+async fn headers_of_the_caller_are_sent_and_the_key_in_one_header_only() {
     for wire in WIRES {
         let server = Server::start([answered(wire), answered(wire)]);
         let mut provider = provider_at(&server, wire);
@@ -411,7 +412,7 @@ fn endless(wire: Wire, gone: &Arc<Notify>) -> Exchange {
 }
 
 #[tokio::test]
-async fn dropped() {
+async fn dropping_a_reply_closes_its_connection() {
     for wire in WIRES {
         let gone = Arc::new(Notify::new());
         let server = Server::start([endless(wire, &gone)]);
@@ -424,7 +425,7 @@ async fn dropped() {
 }
 
 #[tokio::test]
-async fn cancelled() {
+async fn cancelling_a_run_closes_its_connection() {
     for wire in WIRES {
         let gone = Arc::new(Notify::new());
         let server = Server::start([endless(wire, &gone)]);
@@ -504,7 +505,7 @@ fn tls_server(answer: Vec<u8>) -> (std::net::SocketAddr, std::thread::JoinHandle
 }
 
 #[tokio::test]
-async fn tls() {
+async fn tls_replies_come_from_trusted_certificates_only() {
     for wire in WIRES {
         for is_trusted in [true, false] {
             let (address, thread) = tls_server(whole_response(wire, false).0);

@@ -9,15 +9,15 @@ use serde_json::{Value, json};
 use super::*;
 
 cases! {
-    "sampling: top_p, seed, stop" sampling,
-    "effort and budget of reasoning" reasoning,
+    "sampling: top_p, seed, stop" sampling_settings_are_sent_as_each_wire_writes_them,
+    "effort and budget of reasoning" reasoning_effort_and_budget_are_sent_as_each_wire_writes_them,
     "service tier, cache key and cache time" tier_and_cache,
     "what is kept of a prompt is marked" breakpoints_of_anthropic,
     "tokens from the cache, and what they cost, are told" cached_tokens_and_costs,
     "fields of the body that only the provider knows; headers of the caller" extra_fields,
     "the shape of an answer, beside tools too" the_shape_of_an_answer_beside_tools,
-    "images: in the message, by address" images,
-    "a key in another header, and a query" azure,
+    "images: in the message, by address" images_are_sent_inline_and_by_url_as_each_wire_writes_them,
+    "a key in another header, and a query" azure_providers_send_their_url_query_and_key_header,
     "options of Ollama" options_of_ollama,
     "what is set for a run is sent with each of its requests" settings_of_a_run,
 }
@@ -46,7 +46,7 @@ fn settings() -> ModelSettings {
 }
 
 #[tokio::test]
-async fn sampling() {
+async fn sampling_settings_are_sent_as_each_wire_writes_them() {
     let stop = || settings().stop(vec!["END".into(), "\n\n".into()]);
     for wire in WIRES {
         let (top_p, seed, stops) = match wire {
@@ -85,7 +85,7 @@ async fn sampling() {
 }
 
 #[tokio::test]
-async fn reasoning() {
+async fn reasoning_effort_and_budget_are_sent_as_each_wire_writes_them() {
     use ReasoningEffort::{Low, Max, Minimal, None as Off, XHigh};
     let effort = |effort| settings().reasoning_effort(Some(effort));
     for (wire, set, pointers, expected) in [
@@ -313,7 +313,7 @@ async fn the_shape_of_an_answer_beside_tools() {
 }
 
 #[tokio::test]
-async fn images() {
+async fn images_are_sent_inline_and_by_url_as_each_wire_writes_them() {
     let inline = Image::new("image/png", [0x89, b'P', b'N', b'G']);
     let (data, address) = ("data:image/png;base64,iVBORw==", "https://example.org/cat.png");
     let text = |kind: &str| json!({"type": kind, "text": "What is this?"});
@@ -363,7 +363,7 @@ async fn images() {
 }
 
 #[tokio::test]
-async fn azure() {
+async fn azure_providers_send_their_url_query_and_key_header() {
     let resource = "https://mine.openai.azure.com/";
     for (provider, wire, url) in [
         (

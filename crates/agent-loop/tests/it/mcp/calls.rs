@@ -7,7 +7,8 @@ use agent_loop::{
 };
 use serde_json::json;
 
-use super::server::{Speaks, at, http, stdio};
+use super::server::{at, http, stdio};
+use super::test_server::Speaks;
 use super::{all_forms, call, one, within};
 
 #[tokio::test]

@@ -8,8 +8,10 @@ use agent_loop::{Agent, ErrorKind, Scripted, ScriptedReply, ToolCall, Tools};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::server::{Speaks, stdio};
+use super::server::stdio;
+use super::test_server::Speaks;
 use super::{all_forms, call, connected, ended, one, text, within};
+use crate::programs::program;
 
 #[tokio::test]
 async fn a_server_that_ends_in_a_call_is_an_error_and_is_started_again() {
@@ -168,15 +170,12 @@ fn no_process_outlives_its_runtime() {
 
 /// A shell with this script, whose arguments are a command.
 fn sh(name: &str, script: &str, command: &[String]) -> McpServer {
-    let server = McpServer::stdio(name, "/bin/sh").args(["-c", script, "sh"]).args(command);
-    server.env("AGENT_LOOP_TEST_SERVER", "OldOnes")
+    McpServer::stdio(name, "/bin/sh").args(["-c", script, "sh"]).args(command)
 }
 
 /// The test's server as a command.
 fn stdio_command() -> Vec<String> {
-    let program = std::env::current_exe().unwrap().to_str().unwrap().to_string();
-    let args = ["--quiet", "--nocapture", "--include-ignored", "--exact", "mcp::server::serve"];
-    std::iter::once(program).chain(args.map(str::to_owned)).collect()
+    vec![program("mcp_test_server").to_str().unwrap().to_string(), "OldOnes".to_owned()]
 }
 
 #[tokio::test]

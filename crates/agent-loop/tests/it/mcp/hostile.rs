@@ -3,7 +3,8 @@
 use agent_loop::{Agent, AllowAll, Scripted, ScriptedReply, TextCalls};
 use serde_json::json;
 
-use super::server::{HOSTILE, Speaks, stdio};
+use super::server::stdio;
+use super::test_server::{HOSTILE, Speaks};
 use super::{call, one, spec, within};
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! MCP servers as tools: real servers in processes of their own, and over HTTP on loopback.
 
+mod test_server;
 mod server;
 mod calls;
 mod ends;
@@ -14,7 +15,8 @@ use agent_loop::{Effect, ToolCall, ToolError, ToolOutput, ToolSpec, Tools};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use server::{Speaks, at, http, stdio};
+use server::{at, http, stdio};
+use test_server::Speaks;
 
 /// A test that hangs is a test that fails.
 async fn within<T>(future: impl Future<Output = T>) -> T {

@@ -6,18 +6,22 @@ use agent_loop::{Event, Spent};
 use serde_json::json;
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
-use vault_cli::{CliResult, Out, Outcome, sanitize_line};
-use vault_tools::cli::{ContextArgs, RunningArgs, VaultArgs, page, run_plan};
-use vault_tools::{Approval, Cancel, Error, ErrorKind, Permission, Result};
+use vault_search::VaultArgs;
+use vault_search::tools::{ContextArgs, RunningArgs, run_plan, texts_of_change};
+use vault_search::{CliResult, Out, Outcome, sanitize_line};
+use vault_tools::approval::{Answer, Approver, ChangeRequest, PreparedChange, now, settle};
+use vault_tools::{Cancel, Error, ErrorKind, Grants, Result};
 
-use super::panel::{Key, key};
+use super::panel::{Key, Shown, key};
 use super::screen::Screen;
 use super::stop::{Interrupts, Stop};
+use crate::change_text::{kind, what_undo_does};
+use crate::changes::carry_out as carry_out_in;
 use crate::cli::call_line::spent_text;
 use crate::cli::plan::{not_written, offer_macro};
 use crate::conversation::Conversation;
+use crate::loop_error::retrying;
 use crate::plan_writer::{Written, write};
-use crate::request::{Request, newest, now};
 use crate::settings::Settings;
 use crate::workspace::Workspace;
 
@@ -29,14 +33,14 @@ pub(super) fn undo(workspace: &Workspace, transaction: Option<u64>, screen: &mut
     let time = |number: usize| {
         let vault = &workspace.vaults()[number].vault;
         let found = match transaction {
-            None => newest(vault).ok()?,
+            None => vault.newest_undoable().ok()?,
             Some(id) => vault.transactions().ok()?.into_iter().find(|info| info.id.0 == id)?,
         };
         Some(found.time)
     };
     // Where there is none in any vault, the first one says so.
     let vault = (0..workspace.vaults().len()).max_by_key(|number| (time(*number), usize::MAX - number)).unwrap_or(0);
-    carry_out(workspace, vault, &Request::Undo { transaction }, "undone", screen, stop)
+    carry_out(workspace, vault, &ChangeRequest::Undo { transaction }, "undone", screen, stop)
 }
 
 /// Writes a conversation into a new note.
@@ -50,49 +54,66 @@ pub(super) fn save(conversation: &Conversation, note: &str, screen: &mut Screen,
     let args = json!({ "path": path, "content": content, "mode": "create" });
     let route = workspace.with(|vaults| vaults.route("write_note", args))?;
     let vault = route.vaults.first().copied().unwrap_or_default();
-    let request = Request::Call { tool: "write_note".to_owned(), args: route.args };
+    let request = ChangeRequest::Call { tool: "write_note".to_owned(), args: route.args };
     carry_out(&workspace, vault, &request, &format!("saved as {}", sanitize_line(&path)), screen, stop)
 }
 
 fn carry_out(
     workspace: &Workspace,
     vault: usize,
-    request: &Request,
+    request: &ChangeRequest,
     done: &str,
     screen: &mut Screen,
     stop: &Stop,
 ) -> Result<()> {
     workspace.with(|vaults| {
-        let toolbox = vaults.toolbox(vault);
-        let prepared = request.prepare(toolbox, &now(), Cancel::default())?;
-        if let Permission::Deny(reason) = &prepared.permission {
-            return Err(Error::new(ErrorKind::Denied, reason.clone()));
-        }
-        let (short, whole) = prepared.texts();
-        let paint = screen.paint;
-        let title = paint.bold(&format!("{}?", sanitize_line(prepared.kind())));
-        screen.show(&format!("{title}\n  {}\n\n{}", prepared.what_undo_does(), paint.diff(&short)));
-        let mut keys = vec![('y', "yes".to_owned()), ('n', "no (Esc)".to_owned())];
-        if short != whole {
-            keys.push(('w', "show the whole".to_owned()));
-        }
-        loop {
-            match key(&keys, screen)? {
-                Key::Letter('y') => break,
-                Key::Letter('w') => page(&paint.diff(&whole)),
-                _ => {
-                    screen.quiet("  no; nothing was done");
-                    return Ok(());
-                }
+        let prepared = request.prepare(vaults.toolbox(vault), &now(), Cancel::default())?;
+        let mut panel = ChangePanel { screen: &mut *screen, has_refused: false };
+        let settled = settle(prepared, &Grants::default(), &mut panel);
+        let has_refused = panel.has_refused;
+        let approved = match settled.map_err(|refused| refused.log(vaults.toolbox(vault))) {
+            Ok(approved) => approved,
+            Err(_) if has_refused => {
+                screen.quiet("  no; nothing was done");
+                return Ok(());
             }
-        }
+            Err(error) => return Err(error),
+        };
         let _busy = stop.busy();
-        let ended = prepared.carry_out(toolbox, Approval::Approved, Cancel::default(), &mut |_| {})?;
+        let ended = carry_out_in(approved, vaults, vault, Cancel::default(), &mut |_| {})?;
         let transaction = ended.transaction.map(|id| format!(" (transaction {id})")).unwrap_or_default();
         screen.quiet(&format!("  {done}{transaction}"));
         ended.notices.iter().for_each(|notice| screen.warn(notice));
         Ok(())
     })
+}
+
+/// The approver of what a person types: the change, and keys below it.
+struct ChangePanel<'a> {
+    screen: &'a mut Screen,
+    has_refused: bool,
+}
+
+impl Approver for ChangePanel<'_> {
+    fn ask(&mut self, change: &PreparedChange) -> Answer {
+        let paint = self.screen.paint;
+        let title = paint.bold(&format!("{}?", sanitize_line(&kind(change))));
+        let (short, whole) = texts_of_change(change, Vec::new());
+        let mut shown = Shown::new(&short, whole);
+        self.screen.show(&format!("{title}\n  {}\n\n{}", what_undo_does(change.risk()), paint.diff(&shown.part)));
+        loop {
+            let mut keys = vec![('y', shown.yes().to_owned()), ('n', "no (Esc)".to_owned())];
+            keys.extend(shown.key());
+            match key(&keys, self.screen) {
+                Ok(Key::Letter('y')) if shown.is_whole() => return Answer::Yes,
+                Ok(Key::Letter('y' | 'w')) => shown.show_whole(paint),
+                Ok(_) => break,
+                Err(error) => return Answer::No(error),
+            }
+        }
+        self.has_refused = true;
+        Answer::No(Error::new(ErrorKind::Denied, "not approved; nothing was done"))
+    }
 }
 
 /// Has a plan written, shows it, and runs it when a person agrees; then it may be kept as a macro. What the model took is
@@ -118,7 +139,7 @@ pub(super) fn plan(
             let mut on_event = |event| match event {
                 Event::Warning(warning) => screen.warn(&warning),
                 Event::Retry { delay, failure, .. } => {
-                    screen.warn(&format!("{}; trying again in {} s", failure.message, delay.as_secs_f32().ceil()));
+                    screen.warn(&retrying(&failure, delay));
                 }
                 _ => {}
             };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use reedline::{Completer, CompletionResult, Span, Suggestion};
-use vault_cli::sanitize_line;
+use vault_search::sanitize_line;
 
 use super::commands::COMMANDS;
 use crate::workspace::Workspace;

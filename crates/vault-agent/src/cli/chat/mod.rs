@@ -21,9 +21,9 @@ use std::sync::Arc;
 
 use agent_loop::Spent;
 use clap::Args;
-use vault_cli::{CliResult, Outcome};
+use vault_search::VaultArgs;
+use vault_search::{CliResult, Outcome};
 use vault_tools::Editor;
-use vault_tools::cli::VaultArgs;
 
 use crate::conversation::{Conversation, Offer, SessionInfo, Sessions};
 use crate::model;
@@ -56,7 +56,7 @@ pub(super) fn chat(vault_args: &VaultArgs, args: &ChatArgs) -> CliResult {
     let workspace = Workspace::open(vault_args, Granted::default())?;
     let editor = super::ask::editor_of(
         &workspace,
-        &vault_tools::cli::ContextArgs { active_file: args.note.clone(), ..Default::default() },
+        &vault_search::tools::ContextArgs { active_file: args.note.clone(), ..Default::default() },
     )?;
     talk(workspace, editor, &args.settings, None)
 }

@@ -9,8 +9,8 @@ use crossterm::event::{
 };
 use crossterm::execute;
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
-use vault_cli::{sanitize, sanitize_line};
-use vault_tools::cli::{Chosen, choose_hunks, edited, page, tick};
+use vault_search::tools::{Chosen, choose_hunks, cut, edited, page, tick};
+use vault_search::{Paint, sanitize, sanitize_line};
 use vault_tools::{Error, Result};
 
 use super::input::ask;
@@ -39,6 +39,44 @@ pub(super) enum Key {
 /// A key that is offered, and what it does.
 pub(super) type Offered = (char, String);
 
+/// A change on the screen. It can be approved once all of it was shown.
+pub(super) struct Shown {
+    /// What fits on the screen.
+    pub part: String,
+    whole: String,
+    /// Something of it was not shown yet.
+    is_cut: bool,
+    /// The whole says more than what was shown at first, or says it otherwise.
+    differs: bool,
+}
+
+impl Shown {
+    pub fn new(short: &str, whole: String) -> Self {
+        let (part, is_cut) = cut(short, &whole);
+        let differs = part != whole;
+        Self { part, whole, is_cut, differs }
+    }
+
+    pub fn is_whole(&self) -> bool {
+        !self.is_cut
+    }
+
+    pub fn show_whole(&mut self, paint: Paint) {
+        page(&paint.diff(&self.whole));
+        self.is_cut = false;
+    }
+
+    /// What the key of a yes does.
+    pub fn yes(&self) -> &'static str {
+        if self.is_cut { "yes, once all of it is shown" } else { "yes" }
+    }
+
+    /// The key that shows the whole.
+    pub fn key(&self) -> Option<Offered> {
+        self.differs.then(|| ('w', "show the whole".to_owned()))
+    }
+}
+
 /// Asks about one question of several: `number` of `count`.
 ///
 /// # Errors
@@ -51,8 +89,8 @@ pub(super) fn decide(
 ) -> Result<Answer> {
     let place = if count > 1 { format!("{number} of {count}  ") } else { String::new() };
     let mut panel = match conversation.panel(question) {
-        Ok(panel) => panel,
-        // The model learns why, as from a call that failed.
+        Ok(Some(panel)) => panel,
+        Ok(None) => return Ok(Answer::Decided(Decision::Allow)),
         Err(error) => return Ok(Answer::Decided(Decision::Deny { reason: Some(error.to_string()) })),
     };
     if let Some(items) = &panel.items {
@@ -61,9 +99,11 @@ pub(super) fn decide(
     let mut is_edited = false;
     // Parts are chosen from the whole, also a second time.
     let mut files = panel.files.clone();
-    show(&panel, &place, screen);
+    let mut shown = show(&panel, &place, screen);
     loop {
-        match key(&keys(&panel, is_edited, files.iter().map(|file| file.hunks().len()).sum::<usize>() > 1), screen)? {
+        let has_parts = files.iter().map(|file| file.hunks().len()).sum::<usize>() > 1;
+        match key(&keys(&panel, &shown, is_edited, has_parts), screen)? {
+            Key::Letter('y' | 'a' | 'w') if !shown.is_whole() => shown.show_whole(screen.paint),
             Key::Letter('y') if is_edited => {
                 screen.quiet("  yes, as edited");
                 return Ok(Answer::Decided(Decision::AllowEdited { arguments: panel.arguments }));
@@ -88,7 +128,7 @@ pub(super) fn decide(
                     Ok(again) => {
                         (files, is_edited) = (again.files.clone(), true);
                         panel = again;
-                        show(&panel, &place, screen);
+                        shown = show(&panel, &place, screen);
                     }
                     Err(error) => screen.warn(&error.to_string()),
                 },
@@ -98,12 +138,12 @@ pub(super) fn decide(
             Key::Letter('p') => match choose_hunks(files.clone()) {
                 Chosen::Part(kept) => {
                     panel = conversation.panel_with(question, panel.arguments, kept)?;
-                    show(&panel, &place, screen);
+                    shown = show(&panel, &place, screen);
                 }
                 Chosen::Whole => {}
                 Chosen::Nothing => screen.quiet("  nothing would be left: n says no"),
             },
-            Key::Letter('w') => page(&screen.paint.diff(&panel.whole)),
+            Key::Letter('w') => shown.show_whole(screen.paint),
             Key::Letter(_) => {}
             Key::Interrupt => return Ok(Answer::Stop),
             Key::End => return Ok(Answer::Leave),
@@ -121,28 +161,29 @@ fn share(panel: &Panel, items: &[String], place: &str, screen: &mut Screen) -> R
     Ok(Answer::Decided(Decision::Share { withheld }))
 }
 
-fn show(panel: &Panel, place: &str, screen: &mut Screen) {
-    let paint = screen.paint;
+fn show(panel: &Panel, place: &str, screen: &mut Screen) -> Shown {
+    let (paint, shown) = (screen.paint, Shown::new(&panel.short, panel.whole.clone()));
     let mut lines = vec![format!("{place}{}", paint.bold(&sanitize_line(&panel.title)))];
     lines.push(format!("  risk: {}. {}", panel.risk.name(), panel.what_undo_does));
     lines.push(format!("  {}", sanitize_line(&panel.leaves)));
     if panel.items.is_none() {
         lines.push(String::new());
-        lines.push(paint.diff(&panel.short).trim_end().to_owned());
+        lines.push(paint.diff(&shown.part).trim_end().to_owned());
     }
     screen.show(&lines.join("\n"));
+    shown
 }
 
-fn keys(panel: &Panel, is_edited: bool, has_parts: bool) -> Vec<Offered> {
+fn keys(panel: &Panel, shown: &Shown, is_edited: bool, has_parts: bool) -> Vec<Offered> {
     let offered = |is_offered: bool, key, does: String| is_offered.then_some((key, does));
     let grant = panel.grant.is_some() && !is_edited;
     let lines = [
-        offered(true, 'y', "yes".to_owned()),
+        offered(true, 'y', shown.yes().to_owned()),
         offered(grant, 'a', format!("yes, and do not ask again for {} in this conversation", panel.tool)),
         offered(true, 'n', "no, and say what instead (Esc)".to_owned()),
         offered(true, 'e', "edit the arguments".to_owned()),
         offered(has_parts, 'p', "leave out parts".to_owned()),
-        offered(panel.short != panel.whole, 'w', "show the whole".to_owned()),
+        shown.key(),
     ];
     lines.into_iter().flatten().collect()
 }

@@ -5,7 +5,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use vault_cli::{Failure, Paint, sanitize};
+use vault_search::{Failure, Paint, sanitize};
 
 use crate::terminal::cut_to;
 

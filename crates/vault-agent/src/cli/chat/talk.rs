@@ -7,7 +7,7 @@ use agent_loop::{Decision, Effect, Message, Question, Spent, StopReason};
 use jiff::tz::TimeZone;
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
-use vault_cli::{CliResult, Failure, counted, padded, sanitize_line};
+use vault_search::{CliResult, Failure, counted, padded, sanitize_line};
 use vault_tools::{Editor, Error, ErrorKind, Result};
 
 use super::changes;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use agent_loop::{CallId, ErrorKind, Event, ToolCall};
 use tokio_util::sync::CancellationToken;
-use vault_cli::sanitize_line;
+use vault_search::sanitize_line;
 use vault_tools::Result;
 
 use super::keyboard::Quiet;
@@ -15,6 +15,7 @@ use super::screen::Screen;
 use super::stop::{Interrupts, Stop};
 use crate::cli::call_line::call_line;
 use crate::conversation::{CitationCheck, Conversation, Source, Turn, cited_note};
+use crate::loop_error::retrying;
 use crate::terminal::MarkdownStream;
 
 /// How often what is under way is drawn anew.
@@ -87,7 +88,7 @@ impl<'a> ShownTurn<'a> {
             }
             Event::Warning(warning) => self.screen.warn(&warning),
             Event::Retry { delay, failure, .. } => {
-                self.screen.warn(&format!("{}; trying again in {} s", failure.message, delay.as_secs_f32().ceil()));
+                self.screen.warn(&retrying(&failure, delay));
             }
             Event::Compacted { .. } => {
                 self.screen.quiet("the conversation was made shorter for the model");

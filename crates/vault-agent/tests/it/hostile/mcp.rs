@@ -110,7 +110,10 @@ impl<'p> Session<'p> {
             };
             let result = self.client.call_again(tool, args.clone(), result, given);
             self.check(&result);
-            assert_eq!(result["structuredContent"]["status"], "declined", "{result}");
+            let status = &result["structuredContent"]["status"];
+            // What is too long for a form waits outside of it, unless the person declines.
+            let waits = self.person == Person::Cancels && self.questions.last().is_some_and(|it| it.contains(TOO_LONG));
+            assert_eq!(*status, if waits { "needs_approval" } else { "declined" }, "{result}");
             return self.model.insist(tool, args);
         }
         self.model.read(&answer);
@@ -219,13 +222,16 @@ fn check_question(question: &str) {
     check_text(question);
     assert!(question.len() < 70_000, "{} bytes", question.len());
     let lines: Vec<&str> = question.lines().collect();
-    let (first, rest) = (lines[0].trim_end_matches(')'), &lines[3..]);
+    let head = if lines[2].starts_with(TOO_LONG) { 3 } else { 2 };
+    let (first, rest) = (lines[0].trim_end_matches(')'), &lines[head + 1..]);
     let (kind, risk) = first.split_once(" in the vault Notes (risk: ").unwrap_or_else(|| panic!("{question}"));
     assert!(["read", "write", "delete"].contains(&risk), "{question}");
     assert!(kind.len() < 40 && kind.chars().all(|letter| letter.is_alphanumeric() || " _".contains(letter)), "{kind}");
     assert!(["It can be undone as a whole, byte for byte.", READ].contains(&lines[1]), "{question}");
-    assert!(lines[2].is_empty() && rest.iter().all(|line| line.starts_with("    ")), "{question}");
+    assert!(lines[head].is_empty() && rest.iter().all(|line| line.starts_with("    ")), "{question}");
 }
+
+const TOO_LONG: &str = "This change is too long to be approved here (";
 
 const READ: &str = "Nothing is changed: the assistant gets to read it.";
 
@@ -237,7 +243,8 @@ fn check_asking(era: Era, person: Person, args: &[&str]) {
     let ended = Session::run(&place, place.asking_client(era, args), person).end(&before);
     assert!(ended.questions > 20, "{} questions", ended.questions);
     assert!(ended.answered.get("read_note").is_some_and(|calls| *calls > 20));
-    assert_eq!(ended.codes, 0);
+    // Only what is too long for a form waits under a code.
+    assert!(ended.codes == 0 || person == Person::Cancels, "{}", ended.codes);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What holds for each file: it says what it is, is small, is named after something, and is safe.
+//! Rules for each file: it says what it is, is small, is named after something, and is safe; none of its tests is ignored.
 
 use std::path::Path;
 
@@ -41,7 +41,7 @@ fn length(path: &str, text: &str) -> usize {
 }
 
 #[test]
-fn files_are_described_small_named_and_safe() {
+fn files_are_described_small_named_safe_and_tested() {
     let mut problems = Vec::new();
     for (package, folder) in packages() {
         let mut found = Vec::new();
@@ -56,6 +56,13 @@ fn files_are_described_small_named_and_safe() {
             }
             if let Some(part) = path.trim_end_matches(".rs").split('/').find(|part| EMPTY_NAMES.contains(part)) {
                 problem(format!("{part} says nothing about what is inside"));
+            }
+            // `_tests.rs` is how the tests of a module end.
+            if path.ends_with("_test.rs") {
+                problem("product code is named like a test".to_string());
+            }
+            if text.lines().any(|line| line.trim_start().starts_with("#[ignore")) {
+                problem("a test is ignored".to_string());
             }
             let may_be_unsafe = UNSAFE.iter().any(|(name, start)| *name == package && path.starts_with(start));
             if !may_be_unsafe && tokens(&text).contains(&"unsafe") {

@@ -11,7 +11,7 @@
 //! 4. An item belongs to the file that defines it, through whatever re-export it is named. `mod` lines and
 //!    re-exports of what stands below (`pub use child::Item`) are not uses.
 //!
-//! Inside the workspace all of its packages are checked; in a published crate, which stands alone, only itself.
+//! All packages of the workspace are checked.
 
 mod dependencies;
 mod files;
@@ -23,27 +23,18 @@ use std::path::{Path, PathBuf};
 
 use modules::Crate;
 
-/// The workspace's root; `None`, with a message, in a published crate.
-#[allow(clippy::print_stderr)]
-fn workspace() -> Option<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let is_workspace = std::fs::read_to_string(root.join("Cargo.toml")).is_ok_and(|text| text.contains("[workspace]"));
-    if !is_workspace {
-        eprintln!("this crate is outside its workspace: the other crates are not checked");
-        return None;
-    }
-    Some(root.canonicalize().expect("it was just read"))
+/// The workspace's root.
+fn workspace() -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
+    let manifest = std::fs::read_to_string(root.join("Cargo.toml")).unwrap();
+    assert!(manifest.contains("[workspace]"), "{} is no workspace", root.display());
+    root
 }
 
-/// The folders of all packages of the workspace, or of this one alone, with their names.
+/// The folders of all packages of the workspace, with their names.
 fn packages() -> Vec<(String, PathBuf)> {
-    let mut folders = Vec::new();
-    match workspace() {
-        None => folders.push(PathBuf::from(env!("CARGO_MANIFEST_DIR"))),
-        Some(root) => {
-            ["crates", "benches", "examples"].iter().for_each(|name| find_packages(&root.join(name), &mut folders))
-        }
-    }
+    let (root, mut folders) = (workspace(), Vec::new());
+    ["crates", "benches", "examples"].iter().for_each(|name| find_packages(&root.join(name), &mut folders));
     let name_of = |folder: &PathBuf| {
         let manifest = std::fs::read_to_string(folder.join("Cargo.toml")).unwrap();
         let name = manifest.lines().find_map(|line| line.strip_prefix("name = ")).expect("a package has a name");

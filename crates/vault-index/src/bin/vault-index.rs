@@ -1,5 +1,0 @@
-//! `vault-index`: keeps the index of a vault and answers questions about its links.
-
-fn main() -> std::process::ExitCode {
-    vault_index::cli::index_main()
-}

@@ -1,0 +1,315 @@
+//! The answer to a search of one vault or several, as JSON has it.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use vault_index::{Grouping, Hit, Hits, Mode, NameMatch, NearMiss, Query, Sort, Substitution};
+
+/// The answer to a search of all vaults together. Its fields are only ever added to: scripts rely on them.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct SearchAnswer {
+    /// The query, as it was typed.
+    pub query: String,
+    /// The note that similar ones were searched for, if any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub like: Option<String>,
+    /// How passages were ranked: `hybrid`, `semantic` or `lexical`.
+    #[schemars(with = "String")]
+    pub mode: Mode,
+    /// The reranker that gave the scores, if one was used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reranker: Option<String>,
+    /// The vault's folder; null for a search of several.
+    pub vault: Option<String>,
+    /// The folders of a search of several vaults.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub vaults: Vec<String>,
+    /// Notes in the index.
+    pub indexed: usize,
+    /// Passages that have no vector yet, and notes that are not read yet.
+    pub pending: usize,
+    /// Milliseconds of the search, without bringing the index up to date.
+    pub took_ms: u64,
+    /// Why there is no answer; only with `--queries`, which goes on with the next one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// Words of the query that are in no note, and what was searched for in their place.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub substitutions: Vec<Substitution>,
+    /// What looks like an operator and is none, so that its words were searched for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unknown_operators: Vec<String>,
+    /// What standard error says about the answer, a sentence each; not with `--queries`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<String>,
+    /// How many notes (with `--chunks`: passages) match; only with `--count`, which lists none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub count: Option<usize>,
+    /// How many of them each folder has, the one with most first; only with `--count --group folder`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub folders: Vec<FolderCount>,
+    /// Best first, or as `--sort` and `--group` say.
+    pub results: Vec<SearchResult>,
+    /// Notes that are not read yet.
+    #[serde(skip)]
+    pub unread: usize,
+    /// The nearest notes where nothing was found, best first.
+    #[serde(skip)]
+    pub near_misses: Vec<NearMiss>,
+    /// Words alone rank, though meaning was to.
+    #[serde(skip)]
+    pub fell_back: bool,
+}
+
+/// One result of a search.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct SearchResult {
+    /// The folder of the vault it lies in; only in a search of several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vault: Option<String>,
+    #[serde(flatten)]
+    pub hit: Hit,
+    /// The folder the note lies in, empty for the vault's own; only with `--group folder`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub folder: Option<String>,
+    /// The file, by its name on disk; only with `--absolute`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub absolute_path: Option<String>,
+    /// The vault it lies in, as a position among those searched.
+    #[serde(skip)]
+    pub vault_index: usize,
+    /// The file, by its name on disk.
+    #[serde(skip)]
+    pub file: PathBuf,
+}
+
+/// A folder, and how many notes or passages in it match.
+#[derive(Debug, PartialEq, Serialize, JsonSchema)]
+pub(super) struct FolderCount {
+    /// The folder, empty for the vault's own; of several vaults, with the vault's.
+    pub folder: String,
+    /// How many.
+    pub count: usize,
+}
+
+impl SearchAnswer {
+    /// Merges the hits of all vaults, in the order of the vaults: best first, or as the query sorts them, at most as many
+    /// as it wants.
+    pub(super) fn new(typed: String, query: &Query, hits: Vec<Hits>, vaults: &[PathBuf]) -> Self {
+        let text = |vault: &PathBuf| vault.to_string_lossy().into_owned();
+        let several = vaults.len() > 1;
+        let mut answer = Self {
+            query: typed,
+            like: query.like.clone(),
+            mode: query.mode,
+            reranker: None,
+            vault: vaults.first().filter(|_| !several).map(text),
+            vaults: if several { vaults.iter().map(text).collect() } else { Vec::new() },
+            indexed: 0,
+            pending: 0,
+            took_ms: 0,
+            error: None,
+            count: None,
+            folders: Vec::new(),
+            results: Vec::new(),
+            unread: 0,
+            near_misses: Vec::new(),
+            substitutions: Vec::new(),
+            unknown_operators: query.unknown_operators.clone(),
+            notices: Vec::new(),
+            fell_back: false,
+        };
+        for (vault_index, hits) in hits.into_iter().enumerate() {
+            answer.mode = hits.mode;
+            answer.fell_back |= query.mode == Mode::Hybrid && hits.mode == Mode::Lexical;
+            answer.reranker = hits.reranker;
+            answer.indexed += hits.indexed;
+            answer.pending += hits.pending + hits.unread;
+            answer.unread += hits.unread;
+            let new = hits.substitutions.into_iter().filter(|read| !answer.substitutions.contains(read));
+            answer.substitutions.extend(new.collect::<Vec<_>>());
+            answer.near_misses.extend(hits.near_misses);
+            answer.results.extend(hits.results.into_iter().map(|hit| SearchResult {
+                vault: several.then(|| text(&vaults[vault_index])),
+                folder: None,
+                absolute_path: None,
+                vault_index,
+                file: vaults[vault_index].join(hit.path.as_str()),
+                hit,
+            }));
+        }
+        // Stable: each vault's own order, and the order of the vaults, decide between equals. Notes of which a name is the
+        // query are first, also where a reranker gave the scores.
+        let is_named = |result: &SearchResult| result.hit.why.name == Some(NameMatch::Equal);
+        let by_score = |a: &SearchResult, b: &SearchResult| {
+            let by_score = b.hit.score.partial_cmp(&a.hit.score).unwrap_or(Ordering::Equal);
+            is_named(b).cmp(&is_named(a)).then(by_score)
+        };
+        match query.sort {
+            Sort::Score => answer.results.sort_by(by_score),
+            Sort::Modified => answer.results.sort_by_key(|result| Reverse(result.hit.modified)),
+            Sort::Path => answer.results.sort_by_cached_key(SearchResult::shown_path),
+        }
+        if several {
+            answer.leave_out_repeats(query.grouping);
+        }
+        answer.results.truncate(query.limit);
+        answer.near_misses.sort_by(|a, b| b.score.partial_cmp(&a.score).unwrap_or(Ordering::Equal));
+        if !answer.results.is_empty() {
+            answer.near_misses.clear();
+        }
+        answer
+    }
+
+    /// A vault that lies in another one has the same notes: each counts as the first of its results.
+    fn leave_out_repeats(&mut self, grouping: Grouping) {
+        let passage = |result: &SearchResult| (grouping == Grouping::Passages).then_some(result.hit.start_line);
+        let mut listed = HashSet::new();
+        self.results.retain(|result| listed.insert((result.file.clone(), passage(result))));
+    }
+
+    /// Puts the results of a folder together; the folder with the first result comes first.
+    pub(super) fn group_by_folder(&mut self) {
+        let mut order: HashMap<(usize, String), usize> = HashMap::new();
+        for result in &mut self.results {
+            let folder = result.hit.path.folder().to_string();
+            let next = order.len();
+            order.entry((result.vault_index, folder.clone())).or_insert(next);
+            result.folder = Some(folder);
+        }
+        self.results
+            .sort_by_cached_key(|result| order[&(result.vault_index, result.folder.clone().unwrap_or_default())]);
+    }
+}
+
+impl SearchResult {
+    /// Its path as it is shown: relative to its vault, or with its vault's folder where there are several.
+    pub(super) fn shown_path(&self) -> String {
+        match (&self.absolute_path, &self.vault) {
+            (Some(path), _) => path.clone(),
+            (None, Some(vault)) => PathBuf::from(vault).join(self.hit.path.as_str()).to_string_lossy().into_owned(),
+            (None, None) => self.hit.path.to_string(),
+        }
+    }
+
+    /// Its folder as it is shown, with a slash at the end.
+    pub(super) fn shown_folder(&self) -> Option<String> {
+        let folder = self.folder.as_deref()?;
+        let within = |base: &str| format!("{}/", [base, folder].join("/").trim_matches('/'));
+        Some(match &self.vault {
+            Some(vault) => format!("/{}", within(vault)),
+            None if folder.is_empty() => "./".to_string(),
+            None => within(""),
+        })
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// A sample.
+    pub(in crate::search) fn hit(path: &str, score: f32) -> Hit {
+        let mut hit: Hit = serde_json::from_value(json!({
+            "path": path, "title": "A \u{1b}[31mtitle", "headings": ["A \u{1b}[31mtitle", "Part"],
+            "line": 9, "start_line": 7, "end_line": 9, "score": 0,
+            "text": "## Part\n\nSome words about soil.\n", "tags": ["garden"], "modified": "2026-01-02T03:04:05Z",
+            "why": { "semantic": 0.5, "title": null, "lexical": 0.25, "terms": ["soil"], "weights": [0.75, 0.25] },
+        }))
+        .unwrap();
+        hit.score = score;
+        hit
+    }
+
+    fn hits(results: Vec<Hit>) -> Hits {
+        let mut hits: Hits = serde_json::from_value(json!({
+            "results": [], "mode": "hybrid", "indexed": 3, "passages": 3, "pending": 1, "unread": 1,
+            "near_misses": [{ "path": "n.md", "title": "N", "score": 0.1 }],
+        }))
+        .unwrap();
+        hits.results = results;
+        hits
+    }
+
+    pub(in crate::search) fn merged(results: Vec<Vec<Hit>>, query: &Query) -> SearchAnswer {
+        let vaults: Vec<PathBuf> = (0..results.len()).map(|n| format!("/v{n}").into()).collect();
+        SearchAnswer::new("x".into(), query, results.into_iter().map(hits).collect(), &vaults)
+    }
+
+    fn paths(answer: &SearchAnswer) -> Vec<String> {
+        answer.results.iter().map(SearchResult::shown_path).collect()
+    }
+
+    #[test]
+    fn several_vaults_are_one_answer() {
+        let found = || vec![vec![hit("a.md", 0.9), hit("b.md", 0.4)], vec![hit("c.md", 0.9), hit("d.md", 0.5)]];
+        let query = Query::literal("x").limit(3);
+        let answer = merged(found(), &query);
+        assert_eq!(paths(&answer), ["/v0/a.md", "/v1/c.md", "/v1/d.md"]);
+        assert_eq!((answer.indexed, answer.pending, answer.unread), (6, 4, 2));
+        assert_eq!((answer.vault, answer.vaults.len(), answer.near_misses.len()), (None, 2, 0));
+        assert_eq!(merged(vec![vec![]], &query).near_misses.len(), 1);
+
+        // As a reranker may have scored it.
+        let mut named = hit("e.md", 0.2);
+        named.why.name = Some(NameMatch::Equal);
+        let with_named = merged(vec![vec![hit("a.md", 0.9)], vec![named, hit("d.md", 0.5)]], &query.clone().limit(2));
+        assert_eq!(paths(&with_named), ["/v1/e.md", "/v0/a.md"]);
+
+        // A vault in another one.
+        let nested = |grouping| {
+            let query = query.clone().grouping(grouping);
+            let mut second = hit("sub/a.md", 0.3);
+            second.start_line = 40;
+            let results = vec![vec![hit("sub/a.md", 0.4), second], vec![hit("a.md", 0.5)]];
+            let vaults = ["/v0".into(), "/v0/sub".into()];
+            paths(&SearchAnswer::new("x".into(), &query, results.into_iter().map(hits).collect(), &vaults))
+        };
+        assert_eq!(nested(Grouping::BestPassage), ["/v0/sub/a.md"]);
+        assert_eq!(nested(Grouping::Passages), ["/v0/sub/a.md"; 2]);
+
+        let mut hits = found();
+        hits[1][1].modified = "2026-02-02T03:04:05Z".parse().unwrap();
+        assert_eq!(paths(&merged(hits.clone(), &query.clone().sort(Sort::Path))), ["/v0/a.md", "/v0/b.md", "/v1/c.md"]);
+        assert_eq!(paths(&merged(hits, &query.sort(Sort::Modified))), ["/v1/d.md", "/v0/a.md", "/v0/b.md"]);
+    }
+
+    #[test]
+    fn folders_in_the_order_of_their_best() {
+        let query = Query::literal("x");
+        let hits = ["b/x.md", "top.md", "a/y.md", "b/z.md", "b/c/w.md"];
+        let hits: Vec<Hit> = hits.iter().zip([0.9, 0.8, 0.7, 0.6, 0.5]).map(|(path, score)| hit(path, score)).collect();
+        let mut answer = merged(vec![hits.clone()], &query);
+        answer.group_by_folder();
+        assert_eq!(paths(&answer), ["b/x.md", "b/z.md", "top.md", "a/y.md", "b/c/w.md"]);
+        let folders: Vec<_> = answer.results.iter().filter_map(SearchResult::shown_folder).collect();
+        assert_eq!(folders, ["b/", "b/", "./", "a/", "b/c/"]);
+        let mut several = merged(vec![hits.clone(), hits], &query);
+        several.group_by_folder();
+        let folders: Vec<_> = several.results.iter().filter_map(SearchResult::shown_folder).collect();
+        assert_eq!(folders[..5], ["/v0/b/", "/v0/b/", "/v1/b/", "/v1/b/", "/v0/"]);
+    }
+
+    #[test]
+    fn the_json_of_an_answer() {
+        let mut hit = hit("a.md", 0.5);
+        hit.title = "A".into();
+        hit.headings = vec!["A".into(), "Part".into()];
+        hit.text = "words".into();
+        hit.why.rerank = serde_json::from_value(json!({ "rank": 7, "score": 0.4375 })).unwrap();
+        let json = serde_json::to_string(&merged(vec![vec![hit]], &Query::literal("x"))).unwrap();
+        assert_eq!(
+            json,
+            r#"{"query":"x","mode":"hybrid","vault":"/v0","indexed":3,"pending":2,"took_ms":0,"results":[{"path":"a.md","#
+                .to_string()
+                + r#""title":"A","headings":["A","Part"],"line":9,"start_line":7,"end_line":9,"score":0.5,"text":"words","#
+                + r#""tags":["garden"],"modified":"2026-01-02T03:04:05Z","why":{"semantic":0.5,"title":null,"#
+                + r#""lexical":0.25,"terms":["soil"],"weights":[0.75,0.25],"rerank":{"rank":7,"score":0.4375}}}]}"#
+        );
+    }
+}

@@ -1,0 +1,299 @@
+//! The lines of a passage that are shown: those where most of the query's words stand, within so many columns.
+
+use std::ops::Range;
+
+use vault_index::{best_match, body_start, matched_ranges};
+
+use crate::{Paint, char_columns, most_columns, sanitize_line};
+
+/// A line of an excerpt: its pieces in order, and whether each is a matched word.
+type Line = Vec<(String, bool)>;
+
+/// What stands where a text is cut, and its columns with the space beside it.
+const CUT: &str = "…";
+const CUT_COLUMNS: usize = 2;
+
+/// The lines that show best why a passage matches, at most `height` of at most `width` columns, with matched words in
+/// bold.
+pub(super) fn excerpt(text: &str, terms: &[String], width: usize, height: usize, paint: &Paint) -> Vec<String> {
+    let lines = if height == 1 { vec![one_line(text, terms, width)] } else { lines(text, terms, width, height) };
+    lines.iter().filter(|line| !line.is_empty()).map(|line| painted(line, paint)).collect()
+}
+
+/// The same on one line, whose words need not stand on one line of the note.
+pub(super) fn snippet(text: &str, terms: &[String], width: usize, paint: &Paint) -> String {
+    painted(&one_line(text, terms, width), paint)
+}
+
+/// A text that is cut to so many columns; sanitized.
+pub(super) fn cut(text: &str, width: usize) -> String {
+    let text = sanitize_line(text);
+    match most_columns(&text) <= width {
+        true => text,
+        false => format!("{}{CUT}", text[..fitting(&text, width.saturating_sub(1))].trim_end()),
+    }
+}
+
+fn lines(text: &str, terms: &[String], width: usize, height: usize) -> Vec<Line> {
+    let marked = matched_ranges(text, terms);
+    // Any of the rows may be the one that is cut.
+    let rows = rows(text, width.saturating_sub(CUT_COLUMNS).max(8));
+    let matches = |row: &Range<usize>| marked.iter().any(|mark| mark.start < row.end && mark.end > row.start);
+    let best = best_match(text, terms).map_or(0, |at| rows.partition_point(|row| row.end <= at));
+    // A row of context reads better than a match at the very top, and more rows than none; no match comes before the best.
+    let earliest = rows[..best.min(rows.len())].iter().rposition(matches).map_or(0, |row| row + 1);
+    let first = best.saturating_sub(1).min(rows.len().saturating_sub(height)).max(earliest).min(best);
+    let shown = &rows[first.min(rows.len())..rows.len().min(first + height)];
+    let mut lines: Vec<Line> = shown.iter().map(|row| pieces(text, row.clone(), &marked)).collect();
+    if let (Some(row), Some(line)) = (shown.first(), lines.first_mut())
+        && !starts_line(text, row.start)
+    {
+        line.insert(0, (format!("{CUT} "), false));
+    }
+    if let Some(line) = lines.last_mut().filter(|_| first + height < rows.len()) {
+        line.push((format!(" {CUT}"), false));
+    }
+    lines
+}
+
+fn one_line(text: &str, terms: &[String], width: usize) -> Line {
+    let marked = matched_ranges(text, terms);
+    // The headings before the text are not repeated, though they may match.
+    let at = best_match(text, terms).unwrap_or(0).max(body_start(text));
+    let line = text[..at].rfind('\n').map_or(0, |feed| feed + 1);
+    let start = start_before(text, line, at, width / 3);
+    let is_cut = !text[line..start].trim().is_empty();
+    let width = width.saturating_sub(if is_cut { CUT_COLUMNS } else { 0 });
+
+    let mut shown = Line::new();
+    if is_cut {
+        shown.push((format!("{CUT} "), false));
+    }
+    let mut left = width;
+    let begins = start + (text[start..].len() - text[start..].trim_start().len());
+    let end = text.trim_end().len().max(begins);
+    // Words with the space before each, while there is room for what says that there is more.
+    let mut at = begins;
+    while at < end {
+        let space = text[at..end].len() - text[at..end].trim_start().len();
+        let from = at + space;
+        let to = text[from..end].find(char::is_whitespace).map_or(end, |length| from + length);
+        let gap = usize::from(space > 0);
+        let room = left.saturating_sub(if to < end { CUT_COLUMNS } else { 0 });
+        let columns = gap + most_columns(&text[from..to]);
+        if columns > room {
+            // A word that fills the line, as in a script without spaces, is cut where the line ends.
+            let fits = fitting(&text[from..to], left.saturating_sub(gap + CUT_COLUMNS));
+            if fits > 0 && (columns > width / 2 || at == begins) {
+                push(&mut shown, text, gap, from..from + fits, &marked);
+            }
+            shown.push((format!(" {CUT}"), false));
+            break;
+        }
+        push(&mut shown, text, gap, from..to, &marked);
+        left -= columns;
+        at = to;
+    }
+    shown
+}
+
+fn push(line: &mut Line, text: &str, gap: usize, word: Range<usize>, marked: &[Range<usize>]) {
+    if gap > 0 {
+        line.push((" ".to_string(), false));
+    }
+    line.extend(pieces(text, word, marked));
+}
+
+/// Where to begin so that at most `width` columns of the line come before `at`: at the line's start, or at a word.
+fn start_before(text: &str, line: usize, at: usize, width: usize) -> usize {
+    let mut columns = 0;
+    let mut word = at;
+    for (offset, c) in text[line..at].char_indices().rev() {
+        columns += char_columns(c);
+        if columns > width {
+            return word;
+        }
+        if c.is_whitespace() {
+            word = line + offset + c.len_utf8();
+        }
+    }
+    line
+}
+
+/// How many bytes of a text fit in so many columns.
+fn fitting(text: &str, width: usize) -> usize {
+    let mut columns = 0;
+    for (at, c) in text.char_indices() {
+        columns += char_columns(c);
+        if columns > width {
+            return at;
+        }
+    }
+    text.len()
+}
+
+/// A line with its matched words in bold.
+fn painted(line: &Line, paint: &Paint) -> String {
+    line.iter().map(|(text, is_match)| if *is_match { paint.bold(text) } else { text.clone() }).collect()
+}
+
+fn starts_line(text: &str, at: usize) -> bool {
+    text[..at].rfind('\n').map_or(text[..at].trim().is_empty(), |feed| text[feed..at].trim().is_empty())
+}
+
+/// The passage's lines, long ones broken between words; blank ones and headings at its start left out, since the result
+/// names those already.
+fn rows(text: &str, width: usize) -> Vec<Range<usize>> {
+    let mut rows = Vec::new();
+    let mut at = body_start(text);
+    for line in text[at..].split_inclusive('\n') {
+        let row = at..at + line.trim_end().len();
+        at += line.len();
+        if !line.trim().is_empty() {
+            wrap(text, row, width, &mut rows);
+        }
+    }
+    rows
+}
+
+/// Breaks one line into rows of at most `width` columns, between words where it has some.
+fn wrap(text: &str, line: Range<usize>, width: usize, rows: &mut Vec<Range<usize>>) {
+    let mut start = line.start;
+    let mut columns = 0;
+    let mut space = None;
+    let mut at = line.start;
+    while at < line.end {
+        let Some(c) = text[at..].chars().next() else { break };
+        let next = at + c.len_utf8();
+        columns += char_columns(c);
+        if c.is_whitespace() && at > start {
+            space = Some(at);
+        }
+        if columns > width {
+            let (end, resume) = match space {
+                Some(space) if space > start => (space, space + text[space..].chars().next().map_or(0, char::len_utf8)),
+                _ if at > start => (at, at),
+                _ => (next, next),
+            };
+            rows.push(start..end);
+            start = resume;
+            at = resume;
+            (columns, space) = (0, None);
+            continue;
+        }
+        at = next;
+    }
+    if !text[start..line.end].trim().is_empty() {
+        rows.push(start..line.end);
+    }
+}
+
+/// One row, cut at the borders of matched words and sanitized.
+fn pieces(text: &str, row: Range<usize>, marked: &[Range<usize>]) -> Line {
+    let mut line = Line::new();
+    let mut at = row.start;
+    for mark in marked.iter().filter(|m| m.end > row.start && m.start < row.end) {
+        let (from, to) = (mark.start.max(at), mark.end.min(row.end));
+        if from > at {
+            line.push((sanitize_line(&text[at..from]), false));
+        }
+        if to > from {
+            line.push((sanitize_line(&text[from..to]), true));
+            at = to;
+        }
+    }
+    if at < row.end {
+        line.push((sanitize_line(&text[at..row.end]), false));
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::columns;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn shown(lines: Vec<Line>) -> Vec<String> {
+        let mark = |(text, is_match): &(String, bool)| if *is_match { format!("*{text}*") } else { text.clone() };
+        lines.iter().map(|line| line.iter().map(mark).collect()).collect()
+    }
+
+    fn terms(terms: &[&str]) -> Vec<String> {
+        terms.iter().map(|term| (*term).to_string()).collect()
+    }
+
+    #[test]
+    fn some_lines() {
+        fn check(text: &str, words: &[&str], expected: &[&str]) {
+            assert_eq!(shown(lines(text, &terms(words), 22, 4)), expected, "{text:?}");
+        }
+        check("", &[], &[]);
+        check("\n \n", &[], &[]);
+        check("short", &["short"], &["*short*"]);
+        check("# Title\n\nbody\n", &[], &["body"]);
+        check("# Title only\n", &[], &["# Title only"]);
+        check("a\nb\nc\nd\ne", &[], &["a", "b", "c", "d …"]);
+        check("one two three four five six", &["four"], &["one two three *four*", "five six"]);
+        check("a\nb\nc\nd\ne\nf\ng\npear", &["pear"], &["e", "f", "g", "*pear*"]);
+        check("a\npear\nb\nc\nd\ne\nf", &["pear"], &["a", "*pear*", "b", "c …"]);
+        check("wordwithoutanyspaces1234567", &[], &["wordwithoutanyspaces", "1234567"]);
+        check("日本語の文章は空白がないので折り返す", &[], &["日本語の文章は空白が", "ないので折り返す"]);
+        check("x\u{1b}[2Jy", &[], &["x␛[2Jy"]);
+        let long = "lorem ipsum dolor sit amet consectetur adipiscing elit sed do eiusmod tempor incididunt pear fig";
+        check(
+            long,
+            &["pear", "fig"],
+            &["… sit amet consectetur", "adipiscing elit sed", "do eiusmod tempor", "incididunt *pear* *fig*"],
+        );
+    }
+
+    #[test]
+    fn one_of_them() {
+        fn check(text: &str, words: &[&str], expected: &str) {
+            assert_eq!(shown(vec![one_line(text, &terms(words), 30)]), [expected], "{text:?}");
+        }
+        check("", &[], "");
+        check("short\n  and \n\nsweet", &["sweet"], "*sweet*");
+        check("- one pear\n- two figs\n- three plums", &["pear"], "- one *pear* - two figs - …");
+        check("the long way round to a pear on the table", &["pear"], "… to a *pear* on the table");
+        check("the long way round to a pear on the table of fruit", &["pear"], "… to a *pear* on the table of …");
+        check("日本語の文章は空白がないので折り返すことができない", &[], "日本語の文章は空白がないので …");
+    }
+
+    #[test]
+    fn cut_to_a_width() {
+        for (text, width, expected) in [
+            ("abc", 3, "abc"),
+            ("abcd", 3, "ab…"),
+            ("日本語", 5, "日本…"),
+            ("a b c", 3, "a…"),
+            ("☀\u{fe0f}☀\u{fe0f}", 3, "☀\u{fe0f}…"),
+        ] {
+            assert_eq!(cut(text, width), expected);
+        }
+    }
+
+    proptest! {
+        /// Whatever a passage holds, no line is wider than the terminal, and the best match is shown.
+        #[test]
+        fn lines_fit(
+            words in proptest::collection::vec("[a-z]{1,12}|pear|日本語{1,9}|☀\u{fe0f}|👩\u{200d}🌾|🇨🇭|e\u{301}|\t|\n|\n\n# |\u{200b}|\u{1b}", 0..60),
+            width in 20..=120_usize,
+            height in 1..=4_usize,
+        ) {
+            let text = words.join(" ");
+            let terms = terms(&["pear"]);
+            let lines = excerpt(&text, &terms, width, height, &Paint::default());
+            prop_assert!(lines.len() <= height);
+            for line in lines.iter().chain([&cut(&text, width)]) {
+                prop_assert!(most_columns(line) <= width && columns(line) <= width, "{:?} in {} columns", line, width);
+            }
+            if best_match(&text, &terms).is_some_and(|at| at >= body_start(&text)) {
+                let is_shown = lines.iter().any(|line| line.contains("pear"));
+                prop_assert!(is_shown, "no pear in {:?} of {:?}", lines, text);
+            }
+        }
+    }
+}

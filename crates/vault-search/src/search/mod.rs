@@ -1,0 +1,95 @@
+//! The commands `vault-search` and `vault-index`: arguments in, calls of the library, text or JSON out.
+//!
+//! Data goes to standard output, everything else to standard error. Nothing here decides what a note, a link or a score
+//! is.
+
+mod settings;
+
+mod consent;
+mod progress;
+
+mod open;
+
+mod search_args;
+
+mod answer;
+mod excerpt;
+
+mod hits;
+mod notices;
+
+mod search;
+
+mod queries;
+
+mod index_args;
+mod records;
+
+mod links;
+mod service;
+mod sync;
+
+mod graph;
+mod status;
+mod list;
+mod watch;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+
+use crate::{CliResult, Failure, Out};
+
+use index_args::{Command, IndexArgs};
+use search_args::SearchArgs;
+
+/// What `vault-search` does.
+#[doc(hidden)]
+pub fn search_main() -> ExitCode {
+    crate::install_handler();
+    crate::install_logger();
+    let mut out = Out::stdout();
+    let result = search_args::parse(crate::arguments()).and_then(|args| match &args.queries {
+        Some(file) if !args.output.schema => queries::run(&args, file, &mut out),
+        _ => search::run(&args, &mut out),
+    });
+    out.finish(result)
+}
+
+/// What `vault-index` does.
+#[doc(hidden)]
+pub fn index_main() -> ExitCode {
+    crate::install_handler();
+    crate::install_logger();
+    let mut out = Out::stdout();
+    let result =
+        IndexArgs::try_parse_from(crate::arguments()).map_err(Failure::from).and_then(|args| run_index(args, &mut out));
+    out.finish(result)
+}
+
+fn run_index(args: IndexArgs, out: &mut Out) -> CliResult {
+    let vault = args.vault_args;
+    let manuals = || [IndexArgs::command(), SearchArgs::command()];
+    match args.command {
+        Command::Sync(args) => sync::sync(&vault, &args, out),
+        Command::Rebuild(args) => sync::rebuild(&vault, &args, out),
+        Command::Watch(args) => watch::run(&vault, &args, out),
+        Command::Status(args) => status::status(&vault, &args.output, out),
+        Command::List(args) => list::run(&args, out),
+        Command::Check(args) => status::check(&vault, &args, out),
+        Command::Models(args) => status::models(&vault, &args, out),
+        Command::Links(args) => links::links(&vault, &args, out),
+        Command::Backlinks(args) => links::backlinks(&vault, &args, out),
+        Command::Mentions(args) => links::mentions(&vault, &args, out),
+        Command::Unresolved(args) => links::unresolved(&vault, &args, out),
+        Command::Orphans(args) => links::orphans(&vault, &args, out),
+        Command::Deadends(args) => links::deadends(&vault, &args, out),
+        Command::Tags(args) => links::tags(&vault, &args, out),
+        Command::Resolve(args) => links::resolve(&vault, &args, out),
+        Command::Graph(args) => graph::run(&vault, &args, out),
+        Command::Forget(args) => crate::forget(&vault.vault_args, &args, out),
+        Command::Adopt(args) => crate::adopt(&vault.vault_args, &args, out),
+        Command::Completions(args) => crate::completions(manuals(), args.shell, out),
+        Command::Man(args) => crate::pages(manuals(), args.dir.as_deref(), out),
+    }
+}

@@ -1,0 +1,102 @@
+//! What an answer lacks, for people: nothing was found, notes that are not read yet, passages without a vector.
+
+use vault_index::{Index, Mode, Query, Substitution, Unmatched};
+
+use crate::{Paint, columns, counted, padded};
+
+use super::answer::SearchAnswer;
+use super::progress::about;
+
+/// The notices to an answer; `why` is the reason that the index is not up to date.
+pub(super) fn of(
+    answer: &SearchAnswer,
+    indexes: &[Index],
+    why: Option<String>,
+    unmatched: &Unmatched,
+    query: &Query,
+) -> Vec<String> {
+    let several = answer.vaults.len() > 1;
+    let mut notices: Vec<String> = answer.substitutions.iter().map(|read| substituted(read, several)).collect();
+    if answer.results.is_empty() && answer.count.is_none_or(|count| count == 0) {
+        notices.push("nothing was found".to_string());
+        notices.extend(unmatched.wanted.iter().cloned());
+        for miss in &answer.near_misses {
+            notices.push(format!("near: {}  {:.2}  {}", padded(miss.path.as_str(), 24), miss.score, miss.title));
+        }
+    }
+    if answer.fell_back && !answer.results.is_empty() {
+        let why = "nothing is near it in meaning, so words alone rank (is it in another language than the model's?)";
+        notices.push(why.to_string());
+    }
+    notices.extend(unmatched.excluded.iter().cloned());
+    let is_unexplained = why.is_none();
+    let mut why: Vec<String> = why.into_iter().collect();
+    if answer.unread > 0 {
+        why.push(format!("not read yet, so not found: {}", counted(answer.unread, "note")));
+        if is_unexplained {
+            why.push("`vault-index sync` reads them".to_string());
+        }
+    }
+    notices.extend((!why.is_empty()).then(|| why.join("; ")));
+    // Neither words alone nor filters alone need vectors.
+    let is_ranked = query.like.is_some() || !query.text.trim().is_empty();
+    let pending = answer.pending - answer.unread;
+    if pending > 0 && is_ranked && answer.mode != Mode::Lexical {
+        notices.push(pending_vectors(pending, answer.mode, indexes));
+    }
+    for word in &query.unknown_operators {
+        notices.push(format!("`{word}` is searched for as words; `vault-search --help` lists the operators"));
+    }
+    notices
+}
+
+/// What a word that is in no note was taken for; of several vaults, in those that have none.
+fn substituted(read: &Substitution, several: bool) -> String {
+    let words = match read.read_as.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+        _ => read.read_as.concat(),
+    };
+    match several {
+        false => format!("searched for {words} ({} is in no note)", read.word),
+        true => format!("searched for {words} in a vault where no note has {}", read.word),
+    }
+}
+
+/// How many passages have no vector, what that means, who makes them, and how long that takes.
+fn pending_vectors(pending: usize, mode: Mode, indexes: &[Index]) -> String {
+    let so = if mode == Mode::Semantic { "cannot be found by meaning" } else { "are ranked by their words" };
+    let time = indexes.iter().filter_map(|index| index.time_to_embed().ok().flatten()).reduce(|a, b| a + b);
+    let time = time.map_or_else(String::new, |time| format!(", in about {}", about(time)));
+    let others = indexes.iter().find_map(|index| index.watcher().or_else(|| index.embedding()));
+    let made = match others {
+        Some(other) => format!("{other} makes them{time}"),
+        None => format!("`vault-index sync` makes them{time}"),
+    };
+    let (without, so) = match pending {
+        1 => ("1 passage has no vector yet".to_string(), so.replacen("are", "is", 1)),
+        n => (format!("{n} passages have no vector yet"), so.to_string()),
+    };
+    format!("{without} and {so}; {made}")
+}
+
+/// The rows that notices take on a terminal; those that a pipe takes do not count.
+pub(super) fn rows(notices: &[String], paint: Paint) -> usize {
+    let width = paint.width().unwrap_or(usize::MAX);
+    notices.iter().map(|notice| ("note: ".len() + columns(notice)).div_ceil(width)).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_word_was_taken_for() {
+        fn check(read_as: &[&str], several: bool, expected: &str) {
+            let read = serde_json::from_value(serde_json::json!({ "word": "hern", "read_as": read_as })).unwrap();
+            assert_eq!(substituted(&read, several), expected);
+        }
+        check(&["heron"], false, "searched for heron (hern is in no note)");
+        check(&["fern", "heron", "hen"], false, "searched for fern, heron or hen (hern is in no note)");
+        check(&["heron"], true, "searched for heron in a vault where no note has hern");
+    }
+}

@@ -1,0 +1,211 @@
+//! `vault-search`: searches one vault or several, and shows what was found.
+
+use std::collections::{BTreeMap, HashSet};
+use std::io;
+use std::path::Path;
+use std::time::Instant;
+
+use jiff::Zoned;
+use vault_index::{Condition, Error, ErrorKind, Expression, Index, Mode, Query, Unmatched};
+
+use crate::{CliResult, Format, Out, Outcome, note, sanitize_line};
+
+use super::answer::{FolderCount, SearchAnswer, SearchResult};
+use super::hits::{self, Shown};
+use super::notices;
+use super::open;
+use super::search_args::SearchArgs;
+use super::settings::IndexSettings;
+
+/// Opens the index of every vault, brought up to date as asked. The text says why something may be missing.
+pub(super) fn open_all(
+    settings: &IndexSettings,
+    args: &SearchArgs,
+    mode: Mode,
+) -> CliResult<(Vec<Index>, Option<String>)> {
+    let policy = args.sync_policy(mode);
+    let mut indexes = Vec::with_capacity(settings.vaults.len());
+    let mut missing = None;
+    for vault in &settings.vaults {
+        let (index, why) = open::up_to_date(settings, vault, policy)?;
+        indexes.push(index);
+        missing = missing.or(why);
+    }
+    Ok((indexes, missing))
+}
+
+pub(super) fn run(args: &SearchArgs, out: &mut Out) -> CliResult {
+    if args.output.schema {
+        return match args.output.jsonl && args.queries.is_none() {
+            true => out.schema::<SearchResult>(),
+            false => out.schema::<SearchAnswer>(),
+        };
+    }
+    let settings = IndexSettings::load(&args.vault_args)?;
+    let query = args.query(&settings.config, &Zoned::now())?;
+    if query.like.is_some() && settings.vaults.len() > 1 {
+        return Err(Error::new(ErrorKind::Query, "--like searches one vault at a time")
+            .with_remedy("give --vault once")
+            .into());
+    }
+    // A reranker that cannot be loaded is an error before any work.
+    let rerank = args.reranking()?;
+    let (indexes, why) = open_all(&settings, args, query.mode)?;
+    let started = Instant::now();
+    let search = |index: &Index| match &rerank {
+        _ if args.count => index.searcher().map(|searcher| searcher.nothing(query.mode)),
+        Some(rerank) => index.search_reranked(&query, rerank),
+        None => index.search(&query),
+    };
+    let hits = indexes.iter().map(search).collect::<Result<Vec<_>, _>>()?;
+    let mut answer = SearchAnswer::new(args.typed(), &query, hits, &settings.vaults);
+    if args.count {
+        count(&mut answer, &indexes, &query, args.group.is_some())?;
+    } else if args.group.is_some() {
+        answer.group_by_folder();
+    }
+    answer.took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    if args.absolute || args.print0 || args.files || out.paint.has_links() {
+        find_files(&mut answer, &indexes, args.absolute)?;
+    }
+
+    let found = answer.count.unwrap_or(answer.results.len());
+    let outcome = if found == 0 { Outcome::Nothing } else { Outcome::Done };
+    let unmatched = unmatched(&indexes, &query, outcome)?;
+    answer.notices = notices::of(&answer, &indexes, why, &unmatched, &query);
+    match args.output.format() {
+        _ if args.print0 => print_files(&answer, b"\0", out)?,
+        _ if args.files && !out.paint.is_terminal() => print_files(&answer, b"\n", out)?,
+        _ if args.files => print_paths(&answer, out)?,
+        Format::Json => out.json(&answer)?,
+        Format::JsonLines => answer.results.iter().try_for_each(|result| out.record(result))?,
+        Format::Human if args.count => print_count(&answer, out)?,
+        Format::Human => {
+            let shown = Shown {
+                vaults: &settings.vaults,
+                hyperlink: &settings.config.hyperlink,
+                is_ranked: is_ranked(&query),
+                explain: args.explain,
+                compact: args.compact,
+                best_last: args.best_last || settings.config.best_last,
+                reserved: notices::rows(&answer.notices, out.paint),
+            };
+            hits::print(&answer, &shown, out)?;
+        }
+    }
+    out.flush()?;
+    answer.notices.iter().for_each(|text| note(text));
+    Ok(outcome)
+}
+
+/// Counts what matches, in all and by folder.
+fn count(answer: &mut SearchAnswer, indexes: &[Index], query: &Query, by_folder: bool) -> CliResult<()> {
+    let mut folders: BTreeMap<String, usize> = BTreeMap::new();
+    let mut count = 0;
+    for (n, index) in indexes.iter().enumerate() {
+        // What lies in a vault within this one is counted there.
+        let others = indexes.iter().map(Index::vault).filter(|other| *other != index.vault());
+        let nested: Vec<&Path> = others.filter_map(|other| other.strip_prefix(index.vault()).ok()).collect();
+        for path in index.searcher()?.matches(query)? {
+            if nested.iter().any(|nested| Path::new(path.as_str()).starts_with(nested)) {
+                continue;
+            }
+            count += 1;
+            let folder = match answer.vaults.get(n) {
+                Some(vault) => format!("{vault}/{}", path.folder()).trim_end_matches('/').to_string(),
+                None => path.folder().to_string(),
+            };
+            *folders.entry(folder).or_default() += 1;
+        }
+    }
+    answer.count = Some(count);
+    if by_folder {
+        answer.folders = folders.into_iter().map(|(folder, count)| FolderCount { folder, count }).collect();
+        answer.folders.sort_by_key(|folder| std::cmp::Reverse(folder.count));
+    }
+    Ok(())
+}
+
+fn print_count(answer: &SearchAnswer, out: &mut Out) -> io::Result<()> {
+    if answer.folders.is_empty() {
+        return out.line(&answer.count.unwrap_or_default().to_string());
+    }
+    let width = answer.folders[0].count.to_string().len();
+    for FolderCount { folder, count } in &answer.folders {
+        let folder = if folder.is_empty() { "." } else { folder };
+        out.line(&format!("{count:width$}  {}/", out.paint.path(&sanitize_line(folder))))?;
+    }
+    Ok(())
+}
+
+/// Finds out what the files are called on disk.
+fn find_files(answer: &mut SearchAnswer, indexes: &[Index], absolute: bool) -> CliResult<()> {
+    for result in &mut answer.results {
+        result.file = indexes[result.vault_index].file_of(&result.hit.path)?;
+        if absolute {
+            result.absolute_path = Some(result.file.to_string_lossy().into_owned());
+        }
+    }
+    Ok(())
+}
+
+/// Prints the files by their names on disk, each once: absolute, or from the vault's folder on.
+fn print_files(answer: &SearchAnswer, end: &[u8], out: &mut Out) -> io::Result<()> {
+    let mut printed = HashSet::new();
+    for result in &answer.results {
+        let is_whole = result.absolute_path.is_some() || result.vault.is_some();
+        let vault = answer.vault.as_deref().filter(|_| !is_whole);
+        let file = vault.and_then(|vault| result.file.strip_prefix(vault).ok()).unwrap_or(&result.file);
+        if printed.insert(file) {
+            out.bytes(file.as_os_str().as_encoded_bytes())?;
+            out.bytes(end)?;
+        }
+    }
+    Ok(())
+}
+
+/// Prints paths for a person to read.
+fn print_paths(answer: &SearchAnswer, out: &mut Out) -> io::Result<()> {
+    let mut printed = HashSet::new();
+    for result in &answer.results {
+        let path = sanitize_line(&result.shown_path());
+        if !printed.contains(&path) {
+            out.line(&path)?;
+            printed.insert(path);
+        }
+    }
+    Ok(())
+}
+
+/// Whether there is anything but filters.
+fn is_ranked(query: &Query) -> bool {
+    query.like.is_some() || !query.text.trim().is_empty()
+}
+
+/// Conditions that no note of any vault meets: all where nothing was found, else those of what was to be left out.
+fn unmatched(indexes: &[Index], query: &Query, outcome: Outcome) -> CliResult<Unmatched> {
+    let exclusions = || {
+        let parts = query.condition.clone().map(Condition::into_parts).unwrap_or_default();
+        let exclusions = parts.into_iter().filter(|part| matches!(part, Expression::Not(_)));
+        exclusions.fold(Query::default(), Query::condition)
+    };
+    let query = if outcome == Outcome::Done { exclusions() } else { query.clone() };
+    if query.condition.is_none() && query.filter.is_empty() {
+        return Ok(Unmatched::default());
+    }
+    // What follows names what is near in that vault.
+    let condition = |text: &String| text.split(';').next().map(str::to_owned);
+    let mut in_all: Option<Unmatched> = None;
+    for index in indexes {
+        let here = index.searcher()?.unmatched(&query)?;
+        in_all = Some(match in_all {
+            Some(mut before) => {
+                before.wanted.retain(|text| here.wanted.iter().any(|here| condition(here) == condition(text)));
+                before.excluded.retain(|text| here.excluded.iter().any(|here| condition(here) == condition(text)));
+                before
+            }
+            None => here,
+        });
+    }
+    Ok(in_all.unwrap_or_default())
+}

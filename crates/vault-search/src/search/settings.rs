@@ -1,0 +1,163 @@
+//! Which vault, index and model a command works on: flags over environment over configuration.
+
+use std::ops::Deref;
+use std::path::PathBuf;
+
+use clap::Args;
+use vault_index::{Error, ModelName, Options, Result, check_globs};
+
+use crate::CliResult;
+use crate::settings::{Settings, UserConfig, VaultArgs, config_file};
+
+/// What `--help` says about settings, beside the options themselves. Each paragraph is one line: clap breaks it.
+pub(super) const SETTINGS_HELP: &str = "\
+Settings: flags override the environment (VAULT_DIR, VAULT_INDEX_FILE, VAULT_MODEL, VAULT_BASE_URL), which overrides \
+config.toml in the user's configuration folder (~/.config/vault-index on Linux, \
+~/Library/Application Support/vault-index on macOS, %APPDATA%\\vault-index on Windows), which may hold vault (a folder, or a list of them), model, \
+base_url, exclude, limit, mode, best_last = true (as --best-last) and hyperlink, which says where printed paths lead when \
+they are clicked: file, obsidian (the note and its heading), advanced-uri (Obsidian's plugin of that name, with the line), \
+vscode, vscodium, cursor, zed, none, or a URL with {path}, {line}, {file}, {vault} and {heading}. A vault's own .vault.toml may hold exclude only. \
+Setting NO_COLOR turns colors off.";
+
+/// What can be named depends on what is built in.
+const MODEL_HELP: &str = match (cfg!(feature = "fastembed"), cfg!(feature = "http")) {
+    (true, true) => {
+        "The embedding model [env: VAULT_MODEL]: minilm, fastembed:NAME, onnx:DIR, openai:NAME or ollama:NAME; \
+         default: the one the index has, or minilm"
+    }
+    (true, false) => {
+        "The embedding model [env: VAULT_MODEL]: minilm, fastembed:NAME or onnx:DIR; default: the one the index has, \
+         or minilm"
+    }
+    (false, true) => {
+        "The embedding model [env: VAULT_MODEL]: minilm, openai:NAME or ollama:NAME; default: the one the index has, \
+         or minilm"
+    }
+    (false, false) => {
+        "The embedding model [env: VAULT_MODEL]: minilm, unless the program was installed with others: see vault-index \
+         models"
+    }
+};
+
+/// The options of commands that read or write an index.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Vault and index")]
+pub(super) struct IndexedVaultArgs {
+    #[command(flatten)]
+    pub vault_args: VaultArgs,
+    #[arg(long, value_name = "MODEL", global = true, help = MODEL_HELP)]
+    pub model: Option<String>,
+    /// The URL of a remote model's service [env: VAULT_BASE_URL]
+    #[arg(long, value_name = "URL", global = true, hide = cfg!(not(feature = "http")))]
+    pub base_url: Option<String>,
+    /// Leave out matching files (repeatable)
+    ///
+    /// Besides those of .gitignore, .vaultignore and .vault.toml. This changes the index itself: the files are removed
+    /// from it, and return with the next sync without the option. To leave them out for good, name them in .vault.toml
+    /// or config.toml; to leave them out of one search, write -path:GLOB.
+    #[arg(long, value_name = "GLOB", global = true)]
+    pub exclude: Vec<String>,
+}
+
+/// The settings of one run of a command.
+#[derive(Debug)]
+pub(super) struct IndexSettings {
+    settings: Settings,
+    model: Option<ModelName>,
+    base_url: Option<String>,
+    /// The globs of `--exclude`.
+    exclude: Vec<String>,
+}
+
+impl Deref for IndexSettings {
+    type Target = Settings;
+
+    fn deref(&self) -> &Settings {
+        &self.settings
+    }
+}
+
+impl IndexSettings {
+    /// Reads flags, environment and configuration.
+    ///
+    /// # Errors
+    /// A broken configuration, an unknown model, no vault, a vault that is refused.
+    pub(super) fn load(args: &IndexedVaultArgs) -> CliResult<Self> {
+        Self::with(Settings::load(&args.vault_args)?, args)
+    }
+
+    fn with(settings: Settings, args: &IndexedVaultArgs) -> CliResult<Self> {
+        check_globs(&args.exclude).map_err(|error| error.at("--exclude"))?;
+        let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let config = &settings.config;
+        let model = model(args.model.as_deref(), variable("VAULT_MODEL"), config)?;
+        let base_url = args.base_url.clone().or_else(|| variable("VAULT_BASE_URL")).or_else(|| config.base_url.clone());
+        Ok(Self { model, base_url, exclude: args.exclude.clone(), settings })
+    }
+
+    /// How the library is to open an index.
+    pub(super) fn options(&self) -> Options {
+        let mut options = self.index_options().exclude(&self.exclude);
+        options.model.clone_from(&self.model);
+        options.base_url.clone_from(&self.base_url);
+        options
+    }
+}
+
+/// The model that is named; an error says where a wrong name was found.
+fn model(flag: Option<&str>, variable: Option<String>, config: &UserConfig) -> Result<Option<ModelName>> {
+    let (name, named_in) = match (flag, variable, &config.model) {
+        (Some(name), ..) => (name.to_owned(), None),
+        (None, Some(name), _) => (name, Some(PathBuf::from("VAULT_MODEL"))),
+        (None, None, Some(name)) => (name.clone(), Some(config_file())),
+        (None, None, None) => return Ok(None),
+    };
+    let model = name.parse::<ModelName>().map_err(|error: Error| match named_in {
+        Some(file) => error.at(file),
+        None => error,
+    })?;
+    Ok(Some(model))
+}
+
+#[cfg(test)]
+mod tests {
+    use vault_index::dirs::canonical_vault;
+
+    use super::*;
+    use crate::Failure;
+    use crate::settings::tests::merged;
+
+    #[test]
+    fn flags_go_before_the_environment_and_that_before_the_configuration() {
+        let config = UserConfig { model: Some("minilm".into()), ..UserConfig::default() };
+        let named = |flag, variable: Option<&str>| model(flag, variable.map(str::to_owned), &config).unwrap();
+        assert_eq!(named(None, None), Some(ModelName::MiniLm));
+        assert_eq!(named(None, Some("ollama:x")), Some(ModelName::Ollama("x".into())));
+        assert_eq!(named(Some("openai:y"), Some("ollama:x")), Some(ModelName::OpenAi("y".into())));
+        let config =
+            UserConfig { exclude: vec!["a".into()], base_url: Some("http://c".into()), ..UserConfig::default() };
+        let settings = merged(&VaultArgs::default(), &[], config, canonical_vault).unwrap();
+        let args = IndexedVaultArgs { exclude: vec!["b".into()], ..IndexedVaultArgs::default() };
+        let options = IndexSettings::with(settings, &args).unwrap().options();
+        assert_eq!((options.exclude, options.base_url.as_deref()), (vec!["a".into(), "b".into()], Some("http://c")));
+    }
+
+    #[test]
+    fn a_wrong_model_says_where_it_stands() {
+        let bad = || Some("chatty:x".to_string());
+        let message = |result: Result<Option<ModelName>>| result.unwrap_err().to_string();
+        let text = message(model(None, bad(), &UserConfig::default()));
+        assert!(text.starts_with("VAULT_MODEL: ") && text.contains("chatty:x"), "{text}");
+        let text = message(model(None, None, &UserConfig { model: bad(), ..UserConfig::default() }));
+        assert!(text.contains("config.toml: ") && text.contains("chatty:x"), "{text}");
+    }
+
+    #[test]
+    fn a_glob_of_a_flag_that_cannot_be_understood_is_named() {
+        let settings = merged(&VaultArgs::default(), &[], UserConfig::default(), canonical_vault).unwrap();
+        let args = IndexedVaultArgs { exclude: vec!["private[".to_string()], ..IndexedVaultArgs::default() };
+        let Err(Failure::Error(error)) = IndexSettings::with(settings, &args) else { panic!() };
+        let text = error.to_string();
+        assert!(text.contains("--exclude: ") && text.contains("`private[`"), "{text}");
+    }
+}

@@ -1,0 +1,265 @@
+//! The sub-commands of `vault-tools` and their options.
+
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use vault_tools::Toolset;
+
+use crate::{AdoptArgs, CompletionsArgs, ForgetArgs, ListArgs, VaultArgs};
+
+use super::plan_args::{ContextArgs, MacroCommand, PlanCommand};
+
+const EXAMPLES: &str = "\
+Examples:
+  vault-tools list --toolset notes
+  vault-tools call read_note '{\"path\": \"Projects/Garden.md\"}'
+  vault-tools call rename_note '{\"path\": \"a.md\", \"new_path\": \"b/A.md\"}' --dry-run
+  vault-tools plan run plan.json --selection-from Inbox.md:3-9
+  vault-tools undo
+
+Exit codes: 0 done, 1 a check that failed, 2 error, 3 refused or in conflict with a change made meanwhile. \
+Writes are shown and need your approval; without a terminal they need --yes.
+
+Settings: what may run is set in tools.toml in the user's configuration folder (~/.config/vault-index on Linux, \
+~/Library/Application Support/vault-index on macOS, %APPDATA%\\vault-index on Windows): confirm_writes, \
+allow_commands, allow_delete, auto_approve_read_only, allowed_tools, denied_tools, allowed_paths, denied_paths, \
+trash (\"vault\": .trash in it, or \"system\"; by default as Obsidian is set, else .trash), and \
+under [tools] NAME = \"always-ask\", \"never-ask\" or \"by-risk\"; under [vault.NAME], with the name of a vault's folder, \
+what is added to the four lists for that vault. Paths are folders or globs; one that is denied and \
+has no / in it is denied in every folder. No flag allows what is denied. \
+Setting NO_COLOR turns colors off.";
+
+/// Call tools on a folder of Markdown notes, run plans, and undo what was done.
+#[derive(Debug, Parser)]
+#[command(
+    name = "vault-tools",
+    version,
+    after_help = EXAMPLES,
+    max_term_width = 100,
+    subcommand_required = true,
+    args_override_self = true,
+    arg_required_else_help = true
+)]
+pub(super) struct ToolsArgs {
+    #[command(flatten)]
+    pub vault_args: VaultArgs,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// List the tools
+    #[command(
+        after_help = "Examples:\n  vault-tools list\n  vault-tools list --toolset actions --json\n  vault-tools list --tokens"
+    )]
+    List(ListToolsArgs),
+    /// Print the JSON schemas of a tool's arguments and output, or of all tools
+    #[command(after_help = "Examples:\n  vault-tools schema edit_note\n  vault-tools schema plan\n  \
+vault-tools schema --toolset notes --for openai > tools.json")]
+    Schema(SchemaArgs),
+    /// Call a tool
+    #[command(
+        after_help = "A write is shown as a diff for you to approve: y yes, n no, e edit the arguments, p choose parts, w show the whole diff. \
+p asks about each file or hunk, as git add -p does; a rename and the links to what is renamed are one.\n\n\
+Examples:\n  vault-tools call search_notes '{\"query\": \"how to prune\"}'\n  \
+echo '{\"path\": \"Log.md\", \"content\": \"- done\"}' | vault-tools call append_to_note - --yes\n  \
+vault-tools call delete_note '{\"path\": \"Old.md\"}' --allow-delete"
+    )]
+    Call(CallArgs),
+    /// Check, preview and run plans
+    #[command(subcommand)]
+    Plan(PlanCommand),
+    /// Undo the last transaction, or the one given
+    #[command(
+        after_help = "If a file has changed since, nothing is done; --force undoes the transaction anyway and says what is lost.\n\n\
+--json, --jsonl and --schema apply to --list; --json also prints what was undone.\n\n\
+Examples:\n  vault-tools undo\n  vault-tools undo 12\n  vault-tools undo --list\n  vault-tools undo --yes --json"
+    )]
+    Undo(UndoArgs),
+    /// Redo what was undone last
+    #[command(after_help = "Example:\n  vault-tools redo")]
+    Redo(RedoArgs),
+    /// Save plans that have run, and run them again by name, without a model
+    #[command(subcommand)]
+    Macro(MacroCommand),
+    /// Show the calls that were made, and how they ended
+    #[command(after_help = "Examples:\n  vault-tools log -n 20\n  vault-tools log --stats\n  vault-tools log --jsonl")]
+    Log(LogArgs),
+    /// Delete old transactions from the journal, and old lines from the log
+    #[command(after_help = "Deleted transactions can no longer be undone, nor their plans saved as macros. \
+Where none would be left, it asks.\n\nExamples:\n  vault-tools prune --older-than 90\n  vault-tools prune --max-size 50")]
+    Prune(PruneArgs),
+    /// Begin a new journal
+    #[command(subcommand)]
+    Journal(JournalCommand),
+    /// Delete everything that is stored about a vault; the notes stay
+    #[command(after_help = "The index goes too, and what vault-agent stores. Nothing can be undone after that.\n\n\
+Examples:\n  vault-tools forget\n  vault-tools forget --vault ~/Old --yes")]
+    Forget(ForgetArgs),
+    /// Take over everything that is stored about a vault whose folder has moved
+    #[command(after_help = "Example:\n  vault-tools adopt ~/Documents/Notes --vault ~/Notes")]
+    Adopt(AdoptArgs),
+    /// Print shell completions
+    #[command(after_help = "Example:\n  source <(vault-tools completions bash)")]
+    Completions(CompletionsArgs),
+    /// Print the manual page
+    #[command(after_help = "Example:\n  vault-tools man | man -l -")]
+    Man,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum JournalCommand {
+    /// Move the journal aside, for example one of another version of this program, and begin a new one
+    #[command(after_help = "The notes stay. What the old journal holds can no longer be undone.\n\n\
+Example:\n  vault-tools journal reset")]
+    Reset(ResetArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ResetArgs {
+    /// Do not ask
+    #[arg(long)]
+    pub yes: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ListToolsArgs {
+    /// Only the tools of one toolset
+    #[arg(long, value_name = "TOOLSET", value_parser = toolset_values())]
+    pub toolset: Option<Toolset>,
+    /// Print what each tool costs in tokens when it is offered to a model
+    #[arg(long)]
+    pub tokens: bool,
+    #[command(flatten)]
+    pub output: ListArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct SchemaArgs {
+    /// The tool; `plan` prints the schema of plans
+    pub tool: Option<String>,
+    /// Print what this provider's API takes as tools: no dots in names, no output schemas
+    #[arg(long = "for", value_name = "PROVIDER")]
+    pub provider: Option<Provider>,
+    /// Only the tools of this toolset
+    #[arg(long, value_name = "TOOLSET", value_parser = toolset_values(), conflicts_with = "tool")]
+    pub toolset: Option<Toolset>,
+}
+
+/// The names of the toolsets, as the values of an option.
+pub fn toolset_values() -> impl TypedValueParser<Value = Toolset> {
+    let names = Toolset::ALL.map(|toolset| PossibleValue::new(toolset.name()).help(toolset.description()));
+    PossibleValuesParser::new(names).map(|name| {
+        let named = Toolset::ALL.into_iter().find(|toolset| toolset.name() == name);
+        named.expect("clap has checked the name")
+    })
+}
+
+/// A provider of models.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Provider {
+    /// OpenAI's Responses API
+    Openai,
+    /// Anthropic's Messages API
+    Anthropic,
+    /// Gemini's generateContent
+    Gemini,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CallArgs {
+    /// The tool
+    pub tool: String,
+    /// Its arguments; `-` reads standard input
+    #[arg(value_name = "JSON", default_value = "{}")]
+    pub args: String,
+    /// Do it without asking; if a file changes meanwhile, on its new content
+    #[arg(long)]
+    pub yes: bool,
+    /// Show what would be done, and do nothing
+    #[arg(long, conflicts_with = "yes")]
+    pub dry_run: bool,
+    /// Print the output as JSON, with the number of the transaction
+    #[arg(long, help_heading = "Output")]
+    pub json: bool,
+    #[command(flatten)]
+    pub context: ContextArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(override_usage = "vault-tools undo [OPTIONS] [TRANSACTION]\n       \
+                            vault-tools undo [OPTIONS] --list\n       \
+                            vault-tools undo [OPTIONS] <--recover|--keep>")]
+pub struct UndoArgs {
+    /// The transaction's number [default: the last one that has not been undone]
+    #[arg(value_name = "TRANSACTION")]
+    pub transaction: Option<u64>,
+    /// List the transactions, newest first
+    #[arg(long, conflicts_with_all = ["transaction", "force", "yes", "dry_run"])]
+    pub list: bool,
+    /// Roll back a transaction that a crash interrupted, where that was not done by itself
+    #[arg(long, conflicts_with_all = ["transaction", "list", "force", "dry_run", "keep"])]
+    pub recover: bool,
+    /// Keep what an interrupted transaction did; it can be undone later
+    #[arg(long, conflicts_with_all = ["transaction", "list", "force", "dry_run"])]
+    pub keep: bool,
+    #[command(flatten)]
+    pub revert: RevertArgs,
+    #[command(flatten)]
+    pub output: ListArgs,
+}
+
+/// How a transaction is undone or redone.
+#[derive(Debug, Args)]
+pub struct RevertArgs {
+    /// Do it even though files have changed since
+    #[arg(long)]
+    pub force: bool,
+    /// Do it without asking
+    #[arg(long)]
+    pub yes: bool,
+    /// Show what would be done, and do nothing
+    #[arg(long, conflicts_with = "yes")]
+    pub dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct RedoArgs {
+    #[command(flatten)]
+    pub revert: RevertArgs,
+    /// Print what was done as JSON
+    #[arg(long, help_heading = "Output")]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct LogArgs {
+    /// Summarize calls, failures, refusals and times for each tool
+    #[arg(long)]
+    pub stats: bool,
+    /// Only the newest N
+    #[arg(short = 'n', long, value_name = "N", conflicts_with = "stats")]
+    pub limit: Option<usize>,
+    #[command(flatten)]
+    pub output: ListArgs,
+}
+
+#[derive(Debug, Args)]
+#[group(required = true, multiple = true)]
+pub(super) struct PrunedArgs {
+    /// Delete what is older than this many days
+    #[arg(long, value_name = "DAYS")]
+    pub older_than: Option<u32>,
+    /// Delete the oldest until the journal and the log each take at most this many megabytes
+    #[arg(long, value_name = "MB")]
+    pub max_size: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct PruneArgs {
+    #[command(flatten)]
+    pub what: PrunedArgs,
+    /// Do not ask where no transaction would be left
+    #[arg(long)]
+    pub yes: bool,
+}

@@ -1,0 +1,127 @@
+//! The command `vault-tools`: arguments in, calls of the library, text or JSON out.
+//!
+//! Data goes to standard output, everything else to standard error. Nothing here decides what may run: the policy does,
+//! and where it asks, the person at the terminal.
+
+// A doc comment on an argument is its help text, so some fields have none.
+#![allow(missing_docs)]
+
+mod json_unique_keys;
+mod plan_args;
+
+mod args;
+
+mod settings;
+
+mod context;
+
+mod preview_text;
+mod plan_text;
+mod approve;
+mod choose;
+mod records;
+
+mod call;
+mod plan;
+
+mod moved;
+mod log;
+mod macros;
+mod tools;
+mod undo;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+use vault_tools::{Error, ErrorKind};
+
+use crate::{CliResult, Failure, Out};
+
+pub use approve::{Chosen, Question, Reply, TerminalPrompt, ask_about, declined, edited, page, show, tick};
+use args::{Command, JournalCommand, ToolsArgs};
+pub use args::{LogArgs, RedoArgs, UndoArgs, toolset_values};
+pub use choose::choose_hunks;
+pub use context::{editor, with_toolbox};
+pub use log::log;
+pub use plan::run_value as run_plan;
+use plan_args::PlanCommand;
+pub use plan_args::{ContextArgs, MacroCommand, MacroSaveArgs, RunningArgs};
+pub use plan_text::{texts_for_client, texts_of_change};
+pub use preview_text::cut;
+pub use settings::{OpenedVault, check_settings, open_with_settings};
+pub use undo::{redo, undo};
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        match error.kind() {
+            ErrorKind::Denied | ErrorKind::Conflict | ErrorKind::Exists | ErrorKind::Refused => {
+                Self::Refused(error.one_line())
+            }
+            _ => Self::Error(error.one_line()),
+        }
+    }
+}
+
+/// What `vault-tools` does.
+#[doc(hidden)]
+pub fn main() -> ExitCode {
+    crate::install_handler();
+    crate::install_logger();
+    let mut out = Out::stdout().indented();
+    let result =
+        ToolsArgs::try_parse_from(crate::arguments()).map_err(Failure::from).and_then(|args| run(args, &mut out));
+    out.finish(result)
+}
+
+fn run(args: ToolsArgs, out: &mut Out) -> CliResult {
+    let vault = args.vault_args;
+    match args.command {
+        Command::List(args) => tools::list(&args, out),
+        Command::Schema(args) => tools::schema(&args, out),
+        Command::Call(args) => call::call(&vault, &args, out),
+        Command::Plan(PlanCommand::Check(args)) => plan::check(&vault, &args, out),
+        Command::Plan(PlanCommand::Preview(args)) => plan::preview(&vault, &args, out),
+        Command::Plan(PlanCommand::Run(args)) => plan::run(&vault, &args, out),
+        Command::Undo(args) => undo::undo(&vault, &args, out),
+        Command::Redo(args) => undo::redo(&vault, &args, out),
+        Command::Macro(command) => run_macro(&vault, &command, out),
+        Command::Log(args) => log::log(&vault, &args, out),
+        Command::Prune(args) => undo::prune(&vault, &args, out),
+        Command::Journal(JournalCommand::Reset(args)) => undo::reset_journal(&vault, &args, out),
+        Command::Forget(args) => crate::forget(&vault, &args, out),
+        Command::Adopt(args) => crate::adopt(&vault, &args, out),
+        Command::Completions(args) => crate::completions([ToolsArgs::command()], args.shell, out),
+        Command::Man => crate::pages([ToolsArgs::command()], None, out),
+    }
+}
+
+/// What the sub-commands of `macro` do.
+///
+/// # Errors
+/// Whatever they say.
+pub fn run_macro(vault: &crate::VaultArgs, command: &MacroCommand, out: &mut Out) -> CliResult {
+    match command {
+        MacroCommand::Save(args) => macros::save(vault, args, out),
+        MacroCommand::List(args) => macros::list(vault, args, out),
+        MacroCommand::Show(args) => macros::show(vault, args, out),
+        MacroCommand::Run(args) => macros::run(vault, args, out),
+        MacroCommand::Rename(args) => macros::rename(vault, args, out),
+        MacroCommand::Delete(args) => macros::delete(vault, args, out),
+        MacroCommand::Export(args) => macros::export(vault, args, out),
+        MacroCommand::Import(args) => macros::import(vault, args, out),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exit_codes() {
+        let code = |kind| Failure::from(Error::new(kind, "x")).code();
+        assert_eq!(
+            [ErrorKind::NotFound, ErrorKind::Denied, ErrorKind::Conflict, ErrorKind::Plan].map(code),
+            [2, 3, 3, 2]
+        );
+    }
+}

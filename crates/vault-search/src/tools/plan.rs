@@ -1,0 +1,302 @@
+//! `vault-tools plan`: checks, previews and runs plans.
+
+use std::collections::BTreeSet;
+use std::io;
+
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, Unit};
+use serde_json::{Value, json};
+use vault_tools::approval::{Approved, CarriedOut, Preapproved, PreparedChange, settle, settle_shown};
+use vault_tools::plan::{self, CallId, Checked, Event, Parameters, PlanPreview, PlanRun, RunStatus};
+use vault_tools::{Cancel, Error, ErrorKind, Grants, Result, Toolbox};
+
+use crate::{
+    CliResult, Format, Out, Outcome, ask, ask_for_lines, can_ask, note, program, sanitize, sanitize_line, say,
+};
+
+use super::approve::{Changing, Chosen, TerminalPrompt};
+use super::choose::choose_of_plan;
+use super::context::{json_of, list_of_parameters, parameters, with_toolbox};
+use super::plan_args::{ContextArgs, PlanFileArgs, PlanPreviewArgs, PlanRunArgs, RunningArgs};
+use super::plan_text::{left_out, whole_text};
+use super::records::PlanRecord;
+use crate::VaultArgs;
+
+/// The most notices that are printed after a run.
+const MAX_NOTICES: usize = 20;
+
+pub(super) fn check(vault_args: &VaultArgs, args: &PlanFileArgs, out: &mut Out) -> CliResult {
+    with_toolbox(vault_args, &ContextArgs::default(), |toolbox| check_on(toolbox, args, out))
+}
+
+fn check_on(toolbox: &Toolbox, args: &PlanFileArgs, out: &mut Out) -> CliResult {
+    let (record, text, outcome) = match plan::validate(&json_of(&args.file)?, toolbox) {
+        Ok(Checked { risk, parameters, notices, .. }) => {
+            let text = format!("the plan is valid; its risk: {}{}", risk.name(), list_of_parameters(parameters.iter()));
+            let text = notices.iter().fold(text, |text, notice| format!("{text}\nnote: {notice}"));
+            let mut record = json!({ "faults": [], "risk": risk, "parameters": parameters });
+            if !notices.is_empty() {
+                record["notices"] = json!(notices);
+            }
+            (record, text, Outcome::Done)
+        }
+        Err(invalid) => {
+            let issues = invalid.issues.iter();
+            let rows: Vec<Value> =
+                issues.map(|issue| json!({ "pointer": issue.pointer, "message": issue.message })).collect();
+            (json!({ "faults": rows }), invalid.to_string(), Outcome::Nothing)
+        }
+    };
+    let printed = match args.json {
+        true => out.json(&record),
+        false => out.line(&sanitize(&text)),
+    };
+    match printed {
+        // The exit code tells the outcome even if nobody reads the text.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(outcome),
+    }
+}
+
+pub(super) fn preview(vault_args: &VaultArgs, args: &PlanPreviewArgs, out: &mut Out) -> CliResult {
+    with_toolbox(vault_args, &args.context, |toolbox| {
+        let prepared = dry_run(toolbox, &json_of(&args.plan.file)?, &args.context.set, &mut Vec::new())?;
+        print_preview(&prepared.preview, toolbox, if args.plan.json { Format::Json } else { Format::Human }, out)
+    })
+}
+
+pub(super) fn run(vault_args: &VaultArgs, args: &PlanRunArgs, out: &mut Out) -> CliResult {
+    with_toolbox(vault_args, &args.running.context, |toolbox| {
+        run_value(toolbox, &json_of(&args.file)?, &args.running, &[], out)
+    })
+}
+
+/// Shows a plan, asks, and runs it; `defaults` are values of parameters that nobody gives.
+///
+/// # Errors
+/// A plan that is not valid, is not approved, or fails.
+pub fn run_value(
+    toolbox: &mut Toolbox,
+    value: &Value,
+    args: &RunningArgs,
+    defaults: &[(String, String)],
+    out: &mut Out,
+) -> CliResult {
+    if let Some((_, time)) = args.digest.as_deref().and_then(|digest| digest.split_once('@')) {
+        let time: Timestamp = time.parse().map_err(|error| {
+            Error::new(ErrorKind::InvalidArguments, format!("what follows the @ is not a time: {error}"))
+                .at("--digest")
+                .with_remedy("copy it as the preview prints it")
+        })?;
+        toolbox.set_now(time.to_zoned(TimeZone::system()));
+    }
+    let mut asked = defaults.to_vec();
+    let prepared = dry_run(toolbox, value, &args.context.set, &mut asked)?;
+    if args.dry_run {
+        let format = if args.jsonl { Format::JsonLines } else { Format::Human };
+        return print_preview(&prepared.preview, toolbox, format, out);
+    }
+    let approved = approved(toolbox, prepared, args, &mut asked)?;
+    let Some(preview) = approved.change().plan().cloned() else { return Ok(Outcome::Nothing) };
+    let listening = crate::listen();
+    let _writing = crate::write_section();
+    let cancel = Cancel::on(listening.flag());
+    // The plan runs on even when nobody reads its events any more.
+    let mut written = Ok(());
+    let mut report = |event: &Event| {
+        if !args.jsonl {
+            print_event(event);
+        } else if written.is_ok() {
+            written = out.record(event).and_then(|()| out.flush());
+        }
+    };
+    let CarriedOut::Plan(done) = approved.carry_out(toolbox, cancel, &mut report)? else { return Ok(Outcome::Nothing) };
+    done.left_out.iter().for_each(|(step, item)| say("left out", &format!("{step}, {}", left_out(item))));
+    say_notices(&done.notices);
+    if let Some((step, error)) = &done.failed {
+        let left = match done.transaction {
+            Some(_) => format!("the steps before it stay; {} undo reverts them", program()),
+            None => "nothing was changed".to_owned(),
+        };
+        let message = format!("step {step}: {}", error.message());
+        return Err(Error::new(error.kind(), message).with_remedy(left).into());
+    }
+    written?;
+    if !args.jsonl {
+        let undo =
+            done.transaction.map(|id| format!("; transaction {id}, {} undo reverts it", program())).unwrap_or_default();
+        let ended = match (done.status, done.left_out.len()) {
+            (RunStatus::Done, 0) => "done".to_owned(),
+            (RunStatus::Done, left_out) => format!("{} done, {left_out} left out", calls_of(&preview, &done)),
+            _ => "stopped".to_owned(),
+        };
+        out.line(&format!("{ended}{undo}"))?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// What the steps say, the first of many.
+fn say_notices(notices: &[String]) {
+    notices.iter().take(MAX_NOTICES).for_each(|notice| note(&sanitize_line(notice)));
+    if let Some(more @ 1..) = notices.len().checked_sub(MAX_NOTICES) {
+        note(&format!("{more} more; plan preview and --jsonl have them all"));
+    }
+}
+
+/// A plan that is ready to be approved.
+struct Prepared {
+    checked: Checked,
+    parameters: Parameters,
+    preview: PlanPreview,
+}
+
+/// Checks and previews; parameters that are missing are taken from those that are known, or are asked for and then known.
+fn dry_run(
+    toolbox: &mut Toolbox,
+    value: &Value,
+    set: &[String],
+    known: &mut Vec<(String, String)>,
+) -> Result<Prepared> {
+    // A plan sees one time as now, to the second, so that it can be printed with the digest.
+    let now = toolbox.now();
+    toolbox.set_now(now.round(Unit::Second).unwrap_or(now));
+    let checked: Checked = plan::validate(value, toolbox)?;
+    let mut parameters = parameters(toolbox, set, &checked.parameters)?;
+    let missing: Vec<String> = parameters.missing(&checked.parameters).into_iter().map(str::to_string).collect();
+    for name in missing {
+        if let Some((_, value)) = known.iter().find(|(parameter, _)| *parameter == name) {
+            parameters.set(name, value.clone());
+        } else if can_ask()
+            && let Some(given) = asked(&name)
+        {
+            known.push((name.clone(), given.clone()));
+            parameters.set(name, given);
+        }
+    }
+    let listening = crate::listen();
+    let preview = plan::preview(toolbox, &checked, &parameters, Cancel::on(listening.flag()))?;
+    Ok(Prepared { checked, parameters, preview })
+}
+
+/// A parameter's value, typed by a person; that of the selection may have several lines.
+fn asked(name: &str) -> Option<String> {
+    if name == "selection" { ask_for_lines("selection:") } else { ask(&format!("{name}:")) }
+}
+
+/// What `plan preview` prints and `--digest` takes: the digest, and the time the preview took as now. With the same time
+/// the same preview comes out, however long somebody thought about it.
+fn digest_and_time(preview: &PlanPreview, toolbox: &Toolbox) -> String {
+    format!("{}@{}", preview.digest, toolbox.now().strftime("%Y-%m-%dT%H:%M:%S%:z"))
+}
+
+/// Has a plan approved, which a person may edit, or leave out parts of.
+fn approved(
+    toolbox: &mut Toolbox,
+    prepared: Prepared,
+    args: &RunningArgs,
+    known: &mut Vec<(String, String)>,
+) -> Result<Approved> {
+    let Prepared { checked, parameters, preview } = prepared;
+    let change = PreparedChange::of_plan(preview, toolbox.policy());
+    let grants = Grants::default();
+    let settled = match &args.digest {
+        // The new digest is printed beside what it stands for, and nowhere else.
+        Some(shown) => {
+            let other = Error::new(ErrorKind::Conflict, "the plan no longer does what was approved")
+                .with_remedy("look at it again with plan preview, which prints its new digest");
+            settle_shown(change, shown.split('@').next().unwrap_or_default(), other)
+        }
+        None if args.yes => settle(change, &grants, &mut Preapproved),
+        None => {
+            let mut planning = Planning { toolbox: &mut *toolbox, checked, parameters, args, known };
+            let changing: Option<&mut dyn Changing> = Some(&mut planning);
+            let question = Some("Run this plan");
+            settle(change, &grants, &mut TerminalPrompt { question, changing, ..TerminalPrompt::default() })
+        }
+    };
+    settled.map_err(|refused| refused.log(toolbox))
+}
+
+/// A plan that a person can change.
+struct Planning<'a> {
+    toolbox: &'a mut Toolbox,
+    checked: Checked,
+    parameters: Parameters,
+    args: &'a RunningArgs,
+    known: &'a mut Vec<(String, String)>,
+}
+
+impl Changing for Planning<'_> {
+    fn editable(&self, change: &PreparedChange) -> Result<(&'static str, Value)> {
+        let plan =
+            change.plan().map(|preview| serde_json::to_value(&preview.plan)).transpose().map_err(io::Error::from);
+        Ok(("the plan", plan.map_err(|error| Error::io("the plan to edit", &error))?.unwrap_or_default()))
+    }
+
+    fn edited(&mut self, edited: Value) -> Result<PreparedChange> {
+        let again = dry_run(self.toolbox, &edited, &self.args.context.set, self.known)?;
+        if let Some(blocked) = again.preview.blocked {
+            return Err(blocked);
+        }
+        (self.checked, self.parameters) = (again.checked, again.parameters);
+        Ok(PreparedChange::of_plan(again.preview, self.toolbox.policy()))
+    }
+
+    fn choose(&mut self, whole: &PreparedChange) -> Result<Chosen<PreparedChange>> {
+        let Some(plan) = whole.plan() else { return Ok(Chosen::Whole) };
+        let Self { toolbox, checked, parameters, .. } = self;
+        let again = |left_out: &BTreeSet<CallId>| {
+            let listening = crate::listen();
+            plan::preview_without(toolbox, checked, parameters, left_out, Cancel::on(listening.flag()))
+        };
+        Ok(match choose_of_plan(plan, again)? {
+            Chosen::Part(rest) => Chosen::Part(PreparedChange::of_plan(rest, self.toolbox.policy())),
+            Chosen::Whole => Chosen::Whole,
+            Chosen::Nothing => Chosen::Nothing,
+        })
+    }
+}
+
+fn print_preview(preview: &PlanPreview, toolbox: &Toolbox, format: Format, out: &mut Out) -> CliResult {
+    let digest = digest_and_time(preview, toolbox);
+    let record = || PlanRecord {
+        goal: &preview.plan.goal,
+        assumptions: &preview.plan.assumptions,
+        declared: preview.plan.risk_level,
+        risk: preview.risk,
+        steps: &preview.steps,
+        change: preview.preview(),
+        notices: &preview.notices,
+        blocked: preview.blocked.as_ref(),
+        digest: &digest,
+    };
+    match format {
+        Format::Json => out.json(&record())?,
+        Format::JsonLines => out.record(&record())?,
+        Format::Human => {
+            let text = out.paint.diff(&whole_text(preview));
+            out.text(&text)?;
+            out.line(&format!("\ndigest {digest}"))?;
+        }
+    }
+    Ok(Outcome::Done)
+}
+
+/// The calls of the loops from which items were left out.
+fn calls_of(preview: &PlanPreview, done: &PlanRun) -> usize {
+    let loops = preview.steps.iter().filter(|step| done.left_out.iter().any(|(id, _)| *id == step.id));
+    loops.map(|step| step.calls.len()).sum()
+}
+
+/// Prints progress for people.
+fn print_event(event: &Event) {
+    match event {
+        Event::StepStarted { step, tool } => say("step", &format!("{step} ({tool})")),
+        Event::StepSkipped { step, reason, .. } => say("skipped", &format!("{step}: {reason}")),
+        Event::StepFailed { step, error, attempt, will_retry } => {
+            let next = if *will_retry { "; retrying" } else { "" };
+            say("failed", &format!("{step}, attempt {attempt}: {error}{next}"));
+        }
+        _ => {}
+    }
+}

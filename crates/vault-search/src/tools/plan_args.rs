@@ -1,0 +1,212 @@
+//! The options of `vault-tools plan` and `vault-tools macro`, and the context that tools and plans get.
+
+use std::path::PathBuf;
+
+use crate::ListArgs;
+use clap::{Args, Subcommand};
+
+/// What tools and plans know of an editor that is not running.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Context")]
+pub struct ContextArgs {
+    /// The selected text; `-` reads standard input
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, conflicts_with = "selection_from")]
+    pub selection: Option<String>,
+    /// The selection as lines of a note, from 1
+    #[arg(long, value_name = "FILE:FROM-TO")]
+    pub selection_from: Option<String>,
+    /// The note that has the focus
+    #[arg(long, value_name = "NOTE")]
+    pub active_file: Option<String>,
+    /// The cursor in that note: line and column from 0, columns in UTF-16 units
+    #[arg(long, value_name = "LINE:CH")]
+    pub cursor: Option<String>,
+    /// A parameter that the plan uses (repeatable)
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub set: Vec<String>,
+    /// Allow deleting; each deletion still needs approval
+    #[arg(long)]
+    pub allow_delete: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum PlanCommand {
+    /// Check a plan without running anything; exit code 1 if it is invalid
+    #[command(after_help = "Examples:\n  vault-tools plan check plan.json\n  vault-tools plan check - < plan.json")]
+    Check(PlanFileArgs),
+    /// Show what a plan would do: its steps with loops expanded, and all diffs
+    #[command(
+        after_help = "Examples:\n  vault-tools plan preview plan.json --selection '- a\n- b'\n  vault-tools plan preview plan.json --json"
+    )]
+    Preview(PlanPreviewArgs),
+    /// Show a plan, ask, and run it
+    #[command(
+        after_help = "The question takes e, to edit the plan, and p, to leave out single calls, files or hunks; the plan is \
+then shown again. What runs is exactly what was shown. Ctrl-C stops it: the step under way is rolled back; the steps before \
+it stay, and undo reverts them.\n\n\
+Examples:\n  vault-tools plan run plan.json\n  vault-tools plan run plan.json --yes --selection - < bullets.md\n  \
+vault-tools plan run plan.json --digest 3f2a...@2026-03-02T15:04:09+01:00"
+    )]
+    Run(PlanRunArgs),
+}
+
+#[derive(Debug, Subcommand)]
+pub enum MacroCommand {
+    /// Save a plan that has run successfully under a name
+    #[command(after_help = "Without FILE and --run, the last plan that ran is saved.\n\n\
+Examples:\n  vault-tools plan run plan.json && vault-tools macro save bullets\n  \
+vault-tools macro save bullets --run 12 --description 'a note for each bullet'\n  \
+vault-tools macro save bullets plan.json --untried")]
+    Save(MacroSaveArgs),
+    /// List the macros
+    #[command(after_help = "Examples:\n  vault-tools macro list --json\n  vault-tools macro list --shipped")]
+    List(MacroListArgs),
+    /// Print a macro with its plan
+    #[command(after_help = "Example:\n  vault-tools macro show bullets")]
+    Show(MacroNameArgs),
+    /// Run a macro; it is shown, approved and recorded like any plan
+    #[command(
+        after_help = "Example:\n  vault-tools macro run bullets --selection-from Inbox.md:3-9 --set folderName=Work"
+    )]
+    Run(MacroRunArgs),
+    /// Rename a macro
+    #[command(after_help = "Example:\n  vault-tools macro rename bullets notes-from-bullets")]
+    Rename(MacroRenameArgs),
+    /// Delete a macro
+    #[command(after_help = "Undo does not bring it back; macro export keeps a copy.\n\n\
+Example:\n  vault-tools macro delete bullets")]
+    Delete(MacroDeleteArgs),
+    /// Print macros as JSON
+    #[command(after_help = "Example:\n  vault-tools macro export > macros.json")]
+    Export(MacroExportArgs),
+    /// Import macros; invalid entries are reported and left out
+    #[command(after_help = "Example:\n  vault-tools macro import macros.json")]
+    Import(MacroImportArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct PlanFileArgs {
+    /// The plan; `-` reads standard input
+    pub file: PathBuf,
+    /// Print one JSON document
+    #[arg(long, help_heading = "Output")]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct PlanPreviewArgs {
+    #[command(flatten)]
+    pub plan: PlanFileArgs,
+    #[command(flatten)]
+    pub context: ContextArgs,
+}
+
+/// How a plan or macro is run.
+#[derive(Debug, Args)]
+pub struct RunningArgs {
+    /// Run it without asking
+    #[arg(long)]
+    pub yes: bool,
+    /// Run it without asking if its preview has this digest, as its preview prints it
+    #[arg(long, value_name = "DIGEST")]
+    pub digest: Option<String>,
+    /// Show what would be done, and do nothing
+    #[arg(long, conflicts_with_all = ["yes", "digest"])]
+    pub dry_run: bool,
+    /// Print one JSON event per line
+    #[arg(long, help_heading = "Output")]
+    pub jsonl: bool,
+    #[command(flatten)]
+    pub context: ContextArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct PlanRunArgs {
+    /// The plan; `-` reads standard input
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub running: RunningArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct MacroSaveArgs {
+    /// The macro's name
+    pub name: String,
+    /// The plan, which must have run successfully in this vault; `-` reads standard input
+    #[arg(value_name = "FILE", conflicts_with = "run")]
+    pub file: Option<PathBuf>,
+    /// The plan of a transaction, by its number in undo --list
+    #[arg(long, value_name = "TRANSACTION")]
+    pub run: Option<u64>,
+    /// Save the plan even if it has never run successfully
+    #[arg(long, requires = "file")]
+    pub untried: bool,
+    /// What it is for
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    pub description: String,
+    /// A parameter's default value (repeatable)
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub default: Vec<String>,
+    /// Replace a macro of the same name
+    #[arg(long)]
+    pub force: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct MacroNameArgs {
+    /// The macro
+    pub name: String,
+}
+
+#[derive(Debug, Args)]
+pub struct MacroListArgs {
+    /// List the macros that come with the program; they run by their names, unless one of yours is called so
+    #[arg(long)]
+    pub shipped: bool,
+    #[command(flatten)]
+    pub output: ListArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct MacroDeleteArgs {
+    /// The macro
+    pub name: String,
+    /// Delete it without asking
+    #[arg(long)]
+    pub yes: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct MacroRunArgs {
+    /// The macro
+    pub name: String,
+    #[command(flatten)]
+    pub running: RunningArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct MacroRenameArgs {
+    /// The macro
+    pub name: String,
+    /// Its new name
+    pub new_name: String,
+}
+
+#[derive(Debug, Args)]
+pub struct MacroExportArgs {
+    /// The macros [default: all]
+    #[arg(value_name = "NAME")]
+    pub names: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct MacroImportArgs {
+    /// The exported file; `-` reads standard input
+    pub file: PathBuf,
+    /// Replace macros of the same names
+    #[arg(long)]
+    pub force: bool,
+    /// Print one JSON document
+    #[arg(long, help_heading = "Output")]
+    pub json: bool,
+}

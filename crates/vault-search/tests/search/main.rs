@@ -1,0 +1,11 @@
+//! The commands `vault-search` and `vault-index`, run as a person runs them.
+
+mod bad_input;
+mod commands;
+mod crash;
+mod damage;
+mod output;
+mod rerank;
+#[path = "../../../vault-index/tests/it/vault.rs"]
+mod vault;
+mod waits;

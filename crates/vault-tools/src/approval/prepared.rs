@@ -1,0 +1,193 @@
+//! A change that ran on an overlay: what it would do, and what the policy says about it. It is made once.
+
+use std::sync::OnceLock;
+
+use serde_json::Value;
+
+use crate::change::{Change, EditedFile, Preview};
+use crate::content::ContentHash;
+use crate::error::{Error, ErrorKind, Result};
+use crate::journal::TransactionId;
+use crate::plan::PlanPreview;
+use crate::policy::{Call, Grants, Permission, Policy, Risk, Toolset};
+use crate::tool::HostEffect;
+use crate::toolbox::Proposal;
+
+/// The name under which undoing is offered and judged by the policy.
+pub const UNDO: &str = "undo";
+
+/// A change that is ready to be shown, asked about and carried out.
+///
+/// It holds what it would do, so that carrying it out does exactly that, or nothing where the notes have changed since.
+#[derive(Debug, Clone)]
+pub struct PreparedChange {
+    pub(super) held: Held,
+    permission: Permission,
+    digest: String,
+    is_edited: bool,
+    /// Made when it is first shown: comparing texts takes time, and what is allowed is never shown.
+    preview: OnceLock<Preview>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Held {
+    Call(Box<Proposal>),
+    Plan(Box<PlanPreview>),
+    Undo { id: TransactionId, change: Box<Change> },
+}
+
+impl PreparedChange {
+    /// Of a call that was proposed.
+    pub fn of_call(proposal: Proposal, policy: &Policy) -> Self {
+        let permission = policy.decide(&proposal.as_call(), &Grants::default());
+        // A tool that asks before it reads, asks about what it would return.
+        let digest = match proposal.only_reads() {
+            true => ContentHash::of(proposal.output.to_string().as_bytes()).to_string(),
+            false => proposal.change.digest(),
+        };
+        Self::new(Held::Call(Box::new(proposal)), permission, digest)
+    }
+
+    /// Of a plan that was previewed.
+    pub fn of_plan(plan: PlanPreview, policy: &Policy) -> Self {
+        let (permission, digest) = (plan.permission(policy, &Grants::default()), plan.digest.clone());
+        Self::new(Held::Plan(Box::new(plan)), permission, digest)
+    }
+
+    /// Of a transaction that is to be undone.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Denied`] where it changed a file that the settings deny; the error does not name it.
+    pub(super) fn of_undo(id: TransactionId, change: Change, policy: &Policy) -> Result<Self> {
+        let paths = change.paths();
+        if !paths.iter().all(|path| policy.permits_path(path)) {
+            let error = Error::new(ErrorKind::Denied, "this transaction changed something that the settings deny");
+            return Err(error.with_remedy("a person can undo it with vault-tools undo"));
+        }
+        let call = Call::new(UNDO, Toolset::Notes, Risk::Write, &paths);
+        let mut permission = policy.decide(&call, &Grants::default());
+        // What undoing deletes was made by the transaction. Even so, no note goes unasked.
+        if permission == Permission::Allow && change.deletes() {
+            permission = Permission::Ask;
+        }
+        let digest = change.digest();
+        Ok(Self::new(Held::Undo { id, change: Box::new(change) }, permission, digest))
+    }
+
+    fn new(held: Held, permission: Permission, digest: String) -> Self {
+        Self { held, permission, digest, is_edited: false, preview: OnceLock::new() }
+    }
+
+    /// The same, as one whose arguments or plan a person has edited: the log says so.
+    #[must_use]
+    pub fn edited(mut self) -> Self {
+        self.is_edited = true;
+        self
+    }
+
+    pub(super) fn is_edited(&self) -> bool {
+        self.is_edited
+    }
+
+    /// What it is, on one line: the tool, the goal of the plan, the transaction. It is not filtered for a terminal.
+    pub fn title(&self) -> String {
+        match &self.held {
+            Held::Call(proposal) => proposal.tool.clone(),
+            Held::Plan(plan) => format!("the plan: {}", plan.plan.goal),
+            Held::Undo { id, .. } => format!("undo transaction {id}"),
+        }
+    }
+
+    /// The worst that it does.
+    pub fn risk(&self) -> Risk {
+        match &self.held {
+            Held::Call(proposal) => proposal.risk,
+            Held::Plan(plan) => plan.risk,
+            Held::Undo { .. } => Risk::Write,
+        }
+    }
+
+    /// What the policy says about it. [`settle`](super::settle) decides by it.
+    pub fn permission(&self) -> &Permission {
+        &self.permission
+    }
+
+    /// Whether a session's grants cover it: those of its tools, up to the tools' own risks.
+    pub(super) fn is_granted(&self, grants: &Grants) -> bool {
+        match &self.held {
+            Held::Call(proposal) => grants.cover(&proposal.as_call()),
+            Held::Plan(plan) => plan.calls().all(|call| grants.cover(&call)),
+            Held::Undo { .. } => false,
+        }
+    }
+
+    /// What it changes. The notices of a plan's changes are among those of the plan.
+    pub fn preview(&self) -> &Preview {
+        self.preview.get_or_init(|| match &self.held {
+            Held::Call(proposal) => proposal.change.preview(),
+            Held::Plan(plan) => Preview { notices: Vec::new(), ..plan.change.preview() },
+            Held::Undo { change, .. } => change.preview(),
+        })
+    }
+
+    /// What the host around the vault would do for a call; those of a plan are among its steps.
+    pub fn effects(&self) -> &[HostEffect] {
+        match &self.held {
+            Held::Call(proposal) => &proposal.effects,
+            Held::Plan(_) | Held::Undo { .. } => &[],
+        }
+    }
+
+    /// What it would return, where a person is asked before it returns anything. A client must not learn it before the
+    /// approval.
+    pub fn returns(&self) -> Option<&Value> {
+        match &self.held {
+            Held::Call(call) if call.only_reads() && self.permission == Permission::Ask => Some(&call.output),
+            _ => None,
+        }
+    }
+
+    /// By which an approval that comes later, or from another process, is bound to exactly this: the same request at the
+    /// same time has the same digest for as long as the files that it concerns are the same.
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    /// The refusal of an approval of what it no longer is.
+    pub fn is_other_than_shown() -> Error {
+        let message = "the notes have changed since this was shown, so it would do something else";
+        Error::new(ErrorKind::Conflict, message).with_remedy("nothing was done; ask for it again")
+    }
+
+    /// The call, if it is one.
+    pub fn call(&self) -> Option<&Proposal> {
+        match &self.held {
+            Held::Call(proposal) => Some(proposal),
+            _ => None,
+        }
+    }
+
+    /// The plan, if it is one.
+    pub fn plan(&self) -> Option<&PlanPreview> {
+        match &self.held {
+            Held::Plan(plan) => Some(plan),
+            _ => None,
+        }
+    }
+
+    /// The files that a call edits and of which a person can leave out parts.
+    pub fn separable_files(&self) -> Vec<EditedFile> {
+        self.call().map(Proposal::separable_files).unwrap_or_default()
+    }
+
+    /// The same without what a person left out of its [`Self::separable_files`].
+    #[must_use]
+    pub fn without(&self, files: &[EditedFile]) -> Self {
+        let mut rest = self.clone();
+        if let Held::Call(proposal) = &mut rest.held {
+            proposal.keep(files);
+            rest.preview = OnceLock::new();
+        }
+        rest
+    }
+}

@@ -1,0 +1,96 @@
+//! What a client wants done in a vault: a call, a plan or an undo, as plain data that can be kept and prepared again.
+
+use jiff::{Unit, Zoned};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::prepared::PreparedChange;
+use crate::error::{Error, ErrorKind, Result};
+use crate::journal::TransactionId;
+use crate::plan::{self, Parameters};
+use crate::policy::{Call, Grants, Permission, Risk};
+use crate::tool::{Cancel, ToolSpec};
+use crate::toolbox::Toolbox;
+use crate::transaction::Force;
+
+/// What a client wants done in one vault.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ChangeRequest {
+    /// A call of a tool.
+    Call {
+        /// The tool.
+        tool: String,
+        /// Its arguments.
+        args: Value,
+    },
+    /// A plan.
+    Plan {
+        /// The plan.
+        plan: Value,
+        /// The values of its parameters.
+        parameters: Map<String, Value>,
+    },
+    /// The undoing of a transaction.
+    Undo {
+        /// Its number; `None` for the newest one that can be undone.
+        transaction: Option<u64>,
+    },
+}
+
+/// The current time, to the second, so that it can be kept and used again.
+pub fn now() -> Zoned {
+    let now = Zoned::now();
+    now.round(Unit::Second).unwrap_or(now)
+}
+
+impl ChangeRequest {
+    /// Runs it on an overlay, as if it were `now`. Nothing is changed.
+    ///
+    /// # Errors
+    /// Whatever the tools say; [`ErrorKind::Denied`] for what the policy denies. Those of a call and of a plan's steps are
+    /// logged.
+    pub fn prepare(&self, toolbox: &mut Toolbox, now: &Zoned, cancel: Cancel<'_>) -> Result<PreparedChange> {
+        toolbox.set_now(now.clone());
+        match self {
+            Self::Call { tool, args } => {
+                let proposal = toolbox.propose(tool, args.clone(), cancel)?;
+                Ok(PreparedChange::of_call(proposal, toolbox.policy()))
+            }
+            Self::Plan { plan, parameters } => prepare_plan(toolbox, plan, parameters, cancel),
+            Self::Undo { transaction } => {
+                let vault = toolbox.vault();
+                let id = transaction
+                    .map_or_else(|| vault.newest_undoable().map(|newest| newest.id), |id| Ok(TransactionId(id)))?;
+                PreparedChange::of_undo(id, vault.preview_undo(Some(id), Force::No)?, toolbox.policy())
+            }
+        }
+    }
+}
+
+fn prepare_plan(
+    toolbox: &mut Toolbox,
+    plan: &Value,
+    given: &Map<String, Value>,
+    cancel: Cancel<'_>,
+) -> Result<PreparedChange> {
+    let checked = plan::validate(plan, toolbox)?;
+    let asks_first = |tool: &str| {
+        let is_asked = |spec: &ToolSpec| {
+            let call = Call::new(&spec.name, spec.toolset, spec.risk, &[]);
+            spec.risk == Risk::Read && toolbox.policy().decide(&call, &Grants::default()) == Permission::Ask
+        };
+        toolbox.spec(tool).is_ok_and(is_asked)
+    };
+    if let Some(step) = checked.plan.steps.iter().find(|step| asks_first(&step.tool)) {
+        // The preview, and the errors of later steps, tell the client what a step has read.
+        let message = format!("{} asks a person before it reads, so no plan can use it", step.tool);
+        return Err(
+            Error::new(ErrorKind::Denied, message).with_remedy("call it by itself, and give the plan its output")
+        );
+    }
+    let mut parameters = Parameters::of(&toolbox.editor()?, &toolbox.now());
+    given.iter().for_each(|(name, value)| parameters.set(name.clone(), value.clone()));
+    let preview = plan::preview(toolbox, &checked, &parameters, cancel)?;
+    Ok(PreparedChange::of_plan(preview, toolbox.policy()))
+}

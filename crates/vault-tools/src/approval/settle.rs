@@ -1,0 +1,143 @@
+//! The decision about a change: the policy's, a grant's, or that of an approver.
+
+use serde_json::Value;
+
+use super::approved::{Approved, CarriedOut};
+use super::approver::{Answer, Approver};
+use super::prepared::{Held, PreparedChange};
+use crate::error::{Error, ErrorKind, Result};
+use crate::log::Approval;
+use crate::plan::{self, Event, PlanPreview, PlanRun};
+use crate::policy::{Grants, Permission};
+use crate::tool::Cancel;
+use crate::toolbox::{Output, Toolbox};
+
+/// Why there is no [`Approved`].
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum NotApproved {
+    /// It is denied or refused.
+    Refused {
+        /// The change.
+        change: Box<PreparedChange>,
+        /// Why.
+        reason: Error,
+    },
+    /// The approver answers later; the change can be settled again then.
+    Later(Box<PreparedChange>),
+}
+
+impl NotApproved {
+    /// Writes into the log that the change was refused. Returns the reason.
+    pub fn log(self, toolbox: &mut Toolbox) -> Error {
+        match self {
+            Self::Refused { change, reason } => {
+                match &change.held {
+                    Held::Call(proposal) => toolbox.refuse(&proposal.tool, &proposal.args, &reason),
+                    Held::Plan(preview) => plan::refuse(toolbox, preview, &reason),
+                    Held::Undo { .. } => {}
+                }
+                reason
+            }
+            Self::Later(change) => {
+                Error::new(ErrorKind::Denied, format!("{} was not answered yet; nothing was done", change.title()))
+            }
+        }
+    }
+}
+
+/// Decides about a change: what is denied is refused, what is allowed or granted is approved, and about the rest the
+/// approver is asked, again and again for as long as it answers with other changes.
+///
+/// # Errors
+/// Why it is not approved.
+pub fn settle(
+    mut change: PreparedChange,
+    grants: &Grants,
+    approver: &mut dyn Approver,
+) -> std::result::Result<Approved, NotApproved> {
+    let mut was_asked = false;
+    loop {
+        if let Some(reason) = denial(&change) {
+            return Err(refused(change, reason));
+        }
+        match change.permission() {
+            Permission::Allow if !was_asked => return Ok(Approved::new(change, Approval::Allowed)),
+            Permission::Ask if !was_asked && change.is_granted(grants) => {
+                return Ok(Approved::new(change, Approval::Granted));
+            }
+            // What a person has changed is shown to them again, whatever the policy says of it.
+            _ => {}
+        }
+        match approver.ask(&change) {
+            Answer::Yes => {
+                let by = if change.is_edited() { Approval::Edited } else { Approval::Approved };
+                return Ok(Approved::new(change, by));
+            }
+            Answer::YesUnseen => return Ok(Approved::new(change, Approval::Preapproved)),
+            Answer::No(reason) => return Err(refused(change, reason)),
+            Answer::Later => return Err(NotApproved::Later(Box::new(change))),
+            Answer::Instead(other) => (change, was_asked) = (*other, true),
+        }
+    }
+}
+
+/// Approves a change that a person has approved elsewhere, by the digest of what they were shown. Where it would do
+/// something else by now, it is refused for the reason `other`.
+///
+/// # Errors
+/// Why it is not approved.
+pub fn settle_shown(change: PreparedChange, shown: &str, other: Error) -> std::result::Result<Approved, NotApproved> {
+    match denial(&change).or_else(|| (change.digest() != shown).then_some(other)) {
+        Some(reason) => Err(refused(change, reason)),
+        None => Ok(Approved::new(change, Approval::Approved)),
+    }
+}
+
+/// What no answer overrules.
+fn denial(change: &PreparedChange) -> Option<Error> {
+    let blocked = change.plan().and_then(|plan| plan.blocked.clone());
+    blocked.or_else(|| match change.permission() {
+        Permission::Deny(reason) => Some(Error::new(ErrorKind::Denied, reason.clone())),
+        Permission::Allow | Permission::Ask => None,
+    })
+}
+
+fn refused(change: PreparedChange, reason: Error) -> NotApproved {
+    NotApproved::Refused { change: Box::new(change), reason }
+}
+
+impl Toolbox {
+    /// Proposes a call, has it approved and makes it.
+    ///
+    /// # Errors
+    /// Those of [`Self::propose`]; the refusal; those of [`Approved::carry_out`]. Each is logged once.
+    pub fn call(&mut self, name: &str, args: Value, approver: &mut dyn Approver) -> Result<Output> {
+        let proposal = self.propose(name, args, Cancel::default())?;
+        let change = PreparedChange::of_call(proposal, self.policy());
+        let approved = settle(change, &Grants::default(), approver).map_err(|refused| refused.log(self))?;
+        match approved.carry_out(self, Cancel::default(), &mut |_| {})? {
+            CarriedOut::Call(output) => Ok(output),
+            other => unreachable!("a call is carried out as {other:?}"),
+        }
+    }
+}
+
+/// Has a plan that was previewed approved, and runs it: a failed step is in [`PlanRun::failed`].
+///
+/// # Errors
+/// The refusal; [`PlanPreview::blocked`]; those of [`Approved::carry_out`]. Each is logged.
+pub fn run_plan(
+    toolbox: &mut Toolbox,
+    plan: PlanPreview,
+    approver: &mut dyn Approver,
+    cancel: Cancel<'_>,
+    on_event: &mut dyn FnMut(&Event),
+) -> Result<PlanRun> {
+    let change = PreparedChange::of_plan(plan, toolbox.policy());
+    let approved = settle(change, &Grants::default(), approver).map_err(|refused| refused.log(toolbox))?;
+    match approved.carry_out(toolbox, cancel, on_event)? {
+        CarriedOut::Plan(run) => Ok(run),
+        other => unreachable!("a plan is carried out as {other:?}"),
+    }
+}
