@@ -32,7 +32,7 @@ COLUMNS = 92
 SESSION = [
     ("vault-search -n 2 'keeping money aside in case we lose a job'", "", None),
     (
-        'vault-tools call rename_note \'{"path": "Sky/Magnitudes.md", "new_path": "Sky/Star brightness.md"}\'',
+        "vault-tools rename Magnitudes 'Star brightness'",
         "y\n",
         (24, 0),
     ),

@@ -28,8 +28,14 @@ pub fn completions(commands: impl IntoIterator<Item = Command>, shell: Shell, ou
         // The generator panics when it cannot write, so it writes to memory.
         let mut script = Vec::new();
         let name = command.get_name().to_string();
-        generate(shell, &mut command, name, &mut script);
-        for line in String::from_utf8_lossy(&script).lines() {
+        generate(shell, &mut command, &name, &mut script);
+        let mut script = String::from_utf8_lossy(&script).into_owned();
+        if shell == Shell::Bash {
+            // The generator takes the `-` in a program's name for the mark of a sub-command in half of its labels, so that
+            // no option of a sub-command was completed.
+            script = script.replace(&name.replace('-', "__subcmd__"), &name.replace('-', "__"));
+        }
+        for line in script.lines() {
             // PowerShell takes `using` only at the very top.
             if n == 0 || !(shell == Shell::PowerShell && line.starts_with("using ")) {
                 out.line(line)?;

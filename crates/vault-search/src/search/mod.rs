@@ -18,7 +18,7 @@ mod excerpt;
 mod hits;
 mod notices;
 
-mod search;
+mod one_query;
 
 mod queries;
 
@@ -51,7 +51,7 @@ pub fn search_main() -> ExitCode {
     let mut out = Out::stdout();
     let result = search_args::parse(crate::arguments()).and_then(|args| match &args.queries {
         Some(file) if !args.output.schema => queries::run(&args, file, &mut out),
-        _ => search::run(&args, &mut out),
+        _ => one_query::run(&args, &mut out),
     });
     out.finish(result)
 }

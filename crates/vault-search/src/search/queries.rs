@@ -11,7 +11,7 @@ use vault_index::{Error, ErrorKind, Hits, Index, Query, Rerank, Result, Searcher
 use crate::{CliResult, Out, Outcome, note};
 
 use super::answer::SearchAnswer;
-use super::search::open_all;
+use super::one_query::open_all;
 use super::search_args::SearchArgs;
 use super::settings::IndexSettings;
 

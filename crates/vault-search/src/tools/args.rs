@@ -6,15 +6,16 @@ use vault_tools::Toolset;
 
 use crate::{AdoptArgs, CompletionsArgs, ForgetArgs, ListArgs, VaultArgs};
 
+use super::note_args::NoteCommand;
 use super::plan_args::{ContextArgs, MacroCommand, PlanCommand};
 
 const EXAMPLES: &str = "\
 Examples:
-  vault-tools list --toolset notes
-  vault-tools call read_note '{\"path\": \"Projects/Garden.md\"}'
-  vault-tools call rename_note '{\"path\": \"a.md\", \"new_path\": \"b/A.md\"}' --dry-run
-  vault-tools plan run plan.json --selection-from Inbox.md:3-9
+  vault-tools rename Compost 'Hot compost'
+  vault-tools append Log '- pruned the roses'
   vault-tools undo
+  vault-tools call read_note '{\"path\": \"Projects/Garden.md\"}'
+  vault-tools plan run plan.json --selection-from Inbox.md:3-9
 
 Exit codes: 0 done, 1 a check that failed, 2 error, 3 refused or in conflict with a change made meanwhile. \
 Writes are shown and need your approval; without a terminal they need --yes.
@@ -28,7 +29,7 @@ what is added to the four lists for that vault. Paths are folders or globs; one 
 has no / in it is denied in every folder. No flag allows what is denied. \
 Setting NO_COLOR turns colors off.";
 
-/// Call tools on a folder of Markdown notes, run plans, and undo what was done.
+/// Change a folder of Markdown notes by commands, tools and plans, and undo what was done.
 #[derive(Debug, Parser)]
 #[command(
     name = "vault-tools",
@@ -48,6 +49,8 @@ pub(super) struct ToolsArgs {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
+    #[command(flatten)]
+    Note(NoteCommand),
     /// List the tools
     #[command(
         after_help = "Examples:\n  vault-tools list\n  vault-tools list --toolset actions --json\n  vault-tools list --tokens"
@@ -182,6 +185,9 @@ pub(super) struct CallArgs {
     /// Print the output as JSON, with the number of the transaction
     #[arg(long, help_heading = "Output")]
     pub json: bool,
+    /// A person has typed a command that stands for the call: they are not asked where it changes nothing.
+    #[arg(skip)]
+    pub typed: bool,
     #[command(flatten)]
     pub context: ContextArgs,
 }

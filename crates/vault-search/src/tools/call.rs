@@ -63,6 +63,27 @@ pub(super) fn call(vault_args: &VaultArgs, args: &CallArgs, out: &mut Out) -> Cl
     })
 }
 
+/// Makes the call that a person's command stands for; `said` is its output in words, and whether
+/// anything has changed.
+pub(super) fn typed(
+    toolbox: &mut Toolbox,
+    args: &CallArgs,
+    given: Value,
+    said: impl FnOnce(&Value, bool) -> String,
+    out: &mut Out,
+) -> CliResult {
+    let mut writing = None;
+    let mut made = make(toolbox, args, given, None, &mut writing)?;
+    if !args.json {
+        let changes = made.proposed.as_ref().is_none_or(|(preview, _)| !preview.files.is_empty());
+        made.output.value = said(&made.output.value, changes).into();
+    }
+    if !args.dry_run {
+        made.proposed = None;
+    }
+    print_made(made, args, out)
+}
+
 /// A call that was made, or only proposed.
 struct Made {
     tool: String,
@@ -91,7 +112,8 @@ fn make(
         Toolset::Chat => call.asked_before(given)?,
         _ => (call.prepare(given)?, None),
     };
-    if args.dry_run {
+    let changes_nothing = change.call().is_some_and(|call| call.only_reads());
+    if args.dry_run || args.typed && changes_nothing {
         return Ok(call.proposed(&change, head, vault));
     }
     let mut attempts = 1;

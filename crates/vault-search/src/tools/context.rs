@@ -10,8 +10,8 @@ use serde_json::Value;
 use vault_tools::edit::{offset_of, position_of};
 use vault_tools::plan::Parameters;
 use vault_tools::{
-    Editor, Error, ErrorKind, Headless, Policy, Position, Result, SafePath, Selection, Span, Toolbox, Vault, Vaults,
-    View, missing,
+    Editor, Error, ErrorKind, Headless, Policy, Position, Result, SafePath, Selection, Span, ToolSetting, Toolbox,
+    Vault, Vaults, View, missing,
 };
 
 use crate::{CliResult, note, say};
@@ -61,6 +61,10 @@ fn toolbox(vault: Vault, context: &ContextArgs) -> CliResult<Toolbox> {
     vault.check_settings()?;
     let mut policy = settings::policy(&vault)?;
     policy.allow_delete |= context.allow_delete;
+    if context.asks_to_delete && !policy.allow_delete {
+        policy.allow_delete = true;
+        policy.tools.retain(|_, setting| *setting != ToolSetting::NeverAsk);
+    }
     let policy = policy.compile()?;
     let editor = editor(&vault, &policy, context)?;
     Ok(Toolbox::new(Arc::new(vault), Box::new(Headless { editor }), policy))

@@ -8,6 +8,7 @@
 
 mod json_unique_keys;
 mod plan_args;
+mod note_args;
 
 mod args;
 
@@ -24,18 +25,23 @@ mod records;
 mod call;
 mod plan;
 
+mod note_name;
+mod note_words;
+mod note_commands;
+
 mod moved;
 mod log;
 mod macros;
-mod tools;
+mod list_tools;
 mod undo;
+mod complete_notes;
 
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 use vault_tools::{Error, ErrorKind};
 
-use crate::{CliResult, Failure, Out};
+use crate::{CliResult, Failure, Out, Outcome};
 
 pub use approve::{Chosen, Question, Reply, TerminalPrompt, ask_about, declined, edited, page, show, tick};
 use args::{Command, JournalCommand, ToolsArgs};
@@ -65,6 +71,12 @@ impl From<Error> for Failure {
 /// What `vault-tools` does.
 #[doc(hidden)]
 pub fn main() -> ExitCode {
+    let mut words = crate::arguments().skip(1);
+    if words.next().is_some_and(|word| word == complete_notes::COMMAND) {
+        let mut out = Out::stdout();
+        let printed = complete_notes::names(words).iter().try_for_each(|name| out.line(name));
+        return out.finish(printed.map(|()| Outcome::Done).map_err(Failure::from));
+    }
     crate::install_handler();
     crate::install_logger();
     let mut out = Out::stdout().indented();
@@ -76,8 +88,9 @@ pub fn main() -> ExitCode {
 fn run(args: ToolsArgs, out: &mut Out) -> CliResult {
     let vault = args.vault_args;
     match args.command {
-        Command::List(args) => tools::list(&args, out),
-        Command::Schema(args) => tools::schema(&args, out),
+        Command::Note(command) => note_commands::run(&vault, &command, out),
+        Command::List(args) => list_tools::list(&args, out),
+        Command::Schema(args) => list_tools::schema(&args, out),
         Command::Call(args) => call::call(&vault, &args, out),
         Command::Plan(PlanCommand::Check(args)) => plan::check(&vault, &args, out),
         Command::Plan(PlanCommand::Preview(args)) => plan::preview(&vault, &args, out),
@@ -90,7 +103,11 @@ fn run(args: ToolsArgs, out: &mut Out) -> CliResult {
         Command::Journal(JournalCommand::Reset(args)) => undo::reset_journal(&vault, &args, out),
         Command::Forget(args) => crate::forget(&vault, &args, out),
         Command::Adopt(args) => crate::adopt(&vault, &args, out),
-        Command::Completions(args) => crate::completions([ToolsArgs::command()], args.shell, out),
+        Command::Completions(args) => {
+            crate::completions([ToolsArgs::command()], args.shell, out)?;
+            out.text(complete_notes::script(args.shell))?;
+            Ok(Outcome::Done)
+        }
         Command::Man => crate::pages([ToolsArgs::command()], None, out),
     }
 }

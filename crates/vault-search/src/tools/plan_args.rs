@@ -27,6 +27,9 @@ pub struct ContextArgs {
     /// Allow deleting; each deletion still needs approval
     #[arg(long)]
     pub allow_delete: bool,
+    /// A person has typed a command that deletes: they are asked, whatever the settings allow to run unasked.
+    #[arg(skip)]
+    pub asks_to_delete: bool,
 }
 
 #[derive(Debug, Subcommand)]

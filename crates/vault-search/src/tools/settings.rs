@@ -1,5 +1,6 @@
 //! Which vault a command works on and what may run there: flags over environment over configuration.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use vault_index::dirs::config_folder;
@@ -76,8 +77,7 @@ fn open_folder(folder: &Path, settings: &Settings) -> CliResult<Vault> {
 /// # Errors
 /// A file that cannot be parsed, or names a tool that does not exist: a slip must not allow what was to be denied.
 pub(super) fn policy(vault: &Vault) -> Result<Policy> {
-    let name = vault.sandbox().vault().file_name().unwrap_or_default().to_string_lossy();
-    let settings = policy_of(&name)?;
+    let settings = policy_of(&name_of(vault.path()))?;
     if is_newer_than_the_log(vault) {
         warn_of_absent_paths(&settings, vault)?;
     }
@@ -90,7 +90,7 @@ pub fn check_settings(vault_args: &VaultArgs) -> Vec<Error> {
     // Where no vault is meant, none has a file.
     let current = std::env::current_dir().unwrap_or_default();
     let folders = vaults_from(&current, vault_args).unwrap_or_default();
-    let names = folders.iter().map(|folder| folder.file_name().unwrap_or_default().to_string_lossy().into_owned());
+    let names = folders.iter().map(|folder| name_of(folder).into_owned());
     for name in std::iter::once(String::new()).chain(names) {
         let fault = policy_of(&name).and_then(|settings| settings.compile()).err();
         faults.extend(fault.filter(|fault| faults.iter().all(|known| known.to_string() != fault.to_string())));
@@ -99,8 +99,16 @@ pub fn check_settings(vault_args: &VaultArgs) -> Vec<Error> {
     faults
 }
 
+/// The name of a vault: that of its folder.
+pub(super) fn name_of(folder: &Path) -> Cow<'_, str> {
+    folder.file_name().unwrap_or_default().to_string_lossy()
+}
+
 /// What may run in a vault of this name.
-fn policy_of(name: &str) -> Result<Policy> {
+///
+/// # Errors
+/// As [`policy`].
+pub(super) fn policy_of(name: &str) -> Result<Policy> {
     let settings = read_policy()?.unwrap_or_default().of_vault(name);
     let is_glob = |name: &str| name.contains(['*', '?', '[', '{']);
     let tools = builtin_tools();

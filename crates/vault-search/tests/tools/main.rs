@@ -3,6 +3,7 @@
 mod command;
 mod interrupted;
 mod journal;
+mod note_commands;
 mod several_vaults;
 #[cfg(unix)]
 mod terminal;

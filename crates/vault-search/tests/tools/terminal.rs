@@ -11,14 +11,14 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use crate::vault::{TestVault, assert_same};
 
 /// A program whose input and errors are a terminal, and whose output is a pipe.
-struct Session {
+pub struct Session {
     child: Child,
     terminal: File,
     shown: String,
 }
 
 impl Session {
-    fn new(vault: &TestVault, home: &tempfile::TempDir, args: &[&str]) -> Self {
+    pub fn new(vault: &TestVault, home: &tempfile::TempDir, args: &[&str]) -> Self {
         Self::with(vault, home, &[env!("CARGO_BIN_EXE_vault-tools")], args, &[])
     }
 
@@ -52,7 +52,7 @@ impl Session {
     }
 
     /// Reads on until a question ends, which is what has come since the last one.
-    fn until(&mut self, end: &str) -> String {
+    pub fn until(&mut self, end: &str) -> String {
         let from = self.shown.len();
         let mut bytes = Vec::new();
         while !String::from_utf8_lossy(&bytes).contains(end) {
@@ -68,14 +68,14 @@ impl Session {
         self.shown[from..].to_string()
     }
 
-    fn answer(&mut self, text: &str) {
+    pub fn answer(&mut self, text: &str) {
         self.terminal.write_all(format!("{text}\n").as_bytes()).unwrap();
         // What was typed is shown too.
         self.until("\n");
     }
 
     /// What it printed, and its exit code.
-    fn end(mut self) -> (String, i32) {
+    pub fn end(mut self) -> (String, i32) {
         let mut out = String::new();
         self.child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
         (out, self.child.wait().unwrap().code().unwrap())

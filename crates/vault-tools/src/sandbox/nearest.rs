@@ -21,12 +21,15 @@ pub fn missing(path: &SafePath, view: &dyn View, may_be_named: &dyn Fn(&Entry) -
 fn nearest<'p>(wanted: &str, paths: impl Iterator<Item = &'p str>) -> Vec<String> {
     let spelled = stem(wanted);
     let wanted = wanted.to_lowercase();
-    let (name, pairs) = (stem(&wanted), pairs_of(&wanted));
+    // A bare name is compared with names, however long their paths are.
+    let is_name = !wanted.contains('/');
+    let compared = |path: &str| pairs_of(if is_name { stem(path) } else { path });
+    let (name, pairs) = (stem(&wanted), compared(&wanted));
     let mut ranked: Vec<(Reverse<u32>, &str)> = Vec::new();
     for path in paths {
         let lower = path.to_lowercase();
         let same = u32::from(stem(&lower) == name) * 1000 + u32::from(stem(path) == spelled) * 1000;
-        let others = pairs_of(&lower);
+        let others = compared(&lower);
         let shared = pairs.iter().filter(|pair| others.binary_search(pair).is_ok()).count();
         let likeness = (200 * shared / (pairs.len() + others.len()).max(1)) as u32;
         if same > 0 || likeness >= 50 {
@@ -60,6 +63,7 @@ mod tests {
         for (wanted, expected) in [
             ("Compost", vec!["Garden/Compost.md"]),
             ("garden/roses", vec!["Garden/Roses.md"]),
+            ("Sourdugh", vec!["Kitchen/Sourdough.md"]),
             ("Kitchen/Sourdugh.md", vec!["Kitchen/Sourdough.md"]),
             ("Completely else", vec![]),
         ] {

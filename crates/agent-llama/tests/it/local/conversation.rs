@@ -1,6 +1,5 @@
 //! Whole runs of an agent over a model in the process: a call that needs approval, another process, the answer.
 
-use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 

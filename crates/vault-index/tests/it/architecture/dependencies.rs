@@ -95,5 +95,17 @@ fn crates_use_only_those_below_them() {
     }
     has_none(&root, &["-p", "vault-index"], &["vault-tools", "agent-loop", "vault-agent"]);
     has_none(&root, &["-p", "vault-tools", "--all-features"], &["agent-loop", "vault-agent"]);
-    has_none(&root, &["-p", "vault-search", "--all-features"], &OURS);
+    has_none(&root, &["-p", "vault-search", "--all-features"], &["agent-loop", "vault-agent"]);
+}
+
+/// Libraries contain no command line, and little else that a program which uses them would have to build.
+#[test]
+fn libraries_have_no_command_line() {
+    let root = workspace();
+    let command_line = ["clap", "clap_builder", "terminal_size", "ctrlc"];
+    for library in ["vault-index", "vault-tools", "agent-loop"] {
+        has_none(&root, &["-p", library, "--all-features"], &command_line);
+    }
+    let crates: std::collections::BTreeSet<String> = tree(&root, &["-p", "vault-index"]).into_iter().collect();
+    assert!(crates.len() <= 80, "vault-index brings {} crates: {crates:?}", crates.len());
 }
