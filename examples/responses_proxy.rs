@@ -1,8 +1,8 @@
 //! A model that only writes text, behind the Responses and the Chat Completions API:
 //! `cargo run -p examples --example responses_proxy -- [PORT]`.
 
-use agent_loop::responses::{Proxy, ProxyOptions, UnknownModel};
 use agent_loop::{BoxFuture, Delta, EndReason, Model, ReplyStream, Request, Result, ToolSupport};
+use agent_proxy::{Proxy, ProxyOptions, UnknownModel};
 use futures_util::stream;
 
 /// Asks for the time once, and then says what it was told. A real one sends the request to its backend.

@@ -10,12 +10,12 @@ use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use agent_loop_measured::responses::{Proxy, ProxyOptions};
-use agent_loop_measured::text_calls::Parser;
-use agent_loop_measured::{
+use agent_loop::text_calls::Parser;
+use agent_loop::{
     Agent, BoxFuture, Budget, Delta, EndReason, Model, Pause, ReplyStream, Request, Result, Run, RunId, RunOptions,
     Scripted, ScriptedReply, Tool, ToolOutput,
 };
+use agent_proxy::{Proxy, ProxyOptions};
 use benches::median;
 use futures_util::{StreamExt, stream};
 use serde_json::json;

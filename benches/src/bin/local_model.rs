@@ -9,9 +9,10 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use agent_loop_measured::{
-    Delta, Effect, Local, LocalOptions, Message, Messages, Model, Parallel, Part, Reply, ReplyBuilder, Request, Status,
-    ToolChoice, ToolResult, ToolSpec,
+use agent_llama::{Local, LocalOptions};
+use agent_loop::{
+    Delta, Effect, Message, Messages, Model, Parallel, Part, Reply, ReplyBuilder, Request, Status, ToolChoice,
+    ToolResult, ToolSpec,
 };
 use benches::median;
 use clap::Parser;

@@ -167,8 +167,8 @@ impl Error {
         self.0.remedy.as_deref()
     }
 
-    /// The full text including the cause, for output that has no error chain.
-    pub(crate) fn text_with_source(&self) -> String {
+    /// The full text including the cause, for output that has no error chain: a log, the body of an HTTP response.
+    pub fn text_with_source(&self) -> String {
         self.text(self.0.source.as_ref().map_or_else(String::new, |source| format!(": {source}")))
     }
 

@@ -79,7 +79,6 @@ mod run;
 mod agent;
 mod transcript;
 pub mod text_calls;
-pub mod responses;
 mod schema;
 mod models;
 #[cfg(feature = "mcp")]
@@ -91,9 +90,6 @@ pub use approval::{
     Rejection, Review, RunId,
 };
 pub use budget::{AtLimit, Budget, Limit, Spent};
-// For the benchmarks and the tests.
-#[doc(hidden)]
-pub use budget::Repeats;
 pub use compaction::{Compaction, DropThenSummarize};
 pub use error::{Error, ErrorKind, Failure, Result};
 pub use message::{
@@ -105,20 +101,16 @@ pub use model::{
     ReplyStream, Request, TextCursor, ToolChoice, ToolSupport,
 };
 pub use models::{
-    ByteStream, Gguf, Hosted, HttpReply, HttpRequest, Provider, ReasoningField, Replay, ReturnReasoning, Scripted,
+    ByteStream, Hosted, HttpReply, HttpRequest, Provider, ReasoningField, Replay, ReturnReasoning, Scripted,
     ScriptedReply, Streaming, TextDeltas, Transport, Wire,
 };
-#[cfg(feature = "local")]
-pub use models::{CacheUse, Local, LocalOptions};
 #[cfg(feature = "hosted")]
-pub use models::{Http, HttpOptions, HttpProxy, LlamaServer, LlamaServerOptions};
-#[doc(hidden)]
-pub use run::VERSION;
+pub use models::{Http, HttpOptions, HttpProxy};
 pub use run::{AnswerShape, Next, Outcome, ReadyCall, Run, RunContext, RunOptions, StopReason};
 pub use text_calls::TextCalls;
 pub use tool::{
-    BoxFuture, Effect, IntoOutput, Json, Tool, ToolContext, ToolError, ToolOutput, ToolSet, ToolSpec, Tools,
-    portable_schema,
+    BoxFuture, Effect, IntoOutput, Json, SchemaCheck, Tool, ToolContext, ToolError, ToolOutput, ToolSet, ToolSpec,
+    Tools, portable_schema,
 };
 pub use transcript::{Durability, Transcript, to_markdown};
 

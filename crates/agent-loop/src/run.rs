@@ -38,7 +38,6 @@ use crate::tool::{Effect, ToolError, ToolOutput, ToolSet};
 pub use answer::AnswerShape;
 pub(crate) use answer::{check_answer, correction, without_fence};
 pub(crate) use saved::SavedRun;
-pub use saved::VERSION;
 
 use calls::Calls;
 

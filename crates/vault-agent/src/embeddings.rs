@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use agent_loop::responses::internal::Refusal;
+use agent_proxy::Refusal;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};

@@ -4,7 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use agent_loop::{Gguf, LlamaServer, LlamaServerOptions, Model};
+use agent_llama::{Gguf, LlamaServer, LlamaServerOptions};
+use agent_loop::Model;
 use vault_index::dirs::home;
 use vault_search::note;
 use vault_tools::{Error, ErrorKind, Result};
@@ -96,7 +97,7 @@ async fn on_server(path: &Path, context: Option<u32>, settings: &Settings) -> Re
 async fn in_process(path: &Path, context: Option<u32>, settings: &Settings) -> Result<Loaded> {
     use std::io::Write;
 
-    use agent_loop::Local;
+    use agent_llama::Local;
     use tokio_util::sync::CancellationToken;
     use vault_search::stderr_is_terminal;
 
@@ -126,8 +127,8 @@ async fn in_process(path: &Path, context: Option<u32>, settings: &Settings) -> R
 }
 
 #[cfg(feature = "local")]
-fn options(path: &Path, settings: &Settings) -> agent_loop::LocalOptions {
-    let options = agent_loop::LocalOptions::new(path).threads(settings.threads).gpu_layers(settings.gpu_layers);
+fn options(path: &Path, settings: &Settings) -> agent_llama::LocalOptions {
+    let options = agent_llama::LocalOptions::new(path).threads(settings.threads).gpu_layers(settings.gpu_layers);
     let penalty = settings.repeat_penalty.map_or(options.repeat_penalty, |penalty| penalty as f32);
     options.repeat_penalty(penalty)
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction};
 use serde_json::Value;
 
-use crate::tool::{BoxFuture, compile, issues_of};
+use crate::tool::{BoxFuture, SchemaCheck};
 
 use super::clean::clean;
 
@@ -98,10 +98,8 @@ impl Answer {
     /// The answer as the server gets it.
     pub(super) fn into_result(self, wanted: &Wanted) -> ElicitResult {
         match (self, wanted) {
-            (Self::Accept(values), Wanted::Form { schema }) => match compile(schema) {
-                Ok(check) if issues_of(&check, &values).is_empty() => {
-                    ElicitResult::new(ElicitationAction::Accept).with_content(values)
-                }
+            (Self::Accept(values), Wanted::Form { schema }) => match SchemaCheck::new(schema) {
+                Ok(check) if check.fits(&values) => ElicitResult::new(ElicitationAction::Accept).with_content(values),
                 _ => {
                     log::warn!("the answer to a server's question does not fit its schema, and is not sent");
                     ElicitResult::new(ElicitationAction::Cancel)

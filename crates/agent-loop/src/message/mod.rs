@@ -128,11 +128,33 @@ impl ToolCall {
         Self { id: id.into(), name: name.into(), arguments, raw_arguments: None, fault: None, opaque: None }
     }
 
-    /// Sets arguments with the text that they were read from.
-    pub(crate) fn set_arguments(&mut self, arguments: Value, text: String) {
-        let compact = arguments.to_string();
-        self.raw_arguments = (text != compact).then_some(text);
-        self.arguments = arguments;
+    /// A call whose arguments are a text, as a model or server wrote it: nothing and `null` are no arguments, and an object
+    /// may be wrapped in a string. Any other text stays in `arguments`, and `fault` says why the call must not run.
+    ///
+    /// ```
+    /// use agent_loop::ToolCall;
+    ///
+    /// assert_eq!(ToolCall::from_text("c1", "read", r#"{"path": "a.md"}"#).arguments["path"], "a.md");
+    /// assert!(ToolCall::from_text("c1", "read", r#"{"path": "#).fault.is_some());
+    /// ```
+    pub fn from_text(id: impl Into<CallId>, name: impl Into<String>, arguments: impl Into<String>) -> Self {
+        let mut call = Self::new(id, name, Value::Null);
+        call.set_text(arguments.into());
+        call
+    }
+
+    /// Sets the arguments from their text, or the fault that keeps the call from running.
+    pub(crate) fn set_text(&mut self, text: String) {
+        match read_arguments(&text) {
+            Ok(arguments) => {
+                // Only an object's own text can go back: not what stands for none, and not an object within a string.
+                let compact = arguments.to_string();
+                let is_own = text.trim_start().starts_with('{') && text != compact;
+                self.raw_arguments = is_own.then_some(text);
+                self.arguments = arguments;
+            }
+            Err(fault) => (self.arguments, self.fault) = (Value::String(text), Some(fault)),
+        }
     }
 
     /// The text that the model wrote, for as long as it says what `arguments` says: the field may have been changed.
@@ -159,6 +181,21 @@ impl ToolCall {
             Some(text) => raw(text),
             None => self.arguments.clone(),
         }
+    }
+}
+
+/// Arguments as servers send them: nothing and `null` are no arguments, and an object may be wrapped in a string.
+pub(crate) fn read_arguments(text: &str) -> Result<Value, String> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Ok(Value::Object(Map::new()));
+    }
+    match serde_json::from_str(text) {
+        Ok(value @ Value::Object(_)) => Ok(value),
+        Ok(Value::Null) => Ok(Value::Object(Map::new())),
+        Ok(Value::String(inner)) if inner.len() < text.len() => read_arguments(&inner),
+        Ok(_) => Err("The arguments must be a JSON object.".into()),
+        Err(error) => Err(format!("The arguments are not valid JSON: {error}.")),
     }
 }
 

@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::message::{Messages, TextPhase, Usage};
 use crate::tool::{BoxFuture, ToolSpec};
 
-pub(crate) use reply::{CUT_BY_LENGTH, read_arguments, set_arguments};
+pub(crate) use reply::CUT_BY_LENGTH;
 pub use reply::{Reply, ReplyBuilder};
 pub(crate) use settings::is_default;
 pub use settings::{ModelSettings, PromptCache, ReasoningEffort};

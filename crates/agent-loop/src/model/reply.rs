@@ -2,7 +2,7 @@
 
 use futures_util::StreamExt;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::{Part, TextPhase, ToolCall, Usage};
@@ -209,34 +209,9 @@ fn finish_call(call: &mut ToolCall, draft: CallDraft, end: EndReason) {
         (_, EndReason::Length) => CUT_BY_LENGTH.into(),
         (_, EndReason::Filtered | EndReason::Refused) => "The reply was stopped, so its calls did not run.".into(),
         _ if !draft.is_complete => "The call was cut off, so it did not run.".into(),
-        _ => return set_arguments(call, draft.arguments),
+        _ => return call.set_text(draft.arguments),
     };
     (call.arguments, call.fault) = (Value::String(draft.arguments), Some(fault));
-}
-
-/// Sets a call's arguments from their text, or the fault that keeps it from running.
-pub(crate) fn set_arguments(call: &mut ToolCall, text: String) {
-    match read_arguments(&text) {
-        // Only an object's own text can go back: not what stands for none, and not an object within a string.
-        Ok(arguments) if text.trim_start().starts_with('{') => call.set_arguments(arguments, text),
-        Ok(arguments) => call.arguments = arguments,
-        Err(fault) => (call.arguments, call.fault) = (Value::String(text), Some(fault)),
-    }
-}
-
-/// Arguments as servers send them: nothing and `null` are no arguments, and an object may be wrapped in a string.
-pub(crate) fn read_arguments(text: &str) -> Result<Value, String> {
-    let text = text.trim();
-    if text.is_empty() {
-        return Ok(Value::Object(Map::new()));
-    }
-    match serde_json::from_str(text) {
-        Ok(value @ Value::Object(_)) => Ok(value),
-        Ok(Value::Null) => Ok(Value::Object(Map::new())),
-        Ok(Value::String(inner)) if inner.len() < text.len() => read_arguments(&inner),
-        Ok(_) => Err("The arguments must be a JSON object.".into()),
-        Err(error) => Err(format!("The arguments are not valid JSON: {error}.")),
-    }
 }
 
 #[cfg(test)]
@@ -244,6 +219,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::message::read_arguments;
 
     fn start(index: usize, name: &str) -> Delta {
         Delta::CallStart { index, id: format!("c{index}"), name: name.into() }

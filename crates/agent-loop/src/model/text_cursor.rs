@@ -5,7 +5,7 @@ use super::Delta;
 /// The position in the text of one reply, in bytes.
 ///
 /// Whoever reads a [`ReplyStream`](crate::ReplyStream) by itself sends every delta through one of these;
-/// [`ReplyBuilder`](crate::ReplyBuilder), the agent and the APIs of [`responses`](crate::responses) do so.
+/// [`ReplyBuilder`](crate::ReplyBuilder) and the agent do so.
 #[derive(Debug, Clone, Default)]
 pub struct TextCursor(usize);
 

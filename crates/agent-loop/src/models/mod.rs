@@ -1,24 +1,14 @@
-//! Models: hosted ones, one in this process, a scripted one for tests, a replayed one.
+//! Models: hosted ones, a scripted one for tests, a replayed one.
 
-mod gguf;
 mod hosted;
-#[cfg(feature = "hosted")]
-mod llama_server;
-#[cfg(feature = "local")]
-mod local;
 mod replay;
 mod scripted;
 
-pub use gguf::Gguf;
 pub use hosted::{
     ByteStream, Hosted, HttpReply, HttpRequest, Provider, ReasoningField, ReturnReasoning, Streaming, TextDeltas,
     Transport, Wire,
 };
 #[cfg(feature = "hosted")]
 pub use hosted::{Http, HttpOptions, HttpProxy};
-#[cfg(feature = "hosted")]
-pub use llama_server::{LlamaServer, LlamaServerOptions};
-#[cfg(feature = "local")]
-pub use local::{CacheUse, Local, LocalOptions};
 pub use replay::Replay;
 pub use scripted::{Scripted, ScriptedReply};

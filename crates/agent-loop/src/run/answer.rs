@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::tool::{compile, issues_of, list_issues, portable_schema};
+use crate::tool::{SchemaCheck, list_issues, portable_schema};
 
 use super::{Outcome, Phase, Run, StopReason};
 
@@ -80,8 +80,8 @@ pub(crate) fn correction(faults: &str) -> String {
 pub(crate) fn check_answer(text: &str, schema: &Value) -> Result<Value, String> {
     let value: Value =
         serde_json::from_str(without_fence(text)).map_err(|error| format!("- it is not valid JSON: {error}"))?;
-    let validator = compile(schema).map_err(|error| format!("- the schema itself cannot be used: {error}"))?;
-    let issues = issues_of(&validator, &value);
+    let check = SchemaCheck::new(schema).map_err(|error| format!("- the schema itself cannot be used: {error}"))?;
+    let issues = check.issues(&value);
     if issues.is_empty() { Ok(value) } else { Err(list_issues(&issues)) }
 }
 

@@ -19,9 +19,6 @@ use crate::message::{History, Message, Messages, Repair};
 
 use super::{Phase, Run, RunOptions, State, StopReason};
 
-/// The version that is written.
-pub const VERSION: u32 = 1;
-
 const FORMAT: &str = "agent-loop run";
 
 /// A run without its messages: what changes from step to step. Its JSON form is the format above without `messages`.
@@ -51,11 +48,14 @@ struct Head {
 }
 
 impl Run {
+    /// The version of the format in which runs are saved. A newer one is not read.
+    pub const VERSION: u32 = 1;
+
     /// Everything but the messages. Costs as much as the open calls are large, whatever the length of the conversation.
     pub(crate) fn saved(&self) -> SavedRun {
         SavedRun {
             format: FORMAT.into(),
-            version: VERSION,
+            version: Self::VERSION,
             id: self.id.clone(),
             options: self.options.clone(),
             state: self.state.clone(),
@@ -133,8 +133,9 @@ impl Head {
         if format != FORMAT {
             return Err(Error::new(ErrorKind::Damaged, format!("this is {format:?}, not a saved run")));
         }
-        if version > VERSION {
-            let what = format!("it was saved in version {version} of the format; this program reads up to {VERSION}");
+        if version > Run::VERSION {
+            let what =
+                format!("it was saved in version {version} of the format; this program reads up to {}", Run::VERSION);
             return Err(Error::new(ErrorKind::Newer, what).with_remedy("use the newer program"));
         }
         Ok(())

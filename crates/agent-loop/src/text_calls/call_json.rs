@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
-use crate::model::read_arguments;
+use crate::message::read_arguments;
 
 use super::Piece;
 

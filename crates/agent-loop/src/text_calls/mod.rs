@@ -10,7 +10,8 @@
 //!
 //! A schema of the answer stands in the prompt, too.
 //!
-//! [`TextCalls`] does all of it around a model; its parts are public for programs that already have the text.
+//! [`TextCalls`] does all of it around a model; its parts are public for programs that already have the text, and for models
+//! that hold a call to its form while they write it, as those of the crate `agent-llama` do.
 
 mod escape;
 mod fence;
@@ -29,9 +30,7 @@ pub use families::Format;
 pub use parse::Parser;
 pub use pieces::Piece;
 pub use prompt::{example, prompt_block, transcript_messages};
-pub use wrap::TextCalls;
-#[cfg(feature = "local")]
-pub(crate) use wrap::{deltas_of, written_out};
+pub use wrap::{TextCalls, deltas_of, written_out};
 
 /// Opens a call.
 const OPEN: &str = "<tool_call>";

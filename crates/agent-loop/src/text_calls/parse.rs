@@ -140,9 +140,8 @@ impl Parser {
         Self { marks: Marks(marks), format, tools, ..Self::default() }
     }
 
-    /// The mark of the call that is open, and what of the call is there behind it. `None` where no call is.
-    #[cfg(feature = "local")]
-    pub(crate) fn open_call(&self) -> Option<(&str, &str)> {
+    /// The mark of the call that is open, and the part of the call that is there behind it. `None` where no call is open.
+    pub fn open_call(&self) -> Option<(&str, &str)> {
         match &self.state {
             State::Opening => Some((OPEN, &self.held[OPEN.len()..])),
             State::Block { mark, .. } => Some((mark.text, &self.held[mark.text.len()..])),
@@ -152,9 +151,8 @@ impl Parser {
         }
     }
 
-    /// Whether the text is that of thoughts.
-    #[cfg(feature = "local")]
-    pub(crate) fn is_in_thoughts(&self) -> bool {
+    /// Whether the next text belongs to thoughts.
+    pub fn is_in_thoughts(&self) -> bool {
         matches!(self.state, State::Thoughts { .. })
     }
 

@@ -125,8 +125,8 @@ impl<M: Model> Model for TextCalls<M> {
     }
 }
 
-/// The request with its tools, calls and results as plain text.
-pub(crate) fn written_out(format: Format, request: Request) -> Request {
+/// The request with its tools, calls and results as plain text, for a model that knows nothing of tools.
+pub fn written_out(format: Format, request: Request) -> Request {
     let tools = prompt_block(format, &request.tools, &request.tool_choice, request.parallel);
     let answer = request.answer_schema.as_deref().map(answer_block);
     let blocks: Vec<&str> =
@@ -215,12 +215,9 @@ fn keep_text(said: &mut String, deltas: &[Delta]) {
     );
 }
 
-/// The pieces as deltas. Where only one call is wanted, the reply ends after it.
-pub(crate) fn deltas_of<'p>(
-    pieces: impl Iterator<Item = Piece<'p>>,
-    calls: &mut usize,
-    parallel: Parallel,
-) -> Vec<Delta> {
+/// The pieces as deltas. `calls` is how many calls the reply had before, and is counted on. Where only one call is wanted, the
+/// reply ends after it.
+pub fn deltas_of<'p>(pieces: impl Iterator<Item = Piece<'p>>, calls: &mut usize, parallel: Parallel) -> Vec<Delta> {
     let mut deltas = Vec::new();
     for piece in pieces {
         let index = *calls;

@@ -13,8 +13,8 @@ use tokio_util::sync::CancellationToken;
 use crate::message::ToolCall;
 
 pub use futures_util::future::BoxFuture;
-pub use set::ToolSet;
-pub(crate) use set::{compile, issues_of, list_issues};
+pub(crate) use set::list_issues;
+pub use set::{SchemaCheck, ToolSet};
 #[cfg(feature = "mcp")]
 pub(crate) use typed::strip as strip_schema;
 pub use typed::{IntoOutput, Json, Tool, ToolContext, portable_schema};

@@ -14,18 +14,41 @@ use super::ToolSpec;
 /// The most issues reported for one value: a model fixes a few at a time.
 const MAX_ISSUES: usize = 8;
 
-/// Compiles a schema. Nothing is fetched: a remote reference is an error.
-pub(crate) fn compile(schema: &Value) -> Result<Validator, String> {
-    jsonschema::validator_for(schema).map_err(|error| error.to_string())
-}
+/// A compiled JSON Schema.
+///
+/// ```
+/// use agent_loop::SchemaCheck;
+/// use serde_json::json;
+///
+/// let check = SchemaCheck::new(&json!({"properties": {"lines": {"type": "integer"}}})).unwrap();
+/// assert!(check.fits(&json!({"lines": 3})));
+/// assert!(check.issues(&json!({"lines": "three"}))[0].starts_with("/lines: "));
+/// ```
+#[derive(Debug)]
+pub struct SchemaCheck(Validator);
 
-/// The first issues of a value, in the schema's order, each with the JSON pointer of its place.
-pub(crate) fn issues_of(validator: &Validator, value: &Value) -> Vec<String> {
-    let issue = |error: jsonschema::ValidationError<'_>| match error.instance_path().as_str() {
-        "" => error.to_string(),
-        pointer => format!("{pointer}: {error}"),
-    };
-    validator.iter_errors(value).take(MAX_ISSUES).map(issue).collect()
+impl SchemaCheck {
+    /// Compiles a schema. Nothing is fetched: a remote reference is an error.
+    ///
+    /// # Errors
+    /// The reason why the schema cannot be used, as text.
+    pub fn new(schema: &Value) -> Result<Self, String> {
+        jsonschema::validator_for(schema).map(Self).map_err(|error| error.to_string())
+    }
+
+    /// Whether a value fits. It allocates nothing.
+    pub fn fits(&self, value: &Value) -> bool {
+        self.0.is_valid(value)
+    }
+
+    /// The first issues of a value, eight at most, in the schema's order, each with the JSON pointer of its place.
+    pub fn issues(&self, value: &Value) -> Vec<String> {
+        let issue = |error: jsonschema::ValidationError<'_>| match error.instance_path().as_str() {
+            "" => error.to_string(),
+            pointer => format!("{pointer}: {error}"),
+        };
+        self.0.iter_errors(value).take(MAX_ISSUES).map(issue).collect()
+    }
 }
 
 /// Issues on lines of their own.
@@ -37,7 +60,7 @@ pub(crate) fn list_issues(issues: &[String]) -> String {
 #[derive(Debug, Default)]
 pub struct ToolSet {
     specs: Arc<[ToolSpec]>,
-    checks: Vec<Validator>,
+    checks: Vec<SchemaCheck>,
     by_name: HashMap<String, usize>,
 }
 
@@ -57,7 +80,7 @@ impl ToolSet {
             if spec.parameters["type"] != "object" {
                 return refuse("the schema of its parameters must say \"type\": \"object\"".into());
             }
-            match compile(&spec.parameters) {
+            match SchemaCheck::new(&spec.parameters) {
                 Ok(check) => set.checks.push(check),
                 Err(what) => return refuse(format!("the schema of its parameters cannot be used: {what}")),
             }
@@ -92,8 +115,8 @@ impl ToolSet {
         let check = &self.checks[index];
         let issues = match &call.arguments {
             // Most calls fit, and asking only whether they do allocates nothing.
-            arguments if arguments.is_object() && check.is_valid(arguments) => return Ok(&self.specs[index]),
-            arguments if arguments.is_object() => issues_of(check, arguments),
+            arguments if arguments.is_object() && check.fits(arguments) => return Ok(&self.specs[index]),
+            arguments if arguments.is_object() => check.issues(arguments),
             _ => vec!["the arguments must be a JSON object".into()],
         };
         Err(format!("The arguments do not fit the schema of {}:\n{}", call.name, list_issues(&issues)))

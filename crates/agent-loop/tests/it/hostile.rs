@@ -3,8 +3,6 @@
 
 use std::time::Duration;
 
-use agent_loop::responses::chat::ChatRequest;
-use agent_loop::responses::{ApiRequest, ResponseEvents, StrictTools};
 use agent_loop::{
     Agent, AllowAll, AtLimit, Budget, Delta, EndReason, Error, ErrorKind, Event, Limits, Next, Observer, Part, Pause,
     Reply, Retries, Run, RunOptions, Scripted, ScriptedReply, StopReason, TextCalls, ToolOutput,
@@ -12,65 +10,8 @@ use agent_loop::{
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use crate::edited::edited;
 use crate::test_tools::*;
-
-/// Every value that one change by hand makes of a document.
-fn edited(document: &Value) -> Vec<(String, Value)> {
-    fn places(value: &Value, at: String, found: &mut Vec<String>) {
-        match value {
-            Value::Object(fields) => {
-                let escaped = |name: &str| name.replace('~', "~0").replace('/', "~1");
-                fields.iter().for_each(|(name, value)| places(value, format!("{at}/{}", escaped(name)), found));
-            }
-            Value::Array(items) => {
-                items.iter().enumerate().for_each(|(index, value)| places(value, format!("{at}/{index}"), found));
-            }
-            _ => {}
-        }
-        found.push(at);
-    }
-    let (mut found, mut all) = (Vec::new(), Vec::new());
-    places(document, String::new(), &mut found);
-    let odd = [
-        json!(null),
-        json!(0),
-        json!(-1),
-        json!(u32::MAX),
-        json!(u64::MAX),
-        json!(1e300),
-        json!(""),
-        json!("x"),
-        json!([]),
-        json!({}),
-        json!(true),
-        json!([[]]),
-        json!({"": {}}),
-    ];
-    for place in found {
-        for value in &odd {
-            let mut changed = document.clone();
-            *changed.pointer_mut(&place).unwrap() = value.clone();
-            all.push((format!("{place} = {value}"), changed));
-        }
-        // Twice, or not at all.
-        let (parent, last) = place.rsplit_once('/').unwrap_or_default();
-        for is_twice in [true, false] {
-            let mut changed = document.clone();
-            let Some(parent) = changed.pointer_mut(parent).filter(|_| !place.is_empty()) else { continue };
-            match parent {
-                Value::Array(items) => {
-                    let index: usize = last.parse().unwrap();
-                    let item = items[index].clone();
-                    if is_twice { items.insert(index, item) } else { drop(items.remove(index)) }
-                }
-                Value::Object(fields) if !is_twice => drop(fields.remove(last)),
-                _ => continue,
-            }
-            all.push((format!("{place} {}", if is_twice { "twice" } else { "gone" }), changed));
-        }
-    }
-    all
-}
 
 /// Drives a run to its end, whatever it asks for; its history stays whole.
 fn drive_to_the_end(run: &mut Run, what: &str) {
@@ -130,69 +71,6 @@ fn an_edited_saved_run_is_rejected_or_resumes() {
         }
     }
     assert!(went_on > 1_000 && refused > 1_000, "{went_on} {refused}");
-}
-
-#[test]
-fn odd_requests_are_understood_or_refused_by_name() {
-    let tool = json!({"type": "function", "name": "look", "parameters": {"type": "object"}, "strict": true});
-    let responses = json!({
-        "model": "m", "stream": true, "instructions": "Be brief.", "tools": [tool], "tool_choice": {"type": "function", "name": "look"},
-        "parallel_tool_calls": false, "max_output_tokens": 9, "temperature": 0.5, "metadata": {"a": "b"},
-        "text": {"format": {"type": "json_schema", "schema": {"type": "object"}}},
-        "input": [
-            {"role": "user", "content": [{"type": "input_text", "text": "hi"}]},
-            {"type": "reasoning", "id": "r"},
-            {"type": "function_call", "call_id": "c", "name": "look", "arguments": "{}"},
-            {"type": "function_call_output", "call_id": "c", "output": [{"type": "input_text", "text": "seen"}]},
-        ],
-    });
-    let function = json!({"name": "look", "arguments": "{}"});
-    let chat = json!({
-        "model": "m", "n": 1, "stream_options": {"include_usage": true}, "max_tokens": 9,
-        "tools": [{"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}],
-        "tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": [{"function": {"name": "look"}}]}},
-        "response_format": {"type": "json_schema", "json_schema": {"schema": {"type": "object"}}},
-        "messages": [
-            {"role": "system", "content": "Be brief."},
-            {"role": "user", "content": "hi"},
-            {"role": "assistant", "content": null, "tool_calls": [{"id": "c", "type": "function", "function": function}]},
-            {"role": "tool", "tool_call_id": "c", "content": "seen"},
-        ],
-    });
-    for (what, body) in edited(&responses) {
-        match ApiRequest::parse(body.to_string().as_bytes()) {
-            Ok(request) => request.request.messages.check().unwrap(),
-            Err(error) => assert!(error.status == 400 && !error.message.is_empty(), "{what}: {error}"),
-        }
-    }
-    for (what, body) in edited(&chat) {
-        match ChatRequest::parse(body.to_string().as_bytes()) {
-            Ok(request) => request.api.request.messages.check().unwrap(),
-            Err(error) => assert!(error.status == 400 && !error.message.is_empty(), "{what}: {error}"),
-        }
-    }
-}
-
-#[test]
-fn a_schema_that_leads_to_itself_ends() {
-    for parameters in [
-        json!({"$ref": "#"}),
-        json!({"type": "object", "$ref": "#"}),
-        json!({"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"}),
-        json!({"allOf": [{"$ref": "#"}]}),
-    ] {
-        let tool = json!({"type": "function", "name": "look", "parameters": parameters, "strict": true});
-        let body = json!({"model": "m", "input": "hi", "tools": [tool]});
-        let Ok(mut request) = ApiRequest::parse(body.to_string().as_bytes()) else { continue };
-        request.strict_tools = StrictTools::Enforced;
-        let mut events = ResponseEvents::new(&request, "ab", 0);
-        events.start();
-        events.push(Delta::CallStart { index: 0, id: "c".into(), name: "look".into() });
-        events.push(Delta::CallArguments { index: 0, text: "{\"a\":1}".into() });
-        events.push(Delta::CallEnd { index: 0, opaque: None });
-        events.push(Delta::End(EndReason::Complete));
-        assert!(events.response().is_some());
-    }
 }
 
 #[tokio::test]
@@ -368,34 +246,4 @@ async fn a_reply_of_many_megabytes_and_thousands_of_calls() {
     run.history().messages().check().unwrap();
     let is_whole = |part: &Part| matches!(part, Part::Text { text, .. } if text.len() == 20 << 20);
     assert!(matches!(&*run.history().messages()[1], agent_loop::Message::Assistant { parts } if is_whole(&parts[0])));
-}
-
-#[test]
-fn duplicate_backend_ids_are_made_unique() {
-    let body = json!({"model": "m", "input": "hi"}).to_string();
-    let mut responses = ResponseEvents::new(&ApiRequest::parse(body.as_bytes()).unwrap(), "ab", 0);
-    let body = json!({"model": "m", "messages": [{"role": "user", "content": "hi"}]}).to_string();
-    let chat = ChatRequest::parse(body.as_bytes()).unwrap();
-    let mut chat = agent_loop::responses::chat::ChatEvents::new(&chat, "ab", 0);
-    responses.start();
-    chat.start();
-    for index in 0..3 {
-        for delta in [
-            Delta::CallStart { index, id: "call_0".into(), name: "look".into() },
-            Delta::CallEnd { index, opaque: None },
-        ] {
-            responses.push(delta.clone());
-            chat.push(delta);
-        }
-    }
-    responses.push(Delta::End(EndReason::Complete));
-    chat.push(Delta::End(EndReason::Complete));
-    let chat = chat.completion().unwrap();
-    let calls = chat["choices"][0]["message"]["tool_calls"].as_array().unwrap();
-    let of_chat: Vec<&str> = calls.iter().map(|call| call["id"].as_str().unwrap()).collect();
-    let items = responses.response().unwrap()["output"].as_array().unwrap();
-    let of_responses: Vec<&str> = items.iter().map(|item| item["call_id"].as_str().unwrap()).collect();
-    for ids in [of_chat, of_responses] {
-        assert!(ids[0] == "call_0" && ids[1] != ids[0] && ids[2] != ids[0] && ids[1] != ids[2], "{ids:?}");
-    }
 }

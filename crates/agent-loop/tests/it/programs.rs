@@ -1,4 +1,4 @@
-//! Programs and files that tests need: those of `tests/programs`, and real models, which only some machines have.
+//! The programs of `tests/programs`, which tests start.
 
 use std::path::{Path, PathBuf};
 
@@ -21,13 +21,4 @@ fn is_built(program: &Path) -> bool {
     let sources = sources.trim_end().replace("\\ ", "\0");
     let sources = sources.split(' ').map(|path| path.replace('\0', " "));
     sources.map(|path| changed(Path::new(&path))).all(|time| time.is_some() && time <= changed(program))
-}
-
-/// A file that only some machines have, by the variable that names it.
-///
-/// A test that needs it fails where the variable is not set, and is left out where it is set to nothing.
-pub fn named_by(variable: &str) -> Option<PathBuf> {
-    let file = std::env::var_os(variable);
-    let file = file.unwrap_or_else(|| panic!("{variable} names the file for this test, or nothing: `{variable}=`"));
-    (!file.is_empty()).then(|| file.into())
 }

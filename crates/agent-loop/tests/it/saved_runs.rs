@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use agent_loop::{
     AskBeforeWriting, Decision, EndReason, Error, ErrorKind, Image, Next, Part, Permission, Policy, Reply, Review, Run,
-    RunId, RunOptions, ToolCall, ToolChoice, ToolOutput, ToolSpec, Usage, UserMessage, VERSION,
+    RunId, RunOptions, ToolCall, ToolChoice, ToolOutput, ToolSpec, Usage, UserMessage,
 };
 use serde_json::{Value, json};
 
@@ -115,7 +115,7 @@ fn need(run: &mut Run) -> &'static str {
 fn saved_states_of_this_version_are_in_the_corpus() {
     let write = std::env::var_os("AGENT_LOOP_WRITE_RUNS").is_some();
     for (name, mut run, expected) in states() {
-        let path = folder().join(format!("v{VERSION}-{name}.json"));
+        let path = folder().join(format!("v{}-{name}.json", Run::VERSION));
         let state: Value = serde_json::from_str(&run.to_json()).unwrap();
         let file = json!({"next": expected, "run": state});
         if write {
@@ -150,7 +150,7 @@ fn saved_states_of_every_version_load() {
 #[test]
 fn invalid_saved_runs_are_rejected() {
     let mut state: Value = serde_json::from_str(&run().to_json()).unwrap();
-    state["version"] = json!(VERSION + 1);
+    state["version"] = json!(Run::VERSION + 1);
     state["state"] = json!("of a later version");
     assert_eq!(Run::from_json(&state.to_string()).unwrap_err().kind(), ErrorKind::Newer);
     for text in ["", "{}", "[]", "{\"format\":\"x\",\"version\":1}"] {

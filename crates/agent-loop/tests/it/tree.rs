@@ -43,15 +43,10 @@ fn a_connection_is_reqwest_on_ring_and_no_more() {
     assert!(wanted.iter().all(|wanted| crates.iter().any(|name| name == wanted)), "{crates:?}");
     has_none(&crates, &["axum", "openssl", "openssl-sys", "native-tls", "aws-lc-rs", "aws-lc-sys", "ureq", "tonic"]);
     has_none(&crates, &["encoding_rs", "cookie", "async-compression", "hickory-resolver", "quinn"]);
-    has_none(&tree(&["--all-features"]), &VAULT);
-}
-
-#[test]
-fn the_proxy_brings_a_server_and_nothing_that_asks_others() {
-    let crates = tree(&["--features", "proxy"]);
-    assert!(crates.iter().any(|name| name == "axum") && crates.iter().any(|name| name == "hyper"), "{crates:?}");
-    has_none(&crates, &VAULT);
-    has_none(&crates, &["reqwest", "ureq", "rustls", "native-tls", "openssl", "ring", "h2", "hyper-rustls"]);
+    // Servers and local models are crates beside it.
+    let all = tree(&["--all-features"]);
+    has_none(&all, &VAULT);
+    has_none(&all, &["axum", "llama-cpp-2", "llama-cpp-sys-2", "llguidance", "minijinja"]);
 }
 
 #[test]

@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use agent_loop::responses::{Proxy, ProxyOptions};
 use agent_loop::{BoxFuture, Model, ReplyStream, Request, ToolSupport};
+use agent_proxy::{Proxy, ProxyOptions};
 use clap::Args;
 use vault_index::{Embedder, Index, LoadOptions, ModelName};
 use vault_search::VaultArgs;

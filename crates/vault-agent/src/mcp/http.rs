@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_loop::responses::internal::{Limits, Refusal, check_key, check_origin, serve_router};
+use agent_proxy::{ConnectionLimits, Refusal, check_key, check_origin, serve_router};
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, Method, StatusCode};
@@ -26,8 +26,8 @@ use super::Server;
 /// Where it answers.
 pub(crate) const PATH: &str = "/mcp";
 
-const LIMITS: Limits =
-    Limits { connections: 256, client_timeout: Duration::from_secs(60), grace: Duration::from_secs(5) };
+const LIMITS: ConnectionLimits =
+    ConnectionLimits { connections: 256, client_timeout: Duration::from_secs(60), grace: Duration::from_secs(5) };
 
 /// The most bytes of a request: a note of any sensible size, as JSON.
 const MAX_BODY: usize = 8 << 20;

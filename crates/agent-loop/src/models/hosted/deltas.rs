@@ -5,7 +5,8 @@ use std::collections::{HashMap, VecDeque};
 
 use serde_json::Value;
 
-use crate::model::{Delta, Request, TextCursor, read_arguments};
+use crate::message::read_arguments;
+use crate::model::{Delta, Request, TextCursor};
 use crate::schema::{WireNames, strict, without_added_nulls};
 use crate::tool::ToolSpec;
 

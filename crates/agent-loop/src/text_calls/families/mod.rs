@@ -11,11 +11,8 @@ use serde_json::{Map, Value};
 
 use crate::tool::ToolSpec;
 
-#[cfg(feature = "local")]
 use super::CLOSE;
-use super::marks::Mark;
-#[cfg(feature = "local")]
-use super::marks::What;
+use super::marks::{Mark, What};
 use super::pieces::Piece;
 
 /// Reads and writes the calls of a family.
@@ -141,9 +138,9 @@ impl Format {
         self.reader().marks()
     }
 
-    /// Whether a text is part of a mark that a parser looks for.
-    #[cfg(feature = "local")]
-    pub(crate) fn has_mark(self, text: &str) -> bool {
+    /// Whether a text is part of a mark that a parser of this format looks for: a special token of a model that is must be
+    /// shown to the parser, while others are no text.
+    pub fn has_mark(self, text: &str) -> bool {
         let in_mark = |mark: &Mark| match mark.what {
             What::Thoughts(close) => close.contains(text),
             What::Block(block) => block.closes.iter().any(|close| close.contains(text)),

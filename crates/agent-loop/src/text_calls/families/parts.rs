@@ -3,7 +3,7 @@
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use crate::model::read_arguments;
+use crate::message::read_arguments;
 use crate::tool::ToolSpec;
 
 use super::super::pieces::Piece;

@@ -23,7 +23,8 @@ const HTTP_STACKS: [&str; 12] = [
 ];
 
 /// Our own crates.
-const OURS: [&str; 6] = ["minilm", "vault-index", "vault-tools", "agent-loop", "vault-agent", "vault-search"];
+const OURS: [&str; 8] =
+    ["minilm", "vault-index", "vault-tools", "agent-loop", "agent-llama", "agent-proxy", "vault-agent", "vault-search"];
 
 /// The names of all crates in a tree, the package itself first. On a fresh machine cargo fetches what was not built yet.
 fn tree(root: &Path, arguments: &[&str]) -> Vec<String> {
@@ -68,10 +69,30 @@ fn http_is_there_when_asked_for() {
     assert!(HTTP_STACKS.iter().any(|name| crates.iter().any(|found| found == name)), "{crates:?}");
 }
 
+/// The proxy brings a server, and nothing that asks others; a llama-server is asked, and nothing is served.
+#[test]
+fn crates_beside_the_loop_bring_one_half_of_http() {
+    let root = workspace();
+    has_none(
+        &root,
+        &["-p", "agent-proxy"],
+        &["reqwest", "ureq", "rustls", "native-tls", "openssl", "ring", "h2", "hyper-rustls"],
+    );
+    let proxy = tree(&root, &["-p", "agent-proxy"]);
+    assert!(proxy.iter().any(|name| name == "axum"), "{proxy:?}");
+    has_none(&root, &["-p", "agent-llama"], &["axum", "llama-cpp-2", "llguidance"]);
+    let local = tree(&root, &["-p", "agent-llama", "--features", "local"]);
+    assert!(["llama-cpp-2", "llguidance"].iter().all(|wanted| local.iter().any(|name| name == wanted)), "{local:?}");
+}
+
 #[test]
 fn crates_use_only_those_below_them() {
     let root = workspace();
     has_none(&root, &["-p", "agent-loop", "--all-features"], &OURS);
+    for beside in ["agent-llama", "agent-proxy"] {
+        let others: Vec<&str> = OURS.into_iter().filter(|name| ![beside, "agent-loop"].contains(name)).collect();
+        has_none(&root, &["-p", beside, "--all-features"], &others);
+    }
     has_none(&root, &["-p", "vault-index"], &["vault-tools", "agent-loop", "vault-agent"]);
     has_none(&root, &["-p", "vault-tools", "--all-features"], &["agent-loop", "vault-agent"]);
     has_none(&root, &["-p", "vault-search", "--all-features"], &["agent-loop", "vault-agent"]);

@@ -1,0 +1,191 @@
+//! A model in this process, from a GGUF file, computed by llama.cpp on a thread of its own (feature `local`).
+//!
+//! ```text
+//! Request ──> prompt: the file's template ──> cache: only what is new is evaluated ──> generate ──> deltas
+//!                                              text is free until a call begins; then the grammar of the tools holds
+//! ```
+//!
+//! What a call looks like is read off the template of the file. A call is whole and fits its tool's schema, whatever the
+//! weights are; one that a limit of length cuts never runs.
+
+mod options;
+mod memory;
+mod template;
+mod form;
+mod vocabulary;
+mod prompt;
+mod grammar;
+mod sampler;
+mod cache;
+mod output;
+mod state;
+mod engine;
+mod generate;
+mod worker;
+
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use futures_util::stream;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use agent_loop::BoxFuture;
+use agent_loop::{Error, ErrorKind, Result};
+use agent_loop::{Model, ReplyStream, Request};
+
+pub use cache::CacheUse;
+pub use options::LocalOptions;
+
+use worker::{Command, Loaded};
+
+/// Bytes of stack: a chat template of thousands of nested expressions is rendered recursively. Only what is used is taken.
+const STACK: usize = 64 << 20;
+
+/// A model in this process.
+///
+/// It writes one reply at a time; a second request waits for the first one. Dropping the stream of a reply ends it at the
+/// next token, or within a prompt at the next few hundred. Dropping the model waits for that, and frees its memory.
+///
+/// ```no_run
+/// # async fn main_() -> agent_loop::Result<()> {
+/// use agent_llama::{Local, LocalOptions};
+/// use agent_loop::{Agent, Tool};
+///
+/// let options = LocalOptions::new("Qwen3-4B-Q4_K_M.gguf").context(Some(16_384));
+/// let show = |part| eprint!("\rloading: {:.0} %", part * 100.0);
+/// let model = Local::load(options, show, &Default::default()).await?;
+/// for warning in model.warnings() {
+///     eprintln!("{warning}");
+/// }
+/// let agent = Agent::new(model, Vec::<Tool>::new())?;
+/// # Ok(())
+/// # }
+/// ```
+pub struct Local {
+    name: String,
+    context: u32,
+    warnings: Vec<String>,
+    /// `None` only while it is dropped.
+    commands: Option<std::sync::mpsc::Sender<Command>>,
+    thread: Option<JoinHandle<()>>,
+    usage: Arc<Mutex<CacheUse>>,
+}
+
+/// A process that ends while llama.cpp computes can crash.
+impl Drop for Local {
+    fn drop(&mut self) {
+        self.commands = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Local {
+    /// Loads a model. `progress` gets the part that is loaded, from 0 to 1, on another thread.
+    ///
+    /// # Errors
+    /// `Io` for a file that cannot be read; `Damaged` for one that is no GGUF or is cut; `Newer` for a newer version of the
+    /// format; `Memory`, before anything is loaded, where it does not fit; `BadRequest` for a model that llama.cpp does not
+    /// know; `State` where `cancel` was cancelled.
+    pub async fn load(
+        options: LocalOptions,
+        mut progress: impl FnMut(f32) + Send + 'static,
+        cancel: &CancellationToken,
+    ) -> Result<Self> {
+        let (commands, inbox) = std::sync::mpsc::channel();
+        let (done, loaded) = oneshot::channel();
+        let usage = Arc::new(Mutex::new(CacheUse::default()));
+        let (cancel, counted) = (cancel.child_token(), Arc::clone(&usage));
+        // A future that is dropped cancels too.
+        let guard = cancel.clone().drop_guard();
+        let goes_on = move |part| {
+            progress(part);
+            !cancel.is_cancelled()
+        };
+        let thread = std::thread::Builder::new().name("local model".into()).stack_size(STACK);
+        let spawned = thread.spawn(move || worker::run(options, goes_on, done, &inbox, counted));
+        let thread =
+            spawned.map_err(|error| Error::new(ErrorKind::State, "no thread can be started").with_source(error))?;
+        let Loaded { name, context, warnings } = loaded.await.map_err(|_| gone())??;
+        guard.disarm();
+        Ok(Self { name, context, warnings, commands: Some(commands), thread: Some(thread), usage })
+    }
+
+    /// Tokens of its context.
+    pub fn context(&self) -> u32 {
+        self.context
+    }
+
+    /// What a person should know of this model and its file. The first reply tells it, too.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// How many tokens it has worked on.
+    pub fn cache_use(&self) -> CacheUse {
+        *self.usage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Saves what it has evaluated, to be kept beside a saved run, and says how many bytes that are: some 10 to 150 kB for a
+    /// token. It holds the conversation, and is readable by its owner alone.
+    ///
+    /// # Errors
+    /// `State` where nothing was evaluated yet, `Io` where the file cannot be written.
+    pub async fn save_cache(&self, path: impl AsRef<Path>) -> Result<u64> {
+        let (done, saved) = oneshot::channel();
+        self.command(Command::Save { path: path.as_ref().into(), done })?;
+        saved.await.map_err(|_| gone())?
+    }
+
+    /// Restores what [`save_cache`](Self::save_cache) has saved, and says of how many tokens. A conversation that begins with
+    /// them goes on from there. Without it, or where it fails, the conversation is evaluated again.
+    ///
+    /// # Errors
+    /// `Io` where the file cannot be read, `Damaged` where it is, `State` where it is another model's or does not fit.
+    pub async fn restore_cache(&self, path: impl AsRef<Path>) -> Result<usize> {
+        let (done, restored) = oneshot::channel();
+        self.command(Command::Restore { path: path.as_ref().into(), done })?;
+        restored.await.map_err(|_| gone())?
+    }
+
+    fn command(&self, command: Command) -> Result<()> {
+        let commands = self.commands.as_ref().ok_or_else(gone)?;
+        commands.send(command).map_err(|_| gone())
+    }
+}
+
+/// The thread has ended, which nothing but a defect can do.
+fn gone() -> Error {
+    Error::new(ErrorKind::State, "the model's thread has ended").with_remedy("load the model again")
+}
+
+impl Model for Local {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn provider(&self) -> Option<&str> {
+        Some("llama.cpp")
+    }
+
+    fn reply(&self, request: Request) -> BoxFuture<'_, Result<ReplyStream<'_>>> {
+        Box::pin(async move {
+            let (out, deltas) = mpsc::unbounded_channel();
+            let (begun, has_begun) = oneshot::channel();
+            self.command(Command::Reply { request: Box::new(request), out, begun })?;
+            has_begun.await.map_err(|_| gone())??;
+            let deltas = stream::unfold(deltas, |mut deltas| async move { Some((deltas.recv().await?, deltas)) });
+            Ok(Box::pin(deltas) as ReplyStream<'_>)
+        })
+    }
+}
+
+impl fmt::Debug for Local {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Local").field("name", &self.name).field("context", &self.context).finish_non_exhaustive()
+    }
+}

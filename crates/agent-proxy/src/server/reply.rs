@@ -1,0 +1,257 @@
+//! Serves one reply: the backend's deltas with all timeouts, as a stream of events or as one object.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use agent_loop::{Delta, Error, ErrorKind, Model, ReplyStream, Request, Result};
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderName, HeaderValue, Response, header};
+use futures_util::{FutureExt, StreamExt, TryFutureExt, stream};
+use serde_json::Value;
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::ProxyOptions;
+use super::refusal::{Refusal, json_response};
+use crate::chat::{self, ChatEvents};
+use crate::{Delivery, Keep, ResponseEvents, Store, to_sse};
+
+/// How many batches of events wait for a client before its backend has to wait: few, so that a slow client needs little
+/// memory.
+const QUEUED_BATCHES: usize = 16;
+/// Clients ignore a line that begins with a colon.
+const COMMENT: &str = ": waiting for the model\n\n";
+
+pub(super) struct Job {
+    pub(super) model: Arc<dyn Model>,
+    pub(super) request: Request,
+    pub(super) api: Api,
+    pub(super) kept: Option<Kept>,
+    pub(super) options: Arc<ProxyOptions>,
+    /// Cancelled when the server ends.
+    pub(super) stop: CancellationToken,
+    /// Released when the backend's stream is dropped.
+    pub(super) permit: OwnedSemaphorePermit,
+}
+
+/// Where a complete response is kept, with what came before it.
+pub(super) struct Kept {
+    pub(super) store: Arc<Mutex<Store>>,
+    pub(super) keep: Keep,
+}
+
+impl Kept {
+    fn complete(self, response: &Value) {
+        self.store.lock().unwrap_or_else(PoisonError::into_inner).keep(self.keep, response);
+    }
+}
+
+/// The API that the client speaks.
+pub(super) enum Api {
+    Responses(Box<ResponseEvents>),
+    Chat(Box<ChatEvents>),
+}
+
+impl Api {
+    /// The bytes to send for these events.
+    fn write(&mut self, say: impl FnOnce(&mut ResponseEvents) -> Vec<Value>) -> Bytes {
+        let lines: String = match self {
+            Self::Responses(events) => say(events).iter().map(to_sse).collect(),
+            Self::Chat(events) => events.convert(say).iter().map(chat::to_sse).collect(),
+        };
+        lines.into()
+    }
+
+    /// The whole object; `None` before the end.
+    fn whole(&self) -> Option<&Value> {
+        match self {
+            Self::Responses(events) => events.response(),
+            Self::Chat(events) => events.completion(),
+        }
+    }
+}
+
+impl Job {
+    pub(super) async fn answer(self, delivery: Delivery) -> Result<Response<Body>, Refusal> {
+        if delivery == Delivery::Whole {
+            return self.whole().await.map(|object| json_response(200, &object));
+        }
+        let (accept, accepted) = oneshot::channel();
+        let (out, waiting) = mpsc::channel(QUEUED_BATCHES);
+        // A task of its own, since the stream borrows the model. It ends when the client drops the body.
+        let task = AbortOnDropHandle::new(tokio::spawn(self.stream(accept, out)));
+        accepted.await.unwrap_or_else(|_| Err(Refusal::new(500, "server_error", "The reply was given up.")))?;
+        let events = stream::unfold((waiting, task), |(mut waiting, task)| async move {
+            let bytes: Bytes = waiting.recv().await?;
+            Some((Ok::<_, std::convert::Infallible>(bytes), (waiting, task)))
+        });
+        let mut response = Response::new(Body::from_stream(events));
+        let headers = [
+            (header::CONTENT_TYPE, "text/event-stream; charset=utf-8"),
+            (header::CACHE_CONTROL, "no-cache"),
+            // Some proxies buffer responses without this.
+            (HeaderName::from_static("x-accel-buffering"), "no"),
+        ];
+        response.headers_mut().extend(headers.map(|(name, value)| (name, HeaderValue::from_static(value))));
+        Ok(response)
+    }
+
+    async fn whole(mut self) -> Result<Value, Refusal> {
+        let mut backend = Backend::new(&self.options, &self.stop);
+        let mut deltas = backend.start(&*self.model, self.request, self.options.backend_timeout).await?;
+        while self.api.whole().is_none() {
+            if let Some(delta) = backend.next(&mut deltas).await? {
+                self.api.write(|events| events.push(delta));
+            }
+        }
+        let object = self.api.whole().cloned().unwrap_or_default();
+        if let Some(kept) = self.kept {
+            kept.complete(&object);
+        }
+        // A reply may fail after its end, when it is checked.
+        match object["error"]["message"].as_str() {
+            Some(message) => Err(Refusal::new(502, "backend_error", message)),
+            None => Ok(object),
+        }
+    }
+
+    /// Writes the events of the reply; an error to `out` means that the client disconnected.
+    async fn stream(mut self, accept: oneshot::Sender<Result<(), Refusal>>, out: mpsc::Sender<Bytes>) {
+        let mut backend = Backend::new(&self.options, &self.stop);
+        let mut deltas = match backend.start(&*self.model, self.request, self.options.headers_within).await {
+            Ok(deltas) => deltas,
+            Err(error) => {
+                let _ = accept.send(Err(error.into()));
+                return;
+            }
+        };
+        let first = self.api.write(ResponseEvents::start);
+        if accept.send(Ok(())).is_err() || out.send(first).await.is_err() {
+            return;
+        }
+        let last = loop {
+            let bytes = match backend.next(&mut deltas).await {
+                Ok(Some(delta)) => self.api.write(|events| events.push(delta)),
+                Ok(None) => Bytes::from_static(COMMENT.as_bytes()),
+                Err(error) => self.api.write(|events| events.end(Some(&error))),
+            };
+            if self.api.whole().is_some() {
+                break bytes;
+            }
+            if bytes.is_empty() {
+                continue;
+            }
+            let sending = Instant::now();
+            if out.send(bytes).await.is_err() {
+                return;
+            }
+            // The time that a slow client takes does not count as silence of the backend.
+            backend.received_at += sending.elapsed();
+            backend.sent_at = Instant::now();
+        };
+        // A client that has read the end can send its next request at once, and refer to this response.
+        if let Some((kept, object)) = self.kept.zip(self.api.whole()) {
+            kept.complete(object);
+        }
+        drop(deltas);
+        drop(self.permit);
+        let _ = out.send(last).await;
+    }
+}
+
+/// The backend's side of a reply, with its timeouts.
+struct Backend<'a> {
+    options: &'a ProxyOptions,
+    stop: &'a CancellationToken,
+    received_at: Instant,
+    sent_at: Instant,
+}
+
+impl<'a> Backend<'a> {
+    fn new(options: &'a ProxyOptions, stop: &'a CancellationToken) -> Self {
+        Self { options, stop, received_at: Instant::now(), sent_at: Instant::now() }
+    }
+
+    /// Asks the model. After `at_most`, a model that has not answered is waited for inside the stream.
+    async fn start<'m>(
+        &mut self,
+        model: &'m dyn Model,
+        request: Request,
+        at_most: Duration,
+    ) -> Result<ReplyStream<'m>> {
+        let reply = AssertUnwindSafe(async move { model.reply(request).await });
+        let mut starting = reply.catch_unwind().map(|caught| caught.unwrap_or_else(|_| Err(panicked()))).boxed();
+        let most = at_most.min(self.options.backend_timeout);
+        let started = tokio::select! {
+            biased;
+            () = self.stop.cancelled() => return Err(stopping()),
+            started = timeout(most, &mut starting) => started,
+        };
+        match started {
+            Ok(started) => {
+                self.received_at = Instant::now();
+                started.map_err(for_client)
+            }
+            Err(_) if most < self.options.backend_timeout => Ok(Box::pin(starting.try_flatten_stream())),
+            Err(_) => Err(silent(self.options)),
+        }
+    }
+
+    /// The next delta; `None` when the backend is silent and a comment is due.
+    async fn next(&mut self, deltas: &mut ReplyStream<'_>) -> Result<Option<Delta>> {
+        let silent_at = self.received_at + self.options.backend_timeout;
+        let until = silent_at.min(self.sent_at + self.options.keep_alive);
+        let next = tokio::select! {
+            biased;
+            () = self.stop.cancelled() => Err(stopping()),
+            caught = AssertUnwindSafe(deltas.next()).catch_unwind() => {
+                self.received_at = Instant::now();
+                let cut = || Err(Error::new(ErrorKind::CutStream, "the backend's stream ended early"));
+                caught.unwrap_or_else(|_| Some(Err(panicked()))).unwrap_or_else(cut).map(Some).map_err(for_client)
+            }
+            () = sleep_until(until) => {
+                self.sent_at = Instant::now();
+                if self.sent_at < silent_at { Ok(None) } else { Err(silent(self.options)) }
+            }
+        };
+        // Clients have no field for it.
+        if let (Ok(Some(Delta::Warning { text })), Some(hear)) = (&next, &self.options.on_warning) {
+            hear(text);
+        }
+        next
+    }
+}
+
+/// A backend's failure as the client may see it: without the proxy's own credentials.
+fn for_client(error: Error) -> Error {
+    if error.kind() != ErrorKind::Authentication {
+        return error;
+    }
+    let message = "the backend does not accept this proxy's own credentials, which no key of the client's can change";
+    Error::new(ErrorKind::Authentication, message)
+}
+
+fn silent(options: &ProxyOptions) -> Error {
+    Error::new(ErrorKind::TimedOut, format!("the backend said nothing for {:?}", options.backend_timeout))
+}
+
+fn stopping() -> Error {
+    Error::new(ErrorKind::Unavailable, "the server is being stopped")
+}
+
+fn panicked() -> Error {
+    Error::new(ErrorKind::BadResponse, "the backend broke down")
+}
+
+/// Seconds since 1970.
+pub(super) fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// The random part of ids.
+pub(super) fn stem() -> String {
+    format!("{:016x}", fastrand::u64(..))
+}
