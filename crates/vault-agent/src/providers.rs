@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use agent_loop::{Http, Provider, Wire};
 use axum::http::Uri;
+use vault_index::likeness::nearest;
 use vault_tools::{Error, ErrorKind, Result};
 
 /// A provider that has a name here.
@@ -98,7 +99,7 @@ impl Choice {
         let found = KNOWN.iter().find(|known| known.name == name || known.aliases.contains(&&*name));
         found.map(Self::Known).ok_or_else(|| {
             let names: Vec<&str> = KNOWN.iter().map(|known| known.name).collect();
-            let meant = nearest(&name, names.iter().copied()).map(|near| format!("did you mean {near}? "));
+            let meant = meant(&name, names.iter().copied()).map(|near| format!("did you mean {near}? "));
             let others = "an address such as https://host/v1, local:FILE.gguf, llama-server:PATH";
             format!("{text:?} is no provider ({}one of {}, {others})", meant.unwrap_or_default(), names.join(", "))
         })
@@ -289,9 +290,8 @@ pub(crate) fn takes_tools(choice: &Choice, model: &str) -> Option<bool> {
 }
 
 /// The name that was probably meant.
-pub(crate) fn nearest<'n>(wanted: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
-    let likeness = |name: &str| strsim::jaro_winkler(wanted, name);
-    names.filter(|name| likeness(name) > 0.75).max_by(|a, b| likeness(a).total_cmp(&likeness(b)))
+pub(crate) fn meant<'n>(wanted: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+    nearest(wanted, names.map(|name| (name, name))).first().copied()
 }
 
 /// The connection for hosted models.

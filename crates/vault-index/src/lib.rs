@@ -33,6 +33,7 @@
 
 // In order of dependencies: a module uses only those above it. A test checks it.
 mod error;
+pub mod likeness;
 mod path;
 pub mod private_file;
 pub mod dirs;

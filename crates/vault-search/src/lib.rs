@@ -47,7 +47,9 @@ pub use logger::install_logger;
 pub use manual::{CompletionsArgs, completions, pages};
 pub use output::{Captured, Format, JsonArgs, ListArgs, Out, counted, counted_as};
 pub use program::{arguments, command_line, program};
-pub use sanitize::{char_columns, columns, escape_json, most_columns, padded, sanitize, sanitize_line, shortened};
+pub use sanitize::{
+    char_columns, columns, cut_to, escape_json, most_columns, padded, sanitize, sanitize_line, shortened,
+};
 pub use settings::{Settings, UserConfig, VaultArgs, vaults_from};
 pub use signals::{Ignoring, Listening, Writing, ignore_signals, install_handler, listen, write_section};
 pub use terminal::{

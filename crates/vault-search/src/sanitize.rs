@@ -75,6 +75,26 @@ pub fn most_columns(text: &str) -> usize {
     text.chars().map(char_columns).sum()
 }
 
+/// Sanitized text on one line, cut with `…` where it takes more than `width` columns.
+pub fn cut_to(text: &str, width: usize) -> String {
+    match most_columns(text) <= width {
+        true => text.to_owned(),
+        false => format!("{}…", text[..fitting(text, width.saturating_sub(1))].trim_end()),
+    }
+}
+
+/// How many bytes of a text fit in so many columns.
+pub(crate) fn fitting(text: &str, width: usize) -> usize {
+    let mut columns = 0;
+    for (at, c) in text.char_indices() {
+        columns += char_columns(c);
+        if columns > width {
+            return at;
+        }
+    }
+    text.len()
+}
+
 /// `text` and the spaces that fill it up to `width` columns.
 pub fn padded(text: &str, width: usize) -> String {
     format!("{text}{}", " ".repeat(width.saturating_sub(columns(text))))
@@ -158,6 +178,19 @@ mod tests {
         let safe = escape_json(serde_json::to_string(text).unwrap());
         assert_eq!(safe, r#""\u001b[31m\u009bx\u007fé\u202e\udb40\udc41\n""#);
         assert_eq!(serde_json::from_str::<String>(&safe).unwrap(), text);
+    }
+
+    #[test]
+    fn cut_to_a_width() {
+        for (text, width, expected) in [
+            ("abc", 3, "abc"),
+            ("abcd", 3, "ab…"),
+            ("日本語", 5, "日本…"),
+            ("a b c", 3, "a…"),
+            ("☀\u{fe0f}☀\u{fe0f}", 3, "☀\u{fe0f}…"),
+        ] {
+            assert_eq!(cut_to(text, width), expected);
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use serde_json::Value;
 use toml_edit::Value as Toml;
 
 use super::value::Kind;
-use crate::providers::nearest;
+use crate::providers::meant;
 
 /// A setting.
 #[derive(Debug)]
@@ -178,7 +178,7 @@ pub(crate) fn find(name: &str) -> Result<&'static Setting, String> {
     TABLE.iter().find(|setting| setting.name == name).ok_or_else(|| {
         let names = || TABLE.iter().map(|setting| setting.name);
         let spelled = name.to_lowercase().replace('-', "_");
-        let meant = match nearest(&spelled, names()) {
+        let meant = match meant(&spelled, names()) {
             Some(near) => format!("did you mean {near}?"),
             None => format!("there are {}", names().collect::<Vec<_>>().join(", ")),
         };

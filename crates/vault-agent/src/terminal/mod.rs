@@ -8,4 +8,3 @@ mod block;
 mod stream;
 
 pub(crate) use stream::MarkdownStream;
-pub(crate) use wrap::cut_to;

@@ -151,21 +151,6 @@ pub(super) fn columns_of(spans: &[Span]) -> usize {
     spans.iter().map(|span| most_columns(&span.text)).sum()
 }
 
-/// One line of text that has passed the terminal filter, cut to so many columns.
-pub(crate) fn cut_to(text: &str, columns: usize) -> String {
-    if most_columns(text) <= columns {
-        return text.to_owned();
-    }
-    let mut left = columns.saturating_sub(1);
-    let fits = |c: &char| {
-        let fits = char_columns(*c) <= left;
-        left = left.saturating_sub(char_columns(*c));
-        fits
-    };
-    let cut: String = text.chars().take_while(fits).collect();
-    format!("{}…", cut.trim_end())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -189,12 +174,5 @@ mod tests {
         let spans = [Span::new(bold, "one two"), Span::new(Style::default(), ", three")];
         let lines = wrapped(&spans, 8, &Paint::full(8));
         assert_eq!(lines, ["\x1b[1mone two\x1b[0m,", "three"]);
-    }
-
-    #[test]
-    fn lines_are_cut() {
-        assert_eq!(cut_to("abcdef", 6), "abcdef");
-        assert_eq!(cut_to("abc def", 5), "abc…");
-        assert_eq!(cut_to("日本語", 4), "日…");
     }
 }

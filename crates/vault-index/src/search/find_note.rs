@@ -1,8 +1,7 @@
 //! The note that a person names, or the names that are nearest to it.
 
-use std::collections::HashSet;
-
 use crate::error::{Error, ErrorKind, Result};
+use crate::likeness::nearest;
 use crate::links::{Names, ranked};
 use crate::path::{FileId, VaultPath};
 use crate::store::Store;
@@ -42,23 +41,4 @@ fn ends_with(path: &VaultPath, segments: &str) -> bool {
     [path.as_str(), path.as_str().strip_suffix(".md").unwrap_or_default()]
         .iter()
         .any(|path| path.strip_suffix(segments).is_some_and(|before| before.is_empty() || before.ends_with('/')))
-}
-
-/// Up to three of some names that are most like `wanted`, by shared pairs of letters: what stands beside them.
-pub(super) fn nearest<'a, T: Ord>(wanted: &str, names: impl Iterator<Item = (&'a str, T)>) -> Vec<T> {
-    let pairs = |text: &str| -> HashSet<(char, char)> {
-        let letters: Vec<char> = text.to_lowercase().chars().filter(|c| c.is_alphanumeric()).collect();
-        letters.windows(2).map(|w| (w[0], w[1])).collect()
-    };
-    let wanted = pairs(wanted);
-    let mut scored: Vec<(f32, T)> = names
-        .map(|(name, beside)| {
-            let have = pairs(name);
-            let shared = wanted.intersection(&have).count() as f32;
-            (2.0 * shared / (wanted.len() + have.len()).max(1) as f32, beside)
-        })
-        .filter(|(score, _)| *score >= 0.5)
-        .collect();
-    scored.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
-    scored.into_iter().take(3).map(|(_, beside)| beside).collect()
 }

@@ -4,9 +4,9 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use crate::error::{Error, Result};
+use crate::likeness::nearest;
 use crate::search::condition::{Condition, Expression, Test};
 use crate::search::eligible::Evaluator;
-use crate::search::find_note::nearest;
 use crate::search::property_condition::{Comparison, PropertyTest};
 use crate::search::query::Query;
 use crate::search::searcher::Searcher;

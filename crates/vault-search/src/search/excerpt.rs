@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use vault_index::{best_match, body_start, matched_ranges};
 
+use crate::sanitize::fitting;
 use crate::{Paint, char_columns, most_columns, sanitize_line};
 
 /// A line of an excerpt: its pieces in order, and whether each is a matched word.
@@ -23,15 +24,6 @@ pub(super) fn excerpt(text: &str, terms: &[String], width: usize, height: usize,
 /// The same on one line, whose words need not stand on one line of the note.
 pub(super) fn snippet(text: &str, terms: &[String], width: usize, paint: &Paint) -> String {
     painted(&one_line(text, terms, width), paint)
-}
-
-/// A text that is cut to so many columns; sanitized.
-pub(super) fn cut(text: &str, width: usize) -> String {
-    let text = sanitize_line(text);
-    match most_columns(&text) <= width {
-        true => text,
-        false => format!("{}{CUT}", text[..fitting(&text, width.saturating_sub(1))].trim_end()),
-    }
 }
 
 fn lines(text: &str, terms: &[String], width: usize, height: usize) -> Vec<Line> {
@@ -118,18 +110,6 @@ fn start_before(text: &str, line: usize, at: usize, width: usize) -> usize {
         }
     }
     line
-}
-
-/// How many bytes of a text fit in so many columns.
-fn fitting(text: &str, width: usize) -> usize {
-    let mut columns = 0;
-    for (at, c) in text.char_indices() {
-        columns += char_columns(c);
-        if columns > width {
-            return at;
-        }
-    }
-    text.len()
 }
 
 /// A line with its matched words in bold.
@@ -262,19 +242,6 @@ mod tests {
         check("日本語の文章は空白がないので折り返すことができない", &[], "日本語の文章は空白がないので …");
     }
 
-    #[test]
-    fn cut_to_a_width() {
-        for (text, width, expected) in [
-            ("abc", 3, "abc"),
-            ("abcd", 3, "ab…"),
-            ("日本語", 5, "日本…"),
-            ("a b c", 3, "a…"),
-            ("☀\u{fe0f}☀\u{fe0f}", 3, "☀\u{fe0f}…"),
-        ] {
-            assert_eq!(cut(text, width), expected);
-        }
-    }
-
     proptest! {
         /// Whatever a passage holds, no line is wider than the terminal, and the best match is shown.
         #[test]
@@ -287,7 +254,7 @@ mod tests {
             let terms = terms(&["pear"]);
             let lines = excerpt(&text, &terms, width, height, &Paint::default());
             prop_assert!(lines.len() <= height);
-            for line in lines.iter().chain([&cut(&text, width)]) {
+            for line in lines.iter().chain([&crate::cut_to(&sanitize_line(&text), width)]) {
                 prop_assert!(most_columns(line) <= width && columns(line) <= width, "{:?} in {} columns", line, width);
             }
             if best_match(&text, &terms).is_some_and(|at| at >= body_start(&text)) {

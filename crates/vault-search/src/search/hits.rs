@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use vault_index::{Hit, NameMatch};
 
-use crate::{Out, Paint, most_columns, sanitize_line};
+use crate::{Out, Paint, cut_to, most_columns, sanitize_line};
 
 use super::answer::{SearchAnswer, SearchResult};
-use super::excerpt::{cut, excerpt, snippet};
+use super::excerpt::{excerpt, snippet};
 use crate::hyperlink::{Hyperlink, Target};
 
 /// How results are shown.
@@ -161,7 +161,11 @@ fn of_result(
     let mut rows = match layout {
         Layout::Block { lines, .. } => {
             let title = titles(hit, true);
-            let title = if paint.is_terminal() { cut(&title, paint.columns() - 2) } else { sanitize_line(&title) };
+            let title = if paint.is_terminal() {
+                cut_to(&sanitize_line(&title), paint.columns() - 2)
+            } else {
+                sanitize_line(&title)
+            };
             let mut rows = vec![Row::new(place, &plain), Row::new(format!("  {}", paint.bold(&title)), &title)];
             let lines = excerpt(&hit.text, terms, text_columns, lines, &paint);
             rows.extend(lines.into_iter().map(|line| Row::new(format!("    {line}"), "")));
@@ -169,7 +173,8 @@ fn of_result(
         }
         Layout::Two => {
             let room = paint.width().unwrap_or(PIPED_SNIPPET).saturating_sub(most_columns(&plain) + 2);
-            let title = if room < LEAST_TEXT { String::new() } else { cut(&titles(hit, false), room) };
+            let title =
+                if room < LEAST_TEXT { String::new() } else { cut_to(&sanitize_line(&titles(hit, false)), room) };
             let snippet = snippet(&hit.text, terms, text_columns, &paint);
             vec![
                 Row::new(format!("{place}  {}", paint.bold(&title)).trim_end().to_string(), ""),
@@ -193,7 +198,7 @@ fn compact(hit: &Hit, place: String, plain: &str, paint: Paint) -> Row {
         None => sanitize_line(&titles),
         // The text says more than half a title.
         Some(room) if room < 4 * LEAST_TEXT => String::new(),
-        Some(room) => cut(&titles, room / 2),
+        Some(room) => cut_to(&sanitize_line(&titles), room / 2),
     };
     let label = if titles.is_empty() { String::new() } else { format!("{titles}: ") };
     let room = room.map_or(PIPED_SNIPPET, |room| room.saturating_sub(most_columns(&label)));
@@ -217,7 +222,7 @@ fn shortened(path: &str, width: usize, most: usize) -> String {
     let mut slashes = path.match_indices('/').map(|(at, _)| &path[at..]);
     let fits = slashes.clone().find(|end| most_columns(end) < width);
     let end = fits.or_else(|| slashes.next_back()).map(|end| format!("…{end}"));
-    cut(end.as_deref().unwrap_or(path), most)
+    cut_to(&sanitize_line(end.as_deref().unwrap_or(path)), most)
 }
 
 fn url(result: &SearchResult, shown: &Shown<'_>, paint: Paint) -> String {

@@ -4,15 +4,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::reference::{Piece, parse};
+use super::reference::{Piece, parse, shortened};
 use super::scope::Scope;
 use crate::tool::Issue;
 use crate::toolbox::text_of;
 
 const ONE_VALUE: &str = "expected one text, number or boolean to look for";
-
-/// Characters of a value that a reason shows.
-const SHOWN_CHARACTERS: usize = 60;
 
 /// A test of one value: one of `equals`, `contains`, `exists` and `empty`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -82,14 +79,14 @@ impl Condition {
         let (passes, must) = match self {
             Self { equals: Some(wanted), .. } => {
                 let wanted = resolved(wanted, "equals")?;
-                (is_equal(&value, &wanted), format!("be {}", shortened(&wanted)))
+                (is_equal(&value, &wanted), format!("be {}", shortened(&wanted.to_string())))
             }
             Self { contains: Some(wanted), .. } => {
                 let wanted = resolved(wanted, "contains")?;
                 if wanted.is_array() || wanted.is_object() {
                     return Err(vec![Issue { pointer: format!("{at}/contains"), message: ONE_VALUE.to_string() }]);
                 }
-                (contains(&value, &wanted), format!("contain {}", shortened(&wanted)))
+                (contains(&value, &wanted), format!("contain {}", shortened(&wanted.to_string())))
             }
             Self { empty: Some(empty), .. } => (is_empty(&value) == *empty, "be empty".to_string()),
             Self { exists, .. } => (value.is_null() != exists.unwrap_or(true), "exist".to_string()),
@@ -99,7 +96,8 @@ impl Condition {
         }
         let is_negative = self.not != [self.exists, self.empty].contains(&Some(false));
         let must = if is_negative { format!("must not {must}") } else { format!("must {must}") };
-        let found = if value.is_null() { "has no value".to_string() } else { format!("is {}", shortened(&value)) };
+        let found =
+            if value.is_null() { "has no value".to_string() } else { format!("is {}", shortened(&value.to_string())) };
         Ok(Some(format!("{} {found}; it {must}", self.value)))
     }
 }
@@ -126,16 +124,6 @@ fn is_empty(value: &Value) -> bool {
         Value::Object(fields) => fields.is_empty(),
         Value::Number(_) | Value::Bool(_) => false,
     }
-}
-
-/// A value as JSON, its beginning.
-fn shortened(value: &Value) -> String {
-    let mut text = value.to_string();
-    if let Some((end, _)) = text.char_indices().nth(SHOWN_CHARACTERS) {
-        text.truncate(end);
-        text.push('…');
-    }
-    text
 }
 
 #[cfg(test)]

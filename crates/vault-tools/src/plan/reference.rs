@@ -20,6 +20,9 @@ use crate::sandbox::SafePath;
 use crate::tool::{Issue, PATH_MARK, pointer};
 use crate::toolbox::text_of;
 
+/// Characters of a value or a reference that a message shows.
+const SHOWN_CHARACTERS: usize = 60;
+
 /// The beginning of a reference.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Root {
@@ -107,12 +110,12 @@ pub(super) fn parse(text: &str) -> Result<Vec<Piece>, String> {
     Ok(pieces)
 }
 
-fn shortened(text: &str) -> String {
-    let mut short: String = text.chars().take(40).collect();
-    if short.len() < text.len() {
-        short.push('…');
+/// The beginning of a text, for a message.
+pub(super) fn shortened(text: &str) -> String {
+    match text.char_indices().nth(SHOWN_CHARACTERS) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
     }
-    short
 }
 
 /// `$steps.a.items[0].text`, `$vars.x`, `item.text`, `selection`.

@@ -2,6 +2,8 @@
 
 use std::cmp::Reverse;
 
+use vault_index::likeness::{LEAST, likeness};
+
 use crate::error::Error;
 use crate::sandbox::{Entry, SafePath, View};
 
@@ -12,30 +14,27 @@ const OFFERED: usize = 3;
 /// be: a guess must not tell of what its reader is not to know.
 pub fn missing(path: &SafePath, view: &dyn View, may_be_named: &dyn Fn(&Entry) -> bool) -> Error {
     let entries = view.walk(None).unwrap_or_default();
-    let named = entries.iter().filter(|entry| may_be_named(entry));
+    // A folder is not meant by the path of a note.
+    let is_note = path.is_markdown();
+    let named = entries.iter().filter(|entry| may_be_named(entry) && (!is_note || entry.path.is_markdown()));
     Error::not_found(path, &nearest(path.as_str(), named.map(|entry| entry.path.as_str())))
 }
 
 /// The paths that are most like `wanted`, best first: those of the same name, the same spelling before others, then those
-/// that share the most pairs of letters with it. Linear in the letters of all paths.
+/// that are most alike as a whole. Linear in the letters of all paths.
 fn nearest<'p>(wanted: &str, paths: impl Iterator<Item = &'p str>) -> Vec<String> {
-    let spelled = stem(wanted);
-    let wanted = wanted.to_lowercase();
     // A bare name is compared with names, however long their paths are.
-    let is_name = !wanted.contains('/');
-    let compared = |path: &str| pairs_of(if is_name { stem(path) } else { path });
-    let (name, pairs) = (stem(&wanted), compared(&wanted));
-    let mut ranked: Vec<(Reverse<u32>, &str)> = Vec::new();
-    for path in paths {
-        let lower = path.to_lowercase();
-        let same = u32::from(stem(&lower) == name) * 1000 + u32::from(stem(path) == spelled) * 1000;
-        let others = compared(&lower);
-        let shared = pairs.iter().filter(|pair| others.binary_search(pair).is_ok()).count();
-        let likeness = (200 * shared / (pairs.len() + others.len()).max(1)) as u32;
-        if same > 0 || likeness >= 50 {
-            ranked.push((Reverse(same + likeness), path));
-        }
+    fn compared(path: &str, is_name: bool) -> &str {
+        if is_name { stem(path) } else { path }
     }
+    let is_name = !wanted.contains('/');
+    let name = stem(wanted).to_lowercase();
+    let rank = |path: &'p str| {
+        let same = i32::from(stem(path).to_lowercase() == name) + i32::from(stem(path) == stem(wanted));
+        let likeness = likeness(compared(wanted, is_name), compared(path, is_name));
+        (same > 0 || likeness >= LEAST).then_some((Reverse(1000 * same + (100.0 * likeness) as i32), path))
+    };
+    let mut ranked: Vec<_> = paths.filter_map(rank).collect();
     ranked.sort_unstable();
     ranked.into_iter().take(OFFERED).map(|(_, path)| path.to_owned()).collect()
 }
@@ -43,14 +42,6 @@ fn nearest<'p>(wanted: &str, paths: impl Iterator<Item = &'p str>) -> Vec<String
 fn stem(path: &str) -> &str {
     let name = path.rsplit('/').next().unwrap_or(path);
     name.strip_suffix(".md").unwrap_or(name)
-}
-
-/// Neighbouring letters, each pair once, sorted.
-fn pairs_of(text: &str) -> Vec<(char, char)> {
-    let mut pairs: Vec<(char, char)> = text.chars().zip(text.chars().skip(1)).collect();
-    pairs.sort_unstable();
-    pairs.dedup();
-    pairs
 }
 
 #[cfg(test)]

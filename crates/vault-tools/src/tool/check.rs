@@ -1,12 +1,10 @@
 //! Checks arguments against a tool's schema and reports all issues at once, each with its JSON pointer.
 
 use serde_json::{Map, Value};
+use vault_index::likeness::nearest;
 
 use super::schema::{OR_ROOT, PATH_MARK};
 use crate::error::Result;
-
-/// How similar the name of a field must be to be suggested, from 0 to 1.
-const LEAST_SIMILARITY: f32 = 0.5;
 
 /// A problem at one location of arguments or of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -205,8 +203,8 @@ fn unknown(name: &str, known: &Map<String, Value>) -> String {
     }
     let names: Vec<&str> = known.keys().map(String::as_str).collect();
     let listed = names.join(", ");
-    match similar::get_close_matches(name, &names, 1, LEAST_SIMILARITY)[..] {
-        [near] => format!("`{name}` is not a field; did you mean `{near}`? (there are: {listed})"),
+    match nearest(name, names.iter().map(|known| (*known, *known)))[..] {
+        [near, ..] => format!("`{name}` is not a field; did you mean `{near}`? (there are: {listed})"),
         _ => format!("`{name}` is not a field; there are: {listed}"),
     }
 }

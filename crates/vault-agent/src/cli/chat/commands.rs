@@ -1,5 +1,7 @@
 //! The commands of a conversation: lines that begin with `/`.
 
+use crate::providers::meant;
+
 /// What a line asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Command {
@@ -72,8 +74,8 @@ pub(super) fn parse(line: &str) -> Option<Result<Command, String>> {
         "/help" => Command::Help,
         "/quit" | "/exit" => Command::Quit,
         _ => {
-            let meant = COMMANDS.iter().find(|listed| listed.name.starts_with(name));
-            let meant = meant.map(|listed| format!("; did you mean {}?", listed.name)).unwrap_or_default();
+            let meant = meant(name, COMMANDS.iter().map(|listed| listed.name));
+            let meant = meant.map(|meant| format!("; did you mean {meant}?")).unwrap_or_default();
             return Some(Err(format!("{name} is no command{meant} (/help lists them)")));
         }
     }))

@@ -5,9 +5,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use vault_search::{Failure, Paint, sanitize};
-
-use crate::terminal::cut_to;
+use vault_search::{Failure, Paint, cut_to, sanitize};
 
 /// The two outputs.
 pub(super) struct Screen {

@@ -1,0 +1,45 @@
+//! How much two names are alike, and which names may have been meant by one that does not exist.
+
+/// How many names [`nearest`] gives at most.
+const OFFERED: usize = 3;
+
+/// From this likeness on, a name may have been meant.
+pub const LEAST: f64 = 0.5;
+
+/// How much two names are alike, from 0 to 1. Case, spaces and punctuation do not count.
+///
+/// The largest of three measures:
+/// - the Sørensen-Dice coefficient of pairs of neighbouring letters, which finds words in another order;
+/// - `1 - 2 d / n` for `d` mistakes (letters missing, added, wrong or swapped) in `n` letters, which finds slips in short words: a
+///   mistake counts twice because it changes two pairs;
+/// - [`LEAST`] where one name begins with the other.
+///
+/// ```
+/// use vault_index::likeness::likeness;
+///
+/// assert_eq!(likeness("topK", "top_k"), 1.0);
+/// assert!(likeness("opneai", "openai") > 0.6);
+/// assert_eq!(likeness("to", "toPath"), 0.5);
+/// assert!(likeness("openai", "anthropic") < 0.2);
+/// ```
+pub fn likeness(a: &str, b: &str) -> f64 {
+    let letters = |text: &str| text.to_lowercase().chars().filter(|c| c.is_alphanumeric()).collect::<String>();
+    let (a, b) = (letters(a), letters(b));
+    let (least, most) = (a.chars().count().min(b.chars().count()), a.chars().count().max(b.chars().count()));
+    let begins = least > 1 && (a.starts_with(&b) || b.starts_with(&a));
+    let pairs = strsim::sorensen_dice(&a, &b).max(if begins { LEAST } else { 0.0 });
+    match most {
+        0 => 0.0,
+        // Each letter that only the longer name has is a mistake: for most names the distance need not be computed.
+        _ if (most - least) * 4 > most => pairs,
+        _ => pairs.max(1.0 - 2.0 * strsim::osa_distance(&a, &b) as f64 / most as f64),
+    }
+}
+
+/// Up to three of some names that may have been meant by `wanted`, the most alike first: what stands beside each.
+pub fn nearest<'a, T: Ord>(wanted: &str, names: impl Iterator<Item = (&'a str, T)>) -> Vec<T> {
+    let scored = names.map(|(name, beside)| (likeness(wanted, name), beside));
+    let mut scored: Vec<(f64, T)> = scored.filter(|(score, _)| *score >= LEAST).collect();
+    scored.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+    scored.into_iter().take(OFFERED).map(|(_, beside)| beside).collect()
+}
