@@ -40,7 +40,9 @@ pub(super) struct AskArgs {
     /// The note that you are viewing: "this note" means it
     #[arg(long, value_name = "NOTE", conflicts_with = "active_file")]
     pub note: Option<String>,
-    /// Insert the answer at the cursor of that note (--cursor; else at its end), after your approval
+    /// Insert the answer into that note, after your approval
+    ///
+    /// At the cursor that --cursor names, else at the note's end.
     #[arg(long)]
     pub insert: bool,
     /// Insert without asking

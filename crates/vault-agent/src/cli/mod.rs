@@ -90,7 +90,7 @@ fn run(args: AgentArgs, out: &mut Out) -> CliResult {
             true
         }
         Command::Config(command) => !matches!(command, config::ConfigCommand::Check(_)),
-        Command::Mcp(args) => matches!(args.command, Some(McpCommand::Uninstall(_) | McpCommand::Skill(_))),
+        Command::Mcp(args) => matches!(args.command, Some(McpCommand::Uninstall(_) | McpCommand::Skill)),
         Command::Completions(_) | Command::Man => true,
         _ => false,
     };
@@ -103,7 +103,7 @@ fn run(args: AgentArgs, out: &mut Out) -> CliResult {
             Some(McpCommand::Install(args)) => install::install(&vault, args, out),
             Some(McpCommand::Uninstall(args)) => install::uninstall(args, out),
             Some(McpCommand::Doctor(args)) => doctor::doctor(&vault, args, out),
-            Some(McpCommand::Skill(_)) => {
+            Some(McpCommand::Skill) => {
                 out.text(SKILL)?;
                 Ok(Outcome::Done)
             }

@@ -25,7 +25,7 @@ pub(super) enum SessionsCommand {
     /// Print a conversation as Markdown, with the notes that it cited
     #[command(
         visible_alias = "export",
-        after_help = "Examples:\n  vault-agent sessions show 3f2a\n  vault-agent sessions show 3f2a > ~/Notes/Roses.md"
+        after_long_help = "Examples:\n  vault-agent sessions show 3f2a\n  vault-agent sessions show 3f2a > ~/Notes/Roses.md"
     )]
     Show(SessionArgs),
     /// Delete a conversation
