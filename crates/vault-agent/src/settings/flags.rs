@@ -122,4 +122,4 @@ macro_rules! part {
 }
 
 part!(WriterArgs, |setting| !OF_TOOLS.contains(&setting.name));
-part!(ValueArgs, |setting| !matches!(setting.kind, Kind::Switch));
+part!(ValueArgs, |setting| !matches!(setting.kind, Kind::Switch) && setting.name != "system");

@@ -18,6 +18,8 @@ mod chat;
 mod compaction;
 mod doctor;
 #[cfg(unix)]
+mod flags;
+#[cfg(unix)]
 mod full_disk;
 #[cfg(unix)]
 mod hostile;
