@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use vault_search::VaultArgs;
-use vault_search::tools::{LogArgs, MacroCommand, RedoArgs, UndoArgs, toolset_values};
+use vault_search::tools::{LogArgs, MacroCommand, RedoArgs, UndoArgs, shared_help, toolset_values};
 use vault_search::{CompletionsArgs, ListArgs};
 use vault_tools::Toolset;
 
@@ -25,6 +25,7 @@ use crate::clients::Client;
 #[command(
     name = "vault-agent",
     version,
+    mut_subcommands(shared_help("vault-agent")),
     max_term_width = 100,
     subcommand_required = true,
     args_override_self = true,

@@ -8,6 +8,7 @@ use crate::{AdoptArgs, CompletionsArgs, ForgetArgs, ListArgs, VaultArgs};
 
 use super::note_args::NoteCommand;
 use super::plan_args::{ContextArgs, MacroCommand, PlanCommand};
+use super::shared_help::shared_help;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -35,6 +36,7 @@ Setting NO_COLOR turns colors off.";
     name = "vault-tools",
     version,
     after_help = EXAMPLES,
+    mut_subcommands(shared_help("vault-tools")),
     max_term_width = 100,
     subcommand_required = true,
     args_override_self = true,
@@ -73,20 +75,13 @@ vault-tools call delete_note '{\"path\": \"Old.md\"}' --allow-delete"
     #[command(subcommand)]
     Plan(PlanCommand),
     /// Undo the last transaction, or the one given
-    #[command(
-        after_help = "If a file has changed since, nothing is done; --force undoes the transaction anyway and says what is lost.\n\n\
---json, --jsonl and --schema apply to --list; --json also prints what was undone.\n\n\
-Examples:\n  vault-tools undo\n  vault-tools undo 12\n  vault-tools undo --list\n  vault-tools undo --yes --json"
-    )]
     Undo(UndoArgs),
     /// Redo what was undone last
-    #[command(after_help = "Example:\n  vault-tools redo")]
     Redo(RedoArgs),
     /// Save plans that have run, and run them again by name, without a model
     #[command(subcommand)]
     Macro(MacroCommand),
     /// Show the calls that were made, and how they ended
-    #[command(after_help = "Examples:\n  vault-tools log -n 20\n  vault-tools log --stats\n  vault-tools log --jsonl")]
     Log(LogArgs),
     /// Delete old transactions from the journal, and old lines from the log
     #[command(after_help = "Deleted transactions can no longer be undone, nor their plans saved as macros. \
@@ -193,9 +188,6 @@ pub(super) struct CallArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(override_usage = "vault-tools undo [OPTIONS] [TRANSACTION]\n       \
-                            vault-tools undo [OPTIONS] --list\n       \
-                            vault-tools undo [OPTIONS] <--recover|--keep>")]
 pub struct UndoArgs {
     /// The transaction's number [default: the last one that has not been undone]
     #[arg(value_name = "TRANSACTION")]

@@ -61,34 +61,20 @@ vault-tools plan run plan.json --digest 3f2a...@2026-03-02T15:04:09+01:00"
 #[derive(Debug, Subcommand)]
 pub enum MacroCommand {
     /// Save a plan that has run successfully under a name
-    #[command(after_help = "Without FILE and --run, the last plan that ran is saved.\n\n\
-Examples:\n  vault-tools plan run plan.json && vault-tools macro save bullets\n  \
-vault-tools macro save bullets --run 12 --description 'a note for each bullet'\n  \
-vault-tools macro save bullets plan.json --untried")]
     Save(MacroSaveArgs),
     /// List the macros
-    #[command(after_help = "Examples:\n  vault-tools macro list --json\n  vault-tools macro list --shipped")]
     List(MacroListArgs),
     /// Print a macro with its plan
-    #[command(after_help = "Example:\n  vault-tools macro show bullets")]
     Show(MacroNameArgs),
     /// Run a macro; it is shown, approved and recorded like any plan
-    #[command(
-        after_help = "Example:\n  vault-tools macro run bullets --selection-from Inbox.md:3-9 --set folderName=Work"
-    )]
     Run(MacroRunArgs),
     /// Rename a macro
-    #[command(after_help = "Example:\n  vault-tools macro rename bullets notes-from-bullets")]
     Rename(MacroRenameArgs),
     /// Delete a macro
-    #[command(after_help = "Undo does not bring it back; macro export keeps a copy.\n\n\
-Example:\n  vault-tools macro delete bullets")]
     Delete(MacroDeleteArgs),
     /// Print macros as JSON
-    #[command(after_help = "Example:\n  vault-tools macro export > macros.json")]
     Export(MacroExportArgs),
     /// Import macros; invalid entries are reported and left out
-    #[command(after_help = "Example:\n  vault-tools macro import macros.json")]
     Import(MacroImportArgs),
 }
 
