@@ -51,6 +51,9 @@ pub struct Run {
 
 /// All that can be seen of it: what it says and writes, how it ends, and what it asks of the model.
 pub fn observed(run: &Run) -> String {
+    let t0 = std::time::Instant::now(); let out = observed2(run); eprintln!("RUN {} {:?}", t0.elapsed().as_millis(), run.args); out
+}
+fn observed2(run: &Run) -> String {
     let place = Place::new(NOTES);
     let root = place.vault().parent().unwrap().canonicalize().unwrap();
     for (name, plan) in plans() {
@@ -265,7 +268,5 @@ fn proxy_requests(server: &HttpServer, said: &str) -> String {
     let tool = json!({ "type": "function", "function": { "name": "ring", "parameters": { "type": "object" } } });
     let body = json!({ "model": "scripted", "messages": [{ "role": "user", "content": said }], "tools": [tool] });
     let answer = server.ask("POST", "/v1/chat/completions", "Content-Type: application/json\r\n", &body.to_string());
-    let body = json!({ "model": "x", "input": "roses" }).to_string();
-    let vector = server.ask("POST", "/v1/embeddings", "Content-Type: application/json\r\n", &body);
-    format!("{models:?}\n{answer:?}\n{vector:?}")
+    format!("{models:?}\n{answer:?}")
 }

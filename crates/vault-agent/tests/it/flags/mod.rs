@@ -148,7 +148,8 @@ fn every_flag_has_an_effect() {
         for _ in 0..THREADS {
             scope.spawn(|| {
                 while let Some(proof) = proofs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    faults.lock().unwrap().extend(prove(proof));
+                    let fault = prove(proof);
+                    faults.lock().unwrap().extend(fault);
                 }
             });
         }

@@ -212,7 +212,7 @@ pub fn groups() -> Vec<Group> {
         .input("{said}")
         .common(Common {
             vault: "--vault {root}/Other @ --with-vault-tools",
-            index: "--index {root}/named.db @ --with-vault-tools",
+            index: "--index {root}/named.db @ --with-vault-tools !searching",
         }),
         group("models", "{web}", &LIST),
         group("models", "", &["--all"]).again(),
