@@ -18,7 +18,9 @@ pub struct EditorArgs {
     /// The note that has the focus
     #[arg(long, value_name = "NOTE")]
     pub active_file: Option<String>,
-    /// The cursor in that note: line and column from 0, columns in UTF-16 units
+    /// The cursor in that note: line and column from 0
+    ///
+    /// Columns are in UTF-16 units.
     #[arg(long, value_name = "LINE:CH")]
     pub cursor: Option<String>,
 }
@@ -40,16 +42,18 @@ pub struct ContextArgs {
 #[derive(Debug, Subcommand)]
 pub(super) enum PlanCommand {
     /// Check a plan without running anything; exit code 1 if it is invalid
-    #[command(after_help = "Examples:\n  vault-tools plan check plan.json\n  vault-tools plan check - < plan.json")]
+    #[command(
+        after_long_help = "Examples:\n  vault-tools plan check plan.json\n  vault-tools plan check - < plan.json"
+    )]
     Check(PlanFileArgs),
     /// Show what a plan would do: its steps with loops expanded, and all diffs
     #[command(
-        after_help = "Examples:\n  vault-tools plan preview plan.json --selection '- a\n- b'\n  vault-tools plan preview plan.json --json"
+        after_long_help = "Examples:\n  vault-tools plan preview plan.json --selection '- a\n- b'\n  vault-tools plan preview plan.json --json"
     )]
     Preview(PlanPreviewArgs),
     /// Show a plan, ask, and run it
     #[command(
-        after_help = "The question takes e, to edit the plan, and p, to leave out single calls, files or hunks; the plan is \
+        after_long_help = "The question takes e, to edit the plan, and p, to leave out single calls, files or hunks; the plan is \
 then shown again. What runs is exactly what was shown. Ctrl-C stops it: the step under way is rolled back; the steps before \
 it stay, and undo reverts them.\n\n\
 Examples:\n  vault-tools plan run plan.json\n  vault-tools plan run plan.json --yes --selection - < bullets.md\n  \
@@ -104,7 +108,7 @@ pub struct RunningArgs {
     /// Run it without asking
     #[arg(long)]
     pub yes: bool,
-    /// Run it without asking if its preview has this digest, as its preview prints it
+    /// Run it without asking if its preview prints this digest
     #[arg(long, value_name = "DIGEST")]
     pub digest: Option<String>,
     /// Show what would be done, and do nothing
@@ -160,7 +164,9 @@ pub struct MacroNameArgs {
 
 #[derive(Debug, Args)]
 pub struct MacroListArgs {
-    /// List the macros that come with the program; they run by their names, unless one of yours is called so
+    /// List the macros that come with the program
+    ///
+    /// They run by their names, unless one of yours is called so.
     #[arg(long)]
     pub shipped: bool,
     #[command(flatten)]
