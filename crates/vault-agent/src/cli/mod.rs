@@ -24,7 +24,7 @@ mod doctor;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
-use vault_search::tools::{log, redo, run_macro, undo};
+use vault_search::tools::{MacroCommand, log, redo, run_macro, undo};
 use vault_search::{CliResult, Failure, Out, Outcome};
 
 use args::{AgentArgs, Command, McpCommand};
@@ -73,6 +73,15 @@ fn run(args: AgentArgs, out: &mut Out) -> CliResult {
     };
     if works_on_none {
         vault.refuse()?;
+    }
+    let reads_no_index = match &args.command {
+        Command::Macro(command) => !matches!(command, MacroCommand::Run(_)),
+        Command::Log(_) | Command::Config(_) => true,
+        _ => false,
+    };
+    if reads_no_index && vault.index.is_some() {
+        let message = "--index has no effect here, since this command reads no index (leave it out)";
+        return Err(Failure::Error(message.to_owned()));
     }
     match args.command {
         Command::Mcp(args) => match &args.command {

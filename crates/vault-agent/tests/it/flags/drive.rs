@@ -18,7 +18,7 @@ use crate::web_server::WebServer;
 
 const NOTES: &str = "//- Garden/Roses.md\n# Roses\n\nPrune the roses in late winter.\n//- Home.md\nSee [[Roses]]. #garden\n\
 //- Old.md\nold roses\n//- ../Other/Lilies.md\n# Lilies\n\nPlant roses beside them.\n//- ../Faulty/.vault.toml\nmodel = 3\n\
-//- ../key\na long secret\n";
+//- ../key\na long secret\n//- ../no.pem\n";
 
 /// A plan of one step.
 fn plan(tool: &str, args: Value) -> Value {
@@ -51,9 +51,6 @@ pub struct Run {
 
 /// All that can be seen of it: what it says and writes, how it ends, and what it asks of the model.
 pub fn observed(run: &Run) -> String {
-    let t0 = std::time::Instant::now(); let out = observed2(run); eprintln!("RUN {} {:?}", t0.elapsed().as_millis(), run.args); out
-}
-fn observed2(run: &Run) -> String {
     let place = Place::new(NOTES);
     let root = place.vault().parent().unwrap().canonicalize().unwrap();
     for (name, plan) in plans() {
@@ -77,6 +74,8 @@ fn observed2(run: &Run) -> String {
         // Nothing leaves this machine, and no keyring is asked.
         command.env("HTTPS_PROXY", format!("http://{}", web.address)).env("OPENROUTER_API_KEY", "k");
         command.env("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nonexistent");
+        // Reading all certificates of the system takes longer than all else.
+        command.env("SSL_CERT_FILE", root.join("no.pem"));
         command
     };
     for before in run.setup {
@@ -172,8 +171,9 @@ fn script() -> impl FnMut(&Value) -> Reply + Send + 'static {
             let named = plans().into_iter().find(|(name, _)| meant.contains(name));
             return Reply::Text(named.map_or(simple, |(_, plan)| plan).to_string());
         }
-        if text.contains("searching") && is_first {
-            return Reply::call("search_notes", json!({ "query": "roses" }));
+        // Answered from the index, and not by its vectors, which may be made before or after it.
+        if is_first && text.contains("searching") {
+            return Reply::call("search_by_tag", json!({ "tags": ["garden"] }));
         }
         let results = body["messages"].as_array().into_iter().flatten().filter(|one| one["role"] == "tool").count();
         match body["tools"].as_array().is_some_and(|tools| !tools.is_empty()) && results < 2 {
@@ -199,6 +199,7 @@ fn of_mcp(command: Command) -> String {
     let mut client = Client::of(command, OLD, json!({ "elicitation": { "form": {} }, "extensions": page }));
     client.result("tools/list", json!({}));
     client.request("tools/call", json!({ "name": "read_note", "arguments": { "path": "Old.md" } }));
+    client.request("tools/call", json!({ "name": "search_by_tag", "arguments": { "tags": ["garden"] } }));
     let append = json!({ "path": "Home.md", "content": "- done" });
     client.request("tools/call", json!({ "name": "append_to_note", "arguments": append }));
     let heard = std::mem::take(&mut client.heard);

@@ -154,7 +154,9 @@ pub fn groups() -> Vec<Group> {
             .with(&["--jsonl @ --list", "--schema"])
             .setup(RUN),
         group("undo", "--yes", &["--force"]).setup(CHANGED_SINCE).again(),
-        group("redo", "", &["--yes", "--dry-run", "--json @ --yes"]).setup(UNDONE),
+        group("redo", "", &["--yes", "--dry-run", "--json @ --yes"])
+            .setup(UNDONE)
+            .common(Common { index: "--index {root}/named.db @ --dry-run", ..COMMON }),
         group("redo", "--yes", &["--force"]).setup(WRITTEN_SINCE).again(),
         group("log", "", &["--stats", "--limit 1", "--json", "--jsonl", "--schema"]).setup(&["ask hello"]),
         group(
@@ -188,7 +190,7 @@ pub fn groups() -> Vec<Group> {
         group("mcp uninstall", "codex", &["--print"]).setup(&["mcp install codex"]),
         group("mcp doctor", "", &["--http 127.0.0.1:0", "--json", "--jsonl", "--schema"]),
         group("mcp skill", "", &[]),
-        asking(group("acp", "", &[]).input("{said}")),
+        asking(group("acp", "", &[]).input("{said}")).common(SEARCHING),
         group(
             "proxy",
             "--http 127.0.0.1:0",
@@ -261,6 +263,7 @@ const RUN_TWO: &[&str] = &["macro import macros.json", "macro run simple --yes",
 
 const CHANGED_SINCE: &[&str] = &["macro import macros.json", "macro run simple --yes", "write New.md"];
 
-const UNDONE: &[&str] = &["macro import macros.json", "macro run simple --yes", "undo --yes"];
+/// A deletion, which looks for links that lead nowhere then.
+const UNDONE: &[&str] = &["macro import macros.json", "macro run deleting --allow-delete --yes", "undo --yes"];
 
 const WRITTEN_SINCE: &[&str] = &["macro import macros.json", "macro run simple --yes", "undo --yes", "write New.md"];
