@@ -267,7 +267,9 @@ pub(super) enum GraphFormat {
 
 #[derive(Debug, Args)]
 pub(super) struct ResolveArgs {
-    /// The link: its path, or the whole link as in a note: [[path#heading|shown]], [shown](path.md#heading)
+    /// The link: its path, or the whole link as in a note
+    ///
+    /// That is [[path#heading|shown]] or [shown](path.md#heading).
     #[arg(value_name = "LINK", required_unless_present = "schema", allow_hyphen_values = true)]
     pub link: Option<String>,
     /// The note that contains the link [default: a note in the vault's root]

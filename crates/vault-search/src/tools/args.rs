@@ -109,7 +109,9 @@ Examples:\n  vault-tools forget\n  vault-tools forget --vault ~/Old --yes"
 
 #[derive(Debug, Subcommand)]
 pub(super) enum JournalCommand {
-    /// Move the journal aside, for example one of another version of this program, and begin a new one
+    /// Move the journal aside, and begin a new one
+    ///
+    /// For example a journal of another version of this program.
     #[command(after_long_help = "The notes stay. What the old journal holds can no longer be undone.\n\n\
 Example:\n  vault-tools journal reset")]
     Reset(ResetArgs),
