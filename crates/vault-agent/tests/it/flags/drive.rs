@@ -1,7 +1,7 @@
 //! One run of the program in a fresh place, and all that can be seen of it.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::LazyLock;
 use std::sync::mpsc::channel;
@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use regex::Regex;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::acp::editor::{Editor, everything, prompt, selected};
 use crate::http_server::HttpServer;
@@ -49,48 +50,116 @@ pub struct Run {
     pub said: String,
 }
 
-/// All that can be seen of it: what it says and writes, how it ends, and what it asks of the model.
-pub fn observed(run: &Run) -> String {
-    let place = Place::new(NOTES);
-    let root = place.vault().parent().unwrap().canonicalize().unwrap();
+thread_local! {
+    /// Each thread makes its runs one after the other, in the same place: what is stored names it.
+    static STAND: Stand = Stand { place: Place::new(""), states: tempfile::tempdir().unwrap() };
+}
+
+/// Where runs are made, and what they begin with, by their setup.
+struct Stand {
+    place: Place,
+    states: TempDir,
+}
+
+impl Stand {
+    fn root(&self) -> PathBuf {
+        self.place.vault().parent().unwrap().canonicalize().unwrap()
+    }
+
+    /// Makes the place what it is after a setup.
+    fn begin(&self, setup: &[&str]) {
+        let root = self.root();
+        let state = self.states.path().join(format!("after {}", setup.join(", ")));
+        empty(&root);
+        if !state.exists() {
+            write_notes(&self.place, &root);
+            let model = ModelServer::that(script());
+            for before in setup {
+                if let Some(path) = before.strip_prefix("write ") {
+                    self.place.write(path, "written meanwhile\n");
+                    continue;
+                }
+                let args: Vec<&str> = before.split_whitespace().collect();
+                let output = self.command(&args, &model.address, "").stdin(Stdio::null()).output().unwrap();
+                assert!(output.status.success(), "{before}: {output:?}");
+            }
+            copy(&root, &state);
+        } else {
+            copy(&state, &root);
+        }
+    }
+
+    fn command(&self, args: &[&str], model: &str, web: &str) -> Command {
+        let (mut command, root) = (self.place.command(args), self.root());
+        command.current_dir(&root).env("VAULT_DIR", root.join("Notes"));
+        command.env("VAULT_AGENT_PROVIDER", model).env("VAULT_AGENT_MODEL", "scripted");
+        // Nothing leaves this machine, and no keyring is asked.
+        command.env("HTTPS_PROXY", format!("http://{web}")).env("OPENROUTER_API_KEY", "k");
+        command.env("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nonexistent");
+        // Reading all certificates of the system takes longer than all else.
+        command.env("SSL_CERT_FILE", root.join("no.pem"));
+        command
+    }
+}
+
+fn write_notes(place: &Place, root: &Path) {
+    for file in NOTES.split("//- ").skip(1) {
+        let (path, content) = file.split_once('\n').unwrap();
+        place.write(path, content);
+    }
+    std::fs::create_dir(place.home()).unwrap();
     for (name, plan) in plans() {
         std::fs::write(root.join(format!("{name}.json")), plan.to_string()).unwrap();
     }
     let kept = |(name, plan)| json!({ "name": name, "description": "", "plan": plan });
     let exported = json!({ "version": "1.0", "macros": plans().map(kept) });
     std::fs::write(root.join("macros.json"), exported.to_string()).unwrap();
+}
+
+fn empty(folder: &Path) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) }.unwrap();
+    }
+}
+
+/// With the times of files, by which an index knows whether they have changed.
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let target = to.join(path.file_name().unwrap());
+        if path.is_dir() {
+            copy(&path, &target);
+        } else {
+            std::fs::copy(&path, &target).unwrap();
+            let modified = std::fs::metadata(&path).unwrap().modified().unwrap();
+            std::fs::File::options().write(true).open(&target).unwrap().set_modified(modified).unwrap();
+        }
+    }
+}
+
+/// All that can be seen of it: what it says and writes, how it ends, and what it asks of the model.
+pub fn observed(run: &Run) -> String {
+    STAND.with(|stand| observed_at(stand, run))
+}
+
+fn observed_at(stand: &Stand, run: &Run) -> String {
+    stand.begin(run.setup);
+    let (place, root) = (&stand.place, stand.root());
     let model = ModelServer::that(script());
     let web = WebServer::that(|_| (200, json!({ "object": "list", "data": [{ "id": "scripted" }] })));
-    let filled = |text: &str| {
+    let filled = |text: &String| {
         let text = text.replace("{root}", root.to_str().unwrap()).replace("{model}", &model.address);
         let text = text.replace("{web}", &format!("http://{}/v1", web.address));
-        if text.contains("{session}") { text.replace("{session}", &session(&place)) } else { text }
+        if text.contains("{session}") { text.replace("{session}", &session(place)) } else { text }
     };
-    let command = |args: &[String]| {
-        let args: Vec<String> = args.iter().map(|arg| filled(arg)).collect();
-        let mut command = place.command(&args.iter().map(String::as_str).collect::<Vec<_>>());
-        command.current_dir(&root).env("VAULT_DIR", root.join("Notes"));
-        command.env("VAULT_AGENT_PROVIDER", &model.address).env("VAULT_AGENT_MODEL", "scripted");
-        // Nothing leaves this machine, and no keyring is asked.
-        command.env("HTTPS_PROXY", format!("http://{}", web.address)).env("OPENROUTER_API_KEY", "k");
-        command.env("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nonexistent");
-        // Reading all certificates of the system takes longer than all else.
-        command.env("SSL_CERT_FILE", root.join("no.pem"));
-        command
-    };
-    for before in run.setup {
-        if let Some(path) = before.strip_prefix("write ") {
-            place.write(path, "written meanwhile\n");
-            continue;
-        }
-        let args: Vec<String> = before.split_whitespace().map(str::to_owned).collect();
-        let output = command(&args).stdin(Stdio::null()).output().unwrap();
-        assert!(output.status.success(), "{before}: {output:?}");
-    }
+    let args: Vec<String> = run.args.iter().map(filled).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let command = stand.command(&args, &model.address, &web.address);
     let is = |flag: &str| run.args.iter().any(|arg| arg == flag);
     let name = run.args.iter().find(|arg| ["mcp", "acp", "proxy"].contains(&arg.as_str())).map_or("", |name| name);
     let has_subcommand = ["install", "uninstall", "doctor", "skill"].iter().any(|name| is(name));
-    let command = command(&run.args);
     let mut seen = match name {
         "mcp" if has_subcommand => of_command(command, &run.said),
         "mcp" if is("--http") => of_server(command, mcp_requests),
