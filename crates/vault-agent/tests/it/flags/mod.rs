@@ -17,7 +17,7 @@ use drive::{Run, observed};
 use rows::{Common, Group, groups};
 
 /// Most of a run is waiting for the program.
-const THREADS: usize = 4;
+const THREADS: usize = 3;
 
 /// What the program prints as the help of a command.
 fn help(path: &str, flag: &str) -> String {
