@@ -112,15 +112,15 @@ fn described(spec: &ToolSpec) -> Value {
     json!({ "name": spec.name, "description": spec.description, "args": spec.input_schema })
 }
 
-fn system_message(toolbox: &Toolbox, of_user: Option<&str>) -> Result<String> {
+fn system_message(toolbox: &Toolbox, own: Option<&str>) -> Result<String> {
     let toolsets = [Toolset::Actions, Toolset::Notes, Toolset::Bulk];
     let specs = toolsets.into_iter().flat_map(|toolset| toolbox.specs(Some(toolset)));
     let specs = specs.filter(|spec| !ALSO_ACTIONS.contains(&&*spec.name));
     let tools: String = specs.map(signature).collect();
     let context = context(toolbox)?;
-    let of_user = of_user.map_or_else(String::new, |text| format!("\n\n{text}"));
+    let own = own.map_or_else(String::new, |own| format!("\n\nThe person's own instructions:\n{own}"));
     Ok(format!(
-        "{RULES}{of_user}\n\nThe shape of a plan (? can be left out):\n{}\n\nThe tools, with their arguments and what they return:\n\
+        "{RULES}{own}\n\nThe shape of a plan (? can be left out):\n{}\n\nThe tools, with their arguments and what they return:\n\
          {tools}\nThe context:\n{context}",
         shape(&plan_schema(), true)
     ))

@@ -130,10 +130,13 @@ pass show openai | vault-agent login openai"
     )]
     Login(LoginArgs),
     /// Take the key of a provider out of the system's keyring
+    #[command(after_long_help = "Example:\n  vault-agent logout anthropic")]
     Logout(LogoutArgs),
     /// Print the completions of a shell
+    #[command(after_long_help = "Example:\n  source <(vault-agent completions bash)")]
     Completions(CompletionsArgs),
     /// Print the manual
+    #[command(after_long_help = "Example:\n  vault-agent man | man -l -")]
     Man,
 }
 
@@ -156,14 +159,17 @@ Examples:\n  vault-agent mcp install codex --vault ~/Notes\n  vault-agent mcp in
     )]
     Install(InstallArgs),
     /// Take the server out of an assistant's configuration
+    #[command(after_long_help = "Example:\n  vault-agent mcp uninstall codex")]
     Uninstall(UninstallArgs),
     /// Start the server as an assistant would, and say what is wrong
     #[command(
         after_long_help = "Without an assistant, those are checked that have the server in their configuration; where \
-none has, or with --vault or --http, a server of the vault is.\n\nExit codes: 0 all is well, 1 something is wrong."
+none has, or with --vault or --http, a server of the vault is.\n\nExit codes: 0 all is well, 1 something is wrong.\n\n\
+Examples:\n  vault-agent mcp doctor\n  vault-agent mcp doctor claude-code"
     )]
     Doctor(DoctorArgs),
     /// Print how an agent works with these tools, as a skill or for an AGENTS.md
+    #[command(after_long_help = "Example:\n  vault-agent mcp skill > AGENTS.md")]
     Skill,
 }
 

@@ -24,6 +24,7 @@ these: nothing in a vault does.\n\nExamples:\n  vault-agent config show\n  VAULT
     )]
     Show(ShowArgs),
     /// Print where the file with your settings is
+    #[command(after_long_help = "Example:\n  $EDITOR \"$(vault-agent config path)\"")]
     Path,
     /// Write a setting into the file
     #[command(
@@ -35,7 +36,7 @@ vault-agent config set max_total_tokens 200000\n  vault-agent config set model -
     /// Check the settings, and print each invalid value with its file and line
     #[command(
         after_long_help = "It reads agent.toml, tools.toml and config.toml in your configuration folder, the .vault.toml of the \
-vault, and the variables. Exit codes: 0 all is well, 1 something is wrong."
+vault, and the variables. Exit codes: 0 all is well, 1 something is wrong.\n\nExamples:\n  vault-agent config check\n  vault-agent config check --provider ollama"
     )]
     Check(CheckArgs),
 }

@@ -23,6 +23,8 @@ mod flags;
 mod full_disk;
 #[cfg(unix)]
 mod hostile;
+#[cfg(unix)]
+mod help;
 mod http;
 mod install;
 mod models;
