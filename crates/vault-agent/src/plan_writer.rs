@@ -62,7 +62,7 @@ pub(crate) async fn write(
     let agent = Agent::new(Arc::clone(&model.model), Vec::<Tool>::new()).map_err(of_loop)?;
     let budget = budget_of(settings);
     let options = RunOptions::default()
-        .system(Some(system_message(toolbox)?))
+        .system(Some(system_message(toolbox, settings.system.as_deref())?))
         .answer(Some(AnswerShape::new(plan_schema()).corrections(0)))
         .budget(budget.clone())
         .max_output_tokens(settings.max_tokens)
@@ -112,14 +112,15 @@ fn described(spec: &ToolSpec) -> Value {
     json!({ "name": spec.name, "description": spec.description, "args": spec.input_schema })
 }
 
-fn system_message(toolbox: &Toolbox) -> Result<String> {
+fn system_message(toolbox: &Toolbox, own: Option<&str>) -> Result<String> {
     let toolsets = [Toolset::Actions, Toolset::Notes, Toolset::Bulk];
     let specs = toolsets.into_iter().flat_map(|toolset| toolbox.specs(Some(toolset)));
     let specs = specs.filter(|spec| !ALSO_ACTIONS.contains(&&*spec.name));
     let tools: String = specs.map(signature).collect();
     let context = context(toolbox)?;
+    let own = own.map_or_else(String::new, |own| format!("\n\nThe person's own instructions:\n{own}"));
     Ok(format!(
-        "{RULES}\n\nThe shape of a plan (? can be left out):\n{}\n\nThe tools, with their arguments and what they return:\n\
+        "{RULES}{own}\n\nThe shape of a plan (? can be left out):\n{}\n\nThe tools, with their arguments and what they return:\n\
          {tools}\nThe context:\n{context}",
         shape(&plan_schema(), true)
     ))

@@ -22,7 +22,7 @@ use vault_tools::{Error, ErrorKind, Result, Toolset};
 use crate::providers::{Choice, KEY_OF_ADDRESS, host_of};
 
 pub(crate) use file::{path, remove, set};
-pub(crate) use flags::SettingArgs;
+pub(crate) use flags::{SettingArgs, ValueArgs, WriterArgs};
 pub(crate) use table::{Setting, TABLE, find};
 
 /// What the user has set, or the defaults.

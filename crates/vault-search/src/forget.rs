@@ -23,7 +23,9 @@ pub struct ForgetArgs {
     /// Do not ask
     #[arg(long)]
     pub yes: bool,
-    /// Delete the index alone, which the next sync makes again; journal, macros and conversations stay
+    /// Delete the index alone, which the next sync makes again
+    ///
+    /// Journal, macros and conversations stay.
     #[arg(long)]
     pub index_only: bool,
 }

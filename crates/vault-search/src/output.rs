@@ -20,8 +20,10 @@ pub struct JsonArgs {
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,
-    /// Print the JSON schema of what --json prints, and do nothing else
-    #[arg(long)]
+    /// Print the JSON schema of the output, and do nothing else
+    ///
+    /// It describes what --json prints.
+    #[arg(long, hide_short_help = true)]
     pub schema: bool,
 }
 
@@ -35,8 +37,10 @@ pub struct ListArgs {
     /// Print JSON Lines: one record per line
     #[arg(long, conflicts_with = "json")]
     pub jsonl: bool,
-    /// Print the JSON schema of what --json prints, or with --jsonl of one line, and do nothing else
-    #[arg(long)]
+    /// Print the JSON schema of the output, and do nothing else
+    ///
+    /// It describes what --json prints, or with --jsonl one line.
+    #[arg(long, hide_short_help = true)]
     pub schema: bool,
 }
 

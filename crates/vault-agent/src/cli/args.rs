@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use vault_search::VaultArgs;
-use vault_search::tools::{LogArgs, MacroCommand, RedoArgs, UndoArgs, toolset_values};
+use vault_search::tools::{LogArgs, MacroCommand, RedoArgs, UndoArgs, shared_help, toolset_values};
 use vault_search::{CompletionsArgs, ListArgs};
 use vault_tools::Toolset;
 
@@ -25,6 +25,7 @@ use crate::clients::Client;
 #[command(
     name = "vault-agent",
     version,
+    mut_subcommands(shared_help("vault-agent")),
     max_term_width = 100,
     subcommand_required = true,
     args_override_self = true,
@@ -41,7 +42,7 @@ pub(super) struct AgentArgs {
 pub(super) enum Command {
     /// Answer a question from the notes, with the places that the answer is from
     #[command(
-        after_help = "Without a model the passages that fit best are printed. Citations and quotes that do not exist are \
+        after_long_help = "Without a model the passages that fit best are printed. Citations and quotes that do not exist are \
 taken out, and named on standard error.\n\nExit codes: 0 answered, 1 nothing found, 2 error, 3 a limit was reached.\n\n\
 Examples:\n  vault-agent ask \"how do I prune fruit trees?\"\n  vault-agent ask --note Projects/Shed.md \"what is missing here?\" \
 --insert\n  vault-agent ask --json \"what did we decide about the fence?\" | jq -r .answer"
@@ -49,18 +50,20 @@ Examples:\n  vault-agent ask \"how do I prune fruit trees?\"\n  vault-agent ask 
     Ask(AskArgs),
     /// Talk about the notes: search, read, and change them with your approval
     #[command(
-        after_help = "Each change is shown first: y yes, a yes and no more questions about this tool, n no and what instead, e edit the arguments, p leave out parts, w the whole. /help lists the commands. Without a terminal, each line of \
+        after_long_help = "Each change is shown first: y yes, a yes and no more questions about this tool, n no and what instead, e edit the arguments, p leave out parts, w the whole. /help lists the commands. Without a terminal, each line of \
 standard input is a message, and what would ask is denied.\n\n\
 Examples:\n  vault-agent chat\n  vault-agent chat --note Projects/Shed.md\n  vault-agent chat --model qwen3 --provider ollama\n  \
 echo \"what did I write about compost?\" | vault-agent chat"
     )]
     Chat(ChatArgs),
-    /// Go on with a saved conversation, also with one that waits for your decision
-    #[command(after_help = "Examples:\n  vault-agent resume\n  vault-agent resume 3f2a")]
+    /// Go on with a saved conversation
+    ///
+    /// Also with one that waits for your decision.
+    #[command(after_long_help = "Examples:\n  vault-agent resume\n  vault-agent resume 3f2a")]
     Resume(ResumeArgs),
-    /// Have a model write a plan for an instruction; see what it would change, approve it, and run it
+    /// Have a model write a plan for an instruction, approve it, and run it
     #[command(
-        after_help = "The plan is shown with every change before anything is done. p leaves out steps, e edits the plan. \
+        after_long_help = "The plan is shown with every change before anything is done. p leaves out steps, e edits the plan. \
 What runs is exactly what was shown; undo reverts it as a whole.\n\n\
 Examples:\n  vault-agent plan \"a note in Projects for each bullet of the selection\" --selection-from Inbox.md:3-9\n  \
 vault-agent plan \"tag all notes about the garden\" --dry-run"
@@ -69,7 +72,7 @@ vault-agent plan \"tag all notes about the garden\" --dry-run"
     /// List, search, show and delete saved conversations
     #[command(
         args_conflicts_with_subcommands = true,
-        after_help = "Examples:\n  vault-agent sessions\n  vault-agent sessions search roses\n  vault-agent sessions show"
+        after_long_help = "Examples:\n  vault-agent sessions\n  vault-agent sessions search roses\n  vault-agent sessions show"
     )]
     Sessions(SessionsArgs),
     /// Save plans that have run, and run them again by name, without a model
@@ -81,29 +84,29 @@ vault-agent plan \"tag all notes about the garden\" --dry-run"
     Redo(RedoArgs),
     /// Show the calls that were made, and how they ended
     Log(LogArgs),
-    /// Serve the notes to an assistant over the Model Context Protocol, and set assistants up for it
+    /// Serve the notes to assistants over the Model Context Protocol, and set them up for it
     #[command(
         args_conflicts_with_subcommands = true,
-        after_help = "Examples:\n  vault-agent mcp install claude-code --vault ~/Notes\n  vault-agent mcp doctor\n  \
+        after_long_help = "Examples:\n  vault-agent mcp install claude-code --vault ~/Notes\n  vault-agent mcp doctor\n  \
 vault-agent mcp --vault ~/Notes\n  vault-agent mcp --http 127.0.0.1:8571"
     )]
     Mcp(McpArgs),
     /// Serve an editor over the Agent Client Protocol, on standard input and output
     #[command(
-        after_help = "The editor starts it; README.md has the configuration of Zed, Obsidian, Neovim and Emacs. The folder \
+        after_long_help = "The editor starts it; README.md has the configuration of Zed, Obsidian, Neovim and Emacs. The folder \
 that is open in the editor chooses the vault: the nearest one upward with an `.obsidian`, else --vault, else the folder \
 itself.\n\nExamples:\n  vault-agent acp\n  vault-agent acp --vault ~/Notes --provider ollama --model qwen3"
     )]
     Acp(AcpArgs),
     /// Show a change that an assistant asked for, and approve it
     #[command(
-        after_help = "The change is shown as a diff, and asked about at the terminal: no option answers for you. \
+        after_long_help = "The change is shown as a diff, and asked about at the terminal: no option answers for you. \
 The assistant makes it when it asks again.\n\nExample:\n  vault-agent approve K7Q2MX"
     )]
     Approve(ApproveArgs),
     /// Serve OpenAI's APIs over the model of the settings, to programs on this machine
     #[command(
-        after_help = "It serves /v1/responses, /v1/chat/completions, /v1/models, and /v1/embeddings by the model of the \
+        after_long_help = "It serves /v1/responses, /v1/chat/completions, /v1/models, and /v1/embeddings by the model of the \
 vault's index. An address that others can reach requires --key-file.\n\nExamples:\n  \
 vault-agent proxy --provider ollama --model qwen3:8b\n  vault-agent proxy --with-vault-tools --vault ~/Notes\n  \
 curl http://127.0.0.1:8572/v1/models"
@@ -111,7 +114,7 @@ curl http://127.0.0.1:8572/v1/models"
     Proxy(ProxyArgs),
     /// List the models that can be used, as their providers say
     #[command(
-        after_help = "What was asked and did not answer is said on standard error.\n\nExit codes: 0 found, 1 none found, \
+        after_long_help = "What was asked and did not answer is said on standard error.\n\nExit codes: 0 found, 1 none found, \
 2 error.\n\nExamples:\n  vault-agent models\n  vault-agent models anthropic openrouter --json\n  \
 vault-agent models http://192.168.1.5:8000/v1"
     )]
@@ -121,16 +124,19 @@ vault-agent models http://192.168.1.5:8000/v1"
     Config(ConfigCommand),
     /// Keep the key of a provider in the system's keyring
     #[command(
-        after_help = "The key is read from the terminal without being shown, or from standard input. It is written nowhere \
+        after_long_help = "The key is read from the terminal without being shown, or from standard input. It is written nowhere \
 else. A variable such as OPENAI_API_KEY goes before it.\n\nExamples:\n  vault-agent login anthropic\n  \
 pass show openai | vault-agent login openai"
     )]
     Login(LoginArgs),
     /// Take the key of a provider out of the system's keyring
+    #[command(after_long_help = "Example:\n  vault-agent logout anthropic")]
     Logout(LogoutArgs),
     /// Print the completions of a shell
+    #[command(after_long_help = "Example:\n  source <(vault-agent completions bash)")]
     Completions(CompletionsArgs),
     /// Print the manual
+    #[command(after_long_help = "Example:\n  vault-agent man | man -l -")]
     Man,
 }
 
@@ -147,24 +153,30 @@ pub(super) struct McpArgs {
 #[derive(Debug, Subcommand)]
 pub(super) enum McpCommand {
     /// Have an assistant start the server: write it into the assistant's configuration
-    #[command(after_help = "The configuration before is kept beside it. Comments and everything else in it stay.\n\n\
-Examples:\n  vault-agent mcp install codex --vault ~/Notes\n  vault-agent mcp install zed --print")]
+    #[command(
+        after_long_help = "The configuration before is kept beside it. Comments and everything else in it stay.\n\n\
+Examples:\n  vault-agent mcp install codex --vault ~/Notes\n  vault-agent mcp install zed --print"
+    )]
     Install(InstallArgs),
     /// Take the server out of an assistant's configuration
+    #[command(after_long_help = "Example:\n  vault-agent mcp uninstall codex")]
     Uninstall(UninstallArgs),
     /// Start the server as an assistant would, and say what is wrong
     #[command(
-        after_help = "Without an assistant, those are checked that have the server in their configuration; where \
-none has, or with --vault or --http, a server of the vault is.\n\nExit codes: 0 all is well, 1 something is wrong."
+        after_long_help = "Without an assistant, those are checked that have the server in their configuration; where \
+none has, or with --vault or --http, a server of the vault is.\n\nExit codes: 0 all is well, 1 something is wrong.\n\n\
+Examples:\n  vault-agent mcp doctor\n  vault-agent mcp doctor claude-code"
     )]
     Doctor(DoctorArgs),
     /// Print how an agent works with these tools, as a skill or for an AGENTS.md
-    Skill(SkillArgs),
+    #[command(after_long_help = "Example:\n  vault-agent mcp skill > AGENTS.md")]
+    Skill,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct InstallArgs {
-    /// The assistant
+    /// The assistant: claude-code, claude-desktop, codex, cursor, vscode, zed or opencode
+    #[arg(hide_possible_values = true)]
     pub client: Client,
     /// Print what would stand in an empty configuration, and write nothing
     #[arg(long)]
@@ -175,7 +187,8 @@ pub(super) struct InstallArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct UninstallArgs {
-    /// The assistant
+    /// The assistant: claude-code, claude-desktop, codex, cursor, vscode, zed or opencode
+    #[arg(hide_possible_values = true)]
     pub client: Client,
     /// Print what stands there now, and write nothing
     #[arg(long)]
@@ -184,8 +197,8 @@ pub(super) struct UninstallArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct DoctorArgs {
-    /// The assistant
-    #[arg(conflicts_with = "http")]
+    /// The assistant: claude-code, claude-desktop, codex, cursor, vscode, zed or opencode
+    #[arg(conflicts_with = "http", hide_possible_values = true)]
     pub client: Option<Client>,
     /// Start it over streamable HTTP at this address
     #[arg(long, value_name = "ADDR")]
@@ -194,23 +207,22 @@ pub(super) struct DoctorArgs {
     pub list: ListArgs,
 }
 
-#[derive(Debug, Args)]
-pub(super) struct SkillArgs {
-    /// Print it; it is what the command does anyway
-    #[arg(long)]
-    pub print: bool,
-}
-
 /// Where the server listens.
 #[derive(Debug, Clone, Args)]
 pub(super) struct HttpArgs {
-    /// Serve over streamable HTTP at this address instead of on standard input and output; port 0 takes a free one
+    /// Serve over streamable HTTP at this address
+    ///
+    /// Instead of on standard input and output. Port 0 takes a free one.
     #[arg(long, value_name = "ADDR")]
     pub http: Option<SocketAddr>,
-    /// Over HTTP, require the key in this file: `Authorization: Bearer KEY`
+    /// Over HTTP, require the key in this file
+    ///
+    /// Clients send it as `Authorization: Bearer KEY`.
     #[arg(long, value_name = "FILE", requires = "http")]
     pub key_file: Option<PathBuf>,
-    /// Over HTTP, a name by which the server may be addressed besides localhost (repeatable)
+    /// Over HTTP, a name of the server besides localhost (repeatable)
+    ///
+    /// Requests that address the server by another name are refused.
     #[arg(long, value_name = "NAME", requires = "http")]
     pub host: Vec<String>,
 }
@@ -218,23 +230,33 @@ pub(super) struct HttpArgs {
 /// What is offered, and who is asked.
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct OfferArgs {
-    /// The tools to offer besides plans and undo: notes, actions, bulk, chat (comma-separated)
+    /// Toolsets
+    ///
+    /// Comma-separated; plans and undo are offered besides.
     #[arg(long, value_name = "NAME", value_parser = toolset_values(), value_delimiter = ',', default_value = "notes")]
     pub toolset: Vec<Toolset>,
     /// Offer only tools that read
     #[arg(long)]
     pub read_only: bool,
-    /// Make changes that the settings allow without asking; what the settings always ask about still asks
+    /// Make changes that the settings allow without asking
+    ///
+    /// Changes that the settings always ask about are still asked about.
     #[arg(long, conflicts_with = "read_only")]
     pub allow_write: bool,
-    /// Count the client's own question before a tool that changes notes as your yes: only for clients that always ask
+    /// Count the client's own question as your yes
+    ///
+    /// The question that the client asks before it calls a tool that changes notes: only for clients that always ask it.
     #[arg(long, conflicts_with = "read_only")]
     pub trust_client: bool,
-    /// Let the approval page in the client approve: only for clients that hide the page's tool from the model
+    /// Let the approval page in the client approve
+    ///
+    /// Only for clients that hide the page's tool from the model.
     #[arg(long, conflicts_with = "read_only")]
     pub approval_page: bool,
-    /// Ask outside of the client alone, by `vault-agent approve CODE`: for clients that answer questions by themselves, as
-    /// some do where nobody is there to ask
+    /// Ask by `vault-agent approve CODE` alone
+    ///
+    /// That is outside of the client: for clients that answer questions by themselves, as some do where nobody is there to
+    /// ask.
     #[arg(long, conflicts_with_all = ["read_only", "trust_client", "approval_page"])]
     pub ask_outside: bool,
 }

@@ -20,7 +20,7 @@ use vault_tools::{Cancel, Editor, Error, ErrorKind, Grants, Result};
 
 use super::call_line::{call_line, item_line, spent_text};
 use crate::changes::{carry_out, read_all};
-use crate::conversation::{CitationCheck, Conversation, Offer, Source, Turn, cited_note};
+use crate::conversation::{Attachment, CitationCheck, Conversation, Offer, Source, Turn, cited_note, with_attached};
 use crate::loop_error::{retrying, said_of_stop};
 use crate::model;
 use crate::settings::{SettingArgs, Settings};
@@ -40,7 +40,9 @@ pub(super) struct AskArgs {
     /// The note that you are viewing: "this note" means it
     #[arg(long, value_name = "NOTE", conflicts_with = "active_file")]
     pub note: Option<String>,
-    /// Insert the answer at the cursor of that note (--cursor; else at its end), after your approval
+    /// Insert the answer into that note, after your approval
+    ///
+    /// At the cursor that --cursor names, else at the note's end.
     #[arg(long)]
     pub insert: bool,
     /// Insert without asking
@@ -228,6 +230,17 @@ pub(super) fn counts(workspace: &Workspace) -> (usize, usize) {
         .fold((0, 0), |(notes, pending), status| (notes + status.notes, pending + status.pending))
 }
 
+/// The question with the selection that the command line names.
+fn with_selection(question: &str, editor: &Editor) -> String {
+    let attached = editor.selection.as_ref().map(|selection| Attachment {
+        path: selection.span.and(editor.active_file.as_ref()).map(|path| path.as_str().to_owned()),
+        source: None,
+        lines: selection.span.map(|span| format!("{}-{}", span.from.line + 1, span.to.line + 1)),
+        text: Some(selection.text.clone()),
+    });
+    with_attached(question, attached.as_slice())
+}
+
 /// Drives the conversation to its end; the answer is printed as it comes, unless it is collected.
 async fn answer(
     conversation: &mut Conversation,
@@ -240,6 +253,7 @@ async fn answer(
     // Notes are read once more for this alone, so that what the model was told plays no part.
     let workspace = Arc::clone(conversation.tools().workspace());
     let question = record.question.clone();
+    let message = with_selection(&question, &conversation.tools().editor());
     let mut check = CitationCheck::new(&question, move |path: &str| cited_note(&workspace, path));
     let mut text = String::new();
     let mut turn = None;
@@ -273,7 +287,7 @@ async fn answer(
             _ => {}
         };
         let next = match turn.take() {
-            None => conversation.say(&question, &mut on_event, &cancel).await?,
+            None => conversation.say(&message, &mut on_event, &cancel).await?,
             Some(()) => conversation.go_on(&mut on_event, &cancel).await?,
         };
         match next {

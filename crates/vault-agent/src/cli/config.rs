@@ -12,30 +12,31 @@ use vault_search::{CliResult, Failure, ListArgs, Out, Outcome, note};
 use vault_tools::{Error, ErrorKind, Settings as Policy};
 
 use crate::model::{chosen_provider, provider_with_key};
-use crate::settings::{self, Setting, SettingArgs, Settings, Source, TABLE};
+use crate::settings::{self, Setting, SettingArgs, Settings, Source, TABLE, ValueArgs};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ConfigCommand {
     /// Show every setting with its value and where that is from
     #[command(
-        after_help = "A flag goes before a variable, a variable before the file, the file before the default. Only you set \
+        after_long_help = "A flag goes before a variable, a variable before the file, the file before the default. Only you set \
 these: nothing in a vault does.\n\nExamples:\n  vault-agent config show\n  VAULT_AGENT_MAX_TURNS=3 vault-agent config show \
 --json --temperature 0"
     )]
     Show(ShowArgs),
     /// Print where the file with your settings is
+    #[command(after_long_help = "Example:\n  $EDITOR \"$(vault-agent config path)\"")]
     Path,
     /// Write a setting into the file
     #[command(
-        after_help = "Comments and everything else in the file stay as they are. `none` removes a limit.\n\nExamples:\n  \
+        after_long_help = "Comments and everything else in the file stay as they are. `none` removes a limit.\n\nExamples:\n  \
 vault-agent config set provider ollama\n  vault-agent config set model qwen3:8b\n  vault-agent config set toolsets notes,bulk\n  \
 vault-agent config set max_total_tokens 200000\n  vault-agent config set model --unset"
     )]
     Set(SetArgs),
     /// Check the settings, and print each invalid value with its file and line
     #[command(
-        after_help = "It reads agent.toml, tools.toml and config.toml in your configuration folder, the .vault.toml of the \
-vault, and the variables. Exit codes: 0 all is well, 1 something is wrong."
+        after_long_help = "It reads agent.toml, tools.toml and config.toml in your configuration folder, the .vault.toml of the \
+vault, and the variables. Exit codes: 0 all is well, 1 something is wrong.\n\nExamples:\n  vault-agent config check\n  vault-agent config check --provider ollama"
     )]
     Check(CheckArgs),
 }
@@ -63,7 +64,7 @@ pub(super) struct SetArgs {
 #[derive(Debug, Args)]
 pub(super) struct CheckArgs {
     #[command(flatten)]
-    pub settings: SettingArgs,
+    pub settings: ValueArgs,
     #[command(flatten)]
     pub list: ListArgs,
 }
@@ -191,7 +192,7 @@ fn check(vault_args: &VaultArgs, args: &CheckArgs, out: &mut Out) -> CliResult {
     if args.list.schema {
         return out.list_schema::<Check>(&args.list);
     }
-    let (settings, problems) = Settings::check(&args.settings)?;
+    let (settings, problems) = Settings::check(&args.settings.0)?;
     let mut checks: Vec<Check> = Vec::new();
     let mut add = |subject: String, is_ok: bool, message: String| checks.push(Check { subject, is_ok, message });
     for problem in &problems {

@@ -13,7 +13,7 @@ use vault_index::dirs::home;
 use vault_index::{Index, SyncOptions};
 use vault_search::VaultArgs;
 use vault_search::tools::{OpenedVault, open_with_settings};
-use vault_search::{CliResult, Out, Outcome, counted};
+use vault_search::{CliResult, Failure, Out, Outcome, counted};
 
 use super::args::{AgentArgs, DoctorArgs, OfferArgs};
 use super::install::start;
@@ -49,6 +49,11 @@ impl Checks {
 pub(super) fn doctor(vault_args: &VaultArgs, args: &DoctorArgs, out: &mut Out) -> CliResult {
     if args.list.schema {
         return out.list_schema::<Check>(&args.list);
+    }
+    if args.client.is_some() && (!vault_args.vault.is_empty() || vault_args.index.is_some()) {
+        let message =
+            "--vault and --index have no effect with an assistant, whose configuration names them (leave them out)";
+        return Err(Failure::Error(message.to_owned()));
     }
     let mut checks = Checks::default();
     let mut has_client = false;

@@ -23,35 +23,13 @@ mod doctor;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, FromArgMatches};
-use vault_search::tools::{log, redo, run_macro, undo};
+use clap::{CommandFactory, Parser};
+use vault_search::tools::{MacroCommand, log, redo, run_macro, undo};
 use vault_search::{CliResult, Failure, Out, Outcome};
 
 use args::{AgentArgs, Command, McpCommand};
 
 use crate::mcp::SKILL;
-
-/// The commands, with the help of those that are `vault-tools`' own in this program's name.
-fn command() -> clap::Command {
-    fn named(command: clap::Command) -> clap::Command {
-        // Running the file of a plan is for `vault-tools` alone.
-        let kept = |help: &clap::builder::StyledStr| {
-            let help = help.to_string();
-            help.lines().filter(|line| !line.contains("plan run")).collect::<Vec<_>>().join("\n")
-        };
-        let after = command.get_after_help().map(|help| kept(help).replace("vault-tools", "vault-agent"));
-        let command = command.mut_subcommands(named);
-        match after {
-            Some(after) => command.after_help(after),
-            None => command,
-        }
-    }
-    let usage = "vault-agent undo [OPTIONS] [TRANSACTION]\n       vault-agent undo [OPTIONS] --list\n       \
-                 vault-agent undo [OPTIONS] <--recover|--keep>";
-    let shared = ["undo", "redo", "log", "macro"];
-    let command = shared.into_iter().fold(AgentArgs::command(), |command, name| command.mut_subcommand(name, named));
-    command.mut_subcommand("undo", |undo| undo.override_usage(usage))
-}
 
 /// One file answers to four names. `cargo install` builds a file for each command; an archive has this one under all
 /// names, so that the weights of the bundled model are in it once.
@@ -65,8 +43,7 @@ pub(crate) fn main() -> ExitCode {
 }
 
 fn agent_main() -> ExitCode {
-    let matches = command().try_get_matches_from(vault_search::arguments());
-    let args = matches.and_then(|matches| AgentArgs::from_arg_matches(&matches)).map_err(Failure::from);
+    let args = AgentArgs::try_parse_from(vault_search::arguments()).map_err(Failure::from);
     // A server ends by signals as its client expects, and a conversation stops a turn by them; the other commands finish
     // what they write first.
     let handles_signals = |args: &AgentArgs| match &args.command {
@@ -90,12 +67,21 @@ fn run(args: AgentArgs, out: &mut Out) -> CliResult {
             true
         }
         Command::Config(command) => !matches!(command, config::ConfigCommand::Check(_)),
-        Command::Mcp(args) => matches!(args.command, Some(McpCommand::Uninstall(_) | McpCommand::Skill(_))),
+        Command::Mcp(args) => matches!(args.command, Some(McpCommand::Uninstall(_) | McpCommand::Skill)),
         Command::Completions(_) | Command::Man => true,
         _ => false,
     };
     if works_on_none {
         vault.refuse()?;
+    }
+    let reads_no_index = match &args.command {
+        Command::Macro(command) => !matches!(command, MacroCommand::Run(_)),
+        Command::Log(_) | Command::Config(_) => true,
+        _ => false,
+    };
+    if reads_no_index && vault.index.is_some() {
+        let message = "--index has no effect here, since this command reads no index (leave it out)";
+        return Err(Failure::Error(message.to_owned()));
     }
     match args.command {
         Command::Mcp(args) => match &args.command {
@@ -103,7 +89,7 @@ fn run(args: AgentArgs, out: &mut Out) -> CliResult {
             Some(McpCommand::Install(args)) => install::install(&vault, args, out),
             Some(McpCommand::Uninstall(args)) => install::uninstall(args, out),
             Some(McpCommand::Doctor(args)) => doctor::doctor(&vault, args, out),
-            Some(McpCommand::Skill(_)) => {
+            Some(McpCommand::Skill) => {
                 out.text(SKILL)?;
                 Ok(Outcome::Done)
             }
@@ -124,7 +110,7 @@ fn run(args: AgentArgs, out: &mut Out) -> CliResult {
         Command::Config(command) => config::config(&vault, &command, out),
         Command::Login(args) => login::login(&args),
         Command::Logout(args) => login::logout(&args),
-        Command::Completions(args) => vault_search::completions([command()], args.shell, out),
-        Command::Man => vault_search::pages([command()], None, out),
+        Command::Completions(args) => vault_search::completions([AgentArgs::command()], args.shell, out),
+        Command::Man => vault_search::pages([AgentArgs::command()], None, out),
     }
 }

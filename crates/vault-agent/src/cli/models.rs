@@ -20,7 +20,9 @@ use crate::settings::{SettingArgs, Settings};
 
 #[derive(Debug, Args)]
 pub(super) struct ModelsArgs {
-    /// The providers to ask, by name or address; by default the one that is set, and the servers of this machine
+    /// The providers to ask, by name or address
+    ///
+    /// Default: the one that is set, and the servers of this machine.
     #[arg(value_name = "PROVIDER")]
     pub providers: Vec<String>,
     /// Ask every provider for which there is a key

@@ -14,24 +14,24 @@ use super::call_line::spent_text;
 use crate::loop_error::{retrying, said_of_stop};
 use crate::model;
 use crate::plan_writer::{Written, write};
-use crate::settings::{SettingArgs, Settings};
+use crate::settings::{Settings, WriterArgs};
 
 #[derive(Debug, Args)]
 pub(super) struct PlanArgs {
     /// What is to be done
     #[arg(required = true)]
     pub instruction: Vec<String>,
-    /// Print the plan as JSON, and run nothing: for `vault-tools plan run`
+    /// Print the plan as JSON for `vault-tools plan run`, and run nothing
     #[arg(long)]
     pub print: bool,
     #[command(flatten)]
     pub running: RunningArgs,
     #[command(flatten)]
-    pub settings: SettingArgs,
+    pub settings: WriterArgs,
 }
 
 pub(super) fn plan(vault_args: &VaultArgs, args: &PlanArgs, out: &mut Out) -> CliResult {
-    let settings = Settings::load(&args.settings)?;
+    let settings = Settings::load(&args.settings.0)?;
     let model = model::required(&settings)?;
     let instruction = args.instruction.join(" ");
     let outcome = with_toolbox(vault_args, &args.running.context, |toolbox| {

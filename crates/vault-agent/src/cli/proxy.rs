@@ -24,7 +24,15 @@ use crate::watching::Watching;
 use crate::with_notes::WithNotes;
 use crate::workspace::{Granted, Workspace};
 
+/// The settings that count where tools run inside.
+const OF_TOOLS: [&str; 7] =
+    ["tools", "toolsets", "review", "max_turns", "max_calls", "max_total_tokens", "max_seconds"];
+
 #[derive(Debug, Args)]
+#[command(mut_args(|arg| match OF_TOOLS.contains(&arg.get_id().as_str()) {
+    true => arg.requires("with_vault_tools"),
+    false => arg,
+}))]
 pub(super) struct ProxyArgs {
     /// Where to listen; port 0 takes a free one
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8572")]
@@ -35,8 +43,10 @@ pub(super) struct ProxyArgs {
     /// A name by which the server may be addressed besides localhost (repeatable)
     #[arg(long, value_name = "NAME")]
     pub host: Vec<String>,
-    /// Let the model use the vault's tools before it answers. Only those that need nobody's yes: they read, and write
-    /// where tools.toml says that it need not be asked
+    /// Let the model use the vault's tools before it answers
+    ///
+    /// Only those that need nobody's yes: they read, and write where tools.toml says that it need not be asked. The options
+    /// that limit the model's work or choose its tools need this one.
     #[arg(long)]
     pub with_vault_tools: bool,
     #[command(flatten)]

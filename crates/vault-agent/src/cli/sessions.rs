@@ -19,16 +19,19 @@ pub(super) struct SessionsArgs {
 #[derive(Debug, Subcommand)]
 pub(super) enum SessionsCommand {
     /// List all conversations, the newest first; `sessions` alone does the same
+    #[command(after_long_help = "Example:\n  vault-agent sessions list --json")]
     List(ListArgs),
     /// List the conversations in which all of these words stand
+    #[command(after_long_help = "Example:\n  vault-agent sessions search roses winter")]
     Search(SearchArgs),
     /// Print a conversation as Markdown, with the notes that it cited
     #[command(
         visible_alias = "export",
-        after_help = "Examples:\n  vault-agent sessions show 3f2a\n  vault-agent sessions show 3f2a > ~/Notes/Roses.md"
+        after_long_help = "Examples:\n  vault-agent sessions show 3f2a\n  vault-agent sessions show 3f2a > ~/Notes/Roses.md"
     )]
     Show(SessionArgs),
     /// Delete a conversation
+    #[command(after_long_help = "Example:\n  vault-agent sessions delete 3f2a")]
     Delete(DeleteArgs),
 }
 

@@ -7,6 +7,9 @@ use super::table::{Setting, TABLE};
 use super::value::Kind;
 use super::{Given, Problem, Source};
 
+/// The settings that matter where the model is offered tools.
+const OF_TOOLS: [&str; 5] = ["tools", "toolsets", "text_calls", "review", "max_calls"];
+
 /// What the command line sets.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SettingArgs(Vec<(&'static Setting, Option<String>)>);
@@ -16,10 +19,10 @@ impl SettingArgs {
     pub(super) fn given(&self, problems: &mut Vec<Problem>) -> Vec<Given> {
         let mut given = Vec::new();
         for (setting, text) in &self.0 {
-            let flag = setting.flag.unwrap_or_default();
-            let source = Source::Flag(flag.to_owned());
+            let name = setting.flag.as_ref().map_or("", |flag| flag.name);
+            let source = Source::Flag(name.to_owned());
             let value = match text {
-                None => Ok(json!(!flag.starts_with("no-"))),
+                None => Ok(json!(!name.starts_with("no-"))),
                 Some(text) => setting.of_text(text),
             };
             match value {
@@ -31,39 +34,29 @@ impl SettingArgs {
     }
 }
 
+fn augmented(command: Command, takes: fn(&Setting) -> bool) -> Command {
+    let flags =
+        TABLE.iter().filter(|setting| takes(setting)).filter_map(|setting| Some((setting, setting.flag.as_ref()?)));
+    flags.fold(command, |command, (setting, flag)| {
+        let arg = Arg::new(setting.name).long(flag.name).help_heading("Model").help(flag.brief);
+        // The setting may be the contrary of its flag.
+        let arg = if flag.name.starts_with("no-") { arg } else { arg.long_help(setting.what) };
+        let arg = arg.hide_short_help(!flag.is_common);
+        command.arg(match setting.kind {
+            Kind::Switch => arg.action(ArgAction::SetTrue),
+            Kind::List => arg.value_name(flag.value).action(ArgAction::Append),
+            _ => arg.value_name(flag.value),
+        })
+    })
+}
+
 impl Args for SettingArgs {
     fn augment_args(command: Command) -> Command {
-        TABLE.iter().filter_map(|setting| Some((setting, setting.flag?))).fold(command, |command, (setting, flag)| {
-            let arg = Arg::new(setting.name).long(flag).help_heading("Model");
-            command.arg(match setting.kind {
-                Kind::Switch if flag.starts_with("no-") => {
-                    let what = match setting.name {
-                        "streaming" => "Have replies come whole",
-                        _ => "Let the model call no tools",
-                    };
-                    arg.help(what).action(ArgAction::SetTrue)
-                }
-                Kind::Switch => arg.help(setting.what).action(ArgAction::SetTrue),
-                Kind::List => arg.help(setting.what).value_name("NAME").action(ArgAction::Append),
-                Kind::Count(..) | Kind::Number(..) => arg.help(setting.what).value_name("N"),
-                Kind::Text => arg.help(setting.what).value_name(value_name(setting.name)),
-            })
-        })
+        augmented(command, |_| true)
     }
 
     fn augment_args_for_update(command: Command) -> Command {
         Self::augment_args(command)
-    }
-}
-
-fn value_name(setting: &str) -> &'static str {
-    match setting {
-        "base_url" => "URL",
-        "system" => "TEXT",
-        "text_calls" => "FORM",
-        "review" => "WHICH",
-        "reasoning_effort" => "EFFORT",
-        _ => "NAME",
     }
 }
 
@@ -72,10 +65,14 @@ impl FromArgMatches for SettingArgs {
         let mut given = Vec::new();
         for setting in TABLE.iter().filter(|setting| setting.flag.is_some()) {
             match setting.kind {
-                Kind::Switch if matches.get_flag(setting.name) => given.push((setting, None)),
-                Kind::Switch => {}
+                // A command may leave some out.
+                Kind::Switch => {
+                    if let Ok(Some(true)) = matches.try_get_one::<bool>(setting.name) {
+                        given.push((setting, None));
+                    }
+                }
                 _ => {
-                    if let Some(texts) = matches.get_many::<String>(setting.name) {
+                    if let Ok(Some(texts)) = matches.try_get_many::<String>(setting.name) {
                         let texts: Vec<&str> = texts.map(String::as_str).collect();
                         given.push((setting, Some(texts.join(","))));
                     }
@@ -90,3 +87,39 @@ impl FromArgMatches for SettingArgs {
         Ok(())
     }
 }
+
+/// The settings that a command can use which has the model write, and offers it no tools.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct WriterArgs(pub SettingArgs);
+
+/// The settings whose values may be invalid.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ValueArgs(pub SettingArgs);
+
+/// A part of the flags, as arguments of their own.
+macro_rules! part {
+    ($name:ident, $takes:expr) => {
+        impl Args for $name {
+            fn augment_args(command: Command) -> Command {
+                augmented(command, $takes)
+            }
+
+            fn augment_args_for_update(command: Command) -> Command {
+                Self::augment_args(command)
+            }
+        }
+
+        impl FromArgMatches for $name {
+            fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+                SettingArgs::from_arg_matches(matches).map(Self)
+            }
+
+            fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+                self.0.update_from_arg_matches(matches)
+            }
+        }
+    };
+}
+
+part!(WriterArgs, |setting| !OF_TOOLS.contains(&setting.name));
+part!(ValueArgs, |setting| !matches!(setting.kind, Kind::Switch) && setting.name != "system");

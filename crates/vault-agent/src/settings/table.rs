@@ -14,9 +14,29 @@ pub(crate) struct Setting {
     pub kind: Kind,
     /// Whether `none` is a value.
     pub is_optional: bool,
-    /// Without its dashes. One that begins with `no-` turns a switch off, and other flags of switches turn them on.
-    pub flag: Option<&'static str>,
+    pub flag: Option<Flag>,
     pub what: &'static str,
+}
+
+/// The flag of a setting.
+#[derive(Debug)]
+pub(crate) struct Flag {
+    /// Without its dashes. One that begins with `no-` turns a switch off, and other flags of switches turn them on.
+    pub name: &'static str,
+    /// The name of its value; nothing for a switch.
+    pub value: &'static str,
+    /// One line for `-h`.
+    pub brief: &'static str,
+    /// Whether `-h` shows it.
+    pub is_common: bool,
+}
+
+const fn common(name: &'static str, value: &'static str, brief: &'static str) -> Option<Flag> {
+    Some(Flag { name, value, brief, is_common: true })
+}
+
+const fn rare(name: &'static str, value: &'static str, brief: &'static str) -> Option<Flag> {
+    Some(Flag { name, value, brief, is_common: false })
 }
 
 impl Setting {
@@ -48,11 +68,11 @@ impl Setting {
     }
 }
 
-const fn required(name: &'static str, kind: Kind, flag: Option<&'static str>, what: &'static str) -> Setting {
+const fn required(name: &'static str, kind: Kind, flag: Option<Flag>, what: &'static str) -> Setting {
     Setting { name, kind, is_optional: false, flag, what }
 }
 
-const fn optional(name: &'static str, kind: Kind, flag: Option<&'static str>, what: &'static str) -> Setting {
+const fn optional(name: &'static str, kind: Kind, flag: Option<Flag>, what: &'static str) -> Setting {
     Setting { name, kind, is_optional: true, flag, what }
 }
 
@@ -63,30 +83,40 @@ pub(crate) const TABLE: [Setting; 25] = [
     optional(
         "provider",
         Kind::Text,
-        Some("provider"),
+        common("provider", "NAME", "Who serves the model, such as ollama, openai, https://host/v1"),
         "Who serves the model: openai, openai-chat, anthropic, gemini, openrouter, deepseek, moonshot, z.ai, azure, ollama, \
 lmstudio, llama.cpp, an address that speaks Chat Completions (https://host/v1), local:FILE.gguf, llama-server:FILE.gguf",
     ),
-    optional("model", Kind::Text, Some("model"), "The model, by the provider's name for it"),
-    optional("base_url", Kind::Text, Some("base-url"), "Another address of the provider's API, such as a gateway's"),
+    optional(
+        "model",
+        Kind::Text,
+        common("model", "NAME", "The model, by the provider's name for it"),
+        "The model, by the provider's name for it",
+    ),
+    optional(
+        "base_url",
+        Kind::Text,
+        rare("base-url", "URL", "Another address of the provider's API"),
+        "Another address of the provider's API, such as a gateway's",
+    ),
     required("allowed_models", Kind::List, None, "If any are given, no other models are asked"),
     optional(
         "context_length",
         Kind::Count(1024, ANY),
-        Some("context-length"),
+        rare("context-length", "N", "How many tokens the model reads, request and reply together"),
         "How many tokens the model reads, request and reply together; older turns are summarised before it is full",
     ),
     optional("models_folder", Kind::Text, None, "The folder in which model files are looked for"),
     optional(
         "system",
         Kind::Text,
-        Some("system"),
+        rare("system", "TEXT", "A system message of your own"),
         "A system message of your own, after the one that explains the vault",
     ),
     optional(
         "temperature",
         Kind::Number(0.0, 2.0),
-        Some("temperature"),
+        common("temperature", "N", "How freely the model chooses its words, 0 to 2"),
         "How freely the model chooses its words; none leaves it to the provider",
     ),
     optional("top_p", Kind::Number(0.0, 1.0), None, "Of which part of the likely words the model chooses"),
@@ -96,25 +126,40 @@ lmstudio, llama.cpp, an address that speaks Chat Completions (https://host/v1), 
         None,
         "The same request with the same seed has the same reply, where the model keeps to it; openai and anthropic take none",
     ),
-    optional("max_tokens", Kind::Count(1, u32::MAX as u64), Some("max-tokens"), "The most tokens of one reply"),
+    optional(
+        "max_tokens",
+        Kind::Count(1, u32::MAX as u64),
+        rare("max-tokens", "N", "The most tokens of one reply"),
+        "The most tokens of one reply",
+    ),
     optional(
         "reasoning_effort",
         Kind::Text,
-        Some("reasoning-effort"),
+        rare("reasoning-effort", "EFFORT", "How much the model reasons before it answers"),
         "How much the model reasons before it answers: off, minimal, low, medium, high, xhigh, max, as far as it can",
     ),
-    required("streaming", Kind::Switch, Some("no-stream"), "Whether replies are shown as they are written"),
-    required("tools", Kind::Switch, Some("no-tools"), "Whether the model may call tools"),
+    required(
+        "streaming",
+        Kind::Switch,
+        rare("no-stream", "", "Have replies come whole"),
+        "Whether replies are shown as they are written",
+    ),
+    required(
+        "tools",
+        Kind::Switch,
+        common("no-tools", "", "Let the model call no tools"),
+        "Whether the model may call tools",
+    ),
     required(
         "toolsets",
         Kind::List,
-        Some("toolset"),
+        common("toolset", "NAME", "The model's tools: notes, chat, actions, bulk (comma-separated)"),
         "The tools that the model gets: notes, chat, actions, bulk (comma-separated)",
     ),
     required(
         "text_calls",
         Kind::Text,
-        Some("text-calls"),
+        rare("text-calls", "FORM", "Whether, and in which form, tools are called in text"),
         "Whether tools are called in text: auto (where the model takes no tools), never, or always in the form of a family: \
 hermes, qwen3_coder, glm, llama3, pythonic, mistral, deepseek, deepseek_dsml, kimi_k2, harmony, granite, phi, gemma, \
 functionary, react",
@@ -122,37 +167,37 @@ functionary, react",
     required(
         "review",
         Kind::Text,
-        Some("review"),
+        rare("review", "WHICH", "Which results you see before the model: chat, always, never"),
         "Which results you see before the model does: chat (those of the toolset chat), always, never",
     ),
     required(
         "max_turns",
         Kind::Count(1, 1000),
-        Some("max-turns"),
+        common("max-turns", "N", "The most replies of the model to one message of yours"),
         "The most replies of the model to one message of yours",
     ),
     optional(
         "max_calls",
         Kind::Count(1, u32::MAX as u64),
-        Some("max-calls"),
+        rare("max-calls", "N", "The most tool calls for one message of yours"),
         "The most tool calls for one message of yours",
     ),
     optional(
         "max_total_tokens",
         Kind::Count(1, ANY),
-        Some("max-total-tokens"),
+        common("max-total-tokens", "N", "The most tokens, in and out, for one message of yours"),
         "The most tokens, in and out, for one message of yours",
     ),
     optional(
         "max_seconds",
         Kind::Count(1, ANY),
-        Some("max-seconds"),
+        rare("max-seconds", "N", "The most seconds of work for one message of yours"),
         "The most seconds that model and tools may work for one message of yours",
     ),
     required(
         "show_traffic",
         Kind::Switch,
-        Some("show-traffic"),
+        common("show-traffic", "", "Print what is sent to the model and what comes back"),
         "Print what is sent to the model and what comes back, exactly, on standard error; never keys",
     ),
     optional("threads", Kind::Count(1, 1024), None, "Of local: how many threads compute; by default one for each core"),

@@ -294,6 +294,9 @@ fn options_without_an_effect_are_refused() {
         (&["sessions", "--vault", "/nowhere"], "--vault"),
         (&["config", "path", "--vault", "/nowhere"], "--vault"),
         (&["mcp", "skill", "--vault", "/nowhere"], "--vault"),
+        (&["mcp", "doctor", "zed", "--vault", "/nowhere"], "--vault"),
+        (&["plan", "--no-tools", "roses?"], "--no-tools"),
+        (&["proxy", "--max-turns", "3"], "--with-vault-tools"),
     ] {
         let (code, error) = ran(args);
         assert!(code == Some(2) && error.contains(option), "{args:?}: {code:?} {error}");

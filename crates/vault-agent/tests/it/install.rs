@@ -189,7 +189,7 @@ fn a_client_is_trusted_only_when_that_is_asked_for_and_it_is_said() {
 #[test]
 fn the_skill_names_only_tools_that_there_are() {
     let place = Place::new("//- a.md\nx\n");
-    let skill = done(&place, &["skill", "--print"]);
+    let skill = done(&place, &["skill"]);
     let mut client = place.client(Era::New, &[]);
     let listed = client.result("tools/list", json!({}));
     let tools: Vec<&str> =

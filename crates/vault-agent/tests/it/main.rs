@@ -18,9 +18,13 @@ mod chat;
 mod compaction;
 mod doctor;
 #[cfg(unix)]
+mod flags;
+#[cfg(unix)]
 mod full_disk;
 #[cfg(unix)]
 mod hostile;
+#[cfg(unix)]
+mod help;
 mod http;
 mod install;
 mod models;

@@ -24,7 +24,7 @@ with another process. The index is in your cache folder; notes are never written
 #[command(
     name = "vault-index",
     version,
-    after_help = format!("{EXAMPLES}\n\n{SETTINGS_HELP}"),
+    after_long_help = format!("{EXAMPLES}\n\n{SETTINGS_HELP}"),
     max_term_width = 100,
     subcommand_required = true,
     args_override_self = true,
@@ -51,89 +51,89 @@ const OF_HTTP: &str = match cfg!(feature = "http") {
 pub(super) enum Command {
     /// Bring the index up to date
     #[command(
-        after_help = "Keyword search works seconds after the start; vectors follow, newest notes first. An interrupted sync \
+        after_long_help = "Keyword search works seconds after the start; vectors follow, newest notes first. An interrupted sync \
 resumes where it stopped.\n\nExamples:\n  vault-index sync\n  vault-index sync --no-vectors --json\n  vault-index sync --vault ~/Notes --exclude 'Archive/**'"
     )]
     Sync(SyncArgs),
     /// Watch the vault, and keep the index up to date
     #[command(
-        after_help = "One watcher per vault. Searches go on meanwhile and never wait for it. Ctrl-C and SIGTERM end \
+        after_long_help = "One watcher per vault. Searches go on meanwhile and never wait for it. Ctrl-C and SIGTERM end \
 it with everything committed.\n\nExamples:\n  vault-index watch\n  vault-index watch --jsonl --debounce 500\n  vault-index watch --print-service > ~/.config/systemd/user/vault-index.service"
     )]
     Watch(WatchArgs),
     /// Show what the index holds and what state it is in
-    #[command(after_help = "Examples:\n  vault-index status\n  vault-index status --json")]
+    #[command(after_long_help = "Examples:\n  vault-index status\n  vault-index status --json")]
     Status(StatusArgs),
     /// List all indexes in your cache folder, and whether their vaults are still there
-    #[command(after_help = "Examples:\n  vault-index list\n  vault-index list --jsonl")]
+    #[command(after_long_help = "Examples:\n  vault-index list\n  vault-index list --jsonl")]
     List(ListArgs),
     /// List the links of a note
     #[command(
-        after_help = "Examples:\n  vault-index links 'Garden/Soil.md'\n  vault-index links Soil --depth 2 --jsonl\n  vault-index links --all --jsonl"
+        after_long_help = "Examples:\n  vault-index links 'Garden/Soil.md'\n  vault-index links Soil --depth 2 --jsonl\n  vault-index links --all --jsonl"
     )]
     Links(LinksArgs),
     /// List the links to a note
     #[command(
-        after_help = "Examples:\n  vault-index backlinks 'Garden/Soil.md'\n  vault-index backlinks Soil --depth 2 --json"
+        after_long_help = "Examples:\n  vault-index backlinks 'Garden/Soil.md'\n  vault-index backlinks Soil --depth 2 --json"
     )]
     Backlinks(BacklinksArgs),
     /// List where other notes name a note without linking it
     #[command(
-        after_help = "A note is named by its file's name, its title or an alias, as whole words, whatever the case. Links, \
+        after_long_help = "A note is named by its file's name, its title or an alias, as whole words, whatever the case. Links, \
 code, tags, addresses and frontmatter do not count.\n\nExamples:\n  vault-index mentions 'Garden/Soil.md'\n  vault-index mentions Soil --jsonl"
     )]
     Mentions(MentionsArgs),
     /// List link targets that do not exist
-    #[command(after_help = "Examples:\n  vault-index unresolved\n  vault-index unresolved --jsonl")]
+    #[command(after_long_help = "Examples:\n  vault-index unresolved\n  vault-index unresolved --jsonl")]
     Unresolved(AskArgs),
     /// List notes that no link leads to
-    #[command(after_help = "Examples:\n  vault-index orphans\n  vault-index orphans --json")]
+    #[command(after_long_help = "Examples:\n  vault-index orphans\n  vault-index orphans --json")]
     Orphans(AskArgs),
     /// List notes without links to other notes
-    #[command(after_help = "Examples:\n  vault-index deadends\n  vault-index deadends --json")]
+    #[command(after_long_help = "Examples:\n  vault-index deadends\n  vault-index deadends --json")]
     Deadends(AskArgs),
     /// List tags, and how many notes have them
-    #[command(after_help = "Examples:\n  vault-index tags\n  vault-index tags --json")]
+    #[command(after_long_help = "Examples:\n  vault-index tags\n  vault-index tags --json")]
     Tags(AskArgs),
     /// Print the link graph, as data or as a picture
     #[command(
-        after_help = "The HTML picture is a single file that works offline.\n\nExamples:\n  vault-index graph --format html -o graph.html\n  vault-index graph --format dot | dot -Tsvg > graph.svg\n  vault-index graph --format json"
+        after_long_help = "The HTML picture is a single file that works offline.\n\nExamples:\n  vault-index graph --format html -o graph.html\n  vault-index graph --format dot | dot -Tsvg > graph.svg\n  vault-index graph --format json"
     )]
     Graph(GraphArgs),
     /// Show where a link leads, and which rule decided
     #[command(
-        after_help = "Exit code 1 when the link is unresolved.\n\nExamples:\n  vault-index resolve Soil --from 'Garden/Index.md'\n  vault-index resolve '[[Soil#Clay]]' --from Home.md --json"
+        after_long_help = "Exit code 1 when the link is unresolved.\n\nExamples:\n  vault-index resolve Soil --from 'Garden/Index.md'\n  vault-index resolve '[[Soil#Clay]]' --from Home.md --json"
     )]
     Resolve(ResolveArgs),
     /// List the models that can be used, and which one the index has
-    #[command(after_help = "Examples:\n  vault-index models\n  vault-index models --json")]
+    #[command(after_long_help = "Examples:\n  vault-index models\n  vault-index models --json")]
     Models(ListArgs),
     /// Check that the index is sound and matches the vault; reads every file
     #[command(
-        after_help = "Exit code 1 when it does not, or when a file or folder cannot be read. A text without a vector \
+        after_long_help = "Exit code 1 when it does not, or when a file or folder cannot be read. A text without a vector \
 is not a fault.\n\nExamples:\n  vault-index check\n  vault-index check --repair"
     )]
     Check(CheckArgs),
     /// Rebuild the index, with another model if one is given
     #[command(
-        after_help = format!("All notes are embedded again; searches use the old vectors until the new ones are there.\n\nExamples:\n  vault-index rebuild{OF_FASTEMBED}{OF_HTTP}")
+        after_long_help = format!("All notes are embedded again; searches use the old vectors until the new ones are there.\n\nExamples:\n  vault-index rebuild{OF_FASTEMBED}{OF_HTTP}")
     )]
     Rebuild(RebuildArgs),
     /// Delete all that is stored about a vault; the notes stay
     #[command(
-        after_help = "Files beside the index that do not belong to an index stay, whatever their names are.\n\nExamples:\n  vault-index forget\n  vault-index forget --vault ~/Old --yes"
+        after_long_help = "Files beside the index that do not belong to an index stay, whatever their names are.\n\nExamples:\n  vault-index forget\n  vault-index forget --vault ~/Old --yes"
     )]
     Forget(ForgetArgs),
     /// Take over the index of a vault whose folder has moved
-    #[command(after_help = "Example:\n  vault-index adopt ~/Documents/Notes --vault ~/Notes")]
+    #[command(after_long_help = "Example:\n  vault-index adopt ~/Documents/Notes --vault ~/Notes")]
     Adopt(AdoptArgs),
     /// Print shell completions for vault-index and vault-search
     #[command(
-        after_help = "Examples:\n  source <(vault-index completions bash)\n  vault-index completions fish > ~/.config/fish/completions/vault-index.fish"
+        after_long_help = "Examples:\n  source <(vault-index completions bash)\n  vault-index completions fish > ~/.config/fish/completions/vault-index.fish"
     )]
     Completions(CompletionsArgs),
     /// Print the manual pages, or write all of them to a folder
-    #[command(after_help = "Examples:\n  vault-index man | man -l -\n  vault-index man ~/.local/share/man/man1")]
+    #[command(after_long_help = "Examples:\n  vault-index man | man -l -\n  vault-index man ~/.local/share/man/man1")]
     Man(ManArgs),
 }
 
@@ -182,14 +182,14 @@ pub(super) struct WatchArgs {
     /// Wait until this many milliseconds have passed without a change [default: 200]
     #[arg(long, value_name = "MS")]
     pub debounce: Option<u64>,
-    /// Print a service definition for this system (systemd or launchd), and do nothing else
+    /// Print a service definition for systemd or launchd, and do nothing else
     #[arg(long)]
     pub print_service: bool,
     /// Print one JSON event per line
     #[arg(long, help_heading = "Output")]
     pub jsonl: bool,
     /// Print the JSON schema of an event, and do nothing else
-    #[arg(long, help_heading = "Output")]
+    #[arg(long, help_heading = "Output", hide_short_help = true)]
     pub schema: bool,
 }
 
@@ -251,7 +251,7 @@ pub(super) struct GraphArgs {
     #[arg(long, help_heading = "Vault and index")]
     pub no_sync: bool,
     /// Print the JSON schema of --format json, and do nothing else
-    #[arg(long, help_heading = "Output")]
+    #[arg(long, help_heading = "Output", hide_short_help = true)]
     pub schema: bool,
 }
 
@@ -267,7 +267,9 @@ pub(super) enum GraphFormat {
 
 #[derive(Debug, Args)]
 pub(super) struct ResolveArgs {
-    /// The link: its path, or the whole link as in a note: [[path#heading|shown]], [shown](path.md#heading)
+    /// The link: its path, or the whole link as in a note
+    ///
+    /// That is [[path#heading|shown]] or [shown](path.md#heading).
     #[arg(value_name = "LINK", required_unless_present = "schema", allow_hyphen_values = true)]
     pub link: Option<String>,
     /// The note that contains the link [default: a note in the vault's root]
@@ -376,7 +378,7 @@ mod tests {
             let name = command.get_name();
             assert!(command.get_about().is_some(), "{name} has no description");
             assert!(
-                command.get_after_help().is_some_and(|help| help.to_string().contains("Example")),
+                command.get_after_long_help().is_some_and(|help| help.to_string().contains("Example")),
                 "{name} has no examples"
             );
             for arg in command.get_arguments().filter(|arg| !matches!(arg.get_id().as_str(), "help" | "version")) {

@@ -58,112 +58,143 @@ Examples:
 
 Exit codes: 0 found, 1 nothing found, 2 error, 3 refused or in conflict with another process.";
 
+/// What fits beside the common options.
+const SHORT: &str = "\
+Examples:
+  vault-search how to prune an apple tree
+  vault-search '\"compound interest\" -bank tag:money' --after 'last month'";
+
 /// Search a folder of Markdown notes by meaning and by words.
 #[derive(Debug, Parser)]
 #[command(
     name = "vault-search",
     version,
-    after_help = format!("{SYNTAX}\n\n{SETTINGS_HELP}"),
+    after_help = SHORT,
+    after_long_help = format!("{SYNTAX}\n\n{SETTINGS_HELP}"),
     max_term_width = 100,
     args_override_self = true
 )]
 pub(super) struct SearchArgs {
-    /// What to search for; several words need no quotes. With filters alone: all notes that pass, newest first
+    /// What to search for; several words need no quotes
+    ///
+    /// With filters alone: all notes that pass, newest first.
     #[arg(value_name = "QUERY")]
     pub words: Vec<String>,
 
     /// Maximum number of results [default: 10]
     #[arg(short = 'n', long, value_name = "N", value_parser = at_least_one, allow_hyphen_values = true)]
     pub limit: Option<usize>,
-    /// Rank by meaning and words (hybrid), by meaning (semantic) or by words (lexical) [default: hybrid]
-    #[arg(long, value_name = "MODE", value_parser = mode_parser())]
+    /// Rank by meaning and words (hybrid), meaning (semantic) or words (lexical)
+    ///
+    /// [default: hybrid]
+    #[arg(long, value_name = "MODE", value_parser = mode_parser(), hide_possible_values = true)]
     pub mode: Option<Mode>,
     /// List every matching passage, not only the best of each note
     #[arg(long)]
     pub chunks: bool,
     /// Drop results with a score below X, 0 to 1
-    #[arg(long, value_name = "X", value_parser = score, allow_hyphen_values = true)]
+    #[arg(long, value_name = "X", hide_short_help = true, value_parser = score, allow_hyphen_values = true)]
     pub min_score: Option<f32>,
     /// Find notes similar to this one, instead of a query
     #[arg(long, value_name = "NOTE", allow_hyphen_values = true)]
     pub like: Option<String>,
-    /// Score the best passages again with a cross-encoder, which reads each together with the query, and order results
-    /// by its scores: fastembed:NAME (BGERerankerBase, BGERerankerV2M3, JINARerankerV1TurboEn or JINARerankerV2BaseMultilingual)
-    /// or onnx:DIR. Slow: the model runs once per passage; needs ONNX Runtime
-    #[arg(long, value_name = "MODEL", allow_hyphen_values = true, hide = cfg!(not(feature = "fastembed")))]
+    /// Score the best passages again with a cross-encoder
+    ///
+    /// It reads each passage together with the query, and results are ordered by its scores: fastembed:NAME (BGERerankerBase, BGERerankerV2M3, JINARerankerV1TurboEn or JINARerankerV2BaseMultilingual)
+    /// or onnx:DIR. Slow: the model runs once per passage; needs ONNX Runtime.
+    #[arg(long, value_name = "MODEL", hide_short_help = true, allow_hyphen_values = true, hide = cfg!(not(feature = "fastembed")))]
     pub rerank: Option<RerankerName>,
     /// How many of the best passages --rerank scores [default: 50]
-    #[arg(long, value_name = "N", requires = "rerank", value_parser = at_least_one, allow_hyphen_values = true,
+    #[arg(long, value_name = "N", hide_short_help = true, requires = "rerank", value_parser = at_least_one, allow_hyphen_values = true,
         hide = cfg!(not(feature = "fastembed")))]
     pub rerank_depth: Option<usize>,
 
     /// Notes with this tag or a nested one; repeated: with all of them
     #[arg(long, value_name = "TAG", help_heading = "Filters", allow_hyphen_values = true)]
     pub tag: Vec<String>,
-    /// Notes in this folder, or whose path matches (? is any character, * any but /, ** any folders; case is
-    /// ignored); repeated: any of them
+    /// Notes in this folder, or whose path matches the glob; repeated: any of them
+    ///
+    /// ? is any character, * any but /, ** any folders; case is ignored.
     #[arg(long, value_name = "GLOB", help_heading = "Filters", allow_hyphen_values = true)]
     pub path: Vec<String>,
-    /// Changed on this day or later: 2026-01-31, 2026-01, 31.1.2026, 'jan 2026', yesterday, friday, 'last week', 7d
+    /// Changed on this day or later: 2026-01-31, 2026-01, yesterday, 'last week', 7d
+    ///
+    /// Also 31.1.2026, 'jan 2026' and friday.
     #[arg(long, value_name = "DATE", help_heading = "Filters")]
     pub after: Vec<String>,
     /// Changed on this day or earlier
     #[arg(long, value_name = "DATE", help_heading = "Filters")]
     pub before: Vec<String>,
-    /// Notes of these days, as date:RANGE in the query: 2023-12, '>=2026-01', 2023-01..2023-06; repeated: all must hold
-    #[arg(long, value_name = "RANGE", help_heading = "Filters")]
+    /// Notes of these days, as date:RANGE in the query; repeated: all must hold
+    ///
+    /// For example 2023-12, '>=2026-01' or 2023-01..2023-06.
+    #[arg(long, value_name = "RANGE", help_heading = "Filters", hide_short_help = true)]
     pub date: Vec<String>,
-    /// Notes with this frontmatter property: KEY (it exists, even if empty), KEY=VALUE, KEY!=VALUE (it exists and is not
-    /// equal), KEY~TEXT (contains), KEY<VALUE, KEY>=VALUE …; repeated: all must hold. Numbers compare as numbers, months, days and times as
+    /// Notes with this property: KEY, KEY=VALUE, KEY!=VALUE, KEY~TEXT, KEY<VALUE …
+    ///
+    /// The property is of the frontmatter. KEY: it exists, even if empty; KEY!=VALUE: it exists and is not equal;
+    /// KEY~TEXT: it contains this; also KEY<=VALUE, KEY>VALUE and KEY>=VALUE. Repeated: all must hold. Numbers compare as numbers, months, days and times as
     /// dates ('due<2026-03', 'due>=yesterday'; a month or a year equals every day in it), anything else as text, ignoring
-    /// case. One item of a list is enough; MAP.KEY is a key of a map
+    /// case. One item of a list is enough; MAP.KEY is a key of a map.
     #[arg(long, value_name = "TEST", help_heading = "Filters", allow_hyphen_values = true)]
     pub prop: Vec<String>,
 
-    #[command(flatten)]
-    pub output: ListArgs,
-    /// Print paths only; to another program, by the names on disk
+    /// Print paths only
+    ///
+    /// To another program, by the names on disk.
     #[arg(long, help_heading = "Output", conflicts_with_all = ["json", "jsonl"])]
     pub files: bool,
     /// Print one line a result: path:line, score, title › heading: passage
     #[arg(long, help_heading = "Output", conflicts_with_all = ["json", "jsonl", "files"])]
     pub compact: bool,
     /// Print absolute paths; in JSON, as absolute_path
-    #[arg(long, help_heading = "Output")]
+    #[arg(long, help_heading = "Output", hide_short_help = true)]
     pub absolute: bool,
-    /// Print paths only, by the names on disk, each followed by NUL instead of a line feed: for xargs -0
+    /// Print paths only, each followed by NUL: for xargs -0
+    ///
+    /// Paths are by the names on disk.
     #[arg(short = '0', long, help_heading = "Output", conflicts_with_all = ["json", "jsonl", "compact", "explain"])]
     pub print0: bool,
-    /// Print how many notes match, or with --chunks passages; with --group folder, of each folder
+    /// Print how many notes match, or with --chunks passages
+    ///
+    /// With --group folder, of each folder.
     #[arg(long, help_heading = "Output",
           conflicts_with_all = ["jsonl", "files", "compact", "print0", "explain", "limit", "sort", "rerank", "best_last"])]
     pub count: bool,
-    /// Order of the results: score (the best first), modified (the newest first) or path. Other orders than score are of all
-    /// that match, weak ones too: --mode lexical or --min-score leaves those out
-    #[arg(long, value_name = "ORDER", help_heading = "Output", value_parser = sort_parser(), conflicts_with = "rerank")]
+    /// Sort by score (best first), modified (newest first) or path
+    ///
+    /// Other orders than score are of all that match, weak ones too: --mode lexical or --min-score leaves those out.
+    #[arg(long, value_name = "ORDER", help_heading = "Output", hide_possible_values = true, value_parser = sort_parser(), conflicts_with = "rerank")]
     pub sort: Option<Sort>,
-    /// Put the results of a folder together; the folder with the first result comes first
-    #[arg(long, value_name = "WHAT", help_heading = "Output", value_parser = ["folder"])]
+    /// Put the results of each folder together
+    ///
+    /// The folder with the first result comes first.
+    #[arg(long, value_name = "WHAT", help_heading = "Output", hide_short_help = true, value_parser = ["folder"])]
     pub group: Option<String>,
     /// On a terminal, print the best result last, nearest the prompt
-    #[arg(long, help_heading = "Output")]
+    #[arg(long, help_heading = "Output", hide_short_help = true)]
     pub best_last: bool,
     /// Explain what each score is made of
-    #[arg(long, help_heading = "Output")]
+    #[arg(long, help_heading = "Output", hide_short_help = true)]
     pub explain: bool,
-    /// Answer one query per line, each taken literally, as JSON Lines in the same order; `-` reads standard input
-    #[arg(long, value_name = "FILE", help_heading = "Output", allow_hyphen_values = true,
+    /// Answer one query per line as JSON Lines; `-` reads standard input
+    ///
+    /// Each is taken literally, and answered in the same order.
+    #[arg(long, value_name = "FILE", help_heading = "Output", hide_short_help = true, allow_hyphen_values = true,
           conflicts_with_all = ["words", "like", "json", "files", "explain", "compact", "absolute", "print0", "count",
                                 "group"])]
     pub queries: Option<PathBuf>,
+    #[command(flatten)]
+    pub output: ListArgs,
 
     /// Use the index as it is, without looking for changed files
     #[arg(long, help_heading = "Vault and index", conflicts_with = "wait")]
     pub no_sync: bool,
-    /// Wait up to this many seconds for the index: changed notes, missing vectors, other processes that write. By default
-    /// changed notes are read (to the end on a terminal, else for 10 seconds), vectors are made where 1 second is enough
-    /// for all, and nobody is waited for
-    #[arg(long, value_name = "SECONDS", help_heading = "Vault and index", value_parser = seconds,
+    /// Wait up to this many seconds for the index
+    ///
+    /// That is for changed notes, missing vectors and other processes that write. By default changed notes are read (to the end on a terminal, else for 10 seconds), vectors are made where 1 second is enough
+    /// for all, and nobody is waited for.
+    #[arg(long, value_name = "SECONDS", hide_short_help = true, help_heading = "Vault and index", value_parser = seconds,
           allow_hyphen_values = true)]
     pub wait: Option<Duration>,
     #[command(flatten)]

@@ -19,24 +19,14 @@ they are clicked: file, obsidian (the note and its heading), advanced-uri (Obsid
 vscode, vscodium, cursor, zed, none, or a URL with {path}, {line}, {file}, {vault} and {heading}. A vault's own .vault.toml may hold exclude only. \
 Setting NO_COLOR turns colors off.";
 
+const MODEL_HELP: &str = "The embedding model [env: VAULT_MODEL] [default: the index's, else minilm]";
+
 /// What can be named depends on what is built in.
-const MODEL_HELP: &str = match (cfg!(feature = "fastembed"), cfg!(feature = "http")) {
-    (true, true) => {
-        "The embedding model [env: VAULT_MODEL]: minilm, fastembed:NAME, onnx:DIR, openai:NAME or ollama:NAME; \
-         default: the one the index has, or minilm"
-    }
-    (true, false) => {
-        "The embedding model [env: VAULT_MODEL]: minilm, fastembed:NAME or onnx:DIR; default: the one the index has, \
-         or minilm"
-    }
-    (false, true) => {
-        "The embedding model [env: VAULT_MODEL]: minilm, openai:NAME or ollama:NAME; default: the one the index has, \
-         or minilm"
-    }
-    (false, false) => {
-        "The embedding model [env: VAULT_MODEL]: minilm, unless the program was installed with others: see vault-index \
-         models"
-    }
+const MODELS: &str = match (cfg!(feature = "fastembed"), cfg!(feature = "http")) {
+    (true, true) => "minilm, fastembed:NAME, onnx:DIR, openai:NAME or ollama:NAME; see vault-index models.",
+    (true, false) => "minilm, fastembed:NAME or onnx:DIR; see vault-index models.",
+    (false, true) => "minilm, openai:NAME or ollama:NAME; see vault-index models.",
+    (false, false) => "minilm, unless the program was installed with others: see vault-index models.",
 };
 
 /// The options of commands that read or write an index.
@@ -45,17 +35,18 @@ const MODEL_HELP: &str = match (cfg!(feature = "fastembed"), cfg!(feature = "htt
 pub(super) struct IndexedVaultArgs {
     #[command(flatten)]
     pub vault_args: VaultArgs,
-    #[arg(long, value_name = "MODEL", global = true, help = MODEL_HELP)]
+    #[arg(long, value_name = "MODEL", global = true, help = MODEL_HELP,
+        long_help = format!("{MODEL_HELP}\n\n{MODELS}"))]
     pub model: Option<String>,
     /// The URL of a remote model's service [env: VAULT_BASE_URL]
-    #[arg(long, value_name = "URL", global = true, hide = cfg!(not(feature = "http")))]
+    #[arg(long, value_name = "URL", global = true, hide_short_help = true, hide = cfg!(not(feature = "http")))]
     pub base_url: Option<String>,
     /// Leave out matching files (repeatable)
     ///
     /// Besides those of .gitignore, .vaultignore and .vault.toml. This changes the index itself: the files are removed
     /// from it, and return with the next sync without the option. To leave them out for good, name them in .vault.toml
     /// or config.toml; to leave them out of one search, write -path:GLOB.
-    #[arg(long, value_name = "GLOB", global = true)]
+    #[arg(long, value_name = "GLOB", global = true, hide_short_help = true)]
     pub exclude: Vec<String>,
 }
 

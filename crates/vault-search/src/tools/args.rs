@@ -8,6 +8,7 @@ use crate::{AdoptArgs, CompletionsArgs, ForgetArgs, ListArgs, VaultArgs};
 
 use super::note_args::NoteCommand;
 use super::plan_args::{ContextArgs, MacroCommand, PlanCommand};
+use super::shared_help::shared_help;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -34,7 +35,8 @@ Setting NO_COLOR turns colors off.";
 #[command(
     name = "vault-tools",
     version,
-    after_help = EXAMPLES,
+    after_long_help = EXAMPLES,
+    mut_subcommands(shared_help("vault-tools")),
     max_term_width = 100,
     subcommand_required = true,
     args_override_self = true,
@@ -53,16 +55,16 @@ pub(super) enum Command {
     Note(NoteCommand),
     /// List the tools
     #[command(
-        after_help = "Examples:\n  vault-tools list\n  vault-tools list --toolset actions --json\n  vault-tools list --tokens"
+        after_long_help = "Examples:\n  vault-tools list\n  vault-tools list --toolset actions --json\n  vault-tools list --tokens"
     )]
     List(ListToolsArgs),
     /// Print the JSON schemas of a tool's arguments and output, or of all tools
-    #[command(after_help = "Examples:\n  vault-tools schema edit_note\n  vault-tools schema plan\n  \
+    #[command(after_long_help = "Examples:\n  vault-tools schema edit_note\n  vault-tools schema plan\n  \
 vault-tools schema --toolset notes --for openai > tools.json")]
     Schema(SchemaArgs),
     /// Call a tool
     #[command(
-        after_help = "A write is shown as a diff for you to approve: y yes, n no, e edit the arguments, p choose parts, w show the whole diff. \
+        after_long_help = "A write is shown as a diff for you to approve: y yes, n no, e edit the arguments, p choose parts, w show the whole diff. \
 p asks about each file or hunk, as git add -p does; a rename and the links to what is renamed are one.\n\n\
 Examples:\n  vault-tools call search_notes '{\"query\": \"how to prune\"}'\n  \
 echo '{\"path\": \"Log.md\", \"content\": \"- done\"}' | vault-tools call append_to_note - --yes\n  \
@@ -73,47 +75,44 @@ vault-tools call delete_note '{\"path\": \"Old.md\"}' --allow-delete"
     #[command(subcommand)]
     Plan(PlanCommand),
     /// Undo the last transaction, or the one given
-    #[command(
-        after_help = "If a file has changed since, nothing is done; --force undoes the transaction anyway and says what is lost.\n\n\
---json, --jsonl and --schema apply to --list; --json also prints what was undone.\n\n\
-Examples:\n  vault-tools undo\n  vault-tools undo 12\n  vault-tools undo --list\n  vault-tools undo --yes --json"
-    )]
     Undo(UndoArgs),
     /// Redo what was undone last
-    #[command(after_help = "Example:\n  vault-tools redo")]
     Redo(RedoArgs),
     /// Save plans that have run, and run them again by name, without a model
     #[command(subcommand)]
     Macro(MacroCommand),
     /// Show the calls that were made, and how they ended
-    #[command(after_help = "Examples:\n  vault-tools log -n 20\n  vault-tools log --stats\n  vault-tools log --jsonl")]
     Log(LogArgs),
     /// Delete old transactions from the journal, and old lines from the log
-    #[command(after_help = "Deleted transactions can no longer be undone, nor their plans saved as macros. \
+    #[command(after_long_help = "Deleted transactions can no longer be undone, nor their plans saved as macros. \
 Where none would be left, it asks.\n\nExamples:\n  vault-tools prune --older-than 90\n  vault-tools prune --max-size 50")]
     Prune(PruneArgs),
     /// Begin a new journal
     #[command(subcommand)]
     Journal(JournalCommand),
     /// Delete everything that is stored about a vault; the notes stay
-    #[command(after_help = "The index goes too, and what vault-agent stores. Nothing can be undone after that.\n\n\
-Examples:\n  vault-tools forget\n  vault-tools forget --vault ~/Old --yes")]
+    #[command(
+        after_long_help = "The index goes too, and what vault-agent stores. Nothing can be undone after that.\n\n\
+Examples:\n  vault-tools forget\n  vault-tools forget --vault ~/Old --yes"
+    )]
     Forget(ForgetArgs),
     /// Take over everything that is stored about a vault whose folder has moved
-    #[command(after_help = "Example:\n  vault-tools adopt ~/Documents/Notes --vault ~/Notes")]
+    #[command(after_long_help = "Example:\n  vault-tools adopt ~/Documents/Notes --vault ~/Notes")]
     Adopt(AdoptArgs),
     /// Print shell completions
-    #[command(after_help = "Example:\n  source <(vault-tools completions bash)")]
+    #[command(after_long_help = "Example:\n  source <(vault-tools completions bash)")]
     Completions(CompletionsArgs),
     /// Print the manual page
-    #[command(after_help = "Example:\n  vault-tools man | man -l -")]
+    #[command(after_long_help = "Example:\n  vault-tools man | man -l -")]
     Man,
 }
 
 #[derive(Debug, Subcommand)]
 pub(super) enum JournalCommand {
-    /// Move the journal aside, for example one of another version of this program, and begin a new one
-    #[command(after_help = "The notes stay. What the old journal holds can no longer be undone.\n\n\
+    /// Move the journal aside, and begin a new one
+    ///
+    /// For example a journal of another version of this program.
+    #[command(after_long_help = "The notes stay. What the old journal holds can no longer be undone.\n\n\
 Example:\n  vault-tools journal reset")]
     Reset(ResetArgs),
 }
@@ -127,7 +126,7 @@ pub(super) struct ResetArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct ListToolsArgs {
-    /// Only the tools of one toolset
+    /// Only one toolset
     #[arg(long, value_name = "TOOLSET", value_parser = toolset_values())]
     pub toolset: Option<Toolset>,
     /// Print what each tool costs in tokens when it is offered to a model
@@ -141,10 +140,12 @@ pub(super) struct ListToolsArgs {
 pub(super) struct SchemaArgs {
     /// The tool; `plan` prints the schema of plans
     pub tool: Option<String>,
-    /// Print what this provider's API takes as tools: no dots in names, no output schemas
+    /// Print tools for this API
+    ///
+    /// Names have no dots, and there are no output schemas.
     #[arg(long = "for", value_name = "PROVIDER")]
     pub provider: Option<Provider>,
-    /// Only the tools of this toolset
+    /// Only one toolset
     #[arg(long, value_name = "TOOLSET", value_parser = toolset_values(), conflicts_with = "tool")]
     pub toolset: Option<Toolset>,
 }
@@ -193,9 +194,6 @@ pub(super) struct CallArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(override_usage = "vault-tools undo [OPTIONS] [TRANSACTION]\n       \
-                            vault-tools undo [OPTIONS] --list\n       \
-                            vault-tools undo [OPTIONS] <--recover|--keep>")]
 pub struct UndoArgs {
     /// The transaction's number [default: the last one that has not been undone]
     #[arg(value_name = "TRANSACTION")]
@@ -256,7 +254,7 @@ pub(super) struct PrunedArgs {
     /// Delete what is older than this many days
     #[arg(long, value_name = "DAYS")]
     pub older_than: Option<u32>,
-    /// Delete the oldest until the journal and the log each take at most this many megabytes
+    /// Delete the oldest until journal and log each take at most this many MB
     #[arg(long, value_name = "MB")]
     pub max_size: Option<u64>,
 }

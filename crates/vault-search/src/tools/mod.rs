@@ -9,6 +9,7 @@
 mod json_unique_keys;
 mod plan_args;
 mod note_args;
+mod shared_help;
 
 mod args;
 
@@ -55,6 +56,7 @@ pub use plan_args::{EditorArgs, MacroCommand, MacroSaveArgs, RunningArgs};
 pub use plan_text::{texts_for_client, texts_of_change};
 pub use preview_text::cut;
 pub use settings::{OpenedVault, check_settings, open_with_settings};
+pub use shared_help::shared_help;
 pub use undo::{redo, undo};
 
 impl From<Error> for Failure {

@@ -6,22 +6,22 @@ use clap::{Args, Subcommand};
 #[derive(Debug, Subcommand)]
 pub(super) enum NoteCommand {
     /// Rename a note; every link to it follows
-    #[command(after_help = "NEW without a folder keeps the folder; with one it also moves the note. \
+    #[command(after_long_help = "NEW without a folder keeps the folder; with one it also moves the note. \
 .md can be left out, here and below.\n\n\
 Examples:\n  vault-tools rename Compost 'Hot compost'\n  vault-tools rename Compost Garden/Soil/Compost --dry-run\n  \
 vault-tools undo")]
     Rename(RenameArgs),
     /// Move notes to a folder; every link to them follows
-    #[command(after_help = "A missing folder is created; / is the vault's root.\n\n\
+    #[command(after_long_help = "A missing folder is created; / is the vault's root.\n\n\
 Examples:\n  vault-tools move Compost Mulch Garden/Soil\n  vault-tools move 'Inbox/Ideas for spring' /")]
     Move(MoveArgs),
     /// Move notes to the trash
-    #[command(after_help = "It asks first. --yes deletes unasked, which the setting allow_delete must allow.\n\n\
+    #[command(after_long_help = "It asks first. --yes deletes unasked, which the setting allow_delete must allow.\n\n\
 Examples:\n  vault-tools delete 'Old plan'\n  vault-tools delete Draft Scratch --dry-run")]
     Delete(DeleteArgs),
     /// Merge notes into another one, to which the links then lead
     #[command(
-        after_help = "The text is added at the end, properties are joined, and the merged notes go to the trash. \
+        after_long_help = "The text is added at the end, properties are joined, and the merged notes go to the trash. \
 It asks first, as delete does.\n\nExample:\n  vault-tools merge 'Compost heap' Composting Compost"
     )]
     Merge(MergeArgs),
@@ -32,15 +32,15 @@ It asks first, as delete does.\n\nExample:\n  vault-tools merge 'Compost heap' C
     #[command(subcommand)]
     Prop(PropCommand),
     /// Create a note
-    #[command(after_help = "Examples:\n  vault-tools new Garden/Mulch '# Mulch'\n  \
+    #[command(after_long_help = "Examples:\n  vault-tools new Garden/Mulch '# Mulch'\n  \
 vault-tools new 'People/Ada Lovelace' --template Person\n  pbpaste | vault-tools new Inbox/Clip -")]
     New(NewArgs),
     /// Add text at the end of a note or section
-    #[command(after_help = "Examples:\n  vault-tools append Log '- pruned the roses'\n  \
+    #[command(after_long_help = "Examples:\n  vault-tools append Log '- pruned the roses'\n  \
 vault-tools append Log --heading Done '- weeded'\n  date | vault-tools append Log - --yes")]
     Append(AppendArgs),
     /// Print the path of a day's note, which is created if missing
-    #[command(after_help = "Folder, name and template are those of Obsidian's settings.\n\n\
+    #[command(after_long_help = "Folder, name and template are those of Obsidian's settings.\n\n\
 Examples:\n  vault-tools daily\n  vault-tools daily yesterday\n  $EDITOR \"$(vault-tools daily --yes)\"")]
     Daily(DailyArgs),
 }
@@ -48,25 +48,25 @@ Examples:\n  vault-tools daily\n  vault-tools daily yesterday\n  $EDITOR \"$(vau
 #[derive(Debug, Subcommand)]
 pub(super) enum TagCommand {
     /// Add tags to a note
-    #[command(after_help = "Example:\n  vault-tools tag add Compost garden soil/living")]
+    #[command(after_long_help = "Example:\n  vault-tools tag add Compost garden soil/living")]
     Add(TagsArgs),
     /// Remove tags from a note
-    #[command(after_help = "Tags nested below them stay.\n\nExample:\n  vault-tools tag remove Compost draft")]
+    #[command(after_long_help = "Tags nested below them stay.\n\nExample:\n  vault-tools tag remove Compost draft")]
     Remove(TagsArgs),
     /// Rename a tag in all notes, with the tags nested below it
-    #[command(after_help = "Example:\n  vault-tools tag rename garden allotment")]
+    #[command(after_long_help = "Example:\n  vault-tools tag rename garden allotment")]
     Rename(RenameTagArgs),
 }
 
 #[derive(Debug, Subcommand)]
 pub(super) enum PropCommand {
     /// Set a property of a note
-    #[command(after_help = "VALUE is YAML: 3 is a number, true a boolean, [a, b] a list, 2026-03-02 a date.\n\n\
+    #[command(after_long_help = "VALUE is YAML: 3 is a number, true a boolean, [a, b] a list, 2026-03-02 a date.\n\n\
 Examples:\n  vault-tools prop set Compost status done\n  vault-tools prop set Compost aliases '[Humus, Heap]'\n  \
 vault-tools prop set Compost edition 2 --text")]
     Set(SetArgs),
     /// Remove a property of a note
-    #[command(after_help = "Example:\n  vault-tools prop remove Compost status")]
+    #[command(after_long_help = "Example:\n  vault-tools prop remove Compost status")]
     Remove(RemoveArgs),
 }
 
@@ -185,7 +185,9 @@ pub(super) struct NewArgs {
     /// Its text; `-` reads standard input
     #[arg(allow_hyphen_values = true)]
     pub text: Option<String>,
-    /// The template that it begins with: a name in the folder of templates, or a path
+    /// The template that it begins with, by name or path
+    ///
+    /// A name is one in the folder of templates.
     #[arg(long, value_name = "TEMPLATE")]
     pub template: Option<String>,
     #[command(flatten)]
@@ -199,7 +201,9 @@ pub(super) struct AppendArgs {
     /// The text; `-` reads standard input
     #[arg(allow_hyphen_values = true, value_parser = NonEmptyStringValueParser::new())]
     pub text: String,
-    /// Add it at the end of the section under this heading, which is created if missing
+    /// Add it at the end of the section under this heading
+    ///
+    /// A missing section is created.
     #[arg(long, value_name = "HEADING")]
     pub heading: Option<String>,
     #[command(flatten)]

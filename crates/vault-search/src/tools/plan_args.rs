@@ -18,7 +18,9 @@ pub struct EditorArgs {
     /// The note that has the focus
     #[arg(long, value_name = "NOTE")]
     pub active_file: Option<String>,
-    /// The cursor in that note: line and column from 0, columns in UTF-16 units
+    /// The cursor in that note: line and column from 0
+    ///
+    /// Columns are in UTF-16 units.
     #[arg(long, value_name = "LINE:CH")]
     pub cursor: Option<String>,
 }
@@ -40,16 +42,18 @@ pub struct ContextArgs {
 #[derive(Debug, Subcommand)]
 pub(super) enum PlanCommand {
     /// Check a plan without running anything; exit code 1 if it is invalid
-    #[command(after_help = "Examples:\n  vault-tools plan check plan.json\n  vault-tools plan check - < plan.json")]
+    #[command(
+        after_long_help = "Examples:\n  vault-tools plan check plan.json\n  vault-tools plan check - < plan.json"
+    )]
     Check(PlanFileArgs),
     /// Show what a plan would do: its steps with loops expanded, and all diffs
     #[command(
-        after_help = "Examples:\n  vault-tools plan preview plan.json --selection '- a\n- b'\n  vault-tools plan preview plan.json --json"
+        after_long_help = "Examples:\n  vault-tools plan preview plan.json --selection '- a\n- b'\n  vault-tools plan preview plan.json --json"
     )]
     Preview(PlanPreviewArgs),
     /// Show a plan, ask, and run it
     #[command(
-        after_help = "The question takes e, to edit the plan, and p, to leave out single calls, files or hunks; the plan is \
+        after_long_help = "The question takes e, to edit the plan, and p, to leave out single calls, files or hunks; the plan is \
 then shown again. What runs is exactly what was shown. Ctrl-C stops it: the step under way is rolled back; the steps before \
 it stay, and undo reverts them.\n\n\
 Examples:\n  vault-tools plan run plan.json\n  vault-tools plan run plan.json --yes --selection - < bullets.md\n  \
@@ -61,34 +65,20 @@ vault-tools plan run plan.json --digest 3f2a...@2026-03-02T15:04:09+01:00"
 #[derive(Debug, Subcommand)]
 pub enum MacroCommand {
     /// Save a plan that has run successfully under a name
-    #[command(after_help = "Without FILE and --run, the last plan that ran is saved.\n\n\
-Examples:\n  vault-tools plan run plan.json && vault-tools macro save bullets\n  \
-vault-tools macro save bullets --run 12 --description 'a note for each bullet'\n  \
-vault-tools macro save bullets plan.json --untried")]
     Save(MacroSaveArgs),
     /// List the macros
-    #[command(after_help = "Examples:\n  vault-tools macro list --json\n  vault-tools macro list --shipped")]
     List(MacroListArgs),
     /// Print a macro with its plan
-    #[command(after_help = "Example:\n  vault-tools macro show bullets")]
     Show(MacroNameArgs),
     /// Run a macro; it is shown, approved and recorded like any plan
-    #[command(
-        after_help = "Example:\n  vault-tools macro run bullets --selection-from Inbox.md:3-9 --set folderName=Work"
-    )]
     Run(MacroRunArgs),
     /// Rename a macro
-    #[command(after_help = "Example:\n  vault-tools macro rename bullets notes-from-bullets")]
     Rename(MacroRenameArgs),
     /// Delete a macro
-    #[command(after_help = "Undo does not bring it back; macro export keeps a copy.\n\n\
-Example:\n  vault-tools macro delete bullets")]
     Delete(MacroDeleteArgs),
     /// Print macros as JSON
-    #[command(after_help = "Example:\n  vault-tools macro export > macros.json")]
     Export(MacroExportArgs),
     /// Import macros; invalid entries are reported and left out
-    #[command(after_help = "Example:\n  vault-tools macro import macros.json")]
     Import(MacroImportArgs),
 }
 
@@ -118,7 +108,7 @@ pub struct RunningArgs {
     /// Run it without asking
     #[arg(long)]
     pub yes: bool,
-    /// Run it without asking if its preview has this digest, as its preview prints it
+    /// Run it without asking if its preview prints this digest
     #[arg(long, value_name = "DIGEST")]
     pub digest: Option<String>,
     /// Show what would be done, and do nothing
@@ -174,7 +164,9 @@ pub struct MacroNameArgs {
 
 #[derive(Debug, Args)]
 pub struct MacroListArgs {
-    /// List the macros that come with the program; they run by their names, unless one of yours is called so
+    /// List the macros that come with the program
+    ///
+    /// They run by their names, unless one of yours is called so.
     #[arg(long)]
     pub shipped: bool,
     #[command(flatten)]

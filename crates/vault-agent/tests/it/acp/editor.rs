@@ -268,6 +268,13 @@ impl Editor {
         (self.child.wait().unwrap().code().unwrap(), rest)
     }
 
+    /// As [`Editor::end`], and what it wrote to standard error.
+    pub fn end_with_errors(mut self) -> (i32, String, String) {
+        let errors = self.child.stderr.take().unwrap();
+        let (code, rest) = self.end();
+        (code, rest, std::io::read_to_string(errors).unwrap())
+    }
+
     /// Asks the agent to end while its input is open, and waits for its end.
     #[cfg(unix)]
     pub fn terminate(mut self) -> i32 {
