@@ -4,6 +4,7 @@ mod mutex;
 mod model;
 mod forget;
 mod rebuild;
+mod background;
 mod check;
 mod list;
 mod graph;
@@ -407,6 +408,7 @@ impl Index {
                 unresolved,
                 tags,
                 model: store.meta("model")?.unwrap_or_default(),
+                background: self.background_of(store)?,
                 rebuilding_to: store.meta(REBUILDING_TO)?,
                 dimensions,
                 vectors: store.vector_count()?,

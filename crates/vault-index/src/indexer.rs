@@ -21,6 +21,7 @@ mod text;
 mod pace;
 mod embed;
 
+pub(crate) use embed::Run;
 pub use options::SyncOptions;
 pub(crate) use pace::Pace;
 
@@ -146,7 +147,7 @@ impl Indexer<'_> {
         if self.options.is_over() { Err(cancelled()) } else { Ok(walked.unlisted) }
     }
 
-    fn lock(&self, name: LockName) -> Result<Option<Lock>> {
+    pub(crate) fn lock(&self, name: LockName) -> Result<Option<Lock>> {
         self.locks.map(|index| self.options.lock(index, name)).transpose()
     }
 

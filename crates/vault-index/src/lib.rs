@@ -68,8 +68,8 @@ pub use indexer::SyncOptions;
 pub use note::LinkKind;
 pub use path::{FileId, FileKind, VaultPath};
 pub use report::{
-    CheckReport, FolderState, LinkRow, ListedIndex, Mention, NoteWarning, Progress, Report, Resolved, Skipped, Stage,
-    Status, TagCount, UnresolvedName,
+    BackgroundStatus, CheckReport, FailedText, FolderState, LinkRow, ListedIndex, Mention, NoteWarning, Progress,
+    Report, Resolved, Skipped, Stage, Status, TagCount, UnresolvedName,
 };
 pub use rerank::{Reranker, RerankerName};
 pub use search::{

@@ -48,11 +48,37 @@ impl LockName {
 /// # Errors
 /// [`ErrorKind::Locked`] with the holder when the wait is over; those of [`lock_file`].
 pub(crate) fn lock(index: &Path, name: LockName, wait: Option<Duration>, cancel: Option<&AtomicBool>) -> Result<Lock> {
-    lock_file(&name.file(index), wait, cancel)?.map_err(|holder| {
+    let file = name.file(index);
+    let held = match lock_file(&file, Some(Duration::ZERO), cancel)? {
+        Err(_) if wait != Some(Duration::ZERO) => {
+            let _claim = if name == LockName::Embed { Some(claim(index)?) } else { None };
+            lock_file(&file, wait, cancel)?
+        }
+        held => held,
+    };
+    held.map_err(|holder| {
         Error::new(ErrorKind::Locked, format!("the index is held by {holder}"))
             .at(index)
             .with_remedy("wait for it to end, or stop it")
     })
+}
+
+/// Tells background embedding to end, for as long as the file is kept: a shared lock, since several may wait.
+fn claim(index: &Path) -> Result<File> {
+    let path = claim_file(index);
+    let file = private_file(&path)?;
+    // Waits for no more than a look of [`is_claimed`].
+    file.lock_shared().map_err(|error| Error::io(path, error))?;
+    Ok(file)
+}
+
+/// Whether somebody waits for [`LockName::Embed`].
+pub(crate) fn is_claimed(index: &Path) -> bool {
+    File::open(claim_file(index)).is_ok_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
+}
+
+fn claim_file(index: &Path) -> PathBuf {
+    beside(index, ".claim")
 }
 
 /// Takes the lock that a file stands for, made if it is not there, waiting for at most `wait` (`None`: without limit).
@@ -153,7 +179,7 @@ impl Drop for Lock {
 /// [`ErrorKind::Io`] when one cannot be read.
 pub(crate) fn locks_of(index: &Path) -> Result<Vec<PathBuf>> {
     let mut ours = Vec::new();
-    for path in LockName::ALL.map(|name| name.file(index)) {
+    for path in LockName::ALL.map(|name| name.file(index)).into_iter().chain([claim_file(index)]) {
         match File::open(&path).and_then(|mut file| is_lock(&mut file)) {
             Ok(true) => ours.push(path),
             Ok(false) => {}

@@ -106,6 +106,38 @@ pub enum Stage {
     Vectors,
 }
 
+/// What background embedding has done, and what it could not do.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct BackgroundStatus {
+    /// The process at work, if there is one.
+    pub process: Option<String>,
+    /// When the last process began.
+    #[cfg_attr(feature = "schemars", schemars(with = "Option<String>"))]
+    pub started: Option<Timestamp>,
+    /// When it ended; none while it is at work, and after it was killed.
+    #[cfg_attr(feature = "schemars", schemars(with = "Option<String>"))]
+    pub ended: Option<Timestamp>,
+    /// Why it ended early.
+    pub error: Option<String>,
+    /// Texts without a vector that the model could not embed.
+    pub failed: Vec<FailedText>,
+}
+
+/// A text that is not embedded in the background any more. A sync tries it again.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct FailedText {
+    /// The note.
+    pub path: String,
+    /// The first line of the passage; none for the note's title.
+    pub line: Option<u32>,
+    /// What the model said.
+    pub error: String,
+}
+
 /// What an index holds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
@@ -136,6 +168,8 @@ pub struct Status {
     pub unresolved: usize,
     /// Different tags.
     pub tags: usize,
+    /// Embedding in the background.
+    pub background: BackgroundStatus,
     /// The model whose vectors the index holds.
     pub model: String,
     /// The model that a rebuild under way will put in its place.

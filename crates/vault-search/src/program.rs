@@ -6,7 +6,7 @@ use std::path::Path;
 
 /// Names the command in place of the file's name, as the first argument. A launcher of Windows starts the one file so,
 /// since links do not survive in a zip archive: `vault-agent.exe --started-as vault-search WORDS`.
-const STARTED_AS: &str = "--started-as";
+pub(crate) const STARTED_AS: &str = "--started-as";
 
 /// The arguments of this process, headed by the name it was started by. Read arguments from here, not from the
 /// standard library, which knows nothing of launchers.

@@ -201,12 +201,14 @@ pub struct UserConfig {
     pub mode: Option<Mode>,
     /// Whether the best result stands last on a terminal, nearest the prompt.
     pub best_last: bool,
+    /// Whether embedding goes on in the background after a search. `None`: yes.
+    pub background: Option<bool>,
     /// Where printed paths lead when they are clicked.
     pub hyperlink: Hyperlink,
 }
 
 const REMEDY: &str = "it may hold vault, model, base_url, exclude = [\"GLOB\"], limit, mode = \"hybrid\", \
-                      \"semantic\" or \"lexical\", best_last = true and hyperlink = \"vscode\" (or another)";
+                      \"semantic\" or \"lexical\", best_last = true, background = false and hyperlink = \"vscode\" (or another)";
 
 /// Where the user's file is, or would be.
 pub(crate) fn config_file() -> PathBuf {

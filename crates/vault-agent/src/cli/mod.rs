@@ -38,6 +38,7 @@ pub(crate) fn main() -> ExitCode {
         "vault-search" => vault_search::search::search_main(),
         "vault-index" => vault_search::search::index_main(),
         "vault-tools" => vault_search::tools::main(),
+        "vault-embed" => vault_search::search::embed_main(),
         _ => agent_main(),
     }
 }

@@ -24,6 +24,7 @@ pub use exclude::{Exclusion, check_globs, check_vault_toml};
 pub use fingerprint::Fingerprint;
 pub use read::{MAX_NOTE_BYTES, read_note};
 pub use stat::FileStat;
+pub(crate) use stat::identity;
 pub use walk::{DiskFile, WalkRules, walk};
 #[cfg(feature = "watch")]
 pub use watch::{FileWatcher, Signal};

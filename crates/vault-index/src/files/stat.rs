@@ -53,13 +53,13 @@ impl FileStat {
 
 /// Which file or folder this is, whatever its name: device and inode. `None` where unknown.
 #[cfg(unix)]
-pub(super) fn identity(metadata: &Metadata) -> Option<(u64, u64)> {
+pub(crate) fn identity(metadata: &Metadata) -> Option<(u64, u64)> {
     use std::os::unix::fs::MetadataExt;
     Some((metadata.dev(), metadata.ino()))
 }
 
 /// Which file or folder this is, whatever its name: device and inode. `None` where unknown.
 #[cfg(not(unix))]
-pub(super) fn identity(_metadata: &Metadata) -> Option<(u64, u64)> {
+pub(crate) fn identity(_metadata: &Metadata) -> Option<(u64, u64)> {
     None
 }

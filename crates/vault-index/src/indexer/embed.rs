@@ -1,5 +1,6 @@
 //! Pending texts -> vectors: newest notes first, each text looked up before it is embedded, one transaction a round.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
@@ -19,6 +20,47 @@ const MOST_TEXTS: usize = 1024;
 
 /// How often notes that have texts to embed are listed, which takes as long as there are many.
 const LIST_AGAIN: Duration = Duration::from_secs(10);
+
+/// What decides about the rounds of embedding besides the options of a sync.
+pub(crate) trait Run {
+    /// The most texts of the next round.
+    fn most_texts(&self) -> usize {
+        MOST_TEXTS
+    }
+
+    /// The texts to leave out, a JSON list of [`PendingText::id`].
+    fn skipped(&self) -> Cow<'_, str> {
+        Cow::Borrowed("[]")
+    }
+
+    /// Before these texts are embedded. Whether to embed them.
+    fn begins(&mut self, _indexer: &Indexer<'_>, _texts: &[PendingText]) -> Result<bool> {
+        Ok(true)
+    }
+
+    /// The model could not embed one of these texts.
+    fn failed(&mut self, _indexer: &Indexer<'_>, _texts: &[PendingText], error: Error) -> Result<()> {
+        Err(error)
+    }
+
+    /// After a round: whether there is another one. The rest takes about `time_left`.
+    fn goes_on(&mut self, time_left: Option<Duration>) -> bool;
+}
+
+/// The run of a sync.
+struct Whole {
+    limit: Option<Duration>,
+    /// Ends as soon as not all can be embedded in time.
+    all: bool,
+    started: Instant,
+}
+
+impl Run for Whole {
+    fn goes_on(&mut self, time_left: Option<Duration>) -> bool {
+        let needed = self.started.elapsed() + if self.all { time_left.unwrap_or_default() } else { Duration::ZERO };
+        self.limit.is_none_or(|limit| needed <= limit)
+    }
+}
 
 impl Indexer<'_> {
     /// Embeds until nothing is pending, the time is over or the caller cancels.
@@ -53,15 +95,28 @@ impl Indexer<'_> {
             Err(error) if error.kind() == ErrorKind::Locked && may_leave => return Ok(()),
             embedding => embedding?,
         };
-        let started = Instant::now();
-        let mut pace = Pace::new(self.store.meta(PACE)?.as_deref());
-        // The pace of another day may be half that of today.
-        let is_hopeless =
-            |size| self.options.vectors_within.is_some_and(|limit| pace.time(size).is_some_and(|t| t > 2 * limit));
-        let texts = self.store.pending()?;
-        if is_hopeless(least_size(texts)) || is_hopeless(self.store.pending_size(texts)?) {
-            return Ok(());
+        let pace = self.pace()?;
+        let limit = self.options.vectors_within;
+        if let Some(limit) = limit.filter(|_| self.options.all_vectors) {
+            // The pace of another day may be half that of today.
+            let is_hopeless = |size| pace.time(size).is_some_and(|time| time > 2 * limit);
+            let texts = self.store.pending()?;
+            if is_hopeless(least_size(texts)) || is_hopeless(self.store.pending_size(texts)?) {
+                return Ok(());
+            }
         }
+        let mut whole = Whole { limit, all: self.options.all_vectors, started: Instant::now() };
+        self.embed_rounds(pace, &mut whole, report)
+    }
+
+    /// How fast this index was embedded the last time.
+    pub(crate) fn pace(&self) -> Result<Pace> {
+        Ok(Pace::new(self.store.meta(PACE)?.as_deref()))
+    }
+
+    /// Embeds in rounds until nothing is pending, the time is over, or `run` ends it.
+    pub(crate) fn embed_rounds(&self, mut pace: Pace, run: &mut impl Run, report: &mut Report) -> Result<()> {
+        let started = Instant::now();
         let least = self.embedder.batch_size().clamp(1, MOST_TEXTS);
         let (mut done, mut texts) = (0, least);
         let (mut notes, mut left, mut listed) = (VecDeque::new(), 0, started);
@@ -72,7 +127,7 @@ impl Indexer<'_> {
                 (notes, left, listed) =
                     (self.store.pending_notes()?, self.store.pending_size(self.store.pending()?)?, round);
             }
-            let pending = self.store.pending_texts(&mut notes, texts)?;
+            let pending = self.store.pending_texts(&mut notes, texts.min(run.most_texts()), &run.skipped())?;
             if pending.is_empty() {
                 if listed == round {
                     break;
@@ -80,7 +135,13 @@ impl Indexer<'_> {
                 // Nothing is left of what was listed; others may have come.
                 continue;
             }
-            self.embed_round(&pending, &mut pace, report)?;
+            if !run.begins(self, &pending)? {
+                break;
+            }
+            match self.embed_round(&pending, &mut pace, report) {
+                Err(error) if error.kind() == ErrorKind::Model => run.failed(self, &pending, error)?,
+                embedded => embedded?,
+            }
             done += pending.len();
             left = left.saturating_sub(pending.iter().map(PendingText::size).sum());
             let time_left = pace.time(left);
@@ -88,8 +149,7 @@ impl Indexer<'_> {
                 let total = done + self.store.pending()?;
                 report(Progress { stage: Stage::Vectors, done, total, left: time_left });
             }
-            let needed = started.elapsed() + time_left.unwrap_or_default();
-            if self.options.vectors_within.is_some_and(|limit| needed > limit) {
+            if !run.goes_on(time_left) {
                 break;
             }
             let share = ROUND.as_secs_f64() / round.elapsed().as_secs_f64().max(1e-6);
@@ -98,7 +158,7 @@ impl Indexer<'_> {
         Ok(())
     }
 
-    fn embed_round(&self, pending: &[PendingText], pace: &mut Pace, report: &mut Report) -> Result<()> {
+    pub(crate) fn embed_round(&self, pending: &[PendingText], pace: &mut Pace, report: &mut Report) -> Result<()> {
         let texts: Vec<String> = pending.iter().map(|text| self.text_of(text)).collect();
         let keys: Vec<EmbeddingKey> = texts.iter().map(|text| key_of(text)).collect();
         let mut new: HashMap<EmbeddingKey, &str> = HashMap::new();

@@ -33,9 +33,11 @@ pub struct SyncOptions<'a> {
     pub wait: Option<Duration>,
     /// Stop starting new batches after this moment (what is done stays done).
     pub deadline: Option<Instant>,
-    /// Embed for at most this long, and only where that is about enough for all that is pending; text, links and words do
-    /// not count. `None`: without limit.
+    /// Embed for at most this long, without waiting for another process that embeds; text, links and words do not count.
+    /// `None`: without limit.
     pub vectors_within: Option<Duration>,
+    /// With `vectors_within`: embed only where that is about enough for all that is pending.
+    pub all_vectors: bool,
 }
 
 impl Default for SyncOptions<'_> {
@@ -48,6 +50,7 @@ impl Default for SyncOptions<'_> {
             wait: None,
             deadline: None,
             vectors_within: None,
+            all_vectors: false,
         }
     }
 }
@@ -100,10 +103,17 @@ impl<'a> SyncOptions<'a> {
         self
     }
 
-    /// Embeds only what can be embedded in this time.
+    /// Embeds for at most this long; what was embedded is kept.
     #[must_use]
     pub fn vectors_within(mut self, limit: Duration) -> Self {
         self.vectors_within = Some(limit);
+        self
+    }
+
+    /// Embeds for at most this long, and only where that is about enough for all that is pending.
+    #[must_use]
+    pub fn all_vectors_within(mut self, limit: Duration) -> Self {
+        (self.vectors_within, self.all_vectors) = (Some(limit), true);
         self
     }
 
@@ -133,6 +143,7 @@ impl fmt::Debug for SyncOptions<'_> {
             .field("wait", &self.wait)
             .field("deadline", &self.deadline)
             .field("vectors_within", &self.vectors_within)
+            .field("all_vectors", &self.all_vectors)
             .finish_non_exhaustive()
     }
 }

@@ -73,6 +73,9 @@ const BUSY: Duration = Duration::from_secs(30);
 /// The key of the pace at which the last sync embedded.
 pub(crate) const PACE: &str = "embedding_pace";
 
+/// The key of what background embedding says of itself.
+pub(crate) const BACKGROUND: &str = "background_embedding";
+
 /// What the reader of an error about damage is to do.
 pub(crate) const REPAIR: &str = "run `vault-index check --repair`; your notes are not touched";
 

@@ -61,6 +61,14 @@ pub(crate) enum PendingText {
 const TOKENS_A_TEXT: u64 = 4;
 
 impl PendingText {
+    /// Of a passage; of a title that of its note, negative.
+    pub(crate) fn id(&self) -> i64 {
+        match self {
+            Self::Passage { id, .. } => *id,
+            Self::Title { note, .. } => -i64::from(note.0),
+        }
+    }
+
     /// What it costs to embed, in tokens.
     pub(crate) fn size(&self) -> u64 {
         match self {
@@ -180,21 +188,30 @@ impl Store {
     }
 
     /// The first `limit` texts without a vector of some notes, titles with their passages. Notes none of which are left
-    /// are taken off the queue.
-    pub(crate) fn pending_texts(&self, notes: &mut VecDeque<FileId>, limit: usize) -> Result<Vec<PendingText>> {
+    /// are taken off the queue. `skipped` is a JSON list of
+    /// [`PendingText::id`].
+    pub(crate) fn pending_texts(
+        &self,
+        notes: &mut VecDeque<FileId>,
+        limit: usize,
+        skipped: &str,
+    ) -> Result<Vec<PendingText>> {
         let mut pending = Vec::new();
         while let Some(&note) = notes.front() {
             pending.extend(self.first(
-                "SELECT title FROM note WHERE id = ?1 AND title_vector IS NULL AND title_source = 2",
-                [note],
+                "SELECT title FROM note WHERE id = ?1 AND title_vector IS NULL AND title_source = 2
+                   AND -id NOT IN (SELECT value FROM json_each(?2))",
+                params![note, skipped],
                 |row| Ok(PendingText::Title { note, title: row.get(0)? }),
             )?);
             pending.extend(self.all(
                 "SELECT passage.id, passage_text.headings, passage_text.text,
                         CASE WHEN note.title_source = 2 THEN NULL ELSE note.title END, note.title, passage.tokens
                  FROM passage JOIN passage_text ON passage_text.id = passage.id JOIN note ON note.id = passage.note
-                 WHERE passage.note = ?1 AND passage.vector IS NULL ORDER BY passage.id LIMIT ?2",
-                params![note, limit.saturating_sub(pending.len())],
+                 WHERE passage.note = ?1 AND passage.vector IS NULL
+                   AND passage.id NOT IN (SELECT value FROM json_each(?3))
+                 ORDER BY passage.id LIMIT ?2",
+                params![note, limit.saturating_sub(pending.len()), skipped],
                 |row| {
                     Ok(PendingText::Passage {
                         id: row.get(0)?,
@@ -222,6 +239,26 @@ impl Store {
                   + (SELECT count(*) FROM note INDEXED BY note_pending
                      WHERE title_vector IS NULL AND title_source = 2)",
             [],
+        )
+    }
+
+    /// Whether a text, by [`PendingText::id`], still waits for its vector.
+    pub(crate) fn is_pending(&self, id: i64) -> Result<bool> {
+        self.only(
+            "SELECT EXISTS(SELECT 1 FROM passage WHERE id = ?1 AND vector IS NULL)
+                 OR EXISTS(SELECT 1 FROM note WHERE id = -?1 AND title_vector IS NULL AND title_source = 2)",
+            [id],
+        )
+    }
+
+    /// The path of the note of a text, by [`PendingText::id`], and the first line of a passage.
+    pub(crate) fn place_of(&self, id: i64) -> Result<Option<(String, Option<u32>)>> {
+        self.first(
+            "SELECT file.path, passage_text.line FROM passage JOIN passage_text ON passage_text.id = passage.id
+               JOIN file ON file.id = passage.note WHERE passage.id = ?1
+             UNION ALL SELECT path, NULL FROM file WHERE id = -?1",
+            [id],
+            |row| Ok((row.get(0)?, row.get(1)?)),
         )
     }
 

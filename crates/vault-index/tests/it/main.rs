@@ -3,6 +3,7 @@
 #[cfg(feature = "minilm")]
 mod demo;
 mod architecture;
+mod background;
 mod formats;
 mod incremental;
 mod names;

@@ -119,6 +119,9 @@ is not a fault.\n\nExamples:\n  vault-index check\n  vault-index check --repair"
         after_long_help = format!("All notes are embedded again; searches use the old vectors until the new ones are there.\n\nExamples:\n  vault-index rebuild{OF_FASTEMBED}{OF_HTTP}")
     )]
     Rebuild(RebuildArgs),
+    /// End embedding in the background
+    #[command(after_help = STOP_HELP)]
+    Stop(StopArgs),
     /// Delete all that is stored about a vault; the notes stay
     #[command(
         after_long_help = "Files beside the index that do not belong to an index stay, whatever their names are.\n\nExamples:\n  vault-index forget\n  vault-index forget --vault ~/Old --yes"
@@ -136,6 +139,18 @@ is not a fault.\n\nExamples:\n  vault-index check\n  vault-index check --repair"
     #[command(after_long_help = "Examples:\n  vault-index man | man -l -\n  vault-index man ~/.local/share/man/man1")]
     Man(ManArgs),
 }
+
+const STOP_HELP: &str = "A search on a terminal leaves a process that embeds what is still missing. It ends when that is done, after \
+15 minutes, and when a sync, a watcher or a server wants to embed. To turn it off: background = false in config.toml, or \
+VAULT_BACKGROUND=0.
+
+Examples:
+  vault-index stop
+  VAULT_BACKGROUND=0 vault-search 'apple trees'";
+
+/// Arguments of `vault-index stop`.
+#[derive(Debug, Args)]
+pub(super) struct StopArgs {}
 
 #[derive(Debug, Args)]
 pub(super) struct SyncArgs {

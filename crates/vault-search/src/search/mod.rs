@@ -9,6 +9,7 @@ mod consent;
 mod progress;
 
 mod open;
+mod background;
 
 mod search_args;
 
@@ -40,12 +41,16 @@ use clap::{CommandFactory, Parser};
 
 use crate::{CliResult, Failure, Out};
 
+pub use background::embed_main;
 use index_args::{Command, IndexArgs};
 use search_args::SearchArgs;
 
 /// What `vault-search` does.
 #[doc(hidden)]
 pub fn search_main() -> ExitCode {
+    if crate::program() == background::BACKGROUND {
+        return embed_main();
+    }
     crate::install_handler();
     crate::install_logger();
     let mut out = Out::stdout();
@@ -59,6 +64,9 @@ pub fn search_main() -> ExitCode {
 /// What `vault-index` does.
 #[doc(hidden)]
 pub fn index_main() -> ExitCode {
+    if crate::program() == background::BACKGROUND {
+        return embed_main();
+    }
     crate::install_handler();
     crate::install_logger();
     let mut out = Out::stdout();
@@ -77,6 +85,7 @@ fn run_index(args: IndexArgs, out: &mut Out) -> CliResult {
         Command::Sync(args) => sync::sync(&vault, &args, out),
         Command::Rebuild(args) => sync::rebuild(&vault, &args, out),
         Command::Watch(args) => watch::run(&vault, &args, out),
+        Command::Stop(args) => sync::stop(&vault, &args, out),
         Command::Status(args) => status::status(&vault, &args.output, out),
         Command::List(args) => list::run(&args, out),
         Command::Check(args) => status::check(&vault, &args, out),

@@ -7,13 +7,15 @@ use crate::{Paint, columns, counted, padded};
 use super::answer::SearchAnswer;
 use super::progress::about;
 
-/// The notices to an answer; `why` is the reason that the index is not up to date.
+/// The notices to an answer; `why` is the reason that the index is not up to date, `going_on` whether embedding goes on
+/// in the background.
 pub(super) fn of(
     answer: &SearchAnswer,
     indexes: &[Index],
     why: Option<String>,
     unmatched: &Unmatched,
     query: &Query,
+    going_on: bool,
 ) -> Vec<String> {
     let several = answer.vaults.len() > 1;
     let mut notices: Vec<String> = answer.substitutions.iter().map(|read| substituted(read, several)).collect();
@@ -38,16 +40,19 @@ pub(super) fn of(
         }
     }
     notices.extend((!why.is_empty()).then(|| why.join("; ")));
-    // Neither words alone nor filters alone need vectors.
-    let is_ranked = query.like.is_some() || !query.text.trim().is_empty();
     let pending = answer.pending - answer.unread;
-    if pending > 0 && is_ranked && answer.mode != Mode::Lexical {
-        notices.push(pending_vectors(pending, answer.mode, indexes));
+    if pending > 0 && needs_vectors(query) {
+        notices.push(pending_vectors(pending, answer.mode, indexes, going_on));
     }
     for word in &query.unknown_operators {
         notices.push(format!("`{word}` is searched for as words; `vault-search --help` lists the operators"));
     }
     notices
+}
+
+/// Neither words alone nor filters alone need vectors.
+pub(super) fn needs_vectors(query: &Query) -> bool {
+    query.like.is_some() || (!query.text.trim().is_empty() && query.mode != Mode::Lexical)
 }
 
 /// What a word that is in no note was taken for; of several vaults, in those that have none.
@@ -63,13 +68,16 @@ fn substituted(read: &Substitution, several: bool) -> String {
 }
 
 /// How many passages have no vector, what that means, who makes them, and how long that takes.
-fn pending_vectors(pending: usize, mode: Mode, indexes: &[Index]) -> String {
+fn pending_vectors(pending: usize, mode: Mode, indexes: &[Index], going_on: bool) -> String {
     let so = if mode == Mode::Semantic { "cannot be found by meaning" } else { "are ranked by their words" };
     let time = indexes.iter().filter_map(|index| index.time_to_embed().ok().flatten()).reduce(|a, b| a + b);
     let time = time.map_or_else(String::new, |time| format!(", in about {}", about(time)));
     let others = indexes.iter().find_map(|index| index.watcher().or_else(|| index.embedding()));
     let made = match others {
         Some(other) => format!("{other} makes them{time}"),
+        None if going_on => format!(
+            "they are made in the background{time} (`vault-index stop` ends that, VAULT_BACKGROUND=0 turns it off)"
+        ),
         None => format!("`vault-index sync` makes them{time}"),
     };
     let (without, so) = match pending {

@@ -11,6 +11,7 @@ use vault_index::{Condition, Error, ErrorKind, Expression, Index, Mode, Query, U
 use crate::{CliResult, Format, Out, Outcome, note, sanitize_line};
 
 use super::answer::{FolderCount, SearchAnswer, SearchResult};
+use super::background;
 use super::hits::{self, Shown};
 use super::notices;
 use super::open;
@@ -72,7 +73,12 @@ pub(super) fn run(args: &SearchArgs, out: &mut Out) -> CliResult {
     let found = answer.count.unwrap_or(answer.results.len());
     let outcome = if found == 0 { Outcome::Nothing } else { Outcome::Done };
     let unmatched = unmatched(&indexes, &query, outcome)?;
-    answer.notices = notices::of(&answer, &indexes, why, &unmatched, &query);
+    // What the answer lacks of meaning, the next one has.
+    let is_going_on =
+        args.is_seen() && !args.no_sync && answer.pending > answer.unread && notices::needs_vectors(&query);
+    let going_on: Vec<&Index> =
+        indexes.iter().filter(|index| is_going_on && background::is_due(index, &settings.config)).collect();
+    answer.notices = notices::of(&answer, &indexes, why, &unmatched, &query, !going_on.is_empty());
     match args.output.format() {
         _ if args.print0 => print_files(&answer, b"\0", out)?,
         _ if args.files && !out.paint.is_terminal() => print_files(&answer, b"\n", out)?,
@@ -94,6 +100,11 @@ pub(super) fn run(args: &SearchArgs, out: &mut Out) -> CliResult {
         }
     }
     out.flush()?;
+    for index in going_on {
+        if let Err(error) = background::start(index) {
+            note(&format!("embedding does not go on in the background: {error}"));
+        }
+    }
     answer.notices.iter().for_each(|text| note(text));
     Ok(outcome)
 }

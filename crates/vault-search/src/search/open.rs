@@ -18,8 +18,11 @@ const FOR_ANOTHER_WRITER: Duration = Duration::from_millis(100);
 /// How long changed notes are read where nobody sees the progress.
 const TEXT_UNSEEN: Duration = Duration::from_secs(10);
 
-/// How long missing vectors are made unasked, where that is enough for all of them.
-const VECTORS_UNASKED: Duration = Duration::from_secs(1);
+/// How long a person at a terminal waits for missing vectors, where that is enough for all of them.
+const VECTORS_SEEN: Duration = Duration::from_secs(5);
+
+/// How long a script waits for them; what was made is kept for the next one.
+const VECTORS_UNSEEN: Duration = Duration::from_secs(1);
 
 /// What is brought up to date before an index is read. Text, links and keywords come first; they are read to the end on a
 /// terminal, which shows the progress.
@@ -36,8 +39,8 @@ pub(super) enum SyncPolicy {
 /// How long an answer may be waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wait {
-    /// Never for other processes, and for vectors only where all are made in a moment.
-    Unasked,
+    /// Never for other processes, and a moment for vectors; longer where a person sees how far they are.
+    Unasked { is_seen: bool },
     /// For all text, and never for other processes.
     ForText,
     /// For all of it, for at most this long: `--wait`.
@@ -106,11 +109,14 @@ fn sync(index: &Index, with_vectors: bool, wait: Wait) -> CliResult<Option<Strin
     options.vectors = with_vectors;
     match wait {
         Wait::AtMost(limit) => (options.wait, options.deadline) = (Some(limit), after(limit)),
-        Wait::Unasked | Wait::ForText => {
+        Wait::Unasked { .. } | Wait::ForText => {
             let is_patient = wait == Wait::ForText || stderr_is_terminal();
             options.wait = Some(FOR_ANOTHER_WRITER);
             options.deadline = if is_patient { None } else { after(TEXT_UNSEEN) };
-            options.vectors_within = Some(VECTORS_UNASKED);
+            options = match wait {
+                Wait::Unasked { is_seen: true } => options.all_vectors_within(VECTORS_SEEN),
+                _ => options.vectors_within(VECTORS_UNSEEN),
+            };
         }
     }
     let (result, is_cancelled) = with_progress(options, |options| index.sync_with(options));

@@ -1,6 +1,7 @@
 //! The options of `vault-search`, and the query that they become.
 
 use std::ffi::OsString;
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -379,8 +380,18 @@ impl SearchArgs {
     }
 
     /// What is done before the search.
+    /// Whether a person waits for the answer and reads it. Anything else is a script, also where a person starts it.
+    pub(super) fn is_seen(&self) -> bool {
+        std::io::stdout().is_terminal() && crate::stderr_is_terminal() && !self.is_for_programs()
+    }
+
+    fn is_for_programs(&self) -> bool {
+        let output = &self.output;
+        output.json || output.jsonl || self.files || self.print0 || self.count || self.queries.is_some()
+    }
+
     pub(super) fn sync_policy(&self, mode: Mode) -> SyncPolicy {
-        let wait = self.wait.map_or(Wait::Unasked, Wait::AtMost);
+        let wait = self.wait.map_or(Wait::Unasked { is_seen: self.is_seen() }, Wait::AtMost);
         match mode {
             _ if self.no_sync => SyncPolicy::Skip,
             // Words are found without vectors.
@@ -576,7 +587,7 @@ mod tests {
     fn how_long_is_waited() {
         let policy = |line: &[&str], mode| args(line).unwrap().sync_policy(mode);
         assert_eq!(policy(&["x", "--no-sync"], Mode::Hybrid), SyncPolicy::Skip);
-        assert_eq!(policy(&["x"], Mode::Hybrid), SyncPolicy::All(Wait::Unasked));
+        assert_eq!(policy(&["x"], Mode::Hybrid), SyncPolicy::All(Wait::Unasked { is_seen: false }));
         let wait = |seconds| Wait::AtMost(Duration::from_secs_f32(seconds));
         assert_eq!(policy(&["x", "--wait", "0.5"], Mode::Hybrid), SyncPolicy::All(wait(0.5)));
         assert_eq!(policy(&["x", "--wait", "3"], Mode::Lexical), SyncPolicy::Text(wait(3.0)));

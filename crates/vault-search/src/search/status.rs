@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use vault_index::{ModelInfo, RerankerName, Status, SyncOptions};
+use vault_index::{BackgroundStatus, FailedText, ModelInfo, RerankerName, Status, SyncOptions};
 
 use crate::{CliResult, ListArgs, Out, Outcome, columns, counted, counted_as, padded, sanitize_line};
 
@@ -27,6 +27,8 @@ pub(super) fn status(vault_args: &IndexedVaultArgs, args: &ReportArgs, out: &mut
     }
     out.table(&rows(&status))?;
     labelled("advice", &status.advice, out)?;
+    let failed: Vec<String> = status.background.failed.iter().map(failed).collect();
+    labelled("not embedded", &failed, out)?;
     findings(&status.warnings, &status.skipped, args.warnings, out)?;
     Ok(Outcome::Done)
 }
@@ -57,8 +59,29 @@ fn rows(status: &Status) -> Vec<(String, String)> {
         row("rebuilding", format!("to {next}: vault-index rebuild resumes it"));
     }
     row("last sync", status.last_sync.map_or_else(|| "never".to_string(), local_time));
+    row("background", background(&status.background));
     row("watcher", status.watcher.clone().unwrap_or_else(|| "none".to_string()));
     rows
+}
+
+fn failed(text: &FailedText) -> String {
+    let line = text.line.map_or_else(String::new, |line| format!(":{line}"));
+    format!("{}{line}: {}", text.path, text.error)
+}
+
+fn background(status: &BackgroundStatus) -> String {
+    match status {
+        BackgroundStatus { process: Some(process), started: Some(started), .. } => {
+            format!("{process} embeds since {}: vault-index stop ends it", local_time(*started))
+        }
+        BackgroundStatus { started: Some(started), ended: None, .. } => {
+            format!("a process that began at {} was killed", local_time(*started))
+        }
+        BackgroundStatus { ended: Some(ended), error: Some(error), .. } => {
+            format!("failed at {}: {error}", local_time(*ended))
+        }
+        _ => "nothing".to_string(),
+    }
 }
 
 /// `2026-01-31 08:15:00`.

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::time::Duration;
 
 use vault_index::{ErrorKind, NoteWarning, Report, Result, Skipped, SyncOptions, WarningKind};
 
 use crate::{CliResult, Failure, Out, Outcome, counted, counted_as, note, sanitize_line};
 
-use super::index_args::{RebuildArgs, ReportArgs, SyncArgs};
+use super::index_args::{RebuildArgs, ReportArgs, StopArgs, SyncArgs};
 use super::open;
 use super::progress::with_progress;
 use super::settings::{IndexSettings, IndexedVaultArgs};
@@ -49,6 +50,16 @@ pub(super) fn rebuild(vault_args: &IndexedVaultArgs, args: &RebuildArgs, out: &m
         note(&format!("{chunks} with vectors of {has}: embedded again by {wants}"));
     }
     run(SyncOptions::default(), |options| index.rebuild(options), &args.output, out)
+}
+
+/// How long a process in the background is given to end.
+const STOPPING: Duration = Duration::from_secs(10);
+
+pub(super) fn stop(vault_args: &IndexedVaultArgs, _: &StopArgs, out: &mut Out) -> CliResult {
+    let settings = IndexSettings::load(vault_args)?;
+    let was_at_work = open::to_read(&settings, settings.only_vault()?)?.stop_background(STOPPING)?;
+    out.line(if was_at_work { "stopped; what was embedded is kept" } else { "nothing is embedded in the background" })?;
+    Ok(Outcome::Done)
 }
 
 fn run(

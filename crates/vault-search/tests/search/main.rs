@@ -1,5 +1,7 @@
 //! The commands `vault-search` and `vault-index`, run as a person runs them.
 
+#[cfg(target_os = "linux")]
+mod background;
 mod bad_input;
 mod commands;
 mod crash;

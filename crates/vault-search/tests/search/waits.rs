@@ -70,7 +70,7 @@ fn vectors_are_begun_only_where_all_can_be_made_in_time() {
     let vault = notes(40);
     let model = Arc::new(Counting::default());
     let index = Index::open(vault.root(), vault.options().embedder(model.clone())).unwrap();
-    let sync = |within| index.sync_with(&SyncOptions::new().vectors_within(within)).unwrap();
+    let sync = |within| index.sync_with(&SyncOptions::new().all_vectors_within(within)).unwrap();
     // Nothing is known of the model: it is tried, once.
     let report = sync(Duration::ZERO);
     assert_eq!((report.added, report.embedded, report.pending), (40, 4, 36));
@@ -130,19 +130,19 @@ fn what_has_no_vector_is_said_with_the_time_it_takes() {
     assert!(run(&vault, "vault-index", &["sync", "--model", "hashed", "--no-vectors"]).status.success());
     set_pace(&vault, "3");
     let search = |arguments: &[&str]| run(&vault, "vault-search", arguments);
-    let output = search(&["--files", "heron"]);
+    let output = search(&["--files", "--no-sync", "heron"]);
     let said = stderr(&output);
     assert!(output.status.success() && said.contains("30 passages have no vector yet"), "{said}");
     assert!(said.contains("`vault-index sync` makes them, in about ") && said.contains(" min"), "{said}");
-    let json: serde_json::Value = serde_json::from_slice(&search(&["--json", "heron"]).stdout).unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&search(&["--json", "--no-sync", "heron"]).stdout).unwrap();
     assert_eq!(json["pending"], 30);
     // Words and filters need none.
     assert_eq!(stderr(&search(&["--files", "--mode", "lexical", "heron"])), "");
-    assert_eq!(stderr(&search(&["--files", "path:n1.md"])), "");
+    assert_eq!(stderr(&search(&["--files", "--no-sync", "path:n1.md"])), "");
     let embedding = held(&vault, ".embed");
     let said = stderr(&search(&["--files", "heron"]));
     assert!(said.contains(" makes them") && !said.contains("vault-index sync"), "{said}");
     drop(embedding);
-    // Asked to wait, it makes them, however slow that was to be.
-    assert_eq!(stderr(&search(&["--files", "--wait", "60", "heron"])), "");
+    // In a script what a second is enough for is made, however slow that was to be.
+    assert_eq!(stderr(&search(&["--files", "heron"])), "");
 }

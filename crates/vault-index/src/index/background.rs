@@ -1,0 +1,255 @@
+//! Embedding by a process of its own, which nobody waits for: it gives way to everybody who does, ends with what it
+//! works on, and leaves out a text that the model cannot embed.
+
+use std::borrow::Cow;
+use std::path::Path;
+use std::slice;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::files::identity;
+use crate::index::Index;
+use crate::indexer::{Indexer, Run, SyncOptions};
+use crate::lock::{self, LockName, is_claimed};
+use crate::report::{BackgroundStatus, FailedText, Report};
+use crate::store::{BACKGROUND, PendingText, REBUILDING_TO, Store};
+
+/// A process that failed or was killed is not followed by another one for this long.
+const AFTER_A_FAILURE: SignedDuration = SignedDuration::from_hours(1);
+
+/// How often a text is tried.
+const TRIES: u32 = 3;
+
+/// After a process was killed, so many texts are embedded one by one, which tells the text that ended it.
+const ONE_BY_ONE: usize = 64;
+
+/// What the index keeps of background embedding.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+struct Record {
+    started: Option<Timestamp>,
+    ended: Option<Timestamp>,
+    error: Option<String>,
+    /// The first text of the round under way, by [`PendingText::id`].
+    at: Option<i64>,
+    /// How many processes, one after the other, were killed there.
+    kills: u32,
+    failed: Vec<(i64, FailedText)>,
+}
+
+impl Record {
+    fn of(store: &Store) -> Result<Self> {
+        let mut record: Self =
+            store.meta(BACKGROUND)?.and_then(|json| serde_json::from_str(&json).ok()).unwrap_or_default();
+        // A note that was changed has other texts.
+        record.failed.retain(|(id, _)| store.is_pending(*id).unwrap_or(true));
+        Ok(record)
+    }
+
+    fn save(&self, store: &Store) -> Result<()> {
+        store.set_meta(BACKGROUND, &serde_json::to_string(self).expect("plain values"))
+    }
+
+    fn leave_out(&mut self, store: &Store, id: i64, error: String) -> Result<()> {
+        if let Some((path, line)) = store.place_of(id)? {
+            self.failed.push((id, FailedText { path, line, error }));
+        }
+        self.save(store)
+    }
+}
+
+impl Index {
+    /// Embeds what is pending until that is done, the options end it, or somebody else wants to embed. No file is looked
+    /// at, and nobody is waited for. Whether anything was tried: not while another process embeds, nor where that would
+    /// send texts elsewhere, nor during a rebuild.
+    ///
+    /// Ends before the next round (a quarter of a second, or one batch of the model) when a sync, a rebuild, a watcher,
+    /// [`Index::forget`] or [`Index::stop_background`] waits, and when the vault or the index file is gone or another one.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`] when there is no index; [`ErrorKind::Store`] when it cannot be written. The error is also
+    /// kept for [`Index::background`].
+    pub fn embed_in_background(&self, options: &SyncOptions<'_>) -> Result<bool> {
+        // A writer would make an index that is not there.
+        self.read(|_| Ok(()))?;
+        let _embedding = match lock::lock(&self.file, LockName::Embed, Some(Duration::ZERO), options.cancel) {
+            Err(error) if error.kind() == ErrorKind::Locked => return Ok(false),
+            embedding => embedding?,
+        };
+        let writer = self.writer()?;
+        let store = writer.as_ref().expect("opened by writer()");
+        self.check_vault(store)?;
+        self.check_model(store)?;
+        let embedder = self.embedder(store)?;
+        if embedder.is_remote() || self.differs(store)?.is_some() || store.meta(REBUILDING_TO)?.is_some() {
+            return Ok(false);
+        }
+        let mut run = Background::begin(self, store, options)?;
+        let (vault, rules) = (&self.vault, &self.rules);
+        let indexer = Indexer { store, locks: Some(&self.file), vault, embedder: embedder.as_ref(), rules, options };
+        let ended = indexer.embed_rounds(indexer.pace()?, &mut run, &mut Report::default());
+        (run.record.ended, run.record.at) = (Some(Timestamp::now()), None);
+        run.record.error = ended.as_ref().err().map(Error::one_line);
+        if !run.is_gone() {
+            run.record.save(store)?;
+        }
+        ended.map(|()| true)
+    }
+
+    /// What background embedding has done.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`] when there is no index yet.
+    pub fn background(&self) -> Result<BackgroundStatus> {
+        self.read(|store| self.background_of(store))
+    }
+
+    pub(super) fn background_of(&self, store: &Store) -> Result<BackgroundStatus> {
+        let Record { started, ended, error, failed, .. } = Record::of(store)?;
+        let process = self.embedding().filter(|_| started.is_some() && ended.is_none());
+        let failed = failed.into_iter().map(|(_, text)| text).collect();
+        Ok(BackgroundStatus { process, started, ended, error, failed })
+    }
+
+    /// Whether background embedding would embed anything: not after it failed or was killed within the last hour.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`] when there is no index yet.
+    pub fn has_background_work(&self) -> Result<bool> {
+        let status = self.background()?;
+        let failed_at = match (status.ended, &status.error) {
+            (Some(_), None) => None,
+            (Some(ended), Some(_)) => Some(ended),
+            (None, _) => status.started.filter(|_| status.process.is_none()),
+        };
+        if failed_at.is_some_and(|at| Timestamp::now().duration_since(at) < AFTER_A_FAILURE) {
+            return Ok(false);
+        }
+        // What is wrong with the model, the search says.
+        let Ok((_, embedder)) = self.model() else { return Ok(false) };
+        self.read(|store| {
+            let may_run =
+                !embedder.is_remote() && store.meta(REBUILDING_TO)?.is_none() && self.differs(store)?.is_none();
+            Ok(may_run && store.pending()? > status.failed.len())
+        })
+    }
+
+    /// Ends background embedding, waiting at most this long. Whether any was under way.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Locked`] when somebody else embeds, or the time is over.
+    pub fn stop_background(&self, wait: Duration) -> Result<bool> {
+        let was_at_work = self.background()?.process.is_some();
+        if was_at_work {
+            drop(lock::lock(&self.file, LockName::Embed, Some(wait), None)?);
+        }
+        Ok(was_at_work)
+    }
+}
+
+/// The run of background embedding.
+struct Background<'a> {
+    index: &'a Path,
+    vault: &'a Path,
+    /// The index file that was opened, and the vault.
+    identities: [Option<(u64, u64)>; 2],
+    record: Record,
+    /// The first text of the last round, be it of a process that was killed in it.
+    last: Option<i64>,
+    /// Texts that are still to be embedded alone.
+    one_by_one: usize,
+    skipped: String,
+}
+
+impl<'a> Background<'a> {
+    fn begin(index: &'a Index, store: &Store, options: &SyncOptions<'_>) -> Result<Self> {
+        let mut record = Record::of(store)?;
+        let killed_at = record.at.take().filter(|_| record.ended.is_none());
+        (record.started, record.ended, record.error) = (Some(Timestamp::now()), None, None);
+        record.kills = if killed_at.is_some() { record.kills + 1 } else { 0 };
+        let _lock = options.lock(&index.file, LockName::Write)?;
+        match killed_at {
+            Some(id) if record.kills >= TRIES => {
+                record.kills = 0;
+                record.leave_out(store, id, "the process that embedded it was killed, each time".to_owned())?;
+            }
+            _ => record.save(store)?,
+        }
+        let mut run = Self {
+            index: &index.file,
+            vault: &index.vault,
+            identities: [&index.file, &index.vault].map(|path| identity_of(path)),
+            record,
+            last: killed_at,
+            one_by_one: if killed_at.is_some() { ONE_BY_ONE } else { 0 },
+            skipped: String::new(),
+        };
+        run.skip_failed();
+        Ok(run)
+    }
+
+    fn skip_failed(&mut self) {
+        let ids: Vec<i64> = self.record.failed.iter().map(|(id, _)| *id).collect();
+        self.skipped = serde_json::to_string(&ids).expect("numbers");
+    }
+
+    /// Whether the vault or the index is gone, or another one lies there.
+    fn is_gone(&self) -> bool {
+        let mut files = [self.index, self.vault].into_iter().zip(self.identities);
+        files.any(|(path, was)| !path.exists() || identity_of(path) != was)
+    }
+}
+
+impl Run for Background<'_> {
+    fn most_texts(&self) -> usize {
+        if self.one_by_one > 0 { 1 } else { usize::MAX }
+    }
+
+    fn skipped(&self) -> Cow<'_, str> {
+        Cow::Borrowed(&self.skipped)
+    }
+
+    fn begins(&mut self, indexer: &Indexer<'_>, texts: &[PendingText]) -> Result<bool> {
+        if is_claimed(self.index) || self.is_gone() {
+            return Ok(false);
+        }
+        self.one_by_one = self.one_by_one.saturating_sub(1);
+        let first = texts.first().map(PendingText::id);
+        if first != self.last {
+            self.record.kills = 0;
+        }
+        (self.last, self.record.at) = (first, first);
+        let _lock = indexer.lock(LockName::Write)?;
+        self.record.save(indexer.store)?;
+        Ok(true)
+    }
+
+    fn failed(&mut self, indexer: &Indexer<'_>, texts: &[PendingText], _error: Error) -> Result<()> {
+        let mut pace = indexer.pace()?;
+        for text in texts {
+            let mut embed = || indexer.embed_round(slice::from_ref(text), &mut pace, &mut Report::default());
+            let tries = (0..TRIES).map_while(|_| match embed() {
+                Err(error) if error.kind() == ErrorKind::Model => Some(Ok(error)),
+                Err(error) => Some(Err(error)),
+                Ok(()) => None,
+            });
+            let errors = tries.collect::<Result<Vec<Error>>>()?;
+            if errors.len() == TRIES as usize {
+                let _lock = indexer.lock(LockName::Write)?;
+                self.record.leave_out(indexer.store, text.id(), errors[0].one_line())?;
+                self.skip_failed();
+            }
+        }
+        Ok(())
+    }
+
+    fn goes_on(&mut self, _time_left: Option<Duration>) -> bool {
+        true
+    }
+}
+
+fn identity_of(path: &Path) -> Option<(u64, u64)> {
+    identity(&std::fs::metadata(path).ok()?)
+}

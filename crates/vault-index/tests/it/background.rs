@@ -1,0 +1,205 @@
+//! Embedding in the background: it gives way, ends with what it works on, and leaves out what cannot be embedded.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use rusqlite::Connection;
+use vault_index::chunk::TokenCount;
+use vault_index::{Embedder, Error, ErrorKind, Hashed, Index, Result, Role, SyncOptions};
+
+use crate::vault::Vault;
+
+/// A model that tells of each call, and goes on when it may.
+struct Stepped {
+    model: Hashed,
+    called: Sender<Vec<String>>,
+    go: Mutex<Receiver<()>>,
+}
+
+impl TokenCount for Stepped {
+    fn count(&self, text: &str) -> usize {
+        self.model.count(text)
+    }
+}
+
+impl Embedder for Stepped {
+    fn id(&self) -> &str {
+        self.model.id()
+    }
+    fn dimensions(&self) -> usize {
+        self.model.dimensions()
+    }
+    fn max_tokens(&self) -> usize {
+        self.model.max_tokens()
+    }
+    fn batch_size(&self) -> usize {
+        1
+    }
+    fn embed(&self, texts: &[&str], role: Role) -> Result<Vec<Vec<f32>>> {
+        self.called.send(texts.iter().map(|text| (*text).to_owned()).collect()).unwrap();
+        self.go.lock().unwrap().recv().unwrap();
+        self.model.embed(texts, role)
+    }
+}
+
+fn stepped() -> (Arc<Stepped>, Receiver<Vec<String>>, Sender<()>) {
+    let ((called, calls), (step, go)) = (channel(), channel());
+    (Arc::new(Stepped { model: Hashed::new(), called, go: Mutex::new(go) }), calls, step)
+}
+
+/// Notes that are read and have no vectors.
+fn unembedded(count: usize) -> Vault {
+    let vault = Vault::new("");
+    (0..count).for_each(|n| vault.write(&format!("n{n}.md"), format!("# Note {n}\n\na heron in water {n}\n")));
+    vault.index().sync_with(&SyncOptions::new().without_vectors()).unwrap();
+    vault
+}
+
+#[test]
+fn who_wants_to_embed_gets_the_lock_after_the_round_under_way() {
+    let vault = unembedded(40);
+    let (model, calls, step) = stepped();
+    let index = Index::open(vault.root(), vault.options().embedder(model)).unwrap();
+    std::thread::scope(|scope| {
+        let background = scope.spawn(|| index.embed_in_background(&SyncOptions::new()).unwrap());
+        calls.recv().unwrap();
+        let status = vault.index().background().unwrap();
+        assert!(status.process.is_some() && status.started.is_some() && status.ended.is_none(), "{status:?}");
+        // A search waits for nobody, so it takes nothing away.
+        let report = vault.index().sync_with(&SyncOptions::new().vectors_within(Duration::from_secs(60))).unwrap();
+        assert_eq!((report.embedded, report.pending), (0, 40));
+        assert!(!vault.index().embed_in_background(&SyncOptions::new()).unwrap(), "one process");
+
+        let sync = scope.spawn(|| vault.index().sync().unwrap());
+        let mut claim = vault.index_file().into_os_string();
+        claim.push(".claim");
+        while std::fs::File::open(&claim).map_or(true, |file| file.try_lock().is_ok()) {
+            assert!(!sync.is_finished());
+            std::thread::yield_now();
+        }
+        step.send(()).unwrap();
+        assert!(background.join().unwrap());
+        assert_eq!(calls.try_iter().count(), 0, "no round after the one under way");
+        let report = sync.join().unwrap();
+        assert_eq!((report.embedded, report.pending), (39, 0));
+    });
+    let status = vault.index().background().unwrap();
+    assert!(status.process.is_none() && status.ended.is_some() && status.error.is_none(), "{status:?}");
+}
+
+#[test]
+fn it_ends_with_the_vault_and_with_the_index() {
+    let gone = |vault: &Vault| std::fs::remove_dir_all(vault.root()).unwrap();
+    let replaced = |vault: &Vault| {
+        let (file, copy) = (vault.index_file(), vault.index_file().with_extension("copy"));
+        std::fs::copy(&file, &copy).unwrap();
+        std::fs::rename(copy, file).unwrap();
+    };
+    for change in [gone, replaced] {
+        let vault = unembedded(9);
+        let (model, calls, step) = stepped();
+        let index = Index::open(vault.root(), vault.options().embedder(model)).unwrap();
+        std::thread::scope(|scope| {
+            let background = scope.spawn(|| index.embed_in_background(&SyncOptions::new()));
+            calls.recv().unwrap();
+            change(&vault);
+            step.send(()).unwrap();
+            assert!(background.join().unwrap().unwrap());
+        });
+        assert_eq!(calls.try_iter().count(), 0);
+    }
+}
+
+/// A model that cannot embed some texts.
+#[derive(Default)]
+struct Failing {
+    model: Hashed,
+    tries: AtomicUsize,
+}
+
+impl TokenCount for Failing {
+    fn count(&self, text: &str) -> usize {
+        self.model.count(text)
+    }
+}
+
+impl Embedder for Failing {
+    fn id(&self) -> &str {
+        self.model.id()
+    }
+    fn dimensions(&self) -> usize {
+        self.model.dimensions()
+    }
+    fn max_tokens(&self) -> usize {
+        self.model.max_tokens()
+    }
+    fn embed(&self, texts: &[&str], role: Role) -> Result<Vec<Vec<f32>>> {
+        if texts.iter().any(|text| text.contains("poison")) {
+            self.tries.fetch_add(usize::from(texts.len() == 1), Ordering::Relaxed);
+            return Err(Error::new(ErrorKind::Model, "no tokens"));
+        }
+        self.model.embed(texts, role)
+    }
+}
+
+#[test]
+fn a_text_that_fails_three_times_is_left_out_and_named() {
+    let vault = unembedded(20);
+    vault.write("bad.md", "# Bad\n\nfine\n\n## Worse\n\npoison\n");
+    vault.index().sync_with(&SyncOptions::new().without_vectors()).unwrap();
+    let model = Arc::new(Failing::default());
+    let index = Index::open(vault.root(), vault.options().embedder(model.clone())).unwrap();
+    assert!(index.has_background_work().unwrap());
+    assert!(index.embed_in_background(&SyncOptions::new()).unwrap());
+    let status = index.status().unwrap();
+    let failed: Vec<(&str, &str)> = status.background.failed.iter().map(|text| (&*text.path, &*text.error)).collect();
+    assert_eq!((status.pending, failed, model.tries.load(Ordering::Relaxed)), (1, vec![("bad.md", "no tokens")], 3));
+    // No process starts for it, and another one would not try it.
+    assert!(!index.has_background_work().unwrap());
+    index.embed_in_background(&SyncOptions::new()).unwrap();
+    assert_eq!(model.tries.load(Ordering::Relaxed), 3);
+    // Another text is another matter.
+    vault.write("bad.md", "# Bad\n\nfine\n\n## Better\n\nantidote\n");
+    index.sync_with(&SyncOptions::new().without_vectors()).unwrap();
+    assert!(index.has_background_work().unwrap() && index.background().unwrap().failed.is_empty());
+}
+
+/// The process is killed in the first round, as the index remembers it.
+fn kill_at_first_text(vault: &Vault) {
+    let (model, calls, step) = stepped();
+    let index = Index::open(vault.root(), vault.options().embedder(model)).unwrap();
+    let db = Connection::open(vault.index_file()).unwrap();
+    let meta = || -> String {
+        db.query_row("SELECT value FROM meta WHERE key = 'background_embedding'", [], |row| row.get(0)).unwrap()
+    };
+    std::thread::scope(|scope| {
+        let background = scope.spawn(|| index.embed_in_background(&SyncOptions::new()));
+        calls.recv().unwrap();
+        let during = meta();
+        drop(step);
+        // The model panics: nothing is written any more.
+        assert!(background.join().is_err());
+        assert_eq!(meta(), during);
+    });
+}
+
+#[test]
+fn where_processes_are_killed_three_times_a_text_is_left_out() {
+    let vault = unembedded(3);
+    for kills in 1..=3 {
+        kill_at_first_text(&vault);
+        let index = vault.index();
+        assert!(index.background().unwrap().failed.is_empty(), "{kills}");
+        // Not within the hour.
+        assert!(!index.has_background_work().unwrap());
+    }
+    let index = vault.index();
+    index.embed_in_background(&SyncOptions::new()).unwrap();
+    let status = index.status().unwrap();
+    assert_eq!((status.pending, status.background.failed.len()), (1, 1), "{:?}", status.background);
+    // A sync tries it again.
+    assert_eq!(vault.sync().pending, 0);
+    assert!(index.background().unwrap().failed.is_empty());
+}

@@ -1,0 +1,126 @@
+//! Embedding goes on in a process of its own after the answer, so that people who only search get ranking by meaning.
+//!
+//! The process is this program under another name (see [`BACKGROUND`]). It belongs to no terminal, keeps no file that
+//! was open, and takes what processor time nobody else wants.
+
+use std::fs::OpenOptions;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use vault_index::{Index, Options, SyncOptions};
+
+use crate::settings::UserConfig;
+
+/// The name by which this program embeds and does nothing else: `NAME VAULT INDEX`.
+pub(crate) const BACKGROUND: &str = "vault-embed";
+
+/// A process ends after this long; the next search starts another one.
+const AT_MOST: Duration = Duration::from_secs(15 * 60);
+
+/// Whether a process has anything to do for this index and may run. Not where that is turned off, the machine runs on
+/// battery or is a build server (`CI` is set), the index cannot be written, its model does not run in this process, or the
+/// last process failed within the hour.
+pub(crate) fn is_due(index: &Index, config: &UserConfig) -> bool {
+    is_allowed(|name| std::env::var(name).ok(), config.background)
+        && !is_on_battery()
+        && OpenOptions::new().write(true).open(index.index_file()).is_ok()
+        && index.has_background_work().unwrap_or(false)
+}
+
+/// By the environment, else by `config.toml`.
+fn is_allowed(variable: impl Fn(&str) -> Option<String>, config: Option<bool>) -> bool {
+    let is_set = |name| variable(name).filter(|value| !value.is_empty());
+    let chosen =
+        is_set("VAULT_BACKGROUND").map(|value| !matches!(&*value.to_lowercase(), "0" | "false" | "off" | "no"));
+    is_set("CI").is_none() && chosen.or(config).unwrap_or(true)
+}
+
+/// Whether the machine has a plug and is not plugged in, where the system says so by files (Linux).
+fn is_on_battery() -> bool {
+    let supplies = std::fs::read_dir("/sys/class/power_supply").into_iter().flatten().flatten();
+    let read = |folder: &Path, name: &str| std::fs::read_to_string(folder.join(name)).unwrap_or_default();
+    let plugs: Vec<bool> = supplies
+        .map(|supply| supply.path())
+        .filter(|folder| read(folder, "type").trim() == "Mains")
+        .map(|folder| read(&folder, "online").trim() == "1")
+        .collect();
+    !plugs.is_empty() && plugs.iter().all(|is_online| !is_online)
+}
+
+/// Starts a process that embeds what is pending. It ends by itself where another one is at work already.
+///
+/// # Errors
+/// When this program's file is gone, or no process can be started.
+pub(crate) fn start(index: &Index) -> std::io::Result<()> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args([crate::program::STARTED_AS, BACKGROUND]).arg(index.vault()).arg(index.index_file());
+    // Whoever waits for the output, the folder or the terminal of the search waits for the search alone.
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).current_dir("/");
+    #[cfg(windows)]
+    {
+        use std::os::windows::process::CommandExt;
+        const DETACHED_PROCESS: u32 = 0x8;
+        const CREATE_NEW_PROCESS_GROUP: u32 = 0x200;
+        const IDLE_PRIORITY_CLASS: u32 = 0x40;
+        command.creation_flags(DETACHED_PROCESS | CREATE_NEW_PROCESS_GROUP | IDLE_PRIORITY_CLASS);
+    }
+    command.spawn().map(drop)
+}
+
+/// What the process does.
+#[doc(hidden)]
+pub fn embed_main() -> ExitCode {
+    detach();
+    crate::install_handler();
+    let listening = crate::listen();
+    let [_, vault, index] = &crate::arguments().map(PathBuf::from).collect::<Vec<_>>()[..] else {
+        return ExitCode::from(2);
+    };
+    let options = SyncOptions::new().cancel(listening.flag()).deadline(Instant::now() + AT_MOST);
+    let done =
+        Index::open(vault, Options::new().index_file(index)).and_then(|index| index.embed_in_background(&options));
+    // Nobody reads an error here; `vault-index status` has it.
+    if done.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Leaves the session and the files of whoever started this process, and asks for little.
+#[cfg(unix)]
+fn detach() {
+    // Descriptors that a shell left open, such as a pipe's.
+    let open: Vec<i32> = ["/proc/self/fd", "/dev/fd"]
+        .iter()
+        .find_map(|folder| std::fs::read_dir(folder).ok())
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .collect();
+    for descriptor in open.into_iter().filter(|descriptor| *descriptor > 2) {
+        // The folder's own is closed already.
+        let _ = nix::unistd::close(descriptor);
+    }
+    // Fails for the leader of a process group, which a child is not.
+    let _ = rustix::process::setsid();
+    // Linux derives the lowest priority for the disk, too.
+    let _ = rustix::process::nice(19);
+}
+
+#[cfg(not(unix))]
+fn detach() {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_turns_it_off() {
+        let allowed = |variables: &[(&str, &str)], config| {
+            let value = |name: &str| variables.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned());
+            is_allowed(value, config)
+        };
+        assert!(allowed(&[], None) && allowed(&[("CI", ""), ("VAULT_BACKGROUND", "")], None));
+        assert!(!allowed(&[], Some(false)) && !allowed(&[("VAULT_BACKGROUND", "0")], Some(true)));
+        assert!(!allowed(&[("VAULT_BACKGROUND", "Off")], None) && allowed(&[("VAULT_BACKGROUND", "1")], Some(false)));
+        assert!(!allowed(&[("CI", "true"), ("VAULT_BACKGROUND", "1")], Some(true)));
+    }
+}

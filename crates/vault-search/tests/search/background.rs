@@ -1,0 +1,177 @@
+//! After a search at a terminal a process goes on embedding; after any other search nothing stays behind.
+
+use std::fs::File;
+use std::io::Read;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+use crate::commands::{command, run, stderr, stdout};
+use crate::vault::Vault;
+
+/// Notes that take the bundled model much longer than a search waits.
+fn notes(count: usize) -> Vault {
+    let vault = Vault::new("");
+    let words = ["heron", "river", "apple", "ladder", "winter", "kettle", "garden", "letter", "candle", "harbour"];
+    for n in 0..count {
+        let text: String = (0..220).map(|i| format!("{} ", words[(n * 7 + i * i + n * i) % words.len()])).collect();
+        vault.write(&format!("n{n}.md"), format!("# Note {n}\n\n{text}\n"));
+    }
+    vault
+}
+
+/// Runs a command line whose output and errors are terminals or not.
+fn run_at(vault: &Vault, mut command: Command, [out, err]: [bool; 2]) -> String {
+    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+    grantpt(&terminal).unwrap();
+    unlockpt(&terminal).unwrap();
+    let name = ptsname(&terminal, Vec::new()).unwrap();
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let side = || File::from(rustix::fs::open(&name, flags, Mode::empty()).unwrap());
+    let stdio = |is_terminal| if is_terminal { Stdio::from(side()) } else { Stdio::null() };
+    command.env("TERM", "xterm").stdout(stdio(out)).stderr(stdio(err)).current_dir(vault.root());
+    let mut child = command.spawn().unwrap();
+    drop(command);
+    let mut shown = Vec::new();
+    // Ends when no process has the terminal open: a process that stays behind must not. Linux tells that by an error.
+    // One that was never opened has no end.
+    if out || err {
+        let _ = File::from(terminal).read_to_end(&mut shown);
+    }
+    child.wait().unwrap();
+    String::from_utf8_lossy(&shown).into_owned()
+}
+
+fn search_at_terminal(vault: &Vault, args: &[&str]) -> String {
+    run_at(vault, command(vault, "vault-search", args), [true, true])
+}
+
+/// The processes that embed for this vault.
+fn processes(vault: &Vault) -> Vec<i32> {
+    let index = vault.index_file();
+    let is_one = |pid: &i32| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
+        words.contains(&&b"vault-embed"[..]) && words.contains(&index.as_os_str().as_encoded_bytes())
+    };
+    let pids = std::fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    pids.filter(is_one).collect()
+}
+
+fn status(vault: &Vault) -> serde_json::Value {
+    serde_json::from_str(&stdout(&run(vault, "vault-index", &["status", "--json"]))).unwrap()
+}
+
+fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    let started = Instant::now();
+    while !is_so() {
+        assert!(started.elapsed() < Duration::from_secs(60), "{what}: not after a minute");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Ends what a test that fails would leave behind.
+struct Stopped<'v>(&'v Vault);
+
+impl Drop for Stopped<'_> {
+    fn drop(&mut self) {
+        for pid in processes(self.0) {
+            let pid = rustix::process::Pid::from_raw(pid).unwrap();
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        }
+    }
+}
+
+#[test]
+fn what_a_search_leaves_out_is_embedded_after_the_answer() {
+    let vault = notes(1500);
+    let _stopped = Stopped(&vault);
+    let shown = search_at_terminal(&vault, &["-n", "1", "heron"]);
+    assert!(shown.contains("made in the background") && shown.contains("vault-index stop"), "{shown}");
+    wait_until("the process is at work", || status(&vault)["background"]["process"].is_string());
+    let [pid] = processes(&vault)[..] else { panic!("{:?}", processes(&vault)) };
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+    assert_eq!((fields[3], fields[16]), (&*pid.to_string(), "19"), "its own session, the lowest priority: {stat}");
+    assert_eq!(std::fs::read_link(format!("/proc/{pid}/cwd")).unwrap().to_str(), Some("/"));
+
+    // Many searches at once: still one process.
+    std::thread::scope(|scope| {
+        for _ in 0..20 {
+            scope.spawn(|| search_at_terminal(&vault, &["-n", "1", "river"]));
+        }
+    });
+    // Those that found it at work are ending.
+    wait_until("one process", || processes(&vault).len() <= 1);
+    assert_eq!(processes(&vault), [pid]);
+
+    // Who wants to embed gets the lock; the process is gone.
+    let started = Instant::now();
+    let stopped = run(&vault, "vault-index", &["stop"]);
+    assert!(started.elapsed() < Duration::from_secs(5) && stopped.status.success(), "{}", stderr(&stopped));
+    assert!(stdout(&stopped).contains("stopped"), "{}", stdout(&stopped));
+    wait_until("the process is gone", || processes(&vault).is_empty());
+    let (before, now) = (status(&vault), run(&vault, "vault-index", &["stop"]));
+    assert!(before["pending"].as_u64().unwrap() < 1500 && before["background"]["ended"].is_string(), "{before}");
+    assert!(stdout(&now).contains("nothing"), "{}", stdout(&now));
+}
+
+#[test]
+fn a_script_leaves_nothing_behind_and_converges() {
+    let vault = notes(400);
+    let _stopped = Stopped(&vault);
+    assert!(run(&vault, "vault-index", &["sync", "--no-vectors"]).status.success());
+    let pending = || status(&vault)["pending"].as_u64().unwrap();
+    let mut left = vec![pending()];
+    let search = |args: &[&str]| command(&vault, "vault-search", args);
+    // A pipe; errors in a file; cron; flags for programs.
+    for (args, terminals) in [
+        (&["heron"][..], [false, true]),
+        (&["heron"], [true, false]),
+        (&["heron"], [false, false]),
+        (&["--json", "heron"], [true, true]),
+        (&["--files", "heron"], [true, true]),
+        (&["--jsonl", "heron"], [true, true]),
+        (&["-0", "heron"], [true, true]),
+        (&["--count", "heron"], [true, true]),
+    ] {
+        run_at(&vault, search(args), terminals);
+        assert!(processes(&vault).is_empty(), "{args:?} {terminals:?}");
+        left.push(pending());
+    }
+    assert!(left.is_sorted_by(|a, b| a >= b) && left[8] < left[0], "each keeps what it made: {left:?}");
+    if left[8] > 0 {
+        for variable in [("VAULT_BACKGROUND", "0"), ("CI", "1")] {
+            let mut command = search(&["heron"]);
+            command.env(variable.0, variable.1);
+            let shown = run_at(&vault, command, [true, true]);
+            assert!(processes(&vault).is_empty() && !shown.contains("in the background"), "{shown}");
+        }
+    }
+}
+
+#[test]
+fn killed_at_any_moment_the_index_is_sound() {
+    let vault = notes(120);
+    let _stopped = Stopped(&vault);
+    assert!(run(&vault, "vault-index", &["sync", "--no-vectors"]).status.success());
+    for moment in 0..20 {
+        let mut process = Command::new(env!("CARGO_BIN_EXE_vault-search"))
+            .args(["--started-as", "vault-embed"])
+            .args([vault.root(), vault.index_file()])
+            .stdin(Stdio::null())
+            .spawn()
+            .unwrap();
+        // The moment is not waited for but chosen: any moment must do.
+        std::thread::sleep(Duration::from_millis(7 * moment));
+        process.kill().unwrap();
+        process.wait().unwrap();
+    }
+    let check = run(&vault, "vault-index", &["check"]);
+    assert!(check.status.success(), "{}{}", stdout(&check), stderr(&check));
+    let sync = run(&vault, "vault-index", &["sync"]);
+    assert!(sync.status.success(), "{}", stderr(&sync));
+    assert_eq!(status(&vault)["pending"], 0);
+}
