@@ -120,7 +120,7 @@ is not a fault.\n\nExamples:\n  vault-index check\n  vault-index check --repair"
     )]
     Rebuild(RebuildArgs),
     /// End embedding in the background
-    #[command(after_help = STOP_HELP)]
+    #[command(after_long_help = STOP_HELP)]
     Stop(StopArgs),
     /// Delete all that is stored about a vault; the notes stay
     #[command(
