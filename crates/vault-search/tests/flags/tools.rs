@@ -1,6 +1,6 @@
 //! The flags of `vault-tools`.
 
-use crate::harness::{Place, Program, Walk, walk};
+use crate::harness::{Place, Program, Walk, product, walk};
 use crate::write_vaults;
 
 pub const PROGRAM: Program = Program {
@@ -10,13 +10,38 @@ pub const PROGRAM: Program = Program {
     prepare,
 };
 
-fn prepare(_: &str, place: &Place) {
+const PLAN: &str = r#"{ "version": 1, "name": "p", "summary": "", "riskLevel": "low", "parameters": { "name": { "type": "string", "default": "One" } },
+  "steps": [{ "id": "w", "tool": "vault.createFile", "args": { "path": "Made.md", "content": "${name}" } }] }"#;
+
+fn prepare(state: &str, place: &Place) {
     write_vaults(place);
+    place.write("plan.json", PLAN);
+    place.write("other/.obsidian/app.json", "{}");
+    place.write("vault/Templates/T.md", "From a template\n");
+    place.done("append Soil 'One.' --yes");
+    place.done("append Soil 'Two.' --yes");
+    if state == "undone" {
+        place.done("undo --yes");
+    }
 }
 
 #[test]
 fn each_flag_has_an_effect() {
-    let rows = &[("rename Soil Earth", "--yes")];
+    let changes = [
+        "rename Soil Earth",
+        "move Soil Garden",
+        "merge Lost Soil",
+        "tag add Soil earth",
+        "tag remove Roses garden/pruning",
+        "tag rename garden/pruning cut",
+        "prop set Soil rating 3",
+        "prop remove Roses rating",
+        "new Fresh text",
+        "append Soil more",
+        "daily 2026-01-02",
+    ];
+    let rows = [product(&changes, &["--yes", "--dry-run"])].concat();
     let shared = &[("--vault", "../other"), ("--index", "../other.db")];
-    walk(PROGRAM, &Walk { rows, shared, plain: &[] });
+    let plain: Vec<&str> = changes.to_vec();
+    walk(PROGRAM, &Walk { rows: &rows, shared, plain: &plain });
 }
