@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use clap::Args;
 use vault_index::{Error, ModelName, Options, Result, check_globs};
 
-use crate::settings::{Settings, UserConfig, VaultArgs, config_file};
-use crate::{CliResult, Failure};
+use crate::CliResult;
+use crate::settings::{Settings, UserConfig, VaultArgs, config_file, no_effect};
 
 /// What `--help` says about settings, beside the options themselves. Each paragraph is one line: clap breaks it.
 pub(super) const SETTINGS_HELP: &str = "\
@@ -80,10 +80,7 @@ impl IndexedVaultArgs {
 }
 
 fn refuse(option: &str, is_given: bool) -> CliResult<()> {
-    if !is_given {
-        return Ok(());
-    }
-    Err(Failure::Error(format!("{option} has no effect here, since this command fills no index (leave it out)")))
+    if is_given { Err(no_effect(option, "fills no index")) } else { Ok(()) }
 }
 
 /// The settings of one run of a command.

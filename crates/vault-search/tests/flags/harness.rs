@@ -30,9 +30,8 @@ pub struct Walk<'a> {
     /// The command line without the flag, and what is added: `("sync", "--full")`, `("@changed undo", "--yes")`. Words with
     /// spaces stand in ' '.
     ///
-    /// Words in front: `@STATE` names the state that the run begins with; one whose
-    /// name begins with `fresh` is prepared for each run, not copied. `%tty` runs it at a terminal. `%until=TEXT`
-    /// ends it once it has printed TEXT; with `%write=FILE:TEXT` it then writes a file, and waits for the other text, and with
+    /// Words in front: `@STATE` names the state that the run begins with. `%tty` runs it at a terminal. `%until=TEXT`
+    /// ends it once it has printed TEXT, or one of `TEXT|TEXT`; with `%write=FILE:TEXT` it then writes a file, and waits for the other text, and with
     /// `%least=MS` it is observed whether that took so long.
     pub rows: &'a [(&'a str, &'a str)],
     /// Flags that all subcommands take, with a value. They are walked by the first row of a subcommand that is in `plain`, or
@@ -187,7 +186,7 @@ impl Place {
             for line in lines.by_ref() {
                 out.push_str(&line);
                 out.push('\n');
-                if line.contains(text) {
+                if text.split('|').any(|text| line.contains(text)) {
                     break;
                 }
             }
@@ -256,7 +255,7 @@ fn read_files(folder: &Path, files: &mut BTreeMap<PathBuf, Vec<u8>>) {
             read_files(&path, files);
         } else if !["-wal", "-shm", "-journal", ".lock"].iter().any(|end| name.ends_with(end)) {
             // What programs store for themselves.
-            let is_opaque = name.contains(".db") || path.to_string_lossy().contains("/home/");
+            let is_opaque = name == "lock" || [".db", ".jsonl"].iter().any(|part| name.contains(part));
             let content = if is_opaque { Vec::new() } else { without_times(&lossy(&fs::read(&path).unwrap())).into() };
             files.insert(path, content);
         }
@@ -358,17 +357,14 @@ impl Worker {
         let (place, kept) = (Place { root: root.join("place"), program: self.program }, root.join("states"));
         let clear = || drop(fs::remove_dir_all(&place.root));
         let state = kept.join(format!("state-{}", line.state));
-        let is_copied = !line.state.starts_with("fresh");
-        if self.states.insert(line.state.clone()) || !is_copied {
+        if self.states.insert(line.state.clone()) {
             clear();
             fs::create_dir_all(place.vault()).unwrap();
             (self.program.prepare)(&line.state, &place);
             copy(&place.root, &state);
         }
-        if is_copied {
-            clear();
-            copy(&state, &place.root);
-        }
+        clear();
+        copy(&state, &place.root);
         place.observe(line)
     }
 }

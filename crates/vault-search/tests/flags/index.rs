@@ -14,6 +14,9 @@ pub const PROGRAM: Program = Program {
 /// Nothing answers there either.
 const URL: &str = "http://127.0.0.1:2/v1";
 
+/// A vault whose notes were not changed a moment ago.
+const OLD: &str = concat!("'", env!("CARGO_MANIFEST_DIR"), "/../../testdata/plans/006-captured-output/input'");
+
 fn prepare(state: &str, place: &Place) {
     write_vaults(place);
     match state {
@@ -22,11 +25,10 @@ fn prepare(state: &str, place: &Place) {
             std::fs::rename(place.root().join("other"), place.root().join("moved")).unwrap();
             return;
         }
-        // A note that looks as it did when it was read.
-        "fresh-same-stat" => {
-            place.done("sync");
-            database(place).execute("UPDATE file SET hash = zeroblob(32), seen_ns = max(changed_ns, modified_ns) + 3000000000 WHERE path = 'Lost.md'", [])
-                .unwrap();
+        // A note that was changed without a trace in its stat: the index is changed in place of the note.
+        "same-stat" => {
+            place.done(&format!("sync --vault {OLD}"));
+            database(place).execute("UPDATE file SET hash = zeroblob(32)", []).unwrap();
             return;
         }
         "remote" => {
@@ -67,6 +69,7 @@ fn each_flag_has_an_effect() {
         on_index.iter().chain(&lists[1..]).map(|command| format!("{command} --model openai:x --index ../remote.db"));
     let remote: Vec<String> = remote.collect();
     let remote: Vec<&str> = remote.iter().map(String::as_str).collect();
+    let same_stat = format!("@same-stat sync --vault {OLD}");
     let base_url = format!("--base-url {URL}");
     let rows = [
         product(&lists, &["--json", "--jsonl", "--schema"]),
@@ -75,7 +78,7 @@ fn each_flag_has_an_effect() {
         product(&["list", "models"], &["--json", "--jsonl", "--schema"]),
         product(&["sync", "rebuild", "status", "check", "resolve Soil"], &["--json", "--schema"]),
         product(&["@warned sync", "@warned rebuild", "@warned status"], &["--warnings"]),
-        product(&["@fresh-same-stat sync"], &["--full"]),
+        product(&[&same_stat], &["--full"]),
         product(&["sync"], &["--no-vectors"]),
         product(&[&remote_sync, &remote_rebuild, "forget"], &["--yes"]),
         product(&["@journal forget --yes"], &["--index-only"]),
@@ -85,8 +88,8 @@ fn each_flag_has_an_effect() {
         product(&["graph"], &["--format dot", "--output ../graph.json", "--no-sync", "--schema"]),
         product(&["resolve New"], &["--no-sync"]),
         product(&["resolve '[[#Second]]'"], &["--from Garden/Roses.md"]),
-        product(&["%until=added watch"], &["--jsonl", "--print-service", "--schema"]),
-        product(&["%until=added %write=vault/Written.md:1 %least=4000 watch"], &["--debounce 4000"]),
+        product(&["%until=(|synced watch"], &["--jsonl", "--print-service", "--schema"]),
+        product(&["%until=(|synced %write=vault/Written.md:1 %least=4000 watch"], &["--debounce 4000"]),
         product(&remote, &[&base_url]),
         product(&["@remote check --repair --model openai:x"], &[&base_url]),
         product(&["%until=127.0.0.1 watch --model openai:x --index ../remote.db"], &[&base_url]),
@@ -101,7 +104,7 @@ fn each_flag_has_an_effect() {
     ];
     let plain = &[
         "sync",
-        "%until=added watch",
+        "%until=(|synced watch",
         "status",
         "list",
         "links Roses",
