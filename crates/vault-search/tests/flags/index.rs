@@ -28,7 +28,7 @@ fn prepare(state: &str, place: &Place) {
         // A note that was changed without a trace in its stat: the index is changed in place of the note.
         "same-stat" => {
             place.done(&format!("sync --vault {OLD}"));
-            database(place).execute("UPDATE file SET hash = zeroblob(32)", []).unwrap();
+            database(place).execute("UPDATE file SET hash = randomblob(length(hash))", []).unwrap();
             return;
         }
         "remote" => {

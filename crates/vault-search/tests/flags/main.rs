@@ -1,5 +1,8 @@
 //! Each flag of each subcommand has an effect, and each help fits.
 
+// Signals and terminals.
+#![cfg(unix)]
+
 mod harness;
 mod index;
 mod search;

@@ -90,7 +90,7 @@ fn each_flag_has_an_effect() {
         product(&["@bad-settings plan check ../made.json"], &["--vault ../other"]),
         product(&["prop set Soil rating 3 --yes"], &["--text"]),
         product(&["new Fresh --yes"], &["--template T"]),
-        product(&["append Soil more --yes"], &["--heading Soil"]),
+        product(&["append Soil more --yes"], &["--heading Newer"]),
         product(&["list"], &["--toolset bulk", "--tokens", "--json", "--jsonl", "--schema"]),
         product(&["schema"], &["--for openai", "--toolset bulk"]),
         product(&[append], &["--yes", "--dry-run"]),
