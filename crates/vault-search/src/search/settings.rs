@@ -148,6 +148,7 @@ mod tests {
     use vault_index::dirs::canonical_vault;
 
     use super::*;
+    use crate::Failure;
     use crate::settings::tests::merged;
 
     #[test]

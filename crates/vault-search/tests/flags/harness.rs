@@ -158,7 +158,7 @@ impl Place {
         command.args(&line.words);
         let (code, out, err) = match line.marker("until=") {
             _ if line.marker("tty").is_some() => at_terminal(command),
-            Some(text) => self.until(command, text, &line),
+            Some(text) => self.until(command, text, line),
             None => {
                 let output = command.output().unwrap();
                 (output.status.code(), lossy(&output.stdout), lossy(&output.stderr))
