@@ -45,13 +45,24 @@ impl VaultArgs {
     /// # Errors
     /// An option that was given.
     pub fn refuse(&self) -> CliResult<()> {
-        let given = if self.vault.is_empty() { self.index.as_ref().map(|_| "--index") } else { Some("--vault") };
-        given.map_or(Ok(()), |option| {
-            Err(Failure::Error(format!(
-                "{option} has no effect here, since this command works on no vault (leave it out)"
-            )))
-        })
+        if !self.vault.is_empty() {
+            return Err(no_effect("--vault", "works on no vault"));
+        }
+        self.refuse_index()
     }
+
+    /// Refuses `--index` before or after a command that uses no index.
+    ///
+    /// # Errors
+    /// As [`Self::refuse`].
+    pub fn refuse_index(&self) -> CliResult<()> {
+        self.index.as_ref().map_or(Ok(()), |_| Err(no_effect("--index", "uses no index")))
+    }
+}
+
+/// An option was given that does nothing for a command that is as `why` says.
+pub(crate) fn no_effect(option: &str, why: &str) -> Failure {
+    Failure::Error(format!("{option} has no effect here, since this command {why} (leave it out)"))
 }
 
 /// The vaults that a command works on, their index file, and the user's `config.toml`.

@@ -77,12 +77,11 @@ fn run(args: AgentArgs, out: &mut Out) -> CliResult {
     }
     let reads_no_index = match &args.command {
         Command::Macro(command) => !matches!(command, MacroCommand::Run(_)),
-        Command::Log(_) | Command::Config(_) => true,
+        Command::Undo(_) | Command::Redo(_) | Command::Log(_) | Command::Config(_) => true,
         _ => false,
     };
-    if reads_no_index && vault.index.is_some() {
-        let message = "--index has no effect here, since this command reads no index (leave it out)";
-        return Err(Failure::Error(message.to_owned()));
+    if reads_no_index {
+        vault.refuse_index()?;
     }
     match args.command {
         Command::Mcp(args) => match &args.command {

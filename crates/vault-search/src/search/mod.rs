@@ -77,8 +77,11 @@ pub fn index_main() -> ExitCode {
 
 fn run_index(args: IndexArgs, out: &mut Out) -> CliResult {
     let vault = args.vault_args;
-    if matches!(args.command, Command::List(_) | Command::Completions(_) | Command::Man(_)) {
-        vault.refuse()?;
+    match args.command {
+        Command::List(_) | Command::Completions(_) | Command::Man(_) => vault.refuse()?,
+        Command::Stop(_) | Command::Models(_) | Command::Forget(_) | Command::Adopt(_) => vault.refuse_filling()?,
+        Command::Status(_) => vault.refuse_syncing()?,
+        _ => {}
     }
     let manuals = || [IndexArgs::command(), SearchArgs::command()];
     match args.command {

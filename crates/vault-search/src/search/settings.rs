@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use clap::Args;
 use vault_index::{Error, ModelName, Options, Result, check_globs};
 
-use crate::settings::{Settings, UserConfig, VaultArgs, config_file};
-use crate::{CliResult, Failure};
+use crate::CliResult;
+use crate::settings::{Settings, UserConfig, VaultArgs, config_file, no_effect};
 
 /// What `--help` says about settings, beside the options themselves. Each paragraph is one line: clap breaks it.
 pub(super) const SETTINGS_HELP: &str = "\
@@ -57,15 +57,30 @@ impl IndexedVaultArgs {
     /// An option that was given.
     pub(super) fn refuse(&self) -> CliResult<()> {
         self.vault_args.refuse()?;
-        let given = [
-            ("--model", self.model.is_some()),
-            ("--base-url", self.base_url.is_some()),
-            ("--exclude", !self.exclude.is_empty()),
-        ];
-        given.into_iter().find(|(_, is_given)| *is_given).map_or(Ok(()), |(option, _)| {
-            Err(Failure::Error(format!("{option} has no effect here, since this command uses no index (leave it out)")))
-        })
+        self.refuse_filling()
     }
+
+    /// Refuses the options that say how an index is filled, where a command fills none.
+    ///
+    /// # Errors
+    /// As [`Self::refuse`].
+    pub(super) fn refuse_filling(&self) -> CliResult<()> {
+        refuse("--model", self.model.is_some())?;
+        self.refuse_syncing()
+    }
+
+    /// Refuses the options that have an effect only where an index is brought up to date.
+    ///
+    /// # Errors
+    /// As [`Self::refuse`].
+    pub(super) fn refuse_syncing(&self) -> CliResult<()> {
+        refuse("--base-url", self.base_url.is_some())?;
+        refuse("--exclude", !self.exclude.is_empty())
+    }
+}
+
+fn refuse(option: &str, is_given: bool) -> CliResult<()> {
+    if is_given { Err(no_effect(option, "fills no index")) } else { Ok(()) }
 }
 
 /// The settings of one run of a command.
@@ -133,6 +148,7 @@ mod tests {
     use vault_index::dirs::canonical_vault;
 
     use super::*;
+    use crate::Failure;
     use crate::settings::tests::merged;
 
     #[test]

@@ -6,7 +6,7 @@ use vault_tools::Toolset;
 
 use crate::{AdoptArgs, CompletionsArgs, ForgetArgs, ListArgs, VaultArgs};
 
-use super::note_args::NoteCommand;
+use super::note_args::{NoteCommand, TagCommand};
 use super::plan_args::{ContextArgs, MacroCommand, PlanCommand};
 use super::shared_help::shared_help;
 
@@ -105,6 +105,20 @@ Examples:\n  vault-tools forget\n  vault-tools forget --vault ~/Old --yes"
     /// Print the manual page
     #[command(after_long_help = "Example:\n  vault-tools man | man -l -")]
     Man,
+}
+
+impl Command {
+    /// Whether `--index` makes a difference.
+    pub fn uses_index(&self) -> bool {
+        match self {
+            Self::Note(NoteCommand::Append(_) | NoteCommand::Prop(_)) => false,
+            Self::Note(NoteCommand::Tag(command)) => matches!(command, TagCommand::Rename(_)),
+            Self::Plan(command) => !matches!(command, PlanCommand::Check(_)),
+            Self::Macro(command) => matches!(command, MacroCommand::Run(_)),
+            Self::Undo(_) | Self::Redo(_) | Self::Log(_) | Self::Prune(_) | Self::Journal(_) => false,
+            _ => true,
+        }
+    }
 }
 
 #[derive(Debug, Subcommand)]

@@ -92,6 +92,9 @@ fn run(args: ToolsArgs, out: &mut Out) -> CliResult {
     if matches!(args.command, Command::List(_) | Command::Schema(_) | Command::Completions(_) | Command::Man) {
         vault.refuse()?;
     }
+    if !args.command.uses_index() {
+        vault.refuse_index()?;
+    }
     match args.command {
         Command::Note(command) => note_commands::run(&vault, &command, out),
         Command::List(args) => list_tools::list(&args, out),

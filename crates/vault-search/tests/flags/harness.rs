@@ -10,8 +10,9 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
+use std::time::{Duration, Instant};
 
 /// A program under test, and the folders that its runs begin with.
 #[derive(Clone, Copy)]
@@ -30,7 +31,8 @@ pub struct Walk<'a> {
     /// spaces stand in ' '.
     ///
     /// Words in front: `@STATE` names the state that the run begins with. `%tty` runs it at a terminal. `%until=TEXT`
-    /// interrupts it once it has printed TEXT, and `%write=FILE` writes a file before that.
+    /// ends it once it has printed TEXT, or one of `TEXT|TEXT`; with `%write=FILE:TEXT` it then writes a file, and waits for the other text, and with
+    /// `%least=MS` it is observed whether that took so long.
     pub rows: &'a [(&'a str, &'a str)],
     /// Flags that all subcommands take, with a value. They are walked by the first row of a subcommand that is in `plain`, or
     /// by rows of their own.
@@ -156,7 +158,7 @@ impl Place {
         command.args(&line.words);
         let (code, out, err) = match line.marker("until=") {
             _ if line.marker("tty").is_some() => at_terminal(command),
-            Some(text) => self.until(command, text, line.marker("write=")),
+            Some(text) => self.until(command, text, line),
             None => {
                 let output = command.output().unwrap();
                 (output.status.code(), lossy(&output.stdout), lossy(&output.stderr))
@@ -168,31 +170,50 @@ impl Place {
     }
 
     /// Runs a command that does not end by itself.
-    fn until(&self, mut command: Command, text: &str, written: Option<&str>) -> (Option<i32>, String, String) {
+    fn until(&self, mut command: Command, text: &str, line: &Line) -> (Option<i32>, String, String) {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let mut out = String::new();
-        if let Some(file) = written {
-            out.extend(lines.next().map(|line| line.unwrap() + "\n"));
-            self.write(file, "# Written\n");
-        }
-        for line in lines.by_ref() {
-            let line = line.unwrap();
-            out.push_str(&line);
-            out.push('\n');
-            if line.contains(text) {
-                break;
+        let id = child.id();
+        // A text that never comes ends the run all the same.
+        let (is_over, waits) = mpsc::channel::<()>();
+        let guard = thread::spawn(move || {
+            if waits.recv_timeout(Duration::from_secs(30)) == Err(mpsc::RecvTimeoutError::Timeout) {
+                stop(id);
             }
+        });
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+        let mut out = String::new();
+        let mut read_until = |text: &str| {
+            for line in lines.by_ref() {
+                out.push_str(&line);
+                out.push('\n');
+                if text.split('|').any(|text| line.contains(text)) {
+                    break;
+                }
+            }
+        };
+        read_until(text);
+        if let Some((file, text)) = line.marker("write=").and_then(|marker| marker.split_once(':')) {
+            let begun = Instant::now();
+            self.write(file, "# Written\n");
+            read_until(text);
+            let least = line.marker("least=").map(|ms| begun.elapsed() >= Duration::from_millis(ms.parse().unwrap()));
+            out.push_str(&format!("{least:?}\n"));
         }
-        #[cfg(unix)]
-        if let Some(id) = rustix::process::Pid::from_raw(child.id().cast_signed()) {
-            // It may have ended by itself, with an error that is observed.
-            let _ = rustix::process::kill_process(id, rustix::process::Signal::TERM);
-        }
-        out.extend(lines.map(|line| line.unwrap() + "\n"));
+        // It may have ended by itself, with an error that is observed.
+        stop(id);
+        out.extend(lines.map(|line| line + "\n"));
         let mut err = String::new();
         child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+        drop(is_over);
+        guard.join().unwrap();
         (child.wait().unwrap().code(), out, err)
+    }
+}
+
+#[cfg(unix)]
+fn stop(id: u32) {
+    if let Some(id) = rustix::process::Pid::from_raw(id.cast_signed()) {
+        let _ = rustix::process::kill_process(id, rustix::process::Signal::TERM);
     }
 }
 
@@ -234,7 +255,7 @@ fn read_files(folder: &Path, files: &mut BTreeMap<PathBuf, Vec<u8>>) {
             read_files(&path, files);
         } else if !["-wal", "-shm", "-journal", ".lock"].iter().any(|end| name.ends_with(end)) {
             // What programs store for themselves.
-            let is_opaque = name.contains(".db") || path.to_string_lossy().contains("/home/");
+            let is_opaque = name == "lock" || [".db", ".jsonl"].iter().any(|part| name.contains(part));
             let content = if is_opaque { Vec::new() } else { without_times(&lossy(&fs::read(&path).unwrap())).into() };
             files.insert(path, content);
         }
@@ -273,7 +294,12 @@ fn without_times(text: &str) -> String {
             rest = after;
         }
     }
-    kept
+    // How long a run took, in which unit, and which of its steps took time.
+    let kept = kept.replace("(NUMBER.NUMBER s", "(NUMBER ms");
+    let mut parts = kept.split("(NUMBER ms");
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    parts.for_each(|part| text.push_str(&format!("(STEPS{}", &part[part.find(')').unwrap_or(0)..])));
+    text
 }
 
 fn is_number(text: Option<&str>) -> bool {
@@ -291,6 +317,11 @@ fn is_duration(word: &str, digits: usize, after: &str, before: &str) -> bool {
     is_unit(unit)
         || unit.is_empty() && (is_unit(next) || is_fraction || key.ends_with("_ms"))
         || before.ends_with('.') && is_unit(next)
+}
+
+/// Each command line with each flag.
+pub fn product<'a>(bases: &[&'a str], added: &[&'a str]) -> Vec<(&'a str, &'a str)> {
+    bases.iter().flat_map(|base| added.iter().map(|added| (*base, *added))).collect()
 }
 
 /// Copies a state over a place, with the times of its files.

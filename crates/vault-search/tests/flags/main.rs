@@ -1,5 +1,8 @@
 //! Each flag of each subcommand has an effect, and each help fits.
 
+// Signals and terminals.
+#![cfg(unix)]
+
 mod harness;
 mod index;
 mod search;
@@ -22,8 +25,7 @@ fn write_vaults(place: &Place) {
     place.write("vault/.obsidian/app.json", "{}");
     NOTES.iter().for_each(|(path, text)| place.write(&format!("vault/{path}"), text));
     // More than a passage.
-    let long =
-        |heading: &str| format!("## {heading}\n\n{}\n\n", "All about pruning in the cold of winter. ".repeat(60));
+    let long = |heading: &str| format!("## {heading}\n\n{}\n\n", "All about pruning on soil in winter. ".repeat(60));
     place.write("vault/Long.md", &format!("# Long\n\n{}{}", long("First"), long("Second")));
     place.write("other/Other.md", "---\ntags: [other]\n---\n# Other\n\nSomething else about pruning: [[Nowhere]].\n");
 }

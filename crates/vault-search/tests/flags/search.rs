@@ -6,7 +6,8 @@ use crate::write_vaults;
 pub const PROGRAM: Program = Program {
     name: "vault-search",
     path: env!("CARGO_BIN_EXE_vault-search"),
-    environment: &[("VAULT_MODEL", "hashed")],
+    // Nothing answers there.
+    environment: &[("VAULT_MODEL", "hashed"), ("VAULT_BASE_URL", "http://127.0.0.1:1/v1")],
     prepare,
 };
 
@@ -62,9 +63,9 @@ fn each_flag_has_an_effect() {
         ("%tty roses", "--best-last"),
         ("roses", "--explain"),
         ("--mode lexical", "--queries ../questions.txt"),
-        ("roses", "--no-sync"),
-        ("@slow roses", "--wait 60"),
-        ("--index ../new.db --model openai:x roses", "--base-url http://127.0.0.1:1/v1"),
+        ("unseen", "--no-sync"),
+        ("@slow roses", "--wait 0"),
+        ("--index ../new.db --model openai:x roses", "--base-url http://127.0.0.1:2/v1"),
         ("roses", "--model minilm"),
         ("roses", "--exclude Garden"),
     ];

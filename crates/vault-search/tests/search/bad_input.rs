@@ -335,8 +335,9 @@ fn the_database_of_another_program_in_the_cache() {
     }
     rusqlite::Connection::open(&file).unwrap().execute_batch("CREATE TABLE precious(x)").unwrap();
     let before = files_in(folder);
-    for arguments in [&["check", "--repair"][..], &["rebuild"], &["sync"], &["forget", "--yes"]] {
-        let output = run(&[arguments, &["--model", "hashed"]].concat());
+    for arguments in ["check --repair --model hashed", "rebuild --model hashed", "sync --model hashed", "forget --yes"]
+    {
+        let output = run(&arguments.split(' ').collect::<Vec<_>>());
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stdout(&output));
         assert!(stderr(&output).contains("another program"), "{arguments:?}: {}", stderr(&output));
         assert_eq!(files_in(folder), before, "{arguments:?}");
