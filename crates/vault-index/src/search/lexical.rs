@@ -153,6 +153,19 @@ impl Lexical {
         Ok(Self { scores, found: counter.found, words, in_names })
     }
 
+    /// The inverse document frequency of a term of the query. `None` where no passage has it, or it was not looked up.
+    pub(super) fn idf_of(&self, term: &str, passages: usize) -> Option<f64> {
+        let holders = self.found.iter().find(|found| found.term == term)?.holders.len();
+        Some(idf(passages, holders))
+    }
+
+    /// Gives a passage a share of what its score is less than 1.
+    pub(super) fn raise(&mut self, position: usize, share: f32) {
+        if let Some(score) = self.scores.get_mut(position) {
+            *score += share * (1.0 - *score);
+        }
+    }
+
     /// 0 where no word matches.
     pub(super) fn score(&self, position: usize) -> f32 {
         self.scores.get(position).copied().unwrap_or(0.0)
@@ -292,8 +305,7 @@ impl Counter<'_> {
 
     /// Of what the passages counted so far hold.
     fn idf(&self) -> f64 {
-        let (all, holding) = (self.passages.len() as f64, self.holders.len() as f64);
-        (1.0 + (all - holding + 0.5) / (holding + 0.5)).ln()
+        idf(self.passages.len(), self.holders.len())
     }
 
     /// Adds to the score of each passage, by what was counted so far. Returns the most that one can get.
@@ -314,6 +326,11 @@ impl Counter<'_> {
         self.named.dedup();
         std::mem::take(&mut self.named)
     }
+}
+
+fn idf(passages: usize, holders: usize) -> f64 {
+    let (all, holding) = (passages as f64, holders as f64);
+    (1.0 + (all - holding + 0.5) / (holding + 0.5)).ln()
 }
 
 /// Passages that hold words side by side (with [`Matching::Prefix`], the last of them may go on), in their own fields or

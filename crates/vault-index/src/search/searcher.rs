@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use crate::embed::Role;
 use crate::error::{Error, ErrorKind, Result};
 use crate::path::{FileId, VaultPath};
+use crate::search::adjacent::add_adjacent;
 use crate::search::eligible::eligible;
 use crate::search::estimate::Estimate;
 use crate::search::excerpt::best_match;
@@ -322,8 +323,11 @@ impl<'a> ScoredQuery<'a> {
             }
             let store = snapshot.store();
             let by_meaning = mode == Mode::Semantic;
-            let lexical = Lexical::run(&store, &snapshot.passages, snapshot.of_notes(), &reading, !by_meaning)?;
+            let mut lexical = Lexical::run(&store, &snapshot.passages, snapshot.of_notes(), &reading, !by_meaning)?;
             let named = named(&store, &text, &reading.meant, &lexical)?;
+            if !by_meaning {
+                add_adjacent(&store, &snapshot.passages, reading.text(&text), &mut lexical)?;
+            }
             Ok((if by_meaning { Lexical::none() } else { lexical }, named))
         };
         let text = reading.text(&text);
