@@ -457,13 +457,14 @@ fn read(snapshot: &Snapshot, query: &Query) -> Result<Reading> {
     Reading::new(&snapshot.store(), &asked, &|store| snapshot.vocabulary(store))
 }
 
-/// What the parts of the score are multiplied by: where most words of the query are unknown to the model, words alone
-/// decide.
+/// What the parts of the score are multiplied by: where most words of the query are unknown to the model, or it has none
+/// (an emoji, a sign), words alone decide.
 fn weights(snapshot: &Snapshot, mode: Mode, text: &str) -> Result<Weights> {
     Ok(match mode {
         Mode::Lexical => Weights::LEXICAL,
         Mode::Semantic => Weights::SEMANTIC,
         Mode::Hybrid if !snapshot.has_vectors => Weights::HYBRID.without_semantic(),
+        Mode::Hybrid if !text.chars().any(char::is_alphanumeric) => Weights::LEXICAL,
         Mode::Hybrid if (snapshot.embedder)()?.known_share(text) < 0.5 => Weights::LEXICAL,
         Mode::Hybrid => Weights::HYBRID,
     })
