@@ -276,6 +276,20 @@ impl Index {
         }
     }
 
+    /// Embeds what is pending as [`Index::sync_with`] does, without a look at the vault. `None`: only a sync can go on.
+    #[cfg(feature = "watch")]
+    fn embed_with(&self, options: &SyncOptions<'_>) -> Result<Option<Report>> {
+        let writer = self.writer()?;
+        let store = writer.as_ref().expect("opened by writer()");
+        if self.differs(store)?.is_some() || store.meta(REBUILDING_TO)?.is_some() {
+            return Ok(None);
+        }
+        let embedder = self.embedder(store)?;
+        let (vault, rules) = (&self.vault, &self.rules);
+        let indexer = Indexer { store, locks: Some(&self.file), vault, embedder: embedder.as_ref(), rules, options };
+        indexer.embed().map(Some)
+    }
+
     /// The state after the last sync by this handle; `None` where not all that is in the vault is known.
     ///
     /// # Errors

@@ -138,6 +138,16 @@ impl Indexer<'_> {
         Ok((report, fingerprint))
     }
 
+    /// Embeds what is pending, and looks at no file.
+    pub(crate) fn embed(&self) -> Result<Report> {
+        let started = Instant::now();
+        let mut report = Report { unchanged: self.store.note_count()?, ..Report::default() };
+        self.sync_vectors(&mut report)?;
+        (report.pending, report.unread) = (self.store.pending()?, self.store.unread()?);
+        report.took_ms = milliseconds(started);
+        Ok(report)
+    }
+
     /// Writes text, links and words of all notes, without vectors. Returns the folders that could not be listed.
     ///
     /// # Errors

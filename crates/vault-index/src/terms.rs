@@ -7,7 +7,7 @@
 //! | `don’t`, `garden's` | `dont`, `gardens` | an apostrophe before at most two last letters is dropped ... |
 //! | `l'été`, `O'Brien` | `l` `ete`, `o` `brien` | ... any other one splits |
 //! | `snake_case`, `v1.2`, `3.14`, `a-b` | `snake` `case`, `v1` `2`, `3` `14`, `a` `b` | all other punctuation splits; camelCase does not |
-//! | `C++`, `C#`, `F#` | `cpp`, `csharp`, `fsharp` | the three names that are nothing without their punctuation |
+//! | `C++`, `C#`, `F#`, `C++20` | `cpp`, `csharp`, `fsharp`, `cpp` and `20` | the three names that are nothing without their punctuation |
 //! | `東京都` | `東京` `京都` `都` | scripts without spaces between words, and Korean, whose words change their ends: overlapping pairs, and the last character of a run once more alone |
 //! | `Rust言語`, `2024年` | `rust` `言語` `語`, `2024` `年` | a run ends where the script changes |
 //! | `👍🏽`, `🇫🇷` | `👍`, `🇫🇷` | an emoji is a term, without its skin tone; a flag is one |
@@ -303,9 +303,9 @@ impl Terms {
     }
 }
 
-/// `C++`, `C#` or `F#` at the start of the text: its term, and its length in bytes.
+/// `C++`, `C#` or `F#` at the start of the text, also with a version behind it (`C++20`): its term, and its length in bytes.
 fn language(text: &[u8]) -> Option<(&'static str, usize)> {
-    let ends = |at: usize| !text.get(at).is_some_and(|b| b.is_ascii_alphanumeric() || b"+#".contains(b));
+    let ends = |at: usize| !text.get(at).is_some_and(|b| b.is_ascii_alphabetic() || b"+#".contains(b));
     match text {
         [b'C' | b'c', b'+', b'+', ..] if ends(3) => Some(("cpp", 3)),
         [b'C' | b'c', b'#', ..] if ends(2) => Some(("csharp", 2)),

@@ -79,7 +79,9 @@ impl Prompts {
     pub(super) fn prompt(&self, request: &Request, vocabulary: &Vocabulary<'_>) -> Result<String, String> {
         let text = if self.in_text {
             // The grammar holds an answer to its schema, as it does with a template.
-            let request = written_out(Format::Hermes, Request { answer_schema: None, ..request.clone() });
+            let mut request = request.clone();
+            request.answer_schema = None;
+            let request = written_out(Format::Hermes, request);
             self.template.render(&self.messages(&request, vocabulary), None, true)?
         } else {
             let tools: Vec<Value> = request.tools.iter().map(|tool| tool_json(tool, vocabulary)).collect();

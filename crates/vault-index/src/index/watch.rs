@@ -100,6 +100,9 @@ pub enum WatchEvent {
 /// Embedding is interrupted this often to see whether something changed.
 const SLICE: Duration = Duration::from_secs(1);
 
+/// While nothing else happens, what was embedded is told this often.
+const TELL_EVERY: Duration = Duration::from_secs(60);
+
 /// After an error the vault is looked at again this soon.
 const RETRY: Duration = Duration::from_secs(10);
 
@@ -121,6 +124,8 @@ impl Index {
             files,
             events: VecDeque::from([WatchEvent::Started]),
             due: Instant::now(),
+            walk_due: Instant::now(),
+            embedded: None,
             has_synced: false,
             has_ended: false,
             _lock: lock,
@@ -136,8 +141,12 @@ pub struct Watcher<'a> {
     files: FileWatcher,
     /// Not fetched yet.
     events: VecDeque<WatchEvent>,
-    /// When the next look is due without a signal; now, to begin with.
+    /// When the next look or slice of embedding is due without a signal; now, to begin with.
     due: Instant,
+    /// When the next look at the vault is due.
+    walk_due: Instant,
+    /// What was embedded and not told yet, and since when.
+    embedded: Option<(Report, Instant)>,
     has_synced: bool,
     has_ended: bool,
     _lock: Lock,
@@ -179,6 +188,7 @@ impl Iterator for Watcher<'_> {
                     log::warn!("{}", error.one_line());
                     self.events.push_back(WatchEvent::Notice(error.one_line()));
                     self.due = Instant::now() + RETRY;
+                    self.walk_due = self.due;
                 }
             }
             self.has_synced = true;
@@ -196,8 +206,13 @@ impl<'a> Watcher<'a> {
         let wait = self.due.saturating_duration_since(Instant::now());
         let cancel = self.cancel();
         match self.files.wait(wait, cancel) {
-            Signal::Changed | Signal::TimedOut => true,
+            Signal::TimedOut => true,
+            Signal::Changed => {
+                self.walk_due = Instant::now();
+                true
+            }
             Signal::Back => {
+                self.walk_due = Instant::now();
                 self.events.push_back(WatchEvent::VaultBack);
                 true
             }
@@ -210,16 +225,43 @@ impl<'a> Watcher<'a> {
         }
     }
 
-    /// Syncs for a slice of time. Text goes first in each, so that what changes in the middle of embedding is soon found.
+    /// Syncs or embeds for a slice of time. Text goes first, so that what changes in the middle of embedding is soon found.
     fn sync(&mut self) -> Result<()> {
         let mut options = SyncOptions::new().deadline(Instant::now() + SLICE);
         (options.cancel, options.progress) = (self.options.cancel, self.options.progress);
-        let report = self.index.sync_with(&options)?;
-        let is_complete = report.pending + report.unread == 0;
-        self.due = Instant::now() + if is_complete { self.options.full_check_every } else { Duration::ZERO };
+        if Instant::now() < self.walk_due
+            && let Some(report) = self.index.embed_with(&options)?
+        {
+            self.due = if report.pending > 0 { Instant::now() } else { self.walk_due };
+            self.tell_of_embedding(report);
+            return Ok(());
+        }
+        let mut report = self.index.sync_with(&options)?;
+        if let Some((sum, _)) = self.embedded.take() {
+            (report.embedded, report.reused) = (report.embedded + sum.embedded, report.reused + sum.reused);
+        }
+        self.walk_due =
+            Instant::now() + if report.unread == 0 { self.options.full_check_every } else { Duration::ZERO };
+        self.due = if report.pending > 0 { Instant::now() } else { self.walk_due };
         if !report.is_unchanged() {
             self.events.push_back(WatchEvent::Synced(report));
         }
         Ok(())
+    }
+
+    /// One event for what is embedded in a minute, or for the rest of it.
+    fn tell_of_embedding(&mut self, report: Report) {
+        let (sum, since) = self.embedded.get_or_insert_with(|| (Report::default(), Instant::now()));
+        *sum = Report {
+            embedded: sum.embedded + report.embedded,
+            reused: sum.reused + report.reused,
+            took_ms: sum.took_ms + report.took_ms,
+            ..report
+        };
+        if (sum.pending == 0 || since.elapsed() >= TELL_EVERY)
+            && let Some((sum, _)) = self.embedded.take().filter(|(sum, _)| !sum.is_unchanged())
+        {
+            self.events.push_back(WatchEvent::Synced(sum));
+        }
     }
 }

@@ -127,9 +127,9 @@ pub(super) fn read(text: &str, fences: &Fences) -> Frontmatter {
         }
         match folded.as_str() {
             "tags" => {
-                // A tag has no comma, so a single text may hold several.
+                // A tag has neither commas nor white space, so a single text may hold several.
                 let items: Vec<&str> = match &value {
-                    Property::Text(text) => text.split(',').collect(),
+                    Property::Text(text) => text.split(|c: char| c == ',' || c.is_whitespace()).collect(),
                     other => other.texts(),
                 };
                 let tags: Vec<String> = items.into_iter().filter_map(frontmatter_tag).map(str::to_owned).collect();

@@ -297,7 +297,7 @@ fn frontmatter_values() {
     for (yaml, expected) in [
         ("tags: a", vec!["a"]),
         ("tags: a, b,#c", vec!["a", "b", "c"]),
-        ("tags: two words", vec![]),
+        ("tags: two words", vec!["two", "words"]),
         ("tags:", vec![]),
         ("tags: 5", vec![]),
         ("tags:\n- a\n- b", vec!["a", "b"]),

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use jiff::civil::{Date, DateTime, Weekday};
+use jiff::civil::{Date, DateTime, ISOWeekDate, Weekday};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, ToSpan, Zoned};
 
@@ -83,19 +83,29 @@ pub(super) fn date_of(text: &str, edge: DateEdge, now: &Zoned) -> Option<Timesta
     if let Ok(moment) = text.to_uppercase().parse::<Timestamp>() {
         return Some(moment);
     }
-    let digits = text.bytes().filter(u8::is_ascii_digit).count();
-    match text.split('-').collect::<Vec<_>>()[..] {
-        [y] if digits == 4 && y.len() == 4 => {
-            let y = y.parse::<i16>().ok()?;
-            span(year(y)?, y.checked_add(1).and_then(year))
-        }
-        [y, m] if digits == 6 && y.len() == 4 && m.len() == 2 => {
-            let first = Date::new(y.parse().ok()?, m.parse().ok()?, 1).ok()?;
-            span(first, first.checked_add(1.month()).ok())
-        }
-        _ if text.len() == 10 => day(text.parse().ok()?),
-        _ => local_moment(text, zone),
+    if let Some((first, end)) = period(text) {
+        return span(first, end);
     }
+    if text.len() == 10 { day(text.parse().ok()?) } else { local_moment(text, zone) }
+}
+
+/// The days of a year, quarter, month or week of ISO 8601, in lower case: `2023`, `2023-q1`, `2023-02`, `2023-w05`; those with
+/// a letter also without the hyphen. The first one, and the one after the last.
+pub(super) fn period(text: &str) -> Option<(Date, Option<Date>)> {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let (year, part) = text.split_at_checked(4).filter(|(year, _)| is_number(year))?;
+    let year: i16 = year.parse().ok()?;
+    let first = |month: i8| Date::new(year, month, 1).ok();
+    let number = |digits: &str| -> Option<i8> { if is_number(digits) { digits.parse().ok() } else { None } };
+    let behind = part.strip_prefix('-').unwrap_or(part);
+    let (from, days) = match behind.chars().next() {
+        None if part.is_empty() => (first(1)?, 1.year()),
+        Some('q') => (first(number(&behind[1..]).filter(|quarter| (1..=4).contains(quarter))? * 3 - 2)?, 3.months()),
+        Some('w') => (ISOWeekDate::new(year, number(&behind[1..])?, Weekday::Monday).ok()?.date(), 7.days()),
+        Some(_) if part.len() == 3 && behind.len() == 2 => (first(number(behind)?)?, 1.month()),
+        _ => return None,
+    };
+    Some((from, from.checked_add(days).ok()))
 }
 
 fn local_moment(text: &str, zone: &TimeZone) -> Option<Timestamp> {
@@ -132,6 +142,14 @@ pub(super) fn written_day(text: &str) -> Option<Date> {
     match written(&words.join(" ")) {
         // Of days such as 05-12-2023 half could be read, and the others could not.
         Some(Written::Day(day)) if !text.contains('-') => Some(day),
+        _ => None,
+    }
+}
+
+/// The month that a text is, with its name: `July 2022`.
+pub(super) fn written_month(text: &str) -> Option<(Date, Option<Date>)> {
+    match with_month_name(&text.to_lowercase())? {
+        Written::Month(first) => Some((first, first.checked_add(1.month()).ok())),
         _ => None,
     }
 }
@@ -332,6 +350,11 @@ mod tests {
         check("2026-01-31", "2026-01-31T00:00:00", "2026-02-01T00:00:00");
         check("2026-01", "2026-01-01T00:00:00", "2026-02-01T00:00:00");
         check("2026", "2026-01-01T00:00:00", "2027-01-01T00:00:00");
+        check("2026-Q1", "2026-01-01T00:00:00", "2026-04-01T00:00:00");
+        check("2026q4", "2026-10-01T00:00:00", "2027-01-01T00:00:00");
+        // The week with the first Thursday is the first one.
+        check("2026-W01", "2025-12-29T00:00:00", "2026-01-05T00:00:00");
+        check("2026-w12", "2026-03-16T00:00:00", "2026-03-23T00:00:00");
         check("today", "2026-03-18T00:00:00", "2026-03-19T00:00:00");
         check("Yesterday", "2026-03-17T00:00:00", "2026-03-18T00:00:00");
         check("last week", "2026-03-09T00:00:00", "2026-03-16T00:00:00");

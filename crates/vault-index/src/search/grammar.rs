@@ -194,6 +194,8 @@ impl<'a> Parser<'a> {
         match negated.chars().next() {
             None => false,
             Some(c) if c.is_whitespace() => false,
+            // A number: `temperature -5`.
+            Some(c) if c.is_ascii_digit() => false,
             Some('"' | '(') => true,
             Some('[') if property_at(negated).is_some() => true,
             Some('/') if regex_at(negated, self.depth > 0).is_some() => true,

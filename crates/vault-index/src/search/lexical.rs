@@ -56,6 +56,8 @@ pub(super) struct Lexical {
     words: usize,
     /// By id: notes whose names together hold a form of each word.
     in_names: Vec<FileId>,
+    /// The same of names and folders.
+    in_paths: Vec<FileId>,
 }
 
 /// A term that the query stands for, and the passages that hold it, by position, ascending.
@@ -81,19 +83,21 @@ struct Counter<'a> {
     /// Of this word: the notes that have a form of it in a name; its forms in each passage by their weights, and the
     /// passages that have any, each once.
     named: Vec<FileId>,
+    /// The notes that have one in a folder's name.
+    in_folders: Vec<FileId>,
     counts: Vec<f64>,
     holders: Vec<u32>,
 }
 
 impl Lexical {
     pub(super) fn none() -> Self {
-        Self { scores: Vec::new(), found: Vec::new(), words: 0, in_names: Vec::new() }
+        Self { scores: Vec::new(), found: Vec::new(), words: 0, in_names: Vec::new(), in_paths: Vec::new() }
     }
 
     /// Given scores, by position.
     #[cfg(test)]
     pub(super) fn of_scores(scores: Vec<f32>) -> Self {
-        Self { scores, found: Vec::new(), words: 0, in_names: Vec::new() }
+        Self { scores, ..Self::none() }
     }
 
     /// Looks the words up; `in_passages` says whether not only in the notes' own fields, which say what names hold.
@@ -114,12 +118,13 @@ impl Lexical {
             found: Vec::new(),
             word: 0,
             named: Vec::new(),
+            in_folders: Vec::new(),
             in_passages,
             counts: vec![0.0; passages.len()],
             holders: Vec::new(),
         };
         let mut ideal = 0.0;
-        let mut in_names: Vec<FileId> = Vec::new();
+        let (mut in_names, mut in_paths): (Vec<FileId>, Vec<FileId>) = Default::default();
         for word in &reading.words {
             let (exact, others): (Vec<&Form>, Vec<&Form>) = word.forms.iter().partition(|form| form.is_exact);
             exact.into_iter().try_for_each(|form| counter.look_up(form))?;
@@ -136,12 +141,15 @@ impl Lexical {
                 }
             }
             ideal += counter.add(word.count * (1.0 - share), idf);
-            let named = counter.end_word();
+            let (named, in_path) = counter.end_word();
             match counter.word {
-                1 => in_names = named,
-                _ => in_names.retain(|note| named.binary_search(note).is_ok()),
+                1 => (in_names, in_paths) = (named, in_path),
+                _ => {
+                    in_names.retain(|note| named.binary_search(note).is_ok());
+                    in_paths.retain(|note| in_path.binary_search(note).is_ok());
+                }
             }
-            if !in_passages && in_names.is_empty() {
+            if !in_passages && in_paths.is_empty() {
                 break;
             }
         }
@@ -150,7 +158,20 @@ impl Lexical {
             true => counter.sums.iter().map(|sum| (sum / ideal).clamp(0.0, 1.0) as f32).collect(),
             false => Vec::new(),
         };
-        Ok(Self { scores, found: counter.found, words, in_names })
+        Ok(Self { scores, found: counter.found, words, in_names, in_paths })
+    }
+
+    /// The inverse document frequency of a term of the query. `None` where no passage has it, or it was not looked up.
+    pub(super) fn idf_of(&self, term: &str, passages: usize) -> Option<f64> {
+        let holders = self.found.iter().find(|found| found.term == term)?.holders.len();
+        Some(idf(passages, holders))
+    }
+
+    /// Gives a passage a share of what its score is less than 1.
+    pub(super) fn raise(&mut self, position: usize, share: f32) {
+        if let Some(score) = self.scores.get_mut(position) {
+            *score += share * (1.0 - *score);
+        }
     }
 
     /// 0 where no word matches.
@@ -161,6 +182,12 @@ impl Lexical {
     /// By id: notes whose names (title, file name, aliases) together hold all words, each in any of its forms.
     pub(super) fn in_names(&self) -> &[FileId] {
         &self.in_names
+    }
+
+    /// By id: notes whose names and folders together hold all words, each in any of its forms; those of
+    /// [`Self::in_names`] among them.
+    pub(super) fn in_paths(&self) -> &[FileId] {
+        &self.in_paths
     }
 
     /// What says how much of names the words cover. `typed` are the terms that the query has.
@@ -214,7 +241,7 @@ impl Counter<'_> {
     fn look_up_others(&mut self, form: &Form, most: usize, wanted: impl Fn(&str) -> bool) -> Result<()> {
         let mut places: Vec<(u32, f64)> = Vec::new();
         let mut found: Vec<Found> = Vec::new();
-        let mut named: Vec<FileId> = Vec::new();
+        let (mut named, mut in_folders): (Vec<FileId>, Vec<FileId>) = Default::default();
         let mut number = 0;
         let mut at = 0;
         let mut count = |term: &str, holder, field| {
@@ -224,8 +251,10 @@ impl Counter<'_> {
             }
             let held = match holder {
                 Holder::Note(note) => {
-                    if matches!(field, Field::Title | Field::Aliases) {
-                        named.push(note);
+                    match field {
+                        Field::Title | Field::Aliases => named.push(note),
+                        Field::Path => in_folders.push(note),
+                        _ => {}
                     }
                     if self.in_passages { self.of_notes.of(note) } else { 0..0 }
                 }
@@ -258,6 +287,7 @@ impl Counter<'_> {
             return Ok(());
         }
         self.named.append(&mut named);
+        self.in_folders.append(&mut in_folders);
         for (position, weight) in places {
             let count = &mut self.counts[position as usize];
             if *count == 0.0 {
@@ -292,8 +322,7 @@ impl Counter<'_> {
 
     /// Of what the passages counted so far hold.
     fn idf(&self) -> f64 {
-        let (all, holding) = (self.passages.len() as f64, self.holders.len() as f64);
-        (1.0 + (all - holding + 0.5) / (holding + 0.5)).ln()
+        idf(self.passages.len(), self.holders.len())
     }
 
     /// Adds to the score of each passage, by what was counted so far. Returns the most that one can get.
@@ -306,14 +335,24 @@ impl Counter<'_> {
         best
     }
 
-    /// Returns the notes that have the word in a name, by id.
-    fn end_word(&mut self) -> Vec<FileId> {
+    /// Returns the notes that have the word in a name, and those that have it in a name or a folder, by id.
+    fn end_word(&mut self) -> (Vec<FileId>, Vec<FileId>) {
         self.holders.drain(..).for_each(|at| self.counts[at as usize] = 0.0);
         self.word += 1;
-        self.named.sort_unstable();
-        self.named.dedup();
-        std::mem::take(&mut self.named)
+        let sorted = |mut notes: Vec<FileId>| {
+            notes.sort_unstable();
+            notes.dedup();
+            notes
+        };
+        let named = std::mem::take(&mut self.named);
+        let in_folders = std::mem::take(&mut self.in_folders);
+        (sorted(named.clone()), sorted([named, in_folders].concat()))
     }
+}
+
+fn idf(passages: usize, holders: usize) -> f64 {
+    let (all, holding) = (passages as f64, holders as f64);
+    (1.0 + (all - holding + 0.5) / (holding + 0.5)).ln()
 }
 
 /// Passages that hold words side by side (with [`Matching::Prefix`], the last of them may go on), in their own fields or

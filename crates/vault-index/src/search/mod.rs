@@ -29,6 +29,7 @@ mod repeated;
 mod slips;
 mod forms;
 mod lexical;
+mod adjacent;
 mod names;
 mod semantic;
 mod estimate;

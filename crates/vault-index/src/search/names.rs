@@ -5,7 +5,7 @@
 //! | the query | score |
 //! | --- | --- |
 //! | is a name, folded | above .9: spelled the same first, then nearest the vault's root, then names of files |
-//! | is how a name begins, or has all its words in one name | .8 to .9, by the share of the name that it covers |
+//! | is how a name begins, or has all its words in one name, or in a whole name and its folders | .8 to .9, by the share of the name (and the folders) that it covers |
 //! | anything else | 0 to .8, the ordinary score |
 //!
 //! Within each, the ordinary score decides between equals. All grow with it, so that its bounds are bounds of them.
@@ -24,8 +24,8 @@ use crate::path::FileId;
 use crate::search::hit::NameMatch;
 use crate::search::lexical::Lexical;
 use crate::search::note_passages::NotePassages;
-use crate::store::Store;
-use crate::terms::{Terms, name_key};
+use crate::store::{NoteMeta, Store};
+use crate::terms::{Terms, is_stop_word, name_key};
 
 /// The best score that there is without a name.
 pub(super) const ORDINARY: f32 = 0.8;
@@ -38,6 +38,9 @@ const NEARLY: f32 = 0.9;
 
 /// Of the names that begin with the query, so many are looked at, the shortest.
 const MAX_BEGINNING: usize = 2000;
+
+/// Of the notes whose folders hold a word of the query, so many are looked at.
+const MAX_IN_FOLDERS: usize = 2000;
 
 /// How the names of a note match.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -170,6 +173,19 @@ pub(super) fn named(store: &Store, query: &str, meant: &[String], lexical: &Lexi
     for note in lexical.in_names() {
         for name in store.names_of(*note)? {
             if let Some(coverage) = coverage.of(&mut terms, &name.text) {
+                add(*note, Band::Nearly { how: NameMatch::Words, coverage, half: half(Half::Lower) });
+            }
+        }
+    }
+    // A name in a folder, in any order: `pruning readme`. Its folder alone makes no name.
+    let others = lexical.in_paths().iter().filter(|note| lexical.in_names().binary_search(note).is_err());
+    for note in others.take(MAX_IN_FOLDERS) {
+        let Some(NoteMeta { path, .. }) = store.note_meta(*note)? else { continue };
+        for name in store.names_of(*note)? {
+            let mut is_whole = true;
+            terms.each(&name.text, |term, _| is_whole &= typed.contains(term) || is_stop_word(term));
+            let in_folder = format!("{} {}", path.folder(), name.text);
+            if is_whole && let Some(coverage) = coverage.of(&mut terms, &in_folder) {
                 add(*note, Band::Nearly { how: NameMatch::Words, coverage, half: half(Half::Lower) });
             }
         }

@@ -7,7 +7,7 @@ use jiff::civil::Date;
 
 use crate::error::Result;
 use crate::path::{FileId, VaultPath};
-use crate::search::dates::{days_of_property, written_day};
+use crate::search::dates::{days_of_property, period, written_day, written_month};
 use crate::store::Store;
 
 /// The first day that a note is of, and the one after the last.
@@ -24,12 +24,27 @@ pub(super) fn days_of_notes(store: &Store, now: &Zoned) -> Result<HashMap<FileId
     };
     let of_property = |key| store.property_values(key);
     of_property("date")?.into_iter().for_each(|(note, value)| add(note, days_of_property(&value.text, now)));
-    store
-        .notes()?
-        .into_iter()
-        .for_each(|(note, path, _)| add(note, day_in_name(&path).map(|day| (day, day.tomorrow().ok()))));
+    store.notes()?.into_iter().for_each(|(note, path, _)| add(note, days_in_name(&path)));
     of_property("created")?.into_iter().for_each(|(note, value)| add(note, days_of_property(&value.text, now)));
     Ok(days)
+}
+
+/// The days that the name of a file says: the day in it, else a week, month or quarter (`2023-W05`, `2023-02 Monthly`,
+/// `Review 2023-Q1`), else the year or month that the name is (`2023`, `July 2022`).
+fn days_in_name(path: &VaultPath) -> Option<Days> {
+    if let Some(day) = day_in_name(path) {
+        return Some((day, day.tomorrow().ok()));
+    }
+    let name = path.stem().to_lowercase();
+    let is_year = |text: &str| text.len() == 4;
+    let is_plausible = |days: &Days| (1800..2200).contains(&days.0.year());
+    let mut periods = name.split([' ', '_', ',', '(', ')']).filter(|word| !is_year(word)).filter_map(period);
+    match (periods.next(), periods.next()) {
+        (Some(only), None) => Some(only),
+        (Some(_), Some(_)) => None,
+        (None, _) => Some(name.as_str()).filter(|name| is_year(name)).and_then(period).or_else(|| written_month(&name)),
+    }
+    .filter(is_plausible)
 }
 
 /// The day in the name of a file: `2022-07-24`, `2022_07_24`, `2022.07.24`, `20220724`, and the last with a time of four
@@ -79,6 +94,30 @@ fn date(year: &[u8], month: &[u8], day: &[u8]) -> Option<Date> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn periods_in_names() {
+        for (name, expected) in [
+            ("2023-02 Monthly", Some("2023-02-01 2023-03-01")),
+            ("Monthly 2023-12", Some("2023-12-01 2024-01-01")),
+            ("2023-W05", Some("2023-01-30 2023-02-06")),
+            ("2023-W5 Review", Some("2023-01-30 2023-02-06")),
+            ("2023-Q1", Some("2023-01-01 2023-04-01")),
+            ("2023", Some("2023-01-01 2024-01-01")),
+            ("July 2022", Some("2022-07-01 2022-08-01")),
+            ("2022-07-24", Some("2022-07-24 2022-07-25")),
+            ("2023-02 to 2023-04", None),
+            ("2023-13", None),
+            ("2023-W54", None),
+            ("Plans for 2023", None),
+            ("1234", None),
+            ("Sunday", None),
+        ] {
+            let days = days_in_name(&VaultPath::new(&format!("Log/{name}.md")).unwrap());
+            let days = days.map(|(first, end)| format!("{first} {}", end.unwrap()));
+            assert_eq!(days.as_deref(), expected, "{name}");
+        }
+    }
 
     #[test]
     fn days_in_names() {

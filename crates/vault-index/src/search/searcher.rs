@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use crate::embed::Role;
 use crate::error::{Error, ErrorKind, Result};
 use crate::path::{FileId, VaultPath};
+use crate::search::adjacent::add_adjacent;
 use crate::search::eligible::eligible;
 use crate::search::estimate::Estimate;
 use crate::search::excerpt::best_match;
@@ -322,8 +323,11 @@ impl<'a> ScoredQuery<'a> {
             }
             let store = snapshot.store();
             let by_meaning = mode == Mode::Semantic;
-            let lexical = Lexical::run(&store, &snapshot.passages, snapshot.of_notes(), &reading, !by_meaning)?;
+            let mut lexical = Lexical::run(&store, &snapshot.passages, snapshot.of_notes(), &reading, !by_meaning)?;
             let named = named(&store, &text, &reading.meant, &lexical)?;
+            if !by_meaning {
+                add_adjacent(&store, &snapshot.passages, reading.text(&text), &mut lexical)?;
+            }
             Ok((if by_meaning { Lexical::none() } else { lexical }, named))
         };
         let text = reading.text(&text);
@@ -453,13 +457,14 @@ fn read(snapshot: &Snapshot, query: &Query) -> Result<Reading> {
     Reading::new(&snapshot.store(), &asked, &|store| snapshot.vocabulary(store))
 }
 
-/// What the parts of the score are multiplied by: where most words of the query are unknown to the model, words alone
-/// decide.
+/// What the parts of the score are multiplied by: where most words of the query are unknown to the model, or it has none
+/// (an emoji, a sign), words alone decide.
 fn weights(snapshot: &Snapshot, mode: Mode, text: &str) -> Result<Weights> {
     Ok(match mode {
         Mode::Lexical => Weights::LEXICAL,
         Mode::Semantic => Weights::SEMANTIC,
         Mode::Hybrid if !snapshot.has_vectors => Weights::HYBRID.without_semantic(),
+        Mode::Hybrid if !text.chars().any(char::is_alphanumeric) => Weights::LEXICAL,
         Mode::Hybrid if (snapshot.embedder)()?.known_share(text) < 0.5 => Weights::LEXICAL,
         Mode::Hybrid => Weights::HYBRID,
     })

@@ -1,5 +1,7 @@
 //! Which conditions of a query no note meets at all: a name that is misspelt, most often.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
@@ -19,6 +21,9 @@ pub struct Unmatched {
     pub wanted: Vec<String>,
     /// Of those that must not hold: nothing is left out by them, and what was meant to be left out is found.
     pub excluded: Vec<String>,
+    /// Words that must not stand in a note, as they were written, and how many notes each leaves out: a command that was
+    /// pasted (`ssh -T git`) has such words.
+    pub left_out: Vec<(String, usize)>,
 }
 
 impl Searcher {
@@ -33,8 +38,13 @@ impl Searcher {
         for part in query.whole_condition().map(Condition::into_parts).unwrap_or_default() {
             match part {
                 Expression::Not(not) => {
-                    // That no note holds a word is what was wanted.
-                    if !not.tests().into_iter().all(is_text) && !meets(&not)? {
+                    if not.tests().into_iter().all(is_text) {
+                        // That no note holds a word is what was wanted.
+                        match self.notes_with(&evaluator.passages(&not)?) {
+                            0 => {}
+                            notes => unmatched.left_out.push((Expression::Not(not).to_string(), notes)),
+                        }
+                    } else if !meets(&not)? {
                         let why = self.no_note(&not)?;
                         unmatched.excluded.push(format!("`{}` leaves nothing out: {why}", Expression::Not(not)));
                     }
@@ -59,6 +69,12 @@ impl Searcher {
             }
         }
         Ok(unmatched)
+    }
+
+    /// How many notes have some of the passages.
+    fn notes_with(&self, passages: &[bool]) -> usize {
+        let held = self.snapshot.passages.iter().zip(passages).filter(|(_, held)| **held);
+        held.map(|(passage, _)| passage.note).collect::<BTreeSet<_>>().len()
     }
 
     /// That no note meets a condition, and why that may be.

@@ -97,7 +97,7 @@ fn punctuation_splits() {
     check("3.14 v1.2 snake_case a-b camelCase", "3 14 v1 2 snake case a b camelcase");
     check("https://example.org/a?b=c", "https example org a b c");
     check("[[Note#Head|shown]] **bold** `code`", "note head shown bold code");
-    check("C++ c# F# C# C C+ c#tag g++ C++11", "cpp csharp fsharp csharp c c c tag g c 11");
+    check("C++ c# F# C# C C+ c#tag g++ C++11 C#12", "cpp csharp fsharp csharp c c c tag g cpp 11 csharp 12");
     check("m² ½ ⑴ ①", "m2 1 1");
     check("l'été O'Brien ’tis rock'n'roll 5'10 we’re dogs’", "l ete o brien tis rockn roll 5 10 were dogs");
     check("", "");

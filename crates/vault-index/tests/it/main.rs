@@ -2,6 +2,7 @@
 
 #[cfg(feature = "minilm")]
 mod demo;
+mod adjacent;
 mod architecture;
 mod background;
 mod formats;

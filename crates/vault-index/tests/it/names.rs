@@ -295,3 +295,41 @@ fn common_words_and_phrases_find_the_notes_that_they_name() {
         assert_eq!(answer, vault.index().search(query).unwrap());
     }
 }
+
+#[test]
+fn notes_of_one_name_are_found_by_folder_and_name() {
+    let vault = Vault::new("");
+    let topics: Vec<String> = (0..400).map(|n| format!("{} {}", COLOURS[n % 20], BIRDS[n / 20])).collect();
+    for topic in &topics {
+        let others =
+            topics.iter().step_by(37).map(|other| format!("See also {other}, as the readme of {other} says. "));
+        let text = format!("# Overview\n\nAll about it.\n\n{}\n", others.collect::<String>());
+        vault.write(&format!("Guide/{topic}/README.md"), &text);
+        vault.write(
+            &format!("Guide/{topic}/Details.md"),
+            format!("# {topic}\n\nThe readme of {topic}: readme, readme.\n"),
+        );
+    }
+    vault.sync();
+    let index = vault.index();
+    let first = |text: &str| index.search(&Query::literal(text)).unwrap().results[0].path.to_string();
+    for topic in topics.iter().step_by(7) {
+        let expected = format!("Guide/{topic}/README.md");
+        assert_eq!(first(&format!("{topic} readme")), expected);
+        assert_eq!(first(&format!("readme {topic}")), expected);
+    }
+    // The words of a folder alone name none of its notes.
+    let hits = index.search(&Query::literal("guide red heron")).unwrap().results;
+    let readme = hits.iter().find(|hit| hit.path.stem() == "README");
+    assert!(readme.is_none_or(|hit| hit.why.name.is_none()), "{readme:?}");
+}
+
+const COLOURS: [&str; 20] = [
+    "red", "blue", "green", "amber", "violet", "white", "black", "grey", "brown", "pink", "ochre", "teal", "crimson",
+    "olive", "ivory", "silver", "golden", "scarlet", "indigo", "beige",
+];
+
+const BIRDS: [&str; 20] = [
+    "heron", "robin", "sparrow", "finch", "owl", "crow", "raven", "swan", "stork", "plover", "lark", "wren", "thrush",
+    "eagle", "falcon", "kestrel", "puffin", "gannet", "avocet", "dunlin",
+];

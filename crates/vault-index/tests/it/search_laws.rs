@@ -539,3 +539,17 @@ fn a_word_said_twice_counts_twice() {
     assert_eq!(ranked(&vault, "heron stork heron").0, ["heron.md", "stork.md"]);
     assert_eq!(ranked(&vault, "heron stork stork").0, ["stork.md", "heron.md"]);
 }
+
+#[test]
+fn an_emoji_is_ranked_by_words_alone() {
+    let vault = Vault::new(
+        "//- Thai.md
+        สวัสดีครับ ยินดีต้อนรับ
+        //- Party.md
+        The party was a success 🔥 and we danced.",
+    );
+    vault.sync();
+    let hits = vault.index().search(&Query::literal("🔥")).unwrap();
+    let found: Vec<_> = hits.results.iter().map(|hit| (hit.path.as_str(), hit.why.semantic)).collect();
+    assert_eq!(found, [("Party.md", None)]);
+}

@@ -1,10 +1,13 @@
 //! Watching: whatever happens to the vault, the index ends up equal to a rebuild.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use vault_index::{ErrorKind, Query, WatchEvent, WatchOptions};
+use vault_index::{
+    Embedder, ErrorKind, Hashed, Index, Query, Result, Role, SyncOptions, TokenCount, WatchEvent, WatchOptions,
+};
 
 use crate::vault::Vault;
 
@@ -156,4 +159,53 @@ fn one_watcher_a_vault_and_it_is_known() {
         assert!(finds("ostrich", 1)(&vault));
     });
     assert_eq!(vault.index().watcher(), None);
+}
+
+#[test]
+fn embedding_is_told_in_few_events_and_walks_nothing() {
+    let vault = Vault::new("");
+    (0..60).for_each(|n| vault.write(&format!("n{n}.md"), format!("# Note {n}\n\nA heron waits in water {n}.\n")));
+    vault.index().sync_with(&SyncOptions::new().without_vectors()).unwrap();
+    // A model of which a slice embeds a few texts.
+    let slow = Arc::new(Slow(Hashed::new()));
+    let index = Index::open(vault.root(), vault.options().embedder(slow)).unwrap();
+    let cancel = AtomicBool::new(false);
+    let options = WatchOptions::new().cancel(&cancel);
+    let mut synced = Vec::new();
+    for event in index.watch(&options).unwrap() {
+        if let WatchEvent::Synced(report) = event.unwrap() {
+            cancel.store(report.pending == 0, Ordering::Relaxed);
+            synced.push(report);
+        }
+    }
+    let embedded: usize = synced.iter().map(|report| report.embedded).sum();
+    assert_eq!((synced.len(), embedded), (2, 60), "{synced:?}");
+    assert!(synced[0].stages_ms.contains_key("walk") && !synced[1].stages_ms.contains_key("walk"), "{synced:?}");
+}
+
+struct Slow(Hashed);
+
+impl TokenCount for Slow {
+    fn count(&self, text: &str) -> usize {
+        self.0.count(text)
+    }
+}
+
+impl Embedder for Slow {
+    fn id(&self) -> &str {
+        self.0.id()
+    }
+    fn dimensions(&self) -> usize {
+        self.0.dimensions()
+    }
+    fn max_tokens(&self) -> usize {
+        self.0.max_tokens()
+    }
+    fn batch_size(&self) -> usize {
+        4
+    }
+    fn embed(&self, texts: &[&str], role: Role) -> Result<Vec<Vec<f32>>> {
+        std::thread::sleep(Duration::from_millis(60) * texts.len() as u32);
+        self.0.embed(texts, role)
+    }
 }

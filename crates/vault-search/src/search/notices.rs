@@ -31,6 +31,11 @@ pub(super) fn of(
         notices.push(why.to_string());
     }
     notices.extend(unmatched.excluded.iter().cloned());
+    for (text, notes) in &unmatched.left_out {
+        let notes = counted(*notes, "note");
+        let word = text.trim_start_matches('-').trim_matches('"');
+        notices.push(format!("`-{word}` leaves out {notes}; write \"-{word}\" in quotes to search for it"));
+    }
     let is_unexplained = why.is_none();
     let mut why: Vec<String> = why.into_iter().collect();
     if answer.unread > 0 {

@@ -211,6 +211,12 @@ fn unmatched(indexes: &[Index], query: &Query, outcome: Outcome) -> CliResult<Un
         let here = index.searcher()?.unmatched(&query)?;
         in_all = Some(match in_all {
             Some(mut before) => {
+                for (text, notes) in here.left_out {
+                    match before.left_out.iter_mut().find(|(known, _)| *known == text) {
+                        Some((_, sum)) => *sum += notes,
+                        None => before.left_out.push((text, notes)),
+                    }
+                }
                 before.wanted.retain(|text| here.wanted.iter().any(|here| condition(here) == condition(text)));
                 before.excluded.retain(|text| here.excluded.iter().any(|here| condition(here) == condition(text)));
                 before

@@ -158,7 +158,7 @@ pub(super) struct SearchArgs {
     pub print0: bool,
     /// Print how many notes match, or with --chunks passages
     ///
-    /// With --group folder, of each folder.
+    /// With --group folder, of each folder. A note counts that holds a word of the query, unless --mode says otherwise.
     #[arg(long, help_heading = "Output",
           conflicts_with_all = ["jsonl", "files", "compact", "print0", "explain", "limit", "sort", "rerank", "best_last"])]
     pub count: bool,
@@ -360,7 +360,9 @@ impl SearchArgs {
         query.like.clone_from(&self.like);
         // Notes are alike by meaning, whatever the configuration says of searches.
         let configured = config.mode.filter(|_| self.like.is_none());
-        query.mode = self.mode.or(configured).unwrap_or_default();
+        // Meaning is near to anything: what is near a word is not to be counted with what holds it.
+        let counted = (self.count && self.like.is_none()).then_some(Mode::Lexical);
+        query.mode = self.mode.or(configured).or(counted).unwrap_or_default();
         query.limit = self.limit.or(config.limit).unwrap_or(query.limit);
         query.grouping = if self.chunks { Grouping::Passages } else { Grouping::BestPassage };
         query.min_score = self.min_score;
@@ -433,7 +435,7 @@ mod tests {
         }
         check(&["rose", "-thorn"], "rose", &["thorn"], 10);
         check(&["-thorn", "rose", "-n", "3", "tree"], "rose tree", &["thorn"], 3);
-        check(&["rose", "-0", "-05"], "rose", &["05"], 10);
+        check(&["rose", "-0", "-05"], "rose -05", &[], 10);
         check(&["-n5", "rose", "-nature", "-hello", "-V2"], "rose", &["nature", "hello", "V2"], 5);
         check(&["rose", "--limit=7", "--json", "-n=7"], "rose", &[], 7);
         check(&["a", "-", "b"], "a - b", &[], 10);

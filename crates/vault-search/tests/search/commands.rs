@@ -507,3 +507,27 @@ fn a_pipe_closed_early_is_no_error() {
     assert_eq!(stderr(&output), "");
     assert!(output.status.success());
 }
+
+#[test]
+fn a_minus_says_what_it_left_out() {
+    let vault = Vault::new(
+        "//- Keys.md
+        Run ssh -T git@example.org to test it.
+        //- Tools.md
+        ssh and git are tools; at -5 degrees they are cold.",
+    );
+    let search = |query: &str| run(&vault, "vault-search", &["--files", "--mode", "lexical", "--", query]);
+    let pasted = run(&vault, "vault-search", &["--files", "--mode", "lexical", "ssh -T git"]);
+    assert_eq!(stdout(&pasted), "Tools.md\n");
+    assert!(
+        stderr(&pasted).contains("`-T` leaves out 1 note") && stderr(&pasted).contains("\"-T\""),
+        "{}",
+        stderr(&pasted)
+    );
+    let quoted = run(&vault, "vault-search", &["--files", "--mode", "lexical", "ssh \"-T\" git"]);
+    assert!(stdout(&quoted).starts_with("Keys.md\n"), "{}", stdout(&quoted));
+    assert!(stdout(&search("ssh -T git")).starts_with("Keys.md\n"));
+    // A number is none.
+    let number = run(&vault, "vault-search", &["--files", "--mode", "lexical", "cold -5"]);
+    assert_eq!((stdout(&number).as_str(), stderr(&number).as_str()), ("Tools.md\n", ""));
+}

@@ -53,14 +53,15 @@ pub fn edit_list(text: &str, key: &str, add: &[Value], remove: &[Value]) -> Resu
     Ok(edited)
 }
 
-/// The items of a property by its key as [`property_key`] has it: a single value is one. Tags have no commas, so a text can
-/// hold several.
+/// The items of a property by its key as [`property_key`] has it: a single value is one. Tags have neither commas
+/// nor white space, so a text can hold several.
 pub(super) fn items_of(key: &str, value: &Property) -> Vec<Value> {
     match value {
         Property::Null => Vec::new(),
         Property::List(items) => items.iter().map(to_json).collect(),
         Property::Text(text) if key == "tags" => {
-            text.split(',').map(str::trim).filter(|tag| !tag.is_empty()).map(Value::from).collect()
+            let between = |c: char| c == ',' || c.is_whitespace();
+            text.split(between).filter(|tag| !tag.is_empty()).map(Value::from).collect()
         }
         single => vec![to_json(single)],
     }

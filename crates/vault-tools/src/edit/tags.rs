@@ -252,11 +252,12 @@ fn name(tag: &str) -> &str {
     tag.strip_prefix('#').unwrap_or(tag).trim_end_matches('/')
 }
 
-/// Tags as a property that held others has them: as a text with commas if it was one, otherwise as a list.
+/// Tags as a property that held others has them: as a text with commas or spaces if it was one, otherwise as a list.
 fn as_before(before: &Property, items: Vec<Value>) -> Value {
     match before {
-        Property::Text(text) if items.len() == 1 || (text.contains(',') && !items.is_empty()) => {
-            items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", ").into()
+        Property::Text(text) if items.len() == 1 || (!items.is_empty() && text.trim().contains([',', ' ', '\t'])) => {
+            let between = if text.contains(',') { ", " } else { " " };
+            items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(between).into()
         }
         _ => Value::Array(items),
     }
@@ -357,6 +358,7 @@ mod tests {
             ("---\ntags: [a]\n---\n", "---\ntags: [a, b]\n---\n"),
             ("---\ntags: a\n---\n", "---\ntags:\n  - a\n  - b\n---\n"),
             ("---\ntags: a, c\n---\n", "---\ntags: a, c, b\n---\n"),
+            ("---\ntags: a c\n---\n", "---\ntags: a c b\n---\n"),
             ("---\ntag:\n---\n", "---\ntag:\n  - b\n---\n"),
             ("---\ntags: [B]\n---\n", "---\ntags: [B]\n---\n"),
             ("text #b", "text #b"),
