@@ -139,6 +139,7 @@ impl Indexer<'_> {
     }
 
     /// Embeds what is pending, and looks at no file.
+    #[cfg(feature = "watch")]
     pub(crate) fn embed(&self) -> Result<Report> {
         let started = Instant::now();
         let mut report = Report { unchanged: self.store.note_count()?, ..Report::default() };
