@@ -91,6 +91,8 @@ pub struct ChunkWithText {
     pub chunk: Chunk,
     /// Its [`embedded_text`].
     pub text: String,
+    /// Where in `text` the title and headings end and the chunk's own text begins.
+    pub text_start: usize,
     /// The tokens of `text`.
     pub tokens: usize,
 }
@@ -203,9 +205,9 @@ impl<'a> Chunker<'a> {
         let last = (span.start + text.trim_end().len()).saturating_sub(1).max(first);
         let lines = (self.note.lines.line_at(first), self.note.lines.line_at(last));
         let headings = self.headings(self.common_section(&self.parts_of(span)));
-        let text = embedded_text(self.title, &headings, text, self.tokens, self.options);
+        let (text, text_start) = embedded::with_context(self.title, &headings, text, self.tokens, self.options);
         let tokens = self.tokens.count(&text);
-        ChunkWithText { chunk: Chunk { span: span.clone(), lines, headings }, text, tokens }
+        ChunkWithText { chunk: Chunk { span: span.clone(), lines, headings }, text, text_start, tokens }
     }
 
     fn fits(&self, chunk: &ChunkWithText) -> bool {

@@ -222,6 +222,7 @@ impl Indexer<'_> {
         let table: Names = paths.iter().map(|(id, path)| (*id, path)).collect();
         self.resolve_again(&names, &moved, &jobs, &paths, &table)?;
         self.store.set_unread(jobs.len())?;
+        self.store.find_shared_headings()?;
         batch.commit()?;
         end_stage(report, "links", stage);
 

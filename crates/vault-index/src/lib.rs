@@ -40,10 +40,10 @@ pub mod dirs;
 pub mod lock;
 pub mod settings_file;
 mod files;
+mod terms;
 pub mod note;
 pub mod links;
 pub mod chunk;
-mod terms;
 #[cfg(feature = "fastembed")]
 mod onnx;
 mod embed;

@@ -4,6 +4,8 @@
 
 use super::{ChunkOptions, TokenCount};
 use crate::note::{Note, TitleSource};
+use crate::path::VaultPath;
+use crate::terms::name_key;
 
 /// Bytes of a line that are read at most.
 const LINE: usize = 1024;
@@ -30,18 +32,36 @@ pub fn embedded_text(
     tokens: &dyn TokenCount,
     options: &ChunkOptions,
 ) -> String {
+    with_context(title, headings, text, tokens, options).0
+}
+
+/// [`embedded_text`], and where in it the text begins, behind the title and the headings.
+pub(super) fn with_context(
+    title: Option<&str>,
+    headings: &[String],
+    text: &str,
+    tokens: &dyn TokenCount,
+    options: &ChunkOptions,
+) -> (String, usize) {
     let text = plain(text);
     let mut whole = context(title, headings, &text, tokens, options);
     if !whole.is_empty() && !text.is_empty() {
         whole.push('\n');
     }
+    let start = whole.len();
     whole.push_str(&text);
-    whole
+    (whole, start)
 }
 
-/// The short text of its own that a note gets embedded when its title is only its file's name.
-pub fn file_title_text(note: &Note) -> Option<String> {
-    (note.title.source == TitleSource::FileName).then(|| note.title.text.clone())
+/// The name of a note's file where the note does not say it: as its title, or as its first heading in other words. It is
+/// embedded by itself, so that a rename embeds one short text at most, and what is embedded depends on no other note.
+pub fn file_title_text(note: &Note, path: &VaultPath) -> Option<String> {
+    let is_said = match note.title.source {
+        TitleSource::FileName => false,
+        TitleSource::Heading => name_key(&note.title.text) == name_key(path.stem()),
+        TitleSource::Frontmatter => true,
+    };
+    (!is_said).then(|| path.stem().to_owned())
 }
 
 /// The lines that go before `text`, which is plain.

@@ -237,8 +237,13 @@ fn embedded_texts() {
 
 #[test]
 fn a_title_of_the_file_has_its_own_text() {
-    assert_eq!(file_title_text(&note("text")).as_deref(), Some("File name"));
-    assert_eq!(file_title_text(&note("# Title")), None);
+    let path = VaultPath::new("Folder/File name.md").unwrap();
+    let own_text = |text: &str| file_title_text(&note(text), &path);
+    assert_eq!(own_text("text").as_deref(), Some("File name"));
+    assert_eq!(own_text("# Title").as_deref(), Some("File name"));
+    for said in ["# File name", "# file-name", "---\ntitle: Title\n---\n# Another"] {
+        assert_eq!(own_text(said), None, "{said}");
+    }
 }
 
 #[test]

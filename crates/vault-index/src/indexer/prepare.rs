@@ -4,11 +4,13 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::chunk::{CHUNKER_VERSION, Chunk, ChunkOptions, ChunkWithText, chunks_with_texts, embedded_text};
+use crate::chunk::{
+    CHUNKER_VERSION, Chunk, ChunkOptions, ChunkWithText, chunks_with_texts, embedded_text, file_title_text,
+};
 use crate::embed::Embedder;
 use crate::error::Warning;
 use crate::files::{ContentHash, DiskFile, FileStat, MAX_NOTE_BYTES, read_note};
-use crate::indexer::words::{NoteTexts, SentWords, WordReader};
+use crate::indexer::words::{NoteTexts, SentWords, WordReader, without_drawings};
 use crate::links::{Resolver, link_key};
 use crate::note::{Link, Note, PARSER_VERSION, ParseOptions, Property, TitleSource, parse};
 use crate::path::VaultPath;
@@ -26,7 +28,7 @@ pub(super) struct PreparedNote {
     /// Taken before it was read.
     pub checked_at_ns: i64,
     pub row: NoteRow,
-    /// Of the text that stands for a title that is only the file's name.
+    /// Of [`NoteRow::file_title`].
     pub title_key: Option<EmbeddingKey>,
     pub links: Vec<LinkRow>,
     pub fields: NoteFields,
@@ -37,7 +39,7 @@ pub(super) struct PreparedNote {
 }
 
 /// Raised whenever the same note can give its passages other words.
-const FIELDS_VERSION: u32 = 3;
+const FIELDS_VERSION: u32 = 4;
 
 /// The bytes that are kept of how a name is spelled. Nobody types longer ones letter by letter.
 const MAX_NAME: usize = 512;
@@ -89,6 +91,7 @@ impl<'a> Preparer<'a> {
             chunks.push(ChunkWithText {
                 chunk: Chunk { span, lines: (line, line), headings: Vec::new() },
                 text,
+                text_start: 0,
                 tokens,
             });
         }
@@ -102,17 +105,20 @@ impl<'a> Preparer<'a> {
             properties: &note.properties,
             path,
         });
+        let is_only = chunks.len() == 1;
         let passages = chunks
             .into_iter()
-            .map(|ChunkWithText { chunk, text: embedded, tokens }| {
+            .map(|ChunkWithText { chunk, text: embedded, text_start, tokens }| {
                 let text = note.slice(chunk.span.clone()).to_string();
                 let fields = PassageFields {
                     headings: reader.joined(chunk.headings.iter().map(String::as_str)),
-                    body: reader.joined([text.as_str()]),
+                    body: reader.joined([without_drawings(&text).as_ref()]),
                 };
                 let key = key_of(or_title(&embedded, &note.title.text));
+                // The only passage of a note is about its title, too.
+                let said = said(if is_only { &embedded } else { &embedded[text_start..] });
                 let headings = json(&chunk.headings);
-                NewPassage { headings, lines: chunk.lines, span: chunk.span, text, key, tokens, fields }
+                NewPassage { headings, lines: chunk.lines, span: chunk.span, text, key, said, tokens, fields }
             })
             .collect();
         let anchors = Anchors {
@@ -121,6 +127,7 @@ impl<'a> Preparer<'a> {
         };
         let row = NoteRow {
             title_source: note.title.source,
+            file_title: file_title_text(&note, path),
             names: names(&note, path),
             aliases: json(&note.aliases),
             shown_tags: json(&shown),
@@ -131,7 +138,7 @@ impl<'a> Preparer<'a> {
             words: note.words,
             title: note.title.text,
         };
-        let title_key = named_by_file.then(|| key_of(&row.title));
+        let title_key = row.file_title.as_deref().map(key_of);
         let links = note.links.into_iter().map(|link| self.link(link, path)).collect();
         let (words, warnings) = (reader.into_new(), note.warnings);
         Ok(PreparedNote { stat, hash, checked_at_ns, row, title_key, links, fields, passages, words, warnings })
@@ -156,6 +163,14 @@ pub(super) fn text_to_embed(
     or_title(&embedded_text(title, headings, text, embedder, &chunk_options(embedder)), note_title).to_string()
 }
 
+/// What says that two passages say the same; 0 for one without text.
+fn said(text: &str) -> u32 {
+    match text.is_empty() {
+        true => 0,
+        false => (number_of(text) as u32).max(1),
+    }
+}
+
 fn or_title<'t>(embedded: &'t str, note_title: &'t str) -> &'t str {
     if embedded.trim().is_empty() { note_title } else { embedded }
 }
@@ -165,10 +180,11 @@ fn names(note: &Note, path: &VaultPath) -> Vec<Name> {
     let mut names: Vec<Name> = Vec::new();
     let mut spelled = HashSet::new();
     let texts = [note.title.text.as_str(), path.stem()].into_iter().chain(note.aliases.iter().map(String::as_str));
-    for text in texts.map(str::trim) {
+    for (n, text) in texts.map(str::trim).enumerate() {
         let key = name_key(text);
         if !key.is_empty() && spelled.insert(text) {
-            names.push(Name { key, text: text[..text.floor_char_boundary(MAX_NAME)].to_string() });
+            let is_heading = n == 0 && note.title.source == TitleSource::Heading && text != path.stem();
+            names.push(Name { key, text: text[..text.floor_char_boundary(MAX_NAME)].to_string(), is_heading });
         }
     }
     names

@@ -166,6 +166,7 @@ impl Writer<'_> {
         self.words.drain(..).try_for_each(|(passage, fields)| store.put_words(passage, &fields))?;
         store.set_unread(self.unread)?;
         store.set_next_passage_id(self.next_passage)?;
+        store.find_shared_headings()?;
         (self.notes, self.bytes) = (0, 0);
         transaction.commit()
     }

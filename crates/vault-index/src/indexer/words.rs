@@ -1,5 +1,6 @@
 //! A note -> its fields in the keyword index as terms, and the words that the vocabulary may not have yet.
 
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::note::{Properties, Property, property_key};
@@ -78,6 +79,24 @@ impl<'a> WordReader<'a> {
     }
 }
 
+/// A text without the data of drawings, which Excalidraw keeps in the note: it is no word, and counts as no length.
+pub(super) fn without_drawings(text: &str) -> Cow<'_, str> {
+    const DATA: [&str; 2] = ["```compressed-json", "```json"];
+    let mut out = String::new();
+    let mut rest = text;
+    // Other blocks of JSON are what a note says.
+    let is_drawing = |before: &str, at: usize| {
+        before[at..].starts_with(DATA[0])
+            || before[..at].trim_end().lines().last().is_some_and(|line| line == "## Drawing" || line == "# Drawing")
+    };
+    while let Some(at) = DATA.iter().filter_map(|fence| rest.find(fence)).min() {
+        let end = rest[at + 3..].find("\n```").map_or(rest.len(), |end| at + 3 + end + 4);
+        out.push_str(if is_drawing(rest, at) { &rest[..at] } else { &rest[..end] });
+        rest = &rest[end..];
+    }
+    if out.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(out + rest) }
+}
+
 /// All values, in order. Whether something is true is no word of a note.
 fn collect_values(property: &Property, values: &mut Vec<String>) {
     match property {
@@ -121,4 +140,22 @@ fn hash(word: &[u8]) -> u64 {
         hash ^= hash >> 29;
     }
     hash | 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_of_drawings_are_left_out() {
+        for (text, expected) in [
+            ("A bird.", "A bird."),
+            ("```json\n{\"a\": 1}\n```\nA bird.", "```json\n{\"a\": 1}\n```\nA bird."),
+            ("Bird ^x\n%%\n## Drawing\n```compressed-json\nN4KAk\n\nx8\n```\n%%", "Bird ^x\n%%\n## Drawing\n\n%%"),
+            ("# Drawing\n```json\n{\"type\":\"excalidraw\"}\n```\nBird", "# Drawing\n\nBird"),
+            ("```json\n{}\n```\n```compressed-json\nN4KAk", "```json\n{}\n```\n"),
+        ] {
+            assert_eq!(without_drawings(text), expected, "{text}");
+        }
+    }
 }

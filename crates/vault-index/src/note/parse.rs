@@ -12,7 +12,7 @@ use crate::files::MAX_NOTE_BYTES;
 use crate::path::{FileKind, VaultPath};
 
 /// Raised whenever the same file can give another note, so that old ones are parsed again.
-pub const PARSER_VERSION: u32 = 4;
+pub const PARSER_VERSION: u32 = 5;
 
 /// How notes are read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -119,16 +119,19 @@ fn take_head(head: Frontmatter, text: &str, lines: &LineMap, note: &mut Note, fo
 }
 
 /// The first heading, if it is of level 1, else the file's name: a level-1 heading below others begins a section. A canvas
-/// is called as its file.
+/// is called as its file, and so is a drawing, whose first heading is that of its data.
 fn title(path: &VaultPath, found: &Found) -> Title {
     let heading = found.headings.iter().find(|heading| !heading.text.is_empty());
     match heading {
-        Some(heading) if heading.level == 1 && path.kind() != FileKind::Canvas => {
+        Some(heading) if heading.level == 1 && path.kind() != FileKind::Canvas && heading.text != DRAWING_DATA => {
             Title { text: heading.text.clone(), source: TitleSource::Heading }
         }
         _ => file_title(path),
     }
 }
+
+/// The first heading of each note that Excalidraw writes.
+const DRAWING_DATA: &str = "Excalidraw Data";
 
 fn file_title(path: &VaultPath) -> Title {
     Title { text: path.stem().to_owned(), source: TitleSource::FileName }

@@ -1,31 +1,41 @@
-//! Words of the query that stand side by side in a passage, in the same order, earn it a share of the score that its words
-//! leave open.
+//! Words of the query that stand side by side in a passage, in the same order, or that are the whole name of its note, earn
+//! it a share of the score that its words leave open.
 //!
 //! | looked up | share |
 //! | --- | --- |
 //! | the whole query, without stop words at its ends | `WHOLE` |
 //! | each run that punctuation joins, for example `max_retry_count`, `std::copy_if` or `2024-05-01` | `JOINED`, by how much of the query's information (the sum of idf) is in the run |
 //! | each run that hyphens alone join, for example `two-dimensional`: a word of the language rather than a name | `HYPHENATED`, likewise |
+//! | each name of a note inside the query, for example `Kanban` in `best plugin for kanban` | `NAMED`, likewise, to all passages of the note |
 //!
-//! Only runs with two words count that are no stop words and stand in some passage. A passage with the shares `a` and `b`
-//! leaves `(1 - a)(1 - b)` of what it left open: its lexical score stays at most 1, and the same whatever else matches.
+//! Only runs with two words count that are no stop words and stand in some passage; a name may have one. A passage with the
+//! shares `a` and `b` leaves `(1 - a)(1 - b)` of what it left open: its lexical score stays at most 1, and the same whatever
+//! else matches.
 //!
-//! A look-up takes about as long as that of the rarest word in it. The shares were measured: a phrase needs one near 1 to
-//! outrank passages that are nearer in meaning, and on the collections of questions `HYPHENATED` above .2 takes more from
-//! the first ten than it gives, as does a share of .02 for any two neighbouring words of the query.
+//! A look-up takes about as long as that of the rarest word in it, that of a name some microseconds. The shares were
+//! measured: a phrase needs one near 1 to outrank passages that are nearer in meaning, and on the collections of questions
+//! `HYPHENATED` above .2 takes more from the first ten than it gives, as does a share of .02 for any two neighbouring words
+//! of the query.
 
 use std::ops::Range;
 
 use crate::error::Result;
 use crate::search::lexical::{Lexical, holders_of};
-use crate::store::{PassageRow, Store};
-use crate::terms::{Matching, Terms, is_stop_word};
+use crate::search::repeated::REPEATED;
+use crate::search::snapshot::Snapshot;
+use crate::store::Store;
+use crate::terms::{Matching, Terms, is_stop_word, name_key};
 
 const WHOLE: f64 = 0.9;
 
 const JOINED: f64 = 0.7;
 
 const HYPHENATED: f64 = 0.2;
+
+const NAMED: f64 = 0.5;
+
+/// Longer names inside a query are not looked for.
+const MAX_NAME_WORDS: usize = 6;
 
 /// Words side by side, as a range of the query's text.
 struct Run {
@@ -37,39 +47,60 @@ struct Run {
 struct Word {
     span: Range<usize>,
     idf: Option<f64>,
+    is_in_a_name: bool,
 }
 
-/// Raises the lexical scores of passages that have words of the text side by side. `passages` are those of the scores.
-pub(super) fn add_adjacent(store: &Store, passages: &[PassageRow], text: &str, lexical: &mut Lexical) -> Result<()> {
-    for run in runs(text, &|term| lexical.idf_of(term, passages.len())) {
+/// Raises the lexical scores of passages that have words of the text side by side, and of notes that are called so.
+pub(super) fn add_adjacent(store: &Store, snapshot: &Snapshot, text: &str, lexical: &mut Lexical) -> Result<()> {
+    let passages = &snapshot.passages;
+    let words = words(text, lexical, passages.len());
+    for run in runs(text, &words) {
         let mut holders = holders_of(store, &text[run.range], Matching::Whole)?.unwrap_or_default();
         holders.sort_unstable();
         holders.dedup();
-        let position = |id: i64| passages.binary_search_by_key(&id, |passage| passage.id).ok();
-        holders.into_iter().filter_map(position).for_each(|position| lexical.raise(position, run.share as f32));
+        for position in holders.into_iter().filter_map(|id| snapshot.position(id)) {
+            let own = if passages[position].is_repeated() { REPEATED } else { 1.0 };
+            lexical.raise(position, own * run.share as f32);
+        }
+    }
+    for run in names(&words) {
+        let mut notes: Vec<_> = store.notes_named(&name_key(&text[run.range]))?.into_iter().map(|n| n.note).collect();
+        notes.sort_unstable();
+        notes.dedup();
+        for position in notes.into_iter().flat_map(|note| snapshot.of_notes().of(note)) {
+            lexical.raise(position as usize, run.share as f32);
+        }
     }
     Ok(())
 }
 
-/// What is looked up. `idf` is that of a term; none where no passage has it.
-fn runs(text: &str, idf: &dyn Fn(&str) -> Option<f64>) -> Vec<Run> {
+fn words(text: &str, lexical: &Lexical, passages: usize) -> Vec<Word> {
     let mut words: Vec<Word> = Vec::new();
     Terms::new().each(text, |term, span| {
         // Of a script without spaces, terms overlap: those that do not are enough.
         if words.last().is_none_or(|last| last.span.end <= span.start) {
-            words.push(Word { span, idf: if is_stop_word(term) { None } else { idf(term) } });
+            let idf = if is_stop_word(term) { None } else { lexical.idf_of(term, passages) };
+            words.push(Word { span, idf, is_in_a_name: lexical.is_in_a_name(term) });
         }
     });
-    let all: f64 = words.iter().filter_map(|word| word.idf).sum();
+    words
+}
+
+/// How much some words tell.
+fn told(words: &[Word]) -> f64 {
+    words.iter().filter_map(|word| word.idf).sum()
+}
+
+/// What is looked up in passages.
+fn runs(text: &str, words: &[Word]) -> Vec<Run> {
+    let all = told(words);
     // From the first word that tells something to the last, where there are two; and how much all of them tell.
     let telling = |words: &[Word]| {
-        let told: Vec<(&Word, f64)> = words.iter().filter_map(|word| Some((word, word.idf?))).collect();
-        let ([(first, _), .., (last, _)], told) = (&told[..], told.iter().map(|(_, idf)| idf).sum::<f64>()) else {
-            return None;
-        };
-        Some((first.span.start..last.span.end, told / all))
+        let telling: Vec<&Word> = words.iter().filter(|word| word.idf.is_some()).collect();
+        let [first, .., last] = &telling[..] else { return None };
+        Some((first.span.start..last.span.end, told(words) / all))
     };
-    let whole = telling(&words).map(|(range, _)| Run { range, share: WHOLE });
+    let whole = telling(words).map(|(range, _)| Run { range, share: WHOLE });
     let is_whole = |range: &Range<usize>| whole.as_ref().is_some_and(|whole| whole.range == *range);
     let is_joined = |a: &Word, b: &Word| !text[a.span.end..b.span.start].contains(char::is_whitespace);
     let joined = words.chunk_by(is_joined).filter_map(telling).filter(|(range, _)| !is_whole(range));
@@ -82,16 +113,45 @@ fn runs(text: &str, idf: &dyn Fn(&str) -> Option<f64>) -> Vec<Run> {
     whole.into_iter().chain(joined).collect()
 }
 
+/// What may be the name of a note: not all of the query, which is looked up as a name anyway.
+fn names(words: &[Word]) -> Vec<Run> {
+    let all = told(words);
+    let is_possible = |word: &Word| word.idf.is_none() || word.is_in_a_name;
+    let mut names = Vec::new();
+    for (start, first) in words.iter().enumerate().filter(|(_, word)| word.idf.is_some()) {
+        let possible = words[start..].iter().take(MAX_NAME_WORDS).take_while(|word| is_possible(word)).count();
+        for end in (start + 1..=start + possible).filter(|end| *end - start < words.len()) {
+            let last = &words[end - 1];
+            if last.idf.is_some() {
+                let share = NAMED * told(&words[start..end]) / all;
+                names.push(Run { range: first.span.start..last.span.end, share });
+            }
+        }
+    }
+    names
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// All words tell as much and are in names, but `unheard` ones and stop words.
+    fn words(text: &str) -> Vec<Word> {
+        let mut words = Vec::new();
+        Terms::new().each(text, |term, span| {
+            let tells = term != "unheard" && !is_stop_word(term);
+            words.push(Word { span, idf: tells.then_some(2.0), is_in_a_name: term != "flow" });
+        });
+        words
+    }
+
+    fn shown(text: &str, runs: Vec<Run>) -> Vec<String> {
+        runs.iter().map(|run| format!("{} {:.3}", &text[run.range.clone()], run.share)).collect()
+    }
+
     #[test]
-    fn what_is_looked_up() {
-        let looked_up = |text: &str| -> Vec<String> {
-            let runs = runs(text, &|term| (term != "unheard").then_some(2.0));
-            runs.iter().map(|run| format!("{} {:.3}", &text[run.range.clone()], run.share)).collect()
-        };
+    fn what_is_looked_up_in_passages() {
+        let looked_up = |text: &str| shown(text, runs(text, &words(text)));
         for nothing in ["", "heron", "of the heron", "unheard heron", "?!"] {
             assert_eq!(looked_up(nothing), [""; 0], "{nothing}");
         }
@@ -100,5 +160,17 @@ mod tests {
         let expected = ["std::copy used 0.900", "std::copy 0.467"];
         assert_eq!(looked_up("where is std::copy used"), expected);
         assert_eq!(looked_up("two-dimensional flow"), ["two-dimensional flow 0.900", "two-dimensional 0.133"]);
+    }
+
+    #[test]
+    fn what_may_be_a_name_inside_a_query() {
+        let looked_up = |text: &str| shown(text, names(&words(text)));
+        for nothing in ["", "heron", "heron in the river".split_at(5).0, "the flow of"] {
+            assert_eq!(looked_up(nothing), [""; 0], "{nothing}");
+        }
+        assert_eq!(looked_up("what is kanban"), ["kanban 0.500"]);
+        assert_eq!(looked_up("flow of the kanban board"), ["kanban 0.167", "kanban board 0.333", "board 0.167"]);
+        let words = "one two three four five six seven eight";
+        assert_eq!(looked_up(words).iter().map(|run| run.matches(' ').count()).max(), Some(MAX_NAME_WORDS));
     }
 }

@@ -98,7 +98,6 @@ mod tests {
     use crate::search::fuse::{Candidates, Floor, Weights};
     use crate::search::names::Bands;
     use crate::search::query::{Grouping, Mode};
-    use crate::search::repeated::Repeated;
     use crate::search::semantic::Source;
     use crate::store::Slot;
     use crate::vectors::{Codes, Quantized, block_len, row_bytes};
@@ -165,6 +164,8 @@ mod tests {
                 vector: Slot::new(at as u32 + 1).filter(|_| has_vector(at)),
                 title: None,
                 length: 10,
+                said: 0,
+                repeated: 0,
             };
             let passages: Vec<PassageRow> = (0..PASSAGES).map(passage).collect();
             let query = [1.0].into_iter().chain([0.0; DIMENSIONS - 1]).collect();
@@ -178,7 +179,6 @@ mod tests {
                 semantic: &semantic,
                 estimate: Estimate::new(&passages, &lexical, &semantic, &vector).unwrap(),
                 names: &Bands::default(),
-                repeated: &Repeated::default(),
                 weights: Weights::HYBRID,
                 grouping: Grouping::BestPassage,
             };

@@ -10,7 +10,7 @@ use crate::search::lexical::Lexical;
 use crate::search::names::{Band, Bands, Half, ORDINARY, Spelling};
 use crate::search::note_passages::NotePassages;
 use crate::search::query::{Grouping, Mode};
-use crate::search::repeated::{REPEATED, Repeated};
+use crate::search::repeated::REPEATED;
 use crate::search::semantic::{Semantic, Source};
 use crate::store::{PassageRow, Slot};
 use crate::vectors::{BLOCK_ROWS, Codes, Quantized, block_len, rescore, row_bytes};
@@ -45,7 +45,7 @@ impl Index {
     }
 
     /// What `Candidates::best` promises, in the plainest way.
-    fn naive(&self, asked: &Asked, estimate: Option<Estimate>, repeated: &Repeated) -> Vec<Scored> {
+    fn naive(&self, asked: &Asked, estimate: Option<Estimate>) -> Vec<Scored> {
         let cosine = |slot: Slot| rescore(&asked.query, self.vector(slot.get().into()));
         let mut all: Vec<Scored> = Vec::new();
         for (position, passage) in self.passages.iter().enumerate() {
@@ -54,13 +54,14 @@ impl Index {
             }
             let text = passage.vector.filter(|_| asked.weights.semantic > 0.0).map(cosine);
             let title = text.and(passage.title.filter(|_| asked.with_titles)).map(cosine);
-            let semantic = text.map(|text| title.map_or(text, |title| text.max(0.75 * text + 0.25 * title)).max(0.0));
+            let own = if passage.is_repeated() { REPEATED } else { 1.0 };
+            let with_title = |text: f32, title: f32| (own * text).max((own - 0.25) * text + 0.25 * title);
+            let semantic = text.map(|text| title.map_or(own * text, |title| with_title(text, title)).max(0.0));
             let lexical = if asked.weights.lexical > 0.0 { self.lexical[position] } else { 0.0 };
             let estimated = if text.is_none() { estimate.and_then(|estimate| estimate.cosine(lexical)) } else { None };
             let meaning = semantic.or(estimated).unwrap_or(0.0);
-            let sum = asked.weights.semantic * meaning + asked.weights.lexical * lexical;
-            let repeated = repeated.notes_with(passage);
-            let ordinary = repeated.map_or(1.0, |_| REPEATED) * sum.min(ORDINARY);
+            let ordinary = (asked.weights.semantic * meaning + asked.weights.lexical * lexical).min(ORDINARY);
+            let repeated = passage.is_repeated().then_some(passage.repeated as usize);
             let band = asked.names.iter().find(|(note, _)| *note == passage.note).map(|(_, band)| *band);
             let score = band.map_or(ordinary, |band| band.score(ordinary));
             let (passage, note, name) = (passage.id, passage.note, band.map(Band::name_match));
@@ -114,16 +115,17 @@ fn index() -> impl Strategy<Value = Index> {
         picks.into_iter().map(picked).collect()
     });
     let some = any::<Option<prop::sample::Index>>;
-    let passage = (some(), prop_oneof![3 => Just(None), 1 => some()], 0_u32..40, 0_u8..4, 1_i64..3);
+    let repeated = prop_oneof![3 => Just(0), 1 => Just(9_u32)];
+    let passage = (some(), prop_oneof![3 => Just(None), 1 => some()], 0_u32..40, 0_u8..4, 1_i64..3, repeated);
     (vectors, prop::collection::vec(passage, 1..150)).prop_map(|(vectors, mut rows)| {
         let slot = |at: prop::sample::Index| Slot::new(at.index(vectors.len()) as u32 + 1).unwrap();
         let (mut passages, mut lexical, mut id) = (Vec::new(), Vec::new(), 0);
         // The passages of a note are next to each other.
         rows.sort_by_key(|(_, _, note, ..)| note ^ 21);
-        for (vector, title, note, words, gap) in rows {
+        for (vector, title, note, words, gap, repeated) in rows {
             id += gap;
             let (vector, title) = (vector.map(slot), title.map(slot));
-            passages.push(PassageRow { id, note: FileId(note), vector, title, length: 10 });
+            passages.push(PassageRow { id, note: FileId(note), vector, title, length: 10, said: 0, repeated });
             lexical.push(f32::from(words) / 3.0);
         }
         Index { vectors, passages, lexical }
@@ -195,14 +197,12 @@ proptest! {
             prop_assert_eq!(estimate, Estimate::new(passages, &lexical, &unfiltered, &vector).unwrap());
         }
         let names = Bands::new(asked.names.clone(), &NotePassages::new(passages), passages.len());
-        // Chance alone lets three notes share a vector.
-        let repeated = Repeated::new(passages, 2);
         let candidates = Candidates {
-            passages, eligible, lexical: &lexical, semantic: &semantic, estimate, names: &names, repeated: &repeated, weights: asked.weights,
+            passages, eligible, lexical: &lexical, semantic: &semantic, estimate, names: &names, weights: asked.weights,
             grouping: asked.grouping,
         };
         let floor = Floor::of(asked.min_score, asked.mode, asked.weights);
         let best = candidates.best(asked.k, floor, &vector).unwrap();
-        prop_assert_eq!(best, index.naive(&asked, estimate, &repeated));
+        prop_assert_eq!(best, index.naive(&asked, estimate));
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! `score = w_s · max(0, cosine) + w_l · lexical`, at most .8; what a note is called can lift it into one of the bands
 //! above (`names.rs`). Both parts are absolute, so the sum is: the same passage and query have the same score whatever
-//! else matches. A passage without a vector has an estimated cosine (`estimate.rs`); one that many notes repeat has half
-//! of the sum (`repeated.rs`).
+//! else matches. A passage without a vector has an estimated cosine (`estimate.rs`); of one that many notes repeat, half
+//! is in both parts already (`repeated.rs`).
 //!
 //! The weights are equal: so measured on three public collections, on the links of four vaults and on questions to the
 //! demo vault whose words the wanted note does not hold (the table is in `benches/record/`). The square root of the
@@ -24,7 +24,6 @@ use crate::search::hit::NameMatch;
 use crate::search::lexical::Lexical;
 use crate::search::names::{Band, Bands, ORDINARY};
 use crate::search::query::{Grouping, Mode};
-use crate::search::repeated::{REPEATED, Repeated};
 use crate::search::semantic::Semantic;
 use crate::store::PassageRow;
 use crate::vectors::{Interval, TopK};
@@ -97,7 +96,7 @@ pub(super) struct Scored {
     pub estimated: Option<f32>,
     pub title: Option<f32>,
     pub name: Option<NameMatch>,
-    /// How many notes have the passage, where that halves its score.
+    /// How many notes have the passage, where that halves what it earns.
     pub repeated: Option<usize>,
 }
 
@@ -129,7 +128,6 @@ pub(super) struct Candidates<'a> {
     /// For passages without a vector.
     pub estimate: Option<Estimate>,
     pub names: &'a Bands,
-    pub repeated: &'a Repeated,
     pub weights: Weights,
     pub grouping: Grouping,
 }
@@ -227,9 +225,7 @@ impl Candidates<'_> {
     fn score(&self, position: usize, cosine: Option<f32>) -> f32 {
         let lexical = self.lexical.score(position);
         let meaning = cosine.or_else(|| self.estimated(lexical)).map_or(0.0, |cosine| cosine.max(0.0));
-        let sum = (self.weights.semantic * meaning + self.weights.lexical * lexical).min(ORDINARY);
-        let is_repeated = self.repeated.notes_with(&self.passages[position]).is_some();
-        let ordinary = if is_repeated { REPEATED * sum } else { sum };
+        let ordinary = (self.weights.semantic * meaning + self.weights.lexical * lexical).min(ORDINARY);
         self.names.of(position).map_or(ordinary, |band| band.score(ordinary))
     }
 
@@ -251,7 +247,7 @@ impl Candidates<'_> {
             estimated: if cosine.is_none() { self.estimated(lexical) } else { None },
             title: cosine.and_then(|cosine| cosine.title),
             name: self.names.of(position).map(Band::name_match),
-            repeated: self.repeated.notes_with(passage),
+            repeated: passage.is_repeated().then_some(passage.repeated as usize),
         })
     }
 }

@@ -8,6 +8,8 @@
 //! word alone, so that it outranks the others of its stem. No passage can reach more than `(k1 + 1) · Σ q·idf`; the
 //! lexical score is the share of it that is reached: 0 to 1, and the same whatever else matches or is filtered.
 //!
+//! Of a passage that many notes repeat, half counts, but for what the fields of its note earn alone (`repeated.rs`).
+//!
 //! Stop words, which are looked up where there are no others, count once in each field: they are in so many places that
 //! each would be waited for, and how often they stand there says nothing.
 //!
@@ -20,6 +22,7 @@ use crate::error::Result;
 use crate::path::FileId;
 use crate::search::forms::{Form, Reading};
 use crate::search::note_passages::NotePassages;
+use crate::search::repeated::REPEATED;
 use crate::store::{FIELD_COUNT, Field, Holder, PassageRow, Store};
 use crate::terms::{Matching, Terms, is_stop_word};
 
@@ -66,6 +69,8 @@ struct Found {
     word: usize,
     term: String,
     holders: Vec<u32>,
+    /// Whether a note has it in a name.
+    in_name: bool,
 }
 
 /// What counts terms in passages.
@@ -86,6 +91,8 @@ struct Counter<'a> {
     /// The notes that have one in a folder's name.
     in_folders: Vec<FileId>,
     counts: Vec<f64>,
+    /// Of passages that many notes repeat, what of it is in the fields of their notes.
+    note_counts: HashMap<u32, f64>,
     holders: Vec<u32>,
 }
 
@@ -121,6 +128,7 @@ impl Lexical {
             in_folders: Vec::new(),
             in_passages,
             counts: vec![0.0; passages.len()],
+            note_counts: HashMap::new(),
             holders: Vec::new(),
         };
         let mut ideal = 0.0;
@@ -159,6 +167,11 @@ impl Lexical {
             false => Vec::new(),
         };
         Ok(Self { scores, found: counter.found, words, in_names, in_paths })
+    }
+
+    /// Whether some note has a term of the query in a name.
+    pub(super) fn is_in_a_name(&self, term: &str) -> bool {
+        self.found.iter().any(|found| found.in_name && found.term == term)
     }
 
     /// The inverse document frequency of a term of the query. `None` where no passage has it, or it was not looked up.
@@ -239,7 +252,7 @@ impl Counter<'_> {
     /// Counts the terms that a form stands for and that are `wanted`; nothing if all that it stands for
     /// is at more than `most` places.
     fn look_up_others(&mut self, form: &Form, most: usize, wanted: impl Fn(&str) -> bool) -> Result<()> {
-        let mut places: Vec<(u32, f64)> = Vec::new();
+        let mut places: Vec<(u32, f64, bool)> = Vec::new();
         let mut found: Vec<Found> = Vec::new();
         let (mut named, mut in_folders): (Vec<FileId>, Vec<FileId>) = Default::default();
         let mut number = 0;
@@ -268,11 +281,13 @@ impl Counter<'_> {
                 },
             };
             if found.last().is_none_or(|found| found.term != term) {
-                found.push(Found { word: self.word, term: term.to_owned(), holders: Vec::new() });
+                found.push(Found { word: self.word, term: term.to_owned(), holders: Vec::new(), in_name: false });
             }
-            let holders = &mut found.last_mut().expect("one was pushed").holders;
+            let found = found.last_mut().expect("one was pushed");
+            found.in_name |= matches!(field, Field::Title | Field::Aliases);
+            let holders = &mut found.holders;
             for position in held {
-                places.push((position, FIELDS[field as usize] * form.weight));
+                places.push((position, FIELDS[field as usize] * form.weight, matches!(holder, Holder::Note(_))));
                 if holders.last() != Some(&position) {
                     holders.push(position);
                 }
@@ -288,12 +303,15 @@ impl Counter<'_> {
         }
         self.named.append(&mut named);
         self.in_folders.append(&mut in_folders);
-        for (position, weight) in places {
+        for (position, weight, is_of_note) in places {
             let count = &mut self.counts[position as usize];
             if *count == 0.0 {
                 self.holders.push(position);
             }
             *count += weight;
+            if is_of_note && self.passages[position as usize].is_repeated() {
+                *self.note_counts.entry(position).or_default() += weight;
+            }
         }
         // Terms of notes came before those of passages.
         found.sort_by(|a, b| a.term.cmp(&b.term));
@@ -301,6 +319,7 @@ impl Counter<'_> {
             let is_same = a.term == b.term;
             if is_same {
                 a.holders.append(&mut b.holders);
+                a.in_name |= b.in_name;
             }
             is_same
         });
@@ -329,8 +348,17 @@ impl Counter<'_> {
     fn add(&mut self, weight: f64, idf: f64) -> f64 {
         let best = weight * idf * (K1 + 1.0);
         for at in self.holders.iter().map(|at| *at as usize) {
-            let length = f64::from(self.passages[at].length) / self.average_length;
-            self.sums[at] += best * self.counts[at] / (self.counts[at] + K1 * (1.0 - B + B * length));
+            let passage = &self.passages[at];
+            let length = f64::from(passage.length) / self.average_length;
+            let share = |count: f64| count / (count + K1 * (1.0 - B + B * length));
+            self.sums[at] += best
+                * match passage.is_repeated() {
+                    false => share(self.counts[at]),
+                    true => {
+                        let of_note = share(self.note_counts.get(&(at as u32)).copied().unwrap_or(0.0));
+                        of_note + f64::from(REPEATED) * (share(self.counts[at]) - of_note)
+                    }
+                };
         }
         best
     }
@@ -338,6 +366,7 @@ impl Counter<'_> {
     /// Returns the notes that have the word in a name, and those that have it in a name or a folder, by id.
     fn end_word(&mut self) -> (Vec<FileId>, Vec<FileId>) {
         self.holders.drain(..).for_each(|at| self.counts[at as usize] = 0.0);
+        self.note_counts.clear();
         self.word += 1;
         let sorted = |mut notes: Vec<FileId>| {
             notes.sort_unstable();

@@ -57,8 +57,18 @@ fn indexed(notes: &Notes) -> Indexed {
         for body in bodies {
             let id = passages.len() as i64 * 3 + 1;
             let body_terms = terms_of(body);
+            // Some are those of many notes.
+            let repeated = if id % 4 == 0 { 9 } else { 0 };
             let of_passage = PassageFields { headings: String::new(), body: body_terms.join(" ") };
-            passages.push(PassageRow { id, note, vector: None, title: None, length: of_passage.length() });
+            passages.push(PassageRow {
+                id,
+                note,
+                vector: None,
+                title: None,
+                length: of_passage.length(),
+                said: 0,
+                repeated,
+            });
             store.put_words(id, &of_passage).unwrap();
             let (span, key) = (0..0, key_of(""));
             let passage = NewPassage {
@@ -67,6 +77,7 @@ fn indexed(notes: &Notes) -> Indexed {
                 span,
                 text: String::new(),
                 key,
+                said: 0,
                 tokens: 0,
                 fields: of_passage,
             };
@@ -89,22 +100,28 @@ impl Indexed {
         Reading::new(&self.store, &Asked { text, prefixes }, &|_| Ok(&none)).unwrap()
     }
 
-    /// The weighted count of terms in each passage, by a weight for each term.
-    fn counts(&self, weight: &dyn Fn(&str) -> f64) -> Vec<f64> {
+    /// The weighted count of terms in each passage, and what of it is in the fields of its note, by a weight for each term.
+    fn counts(&self, weight: &dyn Fn(&str) -> f64) -> Vec<(f64, f64)> {
         let in_field = |(field, terms): &(f64, Vec<String>)| field * terms.iter().map(|term| weight(term)).sum::<f64>();
-        self.fields.iter().map(|fields| fields.iter().map(in_field).sum()).collect()
+        let of = |[title, tags, body]: &[_; 3]| {
+            let of_note = in_field(title) + in_field(tags);
+            (of_note + in_field(body), of_note)
+        };
+        self.fields.iter().map(of).collect()
     }
 
     /// The formula, in the plainest way.
     fn naive(&self, query: &str) -> Vec<f64> {
         let all = self.passages.len() as f64;
-        let idf = |counts: &[f64]| {
-            let holding = counts.iter().filter(|count| **count > 0.0).count() as f64;
+        let idf = |counts: &[(f64, f64)]| {
+            let holding = counts.iter().filter(|count| count.0 > 0.0).count() as f64;
             (1.0 + (all - holding + 0.5) / (holding + 0.5)).ln()
         };
         let average = (self.passages.iter().map(|p| f64::from(p.length)).sum::<f64>() / all).max(1.0);
-        let saturated = |at: usize, count: f64| {
-            1.9 * count / (count + 0.9 * (0.6 + 0.4 * f64::from(self.passages[at].length) / average))
+        let saturated = |at: usize, (count, of_note): (f64, f64)| {
+            let share =
+                |count: f64| 1.9 * count / (count + 0.9 * (0.6 + 0.4 * f64::from(self.passages[at].length) / average));
+            if self.passages[at].is_repeated() { (share(count) + share(of_note)) / 2.0 } else { share(count) }
         };
         let words = Terms::new().words(query);
         let (mut sums, mut ideal) = (vec![0.0; self.passages.len()], 0.0);
@@ -130,8 +147,8 @@ impl Indexed {
                 Matching::Whole if has_stem(term) => 0.8 * is(term, true),
                 Matching::Whole => 0.4 * is(term, begins_so(term)),
             });
-            let is_held = same_stem.iter().any(|count| *count > 0.0);
-            let share = if exact.iter().any(|count| *count > 0.0) { 0.1 } else { 0.0 };
+            let is_held = same_stem.iter().any(|count| count.0 > 0.0);
+            let share = if exact.iter().any(|count| count.0 > 0.0) { 0.1 } else { 0.0 };
             let rarity = idf(if is_held { &same_stem } else { &all_forms });
             ideal += 1.9 * (share * idf(&exact) + (1.0 - share) * rarity);
             for (at, sum) in sums.iter_mut().enumerate() {

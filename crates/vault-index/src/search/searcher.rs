@@ -27,7 +27,7 @@ use crate::search::snapshot::{EmbedderSource, Snapshot};
 use crate::store::{PassageRow, Store};
 
 /// A consistent snapshot of an index: what is written meanwhile does not change its answers. Cheap to clone, usable
-/// from many threads. It holds 24 bytes a passage in memory, and `dimensions + 12` bytes a vector from the
+/// from many threads. It holds 32 bytes a passage in memory, and `dimensions + 12` bytes a vector from the
 /// second search by meaning on.
 ///
 /// ```
@@ -326,7 +326,7 @@ impl<'a> ScoredQuery<'a> {
             let mut lexical = Lexical::run(&store, &snapshot.passages, snapshot.of_notes(), &reading, !by_meaning)?;
             let named = named(&store, &text, &reading.meant, &lexical)?;
             if !by_meaning {
-                add_adjacent(&store, &snapshot.passages, reading.text(&text), &mut lexical)?;
+                add_adjacent(&store, snapshot, reading.text(&text), &mut lexical)?;
             }
             Ok((if by_meaning { Lexical::none() } else { lexical }, named))
         };
@@ -394,7 +394,6 @@ impl<'a> ScoredQuery<'a> {
             semantic: &self.semantic,
             estimate: self.estimate,
             names: &self.names,
-            repeated: self.snapshot.repeated(),
             weights: self.weights,
             grouping,
         };

@@ -1,16 +1,17 @@
 //! Ranking by meaning: the cosine of the query and every passage, as an upper bound first, exactly where it matters.
 //!
-//! Where a note's title is only its file's name, the passage's text was embedded without it, and the title has a
-//! short vector of its own. It is weighed in here: `max(c, (1 - w)·c + w·t)` with the passage's cosine `c`, the
-//! title's `t` and `w` = [`TITLE_WEIGHT`]. So a fitting title helps, and one that says nothing does no harm.
+//! A note that does not say its file's name has a short vector of that name. It is weighed in here:
+//! `max(r·c, (r - w)·c + w·t)` with the passage's cosine `c`, the name's `t` and `w` = [`TITLE_WEIGHT`]; `r` is 1, or
+//! [`REPEATED`] where many notes have the passage. So a fitting name helps, and one that says nothing does no harm.
 
 use std::sync::MutexGuard;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::search::repeated::REPEATED;
 use crate::store::{PassageRow, Slot, Store};
 use crate::vectors::{Codes, Interval, QueryCodes, rescore};
 
-/// How much a title that is only the file's name counts against the passage.
+/// How much the name of the file counts against the passage.
 const TITLE_WEIGHT: f32 = 0.25;
 
 /// One query's vector, compared with those of the passages.
@@ -18,7 +19,7 @@ pub(super) struct Semantic<'a> {
     query: Vec<f32>,
     /// `None`: nothing is ranked by meaning.
     scan: Option<Scan<'a>>,
-    /// Whether titles are weighed in: not where the query is a whole note.
+    /// Whether names of files are weighed in: not where the query is a whole note.
     with_titles: bool,
 }
 
@@ -46,9 +47,9 @@ pub(super) enum Source<'a> {
 /// A passage's exact cosine and its parts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Cosine {
-    /// With the title weighed in.
+    /// With the file's name weighed in; half of the passage's own where many notes have it.
     pub score: f32,
-    /// The title's own, where there is one.
+    /// That of the file's name, where it has a vector.
     pub title: Option<f32>,
 }
 
@@ -112,7 +113,7 @@ impl<'a> Semantic<'a> {
         let scan = self.scan.as_ref()?;
         let bound = |slot: Slot| scan.upper_bound(slot.get() as usize);
         let [text, title] = self.slots(passage);
-        Some(weigh(bound(text?)?, title.and_then(bound)))
+        Some(weigh(passage, bound(text?)?, title.and_then(bound)))
     }
 
     /// What each passage's score lies within. `None`: it has no vector.
@@ -124,13 +125,14 @@ impl<'a> Semantic<'a> {
             slots.len() - 1
         };
         // Where in `slots` each passage's own are.
-        let of_passages: Vec<Option<(usize, Option<usize>)>> = passages
-            .map(|passage| self.scanned_slots(passage).map(|(text, title)| (add(text), title.map(&mut add))))
+        let of_passages: Vec<Option<(&PassageRow, usize, Option<usize>)>> = passages
+            .map(|passage| self.scanned_slots(passage).map(|(text, title)| (passage, add(text), title.map(&mut add))))
             .collect();
         let intervals = scan.intervals(&slots);
-        let weighed = |(text, title): (usize, Option<usize>)| {
-            let of =
-                |end: fn(&Interval) -> f32| weigh(end(&intervals[text]), title.map(|title| end(&intervals[title])));
+        let weighed = |(passage, text, title): (&PassageRow, usize, Option<usize>)| {
+            let of = |end: fn(&Interval) -> f32| {
+                weigh(passage, end(&intervals[text]), title.map(|title| end(&intervals[title])))
+            };
             Interval { lower: of(|interval| interval.lower), upper: of(|interval| interval.upper) }
         };
         of_passages.into_iter().map(|slots| slots.map(weighed)).collect()
@@ -145,10 +147,10 @@ impl<'a> Semantic<'a> {
         let Some((text, title)) = self.scanned_slots(passage) else { return Ok(None) };
         let cosine = |slot: Slot| vector(slot.get().into()).map(|vector| rescore(&self.query, &vector));
         let (text, title) = (cosine(text)?, title.map(cosine).transpose()?);
-        Ok(Some(Cosine { score: weigh(text, title), title }))
+        Ok(Some(Cosine { score: weigh(passage, text, title), title }))
     }
 
-    /// The slots of the passage's vector and of its title's, where they are among the codes.
+    /// The slots of the passage's vector and of its file's name, where they are among the codes.
     fn scanned_slots(&self, passage: &PassageRow) -> Option<(Slot, Option<Slot>)> {
         let scan = self.scan.as_ref()?;
         let [text, title] = self.slots(passage).map(|slot| slot.filter(|slot| scan.contains(slot.get() as usize)));
@@ -186,10 +188,12 @@ impl Scan<'_> {
     }
 }
 
-/// Grows with both: so bounds of the parts give bounds of the whole.
-fn weigh(text: f32, title: Option<f32>) -> f32 {
+/// The cosine of a passage and that of its file's name as one. Grows with both: so bounds of the parts give bounds of the
+/// whole.
+fn weigh(passage: &PassageRow, text: f32, title: Option<f32>) -> f32 {
+    let own = if passage.is_repeated() { REPEATED } else { 1.0 };
     match title {
-        Some(title) => text.max((1.0 - TITLE_WEIGHT) * text + TITLE_WEIGHT * title),
-        None => text,
+        Some(title) => (own * text).max((own - TITLE_WEIGHT) * text + TITLE_WEIGHT * title),
+        None => own * text,
     }
 }

@@ -7,10 +7,10 @@ use crate::embed::Embedder;
 use crate::error::{Error, ErrorKind, Result};
 use crate::path::FileId;
 use crate::search::note_passages::NotePassages;
-use crate::search::repeated::Repeated;
+use crate::search::repeated::mark_repeated;
 use crate::search::semantic::Source;
 use crate::search::slips::Vocabulary;
-use crate::store::{PassageRow, Store};
+use crate::store::{PassageRow, Store, may_share};
 use crate::vectors::Codes;
 
 /// Where a searcher gets the model that turns queries into vectors.
@@ -31,7 +31,6 @@ pub(super) struct Snapshot {
     pub pending: usize,
     pub has_vectors: bool,
     pub unread: usize,
-    repeated: OnceLock<Repeated>,
     /// Whether a search by meaning has read the codes in the index.
     was_searched: AtomicBool,
     /// Loaded by the second search by meaning.
@@ -50,6 +49,7 @@ impl Snapshot {
         // Vectors that cannot be compared with the query's count as missing.
         let pending = if usable { store.pending()? } else { passages.len() };
         let (notes, unread) = (store.note_count()?, store.unread()?);
+        mark_repeated(&mut passages, may_share(notes));
         Ok(Self {
             store: Mutex::new(store),
             other: Mutex::new(other),
@@ -62,7 +62,6 @@ impl Snapshot {
             has_vectors,
             unread,
             was_searched: AtomicBool::new(false),
-            repeated: OnceLock::new(),
             codes: OnceLock::new(),
         })
     }
@@ -80,11 +79,6 @@ impl Snapshot {
     /// Which passages each note has. Made when first asked for.
     pub(super) fn of_notes(&self) -> &NotePassages {
         self.of_notes.get_or_init(|| NotePassages::new(&self.passages))
-    }
-
-    /// Passages that many notes repeat. Counted when first asked for.
-    pub(super) fn repeated(&self) -> &Repeated {
-        self.repeated.get_or_init(|| Repeated::new(&self.passages, Repeated::allowed(self.notes)))
     }
 
     /// All words of the vault. Read when first asked for.

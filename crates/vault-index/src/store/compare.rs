@@ -17,10 +17,13 @@ const PARTS: &[(&str, &str)] = &[
     ("size or time", "SELECT path, size, modified_ns FROM file"),
     (
         NOTE,
-        "SELECT path, title, title_source, aliases, tags, frontmatter, anchors, words, version
+        "SELECT path, title, title_source, file_title, aliases, tags, frontmatter, anchors, words, version
          FROM note LEFT JOIN file USING(id)",
     ),
-    ("names", "SELECT path, n, key, text FROM name LEFT JOIN note ON note.id = note LEFT JOIN file USING(id)"),
+    (
+        "names",
+        "SELECT path, n, key, text, is_heading FROM name LEFT JOIN note ON note.id = note LEFT JOIN file USING(id)",
+    ),
     ("tags", "SELECT path, key, shown FROM tag LEFT JOIN note ON note.id = note LEFT JOIN file USING(id)"),
     (
         "properties",
@@ -28,7 +31,7 @@ const PARTS: &[(&str, &str)] = &[
     ),
     (
         PASSAGES,
-        "SELECT path, length, headings, line, end_line, start, end, text
+        "SELECT path, length, said, headings, line, end_line, start, end, text
          FROM passage FULL JOIN passage_text USING(id) LEFT JOIN file ON file.id = note",
     ),
     (

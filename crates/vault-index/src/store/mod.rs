@@ -8,7 +8,7 @@
 //! | --- | --- | --- |
 //! | `meta` | a setting | `vault`, `embedder`, `dimensions`, `window`, `last_sync`, `rebuilding_to`; `unread`, the number of notes without a hash that can be read; `next_passage`, the first id that no passage ever had |
 //! | `file` | a file of the vault that is not hidden | its stat (size, times, inode), when it was looked at, and for indexed notes their content hash and `version` |
-//! | `note` | an indexed note (same id as its file) | title, aliases, tags, frontmatter, headings and blocks as JSON; `title_vector` where the title is only the file's name |
+//! | `note` | an indexed note (same id as its file) | title, aliases, tags, frontmatter, headings and blocks as JSON; `file_title` and its vector where the note does not say its file's name |
 //! | `name` | a name of a note: title, file name without ending, aliases, each spelling once | `key` as [`crate::terms`] folds it; `n` counts a note's names |
 //! | `tag` | a tag of a note | `key` folded, `shown` as first seen |
 //! | `property` | one value of a frontmatter property | `n` counts a note's values; lists have a row an item |
@@ -61,7 +61,7 @@ use crate::report::counted_as;
 pub(crate) use file::{FileContent, damaged_of, free_damaged_name, index_bytes, logs_of, rebuild_of};
 pub(crate) use fulltext::{FIELD_COUNT, Field, Holder, NoteFields, PassageFields, Word};
 pub(crate) use links::{LinkRow, StoredLink};
-pub(crate) use names::Name;
+pub(crate) use names::{Name, may_share};
 pub(crate) use notes::{Anchors, NoteMeta, NoteRow, PropertyValue, StoredFile, StoredTexts, json};
 pub(crate) use passages::{NewPassage, PassageRow, PassageText, PendingText, Slot, least_size};
 pub(crate) use schema::FORMAT;

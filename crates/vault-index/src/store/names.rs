@@ -11,6 +11,8 @@ pub(crate) struct Name {
     pub key: String,
     /// As it is spelled.
     pub text: String,
+    /// Whether it is the note's first heading, and not its file's name too.
+    pub is_heading: bool,
 }
 
 /// A note that has a name.
@@ -22,12 +24,20 @@ pub(crate) struct NamedNote {
     pub text: String,
 }
 
+/// How many notes of a vault of so many may have something in common that is still their own.
+pub(crate) fn may_share(notes: usize) -> usize {
+    (notes / 100).max(5)
+}
+
+/// Of rows of `name`: whether the note is called so.
+const IS_NAME: &str = "NOT (is_heading AND text IN (SELECT text FROM shared_heading))";
+
 impl Store {
     /// Adds the names of a note that has none.
     pub(super) fn put_names(&self, note: FileId, names: &[Name]) -> Result<()> {
         names.iter().enumerate().try_for_each(|(n, name)| {
-            let sql = "INSERT INTO name(note, n, key, text) VALUES(?1, ?2, ?3, ?4)";
-            self.run(sql, (note, n, &name.key, &name.text))
+            let sql = "INSERT INTO name(note, n, key, text, is_heading) VALUES(?1, ?2, ?3, ?4, ?5)";
+            self.run(sql, (note, n, &name.key, &name.text, name.is_heading))
         })
     }
 
@@ -37,8 +47,11 @@ impl Store {
 
     /// The notes with a name of this key, each as often as it has one.
     pub(crate) fn notes_named(&self, key: &str) -> Result<Vec<NamedNote>> {
-        let sql = "SELECT name.note, file.path, name.text FROM name JOIN file ON file.id = name.note WHERE key = ?1";
-        self.all(sql, [key], |row| Ok(NamedNote { note: row.get(0)?, path: row.get(1)?, text: row.get(2)? }))
+        let sql = format!(
+            "SELECT name.note, file.path, name.text FROM name JOIN file ON file.id = name.note
+             WHERE key = ?1 AND {IS_NAME}"
+        );
+        self.all(&sql, [key], |row| Ok(NamedNote { note: row.get(0)?, path: row.get(1)?, text: row.get(2)? }))
     }
 
     /// Notes with the keys of their names that are this one or begin with it: the shortest of them, so many, and all others
@@ -46,9 +59,10 @@ impl Store {
     pub(crate) fn names_beginning_with(&self, key: &str, many: usize) -> Result<Vec<(FileId, String)>> {
         // Greater than all that begin with it: no text holds this character.
         let end = format!("{key}\u{10ffff}");
-        let sql = "SELECT note, key FROM name WHERE key >= ?1 AND key < ?2 ORDER BY length(key), key";
+        let sql =
+            format!("SELECT note, key FROM name WHERE key >= ?1 AND key < ?2 AND {IS_NAME} ORDER BY length(key), key");
         self.with(|conn| {
-            let mut statement = conn.prepare_cached(sql)?;
+            let mut statement = conn.prepare_cached(&sql)?;
             let mut rows = statement.query([key, &end])?;
             let mut found: Vec<(FileId, String)> = Vec::new();
             while let Some(row) = rows.next()? {
@@ -64,8 +78,18 @@ impl Store {
 
     /// The names of a note.
     pub(crate) fn names_of(&self, note: FileId) -> Result<Vec<Name>> {
-        let sql = "SELECT key, text FROM name WHERE note = ?1 ORDER BY n";
-        self.all(sql, [note], |row| Ok(Name { key: row.get(0)?, text: row.get(1)? }))
+        let sql = format!("SELECT key, text, is_heading FROM name WHERE note = ?1 AND {IS_NAME} ORDER BY n");
+        self.all(&sql, [note], |row| Ok(Name { key: row.get(0)?, text: row.get(1)?, is_heading: row.get(2)? }))
+    }
+
+    /// Finds out which first headings too many notes have to be names of them.
+    pub(crate) fn find_shared_headings(&self) -> Result<()> {
+        let allowed = may_share(self.note_count()?);
+        self.run("DELETE FROM shared_heading", [])?;
+        self.run(
+            "INSERT INTO shared_heading SELECT text FROM name WHERE is_heading GROUP BY text HAVING count(*) > ?1",
+            [allowed],
+        )
     }
 }
 
@@ -77,7 +101,7 @@ mod tests {
     fn names_of_one_key_are_not_parted() {
         let store = Store::scratch().unwrap();
         for (note, key) in [(5, "plan"), (4, "planb"), (3, "planc"), (1, "planc"), (2, "pland"), (6, "pl")] {
-            let name = Name { key: key.into(), text: key.into() };
+            let name = Name { key: key.into(), text: key.into(), is_heading: false };
             store.put_names(FileId(note), &[name]).unwrap();
         }
         let found = |key, many| {

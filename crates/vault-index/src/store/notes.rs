@@ -39,6 +39,8 @@ pub(crate) struct PropertyValue {
 pub(crate) struct NoteRow {
     pub title: String,
     pub title_source: TitleSource,
+    /// The file's name where the note does not say it: embedded by itself.
+    pub file_title: Option<String>,
     pub names: Vec<Name>,
     pub aliases: String,
     pub shown_tags: String,
@@ -81,7 +83,10 @@ pub(crate) struct StoredTexts {
     pub properties: Properties,
 }
 
-const NOTE_META: &str = "SELECT note.id, file.path, note.title, note.tags, file.modified_ns
+/// The title is NULL where it is the first heading of many notes.
+const NOTE_META: &str = "SELECT note.id, file.path,
+    CASE WHEN title_source = 1 AND title IN (SELECT text FROM shared_heading) THEN NULL ELSE title END,
+    note.tags, file.modified_ns
   FROM note JOIN file ON file.id = note.id";
 
 /// What the column `skipped` of a warning says where listing the vault, not reading a file, found it.
@@ -177,8 +182,8 @@ impl Store {
     /// Adds a note with its names, tags and properties.
     pub(crate) fn put_note(&self, id: FileId, note: &NoteRow, title_vector: Option<i64>) -> Result<()> {
         self.run(
-            "INSERT INTO note(id, title, title_source, aliases, tags, frontmatter, anchors, words, title_vector)
-             VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+            "INSERT INTO note(id, title, title_source, aliases, tags, frontmatter, anchors, words, title_vector, file_title)
+             VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
             params![
                 id,
                 note.title,
@@ -189,6 +194,7 @@ impl Store {
                 note.anchors,
                 note.words,
                 title_vector,
+                note.file_title,
             ],
         )?;
         self.put_names(id, &note.names)?;
@@ -456,10 +462,12 @@ fn os_path(bytes: Vec<u8>) -> std::path::PathBuf {
 }
 
 fn note_meta(row: &Row<'_>) -> rusqlite::Result<NoteMeta> {
+    let path: VaultPath = row.get(1)?;
+    let title: Option<String> = row.get(2)?;
     Ok(NoteMeta {
         id: row.get(0)?,
-        path: row.get(1)?,
-        title: row.get(2)?,
+        title: title.unwrap_or_else(|| path.stem().to_owned()),
+        path,
         tags: from_json(row.get_ref(3)?.as_str()?),
         modified_ns: row.get(4)?,
     })

@@ -1,8 +1,8 @@
 //! Rows of passages (which note, which vector, which text), and all of them at once, packed, some hundred to a block.
 //!
-//! `passage_block` says again what `passage` and `note` say, in the form in which it is read fast: 20 bytes a passage,
-//! five numbers of 32 bits, highest byte first: the passage's place in its block, its note, its vector and that of the
-//! note's title (0: none), its length in terms. Whoever changes a passage, or its note's title vector, marks its block;
+//! `passage_block` says again what `passage` and `note` say, in the form in which it is read fast: 24 bytes a passage,
+//! six numbers of 32 bits, highest byte first: the passage's place in its block, its note, its vector and that of the
+//! note's file's name (0: none), its length in terms, what it says. Whoever changes a passage, or its note's title vector, marks its block;
 //! marked blocks are packed anew, with their checksum, before the transaction is committed, so that no reader sees one
 //! that is out of date.
 
@@ -27,6 +27,8 @@ pub(crate) struct NewPassage {
     pub text: String,
     /// Of the text that is embedded.
     pub key: EmbeddingKey,
+    /// Equal where passages say the same, titles and addresses aside; 0: nothing.
+    pub said: u32,
     /// Of the text that is embedded.
     pub tokens: usize,
     pub fields: PassageFields,
@@ -53,7 +55,7 @@ pub(crate) struct PassageText {
 pub(crate) enum PendingText {
     /// A passage; its embedded text is made of the note's title (if it stands in the note), headings and text.
     Passage { id: i64, title: Option<String>, headings: Vec<String>, text: String, note_title: String, tokens: u32 },
-    /// A title that is only the file's name.
+    /// The name of a file whose note does not say it.
     Title { note: FileId, title: String },
 }
 
@@ -96,8 +98,8 @@ impl Store {
     pub(crate) fn put_passage(&self, id: i64, note: FileId, vector: Option<i64>, passage: &NewPassage) -> Result<()> {
         self.mark_passage(id);
         self.run(
-            "INSERT INTO passage(id, note, vector, length, tokens) VALUES(?1, ?2, ?3, ?4, ?5)",
-            params![id, note, vector, passage.fields.length(), passage.tokens],
+            "INSERT INTO passage(id, note, vector, length, tokens, said) VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
+            params![id, note, vector, passage.fields.length(), passage.tokens, passage.said],
         )?;
         let NewPassage { headings, lines, span, text, .. } = passage;
         self.run(
@@ -179,7 +181,7 @@ impl Store {
         let notes = self.all(
             "SELECT file.id FROM file WHERE file.id IN (SELECT note FROM passage WHERE vector IS NULL
                UNION SELECT id FROM note INDEXED BY note_pending
-                 WHERE title_vector IS NULL AND title_source = 2)
+                 WHERE title_vector IS NULL AND file_title IS NOT NULL)
              ORDER BY file.modified_ns DESC, file.id",
             [],
             |row| row.get(0),
@@ -199,7 +201,7 @@ impl Store {
         let mut pending = Vec::new();
         while let Some(&note) = notes.front() {
             pending.extend(self.first(
-                "SELECT title FROM note WHERE id = ?1 AND title_vector IS NULL AND title_source = 2
+                "SELECT file_title FROM note WHERE id = ?1 AND title_vector IS NULL AND file_title IS NOT NULL
                    AND -id NOT IN (SELECT value FROM json_each(?2))",
                 params![note, skipped],
                 |row| Ok(PendingText::Title { note, title: row.get(0)? }),
@@ -237,7 +239,7 @@ impl Store {
         self.only(
             "SELECT (SELECT count(*) FROM passage WHERE vector IS NULL)
                   + (SELECT count(*) FROM note INDEXED BY note_pending
-                     WHERE title_vector IS NULL AND title_source = 2)",
+                     WHERE title_vector IS NULL AND file_title IS NOT NULL)",
             [],
         )
     }
@@ -246,7 +248,7 @@ impl Store {
     pub(crate) fn is_pending(&self, id: i64) -> Result<bool> {
         self.only(
             "SELECT EXISTS(SELECT 1 FROM passage WHERE id = ?1 AND vector IS NULL)
-                 OR EXISTS(SELECT 1 FROM note WHERE id = -?1 AND title_vector IS NULL AND title_source = 2)",
+                 OR EXISTS(SELECT 1 FROM note WHERE id = -?1 AND title_vector IS NULL AND file_title IS NOT NULL)",
             [id],
         )
     }
@@ -279,7 +281,7 @@ impl Store {
             PendingText::Title { note, title } => {
                 self.mark_passages_of(*note)?;
                 self.run(
-                    "UPDATE note SET title_vector = ?2 WHERE id = ?1 AND title = ?3 AND title_source = 2",
+                    "UPDATE note SET title_vector = ?2 WHERE id = ?1 AND file_title = ?3",
                     params![note, vector, title],
                 )
             }
@@ -322,10 +324,21 @@ pub(crate) struct PassageRow {
     pub note: FileId,
     /// The slot of its vector.
     pub vector: Option<Slot>,
-    /// The slot of the vector of its note's title, where that is only the file's name.
+    /// The slot of the vector of its note's file's name, where the note does not say it.
     pub title: Option<Slot>,
     /// Terms in its text.
     pub length: u32,
+    /// Equal where passages say the same, titles and addresses aside; 0: nothing.
+    pub said: u32,
+    /// Of how many notes it is, where these are too many for one of them to be about it. Not stored.
+    pub repeated: u32,
+}
+
+impl PassageRow {
+    /// Whether too many notes have it for one of them to be about it.
+    pub(crate) fn is_repeated(&self) -> bool {
+        self.repeated > 0
+    }
 }
 
 /// The slot of a vector. They begin with 1.
@@ -334,11 +347,11 @@ pub(crate) type Slot = NonZeroU32;
 /// Of each block; a passage's block is its id without the lowest bits.
 const ID_BITS: u32 = 8;
 
-const ENTRY: usize = 20;
+const ENTRY: usize = 24;
 
 /// Blocks as `passage` and `note` would have them: number, bytes.
 const PACKED: &str = "SELECT passage.id >> 8 AS block, unhex(group_concat(
-    printf('%08x%08x%08x%08x%08x', passage.id & 255, note, ifnull(vector, 0), ifnull(title_vector, 0), length), ''
+    printf('%08x%08x%08x%08x%08x%08x', passage.id & 255, note, ifnull(vector, 0), ifnull(title_vector, 0), length, said), ''
     ORDER BY passage.id)) AS bytes
   FROM passage LEFT JOIN note ON note.id = passage.note";
 
@@ -411,12 +424,14 @@ impl Store {
 }
 
 fn unpacked(block: i64, entry: &[u8; ENTRY]) -> PassageRow {
-    let number = |at: usize| u32::from_be_bytes(*entry[4 * at..].first_chunk().expect("five numbers are an entry"));
+    let number = |at: usize| u32::from_be_bytes(*entry[4 * at..].first_chunk().expect("six numbers are an entry"));
     PassageRow {
         id: (block << ID_BITS) | i64::from(number(0)),
         note: FileId(number(1)),
         vector: Slot::new(number(2)),
         title: Slot::new(number(3)),
         length: number(4),
+        said: number(5),
+        repeated: 0,
     }
 }

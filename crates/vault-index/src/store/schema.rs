@@ -7,7 +7,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::store::Store;
 
 /// The format this program reads and writes.
-pub(crate) const FORMAT: i64 = 10;
+pub(crate) const FORMAT: i64 = 11;
 
 /// "vidx".
 pub(crate) const APPLICATION_ID: i32 = 0x7669_6478;
@@ -39,11 +39,13 @@ CREATE TABLE note(
   frontmatter TEXT NOT NULL,
   anchors TEXT NOT NULL,
   words INTEGER NOT NULL,
+  -- The file's name where the note does not say it: embedded by itself.
+  file_title TEXT,
   title_vector INTEGER
 );
 -- What finds them, and what counts them, without reading them.
 CREATE INDEX note_title_vector ON note(title_vector);
-CREATE INDEX note_pending ON note(id) WHERE title_vector IS NULL AND title_source = 2;
+CREATE INDEX note_pending ON note(id) WHERE title_vector IS NULL AND file_title IS NOT NULL;
 
 CREATE TABLE tag(
   key TEXT NOT NULL,
@@ -68,6 +70,8 @@ CREATE TABLE passage(
   note INTEGER NOT NULL,
   vector INTEGER,
   length INTEGER NOT NULL,
+  -- Equal where passages say the same, titles and addresses aside.
+  said INTEGER NOT NULL,
   -- Of the text that is embedded: embedding takes time by them.
   tokens INTEGER NOT NULL
 );
@@ -123,9 +127,14 @@ CREATE TABLE name(
   n INTEGER NOT NULL,
   key TEXT NOT NULL,
   text TEXT NOT NULL,
+  -- Whether it is the first heading, and not the file's name too.
+  is_heading INTEGER NOT NULL,
   PRIMARY KEY(note, n)
 ) WITHOUT ROWID;
 CREATE INDEX name_key ON name(key);
+CREATE INDEX name_heading ON name(text) WHERE is_heading;
+-- First headings that name no note, because many notes have them.
+CREATE TABLE shared_heading(text TEXT PRIMARY KEY) WITHOUT ROWID;
 
 CREATE TABLE embedding(id INTEGER PRIMARY KEY, key BLOB NOT NULL, sum INTEGER);
 CREATE UNIQUE INDEX embedding_key ON embedding(key);

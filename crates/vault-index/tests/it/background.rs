@@ -52,7 +52,7 @@ fn stepped() -> (Arc<Stepped>, Receiver<Vec<String>>, Sender<()>) {
 /// Notes that are read and have no vectors.
 fn unembedded(count: usize) -> Vault {
     let vault = Vault::new("");
-    (0..count).for_each(|n| vault.write(&format!("n{n}.md"), format!("# Note {n}\n\na heron in water {n}\n")));
+    (0..count).for_each(|n| vault.write(&format!("Note {n}.md"), format!("# Note {n}\n\na heron in water {n}\n")));
     vault.index().sync_with(&SyncOptions::new().without_vectors()).unwrap();
     vault
 }
@@ -63,6 +63,8 @@ fn who_wants_to_embed_gets_the_lock_after_the_round_under_way() {
     let (model, calls, step) = stepped();
     let index = Index::open(vault.root(), vault.options().embedder(model)).unwrap();
     std::thread::scope(|scope| {
+        // Dropped where the test fails, so that the model waits no longer.
+        let step = step;
         let background = scope.spawn(|| index.embed_in_background(&SyncOptions::new()).unwrap());
         calls.recv().unwrap();
         let status = vault.index().background().unwrap();
@@ -102,6 +104,7 @@ fn it_ends_with_the_vault_and_with_the_index() {
         let (model, calls, step) = stepped();
         let index = Index::open(vault.root(), vault.options().embedder(model)).unwrap();
         std::thread::scope(|scope| {
+            let step = step;
             let background = scope.spawn(|| index.embed_in_background(&SyncOptions::new()));
             calls.recv().unwrap();
             change(&vault);
@@ -175,6 +178,8 @@ fn kill_at_first_text(vault: &Vault) {
         db.query_row("SELECT value FROM meta WHERE key = 'background_embedding'", [], |row| row.get(0)).unwrap()
     };
     std::thread::scope(|scope| {
+        // Dropped where the test fails, so that the model waits no longer.
+        let step = step;
         let background = scope.spawn(|| index.embed_in_background(&SyncOptions::new()));
         calls.recv().unwrap();
         let during = meta();

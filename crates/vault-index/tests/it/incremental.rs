@@ -104,12 +104,15 @@ fn what_costs_an_embedding_and_what_does_not() {
     let report = moved("a.md", "deep/down/a.md");
     assert_eq!((report.renamed, report.embedded), (1, 0), "a move: {report:?}");
     let report = moved("deep/down/a.md", "deep/omega.md");
-    assert_eq!((report.renamed, report.embedded), (1, 0), "a rename of a note with a title: {report:?}");
+    assert_eq!((report.renamed, report.embedded), (1, 1), "a rename: {report:?}");
     let report = moved("b.md", "named differently.md");
     assert_eq!((report.renamed, report.embedded), (1, 1), "a rename of a note named by its file: {report:?}");
+    let report = moved("long.md", "Long!.md");
+    assert_eq!((report.renamed, report.embedded), (1, 0), "to what its heading says: {report:?}");
+    moved("Long!.md", "long.md");
 
     vault.write("copy of omega.md", std::fs::read(root.join("deep/omega.md")).unwrap());
-    assert_eq!(vault.sync().embedded, 0, "a copy");
+    assert_eq!(vault.sync().embedded, 1, "the name of a copy");
 
     let text = std::fs::read_to_string(root.join("long.md")).unwrap();
     vault.write("long.md", text.replace("# Long\n\n## One", "# Long\n\nAn introduction, added later.\n\n## One"));
@@ -128,12 +131,12 @@ fn what_costs_an_embedding_and_what_does_not() {
 fn vectors_that_nothing_uses_are_dropped_when_they_are_many() {
     let vault = Vault::new("");
     for note in 0..1500 {
-        vault.write(&format!("n{note}.md"), format!("# Note {note}\n\nabout {note}\n"));
+        vault.write(&format!("note {note}.md"), format!("# Note {note}\n\nabout {note}\n"));
     }
     vault.sync();
     assert_eq!(vault.index().status().unwrap().vectors, 1500);
     for note in 1..1500 {
-        std::fs::remove_file(vault.root().join(format!("n{note}.md"))).unwrap();
+        std::fs::remove_file(vault.root().join(format!("note {note}.md"))).unwrap();
     }
     // Nothing is left to embed.
     assert_eq!(vault.sync().removed, 1499);

@@ -8,6 +8,7 @@ mod background;
 mod formats;
 mod incremental;
 mod names;
+mod own_words;
 mod operators;
 mod readers;
 mod rerank;

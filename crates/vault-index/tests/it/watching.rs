@@ -164,7 +164,7 @@ fn one_watcher_a_vault_and_it_is_known() {
 #[test]
 fn embedding_is_told_in_few_events_and_walks_nothing() {
     let vault = Vault::new("");
-    (0..60).for_each(|n| vault.write(&format!("n{n}.md"), format!("# Note {n}\n\nA heron waits in water {n}.\n")));
+    (0..60).for_each(|n| vault.write(&format!("note {n}.md"), format!("# Note {n}\n\nA heron waits in water {n}.\n")));
     vault.index().sync_with(&SyncOptions::new().without_vectors()).unwrap();
     // A model of which a slice embeds a few texts.
     let slow = Arc::new(Slow(Hashed::new()));

@@ -1,0 +1,124 @@
+//! What is a note's own decides: its name where many share a heading, and its words where many share a passage.
+
+use vault_index::{Hit, Mode, NameMatch, Query};
+
+use crate::vault::Vault;
+
+fn found(vault: &Vault, query: &str, mode: Mode) -> Vec<Hit> {
+    vault.index().search(&Query::parse(query).unwrap().mode(mode)).unwrap().results
+}
+
+const TOPICS: [&str; 8] = ["deadlock", "paging", "cache", "scheduler", "mutex", "pipe", "signal", "socket"];
+
+#[test]
+fn a_heading_of_many_notes_is_no_name_of_them() {
+    let mut files = String::from("//- Other/Definition.md\n# What a definition is\n\nIt says what a word means.\n");
+    for topic in TOPICS {
+        files += &format!("//- {topic}.md\n# Definition\n\nOne of the things that a system has: see {topic}s.\n");
+    }
+    let vault = Vault::new(&files);
+    vault.sync();
+    for mode in [Mode::Hybrid, Mode::Lexical] {
+        for topic in TOPICS {
+            let first = &found(&vault, topic, mode)[0];
+            assert_eq!((first.path.stem(), first.title.as_str()), (topic, topic));
+        }
+        let hits = found(&vault, "definition", mode);
+        let named: Vec<&str> =
+            hits.iter().filter(|hit| hit.why.name == Some(NameMatch::Equal)).map(|hit| hit.path.stem()).collect();
+        assert_eq!(named, ["Definition"], "{mode:?}");
+        assert_eq!(hits[0].path.as_str(), "Other/Definition.md");
+    }
+    assert_eq!(vault.dump(), vault.dump_of_rebuild());
+
+    // Of few notes it is one.
+    for topic in &TOPICS[2..] {
+        std::fs::remove_file(vault.root().join(format!("{topic}.md"))).unwrap();
+    }
+    vault.sync();
+    let hits = found(&vault, "paging", Mode::Hybrid);
+    assert_eq!(hits[0].title, "Definition");
+    assert_eq!(found(&vault, "definition", Mode::Lexical)[1].why.name, Some(NameMatch::Equal));
+}
+
+#[test]
+fn a_drawing_is_called_as_its_file_and_its_data_are_no_words() {
+    let data = "N4KAkARALgngDgUwgLgAQQQDwMYEMA2AlgCYBOuA7hADTgQBuCpAzoQPYB2KqATLZMzYBXUtiRoIACyhQ4zZAHoFAc0JRJQgEYA6bGwC2CgF7N6hbEcK4OCtptbErHALRY8RMpWdx8Q1TdIEfARcZgRmBShcZQUebR4ABho6IIR9BA4oZm4AbXAwUDAYCRJU3TAAGSg ".repeat(40);
+    let drawing = format!(
+        "---\nexcalidraw-plugin: parsed\n---\n# Excalidraw Data\n\n## Text Elements\nthe harbour and a guillemot ^a1\n\n%%\n## Drawing\n```compressed-json\n{data}\n```\n%%\n"
+    );
+    let vault = Vault::new(
+        "//- Birds.md\n# Birds\n\nA list: the guillemot, the heron and many others that live at sea, in harbours or inland.\n",
+    );
+    vault.write("Sketch.md", drawing);
+    vault.sync();
+    let hits = found(&vault, "harbour guillemot", Mode::Lexical);
+    assert_eq!((hits[0].path.as_str(), hits[0].title.as_str()), ("Sketch.md", "Sketch"));
+    assert!(found(&vault, "N4KAkARALgngDgUwgLgAQQQDwMYEMA2AlgCYBOuA7hADTgQBuCpAzoQPYB2KqATLZMzYBXUtiRoIACyhQ4zZAHoFAc0JRJQgEYA6bGwC2CgF7N6hbEcK4OCtptbErHALRY8RMpWdx8Q1TdIEfARcZgRmBShcZQUebR4ABho6IIR9BA4oZm4AbXAwUDAYCRJU3TAAGSg", Mode::Lexical).is_empty());
+}
+
+/// A passage of many notes earns half; what their titles, tags, folders and properties earn is their own.
+#[test]
+fn what_a_note_earns_by_itself_is_not_halved() {
+    let mut files = String::new();
+    for topic in TOPICS {
+        files += &format!("//- Course/{topic}/Summary.md\n---\ntags: [{topic}]\n---\nTo be written: the summary.\n");
+        files += &format!("//- Course/{topic}/Exercise.md\nThe {topic} is asked about, and what it is good for.\n");
+    }
+    let vault = Vault::new(&files);
+    vault.sync();
+    let lexical = |query: &str, path: &str| {
+        let hits = found(&vault, query, Mode::Lexical);
+        hits.into_iter().find(|hit| hit.path.as_str() == path).map(|hit| (hit.why.lexical, hit.why.repeated))
+    };
+    let summary = "Course/deadlock/Summary.md";
+    // The words of the passage itself: half of what the one note that many do not repeat would earn.
+    let (of_text, repeated) = lexical("written", summary).unwrap();
+    assert!(of_text < 0.5 && repeated == Some(8), "{of_text}");
+    // Those of its tag and folder: all.
+    let (of_note, _) = lexical("deadlock", summary).unwrap();
+    assert!(of_note > 0.5, "{of_note}");
+}
+
+#[test]
+fn a_note_whose_name_stands_in_a_question_comes_before_lists_that_mention_it() {
+    let mut files = String::from("//- Plugins/Kanban.md\nBoards with cards and columns, kept in a note.\n");
+    files += "//- Kanban board.md\nOf cards that are moved.\n";
+    for n in 0..6 {
+        files += &format!("//- Lists/Community {n}.md\nThe best plugin for a kanban, the best plugin for tasks, ");
+        files += "and the best plugin for a calendar; people ask which plugin is best, and for what.\n";
+    }
+    let vault = Vault::new(&files);
+    vault.sync();
+    for mode in [Mode::Hybrid, Mode::Lexical] {
+        assert_eq!(found(&vault, "good columns for kanban", mode)[0].path.as_str(), "Plugins/Kanban.md", "{mode:?}");
+        let hits = found(&vault, "which kanban board should I take", mode);
+        assert_eq!(hits[0].path.as_str(), "Kanban board.md", "{mode:?}");
+        assert!(hits[0].score < 0.8, "no name is the whole query");
+    }
+}
+
+/// Each note ends with a line that leads to its own page.
+#[test]
+fn a_line_with_an_address_of_its_own_in_each_note_finds_none_of_them_first() {
+    let subjects =
+        ["tulips", "ferns", "roses", "mosses", "lilies", "daisies", "orchids", "poppies", "violets", "asters"];
+    let mut files = String::new();
+    for subject in subjects {
+        let body = format!("The {subject} want light soil and water each morning, and no wind. ").repeat(30);
+        files += &format!("//- Plants/{subject}.md\n# About {subject}\n\n{body}\n\n## More\n\n");
+        files += &format!(
+            "[Edit this page on GitHub from your phone](https://github.com/x/garden/edit/main/{subject}.md)\n"
+        );
+    }
+    files += "//- Devices.md\nA phone rings. What a phone is made of, and how long it lasts until it is thrown away.\n";
+    files += "//- Versions.md\nGitHub keeps what was committed, and shows each change; much of it is done by machines.\n";
+    files += "//- Prose.md\nEditing takes longer than writing: read the page aloud, and cut.\n";
+    let vault = Vault::new(&files);
+    vault.sync();
+    for mode in [Mode::Hybrid, Mode::Lexical] {
+        for (query, first) in [("phone", "Devices.md"), ("github", "Versions.md"), ("editing a page", "Prose.md")] {
+            assert_eq!(found(&vault, query, mode)[0].path.as_str(), first, "{query} {mode:?}");
+        }
+    }
+}
