@@ -17,6 +17,13 @@ impl Random {
         (self.next() % n.max(1) as u64) as usize
     }
 
+    /// Fisher and Yates.
+    pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
+        for at in (1..items.len()).rev() {
+            items.swap(at, self.below(at + 1));
+        }
+    }
+
     fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }

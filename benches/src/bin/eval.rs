@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use benches::eval::{
     Collection, PassagePlan, Plan, QueryRow, Result, ask_with_shares, find_known_items, find_names, find_passages,
-    retrieve, rows_as_text,
+    find_phrases, retrieve, rows_as_text,
 };
 use clap::{Parser, ValueEnum};
 use serde::Serialize;
@@ -50,8 +50,12 @@ struct Args {
     /// slip; words and hybrid, unless --mode says which
     #[arg(long, conflicts_with_all = ["passages", "known_item"])]
     names: bool,
-    /// The queries are asked while only a share of the passages has a vector
+    /// Folders are vaults: phrases and identifiers that one note has, or two, are asked for without quotes; words and
+    /// hybrid, unless --mode says which
     #[arg(long, conflicts_with_all = ["passages", "known_item", "names"])]
+    phrases: bool,
+    /// The queries are asked while only a share of the passages has a vector
+    #[arg(long, conflicts_with_all = ["passages", "known_item", "names", "phrases"])]
     shares: bool,
     /// Documents become sections of long notes; a passage must show the lines of the right section
     #[arg(long)]
@@ -142,10 +146,14 @@ impl Outcome {
 
 fn measure(args: &Args, plan: &Plan, name: &str, folder: &Path, keep: &Path) -> Result<Outcome> {
     let place = keep.join(task(args)).join(name);
-    if args.names {
+    if args.names || args.phrases {
         let mut plan = plan.clone();
         plan.modes.retain(|mode| *mode != Mode::Semantic);
-        return Outcome::of((find_names(name, folder, &place.join("index.db"), &plan)?, Vec::new()));
+        let index_file = place.join("index.db");
+        return match args.names {
+            true => Outcome::of((find_names(name, folder, &index_file, &plan)?, Vec::new())),
+            false => Outcome::of((find_phrases(name, folder, &index_file, &plan)?, Vec::new())),
+        };
     }
     if args.known_item {
         return Outcome::of(find_known_items(name, folder, &place.join("index.db"), plan)?);
@@ -166,6 +174,7 @@ fn task(args: &Args) -> &'static str {
     match args {
         Args { known_item: true, .. } => "known-item",
         Args { names: true, .. } => "names",
+        Args { phrases: true, .. } => "phrases",
         Args { shares: true, .. } => "shares",
         Args { passages: true, .. } => "passages",
         _ => "retrieval",

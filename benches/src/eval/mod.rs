@@ -5,6 +5,7 @@
 //! | retrieval: questions to a collection, the documents that people judged | [`retrieve`] | `retrieval.rs` |
 //! | known-item search: the words of a link, the note it leads to | [`find_known_items`] | `known_item.rs` |
 //! | typed names: a note's name, its beginnings, a slip in it | [`find_names`] | `names.rs` |
+//! | words side by side: a phrase or an identifier, without quotes | [`find_phrases`] | `phrases.rs` |
 //! | shares of vectors: the questions while passages wait for their vectors | [`ask_with_shares`] | `shares.rs` |
 //! | passages: the same questions, documents as sections of long notes | [`find_passages`] | `passages.rs` |
 //!
@@ -22,6 +23,7 @@ mod retrieval;
 mod known_item;
 mod passages;
 mod names;
+mod phrases;
 mod shares;
 mod table;
 
@@ -33,6 +35,7 @@ pub use known_item::{KnownItem, KnownItemMode, KnownItemReport, find_known_items
 pub use measure::{Judgments, Means, Scores};
 pub use names::{NamesMode, NamesReport, find_names};
 pub use passages::{PassageMode, PassagePlan, PassageReport, find_passages};
+pub use phrases::{PhrasesMode, PhrasesReport, find_phrases};
 pub use retrieval::{Above, RetrievalMode, RetrievalReport, retrieve};
 pub use rows::{QueryRow, rows_as_text};
 pub use rrf::{RRF_K, reciprocal_rank_fusion};

@@ -97,7 +97,7 @@ pub fn find_names(vault_name: &str, vault: &Path, index_file: &Path, plan: &Plan
         return Err(format!("{vault_name}: no note has a name").into());
     }
     let mut random = Random(SEED);
-    shuffle(&mut names, &mut random);
+    random.shuffle(&mut names);
     let words = words_of(vault, &names)?;
     let slips: Vec<(String, &Name)> =
         names.iter().filter_map(|name| Some((slip(&name.text, &words, &mut random)?, name))).collect();
@@ -210,13 +210,6 @@ impl Beginnings {
 fn prefixes(name: &str) -> impl Iterator<Item = &str> {
     let ends = name.char_indices().map(|(at, c)| (at + c.len_utf8(), c));
     ends.skip(LEAST_PREFIX - 1).filter(|(_, c)| c.is_alphanumeric()).map(|(end, _)| &name[..end])
-}
-
-fn shuffle<T>(items: &mut [T], random: &mut Random) {
-    // Fisher and Yates.
-    for at in (1..items.len()).rev() {
-        items.swap(at, random.below(at + 1));
-    }
 }
 
 /// All words of the vault's notes and their names, in lower case.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{KnownItemReport, NamesReport, PassageReport, RetrievalReport, SharesReport};
+use super::{KnownItemReport, NamesReport, PassageReport, PhrasesReport, RetrievalReport, SharesReport};
 
 impl fmt::Display for RetrievalReport {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -81,6 +81,19 @@ impl fmt::Display for NamesReport {
             let (slip3, no_slip3, (ms, most)) = (share(mode.slip3), share(mode.no_slip3), mode.prefix_ms);
             let mode = &mode.mode;
             writeln!(out, "| {mode} | {first} | {prefix10} | {short10} | {slip3} | {no_slip3} | {ms:.1}, {most:.1} |")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for PhrasesReport {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { vault, model, notes, phrases, identifiers, .. } = self;
+        writeln!(out, "{vault}: {notes} notes, {phrases} phrases, {identifiers} identifiers, model {model}\n")?;
+        writeln!(out, "| mode | phrase first | identifier first |\n| --- | --- | --- |")?;
+        for mode in &self.modes {
+            let (phrase, identifier) = (share(mode.phrase_first), share(mode.identifier_first));
+            writeln!(out, "| {} | {phrase} | {identifier} |", mode.mode)?;
         }
         Ok(())
     }

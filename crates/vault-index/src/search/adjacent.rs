@@ -8,6 +8,10 @@
 //! | each run that hyphens alone join, for example `two-dimensional`: a word of the language rather than a name | `HYPHENATED`, likewise |
 //! | each name of a note inside the query, for example `Kanban` in `best plugin for kanban` | `NAMED`, likewise, to all passages of the note |
 //!
+//! Of a query that stands as a whole in few passages, these are what was asked for, however near others are in meaning:
+//! their whole score is at least `LEAST` of what words alone would give, by how rare the phrase is (its idf, as a share of
+//! that of one passage).
+//!
 //! Only runs with two words count that are no stop words and stand in some passage; a name may have one. A passage with the
 //! shares `a` and `b` leaves `(1 - a)(1 - b)` of what it left open: its lexical score stays at most 1, and the same whatever
 //! else matches.
@@ -20,13 +24,15 @@
 use std::ops::Range;
 
 use crate::error::Result;
-use crate::search::lexical::{Lexical, holders_of};
+use crate::search::lexical::{Lexical, holders_of, idf};
 use crate::search::repeated::REPEATED;
 use crate::search::snapshot::Snapshot;
 use crate::store::Store;
 use crate::terms::{Matching, Terms, is_stop_word, name_key};
 
 const WHOLE: f64 = 0.9;
+
+const LEAST: f64 = 0.9;
 
 const JOINED: f64 = 0.7;
 
@@ -41,6 +47,7 @@ const MAX_NAME_WORDS: usize = 6;
 struct Run {
     range: Range<usize>,
     share: f64,
+    is_whole: bool,
 }
 
 /// A word of the query: where it is, and how much it tells (idf). Stop words and words in no passage tell nothing.
@@ -58,9 +65,12 @@ pub(super) fn add_adjacent(store: &Store, snapshot: &Snapshot, text: &str, lexic
         let mut holders = holders_of(store, &text[run.range], Matching::Whole)?.unwrap_or_default();
         holders.sort_unstable();
         holders.dedup();
-        for position in holders.into_iter().filter_map(|id| snapshot.position(id)) {
-            let own = if passages[position].is_repeated() { REPEATED } else { 1.0 };
-            lexical.raise(position, own * run.share as f32);
+        let rarity = idf(passages.len(), holders.len()) / idf(passages.len(), 1);
+        let positions: Vec<usize> = holders.into_iter().filter_map(|id| snapshot.position(id)).collect();
+        let own = |position: usize| if passages[position].is_repeated() { REPEATED } else { 1.0 };
+        positions.iter().for_each(|at| lexical.raise(*at, own(*at) * run.share as f32));
+        if run.is_whole {
+            lexical.set_least(positions.into_iter().map(|at| (at as u32, own(at) * (LEAST * rarity) as f32)));
         }
     }
     for run in names(&words) {
@@ -100,14 +110,14 @@ fn runs(text: &str, words: &[Word]) -> Vec<Run> {
         let [first, .., last] = &telling[..] else { return None };
         Some((first.span.start..last.span.end, told(words) / all))
     };
-    let whole = telling(words).map(|(range, _)| Run { range, share: WHOLE });
+    let whole = telling(words).map(|(range, _)| Run { range, share: WHOLE, is_whole: true });
     let is_whole = |range: &Range<usize>| whole.as_ref().is_some_and(|whole| whole.range == *range);
     let is_joined = |a: &Word, b: &Word| !text[a.span.end..b.span.start].contains(char::is_whitespace);
     let joined = words.chunk_by(is_joined).filter_map(telling).filter(|(range, _)| !is_whole(range));
     let joined: Vec<Run> = joined
         .map(|(range, told)| {
             let is_hyphenated = text[range.clone()].chars().all(|c| c == '-' || c.is_alphabetic());
-            Run { share: told * if is_hyphenated { HYPHENATED } else { JOINED }, range }
+            Run { share: told * if is_hyphenated { HYPHENATED } else { JOINED }, range, is_whole: false }
         })
         .collect();
     whole.into_iter().chain(joined).collect()
@@ -124,7 +134,7 @@ fn names(words: &[Word]) -> Vec<Run> {
             let last = &words[end - 1];
             if last.idf.is_some() {
                 let share = NAMED * told(&words[start..end]) / all;
-                names.push(Run { range: first.span.start..last.span.end, share });
+                names.push(Run { range: first.span.start..last.span.end, share, is_whole: false });
             }
         }
     }

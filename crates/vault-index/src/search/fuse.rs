@@ -3,7 +3,7 @@
 //! `score = w_s · max(0, cosine) + w_l · lexical`, at most .8; what a note is called can lift it into one of the bands
 //! above (`names.rs`). Both parts are absolute, so the sum is: the same passage and query have the same score whatever
 //! else matches. A passage without a vector has an estimated cosine (`estimate.rs`); of one that many notes repeat, half
-//! is in both parts already (`repeated.rs`).
+//! is in both parts already (`repeated.rs`), and what has the whole query word for word has a least score (`adjacent.rs`).
 //!
 //! The weights are equal: so measured on three public collections, on the links of four vaults and on questions to the
 //! demo vault whose words the wanted note does not hold (the table is in `benches/record/`). The square root of the
@@ -225,7 +225,8 @@ impl Candidates<'_> {
     fn score(&self, position: usize, cosine: Option<f32>) -> f32 {
         let lexical = self.lexical.score(position);
         let meaning = cosine.or_else(|| self.estimated(lexical)).map_or(0.0, |cosine| cosine.max(0.0));
-        let ordinary = (self.weights.semantic * meaning + self.weights.lexical * lexical).min(ORDINARY);
+        let sum = (self.weights.semantic * meaning + self.weights.lexical * lexical).min(ORDINARY);
+        let ordinary = sum.max(ORDINARY * self.lexical.least(position));
         self.names.of(position).map_or(ordinary, |band| band.score(ordinary))
     }
 

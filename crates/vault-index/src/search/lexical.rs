@@ -57,6 +57,8 @@ pub(super) struct Lexical {
     found: Vec<Found>,
     /// How many words were looked up.
     words: usize,
+    /// What the whole score of passages is at least, by position, ascending.
+    least: Vec<(u32, f32)>,
     /// By id: notes whose names together hold a form of each word.
     in_names: Vec<FileId>,
     /// The same of names and folders.
@@ -98,7 +100,14 @@ struct Counter<'a> {
 
 impl Lexical {
     pub(super) fn none() -> Self {
-        Self { scores: Vec::new(), found: Vec::new(), words: 0, in_names: Vec::new(), in_paths: Vec::new() }
+        Self {
+            scores: Vec::new(),
+            found: Vec::new(),
+            words: 0,
+            least: Vec::new(),
+            in_names: Vec::new(),
+            in_paths: Vec::new(),
+        }
     }
 
     /// Given scores, by position.
@@ -166,7 +175,7 @@ impl Lexical {
             true => counter.sums.iter().map(|sum| (sum / ideal).clamp(0.0, 1.0) as f32).collect(),
             false => Vec::new(),
         };
-        Ok(Self { scores, found: counter.found, words, in_names, in_paths })
+        Ok(Self { scores, found: counter.found, words, least: Vec::new(), in_names, in_paths })
     }
 
     /// Whether some note has a term of the query in a name.
@@ -185,6 +194,17 @@ impl Lexical {
         if let Some(score) = self.scores.get_mut(position) {
             *score += share * (1.0 - *score);
         }
+    }
+
+    /// Gives passages a least score, whatever they mean: a share of what words alone would give. By position, ascending.
+    pub(super) fn set_least(&mut self, shares: impl Iterator<Item = (u32, f32)>) {
+        self.least = shares.map(|(position, share)| (position, share * self.score(position as usize))).collect();
+    }
+
+    /// The least score of a passage, as a share of the best there is by words.
+    pub(super) fn least(&self, position: usize) -> f32 {
+        let at = self.least.binary_search_by_key(&(position as u32), |(position, _)| *position);
+        at.map_or(0.0, |at| self.least[at].1)
     }
 
     /// 0 where no word matches.
@@ -379,7 +399,7 @@ impl Counter<'_> {
     }
 }
 
-fn idf(passages: usize, holders: usize) -> f64 {
+pub(super) fn idf(passages: usize, holders: usize) -> f64 {
     let (all, holding) = (passages as f64, holders as f64);
     (1.0 + (all - holding + 0.5) / (holding + 0.5)).ln()
 }

@@ -35,6 +35,7 @@ mod estimate;
 mod fuse;
 mod snapshot;
 mod adjacent;
+mod direction;
 mod note_dates;
 mod passage_scopes;
 mod eligible;

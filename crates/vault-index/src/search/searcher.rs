@@ -11,6 +11,7 @@ use crate::embed::Role;
 use crate::error::{Error, ErrorKind, Result};
 use crate::path::{FileId, VaultPath};
 use crate::search::adjacent::add_adjacent;
+use crate::search::direction::direction;
 use crate::search::eligible::eligible;
 use crate::search::estimate::Estimate;
 use crate::search::excerpt::best_match;
@@ -311,7 +312,7 @@ impl<'a> ScoredQuery<'a> {
                 // A note is not similar to itself.
                 let eligible = eligible.get_or_insert_with(|| vec![true; snapshot.passages.len()]);
                 eligible.iter_mut().zip(&snapshot.passages).for_each(|(eligible, p)| *eligible &= p.note != note);
-                Some(unit(&snapshot.vector_sum(note)?)?)
+                Some(unit(&direction(snapshot, note)?)?)
             }
             (None, Some(vector)) => Some(unit(vector)?),
             (None, None) => vector,

@@ -4,8 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::embed::Embedder;
-use crate::error::{Error, ErrorKind, Result};
-use crate::path::FileId;
+use crate::error::Result;
 use crate::search::note_passages::NotePassages;
 use crate::search::repeated::mark_repeated;
 use crate::search::semantic::Source;
@@ -105,28 +104,5 @@ impl Snapshot {
             }
         }
         Ok(self.codes.get().map(Source::Loaded))
-    }
-
-    /// The direction of a note: the sum of its passages' vectors.
-    pub(super) fn vector_sum(&self, note: FileId) -> Result<Vec<f32>> {
-        let store = self.store();
-        let Some(slots) = store.vectors_of(note)? else {
-            return Err(Error::new(
-                ErrorKind::NotFound,
-                "this is not an indexed note, so nothing is known to be like it",
-            )
-            .with_remedy("name a note; attachments and what is excluded or skipped have no text in the index"));
-        };
-        let mut sum: Vec<f32> = Vec::new();
-        for slot in slots {
-            let vector = store.vector(slot)?;
-            sum.resize(vector.len(), 0.0);
-            sum.iter_mut().zip(&vector).for_each(|(a, b)| *a += b);
-        }
-        if sum.iter().all(|x| *x == 0.0) {
-            return Err(Error::new(ErrorKind::NotFound, "this note has no vectors yet")
-                .with_remedy("run `vault-index sync` to its end"));
-        }
-        Ok(sum)
     }
 }

@@ -119,10 +119,10 @@ impl Store {
     }
 
     /// The vectors that the passages of a note have by now, in their order in it. `None`: it has no passages.
-    pub(crate) fn vectors_of(&self, note: FileId) -> Result<Option<Vec<i64>>> {
+    pub(crate) fn passage_vectors(&self, note: FileId) -> Result<Option<Vec<Option<i64>>>> {
         let sql = "SELECT vector FROM passage WHERE note = ?1 ORDER BY id";
         let slots: Vec<Option<i64>> = self.all(sql, [note], |row| row.get(0))?;
-        Ok((!slots.is_empty()).then(|| slots.into_iter().flatten().collect()))
+        Ok((!slots.is_empty()).then_some(slots))
     }
 
     /// A passage's text and place.

@@ -112,7 +112,8 @@ fn a_line_with_an_address_of_its_own_in_each_note_finds_none_of_them_first() {
         );
     }
     files += "//- Devices.md\nA phone rings. What a phone is made of, and how long it lasts until it is thrown away.\n";
-    files += "//- Versions.md\nGitHub keeps what was committed, and shows each change; much of it is done by machines.\n";
+    files +=
+        "//- Versions.md\nGitHub keeps what was committed, and shows each change; much of it is done by machines.\n";
     files += "//- Prose.md\nEditing takes longer than writing: read the page aloud, and cut.\n";
     let vault = Vault::new(&files);
     vault.sync();
@@ -121,4 +122,37 @@ fn a_line_with_an_address_of_its_own_in_each_note_finds_none_of_them_first() {
             assert_eq!(found(&vault, query, mode)[0].path.as_str(), first, "{query} {mode:?}");
         }
     }
+}
+
+#[test]
+fn notes_are_alike_in_what_they_say_not_in_their_template() {
+    let day = |n: usize, text: &str| {
+        format!(
+            "//- Daily/2024-01-{n:02}.md\n## How the day began\n- [ ] drink a glass of water\n- [ ] ten minutes of stretching\n- [ ] read the plan of the week\n\n## What happened\n{text}\n\n## Gratitude\nThree good things of this day, however small they are:\n1.\n2.\n3.\n"
+        )
+    };
+    let happened = [
+        "New skis on deep snow, down the slope.",
+        "Wrote the report on taxes, and sent it to the office.",
+        "The baker had no bread; soup for dinner.",
+        "Fixed the bicycle chain and oiled it.",
+        "A long call with the insurance company.",
+        "Planted onions behind the house.",
+        "Heard a concert for two violins.",
+    ];
+    let mut files: String = happened.iter().zip(1..).map(|(text, n)| day(n, text)).collect();
+    files += "//- Skiing.md\nHow to wax skis, and which snow suits which slope: deep snow wants wide skis.\n";
+    files += "//- Taxes.md\nThe report on taxes goes to the office in May, with all receipts.\n";
+    let vault = Vault::new(&files);
+    vault.sync();
+    let first = |note: &str| {
+        let hits = vault.index().search(&Query::like(note).min_score(0.0)).unwrap().results;
+        hits[0].path.to_string()
+    };
+    assert_eq!(first("Daily/2024-01-01"), "Skiing.md");
+    assert_eq!(first("Daily/2024-01-02"), "Taxes.md");
+    // All template: as it is.
+    vault.write("Daily/2024-01-08.md", day(8, "").split_once('\n').unwrap().1);
+    vault.sync();
+    assert!(first("Daily/2024-01-08").starts_with("Daily/"));
 }
