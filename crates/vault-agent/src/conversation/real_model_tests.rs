@@ -7,9 +7,8 @@ use std::fs;
 use std::path::Path;
 use std::sync::Mutex;
 
-use agent_loop::{
-    BoxFuture, Local, LocalOptions, Model, Parallel, ReplyStream, Request, Status, StopReason, ToolChoice,
-};
+use agent_llama::{Local, LocalOptions};
+use agent_loop::{BoxFuture, Model, Parallel, ReplyStream, Request, Status, StopReason, ToolChoice};
 use vault_search::VaultArgs;
 use vault_tools::State;
 

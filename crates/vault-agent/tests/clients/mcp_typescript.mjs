@@ -447,7 +447,7 @@ test("a plan reports its progress", async ({ asking, place }) => {
 });
 
 test("a plan that is cancelled stops", async ({ asking, place }) => {
-  const count = 200;
+  const count = 120;
   asking.answer = async () => YES;
   const before = (await append(asking)).transaction;
   const { id } = await done(asking, "plan_preview", { plan: plan(count) });
