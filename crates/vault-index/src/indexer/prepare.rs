@@ -82,8 +82,8 @@ impl<'a> Preparer<'a> {
         let mut chunks = chunks_with_texts(&note, self.embedder, &self.options);
         if chunks.is_empty() {
             // A note without text is found by its title, tags, aliases and properties.
-            let line = note.lines.line_at(note.body.start);
-            let span = note.body.start..note.body.start;
+            let line = note.lines.line_at(note.searched.start);
+            let span = note.searched.start..note.searched.start;
             let text = embedded_text(title, &[], "", self.embedder, &self.options);
             let tokens = self.embedder.count(&text);
             chunks.push(ChunkWithText {

@@ -58,6 +58,7 @@ pub(super) fn read(json: &str) -> (Note, Found) {
         }
     }
     note.body = 0..parts.text.len();
+    note.searched = note.body.clone();
     note.text = parts.text;
     (note, found)
 }

@@ -46,13 +46,16 @@ pub struct Note {
     pub aliases: Vec<String>,
     /// Tags of the frontmatter, then of the body, each once, as first seen.
     pub tags: Vec<Tag>,
-    /// All that the frontmatter says, typed; empty if there is none or it is broken. Tags, aliases and classes are
-    /// lists, under `tags`, `aliases` and `cssclasses`.
+    /// All that the frontmatter says, typed; of one that is not valid YAML what can be read line by line. Tags, aliases
+    /// and classes are lists, under `tags`, `aliases` and `cssclasses`.
     pub properties: Properties,
     /// The frontmatter with its fences, if the file begins with one (broken or not).
     pub frontmatter: Option<Range<usize>>,
-    /// The rest: what is chunked. Together with `frontmatter` (and a byte order mark) it covers `text`.
+    /// The rest. Together with `frontmatter` (and a byte order mark) it covers `text`.
     pub body: Range<usize>,
+    /// What is chunked: the body, and before it the lines of a frontmatter that is not valid YAML, which is text to a
+    /// reader whatever was meant.
+    pub searched: Range<usize>,
     /// Headings in order.
     pub headings: Vec<Heading>,
     /// Top-level blocks of the body in order; they do not overlap and only white space lies between them.

@@ -12,7 +12,7 @@ use crate::files::MAX_NOTE_BYTES;
 use crate::path::{FileKind, VaultPath};
 
 /// Raised whenever the same file can give another note, so that old ones are parsed again.
-pub const PARSER_VERSION: u32 = 4;
+pub const PARSER_VERSION: u32 = 5;
 
 /// How notes are read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,14 +92,17 @@ fn markdown(text: String) -> (Note, Found) {
     let mut found = Found::default();
     let mut note = Note::default();
     let mut body = start..text.len();
+    let mut searched = body.clone();
     if let Some(fences) = frontmatter::find(&text, start) {
         body.start = fences.whole.end;
         let head = frontmatter::read(&text, &fences);
+        searched.start = if head.is_broken { fences.inside } else { body.start };
         note.frontmatter = Some(fences.whole);
         take_head(head, &text, &lines, &mut note, &mut found);
     }
     body::read(&text, body.clone(), &lines, &mut found);
     note.body = body;
+    note.searched = searched;
     note.lines = lines;
     note.text = text;
     (note, found)

@@ -226,3 +226,25 @@ fn what_no_note_meets() {
     let excluded = unmatched("-file:nothing -(tag:x OR tag:y)").excluded;
     assert!(excluded.len() == 2 && excluded[1].contains("`-(tag:x OR tag:y)` leaves nothing out"), "{excluded:?}");
 }
+
+#[test]
+fn a_frontmatter_that_is_no_yaml_is_found_as_text_and_by_its_entries() {
+    let vault = Vault::new("");
+    vault.write(
+        "Colon.md",
+        "---\ntitle: Ostrowski: a life\ntags: [family, dotty]\nstatus: done\n---\n# Notes\n\nA colon.\n",
+    );
+    vault.write("Letter.md", "---\n5 Harbour Street\nNewtown\n---\nDear Ann, it rains.\n");
+    vault.write("Valid.md", "---\ntags: [family]\n---\nA street at the harbour.\n");
+    vault.sync();
+    let index = vault.index();
+    let check = |query: &str, expected: &str| assert_eq!(found(&index, query), expected, "{query}");
+    check("OSTROWSKI", "Colon");
+    check("tag:family", "Colon Valid");
+    check("tag:dotty", "Colon");
+    check("[status:done]", "Colon");
+    check("\"Harbour Street\"", "Letter");
+    check("/^newtown$/", "Letter");
+    let hits = index.search(&Query::parse("newtown").unwrap().mode(Mode::Lexical)).unwrap();
+    assert_eq!(hits.results[0].line, 3);
+}
