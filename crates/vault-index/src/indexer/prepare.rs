@@ -116,7 +116,9 @@ impl<'a> Preparer<'a> {
             })
             .collect();
         let anchors = Anchors {
-            headings: note.headings.iter().map(|h| (h.level, h.text.clone(), h.line)).collect(),
+            headings: (note.headings.iter().enumerate())
+                .map(|(at, heading)| (heading.level, note.heading_source(at).to_string(), heading.line))
+                .collect(),
             blocks: note.block_ids.iter().map(|b| (b.id.clone(), b.line)).collect(),
         };
         let row = NoteRow {

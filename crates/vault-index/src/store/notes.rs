@@ -54,7 +54,7 @@ pub(crate) struct NoteRow {
 /// What subpaths can lead to.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Anchors {
-    /// (level, text, line).
+    /// (level, text as written, line).
     pub headings: Vec<(u8, String, u32)>,
     /// (id, line).
     pub blocks: Vec<(String, u32)>,
@@ -241,10 +241,9 @@ impl Store {
         })
     }
 
-    /// The headings and block ids of a note.
-    pub(crate) fn anchors(&self, id: FileId) -> Result<Anchors> {
-        let text: Option<String> = self.first("SELECT anchors FROM note WHERE id = ?1", [id], |row| row.get(0))?;
-        Ok(text.map(|text| from_json(&text)).unwrap_or_default())
+    /// The headings and block ids of a note. `None`: the file is no indexed note.
+    pub(crate) fn anchors(&self, id: FileId) -> Result<Option<Anchors>> {
+        self.first("SELECT anchors FROM note WHERE id = ?1", [id], |row| Ok(from_json(row.get_ref(0)?.as_str()?)))
     }
 
     /// A file's id.

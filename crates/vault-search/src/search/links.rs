@@ -7,9 +7,9 @@ use serde::Serialize;
 use vault_index::links::Rule;
 use vault_index::{Error, ErrorKind, Index, LinkRow, Result, VaultPath};
 
-use crate::{CliResult, Format, Out, Outcome, Paint, note, sanitize_line};
+use crate::{CliResult, Format, Out, Outcome, Paint, counted, note, sanitize_line};
 
-use super::index_args::{AskArgs, BacklinksArgs, LinksArgs, MentionsArgs, ResolveArgs};
+use super::index_args::{AskArgs, BacklinksArgs, LinksArgs, MentionsArgs, ResolveArgs, UnresolvedArgs};
 use super::open::{self, SyncPolicy, Wait};
 use super::records::{PathRecord, ResolvedRecord};
 use super::settings::{IndexSettings, IndexedVaultArgs};
@@ -145,9 +145,13 @@ fn show_link(opened: &Opened, row: &LinkRow, out: &mut Out) -> io::Result<()> {
     let indent = "  ".repeat(row.depth.unwrap_or(1).saturating_sub(1));
     let location =
         format!("{}{}", paint.path(&sanitize_line(row.source.as_str())), paint.dim(&format!(":{}", row.line)));
-    let target = match &row.target {
-        Some(target) => paint.path(&sanitize_line(target.as_str())),
-        None => paint.bad("(no such file)"),
+    let lacks = row.subpath.as_deref().filter(|_| row.subpath_missing).map(nothing_at);
+    let target = match (&row.target, lacks) {
+        (Some(target), None) => paint.path(&sanitize_line(target.as_str())),
+        (Some(target), Some(lacks)) => {
+            format!("{} {}", paint.path(&sanitize_line(target.as_str())), paint.bad(&format!("({lacks})")))
+        }
+        (None, _) => paint.bad("(no such file)"),
     };
     out.line(&format!(
         "{indent}{}  {}  → {target}",
@@ -161,15 +165,39 @@ fn show_link(opened: &Opened, row: &LinkRow, out: &mut Out) -> io::Result<()> {
     }
 }
 
-pub(super) fn unresolved(vault_args: &IndexedVaultArgs, args: &AskArgs, out: &mut Out) -> CliResult {
-    list(vault_args, args, out, Index::unresolved, |_, row, out| {
+pub(super) fn unresolved(vault_args: &IndexedVaultArgs, args: &UnresolvedArgs, out: &mut Out) -> CliResult {
+    let is_human = args.ask.output.format() == Format::Human;
+    let ask = |index: &Index| {
+        let mut names = index.unresolved()?;
+        if args.headings {
+            names.extend(index.unresolved_subpaths()?);
+        } else if is_human {
+            let links = index.unresolved_subpaths()?.iter().map(|name| name.count).sum();
+            if links > 0 {
+                let links = counted(links, "link");
+                note(&format!("{links} to a heading or block that its note does not have; --headings lists them"));
+            }
+        }
+        Ok(names)
+    };
+    list(vault_args, &args.ask, out, ask, |_, row, out| {
         let mut sources = row.sources.iter().take(3).map(|s| sanitize_line(s.as_str())).collect::<Vec<_>>().join(", ");
         if row.sources.len() > 3 {
             sources.push_str(&format!(" and {} more", row.sources.len() - 3));
         }
         let name = out.paint.bold(&sanitize_line(&row.name));
-        out.line(&format!("{:>5}  {name}  {}", row.count, out.paint.dim(&sources)))
+        let lacks = row.target.as_ref().map_or_else(String::new, |target| {
+            let target = sanitize_line(target.as_str());
+            out.paint.bad(&format!("  ({} in {target})", nothing_at(&row.name)))
+        });
+        out.line(&format!("{:>5}  {name}{lacks}  {}", row.count, out.paint.dim(&sources)))
     })
+}
+
+/// What there is none of where a link leads.
+fn nothing_at(subpath: &str) -> &'static str {
+    let last = subpath.rsplit('#').find(|part| !part.trim().is_empty()).unwrap_or_default();
+    if last.trim_start().starts_with('^') { "no such block" } else { "no such heading" }
 }
 
 pub(super) fn orphans(vault_args: &IndexedVaultArgs, args: &AskArgs, out: &mut Out) -> CliResult {
