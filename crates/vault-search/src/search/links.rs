@@ -1,5 +1,6 @@
 //! `vault-index links`, `backlinks`, `unresolved`, `orphans`, `deadends`, `tags` and `resolve`.
 
+use std::cell::RefCell;
 use std::io;
 
 use schemars::JsonSchema;
@@ -78,7 +79,7 @@ pub(super) fn links(vault_args: &IndexedVaultArgs, args: &LinksArgs, out: &mut O
             &args.ask,
             out,
             |index| index.links(note.as_deref().unwrap_or_default(), args.depth),
-            show_link,
+            show_links(),
         ),
     }
 }
@@ -114,7 +115,7 @@ fn all_links(opened: &Opened, args: &AskArgs, out: &mut Out) -> CliResult {
 
 pub(super) fn backlinks(vault_args: &IndexedVaultArgs, args: &BacklinksArgs, out: &mut Out) -> CliResult {
     let note = args.note.as_deref().unwrap_or_default();
-    list(vault_args, &args.ask, out, |index| index.backlinks(note, args.depth), show_link)
+    list(vault_args, &args.ask, out, |index| index.backlinks(note, args.depth), show_links())
 }
 
 pub(super) fn mentions(vault_args: &IndexedVaultArgs, args: &MentionsArgs, out: &mut Out) -> CliResult {
@@ -139,10 +140,33 @@ pub(super) fn mentions(vault_args: &IndexedVaultArgs, args: &MentionsArgs, out: 
     })
 }
 
-/// Where a link is, where it leads, and its line of text.
+/// Shows links one after the other, the line of text of several under the first of them.
+fn show_links() -> impl Fn(&Opened, &LinkRow, &mut Out) -> io::Result<()> {
+    let shown: RefCell<Option<(VaultPath, u32, String)>> = RefCell::new(None);
+    move |opened, row, out| {
+        show_link(opened, row, out)?;
+        let Some(text) = row.text.as_deref().map(str::trim).filter(|text| !text.is_empty() && *text != row.raw) else {
+            return Ok(());
+        };
+        let line = (row.source.clone(), row.line, text.to_string());
+        if shown.borrow().as_ref() == Some(&line) {
+            return Ok(());
+        }
+        let indent = indent(row);
+        out.line(&format!("{indent}    {}", out.paint.dim(&sanitize_line(text))))?;
+        shown.replace(Some(line));
+        Ok(())
+    }
+}
+
+fn indent(row: &LinkRow) -> String {
+    "  ".repeat(row.depth.unwrap_or(1).saturating_sub(1))
+}
+
+/// Where a link is, and where it leads.
 fn show_link(opened: &Opened, row: &LinkRow, out: &mut Out) -> io::Result<()> {
     let paint = out.paint;
-    let indent = "  ".repeat(row.depth.unwrap_or(1).saturating_sub(1));
+    let indent = indent(row);
     let location =
         format!("{}{}", paint.path(&sanitize_line(row.source.as_str())), paint.dim(&format!(":{}", row.line)));
     let lacks = row.subpath.as_deref().filter(|_| row.subpath_missing).map(nothing_at);
@@ -157,12 +181,7 @@ fn show_link(opened: &Opened, row: &LinkRow, out: &mut Out) -> io::Result<()> {
         "{indent}{}  {}  → {target}",
         opened.link(row.source.as_str(), Some(row.line), &location, paint),
         sanitize_line(&row.raw)
-    ))?;
-    let text = row.text.as_deref().map(str::trim).filter(|text| !text.is_empty() && *text != row.raw);
-    match text {
-        Some(text) => out.line(&format!("{indent}    {}", paint.dim(&sanitize_line(text)))),
-        None => Ok(()),
-    }
+    ))
 }
 
 pub(super) fn unresolved(vault_args: &IndexedVaultArgs, args: &UnresolvedArgs, out: &mut Out) -> CliResult {

@@ -105,6 +105,7 @@ fn links_to_headings_and_blocks_that_are_not_there() {
     let links = stdout(&index(&["links", "Src"]));
     assert!(links.contains("[[Plain#^gone]]  → Plain.md (no such block)\n"), "{links}");
     assert!(links.contains("[slug](Plain.md#how-to-prune)  → Plain.md\n"), "{links}");
+    assert_eq!(links.matches("[[Nowhere#x]]").count(), 2, "with its target, and once in its line: {links}");
     let rows: Value = serde_json::from_str(&stdout(&index(&["links", "--all", "--json"]))).unwrap();
     let missing = rows.as_array().unwrap().iter().filter(|row| row["subpath_missing"] == true);
     assert_eq!(missing.count(), 5);
