@@ -143,7 +143,7 @@ pub(super) fn named(store: &Store, query: &str, meant: &[String], lexical: &Lexi
     let mut spelled = query;
     let mut equal = store.notes_named(&key)?;
     if equal.is_empty()
-        && let Some(stem) = query.strip_suffix(".md")
+        && let Some(stem) = query.strip_suffix(".md").or_else(|| query.strip_suffix(".markdown"))
     {
         // A file's name as it is listed.
         equal = store.notes_named(&name_key(stem))?;

@@ -248,3 +248,27 @@ fn a_frontmatter_that_is_no_yaml_is_found_as_text_and_by_its_entries() {
     let hits = index.search(&Query::parse("newtown").unwrap().mode(Mode::Lexical)).unwrap();
     assert_eq!(hits.results[0].line, 3);
 }
+
+#[test]
+fn files_that_end_in_markdown_are_notes() {
+    let vault = Vault::new("");
+    vault.write("a/Heron.markdown", "---\ntags: [bird]\n---\nA grey bird, see [[Pond]].\n");
+    vault.write("Pond.md", "The [[Heron]], [[a/heron]] and ![x](a/Heron.markdown).\n");
+    for other in ["Other.mdx", "Other.txt", "Other.org"] {
+        vault.write(other, "A grey bird.\n");
+    }
+    vault.sync();
+    let index = vault.index();
+    assert_eq!((found(&index, "grey tag:bird").as_str(), found(&index, "grey").as_str()), ("Heron", "Heron"));
+    assert_eq!(found(&index, "path:a/Heron"), "Heron");
+    assert_eq!(found(&index, "Heron.markdown"), "Heron Pond");
+    assert_eq!(index.backlinks("Heron", 1).unwrap().len(), 3);
+    assert_eq!(index.links("heron", 1).unwrap()[0].target.as_ref().unwrap().as_str(), "Pond.md");
+    // A note `.md` comes first as soon as it is there, and no longer when it is gone.
+    vault.write("Heron.md", "x\n");
+    vault.sync();
+    assert_eq!(vault.index().backlinks("Heron.md", 1).unwrap().len(), 1);
+    std::fs::remove_file(vault.root().join("Heron.md")).unwrap();
+    vault.sync();
+    assert_eq!(vault.index().backlinks("Heron.markdown", 1).unwrap().len(), 3);
+}
