@@ -10,7 +10,7 @@ use crate::error::Warning;
 use crate::files::{ContentHash, DiskFile, FileStat, MAX_NOTE_BYTES, read_note};
 use crate::indexer::words::{NoteTexts, SentWords, WordReader};
 use crate::links::{Resolver, link_key};
-use crate::note::{Link, Note, PARSER_VERSION, ParseOptions, Property, TitleSource, parse};
+use crate::note::{Link, Note, PARSER_VERSION, ParseOptions, Property, TitleSource, parse, property_key};
 use crate::path::VaultPath;
 use crate::store::{
     Anchors, EmbeddingKey, LinkRow, Name, NewPassage, NoteFields, NoteRow, PassageFields, PropertyValue, Word, json,
@@ -181,6 +181,9 @@ fn property_values(note: &Note) -> Vec<(String, PropertyValue)> {
     let mut values = Vec::new();
     for (key, property) in note.properties.iter() {
         collect(&key.to_lowercase(), property, &mut values);
+    }
+    for (key, property) in note.fields.iter() {
+        collect(&property_key(key), property, &mut values);
     }
     values
 }

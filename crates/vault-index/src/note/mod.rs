@@ -5,6 +5,7 @@ mod tag;
 mod wikilink;
 mod property;
 mod mask;
+mod field;
 mod body;
 mod inline;
 mod frontmatter;
@@ -49,6 +50,8 @@ pub struct Note {
     /// All that the frontmatter says, typed; of one that is not valid YAML what can be read line by line. Tags, aliases
     /// and classes are lists, under `tags`, `aliases` and `cssclasses`.
     pub properties: Properties,
+    /// Inline fields of the body, `key:: value`, as Dataview reads them: in order, a key that stands there twice twice.
+    pub fields: Properties,
     /// The frontmatter with its fences, if the file begins with one (broken or not).
     pub frontmatter: Option<Range<usize>>,
     /// The rest. Together with `frontmatter` (and a byte order mark) it covers `text`.

@@ -67,6 +67,7 @@ pub fn parse(path: &VaultPath, bytes: &[u8], options: &ParseOptions) -> Note {
     note.block_ids = found.block_ids;
     note.links = found.links;
     note.tags = found.tags.into_list();
+    note.fields = found.fields.into();
     note
 }
 

@@ -371,6 +371,21 @@ fn broken_frontmatter_is_text_and_its_entries_are_read_one_by_one() {
 }
 
 #[test]
+fn inline_fields() {
+    let note = markdown(
+        "---\nrating: 1\n---\n# Log [of:: x]\n\nrating:: 5\ntext\n**Due**:: 2024-05-01 ^id\n\n- mood:: fine %%not%%\n  - [ ] place:: [[Pond]]\n\
+         > quoted:: yes\n> again:: `a::b`\n\nA line [k:: v] (n:: 2).\n\n| a:: b | [cell:: c] |\n|---|---|\n| [d:: `e`] | f:: g |\n\n\
+         `no:: code` [`no:: code`] $no:: m$ [no:: l](a.md) %%no:: c%%\n\n```\nno:: code\n[no:: code]\n```\n\n    no:: code\n\n<b a='no:: x'>",
+    );
+    let fields = serde_json::to_string(&note.fields).unwrap();
+    assert_eq!(
+        fields,
+        r#"{"of":"x","rating":"5","Due":"2024-05-01","mood":"fine","place":"[[Pond]]","quoted":"yes","again":"`a::b`","k":"v","n":"2","cell":"c","d":"`e`"}"#
+    );
+    assert!(matches!(note.fields.get("due"), Some(Property::Date(_))));
+}
+
+#[test]
 fn quoted_links_in_frontmatter() {
     for (yaml, expected) in [
         ("up: \"[[a]]\"", &["a"][..]),

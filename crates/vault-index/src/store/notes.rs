@@ -285,17 +285,21 @@ impl Store {
         })
     }
 
-    /// Notes whose frontmatter has a key, whatever it holds; `outer.inner` is a key of a map. `key` is folded.
+    /// Notes whose frontmatter has a key, whatever it holds, or whose text has a field of it; `outer.inner` is a key of a
+    /// map. `key` is folded.
     pub(crate) fn notes_with_property(&self, key: &str) -> Result<Vec<FileId>> {
         // Most notes are passed over by the database where the key's characters stand in JSON as they are.
         let last = key.rsplit('.').next().unwrap_or(key);
         let plain = last.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b' '));
         let like = if plain { format!("%{last}\":%") } else { "%".to_string() };
-        let found =
+        let found: Vec<(FileId, bool)> =
             self.all("SELECT id, frontmatter FROM note WHERE frontmatter LIKE ?1 ORDER BY id", [like], |row| {
                 Ok((row.get(0)?, has_key(&from_json(row.get_ref(1)?.as_str()?), key)))
             })?;
-        Ok(found.into_iter().filter(|(_, has_key)| *has_key).map(|(id, _)| id).collect())
+        let mut notes: Vec<FileId> =
+            self.all("SELECT DISTINCT note FROM property WHERE key = ?1", [key], |row| row.get(0))?;
+        notes.extend(found.into_iter().filter(|(_, has_key)| *has_key).map(|(id, _)| id));
+        Ok(notes)
     }
 
     /// The keys of all properties that have values.

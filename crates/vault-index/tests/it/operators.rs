@@ -272,3 +272,21 @@ fn files_that_end_in_markdown_are_notes() {
     vault.sync();
     assert_eq!(vault.index().backlinks("Heron.markdown", 1).unwrap().len(), 3);
 }
+
+#[test]
+fn inline_fields_are_properties() {
+    let vault = Vault::new("");
+    vault.write("Both.md", "---\nrating: 2\n---\n- rating:: 5\n- [[Pond]] (mood:: happy)\n");
+    vault.write("Code.md", "`rating:: 5`\n\n```\nmood:: happy\n```\n");
+    vault.write("Text.md", "**Rating**:: 3\ntag:: no\n");
+    vault.sync();
+    let index = vault.index();
+    let check = |query: &str, expected: &str| assert_eq!(found(&index, query), expected, "{query}");
+    check("[rating:5]", "Both");
+    check("[rating:2]", "Both");
+    check("[rating]", "Both Text");
+    check("-[rating]", "Code");
+    check("[mood:happy]", "Both");
+    check("[Mood]", "Both");
+    check("[rating:>2]", "Both Text");
+}
