@@ -290,3 +290,28 @@ fn inline_fields_are_properties() {
     check("[Mood]", "Both");
     check("[rating:>2]", "Both Text");
 }
+
+#[test]
+fn words_are_found_with_and_without_their_hyphens() {
+    let vault = Vault::new("");
+    vault.write("One.md", "The plug-in slept.\n");
+    vault.write("Two.md", "A plugin woke. Two plugins sang.\n");
+    vault.write("Three.md", "Plug the lamp in.\n");
+    vault.write("E-Mail rules.md", "Be short.\n");
+    vault.sync();
+    let index = vault.index();
+    let check = |query: &str, expected: &str| assert_eq!(found(&index, query), expected, "{query}");
+    check("plugin", "One Two");
+    check("plugins", "One Two");
+    check("plug-in", "One Three Two");
+    check("email rules", "E");
+    check("\"plugin\"", "Two");
+    check("-plugin", "E One Three");
+    let best = |query: &str| {
+        let query = Query::parse(query).unwrap().mode(Mode::Lexical);
+        let hit = index.search(&query).unwrap().results.remove(0);
+        (hit.path.to_string(), hit.why.terms, hit.score > 0.8)
+    };
+    assert_eq!(best("plug-in"), ("One.md".into(), vec!["plug".into(), "plugin".into()], false));
+    assert_eq!(best("email rules"), ("E-Mail rules.md".into(), vec!["email".into(), "rules".into()], true));
+}
