@@ -37,7 +37,7 @@ use crate::error::Warning;
 pub struct Note {
     /// The text that all spans index. For Markdown: the file, decoded (bytes that are not UTF-8 as
     /// U+FFFD, a byte order mark kept). For a canvas: its text nodes in file order, then the
-    /// labels of its groups and edges; a blank line between.
+    /// labels of its groups and edges and the addresses of its links; a blank line between.
     pub text: String,
     /// Which line of the file each byte of `text` is on.
     pub lines: LineMap,
@@ -158,7 +158,7 @@ pub enum BlockKind {
     /// Raw HTML, a rule, a footnote definition, a reference definition, anything else.
     Other,
     /// A text node of a canvas, whatever is in it, so that nodes do not share chunks; one more holds
-    /// the labels of its groups and edges, a line each.
+    /// the labels of its groups and edges and the addresses of its links, a line each.
     Node,
 }
 

@@ -447,7 +447,10 @@ fn a_canvas_is_a_note() {
 }"###;
     let note = note_of("Board.canvas", json.as_bytes());
     assert_eq!(note.warnings, []);
-    assert_eq!(note.text, "# One\n\n[[a]] #t\n\n- x ^id\n- y\n\n```\nopen\n\n## Two\n![[c]]\n\nGroup\nto [[no]]");
+    assert_eq!(
+        note.text,
+        "# One\n\n[[a]] #t\n\n- x ^id\n- y\n\n```\nopen\n\n## Two\n![[c]]\n\nGroup\nhttps://a.b\nto [[no]]"
+    );
     assert_eq!(note.body, 0..note.text.len());
     assert_eq!((note.title.text.as_str(), note.title.source), ("Board", TitleSource::FileName));
     assert_eq!(links(&note), ["a", "!c", "!f/é#c.md#Head", "!bg.png"]);
