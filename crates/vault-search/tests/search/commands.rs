@@ -579,3 +579,26 @@ fn a_minus_says_what_it_left_out() {
     let number = run(&vault, "vault-search", &["--files", "--mode", "lexical", "cold -5"]);
     assert_eq!((stdout(&number).as_str(), stderr(&number).as_str()), ("Tools.md\n", ""));
 }
+
+#[test]
+fn a_query_without_words_is_told_where_to_look() {
+    let vault = Vault::new("//- a § b.md\nx :: y\n//- c.md\n§ -> </>\n");
+    for (query, remedy) in [
+        ("§", "there is no word in `§`; write file:§ to search names for it, /§/ to search texts"),
+        ("::", "there is no word in `::`; write file::: to search names for it, /::/ to search texts"),
+        ("＊", "there is no word in `＊`; write file:＊ to search names for it, /＊/ to search texts"),
+        ("->", "there is no word in `->`; write file:-> to search names for it, /\\->/ to search texts"),
+        ("§ ::", "there is no word in `§ ::`; write file:\"§ ::\" to search names for it, /§ ::/ to search texts"),
+        ("</>", "there is no word in `</>`; write file:</> to search names for it, /<\\/>/ to search texts"),
+    ] {
+        let output = run(&vault, "vault-search", &["--mode", "lexical", "--files", "--", query]);
+        assert!(stderr(&output).contains(remedy), "{query}: {}", stderr(&output));
+        let search = |query: &str| stdout(&run(&vault, "vault-search", &["--mode", "lexical", "--files", query]));
+        let pattern = remedy.split("it, ").nth(1).unwrap().split(" to search").next().unwrap();
+        assert_eq!(search(pattern).is_empty(), matches!(query, "＊" | "§ ::"), "{pattern}");
+    }
+    let output = run(&vault, "vault-search", &["--mode", "lexical", "--files", "file:§"]);
+    assert_eq!((stdout(&output).as_str(), stderr(&output).as_str()), ("a § b.md\n", ""));
+    let output = run(&vault, "vault-search", &["--mode", "lexical", "->"]);
+    assert!(stderr(&output).contains("there is no word in `->`"), "{}", stderr(&output));
+}
