@@ -178,7 +178,8 @@ fn may_lack_ending(file: &VaultPath) -> bool {
 
 /// Whether a path as written has the ending of a note.
 fn has_ending(path: &str) -> bool {
-    VaultPath::new(path).is_some_and(|path| path.kind() == FileKind::Markdown)
+    // `../x.md` is no path of a vault, its name is.
+    path.rsplit('/').next().and_then(VaultPath::new).is_some_and(|name| name.kind() == FileKind::Markdown)
 }
 
 /// The way from a folder to a file.
