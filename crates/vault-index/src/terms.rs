@@ -129,10 +129,20 @@ impl Terms {
     /// Calls `emit` with each word that is written in two or three parts with hyphens, as it is written in one, with the
     /// bytes it came from. In order.
     pub fn compounds(&mut self, text: &str, mut emit: impl FnMut(&str, Range<usize>)) {
-        // Most texts of a query or name have none.
-        if !text.contains(['-', '\u{2010}', '\u{2011}']) {
-            return;
+        const HYPHENS: [char; 3] = ['-', '\u{2010}', '\u{2011}'];
+        let mut from = 0;
+        // Only what stands around a hyphen, without white space, is looked at.
+        while let Some(hyphen) = text[from..].find(HYPHENS).map(|found| from + found) {
+            let start = text[from..hyphen].rfind(char::is_whitespace).map_or(from, |space| from + space);
+            let end = text[hyphen..].find(char::is_whitespace).map_or(text.len(), |space| hyphen + space);
+            self.compounds_of(&text[start..end], &mut |compound, span| {
+                emit(compound, start + span.start..start + span.end)
+            });
+            from = end;
         }
+    }
+
+    fn compounds_of(&mut self, text: &str, emit: &mut impl FnMut(&str, Range<usize>)) {
         let is_hyphen = |gap: &str| matches!(gap, "-" | "\u{2010}" | "\u{2011}");
         let (mut joined, mut span, mut parts) = (String::new(), 0..0, 0);
         let mut end = |joined: &str, span: &Range<usize>, parts| {

@@ -46,8 +46,11 @@ impl<'a> WordReader<'a> {
                 }
             });
             self.terms.compounds(text, |compound, _| {
-                compounds.extend([' ', HYPHENATED]);
-                compounds.push_str(compound);
+                let term = format!("{HYPHENATED}{compound}");
+                compounds.extend([" ", &term]);
+                if self.sent.is_first(&term) {
+                    self.new.push((term, Some(stem(compound).into_owned())));
+                }
             });
         }
         if !compounds.is_empty() {

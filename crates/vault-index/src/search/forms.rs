@@ -10,13 +10,10 @@ use crate::error::Result;
 use crate::search::hit::Substitution;
 use crate::search::slips::Vocabulary;
 use crate::store::Store;
-use crate::terms::{HYPHENATED, Matching, QueryTerm, Terms, is_stop_word, stem};
+use crate::terms::{Matching, QueryTerm, Terms, is_stop_word, stem};
 
-/// The weight of the other words of a word's stem.
+/// The weight of the other words of a word's stem, and of those that are written with hyphens, or without them.
 const SAME_STEM: f64 = 0.8;
-
-/// The weight of a word that is written with hyphens instead, or without.
-const HYPHENS: f64 = 0.8;
 
 /// The weight of words that begin with the last word of a query.
 const BEGINS_SO: f64 = 0.4;
@@ -124,13 +121,10 @@ impl Reading {
             return Ok(word);
         }
         word.forms.extend(of_same_stem(store, text, 1.0)?);
-        let form = |text: String| Form { text, matching: Matching::Whole, weight: HYPHENS, is_exact: false };
-        for compound in &typed.compounds {
-            word.forms.push(form(compound.clone()));
-            word.forms.extend(of_same_stem(store, compound, HYPHENS)?);
+        for text in typed.compounds.iter().cloned() {
+            word.forms.extend(of_same_stem(store, &text, 1.0)?);
+            word.forms.push(Form { text, matching: Matching::Whole, weight: SAME_STEM, is_exact: false });
         }
-        let written = word.forms.iter().map(|known| form(format!("{HYPHENATED}{}", known.text)));
-        word.forms.extend(written.collect::<Vec<_>>());
         if typed.is_last && text.chars().count() >= LEAST_LETTERS_OF_PREFIX {
             let text = text.clone();
             word.beginning = Some(Form { text, matching: Matching::Prefix, weight: BEGINS_SO, is_exact: false });
