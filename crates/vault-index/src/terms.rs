@@ -129,21 +129,26 @@ impl Terms {
     /// Calls `emit` with each word that is written in two or three parts with hyphens, as it is written in one, with the
     /// bytes it came from. In order.
     pub fn compounds(&mut self, text: &str, mut emit: impl FnMut(&str, Range<usize>)) {
-        const HYPHENS: [char; 3] = ['-', '\u{2010}', '\u{2011}'];
-        let mut from = 0;
+        let bytes = text.as_bytes();
+        let is_inner = |at: usize| {
+            let beside = |at: Option<&u8>| at.is_some_and(|byte| byte.is_ascii_alphanumeric() || !byte.is_ascii());
+            at > 0 && beside(bytes.get(at - 1)) && beside(bytes.get(at + 1))
+        };
+        let (mut done, mut from) = (0, 0);
         // Only what stands around a hyphen, without white space, is looked at.
-        while let Some(hyphen) = text[from..].find(HYPHENS).map(|found| from + found) {
-            let start = text[from..hyphen].rfind(char::is_whitespace).map_or(from, |space| from + space);
-            let end = text[hyphen..].find(char::is_whitespace).map_or(text.len(), |space| hyphen + space);
-            self.compounds_of(&text[start..end], &mut |compound, span| {
-                emit(compound, start + span.start..start + span.end)
-            });
-            from = end;
+        while let Some(hyphen) = text[from..].find('-').map(|found| from + found) {
+            from = hyphen + 1;
+            if is_inner(hyphen) {
+                let start = text[done..hyphen].rfind(char::is_whitespace).map_or(done, |space| done + space);
+                from = text[hyphen..].find(char::is_whitespace).map_or(text.len(), |space| hyphen + space);
+                let whole = &text[start..from];
+                self.compounds_of(whole, &mut |compound, span| emit(compound, start + span.start..start + span.end));
+                done = from;
+            }
         }
     }
 
     fn compounds_of(&mut self, text: &str, emit: &mut impl FnMut(&str, Range<usize>)) {
-        let is_hyphen = |gap: &str| matches!(gap, "-" | "\u{2010}" | "\u{2011}");
         let (mut joined, mut span, mut parts) = (String::new(), 0..0, 0);
         let mut end = |joined: &str, span: &Range<usize>, parts| {
             let is_word = || text[span.clone()].starts_with(char::is_alphabetic);
@@ -152,7 +157,7 @@ impl Terms {
             }
         };
         self.scan(text, &mut |term, of_term, part| {
-            let is_part = part == Part::Word && parts > 0 && text.get(span.end..of_term.start).is_some_and(is_hyphen);
+            let is_part = part == Part::Word && parts > 0 && text.get(span.end..of_term.start) == Some("-");
             if !is_part {
                 end(&joined, &span, parts);
                 joined.clear();
