@@ -1,4 +1,4 @@
-//! Note -> chunks: by heading, then by block, then by sentence; the chunks' spans cover the body exactly once.
+//! Note -> chunks: by heading, then by block, then by sentence; the chunks' spans cover what is searched exactly once.
 //!
 //! 1. A note that fits the window with its title is one chunk. (So is each text node of a canvas: nodes
 //!    do not share chunks.)
@@ -78,7 +78,7 @@ pub struct Chunk {
 
 /// Cuts a note into chunks, in order.
 ///
-/// Their spans tile `note.body`; only a body of nothing but white space has no chunks.
+/// Their spans tile `note.searched`; only a text of nothing but white space has no chunks.
 /// [`embedded_text`] of each is within the window.
 pub fn chunk(note: &Note, tokens: &dyn TokenCount, options: &ChunkOptions) -> Vec<Chunk> {
     chunks_with_texts(note, tokens, options).into_iter().map(|with_text| with_text.chunk).collect()
@@ -99,14 +99,14 @@ pub struct ChunkWithText {
 
 /// [`chunk`], each with its text and tokens, which had to be found anyway.
 pub fn chunks_with_texts(note: &Note, tokens: &dyn TokenCount, options: &ChunkOptions) -> Vec<ChunkWithText> {
-    if note.slice(note.body.clone()).trim().is_empty() {
+    if note.slice(note.searched.clone()).trim().is_empty() {
         return Vec::new();
     }
     let mut chunker = Chunker::new(note, tokens, options);
     // Counting a long note only to find that it is too long would cost as much as counting all its chunks.
-    let likely = note.body.len() <= 12 * options.window();
+    let likely = note.searched.len() <= 12 * options.window();
     if likely && !chunker.parts[1..].iter().any(|part| part.alone) {
-        let whole = chunker.chunk(&note.body);
+        let whole = chunker.chunk(&note.searched);
         if chunker.fits(&whole) {
             return vec![whole];
         }
@@ -168,7 +168,7 @@ impl<'a> Chunker<'a> {
 
     /// The bytes of a run of parts.
     fn span(&self, parts: &Range<usize>) -> Range<usize> {
-        let start = |at: usize| self.parts.get(at).map_or(self.note.body.end, |part| part.start);
+        let start = |at: usize| self.parts.get(at).map_or(self.note.searched.end, |part| part.start);
         start(parts.start)..start(parts.end)
     }
 

@@ -89,7 +89,7 @@ impl VaultPath {
     /// What kind of file the extension says it is.
     pub fn kind(&self) -> FileKind {
         match self.extension() {
-            Some(e) if e.eq_ignore_ascii_case("md") => FileKind::Markdown,
+            Some(e) if e.eq_ignore_ascii_case("md") || e.eq_ignore_ascii_case("markdown") => FileKind::Markdown,
             Some(e) if e.eq_ignore_ascii_case("canvas") => FileKind::Canvas,
             _ => FileKind::Attachment,
         }
@@ -122,7 +122,7 @@ pub struct FileId(pub u32);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FileKind {
-    /// A Markdown note (`.md`).
+    /// A Markdown note (`.md`, `.markdown`).
     Markdown,
     /// A JSON Canvas (`.canvas`): a note too.
     Canvas,
@@ -165,6 +165,9 @@ mod tests {
             (path.folder(), path.file_name(), path.stem(), path.extension(), path.kind()),
             ("a/b", "v1.2 plan.md", "v1.2 plan", Some("md"), FileKind::Markdown)
         );
+        for (name, kind) in [("a.MARKDOWN", FileKind::Markdown), ("a.mdx", FileKind::Attachment)] {
+            assert_eq!(VaultPath::new(name).unwrap().kind(), kind, "{name}");
+        }
         let hidden = VaultPath::new(".md").unwrap();
         assert_eq!((hidden.stem(), hidden.extension(), hidden.kind()), (".md", None, FileKind::Attachment));
     }

@@ -276,6 +276,9 @@ pub struct LinkRow {
     /// Where it leads; `None` when there is no such file yet.
     #[cfg_attr(feature = "schemars", schemars(with = "Option<String>"))]
     pub target: Option<VaultPath>,
+    /// Whether it leads to a note that has no such heading or block.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub subpath_missing: bool,
     /// The line of text it stands in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
@@ -292,7 +295,7 @@ pub struct Resolved {
     pub target: Option<VaultPath>,
     /// The line of the heading or block its subpath names, if it names one that is there.
     pub line: Option<u32>,
-    /// Whether it has a subpath that names nothing in the target.
+    /// Whether it has a subpath that names nothing in the target, which is a note.
     pub subpath_missing: bool,
     /// The rule that decided.
     pub rule: Rule,
@@ -300,13 +303,17 @@ pub struct Resolved {
     pub candidates: Vec<VaultPath>,
 }
 
-/// A name that links lead to and no file bears.
+/// A name that links lead to and no file bears, or a heading or block that they lead to and its note does not have.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct UnresolvedName {
-    /// The name, as first written.
+    /// The name, as first written; with `#` and what follows where that is what is missing.
     pub name: String,
+    /// The note that lacks the heading or block.
+    #[cfg_attr(feature = "schemars", schemars(with = "Option<String>"))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<VaultPath>,
     /// How many links lead to it.
     pub count: usize,
     /// The notes they stand in.

@@ -7,6 +7,7 @@
 //! | `don’t`, `garden's` | `dont`, `gardens` | an apostrophe before at most two last letters is dropped ... |
 //! | `l'été`, `O'Brien` | `l` `ete`, `o` `brien` | ... any other one splits |
 //! | `snake_case`, `v1.2`, `3.14`, `a-b` | `snake` `case`, `v1` `2`, `3` `14`, `a` `b` | all other punctuation splits; camelCase does not |
+//! | `plug-in`, `e-mail` | `plug` `in`, `e` `mail` | and, apart from these, the [compounds](Terms::compounds) `plugin`, `email` |
 //! | `C++`, `C#`, `F#`, `C++20` | `cpp`, `csharp`, `fsharp`, `cpp` and `20` | the three names that are nothing without their punctuation |
 //! | `東京都` | `東京` `京都` `都` | scripts without spaces between words, and Korean, whose words change their ends: overlapping pairs, and the last character of a run once more alone |
 //! | `Rust言語`, `2024年` | `rust` `言語` `語`, `2024` `年` | a run ends where the script changes |
@@ -38,13 +39,20 @@ pub(crate) use stem::stem;
 pub use stop::is_stop_word;
 
 /// Raised whenever the same text can give other terms, so that the text index is made again.
-pub const TERMS_VERSION: u32 = 2;
+pub const TERMS_VERSION: u32 = 3;
 
 /// The bytes a term can have.
 pub const MAX_TERM: usize = 64;
 
 /// Stands between the items of a list: no term of any text, so that no phrase goes from one item to the next.
 pub const BETWEEN_ITEMS: char = '\u{E000}';
+
+/// Stands before a compound that is written with hyphens, where it is indexed: a term of its own, so that `"plugin"` in
+/// quotes is exactly that.
+pub const HYPHENATED: char = '\u{E001}';
+
+/// More words than this that hyphens join are a name or an address, and no word that is also written as one.
+const MAX_PARTS: usize = 3;
 
 /// Makes terms. Reuses its buffers: make one and use it for many texts.
 pub struct Terms {
@@ -116,6 +124,51 @@ impl Terms {
                 each_word(term);
             }
         });
+    }
+
+    /// Calls `emit` with each word that is written in two or three parts with hyphens, as it is written in one, with the
+    /// bytes it came from. In order.
+    pub fn compounds(&mut self, text: &str, mut emit: impl FnMut(&str, Range<usize>)) {
+        let bytes = text.as_bytes();
+        let is_inner = |at: usize| {
+            let beside = |at: Option<&u8>| at.is_some_and(|byte| byte.is_ascii_alphanumeric() || !byte.is_ascii());
+            at > 0 && beside(bytes.get(at - 1)) && beside(bytes.get(at + 1))
+        };
+        let (mut done, mut from) = (0, 0);
+        // Only what stands around a hyphen, without white space, is looked at.
+        while let Some(hyphen) = text[from..].find('-').map(|found| from + found) {
+            from = hyphen + 1;
+            if is_inner(hyphen) {
+                let start = text[done..hyphen].rfind(char::is_whitespace).map_or(done, |space| done + space);
+                from = text[hyphen..].find(char::is_whitespace).map_or(text.len(), |space| hyphen + space);
+                let whole = &text[start..from];
+                self.compounds_of(whole, &mut |compound, span| emit(compound, start + span.start..start + span.end));
+                done = from;
+            }
+        }
+    }
+
+    fn compounds_of(&mut self, text: &str, emit: &mut impl FnMut(&str, Range<usize>)) {
+        let (mut joined, mut span, mut parts) = (String::new(), 0..0, 0);
+        let mut end = |joined: &str, span: &Range<usize>, parts| {
+            let is_word = || text[span.clone()].starts_with(char::is_alphabetic);
+            if (2..=MAX_PARTS).contains(&parts) && is_word() && joined.len() <= MAX_TERM - HYPHENATED.len_utf8() {
+                emit(joined, span.clone());
+            }
+        };
+        self.scan(text, &mut |term, of_term, part| {
+            let is_part = part == Part::Word && parts > 0 && text.get(span.end..of_term.start) == Some("-");
+            if !is_part {
+                end(&joined, &span, parts);
+                joined.clear();
+                (span.start, parts) = (of_term.start, 0);
+            }
+            if part == Part::Word {
+                joined.push_str(term);
+                (span.end, parts) = (of_term.end, parts + 1);
+            }
+        });
+        end(&joined, &span, parts);
     }
 
     /// The terms of a query's words, repeats included, in order. Their order in a note does not matter.

@@ -167,7 +167,8 @@ fn check_index_file(file: &Path, vaults: usize) -> Result<()> {
         return Err(Error::new(ErrorKind::Query, "one index file cannot serve several vaults")
             .with_remedy("leave out --index (VAULT_INDEX_FILE), or name one vault"));
     }
-    if file.extension().is_some_and(|end| end.eq_ignore_ascii_case("md") || end.eq_ignore_ascii_case("canvas")) {
+    let is_named_as = |ending: &str| file.extension().is_some_and(|end| end.eq_ignore_ascii_case(ending));
+    if ["md", "markdown", "canvas"].into_iter().any(is_named_as) {
         return Err(Error::new(ErrorKind::Query, "an index cannot have the name of a note")
             .at(file)
             .with_remedy("choose another file with --index (VAULT_INDEX_FILE), such as notes.db"));

@@ -458,8 +458,8 @@ fn path_matchers(patterns: &[String], at_any_depth: bool) -> Result<Vec<GlobMatc
         let has_folder = bare.trim_end_matches('/').contains('/');
         let prefixes: &[&str] = if at_any_depth && !has_folder { &["", "**/"] } else { &[""] };
         for prefix in prefixes {
-            for glob in [format!("{prefix}{stem}"), format!("{prefix}{stem}/**"), format!("{prefix}{stem}.md")] {
-                matchers.push(matcher(&glob, pattern)?);
+            for end in ["", "/**", ".md", ".markdown"] {
+                matchers.push(matcher(&format!("{prefix}{stem}{end}"), pattern)?);
             }
         }
     }

@@ -181,7 +181,7 @@ fn names_denied(uri: &str, workspace: &Workspace) -> bool {
         let ends = rest.match_indices(['#', '?', '&']).map(|(at, _)| at).chain([rest.len()]);
         ends.take_while(|end| *end <= LONGEST_PATH).map(move |end| &rest[..end])
     });
-    paths.any(|path| is_denied(path) || is_denied(&format!("{path}.md")))
+    paths.any(|path| ["", ".md", ".markdown"].into_iter().any(|end| is_denied(&format!("{path}{end}"))))
 }
 
 /// What is selected, if the text that the editor sent is a part of the note: in the lines that it names, or where the text

@@ -20,7 +20,7 @@ fuzz_target!(|bytes: &[u8]| {
     let counts: [&dyn TokenCount; 2] = [&Words, &Characters];
     for tokens in counts {
         let chunks = chunk(&note, tokens, &options);
-        let mut at = note.body.start;
+        let mut at = note.searched.start;
         for chunk in &chunks {
             assert_eq!(chunk.span.start, at, "no byte twice, none left out");
             assert!(!chunk.span.is_empty() && chunk.lines.0 <= chunk.lines.1);
@@ -29,9 +29,9 @@ fuzz_target!(|bytes: &[u8]| {
             assert!(tokens.count(&text) <= options.max_tokens, "{text:?}");
         }
         if chunks.is_empty() {
-            assert!(note.slice(note.body.clone()).trim().is_empty());
+            assert!(note.slice(note.searched.clone()).trim().is_empty());
         } else {
-            assert_eq!(at, note.body.end);
+            assert_eq!(at, note.searched.end);
         }
     }
 });

@@ -27,6 +27,11 @@ pub(super) fn parts(note: &Note) -> Vec<Part> {
     let mut parts: Vec<Part> = Vec::with_capacity(note.blocks.len().max(1));
     let mut section = None;
     let mut next_heading = 0;
+    if note.searched.start < note.body.start {
+        // A frontmatter that is read as text is under no heading.
+        let (start, kind, block) = (note.searched.start, BlockKind::Other, usize::MAX);
+        parts.push(Part { start, kind, block, section: None, alone: false });
+    }
     for (index, block) in note.blocks.iter().enumerate() {
         let kind = block.kind;
         if kind == BlockKind::Node {
@@ -40,22 +45,22 @@ pub(super) fn parts(note: &Note) -> Vec<Part> {
                 section = Some(next_heading);
             }
         }
-        let start = if parts.is_empty() { note.body.start } else { line_start(note, block.span.start) };
+        let start = if parts.is_empty() { note.searched.start } else { line_start(note, block.span.start) };
         parts.push(Part { start, kind, block: index, section, alone: kind == BlockKind::Node });
     }
     if parts.is_empty() {
         let kind = BlockKind::Other;
-        parts.push(Part { start: note.body.start, kind, block: usize::MAX, section: None, alone: false });
+        parts.push(Part { start: note.searched.start, kind, block: usize::MAX, section: None, alone: false });
     }
     parts
 }
 
 /// The start of a line if only white space and quote marks stand between it and `at`, else `at`.
 pub(super) fn line_start(note: &Note, at: usize) -> usize {
-    let before = &note.text.as_bytes()[note.body.start..at];
+    let before = &note.text.as_bytes()[note.searched.start..at];
     let marks = before.iter().rev().take_while(|b| matches!(b, b' ' | b'\t' | b'>')).count();
     let start = at - marks;
-    if start == note.body.start || matches!(note.text.as_bytes()[start - 1], b'\n' | b'\r') { start } else { at }
+    if start == note.searched.start || matches!(note.text.as_bytes()[start - 1], b'\n' | b'\r') { start } else { at }
 }
 
 /// Runs of parts, in order, that cover all parts. Each is one chunk, or to be cut if it is too long.

@@ -73,9 +73,9 @@ fn embedded(note: &Note, chunk: &Chunk, tokens: &dyn TokenCount, options: &Chunk
 /// What holds for all chunks of all notes.
 fn check_laws(note: &Note, tokens: &dyn TokenCount, options: &ChunkOptions) -> Vec<Chunk> {
     let chunks = chunk(note, tokens, options);
-    let body = note.slice(note.body.clone());
+    let body = note.slice(note.searched.clone());
     assert_eq!(chunks.is_empty(), body.trim().is_empty());
-    let mut at = note.body.start;
+    let mut at = note.searched.start;
     for chunk in &chunks {
         assert_eq!(chunk.span.start, at);
         assert!(chunk.span.end > at);
@@ -87,7 +87,7 @@ fn check_laws(note: &Note, tokens: &dyn TokenCount, options: &ChunkOptions) -> V
         assert!(tokens.count(&text) <= options.window(), "{} tokens: {text:?}", tokens.count(&text));
     }
     if !chunks.is_empty() {
-        assert_eq!(at, note.body.end);
+        assert_eq!(at, note.searched.end);
     }
     assert_eq!(chunks, chunk(note, tokens, options));
     chunks
@@ -309,12 +309,12 @@ fn time_is_linear_in_the_text() {
 }
 
 fn check_tiling(note: &Note, chunks: &[Chunk]) {
-    let mut at = note.body.start;
+    let mut at = note.searched.start;
     for chunk in chunks {
         assert_eq!(chunk.span.start, at);
         at = chunk.span.end;
     }
-    assert_eq!(at, note.body.end);
+    assert_eq!(at, note.searched.end);
 }
 
 /// Notes of all kinds of blocks, some of them too long for a small window.
@@ -413,7 +413,7 @@ proptest! {
         for part in parts_spans(&note) {
             parts.extend(words(note.slice(part)));
         }
-        prop_assert_eq!(parts, words(note.slice(note.body.clone())));
+        prop_assert_eq!(parts, words(note.slice(note.searched.clone())));
     }
 }
 

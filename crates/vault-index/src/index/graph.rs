@@ -6,12 +6,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use crate::error::Result;
 use crate::files::{DiskFile, FileStat, MAX_NOTE_BYTES, read_note};
 use crate::index::Index;
-use crate::links::{Direction, Graph, Names, Rule, block_at, heading_at, ranked, resolve, unresolved_key};
-use crate::note::{LinkText, ParseOptions, TagKey, parse, split_link};
+use crate::links::{Direction, Graph, Names, Rule, block_at, heading_at, ranked, resolve, slug_at, unresolved_key};
+use crate::note::{LinkKind, LinkText, ParseOptions, TagKey, parse, split_link};
 use crate::path::{FileId, FileKind, VaultPath};
 use crate::report::{LinkRow, NoteWarning, Resolved, TagCount, UnresolvedName};
 use crate::search::find_note;
-use crate::store::{NoteMeta, PassageText, Store, StoredLink};
+use crate::store::{Anchors, NoteMeta, PassageText, Store, StoredLink};
 
 /// What [`Index::graph`] gives: the whole link graph, ready to be drawn.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -51,7 +51,8 @@ pub struct VaultFile {
 type Paths = HashMap<FileId, VaultPath>;
 
 impl Index {
-    /// Calls `each` with every link of the vault, ordered by source and position. Memory does not grow with them.
+    /// Calls `each` with every link of the vault, ordered by source and position. Memory grows with the headings of notes
+    /// that links lead into, not with the links.
     ///
     /// # Errors
     /// Those of reading, and those of `each`.
@@ -61,9 +62,11 @@ impl Index {
             let mut files = store.paths()?;
             files.sort_by(|a, b| a.1.cmp(&b.1));
             let paths: Paths = files.iter().cloned().collect();
+            let mut places = Places::new(store);
             for (source, _) in &files {
                 for link in store.links_from(*source)? {
-                    each(row(&paths, link))?;
+                    let subpath_missing = places.lack(&paths, &link)?;
+                    each(LinkRow { subpath_missing, ..row(&paths, link) })?;
                 }
             }
             Ok(())
@@ -101,6 +104,7 @@ impl Index {
                 steps.extend(further.into_iter().map(|s| (s.file, s.distance as usize)));
             }
             let mut rows = Vec::new();
+            let mut places = Places::new(store);
             let mut passages: Option<(FileId, Vec<PassageText>)> = None;
             for (id, before) in steps {
                 let mut links = match direction {
@@ -117,10 +121,9 @@ impl Index {
                         None => passages.insert((link.source, store.passage_texts(link.source)?)),
                     };
                     let text = line_in(texts, &link).or_else(|| self.line_in_file(&paths, &link));
-                    let mut row = row(&paths, link);
-                    row.text = text;
-                    row.depth = (depth > 1).then_some(before + 1);
-                    rows.push(row);
+                    let subpath_missing = places.lack(&paths, &link)?;
+                    let depth = (depth > 1).then_some(before + 1);
+                    rows.push(LinkRow { subpath_missing, text, depth, ..row(&paths, link) });
                 }
             }
             Ok(rows)
@@ -143,24 +146,30 @@ impl Index {
     pub fn unresolved(&self) -> Result<Vec<UnresolvedName>> {
         self.read(|store| {
             let paths = paths(store)?;
-            let mut names: BTreeMap<String, UnresolvedName> = BTreeMap::new();
+            let mut names = Wanted::default();
             for (source, target, path) in edges_by_path(store, &paths)? {
                 let (None, Some(source)) = (target, paths.get(&source)) else { continue };
-                let entry = names.entry(unresolved_key(&path)).or_insert_with(|| UnresolvedName {
-                    name: path.clone(),
-                    count: 0,
-                    sources: Vec::new(),
-                });
-                entry.count += 1;
-                if !entry.sources.contains(source) {
-                    entry.sources.push(source.clone());
-                }
+                names.add(unresolved_key(&path), &path, None, source);
             }
-            let mut names: Vec<_> = names.into_values().collect();
-            names.iter_mut().for_each(|name| name.sources.sort());
-            names.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.name.cmp(&b.name)));
-            Ok(names)
+            Ok(names.into_list())
         })
+    }
+
+    /// Headings and blocks that links lead to and the note they name does not have, most wanted first.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn unresolved_subpaths(&self) -> Result<Vec<UnresolvedName>> {
+        let mut names = Wanted::default();
+        self.all_links(&mut |link| {
+            if let (true, Some(target), Some(subpath)) = (link.subpath_missing, link.target, &link.subpath) {
+                let path = if link.path.is_empty() { target.stem() } else { &link.path };
+                let name = format!("{path}#{subpath}");
+                names.add(format!("{target}#{}", subpath.to_lowercase()), &name, Some(&target), &link.source);
+            }
+            Ok(())
+        })?;
+        Ok(names.into_list())
     }
 
     /// Notes that no link leads to.
@@ -209,17 +218,11 @@ impl Index {
             let resolution = resolve(&names, &parts.path, &source);
             let candidates =
                 ranked(&names, &parts.path, &source).into_iter().filter_map(|id| paths.get(&id).cloned()).collect();
-            let mut line = None;
-            if let (Some(target), Some(subpath)) = (resolution.target, &parts.subpath) {
-                let anchors = store.anchors(target)?;
-                let headings: Vec<(u8, &str)> =
-                    anchors.headings.iter().map(|(l, text, _)| (*l, text.as_str())).collect();
-                let blocks: Vec<&str> = anchors.blocks.iter().map(|(id, _)| id.as_str()).collect();
-                line = heading_at(&headings, subpath)
-                    .map(|at| anchors.headings[at].2)
-                    .or_else(|| block_at(&blocks, subpath).map(|at| anchors.blocks[at].1));
-            }
-            let subpath_missing = parts.subpath.is_some() && resolution.target.is_some() && line.is_none();
+            let mut places = Places::new(store);
+            let anchors = places.of(resolution.target)?.zip(parts.subpath.as_deref());
+            let kind = if link.contains("](") { LinkKind::Markdown } else { LinkKind::Wikilink };
+            let line = anchors.and_then(|(anchors, subpath)| line_of(anchors, subpath, kind));
+            let subpath_missing = anchors.is_some() && line.is_none();
             let target = resolution.target.and_then(|id| paths.get(&id).cloned());
             Ok(Resolved { target, line, subpath_missing, rule: resolution.rule, candidates })
         })
@@ -351,6 +354,69 @@ impl Index {
     }
 }
 
+/// Names by what makes two the same, with the links that lead to them counted.
+#[derive(Default)]
+struct Wanted(BTreeMap<String, UnresolvedName>);
+
+impl Wanted {
+    fn add(&mut self, key: String, name: &str, target: Option<&VaultPath>, source: &VaultPath) {
+        let new = || UnresolvedName { name: name.into(), target: target.cloned(), count: 0, sources: Vec::new() };
+        let entry = self.0.entry(key).or_insert_with(new);
+        entry.count += 1;
+        if !entry.sources.contains(source) {
+            entry.sources.push(source.clone());
+        }
+    }
+
+    /// Most wanted first.
+    fn into_list(self) -> Vec<UnresolvedName> {
+        let mut names: Vec<_> = self.0.into_values().collect();
+        names.iter_mut().for_each(|name| name.sources.sort());
+        names.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.name.cmp(&b.name)));
+        names
+    }
+}
+
+/// The headings and blocks of the notes that links lead into.
+struct Places<'s> {
+    store: &'s Store,
+    known: HashMap<FileId, Option<Anchors>>,
+}
+
+impl<'s> Places<'s> {
+    fn new(store: &'s Store) -> Self {
+        Self { store, known: HashMap::new() }
+    }
+
+    /// Those of a target. `None` for what is no indexed note: `#page=3` of a PDF is no heading.
+    fn of(&mut self, target: Option<FileId>) -> Result<Option<&Anchors>> {
+        let Some(target) = target else { return Ok(None) };
+        Ok(match self.known.entry(target) {
+            Entry::Occupied(known) => known.into_mut().as_ref(),
+            Entry::Vacant(slot) => slot.insert(self.store.anchors(target)?).as_ref(),
+        })
+    }
+
+    /// Whether a link leads to a note that has no such heading or block. In a canvas `#` may name a card.
+    fn lack(&mut self, paths: &Paths, link: &StoredLink) -> Result<bool> {
+        let Some(subpath) = &link.subpath else { return Ok(false) };
+        let is_markdown = |id: &FileId| paths.get(id).is_some_and(|path| path.kind() == FileKind::Markdown);
+        Ok(self
+            .of(link.target.filter(is_markdown))?
+            .is_some_and(|anchors| line_of(anchors, subpath, link.kind).is_none()))
+    }
+}
+
+/// The line of the heading or block that a subpath names.
+fn line_of(anchors: &Anchors, subpath: &str, kind: LinkKind) -> Option<u32> {
+    let headings: Vec<(u8, &str)> = anchors.headings.iter().map(|(level, text, _)| (*level, text.as_str())).collect();
+    let blocks: Vec<&str> = anchors.blocks.iter().map(|(id, _)| id.as_str()).collect();
+    let slug = || if kind == LinkKind::Markdown { slug_at(&headings, subpath) } else { None };
+    let heading = heading_at(&headings, subpath).or_else(slug);
+    let block = || block_at(&blocks, subpath).map(|at| anchors.blocks[at].1);
+    heading.map(|at| anchors.headings[at].2).or_else(block)
+}
+
 /// The parts of a link as somebody typed it; `None` for an address outside the vault.
 fn link_parts(link: &str, is_there: &dyn Fn(&str) -> bool) -> Option<LinkText> {
     let link = link.trim();
@@ -449,6 +515,7 @@ fn row(paths: &Paths, link: StoredLink) -> LinkRow {
         path: link.path,
         subpath: link.subpath,
         target: link.target.and_then(path_of),
+        subpath_missing: false,
         text: None,
         depth: None,
     }

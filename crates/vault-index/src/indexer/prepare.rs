@@ -12,7 +12,7 @@ use crate::error::Warning;
 use crate::files::{ContentHash, DiskFile, FileStat, MAX_NOTE_BYTES, read_note};
 use crate::indexer::words::{NoteTexts, SentWords, WordReader, without_drawings};
 use crate::links::{Resolver, link_key};
-use crate::note::{Link, Note, PARSER_VERSION, ParseOptions, Property, TitleSource, parse};
+use crate::note::{Link, Note, PARSER_VERSION, ParseOptions, Property, TitleSource, parse, property_key};
 use crate::path::VaultPath;
 use crate::store::{
     Anchors, EmbeddingKey, LinkRow, Name, NewPassage, NoteFields, NoteRow, PassageFields, PropertyValue, Word, json,
@@ -84,8 +84,8 @@ impl<'a> Preparer<'a> {
         let mut chunks = chunks_with_texts(&note, self.embedder, &self.options);
         if chunks.is_empty() {
             // A note without text is found by its title, tags, aliases and properties.
-            let line = note.lines.line_at(note.body.start);
-            let span = note.body.start..note.body.start;
+            let line = note.lines.line_at(note.searched.start);
+            let span = note.searched.start..note.searched.start;
             let text = embedded_text(title, &[], "", self.embedder, &self.options);
             let tokens = self.embedder.count(&text);
             chunks.push(ChunkWithText {
@@ -122,7 +122,9 @@ impl<'a> Preparer<'a> {
             })
             .collect();
         let anchors = Anchors {
-            headings: note.headings.iter().map(|h| (h.level, h.text.clone(), h.line)).collect(),
+            headings: (note.headings.iter().enumerate())
+                .map(|(at, heading)| (heading.level, note.heading_source(at).to_string(), heading.line))
+                .collect(),
             blocks: note.block_ids.iter().map(|b| (b.id.clone(), b.line)).collect(),
         };
         let row = NoteRow {
@@ -195,6 +197,9 @@ fn property_values(note: &Note) -> Vec<(String, PropertyValue)> {
     let mut values = Vec::new();
     for (key, property) in note.properties.iter() {
         collect(&key.to_lowercase(), property, &mut values);
+    }
+    for (key, property) in note.fields.iter() {
+        collect(&property_key(key), property, &mut values);
     }
     values
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::note::{Properties, Property, property_key};
 use crate::path::VaultPath;
 use crate::store::{NoteFields, Word};
-use crate::terms::{BETWEEN_ITEMS, Terms, stem};
+use crate::terms::{BETWEEN_ITEMS, HYPHENATED, Terms, stem};
 
 /// What a note's own fields are made of.
 pub(super) struct NoteTexts<'a> {
@@ -31,9 +31,10 @@ impl<'a> WordReader<'a> {
         Self { terms: Terms::new(), sent, new: Vec::new() }
     }
 
-    /// The terms of some texts. No phrase goes from one of them to the next.
+    /// The terms of some texts, and their compounds. No phrase goes from one of them to the next.
     pub(super) fn joined<'t>(&mut self, texts: impl IntoIterator<Item = &'t str>) -> String {
         let mut out = String::new();
+        let mut compounds = String::new();
         for text in texts {
             if !out.is_empty() {
                 out.push(' ');
@@ -45,6 +46,17 @@ impl<'a> WordReader<'a> {
                     self.new.push((word.to_owned(), (stem != word).then(|| stem.into_owned())));
                 }
             });
+            self.terms.compounds(text, |compound, _| {
+                let term = format!("{HYPHENATED}{compound}");
+                compounds.extend([" ", &term]);
+                if self.sent.is_first(&term) {
+                    self.new.push((term, Some(stem(compound).into_owned())));
+                }
+            });
+        }
+        if !compounds.is_empty() {
+            out.extend([' ', BETWEEN_ITEMS]);
+            out.push_str(&compounds);
         }
         out
     }

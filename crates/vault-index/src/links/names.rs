@@ -35,10 +35,10 @@ pub fn link_key(link_path: &str) -> String {
     fold_case(last_segment(&tidy(link_path)))
 }
 
-/// Every [`link_key`] that could lead to a file: its name and, for a Markdown file, the name without `.md`.
+/// Every [`link_key`] that could lead to a file: its name and, for a Markdown file, the name without its ending.
 pub fn keys_leading_to(path: &VaultPath) -> impl Iterator<Item = String> + use<> {
     let name = fold_case(path.file_name());
-    let stem = name.strip_suffix(".md").map(str::to_owned);
+    let stem = name.strip_suffix(".md").or_else(|| name.strip_suffix(".markdown")).map(str::to_owned);
     iter::once(name).chain(stem)
 }
 
@@ -253,6 +253,7 @@ mod tests {
         for (path, expected) in [
             ("a/Note.md", vec!["note.md", "note"]),
             ("Note.MD", vec!["note.md", "note"]),
+            ("Note.markdown", vec!["note.markdown", "note"]),
             ("a/Pic.PNG", vec!["pic.png"]),
             ("Board.canvas", vec!["board.canvas"]),
             ("note.md.md", vec!["note.md.md", "note.md"]),

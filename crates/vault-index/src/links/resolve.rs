@@ -9,7 +9,8 @@
 //! 1. An empty path is the source note itself: `[[#Heading]]`.
 //! 2. Everything is compared in lower case. The last segment is a file name. If it contains a dot it is
 //!    looked up as it stands among all files, attachments too. If that finds nothing, or it has no dot,
-//!    `.md` is appended to the link path and it is looked up again. The files of that name are the
+//!    `.md` is appended to the link path and it is looked up again; then, which Obsidian does not,
+//!    `.markdown`. The files of that name are the
 //!    *candidates*; what they are in full is not looked at here, so a candidate in the wrong folder
 //!    still keeps `.md` from being tried. No candidate: the link is unresolved.
 //! 3. A bare name with one candidate leads there.
@@ -242,7 +243,7 @@ impl<'n> Resolver<'n> {
 
 /// What rule 2 makes of a link path.
 struct Wanted<'n> {
-    /// The link path in lower case, with `.md` if it was looked up that way.
+    /// The link path in lower case, with the ending that it was looked up with.
     lower: String,
     /// The files of that name; at least one.
     candidates: &'n [FileId],
@@ -266,8 +267,9 @@ impl<'n> Wanted<'n> {
             (!candidates.is_empty()).then_some(Self { lower, candidates })
         };
         let literal = if last_segment(path).contains('.') { look_up(path.to_lowercase()) } else { None };
-        // `.md` goes on before lower-casing, because a sigma is another letter at the end of a word.
-        literal.or_else(|| look_up(format!("{path}.md").to_lowercase()))
+        // The ending goes on before lower-casing, because a sigma is another letter at the end of a word.
+        let with = |ending: &str| look_up(format!("{path}{ending}").to_lowercase());
+        literal.or_else(|| with(".md")).or_else(|| with(".markdown"))
     }
 
     fn search_from(&self, folder: &str) -> Search<'_> {

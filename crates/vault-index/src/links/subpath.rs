@@ -45,6 +45,23 @@ pub fn block_at(ids: &[&str], subpath: &str) -> Option<usize> {
     ids.iter().position(|other| other.eq_ignore_ascii_case(id))
 }
 
+/// The heading that a Markdown link names as web sites do: `#how-to-prune`, and `#how-to-prune-1` for the second one of
+/// that text. `None` too when it names a block. Linear in the headings.
+pub fn slug_at(headings: &[(u8, &str)], subpath: &str) -> Option<usize> {
+    let wanted = slug(subpath);
+    let same = |wanted: &str, n| (0..headings.len()).filter(|&at| slug(headings[at].1) == wanted).nth(n);
+    same(&wanted, 0).filter(|_| !wanted.is_empty()).or_else(|| {
+        let (text, number) = wanted.rsplit_once('-')?;
+        same(text, number.parse().ok()?)
+    })
+}
+
+fn slug(text: &str) -> String {
+    let words = text.split(|c: char| c.is_whitespace() || c == '-');
+    let words = words.map(|word| word.chars().filter(|&c| c.is_alphanumeric() || c == '_').collect::<String>());
+    fold_case(&words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join("-").nfc().collect::<String>())
+}
+
 fn segments(subpath: &str) -> impl Iterator<Item = &str> {
     subpath.split('#').filter(|segment| !segment.trim().is_empty())
 }
@@ -107,6 +124,24 @@ mod tests {
             assert_eq!(heading_at(&headings, subpath), expected, "{subpath:?}");
         }
         assert_eq!(heading_at(&[], "x"), None);
+    }
+
+    #[test]
+    fn slugs() {
+        let headings = [(1, "How to prune?"), (2, "C & D"), (2, "Usage"), (2, "Usage"), (2, "Über_x")];
+        for (subpath, expected) in [
+            ("how-to-prune", Some(0)),
+            ("c--d", Some(1)),
+            ("c-d", Some(1)),
+            ("usage", Some(2)),
+            ("usage-1", Some(3)),
+            ("usage-2", None),
+            ("über_x", Some(4)),
+            ("prune", None),
+            ("", None),
+        ] {
+            assert_eq!(slug_at(&headings, subpath), expected, "{subpath:?}");
+        }
     }
 
     #[test]

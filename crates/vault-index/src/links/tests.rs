@@ -28,7 +28,11 @@ fn oracle(files: &[(FileId, VaultPath)], link_path: &str, source: &VaultPath) ->
     let has_dot = link.rsplit('/').next().unwrap().contains('.');
     let mut candidates = if has_dot { named(&link) } else { Vec::new() };
     if candidates.is_empty() {
-        link = (path + ".md").to_lowercase();
+        link = format!("{path}.md").to_lowercase();
+        candidates = named(&link);
+    }
+    if candidates.is_empty() {
+        link = format!("{path}.markdown").to_lowercase();
         candidates = named(&link);
     }
     if candidates.is_empty() {
@@ -87,7 +91,7 @@ fn word() -> impl Strategy<Value = &'static str> {
 }
 
 fn ending() -> impl Strategy<Value = &'static str> {
-    select(vec![".md", ".md", ".md", ".MD", ".png", ".canvas", ".md.md", ""])
+    select(vec![".md", ".md", ".md", ".MD", ".markdown", ".png", ".canvas", ".md.md", ""])
 }
 
 fn folder() -> impl Strategy<Value = &'static str> {

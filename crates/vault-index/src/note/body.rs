@@ -4,7 +4,9 @@ use std::ops::Range;
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
+use super::field::fields;
 use super::mask::{DOLLAR, HIDDEN, Masked, mask};
+use super::property::Property;
 use super::tag::Tags;
 use super::{Block, BlockId, BlockKind, Heading, LineMap, Link};
 
@@ -26,6 +28,8 @@ pub(super) struct Found {
     /// Where the tags stand, `#` included; one that is read twice stands here twice.
     pub(super) tag_spans: Vec<Range<usize>>,
     pub(super) block_ids: Vec<BlockId>,
+    /// Inline fields, `key:: value`.
+    pub(super) fields: Vec<(String, Property)>,
 }
 
 /// Reads `text[span]` as a document of its own and adds what it holds.
@@ -45,6 +49,7 @@ pub(super) fn read(text: &str, span: Range<usize>, lines: &LineMap, found: &mut 
         line_start: true,
         items: Vec::new(),
         leaf: None,
+        opaque: Vec::new(),
         open_links: Vec::new(),
         outline: Vec::new(),
         heading: None,
@@ -107,6 +112,8 @@ pub(super) struct BodyParser<'t> {
     items: Vec<Item>,
     /// The inline content being read: a paragraph, or an item's text.
     leaf: Option<Range<usize>>,
+    /// What in it is code, a formula, HTML or a link.
+    opaque: Vec<Range<usize>>,
     pub(super) open_links: Vec<OpenLink>,
     /// Indices of the headings above the next one, levels ascending.
     outline: Vec<usize>,
@@ -134,8 +141,14 @@ enum Formula {
 impl BodyParser<'_> {
     fn event(&mut self, event: Event<'_>, range: Range<usize>) {
         match event {
-            Event::Start(Tag::Link { link_type, dest_url, .. }) => self.open_link(link_type, &dest_url, range, false),
-            Event::Start(Tag::Image { link_type, dest_url, .. }) => self.open_link(link_type, &dest_url, range, true),
+            Event::Start(Tag::Link { link_type, dest_url, .. }) => {
+                self.opaque.push(range.clone());
+                self.open_link(link_type, &dest_url, range, false);
+            }
+            Event::Start(Tag::Image { link_type, dest_url, .. }) => {
+                self.opaque.push(range.clone());
+                self.open_link(link_type, &dest_url, range, true);
+            }
             Event::Start(Tag::Emphasis | Tag::Strong | Tag::Strikethrough | Tag::Superscript | Tag::Subscript) => {
                 self.inline(&range);
             }
@@ -151,6 +164,7 @@ impl BodyParser<'_> {
             }
             Event::Text(_) | Event::Html(_) => {}
             Event::Code(text) => {
+                self.opaque.push(range.clone());
                 self.inline(&range);
                 self.say(&text);
             }
@@ -159,17 +173,23 @@ impl BodyParser<'_> {
                 if self.text[range.end..].starts_with(|c: char| c.is_ascii_digit()) {
                     self.plain(range.clone());
                 }
+                self.opaque.push(range.clone());
                 self.inline(&range);
                 self.say(&text);
             }
             Event::DisplayMath(text) => {
                 let first = self.formula == Formula::None && self.leaf.is_none();
                 let only = first || self.formula == Formula::Only;
+                self.opaque.push(range.clone());
                 self.inline(&range);
                 self.formula = if only { Formula::Only } else { Formula::Mixed };
                 self.say(&text);
             }
-            Event::InlineHtml(_) | Event::FootnoteReference(_) | Event::TaskListMarker(_) => self.inline(&range),
+            Event::InlineHtml(_) => {
+                self.opaque.push(range.clone());
+                self.inline(&range);
+            }
+            Event::FootnoteReference(_) | Event::TaskListMarker(_) => self.inline(&range),
             Event::SoftBreak | Event::HardBreak => {
                 self.line_start = true;
                 self.say(" ");
@@ -296,7 +316,9 @@ impl BodyParser<'_> {
 
     /// Ends the inline content being read; a `^id` at its end names the item or paragraph.
     fn end_leaf(&mut self) {
+        let opaque = std::mem::take(&mut self.opaque);
         let Some(leaf) = self.leaf.take() else { return };
+        self.fields_in(leaf.clone(), &opaque);
         if self.in_table || self.heading.is_some() {
             return;
         }
@@ -316,6 +338,29 @@ impl BodyParser<'_> {
             let span = trimmed(self.text, span);
             let line = self.lines.line_at(span.start);
             self.found.block_ids.push(BlockId { id: id.to_ascii_lowercase(), span, line });
+        }
+    }
+
+    /// Adds the inline fields of the lines of some inline content.
+    fn fields_in(&mut self, leaf: Range<usize>, opaque: &[Range<usize>]) {
+        let shown = &self.shown[leaf.start - self.base..leaf.end - self.base];
+        if !shown.contains("::") {
+            return;
+        }
+        let may_be_one = !self.in_table && self.heading.is_none();
+        let mut start = leaf.start;
+        for whole in shown.split_inclusive(['\n', '\r']) {
+            let line = whole.trim_start_matches([' ', '\t', '>']);
+            let line = ["[ ] ", "[x] ", "[X] "].iter().find_map(|mark| line.strip_prefix(mark)).unwrap_or(line);
+            let at = start + (whole.len() - line.len());
+            start += whole.len();
+            let line = line.trim_end();
+            let line = trailing_id(line).map_or(line, |id| line[..line.len() - id.len() - 1].trim_end());
+            let is_text = |colons: usize| !opaque.iter().any(|span| span.contains(&(at + colons)));
+            fields(line, may_be_one, &is_text, &mut |key, value| {
+                let value = Property::from_text(unmasked(value.to_owned()));
+                self.found.fields.push((key.to_owned(), value));
+            });
         }
     }
 

@@ -36,7 +36,8 @@ pub(super) fn read(json: &str) -> (Note, Found) {
         }
     }
     let texts = parts.spans.len();
-    parts.add_labels(nodes.iter().filter(|(node, _)| text_of(node, "type") == Some("group")).chain(&edges));
+    let labels_and_addresses = nodes.iter().filter(|(node, _)| matches!(text_of(node, "type"), Some("group" | "link")));
+    parts.add_labels(labels_and_addresses.chain(&edges));
 
     note.lines = LineMap::from_pairs(parts.lines);
     for span in &parts.spans[..texts] {
@@ -58,6 +59,7 @@ pub(super) fn read(json: &str) -> (Note, Found) {
         }
     }
     note.body = 0..parts.text.len();
+    note.searched = note.body.clone();
     note.text = parts.text;
     (note, found)
 }
@@ -88,11 +90,11 @@ impl Parts {
         self.lines.push((start, line));
     }
 
-    /// Adds all labels as one part.
+    /// Adds all labels, and the addresses of cards that show a page, as one part.
     fn add_labels<'n>(&mut self, labelled: impl Iterator<Item = &'n (Value, u32)>) {
         let mut start = None;
         for (node, line) in labelled {
-            let label = text_of(node, "label").unwrap_or_default().trim_ascii();
+            let label = text_of(node, "label").or(text_of(node, "url")).unwrap_or_default().trim_ascii();
             if label.is_empty() {
                 continue;
             }

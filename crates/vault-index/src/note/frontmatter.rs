@@ -25,20 +25,21 @@ const BUDGET: usize = 2 * MAX_BYTES;
 pub(super) struct Fences {
     pub(super) whole: Range<usize>,
     pub(super) yaml: Range<usize>,
+    /// Where the line after the opening fence begins.
+    pub(super) inside: usize,
 }
 
 /// Finds the frontmatter of a text that starts at `start` (after a byte order mark): a first line
 /// `---`, up to the next line `---`. Without a closing line there is none.
 pub(super) fn find(text: &str, start: usize) -> Option<Fences> {
-    let mut at = start;
-    let (first, next) = line_at(text, at)?;
+    let (first, inside) = line_at(text, start)?;
     if !is_fence(first) {
         return None;
     }
-    at = next;
+    let mut at = inside;
     while let Some((line, next)) = line_at(text, at) {
         if is_fence(line) {
-            return Some(Fences { whole: start..next, yaml: start..at });
+            return Some(Fences { whole: start..next, yaml: start..at, inside });
         }
         at = next;
     }
@@ -86,6 +87,8 @@ pub(super) struct Frontmatter {
     pub(super) properties: Properties,
     /// Quoted `"[[…]]"`, with the span of the brackets.
     pub(super) links: Vec<(Range<usize>, LinkText)>,
+    /// Whether the block as a whole is no YAML: `warnings` says why.
+    pub(super) is_broken: bool,
     pub(super) warnings: Vec<Warning>,
 }
 
@@ -108,12 +111,14 @@ pub(super) fn read(text: &str, fences: &Fences) -> Frontmatter {
         Ok(entries) => entries,
         Err(warning) => {
             found.warnings.push(warning);
-            return found;
+            found.is_broken = true;
+            entries_line_by_line(yaml)
         }
     };
     let mut linked = Vec::new();
     entries.iter().for_each(|(_, value)| collect_links(value, &mut linked));
-    if !linked.is_empty() {
+    // In a broken block they are none for the app, and no tool could rewrite them.
+    if !linked.is_empty() && !found.is_broken {
         found.links = quoted_links(yaml, fences.yaml.start, &linked);
     }
     // Texts that may stand under two names are one list of properties, behind the others.
@@ -186,7 +191,7 @@ fn repeated(yaml: &str, key: &str) -> Warning {
 /// The entries of the top mapping, in order, repeated keys included.
 fn entries(yaml: &str) -> Result<Properties, Warning> {
     let refuse = |line: usize, why: &str| {
-        let message = format!("the frontmatter is left out: {why}");
+        let message = format!("the frontmatter is read as text: {why}");
         Warning::new(WarningKind::Frontmatter, message).on_line(line as u32)
     };
     if yaml.len() > MAX_BYTES {
@@ -195,7 +200,7 @@ fn entries(yaml: &str) -> Result<Properties, Warning> {
     if let Some(line) = too_deep(yaml) {
         return Err(refuse(line, "its brackets are nested too deeply"));
     }
-    match Value(&Cell::new(BUDGET)).deserialize(serde_yaml::Deserializer::from_str(yaml)) {
+    match value(yaml, &Cell::new(BUDGET)) {
         Ok(Property::Map(properties)) => Ok(properties),
         Ok(Property::Null) => Ok(Properties::default()),
         Ok(_) => Err(refuse(first_line(yaml).unwrap_or(1), "it is not valid YAML: expected keys and values")),
@@ -203,6 +208,64 @@ fn entries(yaml: &str) -> Result<Properties, Warning> {
             let line = error.location().map_or(1, |location| location.line());
             Err(refuse(line.max(1), &format!("it is not valid YAML: {error}")))
         }
+    }
+}
+
+fn value(yaml: &str, budget: &Cell<usize>) -> Result<Property, serde_yaml::Error> {
+    Value(budget).deserialize(serde_yaml::Deserializer::from_str(yaml))
+}
+
+/// The entries of a block that is not valid as a whole. Each is a line `key: value` and the indented lines and items
+/// below it, read as YAML by itself; what is not valid even so is a text, or a list if it looks like one.
+fn entries_line_by_line(yaml: &str) -> Properties {
+    let mut entries = Vec::new();
+    if yaml.len() > MAX_BYTES || too_deep(yaml).is_some() {
+        return Properties::default();
+    }
+    let budget = Cell::new(BUDGET);
+    let mut at = 0;
+    while let Some((line, mut next)) = line_at(yaml, at) {
+        let start = at;
+        at = next;
+        let Some((key, first)) = key_and_value(line) else { continue };
+        while let Some((below, after)) = line_at(yaml, next)
+            && (below.trim().is_empty() || below.starts_with([' ', '\t', '-']))
+        {
+            next = after;
+        }
+        let below = &yaml[at..next];
+        at = next;
+        let value = match value(&yaml[start..next], &budget) {
+            Ok(Property::Map(Properties(mut read))) if matches!(&read[..], [(_, value)] if *value != Property::Null) => {
+                read.remove(0).1
+            }
+            _ => as_text(first, below),
+        };
+        entries.push((key.to_owned(), value));
+    }
+    Properties(entries)
+}
+
+/// A line that begins with a key, and what stands behind its colon.
+fn key_and_value(line: &str) -> Option<(&str, &str)> {
+    let (key, value) = line.split_once(':')?;
+    let is_key = key.starts_with(|c: char| c.is_alphanumeric() || c == '_') && !key.contains(['"', '[', '{', '#']);
+    let is_apart = value.is_empty() || value.starts_with([' ', '\t']);
+    (is_key && is_apart).then_some((key.trim_end(), value.trim()))
+}
+
+/// A value that is no YAML: its items, if it has dashes below it or a bracket before it, else its text.
+fn as_text(first: &str, below: &str) -> Property {
+    let text = |text: &str| Property::from_text(text.trim().trim_matches(['"', '\'']).trim().to_owned());
+    let list = |items: &mut dyn Iterator<Item = &str>| Property::List(items.map(text).collect());
+    if let Some(items) = first.strip_prefix('[') {
+        return list(&mut items.split(']').next().unwrap_or_default().split(','));
+    }
+    let mut items = below.lines().filter_map(|line| line.trim_start().strip_prefix("- ")).peekable();
+    match first.is_empty() {
+        true if items.peek().is_some() => list(&mut items),
+        true => Property::Null,
+        false => text(first),
     }
 }
 

@@ -167,6 +167,7 @@ fn check(name: &str, bytes: &[u8]) {
         let bom = if text.starts_with('\u{feff}') { 3 } else { 0 };
         let head = note.frontmatter.clone().unwrap_or(bom..bom);
         assert_eq!((head.start, head.end, note.body.end), (bom, note.body.start, text.len()));
+        assert!(within(&note.searched) && (bom..=note.body.start).contains(&note.searched.start));
     }
     assert!(!note.title.text.is_empty() && !note.title.text.contains(['\n', '\r']));
 

@@ -5,6 +5,7 @@ mod tag;
 mod wikilink;
 mod property;
 mod mask;
+mod field;
 mod body;
 mod inline;
 mod frontmatter;
@@ -36,7 +37,7 @@ use crate::error::Warning;
 pub struct Note {
     /// The text that all spans index. For Markdown: the file, decoded (bytes that are not UTF-8 as
     /// U+FFFD, a byte order mark kept). For a canvas: its text nodes in file order, then the
-    /// labels of its groups and edges; a blank line between.
+    /// labels of its groups and edges and the addresses of its links; a blank line between.
     pub text: String,
     /// Which line of the file each byte of `text` is on.
     pub lines: LineMap,
@@ -46,13 +47,18 @@ pub struct Note {
     pub aliases: Vec<String>,
     /// Tags of the frontmatter, then of the body, each once, as first seen.
     pub tags: Vec<Tag>,
-    /// All that the frontmatter says, typed; empty if there is none or it is broken. Tags, aliases and classes are
-    /// lists, under `tags`, `aliases` and `cssclasses`.
+    /// All that the frontmatter says, typed; of one that is not valid YAML what can be read line by line. Tags, aliases
+    /// and classes are lists, under `tags`, `aliases` and `cssclasses`.
     pub properties: Properties,
+    /// Inline fields of the body, `key:: value`, as Dataview reads them: in order, a key that stands there twice twice.
+    pub fields: Properties,
     /// The frontmatter with its fences, if the file begins with one (broken or not).
     pub frontmatter: Option<Range<usize>>,
-    /// The rest: what is chunked. Together with `frontmatter` (and a byte order mark) it covers `text`.
+    /// The rest. Together with `frontmatter` (and a byte order mark) it covers `text`.
     pub body: Range<usize>,
+    /// What is chunked: the body, and before it the lines of a frontmatter that is not valid YAML, which is text to a
+    /// reader whatever was meant.
+    pub searched: Range<usize>,
     /// Headings in order.
     pub headings: Vec<Heading>,
     /// Top-level blocks of the body in order; they do not overlap and only white space lies between them.
@@ -152,7 +158,7 @@ pub enum BlockKind {
     /// Raw HTML, a rule, a footnote definition, a reference definition, anything else.
     Other,
     /// A text node of a canvas, whatever is in it, so that nodes do not share chunks; one more holds
-    /// the labels of its groups and edges, a line each.
+    /// the labels of its groups and edges and the addresses of its links, a line each.
     Node,
 }
 

@@ -67,6 +67,7 @@ pub fn parse(path: &VaultPath, bytes: &[u8], options: &ParseOptions) -> Note {
     note.block_ids = found.block_ids;
     note.links = found.links;
     note.tags = found.tags.into_list();
+    note.fields = found.fields.into();
     note
 }
 
@@ -92,14 +93,17 @@ fn markdown(text: String) -> (Note, Found) {
     let mut found = Found::default();
     let mut note = Note::default();
     let mut body = start..text.len();
+    let mut searched = body.clone();
     if let Some(fences) = frontmatter::find(&text, start) {
         body.start = fences.whole.end;
         let head = frontmatter::read(&text, &fences);
+        searched.start = if head.is_broken { fences.inside } else { body.start };
         note.frontmatter = Some(fences.whole);
         take_head(head, &text, &lines, &mut note, &mut found);
     }
     body::read(&text, body.clone(), &lines, &mut found);
     note.body = body;
+    note.searched = searched;
     note.lines = lines;
     note.text = text;
     (note, found)

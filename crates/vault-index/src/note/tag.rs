@@ -106,14 +106,15 @@ fn is_tag_char(c: char) -> bool {
     if c.is_ascii() {
         return c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '/');
     }
-    c.is_alphanumeric() || is_combining_mark(c) || is_emoji_part(c)
+    // For the app all of these blocks end a tag: dashes, quotes, and also `‼` and what joins emoji.
+    let ends = matches!(c, '\u{2000}'..='\u{206f}' | '\u{2e00}'..='\u{2e7f}');
+    !ends && (c.is_alphanumeric() || is_combining_mark(c) || is_emoji_part(c))
 }
 
-/// Emoji and what joins them: the blocks that hold them, not the exact property, so that an emoji
-/// newer than this program is one too.
+/// Emoji: the blocks that hold them, not the exact property, so that an emoji newer than this program is one too.
 fn is_emoji_part(c: char) -> bool {
     matches!(c,
-        '\u{a9}' | '\u{ae}' | '\u{200d}' | '\u{203c}' | '\u{2049}' | '\u{2122}' | '\u{2139}'
+        '\u{a9}' | '\u{ae}' | '\u{2122}' | '\u{2139}'
         | '\u{2190}'..='\u{21ff}' | '\u{2300}'..='\u{23ff}' | '\u{25a0}'..='\u{27bf}'
         | '\u{2900}'..='\u{297f}' | '\u{2b00}'..='\u{2bff}' | '\u{3030}' | '\u{303d}'
         | '\u{3297}' | '\u{3299}' | '\u{fe0e}' | '\u{fe0f}' | '\u{1f000}'..='\u{1faff}'
@@ -147,7 +148,10 @@ mod tests {
             ("日本語、x", Some("日本語")),
             ("हिन्दी।", Some("हिन्दी")),
             ("🎉party", Some("🎉party")),
-            ("👩‍💻", Some("👩‍💻")),
+            ("👩‍💻", Some("👩")),
+            ("a‼b", Some("a")),
+            ("a\u{200b}b", Some("a")),
+            ("a\u{2e2f}b", Some("a")),
             ("✅", Some("✅")),
             ("\u{fe0f}\u{20e3}", None),
             ("a—b", Some("a")),

@@ -341,6 +341,51 @@ fn broken_frontmatter_is_a_warning_and_the_body_is_read() {
 }
 
 #[test]
+fn broken_frontmatter_is_text_and_its_entries_are_read_one_by_one() {
+    for (yaml, tags_read, aliases, title) in [
+        ("title: Dotty: a life\ntags: [family, dotty]", vec!["family", "dotty"], vec![], "Dotty: a life"),
+        (
+            "a: b: c\ntags:\n  - family\n  - '#dotty'\naliases:\n- Aunt D",
+            vec!["family", "dotty"],
+            vec!["Aunt D"],
+            "name",
+        ),
+        ("a: b: c\ntags: family, dotty\nalias: 'D'", vec!["family", "dotty"], vec!["D"], "name"),
+        ("a: b: c\ntags: #family #dotty", vec!["family", "dotty"], vec![], "name"),
+        ("tags: [@home, work", vec!["@home", "work"], vec![], "name"),
+        ("tags:\n  - @home\n  - work\ntitle: \"A\" house", vec!["@home", "work"], vec![], "A\" house"),
+        ("aliases: [One, `Two`]\nTags: x\r\n\tb: 2", vec!["x"], vec!["One", "`Two`"], "name"),
+        ("5 Harbour Street\nTel: 555\nDear tags: no", vec![], vec![], "name"),
+    ] {
+        let note = markdown(&format!("---\n{yaml}\n---\ntext"));
+        let read: Vec<&str> = note.aliases.iter().map(String::as_str).collect();
+        assert_eq!((tags(&note), read), (tags_read, aliases), "{yaml:?}");
+        assert_eq!(note.title.text, title, "{yaml:?}");
+        assert_eq!(note.warnings.len(), 1, "{yaml:?}");
+        assert_eq!(note.slice(note.searched.clone()), format!("{yaml}\n---\ntext"));
+        assert_eq!(note.slice(note.body.clone()), "text");
+    }
+    let note = markdown("---\nstatus: done\nup: \"[[Home]]\"\nwhat: a: b\n---\n");
+    assert_eq!(serde_json::to_string(&note.properties).unwrap(), r#"{"status":"done","up":"[[Home]]","what":"a: b"}"#);
+    assert_eq!(links(&note), [""; 0], "none that a tool could rewrite");
+}
+
+#[test]
+fn inline_fields() {
+    let note = markdown(
+        "---\nrating: 1\n---\n# Log [of:: x]\n\nrating:: 5\ntext\n**Due**:: 2024-05-01 ^id\n\n- mood:: fine %%not%%\n  - [ ] place:: [[Pond]]\n\
+         > quoted:: yes\n> again:: `a::b`\n\nA line [k:: v] (n:: 2).\n\n| a:: b | [cell:: c] |\n|---|---|\n| [d:: `e`] | f:: g |\n\n\
+         `no:: code` [`no:: code`] $no:: m$ [no:: l](a.md) %%no:: c%%\n\n```\nno:: code\n[no:: code]\n```\n\n    no:: code\n\n<b a='no:: x'>",
+    );
+    let fields = serde_json::to_string(&note.fields).unwrap();
+    assert_eq!(
+        fields,
+        r#"{"of":"x","rating":"5","Due":"2024-05-01","mood":"fine","place":"[[Pond]]","quoted":"yes","again":"`a::b`","k":"v","n":"2","cell":"c","d":"`e`"}"#
+    );
+    assert!(matches!(note.fields.get("due"), Some(Property::Date(_))));
+}
+
+#[test]
 fn quoted_links_in_frontmatter() {
     for (yaml, expected) in [
         ("up: \"[[a]]\"", &["a"][..]),
@@ -402,7 +447,10 @@ fn a_canvas_is_a_note() {
 }"###;
     let note = note_of("Board.canvas", json.as_bytes());
     assert_eq!(note.warnings, []);
-    assert_eq!(note.text, "# One\n\n[[a]] #t\n\n- x ^id\n- y\n\n```\nopen\n\n## Two\n![[c]]\n\nGroup\nto [[no]]");
+    assert_eq!(
+        note.text,
+        "# One\n\n[[a]] #t\n\n- x ^id\n- y\n\n```\nopen\n\n## Two\n![[c]]\n\nGroup\nhttps://a.b\nto [[no]]"
+    );
     assert_eq!(note.body, 0..note.text.len());
     assert_eq!((note.title.text.as_str(), note.title.source), ("Board", TitleSource::FileName));
     assert_eq!(links(&note), ["a", "!c", "!f/é#c.md#Head", "!bg.png"]);

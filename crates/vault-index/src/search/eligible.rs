@@ -371,7 +371,7 @@ impl NoteText {
             starts.push(body.len());
             body.push_str(&passage.text);
         }
-        let headings = store.anchors(note)?.headings.iter().map(|(_, _, line)| *line).collect();
+        let headings = store.anchors(note)?.unwrap_or_default().headings.iter().map(|(_, _, line)| *line).collect();
         Ok(Self { body, starts, first_line, headings })
     }
 

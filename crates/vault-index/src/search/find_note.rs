@@ -6,7 +6,7 @@ use crate::links::{Names, ranked};
 use crate::path::{FileId, VaultPath};
 use crate::store::Store;
 
-/// The note that a person names: by its path, with or without `.md`, or as a link from the vault's root would. Of files
+/// The note that a person names: by its path, with or without its ending, or as a link from the vault's root would. Of files
 /// whose paths differ in case only it is the one that is spelled so, which a link does not look at.
 pub(crate) fn find_note(store: &Store, name: &str) -> Result<FileId> {
     let name = name.trim().trim_start_matches("[[").trim_end_matches("]]");
@@ -26,7 +26,7 @@ pub(crate) fn find_note(store: &Store, name: &str) -> Result<FileId> {
     }
     let error = Error::new(ErrorKind::NotFound, format!("there is no note `{name}`"));
     let notes = files.iter().filter(|(_, path)| path.kind().is_note());
-    let stem = name.rsplit('/').next().unwrap_or(name).trim_end_matches(".md");
+    let stem = name.rsplit('/').next().unwrap_or(name).trim_end_matches(".md").trim_end_matches(".markdown");
     let near: Vec<String> =
         nearest(stem, notes.map(|(_, path)| (path.stem(), path))).into_iter().map(|path| format!("`{path}`")).collect();
     Err(match near.is_empty() {
@@ -38,7 +38,9 @@ pub(crate) fn find_note(store: &Store, name: &str) -> Result<FileId> {
 /// Whether a path ends with segments, with or without its ending.
 fn ends_with(path: &VaultPath, segments: &str) -> bool {
     let segments = segments.trim_start_matches(['.', '/']);
-    [path.as_str(), path.as_str().strip_suffix(".md").unwrap_or_default()]
+    let path = path.as_str();
+    let bare = path.strip_suffix(".md").or_else(|| path.strip_suffix(".markdown"));
+    [path, bare.unwrap_or_default()]
         .iter()
         .any(|path| path.strip_suffix(segments).is_some_and(|before| before.is_empty() || before.ends_with('/')))
 }

@@ -12,7 +12,7 @@ use crate::search::slips::Vocabulary;
 use crate::store::Store;
 use crate::terms::{Matching, QueryTerm, Terms, is_stop_word, stem};
 
-/// The weight of the other words of a word's stem.
+/// The weight of the other words of a word's stem, and of those that are written with hyphens, or without them.
 const SAME_STEM: f64 = 0.8;
 
 /// The weight of words that begin with the last word of a query.
@@ -80,6 +80,8 @@ struct Typed {
     term: QueryTerm,
     count: f64,
     is_last: bool,
+    /// What it is a part of, as that is written without hyphens.
+    compounds: Vec<String>,
 }
 
 impl Reading {
@@ -119,6 +121,10 @@ impl Reading {
             return Ok(word);
         }
         word.forms.extend(of_same_stem(store, text, 1.0)?);
+        for text in typed.compounds.iter().cloned() {
+            word.forms.extend(of_same_stem(store, &text, 1.0)?);
+            word.forms.push(Form { text, matching: Matching::Whole, weight: SAME_STEM, is_exact: false });
+        }
         if typed.is_last && text.chars().count() >= LEAST_LETTERS_OF_PREFIX {
             let text = text.clone();
             word.beginning = Some(Form { text, matching: Matching::Prefix, weight: BEGINS_SO, is_exact: false });
@@ -216,9 +222,20 @@ fn choose(store: &Store, text: &str) -> Result<Vec<Typed>> {
             None if words.len() < MAX_CONSIDERED => {
                 last = Some(words.len());
                 known.insert(term.clone(), words.len());
-                words.push(Typed { term, count: 1.0, is_last: false });
+                words.push(Typed { term, count: 1.0, is_last: false, compounds: Vec::new() });
             }
             None => {}
+        }
+    }
+    let mut compounds: Vec<(String, Range<usize>)> = Vec::new();
+    Terms::new().compounds(text, |compound, span| compounds.push((compound.to_owned(), span)));
+    for (compound, span) in compounds {
+        for part in Terms::new().words(&text[span]) {
+            if let Some(at) = known.get(&part)
+                && !words[*at].compounds.contains(&compound)
+            {
+                words[*at].compounds.push(compound.clone());
+            }
         }
     }
     // A word that something follows is whole.

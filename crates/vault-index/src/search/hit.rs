@@ -156,7 +156,8 @@ pub fn matched_ranges(text: &str, terms: &[String]) -> Vec<Range<usize>> {
     if terms.is_empty() {
         return marks;
     }
-    Terms::new().each(text, |term, span| {
+    let mut found = Terms::new();
+    found.each(text, |term, span| {
         let first = term.chars().next();
         let matched = terms.iter().any(|wanted| {
             wanted == term
@@ -164,12 +165,25 @@ pub fn matched_ranges(text: &str, terms: &[String]) -> Vec<Range<usize>> {
                 || (wanted.len() > 1 && wanted.chars().count() == 1 && wanted.chars().next() == first)
         });
         if matched {
-            match marks.last_mut() {
-                Some(last) if span.start <= last.end => last.end = last.end.max(span.end),
-                _ => marks.push(span),
-            }
+            marks = joined(std::mem::take(&mut marks), span);
         }
     });
+    let mut compounds: Vec<Range<usize>> = Vec::new();
+    found.compounds(text, |compound, span| compounds.extend(terms.iter().any(|term| term == compound).then_some(span)));
+    if !compounds.is_empty() {
+        marks.extend(compounds);
+        marks.sort_by_key(|mark| mark.start);
+        marks = marks.into_iter().fold(Vec::new(), joined);
+    }
+    marks
+}
+
+/// Adds a mark behind others, or to the last one that it touches.
+fn joined(mut marks: Vec<Range<usize>>, span: Range<usize>) -> Vec<Range<usize>> {
+    match marks.last_mut() {
+        Some(last) if span.start <= last.end => last.end = last.end.max(span.end),
+        _ => marks.push(span),
+    }
     marks
 }
 
@@ -187,6 +201,7 @@ mod tests {
         check("Gardens and gardening", &["gardens", "gardening"], &["Gardens", "gardening"]);
         check("Gardens and gardening", &["garden"], &[]);
         check("Le Café est là", &["cafe"], &["Café"]);
+        check("A plug-in, in e-mail", &["plugin", "email"], &["plug-in", "e-mail"]);
         check("東京都に", &["東京", "京都"], &["東京都"]);
         check("nothing here", &["x"], &[]);
         check("", &["x"], &[]);

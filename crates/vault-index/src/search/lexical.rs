@@ -24,7 +24,7 @@ use crate::search::forms::{Form, Reading};
 use crate::search::note_passages::NotePassages;
 use crate::search::repeated::REPEATED;
 use crate::store::{FIELD_COUNT, Field, Holder, PassageRow, Store};
-use crate::terms::{Matching, Terms, is_stop_word};
+use crate::terms::{HYPHENATED, Matching, Terms, is_stop_word};
 
 /// The weights of fields, by [`Field`].
 const FIELDS: [f64; FIELD_COUNT] = {
@@ -73,6 +73,13 @@ struct Found {
     holders: Vec<u32>,
     /// Whether a note has it in a name.
     in_name: bool,
+}
+
+impl Found {
+    /// The term as it is written without hyphens.
+    fn shown(&self) -> &str {
+        self.term.strip_prefix(HYPHENATED).unwrap_or(&self.term)
+    }
 }
 
 /// What counts terms in passages.
@@ -226,14 +233,20 @@ impl Lexical {
     /// What says how much of names the words cover. `typed` are the terms that the query has.
     pub(super) fn coverage<'a>(&'a self, typed: &'a HashSet<String>) -> Coverage<'a> {
         let mut words_of: HashMap<&str, Vec<usize>> = HashMap::new();
-        self.found.iter().for_each(|found| words_of.entry(&found.term).or_default().push(found.word));
+        self.found.iter().for_each(|found| words_of.entry(found.shown()).or_default().push(found.word));
         Coverage { words_of, typed, held: vec![false; self.words] }
     }
 
     /// The terms that a passage or its note holds, of those that the query stands for, in the query's order.
     pub(super) fn terms_of(&self, position: usize) -> Vec<String> {
         let holds = |found: &&Found| found.holders.binary_search(&(position as u32)).is_ok();
-        self.found.iter().filter(holds).map(|found| found.term.clone()).collect()
+        let mut terms: Vec<String> = Vec::new();
+        for found in self.found.iter().filter(holds).map(Found::shown) {
+            if !terms.iter().any(|term| term == found) {
+                terms.push(found.to_owned());
+            }
+        }
+        terms
     }
 }
 
@@ -259,7 +272,12 @@ impl Coverage<'_> {
             covered += share * term.len() as f32;
             length += term.len() as f32;
         });
-        (!self.held.is_empty() && self.held.iter().all(|held| *held)).then(|| covered / length)
+        terms.compounds(name, |compound, _| {
+            let words = self.words_of.get(compound);
+            words.into_iter().flatten().for_each(|word| self.held[*word] = true);
+            covered += if words.is_some() { compound.len() as f32 } else { 0.0 };
+        });
+        (!self.held.is_empty() && self.held.iter().all(|held| *held)).then(|| (covered / length).min(1.0))
     }
 }
 

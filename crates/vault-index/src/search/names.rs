@@ -25,7 +25,7 @@ use crate::search::hit::NameMatch;
 use crate::search::lexical::Lexical;
 use crate::search::note_passages::NotePassages;
 use crate::store::{NoteMeta, Store};
-use crate::terms::{Terms, is_stop_word, name_key};
+use crate::terms::{Matching, Terms, is_stop_word, name_key};
 
 /// The best score that there is without a name.
 pub(super) const ORDINARY: f32 = 0.8;
@@ -143,7 +143,7 @@ pub(super) fn named(store: &Store, query: &str, meant: &[String], lexical: &Lexi
     let mut spelled = query;
     let mut equal = store.notes_named(&key)?;
     if equal.is_empty()
-        && let Some(stem) = query.strip_suffix(".md")
+        && let Some(stem) = query.strip_suffix(".md").or_else(|| query.strip_suffix(".markdown"))
     {
         // A file's name as it is listed.
         equal = store.notes_named(&name_key(stem))?;
@@ -155,13 +155,18 @@ pub(super) fn named(store: &Store, query: &str, meant: &[String], lexical: &Lexi
         add(named.note, Band::Equal { spelling: spelling(&named.text, spelled), folders, is_file_name });
     }
     let mut terms = Terms::new();
-    let is_whole = match terms.words(query).last() {
+    let last = terms.words(query).pop();
+    let is_whole = match &last {
         Some(last) => meant.is_empty() && store.is_in_a_note(&last.text, last.matching)?,
         None => true,
     };
+    // A letter that is a word of its own, as in `R` or `°C`, begins too many names to be the beginning of one.
+    let is_letter = is_whole
+        && key.chars().count() == 1
+        && last.is_some_and(|last| last.matching == Matching::Whole && last.text == key);
     let half = |half| if is_whole { None } else { Some(half) };
     let meant_keys: Vec<String> = meant.iter().map(|text| name_key(text)).collect();
-    for key in meant_keys.iter().chain([&key]) {
+    for key in meant_keys.iter().chain([&key]).filter(|_| !is_letter) {
         for (note, name) in store.names_beginning_with(key, MAX_BEGINNING)? {
             let coverage = (key.len() as f32 / name.len() as f32).min(1.0);
             add(note, Band::Nearly { how: NameMatch::Begins, coverage, half: half(Half::Upper) });

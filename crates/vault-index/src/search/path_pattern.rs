@@ -30,8 +30,8 @@ impl PathPattern {
         }
         let mut globs = vec![stem.to_string(), format!("{stem}/**")];
         let has_extension = |extension: &str| stem.to_lowercase().ends_with(extension);
-        if !has_extension(".md") && !has_extension(".canvas") {
-            globs.push(format!("{stem}.md"));
+        if ![".md", ".markdown", ".canvas"].into_iter().any(has_extension) {
+            globs.extend([format!("{stem}.md"), format!("{stem}.markdown")]);
         }
         let mut parts = Vec::with_capacity(globs.len());
         for glob in globs {
@@ -95,6 +95,7 @@ mod tests {
         check("daily", "Daily/x.md", true);
         check("Daily", "Dailyx/x.md", false);
         check("a/Note", "a/Note.md", true);
+        check("a/Note", "a/Note.markdown", true);
         check("a/Note.md", "a/Note.md", true);
         check("a/Note.md", "a/Note.md.md", false);
         check("*.md", "a/Note.md", false);

@@ -12,6 +12,7 @@ use crate::search::eligible::Evaluator;
 use crate::search::property_condition::{Comparison, PropertyTest};
 use crate::search::query::Query;
 use crate::search::searcher::Searcher;
+use crate::terms::Terms;
 
 /// Conditions that no note meets, a line each.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -35,6 +36,7 @@ impl Searcher {
         let evaluator = Evaluator::new(&self.snapshot);
         let meets = |part: &Condition| Ok::<_, Error>(evaluator.passages(part)?.contains(&true));
         let mut unmatched = Unmatched::default();
+        unmatched.wanted.extend(without_words(query.text.trim()));
         for part in query.whole_condition().map(Condition::into_parts).unwrap_or_default() {
             match part {
                 Expression::Not(not) => {
@@ -108,6 +110,18 @@ impl Searcher {
             Test::Within(..) => format!("no note meets `{test}`"),
         })
     }
+}
+
+/// What finds a text without any word, such as `§` or `->`, which cannot be ranked by. `None`: it has words, or is empty.
+fn without_words(text: &str) -> Option<String> {
+    if text.is_empty() || !Terms::new().words(text).is_empty() {
+        return None;
+    }
+    let quoted = if text.contains(char::is_whitespace) { format!("\"{text}\"") } else { text.to_string() };
+    let pattern = regex::escape(text).replace('/', "\\/");
+    Some(format!(
+        "there is no word in `{text}`; write file:{quoted} to search names for it, /{pattern}/ to search texts"
+    ))
 }
 
 /// That there is the property which a condition compares.

@@ -5,7 +5,7 @@ use rusqlite::params;
 use crate::error::Result;
 use crate::path::FileId;
 use crate::store::Store;
-use crate::terms::Matching;
+use crate::terms::{HYPHENATED, Matching};
 
 /// The fields of a note in the keyword index, each as terms joined by spaces. They are words of all its passages.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -215,9 +215,10 @@ impl Store {
         )
     }
 
-    /// All words of the vocabulary.
+    /// All words of the vocabulary but those that stand for what is written with hyphens.
     pub(crate) fn vocabulary(&self) -> Result<Vec<String>> {
-        self.all("SELECT word FROM vocabulary", [], |row| row.get(0))
+        let sql = "SELECT word FROM vocabulary WHERE word NOT GLOB ?1 || '*'";
+        self.all(sql, [HYPHENATED.to_string()], |row| row.get(0))
     }
 
     /// In how many notes' own fields and how many passages a term stands.

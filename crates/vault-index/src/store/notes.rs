@@ -56,7 +56,7 @@ pub(crate) struct NoteRow {
 /// What subpaths can lead to.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Anchors {
-    /// (level, text, line).
+    /// (level, text as written, line).
     pub headings: Vec<(u8, String, u32)>,
     /// (id, line).
     pub blocks: Vec<(String, u32)>,
@@ -247,10 +247,9 @@ impl Store {
         })
     }
 
-    /// The headings and block ids of a note.
-    pub(crate) fn anchors(&self, id: FileId) -> Result<Anchors> {
-        let text: Option<String> = self.first("SELECT anchors FROM note WHERE id = ?1", [id], |row| row.get(0))?;
-        Ok(text.map(|text| from_json(&text)).unwrap_or_default())
+    /// The headings and block ids of a note. `None`: the file is no indexed note.
+    pub(crate) fn anchors(&self, id: FileId) -> Result<Option<Anchors>> {
+        self.first("SELECT anchors FROM note WHERE id = ?1", [id], |row| Ok(from_json(row.get_ref(0)?.as_str()?)))
     }
 
     /// A file's id.
@@ -292,17 +291,21 @@ impl Store {
         })
     }
 
-    /// Notes whose frontmatter has a key, whatever it holds; `outer.inner` is a key of a map. `key` is folded.
+    /// Notes whose frontmatter has a key, whatever it holds, or whose text has a field of it; `outer.inner` is a key of a
+    /// map. `key` is folded.
     pub(crate) fn notes_with_property(&self, key: &str) -> Result<Vec<FileId>> {
         // Most notes are passed over by the database where the key's characters stand in JSON as they are.
         let last = key.rsplit('.').next().unwrap_or(key);
         let plain = last.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b' '));
         let like = if plain { format!("%{last}\":%") } else { "%".to_string() };
-        let found =
+        let found: Vec<(FileId, bool)> =
             self.all("SELECT id, frontmatter FROM note WHERE frontmatter LIKE ?1 ORDER BY id", [like], |row| {
                 Ok((row.get(0)?, has_key(&from_json(row.get_ref(1)?.as_str()?), key)))
             })?;
-        Ok(found.into_iter().filter(|(_, has_key)| *has_key).map(|(id, _)| id).collect())
+        let mut notes: Vec<FileId> =
+            self.all("SELECT DISTINCT note FROM property WHERE key = ?1", [key], |row| row.get(0))?;
+        notes.extend(found.into_iter().filter(|(_, has_key)| *has_key).map(|(id, _)| id));
+        Ok(notes)
     }
 
     /// The keys of all properties that have values.

@@ -105,6 +105,24 @@ fn punctuation_splits() {
 }
 
 #[test]
+fn words_with_hyphens_are_compounds_too() {
+    for (text, expected) in [
+        ("a plug-in, E-Mails and Café-bar", vec!["plugin", "emails", "cafebar"]),
+        ("re-re-read GPT-4", vec!["rereread", "gpt4"]),
+        ("state-of-the-art 2024-05-01 4-ply --flag a--b - b a - b snake_case", vec![]),
+        ("-plug-in-", vec!["plugin"]),
+        ("東京-a", vec![]),
+    ] {
+        let mut found = Vec::new();
+        Terms::new().compounds(text, |compound, span| {
+            assert_eq!(terms_of(&text[span]).concat(), compound);
+            found.push(compound.to_owned());
+        });
+        assert_eq!(found, expected, "{text:?}");
+    }
+}
+
+#[test]
 fn emoji_are_terms() {
     check("ship it 🚀🚀 👍🏽 ❤️ 🇫🇷🇩🇪 👩\u{200D}🔬 1️⃣", "ship it 🚀 🚀 👍 ❤ 🇫🇷 🇩🇪 👩 🔬 1");
 }

@@ -333,3 +333,24 @@ const BIRDS: [&str; 20] = [
     "heron", "robin", "sparrow", "finch", "owl", "crow", "raven", "swan", "stork", "plover", "lark", "wren", "thrush",
     "eagle", "falcon", "kestrel", "puffin", "gannet", "avocet", "dunlin",
 ];
+
+#[test]
+fn a_letter_that_is_a_word_is_not_the_beginning_of_names() {
+    let vault = Vault::new(
+        "//- Carrots.md
+        Orange.
+        //- Code/C scope.md
+        Braces.
+        //- Languages.md
+        The first program in C was short: C has few words, and C is old.
+        //- Rust.md
+        Iron.
+        ",
+    );
+    vault.sync();
+    let lexical = |query: &str| found(&vault, &Query::parse(query).unwrap().mode(Mode::Lexical));
+    assert_eq!(paths(&lexical("C")), ["Code/C scope.md", "Languages.md"]);
+    assert_eq!(paths(&lexical("<C>"))[..2], ["Code/C scope.md", "Languages.md"]);
+    assert_eq!(paths(&lexical("ca")), ["Carrots.md"]);
+    assert_eq!(paths(&lexical("r")), ["Rust.md"], "no note has the word");
+}

@@ -226,3 +226,92 @@ fn what_no_note_meets() {
     let excluded = unmatched("-file:nothing -(tag:x OR tag:y)").excluded;
     assert!(excluded.len() == 2 && excluded[1].contains("`-(tag:x OR tag:y)` leaves nothing out"), "{excluded:?}");
 }
+
+#[test]
+fn a_frontmatter_that_is_no_yaml_is_found_as_text_and_by_its_entries() {
+    let vault = Vault::new("");
+    vault.write(
+        "Colon.md",
+        "---\ntitle: Ostrowski: a life\ntags: [family, dotty]\nstatus: done\n---\n# Notes\n\nA colon.\n",
+    );
+    vault.write("Letter.md", "---\n5 Harbour Street\nNewtown\n---\nDear Ann, it rains.\n");
+    vault.write("Valid.md", "---\ntags: [family]\n---\nA street at the harbour.\n");
+    vault.sync();
+    let index = vault.index();
+    let check = |query: &str, expected: &str| assert_eq!(found(&index, query), expected, "{query}");
+    check("OSTROWSKI", "Colon");
+    check("tag:family", "Colon Valid");
+    check("tag:dotty", "Colon");
+    check("[status:done]", "Colon");
+    check("\"Harbour Street\"", "Letter");
+    check("/^newtown$/", "Letter");
+    let hits = index.search(&Query::parse("newtown").unwrap().mode(Mode::Lexical)).unwrap();
+    assert_eq!(hits.results[0].line, 3);
+}
+
+#[test]
+fn files_that_end_in_markdown_are_notes() {
+    let vault = Vault::new("");
+    vault.write("a/Heron.markdown", "---\ntags: [bird]\n---\nA grey bird, see [[Pond]].\n");
+    vault.write("Pond.md", "The [[Heron]], [[a/heron]] and ![x](a/Heron.markdown).\n");
+    for other in ["Other.mdx", "Other.txt", "Other.org"] {
+        vault.write(other, "A grey bird.\n");
+    }
+    vault.sync();
+    let index = vault.index();
+    assert_eq!((found(&index, "grey tag:bird").as_str(), found(&index, "grey").as_str()), ("Heron", "Heron"));
+    assert_eq!(found(&index, "path:a/Heron"), "Heron");
+    assert_eq!(found(&index, "Heron.markdown"), "Heron Pond");
+    assert_eq!(index.backlinks("Heron", 1).unwrap().len(), 3);
+    assert_eq!(index.links("heron", 1).unwrap()[0].target.as_ref().unwrap().as_str(), "Pond.md");
+    // A note `.md` comes first as soon as it is there, and no longer when it is gone.
+    vault.write("Heron.md", "x\n");
+    vault.sync();
+    assert_eq!(vault.index().backlinks("Heron.md", 1).unwrap().len(), 1);
+    std::fs::remove_file(vault.root().join("Heron.md")).unwrap();
+    vault.sync();
+    assert_eq!(vault.index().backlinks("Heron.markdown", 1).unwrap().len(), 3);
+}
+
+#[test]
+fn inline_fields_are_properties() {
+    let vault = Vault::new("");
+    vault.write("Both.md", "---\nrating: 2\n---\n- rating:: 5\n- [[Pond]] (mood:: happy)\n");
+    vault.write("Code.md", "`rating:: 5`\n\n```\nmood:: happy\n```\n");
+    vault.write("Text.md", "**Rating**:: 3\ntag:: no\n");
+    vault.sync();
+    let index = vault.index();
+    let check = |query: &str, expected: &str| assert_eq!(found(&index, query), expected, "{query}");
+    check("[rating:5]", "Both");
+    check("[rating:2]", "Both");
+    check("[rating]", "Both Text");
+    check("-[rating]", "Code");
+    check("[mood:happy]", "Both");
+    check("[Mood]", "Both");
+    check("[rating:>2]", "Both Text");
+}
+
+#[test]
+fn words_are_found_with_and_without_their_hyphens() {
+    let vault = Vault::new("");
+    vault.write("One.md", "The plug-in slept.\n");
+    vault.write("Two.md", "A plugin woke. Two plugins sang.\n");
+    vault.write("Three.md", "Plug the lamp in.\n");
+    vault.write("E-Mail rules.md", "Be short.\n");
+    vault.sync();
+    let index = vault.index();
+    let check = |query: &str, expected: &str| assert_eq!(found(&index, query), expected, "{query}");
+    check("plugin", "One Two");
+    check("plugins", "One Two");
+    check("plug-in", "One Three Two");
+    check("email rules", "E");
+    check("\"plugin\"", "Two");
+    check("-plugin", "E One Three");
+    let best = |query: &str| {
+        let query = Query::parse(query).unwrap().mode(Mode::Lexical);
+        let hit = index.search(&query).unwrap().results.remove(0);
+        (hit.path.to_string(), hit.why.terms, hit.score > 0.8)
+    };
+    assert_eq!(best("plug-in"), ("One.md".into(), vec!["plug".into(), "plugin".into()], false));
+    assert_eq!(best("email rules"), ("E-Mail rules.md".into(), vec!["email".into(), "rules".into()], true));
+}

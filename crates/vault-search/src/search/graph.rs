@@ -61,7 +61,7 @@ pub(super) fn run(vault_args: &IndexedVaultArgs, args: &GraphArgs, out: &mut Out
 /// Refuses to overwrite a note with a graph.
 fn refuse_notes(file: &Path) -> CliResult<()> {
     let extension = file.extension().map(|e| e.to_string_lossy().to_lowercase());
-    if !matches!(extension.as_deref(), Some("md" | "canvas")) {
+    if !matches!(extension.as_deref(), Some("md" | "markdown" | "canvas")) {
         return Ok(());
     }
     let refused = Error::new(ErrorKind::Io, "a graph must not overwrite a note").at(file);

@@ -84,8 +84,10 @@ code, tags, addresses and frontmatter do not count.\n\nExamples:\n  vault-index 
     )]
     Mentions(MentionsArgs),
     /// List link targets that do not exist
-    #[command(after_long_help = "Examples:\n  vault-index unresolved\n  vault-index unresolved --jsonl")]
-    Unresolved(AskArgs),
+    #[command(
+        after_long_help = "Examples:\n  vault-index unresolved\n  vault-index unresolved --headings\n  vault-index unresolved --jsonl"
+    )]
+    Unresolved(UnresolvedArgs),
     /// List notes that no link leads to
     #[command(after_long_help = "Examples:\n  vault-index orphans\n  vault-index orphans --json")]
     Orphans(AskArgs),
@@ -219,6 +221,15 @@ pub(super) struct AskArgs {
 }
 
 #[derive(Debug, Args)]
+pub(super) struct UnresolvedArgs {
+    /// Also list headings and blocks that links name and their note does not have
+    #[arg(long)]
+    pub headings: bool,
+    #[command(flatten)]
+    pub ask: AskArgs,
+}
+
+#[derive(Debug, Args)]
 pub(super) struct LinksArgs {
     /// The note: its path, its name, or a link to it
     #[arg(value_name = "NOTE", required_unless_present_any = ["all", "schema"])]
@@ -347,7 +358,7 @@ mod tests {
             "links --all --jsonl",
             "links --schema",
             "backlinks a.md --json",
-            "unresolved --json",
+            "unresolved --headings --json",
             "orphans --jsonl",
             "deadends",
             "tags --json",

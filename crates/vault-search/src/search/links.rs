@@ -1,5 +1,6 @@
 //! `vault-index links`, `backlinks`, `unresolved`, `orphans`, `deadends`, `tags` and `resolve`.
 
+use std::cell::RefCell;
 use std::io;
 
 use schemars::JsonSchema;
@@ -7,9 +8,9 @@ use serde::Serialize;
 use vault_index::links::Rule;
 use vault_index::{Error, ErrorKind, Index, LinkRow, Result, VaultPath};
 
-use crate::{CliResult, Format, Out, Outcome, Paint, note, sanitize_line};
+use crate::{CliResult, Format, Out, Outcome, Paint, counted, note, sanitize_line};
 
-use super::index_args::{AskArgs, BacklinksArgs, LinksArgs, MentionsArgs, ResolveArgs};
+use super::index_args::{AskArgs, BacklinksArgs, LinksArgs, MentionsArgs, ResolveArgs, UnresolvedArgs};
 use super::open::{self, SyncPolicy, Wait};
 use super::records::{PathRecord, ResolvedRecord};
 use super::settings::{IndexSettings, IndexedVaultArgs};
@@ -78,7 +79,7 @@ pub(super) fn links(vault_args: &IndexedVaultArgs, args: &LinksArgs, out: &mut O
             &args.ask,
             out,
             |index| index.links(note.as_deref().unwrap_or_default(), args.depth),
-            show_link,
+            show_links(),
         ),
     }
 }
@@ -114,7 +115,7 @@ fn all_links(opened: &Opened, args: &AskArgs, out: &mut Out) -> CliResult {
 
 pub(super) fn backlinks(vault_args: &IndexedVaultArgs, args: &BacklinksArgs, out: &mut Out) -> CliResult {
     let note = args.note.as_deref().unwrap_or_default();
-    list(vault_args, &args.ask, out, |index| index.backlinks(note, args.depth), show_link)
+    list(vault_args, &args.ask, out, |index| index.backlinks(note, args.depth), show_links())
 }
 
 pub(super) fn mentions(vault_args: &IndexedVaultArgs, args: &MentionsArgs, out: &mut Out) -> CliResult {
@@ -139,37 +140,83 @@ pub(super) fn mentions(vault_args: &IndexedVaultArgs, args: &MentionsArgs, out: 
     })
 }
 
-/// Where a link is, where it leads, and its line of text.
+/// Shows links one after the other, the line of text of several under the first of them.
+fn show_links() -> impl Fn(&Opened, &LinkRow, &mut Out) -> io::Result<()> {
+    let shown: RefCell<Option<(VaultPath, u32, String)>> = RefCell::new(None);
+    move |opened, row, out| {
+        show_link(opened, row, out)?;
+        let Some(text) = row.text.as_deref().map(str::trim).filter(|text| !text.is_empty() && *text != row.raw) else {
+            return Ok(());
+        };
+        let line = (row.source.clone(), row.line, text.to_string());
+        if shown.borrow().as_ref() == Some(&line) {
+            return Ok(());
+        }
+        let indent = indent(row);
+        out.line(&format!("{indent}    {}", out.paint.dim(&sanitize_line(text))))?;
+        shown.replace(Some(line));
+        Ok(())
+    }
+}
+
+fn indent(row: &LinkRow) -> String {
+    "  ".repeat(row.depth.unwrap_or(1).saturating_sub(1))
+}
+
+/// Where a link is, and where it leads.
 fn show_link(opened: &Opened, row: &LinkRow, out: &mut Out) -> io::Result<()> {
     let paint = out.paint;
-    let indent = "  ".repeat(row.depth.unwrap_or(1).saturating_sub(1));
+    let indent = indent(row);
     let location =
         format!("{}{}", paint.path(&sanitize_line(row.source.as_str())), paint.dim(&format!(":{}", row.line)));
-    let target = match &row.target {
-        Some(target) => paint.path(&sanitize_line(target.as_str())),
-        None => paint.bad("(no such file)"),
+    let lacks = row.subpath.as_deref().filter(|_| row.subpath_missing).map(nothing_at);
+    let target = match (&row.target, lacks) {
+        (Some(target), None) => paint.path(&sanitize_line(target.as_str())),
+        (Some(target), Some(lacks)) => {
+            format!("{} {}", paint.path(&sanitize_line(target.as_str())), paint.bad(&format!("({lacks})")))
+        }
+        (None, _) => paint.bad("(no such file)"),
     };
     out.line(&format!(
         "{indent}{}  {}  → {target}",
         opened.link(row.source.as_str(), Some(row.line), &location, paint),
         sanitize_line(&row.raw)
-    ))?;
-    let text = row.text.as_deref().map(str::trim).filter(|text| !text.is_empty() && *text != row.raw);
-    match text {
-        Some(text) => out.line(&format!("{indent}    {}", paint.dim(&sanitize_line(text)))),
-        None => Ok(()),
-    }
+    ))
 }
 
-pub(super) fn unresolved(vault_args: &IndexedVaultArgs, args: &AskArgs, out: &mut Out) -> CliResult {
-    list(vault_args, args, out, Index::unresolved, |_, row, out| {
+pub(super) fn unresolved(vault_args: &IndexedVaultArgs, args: &UnresolvedArgs, out: &mut Out) -> CliResult {
+    let is_human = args.ask.output.format() == Format::Human;
+    let ask = |index: &Index| {
+        let mut names = index.unresolved()?;
+        if args.headings {
+            names.extend(index.unresolved_subpaths()?);
+        } else if is_human {
+            let links = index.unresolved_subpaths()?.iter().map(|name| name.count).sum();
+            if links > 0 {
+                let links = counted(links, "link");
+                note(&format!("{links} to a heading or block that its note does not have; --headings lists them"));
+            }
+        }
+        Ok(names)
+    };
+    list(vault_args, &args.ask, out, ask, |_, row, out| {
         let mut sources = row.sources.iter().take(3).map(|s| sanitize_line(s.as_str())).collect::<Vec<_>>().join(", ");
         if row.sources.len() > 3 {
             sources.push_str(&format!(" and {} more", row.sources.len() - 3));
         }
         let name = out.paint.bold(&sanitize_line(&row.name));
-        out.line(&format!("{:>5}  {name}  {}", row.count, out.paint.dim(&sources)))
+        let lacks = row.target.as_ref().map_or_else(String::new, |target| {
+            let target = sanitize_line(target.as_str());
+            out.paint.bad(&format!("  ({} in {target})", nothing_at(&row.name)))
+        });
+        out.line(&format!("{:>5}  {name}{lacks}  {}", row.count, out.paint.dim(&sources)))
     })
+}
+
+/// What there is none of where a link leads.
+fn nothing_at(subpath: &str) -> &'static str {
+    let last = subpath.rsplit('#').find(|part| !part.trim().is_empty()).unwrap_or_default();
+    if last.trim_start().starts_with('^') { "no such block" } else { "no such heading" }
 }
 
 pub(super) fn orphans(vault_args: &IndexedVaultArgs, args: &AskArgs, out: &mut Out) -> CliResult {

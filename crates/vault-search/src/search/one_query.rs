@@ -201,7 +201,7 @@ fn unmatched(indexes: &[Index], query: &Query, outcome: Outcome) -> CliResult<Un
         exclusions.fold(Query::default(), Query::condition)
     };
     let query = if outcome == Outcome::Done { exclusions() } else { query.clone() };
-    if query.condition.is_none() && query.filter.is_empty() {
+    if query.condition.is_none() && query.filter.is_empty() && query.text.is_empty() {
         return Ok(Unmatched::default());
     }
     // What follows names what is near in that vault.

@@ -133,7 +133,7 @@ pub(super) struct SearchArgs {
     pub date: Vec<String>,
     /// Notes with this property: KEY, KEY=VALUE, KEY!=VALUE, KEY~TEXT, KEY<VALUE …
     ///
-    /// The property is of the frontmatter. KEY: it exists, even if empty; KEY!=VALUE: it exists and is not equal;
+    /// The property is of the frontmatter, or an inline field as Dataview has them (KEY:: VALUE). KEY: it exists, even if empty; KEY!=VALUE: it exists and is not equal;
     /// KEY~TEXT: it contains this; also KEY<=VALUE, KEY>VALUE and KEY>=VALUE. Repeated: all must hold. Numbers compare as numbers, months, days and times as
     /// dates ('due<2026-03', 'due>=yesterday'; a month or a year equals every day in it), anything else as text, ignoring
     /// case. One item of a list is enough; MAP.KEY is a key of a map.

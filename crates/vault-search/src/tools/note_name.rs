@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use vault_index::links::{Names, ranked};
 use vault_index::note::{ParseOptions, frontmatter_span, parse};
-use vault_index::{FileId, VaultPath};
+use vault_index::{FileId, FileKind, VaultPath};
 use vault_tools::{Entry, EntryKind, Error, ErrorKind, Result, SafePath, Toolbox, View, missing};
 
 use crate::sanitize_line;
@@ -81,7 +81,9 @@ impl<'t> NamedNotes<'t> {
             None => (folder.to_owned(), written),
         };
         let ending = format!(".{extension}");
-        let has_ending = name.to_lowercase().ends_with(&ending.to_lowercase());
+        let is_note = |name: &str| VaultPath::new(name).is_some_and(|path| path.kind() == FileKind::Markdown);
+        let is_other = || is_note(name) && is_note(&format!("x{ending}"));
+        let has_ending = name.to_lowercase().ends_with(&ending.to_lowercase()) || is_other();
         join(&folder, &if has_ending { name.to_owned() } else { format!("{name}{ending}") })
     }
 
@@ -176,7 +178,7 @@ fn plain(written: &str) -> &str {
     name.strip_suffix('/').filter(|name| !name.is_empty()).unwrap_or(name)
 }
 
-/// Whether a path is a name, or that with `.md`.
+/// Whether a path is a name, or that with the ending of a note.
 fn is_called(path: &str, name: &str) -> bool {
-    path.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest == ".md")
+    path.strip_prefix(name).is_some_and(|rest| matches!(rest, "" | ".md" | ".markdown"))
 }

@@ -47,7 +47,7 @@ fn prepare(state: &str, place: &Place) {
     place.done("sync");
     place.write(
         "vault/New.md",
-        "---\ntags: [new]\n---\nUnseen words about [[Soil]] and [[Nothing]]. Soil, the apple tree.\n",
+        "---\ntags: [new]\n---\nUnseen words about [[Soil]], [[Soil#Gone]] and [[Nothing]]. Soil, the apple tree.\n",
     );
     place.write("vault/Deadend.md", "No links.\n");
 }
@@ -85,6 +85,7 @@ fn each_flag_has_an_effect() {
         product(&["check"], &["--repair"]),
         product(&["links Roses", "backlinks Soil"], &["--depth 2"]),
         product(&["links"], &["--all"]),
+        product(&["unresolved"], &["--headings"]),
         product(&["graph"], &["--format dot", "--output ../graph.json", "--no-sync", "--schema"]),
         product(&["resolve New"], &["--no-sync"]),
         product(&["resolve '[[#Second]]'"], &["--from Garden/Roses.md"]),

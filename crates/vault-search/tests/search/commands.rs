@@ -68,6 +68,54 @@ fn json(output: &Output) -> Value {
 }
 
 #[test]
+fn links_to_headings_and_blocks_that_are_not_there() {
+    let vault = Vault::new(
+        "//- Src.md
+        [[Plain#Nothing here]] [[Plain#^gone]] [[#Mine]] ![[p.pdf#page=3]] [[Nowhere#x]]
+
+        [slug](Plain.md#how-to-prune) [none](Plain.md#how-to-not) [[Plain#how to prune]] [[Plain#^here]] [[plain#nothing HERE]]
+        //- Plain.md
+        ## How to prune?
+
+        text ^here
+        //- p.pdf
+        x",
+    );
+    let index = |arguments: &[&str]| run(&vault, "vault-index", arguments);
+    let plain = index(&["unresolved"]);
+    assert_eq!(stdout(&plain), "    1  Nowhere  Src.md\n");
+    assert!(
+        stderr(&plain).contains("5 links to a heading or block that its note does not have; --headings lists them")
+    );
+    let listed = index(&["unresolved", "--headings"]);
+    assert_eq!(
+        stdout(&listed),
+        "    1  Nowhere  Src.md
+    2  Plain#Nothing here  (no such heading in Plain.md)  Src.md
+    1  Plain#^gone  (no such block in Plain.md)  Src.md
+    1  Plain.md#how-to-not  (no such heading in Plain.md)  Src.md
+    1  Src#Mine  (no such heading in Src.md)  Src.md
+"
+    );
+    let rows: Value = serde_json::from_str(&stdout(&index(&["unresolved", "--headings", "--json"]))).unwrap();
+    assert_eq!((rows[0].get("target"), &rows[1]["target"]), (None, &"Plain.md".into()));
+    let rows: Value = serde_json::from_str(&stdout(&index(&["unresolved", "--json"]))).unwrap();
+    assert_eq!(rows.as_array().unwrap().len(), 1, "what scripts get is what it was");
+
+    let links = stdout(&index(&["links", "Src"]));
+    assert!(links.contains("[[Plain#^gone]]  → Plain.md (no such block)\n"), "{links}");
+    assert!(links.contains("[slug](Plain.md#how-to-prune)  → Plain.md\n"), "{links}");
+    assert_eq!(links.matches("[[Nowhere#x]]").count(), 2, "with its target, and once in its line: {links}");
+    let rows: Value = serde_json::from_str(&stdout(&index(&["links", "--all", "--json"]))).unwrap();
+    let missing = rows.as_array().unwrap().iter().filter(|row| row["subpath_missing"] == true);
+    assert_eq!(missing.count(), 5);
+    let resolved = index(&["resolve", "[[p.pdf#page=3]]"]);
+    assert!(resolved.status.success() && !stdout(&resolved).contains("no such"), "{}", stdout(&resolved));
+    let resolved = index(&["resolve", "[[Plain#Nothing here]]"]);
+    assert!(resolved.status.success() && stdout(&resolved).contains("no such heading"), "{}", stdout(&resolved));
+}
+
+#[test]
 fn search_formats_and_exit_codes() {
     let vault = vault();
     let search = |arguments: &[&str]| run(&vault, "vault-search", arguments);
@@ -530,4 +578,27 @@ fn a_minus_says_what_it_left_out() {
     // A number is none.
     let number = run(&vault, "vault-search", &["--files", "--mode", "lexical", "cold -5"]);
     assert_eq!((stdout(&number).as_str(), stderr(&number).as_str()), ("Tools.md\n", ""));
+}
+
+#[test]
+fn a_query_without_words_is_told_where_to_look() {
+    let vault = Vault::new("//- a § b.md\nx :: y\n//- c.md\n§ -> </>\n");
+    for (query, remedy) in [
+        ("§", "there is no word in `§`; write file:§ to search names for it, /§/ to search texts"),
+        ("::", "there is no word in `::`; write file::: to search names for it, /::/ to search texts"),
+        ("＊", "there is no word in `＊`; write file:＊ to search names for it, /＊/ to search texts"),
+        ("->", "there is no word in `->`; write file:-> to search names for it, /\\->/ to search texts"),
+        ("§ ::", "there is no word in `§ ::`; write file:\"§ ::\" to search names for it, /§ ::/ to search texts"),
+        ("</>", "there is no word in `</>`; write file:</> to search names for it, /<\\/>/ to search texts"),
+    ] {
+        let output = run(&vault, "vault-search", &["--mode", "lexical", "--files", "--", query]);
+        assert!(stderr(&output).contains(remedy), "{query}: {}", stderr(&output));
+        let search = |query: &str| stdout(&run(&vault, "vault-search", &["--mode", "lexical", "--files", query]));
+        let pattern = remedy.split("it, ").nth(1).unwrap().split(" to search").next().unwrap();
+        assert_eq!(search(pattern).is_empty(), matches!(query, "＊" | "§ ::"), "{pattern}");
+    }
+    let output = run(&vault, "vault-search", &["--mode", "lexical", "--files", "file:§"]);
+    assert_eq!((stdout(&output).as_str(), stderr(&output).as_str()), ("a § b.md\n", ""));
+    let output = run(&vault, "vault-search", &["--mode", "lexical", "->"]);
+    assert!(stderr(&output).contains("there is no word in `->`"), "{}", stderr(&output));
 }

@@ -47,7 +47,7 @@ pub(crate) fn new_path(
         LinkFormat::Relative => relative(source.folder(), target.as_str()),
         LinkFormat::Absolute => target.to_string(),
     };
-    let keeps_ending = encoding == LinkEncoding::Destination || target.kind() != FileKind::Markdown;
+    let keeps_ending = encoding == LinkEncoding::Destination || !may_lack_ending(target);
     let written = if keeps_ending { &path } else { &path[..path.len() - ".md".len()] };
     let (source, target, id) = ((source, source), (target, target), names.id(target)?);
     LinkRewrite { written, encoding, source, target, id, names, format }.new_path()
@@ -83,8 +83,7 @@ impl LinkRewrite<'_> {
     /// The path that leads to the file in the style of the old one; `None` when no path of a link could.
     pub fn new_path(&self) -> Option<String> {
         let (_, to) = self.target;
-        let is_markdown = to.kind() == FileKind::Markdown;
-        let keeps_ending = !is_markdown || ends_in_md(self.written);
+        let keeps_ending = !may_lack_ending(to) || has_ending(self.written);
         let cut = |path: &str| {
             if keeps_ending { path.to_owned() } else { path[..path.len() - ".md".len()].to_owned() }
         };
@@ -163,16 +162,24 @@ impl LinkRewrite<'_> {
     }
 }
 
-/// Whether a path, followed from a folder, is that of a file; the ending `.md` may be left out.
+/// Whether a path, followed from a folder, is that of a file; the ending of a note may be left out.
 fn is_way(written: &str, folder: &str, file: &VaultPath, ignores_case: bool) -> bool {
     let Some(path) = VaultPath::new(&format!("{folder}/{written}")) else { return false };
     let as_compared = |path: &VaultPath| if ignores_case { path.as_str().to_lowercase() } else { path.to_string() };
     let (path, file) = (as_compared(&path), as_compared(file));
-    path == file || format!("{path}.md") == file
+    path == file || format!("{path}.md") == file || format!("{path}.markdown") == file
 }
 
-fn ends_in_md(path: &str) -> bool {
-    path.len() > 3 && path.get(path.len() - 3..).is_some_and(|end| end.eq_ignore_ascii_case(".md"))
+/// Whether links to a file are written without its ending. `.markdown` always stands there: without it a link would lead
+/// to a note `.md` of that name as soon as there is one.
+fn may_lack_ending(file: &VaultPath) -> bool {
+    file.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("md"))
+}
+
+/// Whether a path as written has the ending of a note.
+fn has_ending(path: &str) -> bool {
+    // `../x.md` is no path of a vault, its name is.
+    path.rsplit('/').next().and_then(VaultPath::new).is_some_and(|name| name.kind() == FileKind::Markdown)
 }
 
 /// The way from a folder to a file.

@@ -41,7 +41,7 @@ fn nearest<'p>(wanted: &str, paths: impl Iterator<Item = &'p str>) -> Vec<String
 
 fn stem(path: &str) -> &str {
     let name = path.rsplit('/').next().unwrap_or(path);
-    name.strip_suffix(".md").unwrap_or(name)
+    name.strip_suffix(".md").or_else(|| name.strip_suffix(".markdown")).unwrap_or(name)
 }
 
 #[cfg(test)]

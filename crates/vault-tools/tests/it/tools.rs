@@ -827,3 +827,23 @@ fn pages_of_a_list_are_those_of_the_moment_they_are_asked_for() {
     assert_eq!((&item(0, 0)["kind"], &item(0, 0)["sizeBytes"]), (&json!("folder"), &json!(0)));
     assert!(item(0, 1)["mtimeMs"].is_i64() && item(8, 0)["mtimeMs"].is_null());
 }
+
+#[test]
+fn files_that_end_in_markdown_are_notes_that_can_be_changed() {
+    let vault = TestVault::new(
+        "//- a/Old.markdown\n# Old\n\ntext\n//- Home.md\n[[Old]] [[a/Old.markdown]] [x](a/Old.markdown)\n",
+    );
+    let mut toolbox = vault.toolbox();
+    let read = call(&mut toolbox, "read_note", json!({ "path": "a/Old.markdown" }));
+    assert!(read["content"].as_str().unwrap().contains("# Old"), "{read}");
+    let mut change = |tool: &str, args: Value| {
+        toolbox.call(tool, args, &mut Preapproved).unwrap_or_else(|error| panic!("{tool}: {error}"))
+    };
+    change("update_frontmatter", json!({ "path": "a/Old.markdown", "updates": { "k": 1 } }));
+    change("append_to_note", json!({ "path": "a/Old.markdown", "content": "more" }));
+    change("rename_note", json!({ "path": "a/Old.markdown", "new_path": "a/New.markdown" }));
+    assert_eq!(vault.read("Home.md"), "[[New.markdown]] [[a/New.markdown]] [x](a/New.markdown)\n");
+    change("rename_note", json!({ "path": "a/New.markdown", "new_path": "a/New.md" }));
+    assert_eq!(vault.read("Home.md"), "[[New.md]] [[a/New.md]] [x](a/New.md)\n");
+    assert_eq!(vault.read("a/New.md"), "---\nk: 1\n---\n# Old\n\ntext\n\nmore\n");
+}
