@@ -48,7 +48,8 @@ pub struct Hit {
     pub path: VaultPath,
     /// Its title.
     pub title: String,
-    /// The headings the passage is under, outermost first.
+    /// The headings that `line` is under, outermost first; where none of the query's words stands in the passage, those
+    /// that all of it is under.
     pub headings: Vec<String>,
     /// Where to look, from 1: the line of the first matched word in that part of the passage where most of the query's
     /// words stand together; where none of them stands in it, its first line.

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use crate::embed::Role;
 use crate::error::{Error, ErrorKind, Result};
-use crate::path::{FileId, VaultPath};
+use crate::path::{FileId, FileKind, VaultPath};
 use crate::search::adjacent::add_adjacent;
 use crate::search::eligible::eligible;
 use crate::search::estimate::Estimate;
@@ -510,16 +510,20 @@ pub(super) fn hit(store: &Store, scored: &Scored, terms: Vec<String>, weights: W
         repeated: scored.repeated,
         rerank: None,
     };
-    let line = best_match(&text.text, &why.terms).map_or(text.line, |at| {
+    let (mut line, mut headings) = (text.line, text.headings);
+    if let Some(at) = best_match(&text.text, &why.terms) {
         // The first line is the first that is not blank.
         let above = text.text[..at].trim_start().matches('\n').count() as u32;
         // The cards of a canvas have lines that its file has not.
-        (text.line + above).min(text.end_line)
-    });
+        line = (text.line + above).min(text.end_line);
+        if note.path.kind() == FileKind::Markdown && line > text.line {
+            headings = headings_at(store, scored.note, text.line, line)?.unwrap_or(headings);
+        }
+    }
     Ok(Hit {
         path: note.path,
         title: note.title,
-        headings: text.headings,
+        headings,
         line,
         start_line: text.line,
         end_line: text.end_line,
@@ -529,6 +533,18 @@ pub(super) fn hit(store: &Store, scored: &Scored, terms: Vec<String>, weights: W
         modified: Timestamp::from_nanosecond(i128::from(note.modified_ns)).unwrap_or_default(),
         why,
     })
+}
+
+/// The headings that a line of a note is under, where one of them stands below the line `first`.
+fn headings_at(store: &Store, note: FileId, first: u32, line: u32) -> Result<Option<Vec<String>>> {
+    let mut above: Vec<(u8, String)> = Vec::new();
+    let mut last = 0;
+    for (level, text, at) in store.anchors(note)?.headings.into_iter().take_while(|(_, _, at)| *at <= line) {
+        above.retain(|(outer, _)| *outer < level);
+        above.push((level, text));
+        last = at;
+    }
+    Ok((last > first).then(|| above.into_iter().map(|(_, text)| text).collect()))
 }
 
 pub(super) fn hits(snapshot: &Snapshot, results: Vec<Hit>, mode: Mode, near_misses: Vec<NearMiss>) -> Hits {

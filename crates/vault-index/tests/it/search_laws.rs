@@ -553,3 +553,34 @@ fn an_emoji_is_ranked_by_words_alone() {
     let found: Vec<_> = hits.results.iter().map(|hit| (hit.path.as_str(), hit.why.semantic)).collect();
     assert_eq!(found, [("Party.md", None)]);
 }
+
+#[test]
+fn a_result_names_the_heading_that_its_words_stand_under() {
+    let vault = Vault::new(
+        "//- A.md
+         # Meetings
+
+         Words of all kinds.
+
+         ## Monday
+
+         ### metoo
+
+         Nothing else.
+
+         ## Tuesday
+
+         The budget.",
+    );
+    vault.sync();
+    let index = vault.index();
+    for (words, line, headings) in [
+        ("metoo", 7, &["Meetings", "Monday", "metoo"][..]),
+        ("budget", 13, &["Meetings", "Tuesday"]),
+        ("kinds", 3, &["Meetings"]),
+    ] {
+        let hit = &index.search(&Query::literal(words).mode(Mode::Lexical)).unwrap().results[0];
+        assert_eq!((hit.line, hit.start_line), (line, 1));
+        assert_eq!(hit.headings, headings);
+    }
+}
