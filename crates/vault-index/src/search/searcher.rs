@@ -112,8 +112,14 @@ impl Searcher {
             true => scored.near_misses()?,
             false => Vec::new(),
         };
-        let substitutions = scored.substitutions;
-        Ok(Hits { substitutions, ..hits(&self.snapshot, results, scored.mode, near_misses) })
+        if !query.finds_all() {
+            let floor = Floor::of(None, scored.mode, scored.weights);
+            results
+                .iter_mut()
+                .for_each(|hit| hit.is_weak = floor.is_barely_reached(hit.score, hit.why.semantic.is_some()));
+        }
+        let ScoredQuery { substitutions, unknown_words, mode, .. } = scored;
+        Ok(Hits { substitutions, unknown_words, ..hits(&self.snapshot, results, mode, near_misses) })
     }
 
     /// The first results in the order that the query wants.
@@ -289,6 +295,7 @@ pub(super) struct ScoredQuery<'a> {
     snapshot: &'a Snapshot,
     eligible: Option<Vec<bool>>,
     pub substitutions: Vec<Substitution>,
+    pub unknown_words: Vec<String>,
     lexical: Lexical,
     semantic: Semantic<'a>,
     estimate: Option<Estimate>,
@@ -363,8 +370,10 @@ impl<'a> ScoredQuery<'a> {
             let store = snapshot.store();
             Estimate::new(&snapshot.passages, &lexical, &semantic, &|slot| store.vector(slot))?
         };
+        // By meaning alone, words need not be in a note.
+        let unknown_words = if mode == Mode::Semantic { Vec::new() } else { reading.unknown_of(&query.text) };
         let substitutions = reading.substitutions;
-        Ok(Self { snapshot, eligible, substitutions, lexical, semantic, estimate, names, weights, mode })
+        Ok(Self { snapshot, eligible, substitutions, unknown_words, lexical, semantic, estimate, names, weights, mode })
     }
 
     pub(super) fn floor(&self, query: &Query) -> Floor {
@@ -532,6 +541,7 @@ pub(super) fn hit(store: &Store, scored: &Scored, terms: Vec<String>, weights: W
         tags: note.tags,
         modified: Timestamp::from_nanosecond(i128::from(note.modified_ns)).unwrap_or_default(),
         why,
+        is_weak: false,
     })
 }
 
@@ -550,8 +560,19 @@ fn headings_at(store: &Store, note: FileId, first: u32, line: u32) -> Result<Opt
 pub(super) fn hits(snapshot: &Snapshot, results: Vec<Hit>, mode: Mode, near_misses: Vec<NearMiss>) -> Hits {
     let (indexed, passages) = (snapshot.notes, snapshot.passages.len());
     let (pending, unread) = (snapshot.pending, snapshot.unread);
-    let substitutions = Vec::new();
-    Hits { results, mode, reranker: None, indexed, passages, pending, unread, substitutions, near_misses }
+    let (substitutions, unknown_words) = (Vec::new(), Vec::new());
+    Hits {
+        results,
+        mode,
+        reranker: None,
+        indexed,
+        passages,
+        pending,
+        unread,
+        substitutions,
+        unknown_words,
+        near_misses,
+    }
 }
 
 /// The best notes of a ranking none of which is a result.

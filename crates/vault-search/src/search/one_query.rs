@@ -79,6 +79,8 @@ pub(super) fn run(args: &SearchArgs, out: &mut Out) -> CliResult {
     let going_on: Vec<&Index> =
         indexes.iter().filter(|index| is_going_on && background::is_due(index, &settings.config)).collect();
     answer.notices = notices::of(&answer, &indexes, why, &unmatched, &query, !going_on.is_empty());
+    let said_before = notices::unknown_words(&answer);
+    said_before.iter().for_each(|text| note(text));
     match args.output.format() {
         _ if args.print0 => print_files(&answer, b"\0", out)?,
         _ if args.files && !out.paint.is_terminal() => print_files(&answer, b"\n", out)?,
@@ -105,7 +107,7 @@ pub(super) fn run(args: &SearchArgs, out: &mut Out) -> CliResult {
             note(&format!("embedding does not go on in the background: {error}"));
         }
     }
-    answer.notices.iter().for_each(|text| note(text));
+    answer.notices.iter().skip(said_before.iter().len()).for_each(|text| note(text));
     Ok(outcome)
 }
 

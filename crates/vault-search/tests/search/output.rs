@@ -91,6 +91,15 @@ fn json_says_what_standard_error_says() {
 }
 
 #[test]
+fn a_word_that_no_note_has_is_said() {
+    let vault = vault();
+    let output = run(&vault, "vault-search", &["--mode", "lexical", "heron OSTROWSKI"]);
+    assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), "note: no note has OSTROWSKI\n"));
+    let nothing = run(&vault, "vault-search", &["--mode", "lexical", "OSTROWSKI"]);
+    assert_eq!(stderr(&nothing), "note: no note has OSTROWSKI\nnote: nothing was found\n");
+}
+
+#[test]
 fn sort_orders_files_by_path_time_or_score() {
     let vault = vault();
     let paths = |sort: &str, limit: &str| search(&vault, &["--files", "--sort", sort, "-n", limit, "heron"]);
