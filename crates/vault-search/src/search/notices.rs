@@ -2,7 +2,7 @@
 
 use vault_index::{Index, Mode, Query, Substitution, Unmatched};
 
-use crate::{Paint, columns, counted, padded};
+use crate::{Paint, counted, padded, sanitize, wrapped};
 
 use super::answer::SearchAnswer;
 use super::progress::about;
@@ -105,7 +105,7 @@ fn pending_vectors(pending: usize, mode: Mode, indexes: &[Index], going_on: bool
 /// The rows that notices take on a terminal; those that a pipe takes do not count.
 pub(super) fn rows(notices: &[String], paint: Paint) -> usize {
     let width = paint.width().unwrap_or(usize::MAX);
-    notices.iter().map(|notice| ("note: ".len() + columns(notice)).div_ceil(width)).sum()
+    notices.iter().map(|notice| wrapped(&format!("note: {}", sanitize(notice)), width).lines().count()).sum()
 }
 
 #[cfg(test)]
