@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use rustix::fs::{Mode, OFlags};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
-use crate::commands::{command, run};
+use crate::commands::{command, run, stdout};
 use crate::vault::Vault;
 
 /// Runs a command line whose output and errors are terminals of 80 columns or not: what is shown, and the exit
@@ -63,4 +63,15 @@ fn notices_break_between_words() {
             Some(0)
         )
     );
+}
+
+#[test]
+fn the_graph_is_no_flood() {
+    let vault = vault();
+    let (shown, code) = at_terminal(&vault, "vault-index", &["graph"]);
+    assert!(shown.starts_with("error: ") && shown.contains("--format html -o graph.html"), "{shown}");
+    assert_eq!(code, Some(2));
+    let (shown, code) = at_terminal(&vault, "vault-index", &["graph", "--format", "json"]);
+    assert!(shown.contains("Heron.md") && code == Some(0), "{shown}");
+    assert!(stdout(&run(&vault, "vault-index", &["graph"])).starts_with("{\"nodes\""));
 }
