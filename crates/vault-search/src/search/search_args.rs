@@ -31,6 +31,8 @@ Inside the query:
                      property `created`. Also date:>=2026-01, date:2023-01..2023-06, date:friday
   [status]           notes with this property
   [status:draft]     … that contains this; [status:\"draft\"] equals; [rating:>3] [due:<2026-03]
+  link:\"Rose bed\"    notes that link to this one; linked-from:Home that it links to;
+                     is:orphan that no link leads to
   line:(a b)         notes with all of this on one line; block:(…) in one paragraph or list item,
                      section:(…) between two headings, content:(…) in the text of one passage
   task:call          notes with this in a task; task-todo:call in an open one, task-done:call in
