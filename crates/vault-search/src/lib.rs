@@ -53,6 +53,6 @@ pub use sanitize::{
 pub use settings::{Settings, UserConfig, VaultArgs, vaults_from};
 pub use signals::{Ignoring, Listening, Writing, ignore_signals, install_handler, listen, write_section};
 pub use terminal::{
-    Paint, ask, ask_for_lines, can_ask, confirm, stderr_is_terminal, terminal_input, url_path, url_text,
+    Paint, ask, ask_for_lines, can_ask, confirm, shell_command, stderr_is_terminal, terminal_input, url_path, url_text,
 };
 pub use vault_folders::{FolderList, NamedVaults, VaultSources, find_vaults};

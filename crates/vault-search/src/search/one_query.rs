@@ -8,10 +8,11 @@ use std::time::Instant;
 use jiff::Zoned;
 use vault_index::{Condition, Error, ErrorKind, Expression, Index, Mode, Query, Unmatched};
 
-use crate::{CliResult, Format, Out, Outcome, note, sanitize_line};
+use crate::{CliResult, Failure, Format, Out, Outcome, counted, note, sanitize_line};
 
 use super::answer::{FolderCount, SearchAnswer, SearchResult};
 use super::background;
+use super::editor;
 use super::hits::{self, Shown};
 use super::notices;
 use super::open;
@@ -42,6 +43,11 @@ pub(super) fn run(args: &SearchArgs, out: &mut Out) -> CliResult {
             false => out.schema::<SearchAnswer>(),
         };
     }
+    if args.open.is_some() && !out.paint.is_terminal() {
+        return Err(Failure::Error(
+            "--open starts an editor, which needs a terminal".to_owned(),
+        ));
+    }
     let settings = IndexSettings::load(&args.vault_args)?;
     let query = args.query(&settings.config, &Zoned::now())?;
     if query.like.is_some() && settings.vaults.len() > 1 {
@@ -66,7 +72,7 @@ pub(super) fn run(args: &SearchArgs, out: &mut Out) -> CliResult {
         answer.group_by_folder();
     }
     answer.took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-    if args.absolute || args.print0 || args.files || out.paint.has_links() {
+    if args.absolute || args.print0 || args.files || args.open.is_some() || out.paint.has_links() {
         find_files(&mut answer, &indexes, args.absolute)?;
     }
 
@@ -82,6 +88,7 @@ pub(super) fn run(args: &SearchArgs, out: &mut Out) -> CliResult {
     let said_before = notices::unknown_words(&answer);
     said_before.iter().for_each(|text| note(text));
     match args.output.format() {
+        _ if args.open.is_some() => {}
         _ if args.print0 => print_files(&answer, b"\0", out)?,
         _ if args.files && !out.paint.is_terminal() => print_files(&answer, b"\n", out)?,
         _ if args.files => print_paths(&answer, out)?,
@@ -108,6 +115,14 @@ pub(super) fn run(args: &SearchArgs, out: &mut Out) -> CliResult {
         }
     }
     answer.notices.iter().skip(said_before.iter().len()).for_each(|text| note(text));
+    match (args.open, args.open.and_then(|number| answer.results.get(number - 1))) {
+        (Some(_), Some(result)) => editor::open(settings.config.editor.as_deref(), &result.file, result.hit.line)?,
+        (Some(number), None) if found > 0 => {
+            note(&format!("there is no result {number}, only {}", counted(found, "result")));
+            return Ok(Outcome::Nothing);
+        }
+        _ => {}
+    }
     Ok(outcome)
 }
 
@@ -162,13 +177,18 @@ fn find_files(answer: &mut SearchAnswer, indexes: &[Index], absolute: bool) -> C
     Ok(())
 }
 
+/// Absolute, or from the vault's folder on.
+fn file_on_disk<'a>(answer: &SearchAnswer, result: &'a SearchResult) -> &'a Path {
+    let is_whole = result.absolute_path.is_some() || result.vault.is_some();
+    let vault = answer.vault.as_deref().filter(|_| !is_whole);
+    vault.and_then(|vault| result.file.strip_prefix(vault).ok()).unwrap_or(&result.file)
+}
+
 /// Prints the files by their names on disk, each once: absolute, or from the vault's folder on.
 fn print_files(answer: &SearchAnswer, end: &[u8], out: &mut Out) -> io::Result<()> {
     let mut printed = HashSet::new();
     for result in &answer.results {
-        let is_whole = result.absolute_path.is_some() || result.vault.is_some();
-        let vault = answer.vault.as_deref().filter(|_| !is_whole);
-        let file = vault.and_then(|vault| result.file.strip_prefix(vault).ok()).unwrap_or(&result.file);
+        let file = file_on_disk(answer, result);
         if printed.insert(file) {
             out.bytes(file.as_os_str().as_encoded_bytes())?;
             out.bytes(end)?;

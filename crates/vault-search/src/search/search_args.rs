@@ -153,10 +153,18 @@ pub(super) struct SearchArgs {
     /// Print absolute paths; in JSON, as absolute_path
     #[arg(long, help_heading = "Output", hide_short_help = true)]
     pub absolute: bool,
+    /// Open the first result, or the N-th, at its line in your editor
+    ///
+    /// On a terminal only: in what the setting `editor` of config.toml names (a command, or obsidian), else in $VISUAL
+    /// or $EDITOR. Nothing is printed.
+    #[arg(long, value_name = "N", help_heading = "Output", num_args = 0..=1, require_equals = true,
+          default_missing_value = "1", value_parser = at_least_one,
+          conflicts_with_all = ["json", "jsonl", "files", "compact", "print0", "count", "explain", "absolute", "best_last"])]
+    pub open: Option<usize>,
     /// Print paths only, each followed by NUL: for xargs -0
     ///
     /// Paths are by the names on disk.
-    #[arg(short = '0', long, help_heading = "Output", conflicts_with_all = ["json", "jsonl", "compact", "explain"])]
+    #[arg(short = '0', long, help_heading = "Output", hide_short_help = true, conflicts_with_all = ["json", "jsonl", "compact", "explain"])]
     pub print0: bool,
     /// Print how many notes match, or with --chunks passages
     ///
@@ -184,7 +192,7 @@ pub(super) struct SearchArgs {
     ///
     /// Each is taken literally, and answered in the same order.
     #[arg(long, value_name = "FILE", help_heading = "Output", hide_short_help = true, allow_hyphen_values = true,
-          conflicts_with_all = ["words", "like", "json", "files", "explain", "compact", "absolute", "print0", "count",
+          conflicts_with_all = ["words", "like", "json", "files", "open", "explain", "compact", "absolute", "print0", "count",
                                 "group"])]
     pub queries: Option<PathBuf>,
     #[command(flatten)]
@@ -283,7 +291,8 @@ fn kind(arg: &str, command: &clap::Command) -> Kind {
         return Kind::End;
     }
     if let Some(long) = arg.strip_prefix("--") {
-        let takes_value = |a: &clap::Arg| a.get_long() == Some(long) && a.get_action().takes_values();
+        let takes_value =
+            |a: &clap::Arg| a.get_long() == Some(long) && a.get_action().takes_values() && !a.is_require_equals_set();
         return if command.get_arguments().any(takes_value) { Kind::OptionAndValue } else { Kind::Option };
     }
     match arg {
@@ -365,7 +374,7 @@ impl SearchArgs {
         // Meaning is near to anything: what is near a word is not to be counted with what holds it.
         let counted = (self.count && self.like.is_none()).then_some(Mode::Lexical);
         query.mode = self.mode.or(configured).or(counted).unwrap_or_default();
-        query.limit = self.limit.or(config.limit).unwrap_or(query.limit);
+        query.limit = self.limit.or(config.limit).unwrap_or(query.limit).max(self.open.unwrap_or(0));
         query.grouping = if self.chunks { Grouping::Passages } else { Grouping::BestPassage };
         query.min_score = self.min_score;
         query.sort = self.sort.unwrap_or_default();
@@ -383,7 +392,6 @@ impl SearchArgs {
         Ok(Some(rerank))
     }
 
-    /// What is done before the search.
     /// Whether a person waits for the answer and reads it. Anything else is a script, also where a person starts it.
     pub(super) fn is_seen(&self) -> bool {
         std::io::stdout().is_terminal() && crate::stderr_is_terminal() && !self.is_for_programs()
@@ -394,6 +402,7 @@ impl SearchArgs {
         output.json || output.jsonl || self.files || self.print0 || self.count || self.queries.is_some()
     }
 
+    /// What is done before the search.
     pub(super) fn sync_policy(&self, mode: Mode) -> SyncPolicy {
         let wait = self.wait.map_or(Wait::Unasked { is_seen: self.is_seen() }, Wait::AtMost);
         match mode {
@@ -543,11 +552,21 @@ mod tests {
             &["--queries", "-", "--count"],
             &["x", "--wait", "-1"],
             &["x", "-n", "-1"],
+            &["x", "--open=0"],
+            &["x", "--open", "--json"],
             &["x", "--queries", "-"],
             &["x", "--wait", "nan"],
         ] {
             assert!(args(line).is_err(), "{line:?}");
         }
+    }
+
+    #[test]
+    fn the_value_of_open_is_not_a_word() {
+        let open = |line: &[&str]| args(line).map(|args| (args.open, args.typed())).unwrap();
+        assert_eq!(open(&["--open", "rose"]), (Some(1), "rose".to_string()));
+        assert_eq!(open(&["rose", "--open=12", "3"]), (Some(12), "rose 3".to_string()));
+        assert_eq!(question(&["rose", "--open=12"]).unwrap().limit, 12);
     }
 
     #[test]

@@ -112,6 +112,13 @@ fn sort_orders_files_by_path_time_or_score() {
 }
 
 #[test]
+fn an_editor_needs_a_terminal() {
+    let output = run(&vault(), "vault-search", &["--open", "heron"]);
+    assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(2), ""));
+    assert!(stderr(&output).contains("needs a terminal"), "{}", stderr(&output));
+}
+
+#[test]
 fn numbers_only() {
     let vault = vault();
     assert_eq!(search(&vault, &["--count", "heron"]), "4\n");
