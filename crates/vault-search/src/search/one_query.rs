@@ -45,7 +45,7 @@ pub(super) fn run(args: &SearchArgs, out: &mut Out) -> CliResult {
     }
     if args.open.is_some() && !out.paint.is_terminal() {
         return Err(Failure::Error(
-            "--open starts an editor, which needs a terminal".to_owned(),
+            "--open starts an editor, which needs a terminal (--grep is for programs)".to_owned(),
         ));
     }
     let settings = IndexSettings::load(&args.vault_args)?;
@@ -72,7 +72,7 @@ pub(super) fn run(args: &SearchArgs, out: &mut Out) -> CliResult {
         answer.group_by_folder();
     }
     answer.took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-    if args.absolute || args.print0 || args.files || args.open.is_some() || out.paint.has_links() {
+    if args.absolute || args.print0 || args.files || args.grep || args.open.is_some() || out.paint.has_links() {
         find_files(&mut answer, &indexes, args.absolute)?;
     }
 
@@ -89,6 +89,7 @@ pub(super) fn run(args: &SearchArgs, out: &mut Out) -> CliResult {
     said_before.iter().for_each(|text| note(text));
     match args.output.format() {
         _ if args.open.is_some() => {}
+        _ if args.grep => print_lines(&answer, out)?,
         _ if args.print0 => print_files(&answer, b"\0", out)?,
         _ if args.files && !out.paint.is_terminal() => print_files(&answer, b"\n", out)?,
         _ if args.files => print_paths(&answer, out)?,
@@ -182,6 +183,22 @@ fn file_on_disk<'a>(answer: &SearchAnswer, result: &'a SearchResult) -> &'a Path
     let is_whole = result.absolute_path.is_some() || result.vault.is_some();
     let vault = answer.vault.as_deref().filter(|_| !is_whole);
     vault.and_then(|vault| result.file.strip_prefix(vault).ok()).unwrap_or(&result.file)
+}
+
+/// Prints `path:line:text` for each result, to another program as it is on disk.
+fn print_lines(answer: &SearchAnswer, out: &mut Out) -> io::Result<()> {
+    for result in &answer.results {
+        let hit = &result.hit;
+        // A passage's first line is the first that is not blank.
+        let text = hit.text.trim_start().lines().nth((hit.line - hit.start_line) as usize).unwrap_or_default().trim();
+        if out.paint.is_terminal() {
+            out.line(&sanitize_line(&format!("{}:{}:{text}", result.shown_path(), hit.line)))?;
+            continue;
+        }
+        out.bytes(file_on_disk(answer, result).as_os_str().as_encoded_bytes())?;
+        out.line(&format!(":{}:{text}", hit.line))?;
+    }
+    Ok(())
 }
 
 /// Prints the files by their names on disk, each once: absolute, or from the vault's folder on.

@@ -153,24 +153,30 @@ pub(super) struct SearchArgs {
     /// Print absolute paths; in JSON, as absolute_path
     #[arg(long, help_heading = "Output", hide_short_help = true)]
     pub absolute: bool,
+    /// Print path:line:text, one line a result: for editors and other programs
+    ///
+    /// The text is that line of the note. Paths are by the names on disk, from the vault's folder on; --absolute makes
+    /// them whole.
+    #[arg(long, help_heading = "Output", hide_short_help = true, conflicts_with_all = ["json", "jsonl", "files", "compact", "explain", "best_last"])]
+    pub grep: bool,
     /// Open the first result, or the N-th, at its line in your editor
     ///
     /// On a terminal only: in what the setting `editor` of config.toml names (a command, or obsidian), else in $VISUAL
     /// or $EDITOR. Nothing is printed.
     #[arg(long, value_name = "N", help_heading = "Output", num_args = 0..=1, require_equals = true,
           default_missing_value = "1", value_parser = at_least_one,
-          conflicts_with_all = ["json", "jsonl", "files", "compact", "print0", "count", "explain", "absolute", "best_last"])]
+          conflicts_with_all = ["json", "jsonl", "files", "compact", "grep", "print0", "count", "explain", "absolute", "best_last"])]
     pub open: Option<usize>,
     /// Print paths only, each followed by NUL: for xargs -0
     ///
     /// Paths are by the names on disk.
-    #[arg(short = '0', long, help_heading = "Output", hide_short_help = true, conflicts_with_all = ["json", "jsonl", "compact", "explain"])]
+    #[arg(short = '0', long, help_heading = "Output", hide_short_help = true, conflicts_with_all = ["json", "jsonl", "compact", "grep", "explain"])]
     pub print0: bool,
     /// Print how many notes match, or with --chunks passages
     ///
     /// With --group folder, of each folder. A note counts that holds a word of the query, unless --mode says otherwise.
     #[arg(long, help_heading = "Output",
-          conflicts_with_all = ["jsonl", "files", "compact", "print0", "explain", "limit", "sort", "rerank", "best_last"])]
+          conflicts_with_all = ["jsonl", "files", "compact", "grep", "print0", "explain", "limit", "sort", "rerank", "best_last"])]
     pub count: bool,
     /// Sort by score (best first), modified (newest first) or path
     ///
@@ -192,7 +198,7 @@ pub(super) struct SearchArgs {
     ///
     /// Each is taken literally, and answered in the same order.
     #[arg(long, value_name = "FILE", help_heading = "Output", hide_short_help = true, allow_hyphen_values = true,
-          conflicts_with_all = ["words", "like", "json", "files", "open", "explain", "compact", "absolute", "print0", "count",
+          conflicts_with_all = ["words", "like", "json", "files", "grep", "open", "explain", "compact", "absolute", "print0", "count",
                                 "group"])]
     pub queries: Option<PathBuf>,
     #[command(flatten)]
@@ -399,7 +405,7 @@ impl SearchArgs {
 
     fn is_for_programs(&self) -> bool {
         let output = &self.output;
-        output.json || output.jsonl || self.files || self.print0 || self.count || self.queries.is_some()
+        output.json || output.jsonl || self.files || self.grep || self.print0 || self.count || self.queries.is_some()
     }
 
     /// What is done before the search.
@@ -554,6 +560,8 @@ mod tests {
             &["x", "-n", "-1"],
             &["x", "--open=0"],
             &["x", "--open", "--json"],
+            &["x", "--grep", "--files"],
+            &["--queries", "-", "--grep"],
             &["x", "--queries", "-"],
             &["x", "--wait", "nan"],
         ] {
@@ -567,6 +575,16 @@ mod tests {
         assert_eq!(open(&["--open", "rose"]), (Some(1), "rose".to_string()));
         assert_eq!(open(&["rose", "--open=12", "3"]), (Some(12), "rose 3".to_string()));
         assert_eq!(question(&["rose", "--open=12"]).unwrap().limit, 12);
+    }
+
+    #[test]
+    fn what_is_for_programs() {
+        let is_for_programs = |line: &[&str]| args(&[&["x"], line].concat()).unwrap().is_for_programs();
+        for line in [&["--json"][..], &["--jsonl"], &["--files"], &["--grep"], &["-0"], &["--count"]] {
+            assert!(is_for_programs(line), "{line:?}");
+        }
+        assert!(args(&["--queries", "-"]).unwrap().is_for_programs());
+        assert!(!is_for_programs(&[]) && !is_for_programs(&["--open"]) && !is_for_programs(&["--compact"]));
     }
 
     #[test]

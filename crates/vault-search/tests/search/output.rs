@@ -112,6 +112,20 @@ fn sort_orders_files_by_path_time_or_score() {
 }
 
 #[test]
+fn lines_for_other_programs() {
+    let vault = vault();
+    let lines = search(&vault, &["--grep", "--sort", "path", "heron"]);
+    assert_eq!(
+        lines,
+        "Garden/Pond.md:1:A heron, and another heron.\nGarden/Roses.md:5:A heron looked on.\n\
+         River.md:3:Then a heron.\nTown/Bridge.md:1:Under it, in the dusk, stood a heron.\n"
+    );
+    let root = vault.root().canonicalize().unwrap();
+    let absolute = search(&vault, &["--grep", "--absolute", "heron", "path:Town"]);
+    assert!(absolute.starts_with(&format!("{}/Town/Bridge.md:1:", root.display())), "{absolute}");
+}
+
+#[test]
 fn an_editor_needs_a_terminal() {
     let output = run(&vault(), "vault-search", &["--open", "heron"]);
     assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(2), ""));
