@@ -15,6 +15,7 @@
 //!
 //! The same note, counts and options give the same chunks. Time is linear in the text and its counting.
 
+mod plain;
 mod embedded;
 mod sections;
 mod pieces;
@@ -24,6 +25,7 @@ mod tests;
 use std::ops::Range;
 
 pub use embedded::{embedded_text, file_title_text};
+pub use plain::{HEADING_MARK, readable};
 
 use self::sections::{Part, parts};
 use crate::note::{Note, TitleSource};
@@ -152,12 +154,12 @@ impl<'a> Chunker<'a> {
 
     /// The tokens of a part of the body by itself.
     fn count(&self, span: &Range<usize>) -> usize {
-        self.tokens.count(&embedded::plain(self.note.slice(span.clone())))
+        self.tokens.count(&plain::plain(self.note.slice(span.clone())))
     }
 
     /// The tokens of the title and headings that go before `text`, the beginning of a chunk.
     fn context_tokens(&self, headings: &[String], text: &str) -> usize {
-        let text = embedded::plain(text);
+        let text = plain::plain(text);
         self.tokens.count(&embedded::context(self.title, headings, &text, self.tokens, self.options))
     }
 

@@ -231,11 +231,11 @@ impl Indexer<'_> {
         Ok(Walked { fingerprint: Fingerprint::of(&walked, now), unlisted: walked.unlisted })
     }
 
-    /// Notes that the index is up to date: always when something was done, else once a minute, so that looking at an
-    /// unchanged vault costs no write. A sync that was stopped early is not recorded.
+    /// Notes that the index has all that the notes say: always when something was done, else once a minute, so that looking
+    /// at an unchanged vault costs no write. A sync that was stopped before it had read all is not recorded; which passages
+    /// still wait for a vector is told apart.
     fn note_time(&self, report: &Report) -> Result<()> {
-        let is_complete = report.unread == 0 && (!self.options.vectors || report.pending == 0);
-        if !is_complete {
+        if report.unread > 0 {
             return Ok(());
         }
         let now = jiff::Timestamp::now();

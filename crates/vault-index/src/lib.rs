@@ -55,7 +55,7 @@ mod indexer;
 mod search;
 mod index;
 
-pub use chunk::TokenCount;
+pub use chunk::{HEADING_MARK, TokenCount, readable};
 pub use embed::{Embedder, Hashed, LoadOptions, ModelInfo, ModelName, Role};
 pub use error::{Error, ErrorKind, Result, Warning, WarningKind};
 pub use files::{Exclusion, check_globs, check_vault_toml};

@@ -178,7 +178,7 @@ pub struct Status {
     pub dimensions: usize,
     /// Vectors held, those kept for reuse included.
     pub vectors: usize,
-    /// When the last sync ended.
+    /// When a sync last found or made the index equal to the notes; some passages may still wait for a vector.
     #[cfg_attr(feature = "schemars", schemars(with = "Option<String>"))]
     pub last_sync: Option<Timestamp>,
     /// Who watches the vault now, if anybody.
@@ -227,7 +227,7 @@ pub struct ListedIndex {
     pub notes: Option<usize>,
     /// The model whose vectors the index holds.
     pub model: Option<String>,
-    /// When the last sync ended.
+    /// When a sync last found or made the index equal to the notes; some passages may still wait for a vector.
     #[cfg_attr(feature = "schemars", schemars(with = "Option<String>"))]
     pub last_sync: Option<Timestamp>,
     /// What kept it from being read.

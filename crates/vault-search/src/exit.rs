@@ -3,7 +3,8 @@
 use std::fmt;
 use std::io::{self, Write};
 
-use crate::sanitize::sanitize;
+use crate::sanitize::{sanitize, wrapped};
+use crate::terminal::Paint;
 
 /// How a command ended well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,9 +79,12 @@ impl From<serde_json::Error> for Failure {
     }
 }
 
-/// A line for people on standard error. It is never data, so a closed standard error is no failure.
+/// A line for people on standard error, broken between words on a terminal. It is never data, so a closed standard error is
+/// no failure.
 pub fn say(kind: &str, text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{kind}: {}", sanitize(text));
+    let line = format!("{kind}: {}", sanitize(text));
+    let line = Paint::stderr().width().map_or_else(|| line.clone(), |width| wrapped(&line, width));
+    let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
 /// Says something a person should know that stops nothing.

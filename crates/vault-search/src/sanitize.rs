@@ -83,6 +83,25 @@ pub fn cut_to(text: &str, width: usize) -> String {
     }
 }
 
+/// Sanitized text whose lines take at most `width` columns, broken between words; a word that is wider stays whole. What
+/// is broken goes on below, indented.
+pub fn wrapped(text: &str, width: usize) -> String {
+    const INDENT: &str = "  ";
+    let mut lines: Vec<String> = Vec::new();
+    for whole in text.split('\n') {
+        let mut line = String::new();
+        for word in whole.split_inclusive(' ') {
+            let is_begun = !line.trim().is_empty();
+            if is_begun && most_columns(&line) + most_columns(word.trim_end()) > width {
+                lines.push(std::mem::replace(&mut line, INDENT.to_owned()).trim_end().to_owned());
+            }
+            line.push_str(word);
+        }
+        lines.push(line.trim_end().to_owned());
+    }
+    lines.join("\n")
+}
+
 /// How many bytes of a text fit in so many columns.
 pub(crate) fn fitting(text: &str, width: usize) -> usize {
     let mut columns = 0;
@@ -150,6 +169,19 @@ fn is_stray(before: Option<char>, c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_break_between_words() {
+        fn check(text: &str, expected: &str) {
+            assert_eq!(wrapped(text, 12), expected, "{text:?}");
+        }
+        check("", "");
+        check("a short line", "a short line");
+        check("a line that is longer", "a line that\n  is longer");
+        check("see https://x.y/a-long-name now", "see\n  https://x.y/a-long-name\n  now");
+        check("two\n  lines of some words\n", "two\n  lines of\n  some words\n");
+        check("日本語 日本語 x", "日本語\n  日本語 x");
+    }
 
     #[test]
     fn nothing_escapes() {

@@ -217,10 +217,13 @@ pub struct UserConfig {
     pub background: Option<bool>,
     /// Where printed paths lead when they are clicked.
     pub hyperlink: Hyperlink,
+    /// What `--open` opens a note in: `obsidian`, or the command of an editor. `None`: `$VISUAL`, `$EDITOR`.
+    pub editor: Option<String>,
 }
 
 const REMEDY: &str = "it may hold vault, model, base_url, exclude = [\"GLOB\"], limit, mode = \"hybrid\", \
-                      \"semantic\" or \"lexical\", best_last = true, background = false and hyperlink = \"vscode\" (or another)";
+                      \"semantic\" or \"lexical\", best_last = true, background = false, \
+                      hyperlink = \"vscode\" (or another) and editor = \"obsidian\" (or a command)";
 
 /// Where the user's file is, or would be.
 pub(crate) fn config_file() -> PathBuf {

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader, IsTerminal, Write, stderr, stdin, stdout};
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode, utf8_percent_encode};
 
@@ -188,6 +188,13 @@ pub fn terminal_input() -> Stdio {
         Some(tty) if !stdin().is_terminal() => tty.into(),
         _ => Stdio::inherit(),
     }
+}
+
+/// The program of a command line as a person writes it, with its options; arguments are added.
+pub fn shell_command(line: &str) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("{line} \"$@\""), "sh"]);
+    command
 }
 
 /// Asks on standard error; `None` at the end of input.

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use proptest::prelude::*;
 
-use super::embedded::plain;
+use super::plain::plain;
 use super::*;
 use crate::note::BlockKind;
 use crate::note::{ParseOptions, parse};
@@ -276,6 +276,30 @@ fn markup_is_left_out() {
 }
 
 #[test]
+fn what_a_person_sees() {
+    for (text, expected) in [
+        ("## Heading\n\ntext **bold** [[a|b]] [[a#b]] [c](http://x.y) ==mark==", "› Heading\ntext bold b a > b c mark"),
+        ("- [ ] task\n* item\n  1. one\n> [!note]- Title\n> > deep", "- [ ] task\n- item\n1. one\nTitle\ndeep"),
+        ("| a | b |\n| --- | :-: |\n| [[x\\|y]] | | 2 |", "a · b\ny · 2"),
+        (
+            "```rust\nlet a = b[0]; // **x**\n```\n---\n***\n- \n#tag https://x.y",
+            "let a = b[0]; // **x**\n#tag https://x.y",
+        ),
+        (
+            "$a_1 * b_1$ for $5 and $6, %%no%% $$\\frac{a}{b} = \\sqrt{c^2 + d^2}$$ so",
+            "$a_1 * b_1$ for $5 and $6,  $…$ so",
+        ),
+        ("so\n$$\n\\sqrt{x}\n$$\nthen $$", "so\n$…$\nthen $$"),
+        ("a $b", "a $b"),
+        ("[a] b[0] ![c](d) [e](f) [x](", "[a] b[0] c e x("),
+        ("-\n[a]: b.md \"A\"\n[^1]: note\n- [ ]", "note\n- [ ]"),
+        ("", ""),
+    ] {
+        assert_eq!(readable(text), expected, "{text:?}");
+    }
+}
+
+#[test]
 fn time_is_linear_in_the_text() {
     let long = 1_000_000;
     for (name, text) in [
@@ -297,6 +321,7 @@ fn time_is_linear_in_the_text() {
         ("tags that do not end", "<a ".repeat(long / 4)),
         ("ticks", (1..1200).map(|i| "`".repeat(i) + " ").collect()),
         ("blank lines", format!("a{}b", "\n".repeat(long / 2))),
+        ("dollars", "$a ".repeat(long / 3)),
         ("short paragraphs", "a\n\n".repeat(100_000)),
     ] {
         let note = note(&text);

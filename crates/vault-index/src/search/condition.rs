@@ -56,6 +56,12 @@ pub enum Test {
     Tag(String),
     /// It has such a property.
     Property(PropertyTest),
+    /// It links to the note that is named so, as in [`Query::like`](crate::Query::like).
+    LinksTo(String),
+    /// The note that is named so links to it.
+    LinkedFrom(String),
+    /// No link leads to it.
+    Orphan,
     /// Its date lies within these days: see [`Filter::dates`](crate::Filter::dates).
     Date(DateRange),
     /// Its file was changed at this moment or later.
@@ -217,6 +223,9 @@ impl fmt::Display for Test {
             Self::PathText(test) => write!(f, "path:{test}"),
             Self::Tag(tag) => write!(f, "tag:{}", value(tag)),
             Self::Property(test) => property(test, f),
+            Self::LinksTo(note) => write!(f, "link:{}", value(note)),
+            Self::LinkedFrom(note) => write!(f, "linked-from:{}", value(note)),
+            Self::Orphan => f.write_str("is:orphan"),
             Self::Date(range) => write!(f, "date:{}", value(&range.to_string())),
             Self::ModifiedSince(moment) => write!(f, "modified>={moment}"),
             Self::ModifiedBefore(moment) => write!(f, "modified<{moment}"),

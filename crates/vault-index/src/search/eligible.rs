@@ -15,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::note::{TagKey, code_blocks, property_key};
 use crate::path::{FileId, VaultPath};
 use crate::search::condition::{Condition, Expression, Scope, Test};
+use crate::search::find_note::find_note;
 use crate::search::lexical;
 use crate::search::note_dates::{Days, days_of_notes};
 use crate::search::passage_scopes::{blocks, sections, tasks};
@@ -137,6 +138,19 @@ impl<'a> Evaluator<'a> {
             }
             Test::Tag(tag) => store.notes_with_tag(TagKey::new(tag).as_str())?.into_iter().collect(),
             Test::Property(test) => with_property(&store, test, &self.now)?,
+            Test::LinksTo(name) => {
+                let target = find_note(&store, name)?;
+                store.links_to(target)?.into_iter().map(|link| link.source).collect()
+            }
+            Test::LinkedFrom(name) => {
+                let source = find_note(&store, name)?;
+                store.links_from(source)?.into_iter().filter_map(|link| link.target).collect()
+            }
+            Test::Orphan => {
+                let linked: HashSet<FileId> = store.linked()?.into_iter().collect();
+                let notes = self.snapshot.passages.iter().map(|passage| passage.note);
+                notes.filter(|note| !linked.contains(note)).collect()
+            }
             Test::Date(range) => {
                 if self.days.get().is_none() {
                     _ = self.days.set(days_of_notes(&store, &self.now)?);

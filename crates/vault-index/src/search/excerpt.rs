@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use crate::chunk::HEADING_MARK;
 use crate::search::hit::matched_ranges;
 
 /// Bytes that are read at a glance: about four lines of a terminal.
@@ -27,7 +28,10 @@ pub fn best_match(text: &str, terms: &[String]) -> Option<usize> {
     at
 }
 
-/// Where a passage's text begins, after blank lines and headings; 0 where there is nothing else.
+/// Where a passage's text begins, after blank lines and headings, as they are written or as [`readable`] has them; 0 where
+/// there is nothing else.
+///
+/// [`readable`]: crate::readable
 pub fn body_start(text: &str) -> usize {
     let mut at = 0;
     for line in text.split_inclusive('\n') {
@@ -40,6 +44,9 @@ pub fn body_start(text: &str) -> usize {
 }
 
 fn is_heading(line: &str) -> bool {
+    if line.starts_with(HEADING_MARK) {
+        return true;
+    }
     let rest = line.trim_start_matches('#');
     let level = line.len() - rest.len();
     (1..=6).contains(&level) && (rest.starts_with([' ', '\t']) || rest.trim().is_empty())
@@ -77,6 +84,7 @@ mod tests {
             ("# only", "# only"),
             ("", ""),
             ("#tag\n", "#tag\n"),
+            ("› A\ntext", "text"),
         ] {
             assert_eq!(&text[body_start(text)..], begins);
         }

@@ -42,6 +42,8 @@ const MAX_MEANT: usize = 3;
 pub(super) struct Reading {
     pub words: Vec<Word>,
     pub substitutions: Vec<Substitution>,
+    /// Words that are in no note and near to none that is.
+    unknown: Vec<String>,
     /// How many words were looked for in vain.
     in_no_note: usize,
     /// The text as it may have been meant, the likeliest first. Empty where no word is read as another.
@@ -108,6 +110,23 @@ impl Reading {
         self.meant.first().map_or(asked, String::as_str)
     }
 
+    /// Words of the text that nothing is known for, as they are written. A part of a word is none, as of a compound or in
+    /// a script without spaces.
+    pub(super) fn unknown_of(&self, text: &str) -> Vec<String> {
+        let mut unknown: Vec<String> = Vec::new();
+        if !self.unknown.is_empty() {
+            Terms::new().each(text, |term, span| {
+                let is_whole = !text[..span.start].ends_with(char::is_alphanumeric)
+                    && !text[span.end..].starts_with(char::is_alphanumeric);
+                let written = &text[span];
+                if is_whole && self.unknown.iter().any(|word| word == term) && !unknown.iter().any(|w| w == written) {
+                    unknown.push(written.to_owned());
+                }
+            });
+        }
+        unknown
+    }
+
     fn read<'v>(
         &mut self,
         store: &Store,
@@ -132,7 +151,9 @@ impl Reading {
         if self.in_no_note < MAX_SLIPS && !is_in_a_note(store, &word)? {
             self.in_no_note += 1;
             let meant = meant(store, vocabulary(store)?, text)?;
-            if !meant.is_empty() {
+            if meant.is_empty() {
+                self.unknown.push(text.clone());
+            } else {
                 (word.forms, word.beginning) = (Vec::new(), None);
                 for meant in &meant {
                     let matching = Matching::Whole;

@@ -64,6 +64,10 @@ const SEMANTIC_FLOOR: f32 = 0.28 * ORDINARY;
 /// As a share of the best score there can be by words.
 const LEXICAL_FLOOR: f32 = 0.02;
 
+/// So many times the floor is no weak result any more: the cosine .49 where no word is in common. What questions have in
+/// common with notes that answer them in other words is mostly above it, with notes about other things below.
+const WEAK: f32 = 1.75;
+
 impl Floor {
     /// Whatever has anything in common with the query.
     pub(super) const NONE: Self = Self { with_meaning: 0.0, words_alone: 0.0 };
@@ -81,6 +85,11 @@ impl Floor {
 
     pub(super) fn least(&self, has_meaning: bool) -> f32 {
         if has_meaning { self.with_meaning } else { self.words_alone }
+    }
+
+    /// Whether a score above the measured floor is so little above it that chance may have brought it there.
+    pub(super) fn is_barely_reached(&self, score: f32, has_meaning: bool) -> bool {
+        score < WEAK * self.least(has_meaning)
     }
 }
 

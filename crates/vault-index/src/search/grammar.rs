@@ -8,6 +8,7 @@
 //! phrase = '"' … '"'                            \" is a quote
 //! operator = key ":" (group | phrase | regex | word)
 //! property = "[" key (":" any)? "]"             no operators within
+//! note   = "[[" … "]]"                          the value of `link:` and `linked-from:`, beside those of operators
 //! ```
 //!
 //! Reading fails only for an operator whose value cannot be understood. What looks like syntax and is none is words:
@@ -90,6 +91,8 @@ enum Place {
     FileName,
     Path,
     Tag,
+    /// Within `link:` or `linked-from:`, with the test of a note's name.
+    Link(fn(String) -> Test),
     Property(String),
 }
 
@@ -283,6 +286,13 @@ impl<'a> Parser<'a> {
             self.rest = inside;
             return self.group(place).map(Some);
         }
+        if let Place::Link(test) = place
+            && let Some((inside, end)) = behind.strip_prefix("[[").and_then(|inside| inside.split_once("]]"))
+        {
+            self.rest = end;
+            let name = inside.split(['|', '#']).next().unwrap_or_default().trim();
+            return Ok(Some((!name.is_empty()).then(|| Expression::Is(Leaf::Test(test(name.to_string()))))));
+        }
         if let Some(value) = self.quoted_or_regex() {
             return self.leaf(place, value).map(Some);
         }
@@ -314,6 +324,9 @@ impl<'a> Parser<'a> {
             "path" => self.value(&Place::Path, behind),
             "file" => self.value(&Place::FileName, behind),
             "date" => self.date(behind),
+            "link" => self.value(&Place::Link(Test::LinksTo), behind),
+            "linked-from" => self.value(&Place::Link(Test::LinkedFrom), behind),
+            "is" => Ok(self.is(behind)),
             _ => self.case(&key, behind),
         }
     }
@@ -327,6 +340,15 @@ impl<'a> Parser<'a> {
         let found = self.value(&Place::Texts { match_case }, behind)?;
         let condition = |found| texts(found)?.map(&|test| Ok(Leaf::Test(Test::Text(test))));
         found.map(|found| found.map(condition).transpose()).transpose()
+    }
+
+    /// `is:orphan`; what else a note may be is words.
+    fn is(&mut self, behind: &'a str) -> Option<Option<Expression<Leaf>>> {
+        let word = word_at(behind, self.depth > 0);
+        word.eq_ignore_ascii_case("orphan").then(|| {
+            self.rest = &behind[word.len()..];
+            Some(Expression::Is(Leaf::Test(Test::Orphan)))
+        })
     }
 
     fn date(&mut self, behind: &'a str) -> Result<Option<Option<Expression<Leaf>>>> {
@@ -400,6 +422,12 @@ impl<'a> Parser<'a> {
                 Value::Quoted(text) => checked_tag(&text)?,
                 Value::Regex(pattern) => checked_tag(&format!("/{pattern}/"))?,
             })),
+            Place::Link(test) => Leaf::Test(test(match value {
+                Value::Word(text) => text.to_string(),
+                Value::Quoted(text) if text.trim().is_empty() => return Ok(None),
+                Value::Quoted(text) => text,
+                Value::Regex(pattern) => format!("/{pattern}/"),
+            })),
             Place::Property(key) => {
                 let (test, value) = match value {
                     Value::Word(text) => (Comparison::Contains, text.to_string()),
@@ -461,7 +489,7 @@ impl<'a> Parser<'a> {
 
 fn is_operator(key: &str) -> bool {
     let key = key.to_ascii_lowercase();
-    matches!(key.as_str(), "tag" | "path" | "file" | "date" | "match-case" | "ignore-case")
+    matches!(key.as_str(), "tag" | "path" | "file" | "date" | "link" | "linked-from" | "match-case" | "ignore-case")
         || Scope::OPERATORS.iter().any(|(operator, _)| *operator == key)
 }
 

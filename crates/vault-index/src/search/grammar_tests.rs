@@ -49,6 +49,8 @@ fn operators_become_conditions() {
     check("path:a -path:b path:c y", "y", "(path:a OR path:c) -path:b");
     check(r"path:/\d{4}/", "", r"path:/\d{4}/");
     check("file:plan file:.canvas -file:/^x/", "", "file:\"plan\" file:\".canvas\" -file:/^x/");
+    check("link:a -linked-from:\"b c\" is:ORPHAN x", "x", "link:a -linked-from:\"b c\" is:orphan");
+    check("LINK:[[a/b c#d|e]] link:(f OR g)", "", "link:\"a/b c\" (link:f OR link:g)");
     check("line:(mix flour)", "mix flour", "line:(\"mix\" \"flour\")");
     check("line:mix flour", "mix flour", "line:\"mix\"");
     check(
@@ -254,6 +256,9 @@ fn any_query() -> impl Strategy<Value = String> {
         "line:",
         "section:(",
         "task-todo:",
+        "link:",
+        "linked-from:[[",
+        "is:orphan",
         "match-case:",
         "date:",
         "2023-12",

@@ -33,6 +33,9 @@ pub struct Hits {
     /// Words of the query that are in no note, and what was searched for in their place.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub substitutions: Vec<Substitution>,
+    /// Words of the query, as they are written, that are in no note and were not read as another.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unknown_words: Vec<String>,
     /// When nothing was found: the nearest notes that hold a word of the query, or would be found if no higher score were
     /// asked for than the usual one; best first.
     pub near_misses: Vec<NearMiss>,
@@ -48,7 +51,8 @@ pub struct Hit {
     pub path: VaultPath,
     /// Its title.
     pub title: String,
-    /// The headings the passage is under, outermost first.
+    /// The headings that `line` is under, outermost first; where none of the query's words stands in the passage, those
+    /// that all of it is under.
     pub headings: Vec<String>,
     /// Where to look, from 1: the line of the first matched word in that part of the passage where most of the query's
     /// words stand together; where none of them stands in it, its first line.
@@ -69,6 +73,10 @@ pub struct Hit {
     pub modified: Timestamp,
     /// What the score is made of.
     pub why: Why,
+    /// Whether the score is little above that below which nothing is found. Not where a reranker gave it, nor where the
+    /// note holds all that was asked for.
+    #[serde(skip)]
+    pub is_weak: bool,
 }
 
 /// The parts of a score, which `--explain` shows. They are computed in `fuse.rs` and filled in by `searcher.rs`.

@@ -106,7 +106,8 @@ impl Searcher {
         };
         results.truncate(query.limit);
         let hits = hits(&self.snapshot, results, ranking.mode, near_misses);
-        Ok(Hits { reranker: Some(rerank.reranker.id().to_owned()), substitutions: ranking.substitutions, ..hits })
+        let ScoredQuery { substitutions, unknown_words, .. } = ranking;
+        Ok(Hits { reranker: Some(rerank.reranker.id().to_owned()), substitutions, unknown_words, ..hits })
     }
 }
 

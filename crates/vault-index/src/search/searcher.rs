@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use crate::embed::Role;
 use crate::error::{Error, ErrorKind, Result};
-use crate::path::{FileId, VaultPath};
+use crate::path::{FileId, FileKind, VaultPath};
 use crate::search::adjacent::add_adjacent;
 use crate::search::direction::direction;
 use crate::search::eligible::eligible;
@@ -113,8 +113,14 @@ impl Searcher {
             true => scored.near_misses()?,
             false => Vec::new(),
         };
-        let substitutions = scored.substitutions;
-        Ok(Hits { substitutions, ..hits(&self.snapshot, results, scored.mode, near_misses) })
+        if !query.finds_all() {
+            let floor = Floor::of(None, scored.mode, scored.weights);
+            results
+                .iter_mut()
+                .for_each(|hit| hit.is_weak = floor.is_barely_reached(hit.score, hit.why.semantic.is_some()));
+        }
+        let ScoredQuery { substitutions, unknown_words, mode, .. } = scored;
+        Ok(Hits { substitutions, unknown_words, ..hits(&self.snapshot, results, mode, near_misses) })
     }
 
     /// The first results in the order that the query wants.
@@ -290,6 +296,7 @@ pub(super) struct ScoredQuery<'a> {
     snapshot: &'a Snapshot,
     eligible: Option<Vec<bool>>,
     pub substitutions: Vec<Substitution>,
+    pub unknown_words: Vec<String>,
     lexical: Lexical,
     semantic: Semantic<'a>,
     estimate: Option<Estimate>,
@@ -364,8 +371,10 @@ impl<'a> ScoredQuery<'a> {
             let store = snapshot.store();
             Estimate::new(&snapshot.passages, &lexical, &semantic, &|slot| store.vector(slot))?
         };
+        // By meaning alone, words need not be in a note.
+        let unknown_words = if mode == Mode::Semantic { Vec::new() } else { reading.unknown_of(&query.text) };
         let substitutions = reading.substitutions;
-        Ok(Self { snapshot, eligible, substitutions, lexical, semantic, estimate, names, weights, mode })
+        Ok(Self { snapshot, eligible, substitutions, unknown_words, lexical, semantic, estimate, names, weights, mode })
     }
 
     pub(super) fn floor(&self, query: &Query) -> Floor {
@@ -510,16 +519,20 @@ pub(super) fn hit(store: &Store, scored: &Scored, terms: Vec<String>, weights: W
         repeated: scored.repeated,
         rerank: None,
     };
-    let line = best_match(&text.text, &why.terms).map_or(text.line, |at| {
+    let (mut line, mut headings) = (text.line, text.headings);
+    if let Some(at) = best_match(&text.text, &why.terms) {
         // The first line is the first that is not blank.
         let above = text.text[..at].trim_start().matches('\n').count() as u32;
         // The cards of a canvas have lines that its file has not.
-        (text.line + above).min(text.end_line)
-    });
+        line = (text.line + above).min(text.end_line);
+        if note.path.kind() == FileKind::Markdown && line > text.line {
+            headings = headings_at(store, scored.note, text.line, line)?.unwrap_or(headings);
+        }
+    }
     Ok(Hit {
         path: note.path,
         title: note.title,
-        headings: text.headings,
+        headings,
         line,
         start_line: text.line,
         end_line: text.end_line,
@@ -528,14 +541,38 @@ pub(super) fn hit(store: &Store, scored: &Scored, terms: Vec<String>, weights: W
         tags: note.tags,
         modified: Timestamp::from_nanosecond(i128::from(note.modified_ns)).unwrap_or_default(),
         why,
+        is_weak: false,
     })
+}
+
+/// The headings that a line of a note is under, where one of them stands below the line `first`.
+fn headings_at(store: &Store, note: FileId, first: u32, line: u32) -> Result<Option<Vec<String>>> {
+    let mut above: Vec<(u8, String)> = Vec::new();
+    let mut last = 0;
+    for (level, text, at) in store.anchors(note)?.unwrap_or_default().headings.into_iter().take_while(|(_, _, at)| *at <= line) {
+        above.retain(|(outer, _)| *outer < level);
+        above.push((level, text));
+        last = at;
+    }
+    Ok((last > first).then(|| above.into_iter().map(|(_, text)| text).collect()))
 }
 
 pub(super) fn hits(snapshot: &Snapshot, results: Vec<Hit>, mode: Mode, near_misses: Vec<NearMiss>) -> Hits {
     let (indexed, passages) = (snapshot.notes, snapshot.passages.len());
     let (pending, unread) = (snapshot.pending, snapshot.unread);
-    let substitutions = Vec::new();
-    Hits { results, mode, reranker: None, indexed, passages, pending, unread, substitutions, near_misses }
+    let (substitutions, unknown_words) = (Vec::new(), Vec::new());
+    Hits {
+        results,
+        mode,
+        reranker: None,
+        indexed,
+        passages,
+        pending,
+        unread,
+        substitutions,
+        unknown_words,
+        near_misses,
+    }
 }
 
 /// The best notes of a ranking none of which is a result.

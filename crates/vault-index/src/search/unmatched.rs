@@ -103,6 +103,9 @@ impl Searcher {
                 }
             }
             Test::Property(test) => format!("no note meets `{test}`"),
+            Test::LinksTo(note) => format!("no note links to `{note}`"),
+            Test::LinkedFrom(note) => format!("`{note}` links to no note"),
+            Test::Orphan => "links lead to every note".to_string(),
             Test::Date(range) => format!("no note is of `{range}`, by a property `date` or `created` or by its name"),
             Test::ModifiedSince(after) => format!("no note was modified since {}", day(*after)),
             Test::ModifiedBefore(before) => format!("no note was last modified before {}", day(*before)),

@@ -106,6 +106,11 @@ impl Store {
         self.all("SELECT source, target, path FROM link ORDER BY id", [], |row| row.try_into())
     }
 
+    /// The files that links lead to.
+    pub(crate) fn linked(&self) -> Result<Vec<FileId>> {
+        self.all("SELECT DISTINCT target FROM link WHERE target IS NOT NULL", [], |row| row.get(0))
+    }
+
     /// Links, and those of them that lead nowhere.
     pub(crate) fn link_counts(&self) -> Result<(usize, usize)> {
         Ok((

@@ -315,3 +315,54 @@ fn words_are_found_with_and_without_their_hyphens() {
     assert_eq!(best("plug-in"), ("One.md".into(), vec!["plug".into(), "plugin".into()], false));
     assert_eq!(best("email rules"), ("E-Mail rules.md".into(), vec!["email".into(), "rules".into()], true));
 }
+
+#[test]
+fn links_can_be_asked_for() {
+    let vault = Vault::new(
+        "//- Home.md
+        [[Garden/Rose bed|roses]], [soil](Garden/Soil.md), [[Nowhere]] and ![[plan.png]]. A list of things.
+        //- Garden/Rose bed.md
+        Roses need [[Soil]].
+        //- Garden/Soil.md
+        Clay and sand. [[Home#Top]]
+        //- Alone.md
+        Nothing leads to roses here; see [[Soil]].
+        //- plan.png",
+    );
+    vault.sync();
+    let index = vault.index();
+    let check = |query: &str, expected: &str| assert_eq!(found(&index, query), expected, "{query}");
+    check("link:soil", "Alone Home Rose");
+    check("link:Garden/Soil.md", "Alone Home Rose");
+    check("link:\"Rose bed\"", "Home");
+    check("link:[[Rose bed|x]] things", "Home");
+    check("link:plan.png", "Home");
+    check("-link:soil", "Soil");
+    check("link:(soil \"rose bed\")", "Home");
+    check("link:Home OR link:\"Rose bed\"", "Home Soil");
+    check("linked-from:Home", "Rose Soil");
+    check("-linked-from:home", "Alone Home");
+    check("linked-from:[[Soil]]", "Home");
+    check("is:orphan", "Alone");
+    check("-is:Orphan roses", "Home Rose");
+    let orphans: Vec<String> = index.orphans().unwrap().iter().map(ToString::to_string).collect();
+    assert_eq!(orphans, ["Alone.md"]);
+
+    // The condition comes before the ranking: the limit is of those that meet it.
+    let query = Query::parse("roses linked-from:\"Rose bed\"").unwrap().mode(Mode::Semantic).min_score(0.0).limit(1);
+    assert_eq!(index.search(&query).unwrap().results[0].path.as_str(), "Garden/Soil.md");
+
+    let error = index.search(&Query::parse("link:Soyl").unwrap()).unwrap_err();
+    assert_eq!(error.kind(), vault_index::ErrorKind::NotFound);
+    assert!(error.one_line().contains("no note `Soyl`") && error.one_line().contains("Garden/Soil.md"), "{error}");
+
+    let unmatched = |query: &str| index.searcher().unwrap().unmatched(&Query::parse(query).unwrap()).unwrap();
+    assert_eq!(unmatched("link:Alone").wanted, ["no note links to `Alone`"]);
+    assert!(unmatched("-link:Alone").excluded[0].contains("no note links to `Alone`"));
+
+    // What is no operator, and the words of a sentence.
+    for words in ["is:new", "the question is: orphan"] {
+        assert!(Query::parse(words).unwrap().condition.is_none(), "{words}");
+    }
+    assert_eq!(Query::parse("is:new link: Soil").unwrap().unknown_operators, ["is:new", "link:"]);
+}

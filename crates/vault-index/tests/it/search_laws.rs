@@ -553,3 +553,61 @@ fn an_emoji_is_ranked_by_words_alone() {
     let found: Vec<_> = hits.results.iter().map(|hit| (hit.path.as_str(), hit.why.semantic)).collect();
     assert_eq!(found, [("Party.md", None)]);
 }
+
+#[test]
+fn a_result_names_the_heading_that_its_words_stand_under() {
+    let vault = Vault::new(
+        "//- A.md
+         # Meetings
+
+         Words of all kinds.
+
+         ## Monday
+
+         ### metoo
+
+         Nothing else.
+
+         ## Tuesday
+
+         The budget.",
+    );
+    vault.sync();
+    let index = vault.index();
+    for (words, line, headings) in [
+        ("metoo", 7, &["Meetings", "Monday", "metoo"][..]),
+        ("budget", 13, &["Meetings", "Tuesday"]),
+        ("kinds", 3, &["Meetings"]),
+    ] {
+        let hit = &index.search(&Query::literal(words).mode(Mode::Lexical)).unwrap().results[0];
+        assert_eq!((hit.line, hit.start_line), (line, 1));
+        assert_eq!(hit.headings, headings);
+    }
+}
+
+#[test]
+fn words_that_no_note_has_are_told_as_they_are_written() {
+    let vault = garden();
+    let index = vault.index();
+    let unknown = |query: &str| index.search(&Query::literal(query).mode(Mode::Lexical)).unwrap().unknown_words;
+    assert_eq!(unknown("roses by OSTROWSKI, of Ostrowski and the apple"), ["OSTROWSKI", "Ostrowski"]);
+    assert_eq!(unknown("prune roses"), [""; 0]);
+    // Read as `prune`.
+    assert_eq!(unknown("pruune roses"), [""; 0]);
+    // Parts of it are in no note, which says nothing of words.
+    assert_eq!(unknown("東京都庁舎"), [""; 0]);
+    assert!(index.search(&Query::literal("OSTROWSKI").mode(Mode::Semantic)).unwrap().unknown_words.is_empty());
+}
+
+#[test]
+fn weak_results_are_little_above_the_floor() {
+    let vault = garden();
+    let index = vault.index();
+    let weak = |query: Query| -> Vec<(f32, bool)> {
+        index.search(&query).unwrap().results.iter().map(|hit| (hit.score, hit.is_weak)).collect()
+    };
+    assert!(weak(Query::literal("apple tree")).iter().all(|(score, weak)| *weak == (*score < 1.75 * 0.112)));
+    assert!(weak(Query::literal("apple tree").min_score(0.0)).iter().any(|(_, weak)| *weak));
+    assert!(weak(Query::parse("\"apple\"").unwrap()).iter().all(|(_, weak)| !weak));
+    assert!(weak(Query::parse("tag:garden").unwrap()).iter().all(|(_, weak)| !weak));
+}

@@ -54,6 +54,9 @@ pub(super) struct SearchAnswer {
     pub folders: Vec<FolderCount>,
     /// Best first, or as `--sort` and `--group` say.
     pub results: Vec<SearchResult>,
+    /// Words of the query that are in no note of any vault and were not read as another.
+    #[serde(skip)]
+    pub unknown_words: Vec<String>,
     /// Notes that are not read yet.
     #[serde(skip)]
     pub unread: usize,
@@ -116,6 +119,7 @@ impl SearchAnswer {
             count: None,
             folders: Vec::new(),
             results: Vec::new(),
+            unknown_words: Vec::new(),
             unread: 0,
             near_misses: Vec::new(),
             substitutions: Vec::new(),
@@ -132,6 +136,10 @@ impl SearchAnswer {
             answer.unread += hits.unread;
             let new = hits.substitutions.into_iter().filter(|read| !answer.substitutions.contains(read));
             answer.substitutions.extend(new.collect::<Vec<_>>());
+            match vault_index {
+                0 => answer.unknown_words = hits.unknown_words,
+                _ => answer.unknown_words.retain(|word| hits.unknown_words.contains(word)),
+            }
             answer.near_misses.extend(hits.near_misses);
             answer.results.extend(hits.results.into_iter().map(|hit| SearchResult {
                 vault: several.then(|| text(&vaults[vault_index])),

@@ -1,8 +1,10 @@
-//! The lines of a passage that are shown: those where most of the query's words stand, within so many columns.
+//! The lines of a passage that are shown, as a person sees its text: those where most of the query's words stand, within
+//! so many columns.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
-use vault_index::{best_match, body_start, matched_ranges};
+use vault_index::{HEADING_MARK, best_match, body_start, matched_ranges, readable};
 
 use crate::sanitize::fitting;
 use crate::{Paint, char_columns, most_columns, sanitize_line};
@@ -17,13 +19,21 @@ const CUT_COLUMNS: usize = 2;
 /// The lines that show best why a passage matches, at most `height` of at most `width` columns, with matched words in
 /// bold.
 pub(super) fn excerpt(text: &str, terms: &[String], width: usize, height: usize, paint: &Paint) -> Vec<String> {
-    let lines = if height == 1 { vec![one_line(text, terms, width)] } else { lines(text, terms, width, height) };
+    let text = seen(text, terms);
+    let lines = if height == 1 { vec![one_line(&text, terms, width)] } else { lines(&text, terms, width, height) };
     lines.iter().filter(|line| !line.is_empty()).map(|line| painted(line, paint)).collect()
 }
 
 /// The same on one line, whose words need not stand on one line of the note.
 pub(super) fn snippet(text: &str, terms: &[String], width: usize, paint: &Paint) -> String {
-    painted(&one_line(text, terms, width), paint)
+    painted(&one_line(&seen(text, terms), terms, width), paint)
+}
+
+/// The text without its markup; with it, where words match in nothing but that, as in the target of a link.
+fn seen<'a>(text: &'a str, terms: &[String]) -> Cow<'a, str> {
+    let readable = readable(text);
+    let is_lost = || best_match(&readable, terms).is_none() && best_match(text, terms).is_some();
+    if readable.is_empty() || is_lost() { Cow::Borrowed(text) } else { Cow::Owned(readable) }
 }
 
 fn lines(text: &str, terms: &[String], width: usize, height: usize) -> Vec<Line> {
@@ -35,14 +45,21 @@ fn lines(text: &str, terms: &[String], width: usize, height: usize) -> Vec<Line>
     // A row of context reads better than a match at the very top, and more rows than none; no match comes before the best.
     let earliest = rows[..best.min(rows.len())].iter().rposition(matches).map_or(0, |row| row + 1);
     let first = best.saturating_sub(1).min(rows.len().saturating_sub(height)).max(earliest).min(best);
-    let shown = &rows[first.min(rows.len())..rows.len().min(first + height)];
+    let mut shown = &rows[first.min(rows.len())..rows.len().min(first + height)];
+    // A heading says nothing without what stands under it.
+    while let [_, .., last] = shown
+        && is_heading(text, last.start)
+        && !matches(last)
+    {
+        shown = &shown[..shown.len() - 1];
+    }
     let mut lines: Vec<Line> = shown.iter().map(|row| pieces(text, row.clone(), &marked)).collect();
     if let (Some(row), Some(line)) = (shown.first(), lines.first_mut())
         && !starts_line(text, row.start)
     {
         line.insert(0, (format!("{CUT} "), false));
     }
-    if let Some(line) = lines.last_mut().filter(|_| first + height < rows.len()) {
+    if let Some(line) = lines.last_mut().filter(|_| first + shown.len() < rows.len()) {
         line.push((format!(" {CUT}"), false));
     }
     lines
@@ -66,9 +83,14 @@ fn one_line(text: &str, terms: &[String], width: usize) -> Line {
     let end = text.trim_end().len().max(begins);
     // Words with the space before each, while there is room for what says that there is more.
     let mut at = begins;
+    // Where a heading begins that nothing of its text is shown after.
+    let mut heading: Option<usize> = None;
     while at < end {
         let space = text[at..end].len() - text[at..end].trim_start().len();
         let from = at + space;
+        if text[at..from].contains('\n') {
+            heading = is_heading(text, from).then_some(shown.len());
+        }
         let to = text[from..end].find(char::is_whitespace).map_or(end, |length| from + length);
         let gap = usize::from(space > 0);
         let room = left.saturating_sub(if to < end { CUT_COLUMNS } else { 0 });
@@ -79,6 +101,7 @@ fn one_line(text: &str, terms: &[String], width: usize) -> Line {
             if fits > 0 && (columns > width / 2 || at == begins) {
                 push(&mut shown, text, gap, from..from + fits, &marked);
             }
+            without_heading(&mut shown, heading.take());
             shown.push((format!(" {CUT}"), false));
             break;
         }
@@ -86,7 +109,22 @@ fn one_line(text: &str, terms: &[String], width: usize) -> Line {
         left -= columns;
         at = to;
     }
+    if without_heading(&mut shown, heading) {
+        shown.push((format!(" {CUT}"), false));
+    }
     shown
+}
+
+/// Takes the heading away that a line ends with, from so many pieces on, unless a matched word is in it.
+fn without_heading(line: &mut Line, heading: Option<usize>) -> bool {
+    let Some(from) = heading.filter(|from| !line[*from..].iter().any(|(_, is_match)| *is_match)) else { return false };
+    line.truncate(from);
+    true
+}
+
+fn is_heading(text: &str, at: usize) -> bool {
+    let line = text[..at].rfind('\n').map_or(0, |feed| feed + 1);
+    text[line..].starts_with(HEADING_MARK)
 }
 
 fn push(line: &mut Line, text: &str, gap: usize, word: Range<usize>, marked: &[Range<usize>]) {
@@ -212,8 +250,12 @@ mod tests {
         check("", &[], &[]);
         check("\n \n", &[], &[]);
         check("short", &["short"], &["*short*"]);
-        check("# Title\n\nbody\n", &[], &["body"]);
-        check("# Title only\n", &[], &["# Title only"]);
+        check("› Title\nbody\n", &[], &["body"]);
+        check("› Title only\n", &[], &["› Title only"]);
+        check("body\n› Next", &[], &["body …"]);
+        check("body\n› A heading of two rows", &[], &["body …"]);
+        check("body\n› Next\nmore", &[], &["body", "› Next", "more"]);
+        check("body\n› Next", &["next"], &["body", "› *Next*"]);
         check("a\nb\nc\nd\ne", &[], &["a", "b", "c", "d …"]);
         check("one two three four five six", &["four"], &["one two three *four*", "five six"]);
         check("a\nb\nc\nd\ne\nf\ng\npear", &["pear"], &["e", "f", "g", "*pear*"]);
@@ -240,6 +282,24 @@ mod tests {
         check("the long way round to a pear on the table", &["pear"], "… to a *pear* on the table");
         check("the long way round to a pear on the table of fruit", &["pear"], "… to a *pear* on the table of …");
         check("日本語の文章は空白がないので折り返すことができない", &[], "日本語の文章は空白がないので …");
+        check("a pear\n› Next", &["pear"], "a *pear* …");
+        check("a pear\n› A long heading of the next part\nmore", &["pear"], "a *pear* …");
+        check("a pear\n› Next\nmore", &["pear"], "a *pear* › Next more");
+    }
+
+    #[test]
+    fn as_a_person_sees_it() {
+        fn check(text: &str, words: &[&str], expected: &[&str]) {
+            let text = seen(text, &terms(words));
+            assert_eq!(shown(lines(&text, &terms(words), 40, 4)), expected, "{text:?}");
+        }
+        check(
+            "## A\n\n---\n[[Pears|The pear]] and its [[Soil]]\n\n| Tree | pH |\n|--|--|\n| pear | 6 |\n\n## Related",
+            &["pear"],
+            &["The *pear* and its Soil", "Tree · pH", "*pear* · 6 …"],
+        );
+        check("see [this](https://x.y/pear)", &["pear"], &["see [this](https://x.y/*pear*)"]);
+        check("---\n", &[], &["---"]);
     }
 
     proptest! {
@@ -257,6 +317,7 @@ mod tests {
             for line in lines.iter().chain([&crate::cut_to(&sanitize_line(&text), width)]) {
                 prop_assert!(most_columns(line) <= width && columns(line) <= width, "{:?} in {} columns", line, width);
             }
+            let text = seen(&text, &terms);
             if best_match(&text, &terms).is_some_and(|at| at >= body_start(&text)) {
                 let is_shown = lines.iter().any(|line| line.contains("pear"));
                 prop_assert!(is_shown, "no pear in {:?} of {:?}", lines, text);

@@ -45,13 +45,23 @@ pub(super) fn run(vault_args: &IndexedVaultArgs, args: &GraphArgs, out: &mut Out
     if let Some(file) = &args.output {
         refuse_notes(file)?;
     }
+    if args.format.is_none() && args.output.is_none() && out.paint.is_terminal() {
+        let long =
+            Error::new(ErrorKind::Query, "the link graph is one long line of JSON, which nobody reads on a terminal");
+        return Err(long
+            .with_remedy(
+                "`vault-index graph --format html -o graph.html` makes a page that draws it, --format json prints it",
+            )
+            .into());
+    }
+    let format = args.format.unwrap_or(GraphFormat::Json);
     let index = links::open_index(vault_args, args.no_sync)?;
     let graph = index.graph()?;
     let vault = index.vault().file_name().map_or_else(|| "vault".into(), |name| name.to_string_lossy());
     match &args.output {
-        None => write(&graph, args.format, &vault, out)?,
+        None => write(&graph, format, &vault, out)?,
         Some(file) => {
-            write_file(&graph, args.format, &vault, file)?;
+            write_file(&graph, format, &vault, file)?;
             note(&format!("{} nodes and {} edges are in {}", graph.nodes.len(), graph.edges.len(), file.display()));
         }
     }

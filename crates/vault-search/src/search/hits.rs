@@ -93,6 +93,12 @@ impl Row {
         Self { text, columns: most_columns(plain) }
     }
 
+    /// All of it dim, whatever styles are within.
+    fn dim(self, paint: Paint) -> Self {
+        let text = if paint.has_colors() { self.text.replace("\x1b[0m", "\x1b[0;2m") } else { self.text };
+        Self { text: paint.dim(&text), ..self }
+    }
+
     /// Rows of the terminal.
     fn height(&self, paint: Paint) -> usize {
         self.columns.div_ceil(paint.width().unwrap_or(usize::MAX)).max(1)
@@ -115,6 +121,7 @@ fn lines(answer: &SearchAnswer, shown: &Shown<'_>, layout: Layout, paint: Paint)
     }
     let blank = || Row::new(String::new(), "");
     let apart = matches!(layout, Layout::Block { apart: true, .. });
+    let weak = if let [(None, results)] = groups.as_slice() { line_about_weak(results, paint) } else { None };
     let mut lines = Vec::new();
     for (folder, results) in groups {
         if let Some(folder) = folder {
@@ -130,10 +137,28 @@ fn lines(answer: &SearchAnswer, shown: &Shown<'_>, layout: Layout, paint: Paint)
             if n > 0 && apart {
                 lines.push(blank());
             }
-            lines.extend(of_result(result, answer, shown, layout, paint));
+            lines.extend(weak.filter(|(at, _)| *at == n).map(|(_, line)| Row::new(paint.dim(line), line)));
+            let rows = of_result(result, answer, shown, layout, paint);
+            lines.extend(rows.into_iter().map(|row| if result.hit.is_weak { row.dim(paint) } else { row }));
         }
     }
     lines
+}
+
+/// The line before the first weak result in the order of printing, or with the best nearest the prompt before the first
+/// that is not; none where they stand among the others, as by folder or by time.
+fn line_about_weak(results: &[&SearchResult], paint: Paint) -> Option<(usize, &'static str)> {
+    let weak: Vec<bool> = results.iter().map(|result| result.hit.is_weak).collect();
+    let first = *weak.first()?;
+    let others = weak.iter().position(|is_weak| *is_weak != first);
+    let (at, line) = match (first, others) {
+        (false, None) => return None,
+        (true, None) => (0, "weak matches:"),
+        (false, Some(at)) => (at, "weaker matches:"),
+        (true, Some(at)) => (at, "better matches:"),
+    };
+    let is_together = others.is_none_or(|at| weak[at..].iter().all(|is_weak| *is_weak != first));
+    (paint.is_terminal() && is_together).then_some((at, line))
 }
 
 fn of_result(
@@ -394,6 +419,30 @@ mod tests {
             first_words(true),
             ["\u{1b}[1ma/", "\u{1b}[36ma/y.md", "", "\u{1b}[1mb/", "\u{1b}[36mb/z.md", "\u{1b}[36mb/x.md"]
         );
+    }
+
+    #[test]
+    fn weak_results_look_weak() {
+        let (vaults, hyperlink) = ([PathBuf::from("/v0")], Hyperlink::try_from("none".to_string()).unwrap());
+        let printed = |weak: [bool; 3], best_last, paint| -> Vec<String> {
+            let mut hits: Vec<Hit> = ["a.md", "b.md", "c.md"].map(|path| hit(path, 0.5)).into();
+            hits.iter_mut().zip(weak).for_each(|(hit, weak)| hit.is_weak = weak);
+            let answer = merged(vec![hits], &Query::literal("x"));
+            let rows = lines(&answer, &Shown { best_last, ..shown(&vaults, &hyperlink) }, Layout::One, paint);
+            rows.into_iter().map(|row| row.text.chars().take(18).collect()).collect()
+        };
+        let (dim, path) = ("\u{1b}[2m", "\u{1b}[36m");
+        let [a, b, c] = ["a.md", "b.md", "c.md"].map(|name| format!("{path}{name}\u{1b}[0m\u{1b}[2m:"));
+        let [weak_b, weak_c] = ["b.md", "c.md"].map(|name| format!("{dim}{path}{name}\u{1b}[0;2"));
+        let paint = Paint::full(80);
+        assert_eq!(printed([false; 3], false, paint), [&a[..], &b, &c]);
+        let line = |text: &str| format!("{dim}{text}").chars().take(18).collect::<String>();
+        assert_eq!(printed([false, false, true], false, paint), [&a[..], &b, &line("weaker matches:"), &weak_c]);
+        assert_eq!(printed([false, true, true], true, paint), [&weak_c[..], &weak_b, &line("better matches:"), &a]);
+        assert_eq!(printed([true; 3], false, paint)[0], line("weak matches:\u{1b}[0m"));
+        assert_eq!(printed([false, true, false], false, paint), [&a[..], &weak_b, &c]);
+        assert_eq!(printed([true, false, true], false, paint).len(), 3);
+        assert_eq!(printed([false, false, true], false, Paint::default()).len(), 3);
     }
 
     #[test]

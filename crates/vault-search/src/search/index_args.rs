@@ -268,8 +268,10 @@ pub(super) struct MentionsArgs {
 #[derive(Debug, Args)]
 pub(super) struct GraphArgs {
     /// What to print
-    #[arg(long, value_name = "FORMAT", default_value = "json")]
-    pub format: GraphFormat,
+    ///
+    /// [default: json; on a terminal it has to be named]
+    #[arg(long, value_name = "FORMAT")]
+    pub format: Option<GraphFormat>,
     /// Write to this file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,

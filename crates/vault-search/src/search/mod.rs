@@ -18,6 +18,7 @@ mod excerpt;
 
 mod hits;
 mod notices;
+mod editor;
 
 mod one_query;
 

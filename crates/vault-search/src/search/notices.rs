@@ -2,7 +2,7 @@
 
 use vault_index::{Index, Mode, Query, Substitution, Unmatched};
 
-use crate::{Paint, columns, counted, padded};
+use crate::{Paint, counted, padded, sanitize, wrapped};
 
 use super::answer::SearchAnswer;
 use super::progress::about;
@@ -18,7 +18,8 @@ pub(super) fn of(
     going_on: bool,
 ) -> Vec<String> {
     let several = answer.vaults.len() > 1;
-    let mut notices: Vec<String> = answer.substitutions.iter().map(|read| substituted(read, several)).collect();
+    let mut notices: Vec<String> = unknown_words(answer).into_iter().collect();
+    notices.extend(answer.substitutions.iter().map(|read| substituted(read, several)));
     if answer.results.is_empty() && answer.count.is_none_or(|count| count == 0) {
         notices.push("nothing was found".to_string());
         notices.extend(unmatched.wanted.iter().cloned());
@@ -60,12 +61,21 @@ pub(super) fn needs_vectors(query: &Query) -> bool {
     query.like.is_some() || (!query.text.trim().is_empty() && query.mode != Mode::Lexical)
 }
 
+/// That words of the query are in no note, which is said before what is near them.
+pub(super) fn unknown_words(answer: &SearchAnswer) -> Option<String> {
+    (!answer.unknown_words.is_empty()).then(|| format!("no note has {}", alternatives(&answer.unknown_words)))
+}
+
+fn alternatives(words: &[String]) -> String {
+    match words.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+        _ => words.concat(),
+    }
+}
+
 /// What a word that is in no note was taken for; of several vaults, in those that have none.
 fn substituted(read: &Substitution, several: bool) -> String {
-    let words = match read.read_as.split_last() {
-        Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
-        _ => read.read_as.concat(),
-    };
+    let words = alternatives(&read.read_as);
     match several {
         false => format!("searched for {words} ({} is in no note)", read.word),
         true => format!("searched for {words} in a vault where no note has {}", read.word),
@@ -95,7 +105,7 @@ fn pending_vectors(pending: usize, mode: Mode, indexes: &[Index], going_on: bool
 /// The rows that notices take on a terminal; those that a pipe takes do not count.
 pub(super) fn rows(notices: &[String], paint: Paint) -> usize {
     let width = paint.width().unwrap_or(usize::MAX);
-    notices.iter().map(|notice| ("note: ".len() + columns(notice)).div_ceil(width)).sum()
+    notices.iter().map(|notice| wrapped(&format!("note: {}", sanitize(notice)), width).lines().count()).sum()
 }
 
 #[cfg(test)]

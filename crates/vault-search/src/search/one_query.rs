@@ -8,10 +8,11 @@ use std::time::Instant;
 use jiff::Zoned;
 use vault_index::{Condition, Error, ErrorKind, Expression, Index, Mode, Query, Unmatched};
 
-use crate::{CliResult, Format, Out, Outcome, note, sanitize_line};
+use crate::{CliResult, Failure, Format, Out, Outcome, counted, note, sanitize_line};
 
 use super::answer::{FolderCount, SearchAnswer, SearchResult};
 use super::background;
+use super::editor;
 use super::hits::{self, Shown};
 use super::notices;
 use super::open;
@@ -42,6 +43,11 @@ pub(super) fn run(args: &SearchArgs, out: &mut Out) -> CliResult {
             false => out.schema::<SearchAnswer>(),
         };
     }
+    if args.open.is_some() && !out.paint.is_terminal() {
+        return Err(Failure::Error(
+            "--open starts an editor, which needs a terminal (--grep is for programs)".to_owned(),
+        ));
+    }
     let settings = IndexSettings::load(&args.vault_args)?;
     let query = args.query(&settings.config, &Zoned::now())?;
     if query.like.is_some() && settings.vaults.len() > 1 {
@@ -66,7 +72,7 @@ pub(super) fn run(args: &SearchArgs, out: &mut Out) -> CliResult {
         answer.group_by_folder();
     }
     answer.took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-    if args.absolute || args.print0 || args.files || out.paint.has_links() {
+    if args.absolute || args.print0 || args.files || args.grep || args.open.is_some() || out.paint.has_links() {
         find_files(&mut answer, &indexes, args.absolute)?;
     }
 
@@ -79,7 +85,11 @@ pub(super) fn run(args: &SearchArgs, out: &mut Out) -> CliResult {
     let going_on: Vec<&Index> =
         indexes.iter().filter(|index| is_going_on && background::is_due(index, &settings.config)).collect();
     answer.notices = notices::of(&answer, &indexes, why, &unmatched, &query, !going_on.is_empty());
+    let said_before = notices::unknown_words(&answer);
+    said_before.iter().for_each(|text| note(text));
     match args.output.format() {
+        _ if args.open.is_some() => {}
+        _ if args.grep => print_lines(&answer, out)?,
         _ if args.print0 => print_files(&answer, b"\0", out)?,
         _ if args.files && !out.paint.is_terminal() => print_files(&answer, b"\n", out)?,
         _ if args.files => print_paths(&answer, out)?,
@@ -105,7 +115,15 @@ pub(super) fn run(args: &SearchArgs, out: &mut Out) -> CliResult {
             note(&format!("embedding does not go on in the background: {error}"));
         }
     }
-    answer.notices.iter().for_each(|text| note(text));
+    answer.notices.iter().skip(said_before.iter().len()).for_each(|text| note(text));
+    match (args.open, args.open.and_then(|number| answer.results.get(number - 1))) {
+        (Some(_), Some(result)) => editor::open(settings.config.editor.as_deref(), &result.file, result.hit.line)?,
+        (Some(number), None) if found > 0 => {
+            note(&format!("there is no result {number}, only {}", counted(found, "result")));
+            return Ok(Outcome::Nothing);
+        }
+        _ => {}
+    }
     Ok(outcome)
 }
 
@@ -160,13 +178,34 @@ fn find_files(answer: &mut SearchAnswer, indexes: &[Index], absolute: bool) -> C
     Ok(())
 }
 
+/// Absolute, or from the vault's folder on.
+fn file_on_disk<'a>(answer: &SearchAnswer, result: &'a SearchResult) -> &'a Path {
+    let is_whole = result.absolute_path.is_some() || result.vault.is_some();
+    let vault = answer.vault.as_deref().filter(|_| !is_whole);
+    vault.and_then(|vault| result.file.strip_prefix(vault).ok()).unwrap_or(&result.file)
+}
+
+/// Prints `path:line:text` for each result, to another program as it is on disk.
+fn print_lines(answer: &SearchAnswer, out: &mut Out) -> io::Result<()> {
+    for result in &answer.results {
+        let hit = &result.hit;
+        // A passage's first line is the first that is not blank.
+        let text = hit.text.trim_start().lines().nth((hit.line - hit.start_line) as usize).unwrap_or_default().trim();
+        if out.paint.is_terminal() {
+            out.line(&sanitize_line(&format!("{}:{}:{text}", result.shown_path(), hit.line)))?;
+            continue;
+        }
+        out.bytes(file_on_disk(answer, result).as_os_str().as_encoded_bytes())?;
+        out.line(&format!(":{}:{text}", hit.line))?;
+    }
+    Ok(())
+}
+
 /// Prints the files by their names on disk, each once: absolute, or from the vault's folder on.
 fn print_files(answer: &SearchAnswer, end: &[u8], out: &mut Out) -> io::Result<()> {
     let mut printed = HashSet::new();
     for result in &answer.results {
-        let is_whole = result.absolute_path.is_some() || result.vault.is_some();
-        let vault = answer.vault.as_deref().filter(|_| !is_whole);
-        let file = vault.and_then(|vault| result.file.strip_prefix(vault).ok()).unwrap_or(&result.file);
+        let file = file_on_disk(answer, result);
         if printed.insert(file) {
             out.bytes(file.as_os_str().as_encoded_bytes())?;
             out.bytes(end)?;

@@ -31,6 +31,8 @@ Inside the query:
                      property `created`. Also date:>=2026-01, date:2023-01..2023-06, date:friday
   [status]           notes with this property
   [status:draft]     … that contains this; [status:\"draft\"] equals; [rating:>3] [due:<2026-03]
+  link:\"Rose bed\"    notes that link to this one; linked-from:Home that it links to;
+                     is:orphan that no link leads to
   line:(a b)         notes with all of this on one line; block:(…) in one paragraph or list item,
                      section:(…) between two headings, content:(…) in the text of one passage
   task:call          notes with this in a task; task-todo:call in an open one, task-done:call in
@@ -151,16 +153,30 @@ pub(super) struct SearchArgs {
     /// Print absolute paths; in JSON, as absolute_path
     #[arg(long, help_heading = "Output", hide_short_help = true)]
     pub absolute: bool,
+    /// Print path:line:text, one line a result: for editors and other programs
+    ///
+    /// The text is that line of the note. Paths are by the names on disk, from the vault's folder on; --absolute makes
+    /// them whole.
+    #[arg(long, help_heading = "Output", hide_short_help = true, conflicts_with_all = ["json", "jsonl", "files", "compact", "explain", "best_last"])]
+    pub grep: bool,
+    /// Open the first result, or the N-th, at its line in your editor
+    ///
+    /// On a terminal only: in what the setting `editor` of config.toml names (a command, or obsidian), else in $VISUAL
+    /// or $EDITOR. Nothing is printed.
+    #[arg(long, value_name = "N", help_heading = "Output", num_args = 0..=1, require_equals = true,
+          default_missing_value = "1", value_parser = at_least_one,
+          conflicts_with_all = ["json", "jsonl", "files", "compact", "grep", "print0", "count", "explain", "absolute", "best_last"])]
+    pub open: Option<usize>,
     /// Print paths only, each followed by NUL: for xargs -0
     ///
     /// Paths are by the names on disk.
-    #[arg(short = '0', long, help_heading = "Output", conflicts_with_all = ["json", "jsonl", "compact", "explain"])]
+    #[arg(short = '0', long, help_heading = "Output", hide_short_help = true, conflicts_with_all = ["json", "jsonl", "compact", "grep", "explain"])]
     pub print0: bool,
     /// Print how many notes match, or with --chunks passages
     ///
     /// With --group folder, of each folder. A note counts that holds a word of the query, unless --mode says otherwise.
     #[arg(long, help_heading = "Output",
-          conflicts_with_all = ["jsonl", "files", "compact", "print0", "explain", "limit", "sort", "rerank", "best_last"])]
+          conflicts_with_all = ["jsonl", "files", "compact", "grep", "print0", "explain", "limit", "sort", "rerank", "best_last"])]
     pub count: bool,
     /// Sort by score (best first), modified (newest first) or path
     ///
@@ -182,7 +198,7 @@ pub(super) struct SearchArgs {
     ///
     /// Each is taken literally, and answered in the same order.
     #[arg(long, value_name = "FILE", help_heading = "Output", hide_short_help = true, allow_hyphen_values = true,
-          conflicts_with_all = ["words", "like", "json", "files", "explain", "compact", "absolute", "print0", "count",
+          conflicts_with_all = ["words", "like", "json", "files", "grep", "open", "explain", "compact", "absolute", "print0", "count",
                                 "group"])]
     pub queries: Option<PathBuf>,
     #[command(flatten)]
@@ -281,7 +297,8 @@ fn kind(arg: &str, command: &clap::Command) -> Kind {
         return Kind::End;
     }
     if let Some(long) = arg.strip_prefix("--") {
-        let takes_value = |a: &clap::Arg| a.get_long() == Some(long) && a.get_action().takes_values();
+        let takes_value =
+            |a: &clap::Arg| a.get_long() == Some(long) && a.get_action().takes_values() && !a.is_require_equals_set();
         return if command.get_arguments().any(takes_value) { Kind::OptionAndValue } else { Kind::Option };
     }
     match arg {
@@ -363,7 +380,7 @@ impl SearchArgs {
         // Meaning is near to anything: what is near a word is not to be counted with what holds it.
         let counted = (self.count && self.like.is_none()).then_some(Mode::Lexical);
         query.mode = self.mode.or(configured).or(counted).unwrap_or_default();
-        query.limit = self.limit.or(config.limit).unwrap_or(query.limit);
+        query.limit = self.limit.or(config.limit).unwrap_or(query.limit).max(self.open.unwrap_or(0));
         query.grouping = if self.chunks { Grouping::Passages } else { Grouping::BestPassage };
         query.min_score = self.min_score;
         query.sort = self.sort.unwrap_or_default();
@@ -381,7 +398,6 @@ impl SearchArgs {
         Ok(Some(rerank))
     }
 
-    /// What is done before the search.
     /// Whether a person waits for the answer and reads it. Anything else is a script, also where a person starts it.
     pub(super) fn is_seen(&self) -> bool {
         std::io::stdout().is_terminal() && crate::stderr_is_terminal() && !self.is_for_programs()
@@ -389,9 +405,10 @@ impl SearchArgs {
 
     fn is_for_programs(&self) -> bool {
         let output = &self.output;
-        output.json || output.jsonl || self.files || self.print0 || self.count || self.queries.is_some()
+        output.json || output.jsonl || self.files || self.grep || self.print0 || self.count || self.queries.is_some()
     }
 
+    /// What is done before the search.
     pub(super) fn sync_policy(&self, mode: Mode) -> SyncPolicy {
         let wait = self.wait.map_or(Wait::Unasked { is_seen: self.is_seen() }, Wait::AtMost);
         match mode {
@@ -541,11 +558,33 @@ mod tests {
             &["--queries", "-", "--count"],
             &["x", "--wait", "-1"],
             &["x", "-n", "-1"],
+            &["x", "--open=0"],
+            &["x", "--open", "--json"],
+            &["x", "--grep", "--files"],
+            &["--queries", "-", "--grep"],
             &["x", "--queries", "-"],
             &["x", "--wait", "nan"],
         ] {
             assert!(args(line).is_err(), "{line:?}");
         }
+    }
+
+    #[test]
+    fn the_value_of_open_is_not_a_word() {
+        let open = |line: &[&str]| args(line).map(|args| (args.open, args.typed())).unwrap();
+        assert_eq!(open(&["--open", "rose"]), (Some(1), "rose".to_string()));
+        assert_eq!(open(&["rose", "--open=12", "3"]), (Some(12), "rose 3".to_string()));
+        assert_eq!(question(&["rose", "--open=12"]).unwrap().limit, 12);
+    }
+
+    #[test]
+    fn what_is_for_programs() {
+        let is_for_programs = |line: &[&str]| args(&[&["x"], line].concat()).unwrap().is_for_programs();
+        for line in [&["--json"][..], &["--jsonl"], &["--files"], &["--grep"], &["-0"], &["--count"]] {
+            assert!(is_for_programs(line), "{line:?}");
+        }
+        assert!(args(&["--queries", "-"]).unwrap().is_for_programs());
+        assert!(!is_for_programs(&[]) && !is_for_programs(&["--open"]) && !is_for_programs(&["--compact"]));
     }
 
     #[test]

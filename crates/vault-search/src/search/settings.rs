@@ -14,7 +14,8 @@ pub(super) const SETTINGS_HELP: &str = "\
 Settings: flags override the environment (VAULT_DIR, VAULT_INDEX_FILE, VAULT_MODEL, VAULT_BASE_URL), which overrides \
 config.toml in the user's configuration folder (~/.config/vault-index on Linux, \
 ~/Library/Application Support/vault-index on macOS, %APPDATA%\\vault-index on Windows), which may hold vault (a folder, or a list of them), model, \
-base_url, exclude, limit, mode, best_last = true (as --best-last), background = false (embed nothing after a search, as VAULT_BACKGROUND=0) and hyperlink, which says where printed paths lead when \
+base_url, exclude, limit, mode, best_last = true (as --best-last), background = false (embed nothing after a search, as VAULT_BACKGROUND=0), \
+editor (what --open opens a note in before $VISUAL and $EDITOR: obsidian, or a command) and hyperlink, which says where printed paths lead when \
 they are clicked: file, obsidian (the note and its heading), advanced-uri (Obsidian's plugin of that name, with the line), \
 vscode, vscodium, cursor, zed, none, or a URL with {path}, {line}, {file}, {vault} and {heading}. A vault's own .vault.toml may hold exclude only. \
 Setting NO_COLOR turns colors off.";

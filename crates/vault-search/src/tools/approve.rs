@@ -8,7 +8,8 @@ use vault_tools::approval::{Answer, Approver, PreparedChange};
 use vault_tools::{Error, ErrorKind, Result};
 
 use crate::{
-    Paint, ask, can_ask, confirm, escape_json, ignore_signals, note, sanitize, sanitize_line, say, terminal_input,
+    Paint, ask, can_ask, confirm, escape_json, ignore_signals, note, sanitize, sanitize_line, say, shell_command,
+    terminal_input,
 };
 
 use super::context::json;
@@ -301,7 +302,7 @@ pub fn edited(what: &str, value: &Value) -> Result<Option<Value>> {
 /// terminal, not among the output.
 fn program(variable: &str) -> Option<Command> {
     let line = std::env::var(variable).ok().filter(|line| !line.trim().is_empty())?;
-    let mut command = Command::new("sh");
-    command.args(["-c", &format!("{line} \"$@\""), "sh"]).stdout(io::stderr());
+    let mut command = shell_command(&line);
+    command.stdout(io::stderr());
     Some(command)
 }

@@ -57,6 +57,8 @@ fn each_flag_has_an_effect() {
         ("roses", "--compact"),
         ("--files roses", "--absolute"),
         ("roses", "--print0"),
+        ("roses", "--grep"),
+        ("%tty roses", "--open"),
         ("roses", "--count"),
         ("roses", "--sort path"),
         ("roses", "--group folder"),

@@ -619,3 +619,14 @@ fn the_last_sync_is_the_last_that_found_the_index_up_to_date() {
     vault.sync();
     assert_eq!(last(), noted, "an unchanged vault is noted once a minute");
 }
+
+/// As a search does that has no time for vectors.
+#[test]
+fn a_sync_that_has_read_everything_is_one() {
+    let vault = Vault::new("");
+    (0..300).for_each(|n| vault.write(&format!("{n}.md"), format!("text {n}\n")));
+    let options = vault_index::SyncOptions::new().vectors_within(std::time::Duration::ZERO);
+    vault.index().sync_with(&options).unwrap();
+    let status = vault.index().status().unwrap();
+    assert!(status.pending > 0 && status.last_sync.is_some(), "{status:?}");
+}

@@ -8,6 +8,8 @@ mod crash;
 mod damage;
 mod output;
 mod rerank;
+#[cfg(target_os = "linux")]
+mod terminal;
 #[path = "../../../vault-index/tests/it/vault.rs"]
 mod vault;
 mod waits;

@@ -91,6 +91,15 @@ fn json_says_what_standard_error_says() {
 }
 
 #[test]
+fn a_word_that_no_note_has_is_said() {
+    let vault = vault();
+    let output = run(&vault, "vault-search", &["--mode", "lexical", "heron OSTROWSKI"]);
+    assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), "note: no note has OSTROWSKI\n"));
+    let nothing = run(&vault, "vault-search", &["--mode", "lexical", "OSTROWSKI"]);
+    assert_eq!(stderr(&nothing), "note: no note has OSTROWSKI\nnote: nothing was found\n");
+}
+
+#[test]
 fn sort_orders_files_by_path_time_or_score() {
     let vault = vault();
     let paths = |sort: &str, limit: &str| search(&vault, &["--files", "--sort", sort, "-n", limit, "heron"]);
@@ -100,6 +109,27 @@ fn sort_orders_files_by_path_time_or_score() {
     let filters = search(&vault, &["--files", "--sort", "path", "path:Garden"]);
     assert_eq!(filters, "Garden/Pond.md\nGarden/Roses.md\n");
     assert_eq!(search(&vault, &["--files", "path:Garden"]), "Garden/Roses.md\nGarden/Pond.md\n");
+}
+
+#[test]
+fn lines_for_other_programs() {
+    let vault = vault();
+    let lines = search(&vault, &["--grep", "--sort", "path", "heron"]);
+    assert_eq!(
+        lines,
+        "Garden/Pond.md:1:A heron, and another heron.\nGarden/Roses.md:5:A heron looked on.\n\
+         River.md:3:Then a heron.\nTown/Bridge.md:1:Under it, in the dusk, stood a heron.\n"
+    );
+    let root = vault.root().canonicalize().unwrap();
+    let absolute = search(&vault, &["--grep", "--absolute", "heron", "path:Town"]);
+    assert!(absolute.starts_with(&format!("{}/Town/Bridge.md:1:", root.display())), "{absolute}");
+}
+
+#[test]
+fn an_editor_needs_a_terminal() {
+    let output = run(&vault(), "vault-search", &["--open", "heron"]);
+    assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(2), ""));
+    assert!(stderr(&output).contains("needs a terminal"), "{}", stderr(&output));
 }
 
 #[test]

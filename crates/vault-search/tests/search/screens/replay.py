@@ -39,7 +39,8 @@ def main():
         vault = Path(folder) / "notes"
         make_vault(vault)
         for name, columns, rows, arguments in SCREENS:
-            screen = screen_of(program, folder, name, vault, columns, rows, f"vault-search {arguments}")
+            command = f"vault-search {arguments}"
+            screen = screen_of(program, folder, name, vault, columns, rows, command, VAULT_BACKGROUND="0")
             failed |= differs(HERE / f"{name}.txt", masked(screen), write=bool(sys.argv[2:]))
     if left := still_running(program):
         sys.exit(f"still running: {left}")
