@@ -62,12 +62,13 @@ impl Index {
             let meaning = semantic.or(estimated).unwrap_or(0.0);
             let sum = (asked.weights.semantic * meaning + asked.weights.lexical * lexical).min(ORDINARY);
             // Some have the words of the query side by side.
-            let ordinary = if position % 7 == 0 { sum.max(ORDINARY * (0.9 * lexical)) } else { sum };
+            let least = Some(ORDINARY * (0.9 * lexical)).filter(|least| position % 7 == 0 && *least > sum);
+            let ordinary = least.unwrap_or(sum);
             let repeated = passage.is_repeated().then_some(passage.repeated as usize);
             let band = asked.names.iter().find(|(note, _)| *note == passage.note).map(|(_, band)| *band);
             let score = band.map_or(ordinary, |band| band.score(ordinary));
             let (passage, note, name) = (passage.id, passage.note, band.map(Band::name_match));
-            all.push(Scored { passage, note, score, lexical, semantic, estimated, title, name, repeated });
+            all.push(Scored { passage, note, score, lexical, semantic, estimated, title, name, least, repeated });
         }
         let floor = Floor::of(asked.min_score, asked.mode, asked.weights);
         all.retain(|scored| scored.score > 0.0 && scored.score >= floor.least(scored.semantic.is_some()));

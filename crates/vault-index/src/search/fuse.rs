@@ -105,6 +105,8 @@ pub(super) struct Scored {
     pub estimated: Option<f32>,
     pub title: Option<f32>,
     pub name: Option<NameMatch>,
+    /// The least score of a passage that holds the whole query, where that is more than the sum.
+    pub least: Option<f32>,
     /// How many notes have the passage, where that halves what it earns.
     pub repeated: Option<usize>,
 }
@@ -122,6 +124,7 @@ impl Scored {
             estimated: None,
             title: None,
             name: None,
+            least: None,
             repeated: None,
         }
     }
@@ -234,9 +237,12 @@ impl Candidates<'_> {
     fn score(&self, position: usize, cosine: Option<f32>) -> f32 {
         let lexical = self.lexical.score(position);
         let meaning = cosine.or_else(|| self.estimated(lexical)).map_or(0.0, |cosine| cosine.max(0.0));
-        let sum = (self.weights.semantic * meaning + self.weights.lexical * lexical).min(ORDINARY);
-        let ordinary = sum.max(ORDINARY * self.lexical.least(position));
+        let ordinary = self.sum(meaning, lexical).max(ORDINARY * self.lexical.least(position));
         self.names.of(position).map_or(ordinary, |band| band.score(ordinary))
+    }
+
+    fn sum(&self, meaning: f32, lexical: f32) -> f32 {
+        (self.weights.semantic * meaning + self.weights.lexical * lexical).min(ORDINARY)
     }
 
     fn estimated(&self, lexical: f32) -> Option<f32> {
@@ -248,15 +254,20 @@ impl Candidates<'_> {
         let passage = &self.passages[position];
         let cosine = self.semantic.exact(passage, vector)?;
         let lexical = self.lexical.score(position);
+        let semantic = cosine.map(|cosine| cosine.score.max(0.0));
+        let estimated = if semantic.is_none() { self.estimated(lexical) } else { None };
+        let least = ORDINARY * self.lexical.least(position);
+        let is_more = least > self.sum(semantic.or(estimated).unwrap_or(0.0), lexical);
         Ok(Scored {
             passage: passage.id,
             note: passage.note,
             score: self.score(position, cosine.map(|cosine| cosine.score)),
             lexical,
-            semantic: cosine.map(|cosine| cosine.score.max(0.0)),
-            estimated: if cosine.is_none() { self.estimated(lexical) } else { None },
+            semantic,
+            estimated,
             title: cosine.and_then(|cosine| cosine.title),
             name: self.names.of(position).map(Band::name_match),
+            least: is_more.then_some(least),
             repeated: passage.is_repeated().then_some(passage.repeated as usize),
         })
     }

@@ -101,7 +101,12 @@ pub struct Why {
     /// How the note's name matches the query, which gives the score its band; absent where it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<NameMatch>,
-    /// How many notes have this very passage, where these are so many that the sum was halved; absent elsewhere.
+    /// The least score of a passage that holds the whole query word for word as few do, where the sum is below; absent
+    /// elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub least: Option<f32>,
+    /// How many notes have this very passage, where these are so many that `semantic` and `lexical` are half of what
+    /// its own text would earn; absent elsewhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeated: Option<usize>,
     /// What the passage had before a reranker gave it its score; absent where none was asked.

@@ -516,6 +516,7 @@ pub(super) fn hit(store: &Store, scored: &Scored, terms: Vec<String>, weights: W
         terms,
         weights: (weights.semantic, weights.lexical),
         name: scored.name,
+        least: scored.least,
         repeated: scored.repeated,
         rerank: None,
     };
@@ -549,7 +550,9 @@ pub(super) fn hit(store: &Store, scored: &Scored, terms: Vec<String>, weights: W
 fn headings_at(store: &Store, note: FileId, first: u32, line: u32) -> Result<Option<Vec<String>>> {
     let mut above: Vec<(u8, String)> = Vec::new();
     let mut last = 0;
-    for (level, text, at) in store.anchors(note)?.unwrap_or_default().headings.into_iter().take_while(|(_, _, at)| *at <= line) {
+    for (level, text, at) in
+        store.anchors(note)?.unwrap_or_default().headings.into_iter().take_while(|(_, _, at)| *at <= line)
+    {
         above.retain(|(outer, _)| *outer < level);
         above.push((level, text));
         last = at;

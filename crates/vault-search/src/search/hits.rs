@@ -278,7 +278,10 @@ pub(super) fn explained(hit: &Hit, reranker: Option<&str>) -> String {
     parts.push(format!("words {:.3} × {:.2}", why.lexical, why.weights.1));
     let mut text = parts.join(" + ");
     if let Some(notes) = why.repeated {
-        text = format!("({text}) × 0.50, since {notes} notes have this very passage");
+        text += &format!("; half of its own, since {notes} notes have this very passage");
+    }
+    if let Some(least) = why.least {
+        text += &format!("; the whole query word for word, as few have it: at least {least:.2}");
     }
     if let Some(name) = why.name {
         let how = match name {
