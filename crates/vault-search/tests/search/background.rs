@@ -13,7 +13,7 @@ fn notes(count: usize) -> Vault {
     let words = ["heron", "river", "apple", "ladder", "winter", "kettle", "garden", "letter", "candle", "harbour"];
     for n in 0..count {
         let text: String = (0..220).map(|i| format!("{} ", words[(n * 7 + i * i + n * i) % words.len()])).collect();
-        vault.write(&format!("n{n}.md"), format!("# Note {n}\n\n{text}\n"));
+        vault.write(&format!("Note {n}.md"), format!("# Note {n}\n\n{text}\n"));
     }
     vault
 }

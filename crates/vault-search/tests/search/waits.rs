@@ -13,7 +13,8 @@ use crate::vault::Vault;
 
 fn notes(count: usize) -> Vault {
     let vault = Vault::new("");
-    (0..count).for_each(|n| vault.write(&format!("n{n}.md"), format!("# Note {n}\n\na heron waits in water {n}\n")));
+    (0..count)
+        .for_each(|n| vault.write(&format!("Note {n}.md"), format!("# Note {n}\n\na heron waits in water {n}\n")));
     vault
 }
 
