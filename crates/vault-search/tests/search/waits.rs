@@ -139,7 +139,7 @@ fn what_has_no_vector_is_said_with_the_time_it_takes() {
     assert_eq!(json["pending"], 30);
     // Words and filters need none.
     assert_eq!(stderr(&search(&["--files", "--mode", "lexical", "heron"])), "");
-    assert_eq!(stderr(&search(&["--files", "--no-sync", "path:n1.md"])), "");
+    assert_eq!(stderr(&search(&["--files", "--no-sync", "path:\"Note 1.md\""])), "");
     let embedding = held(&vault, ".embed");
     let said = stderr(&search(&["--files", "heron"]));
     assert!(said.contains(" makes them") && !said.contains("vault-index sync"), "{said}");
