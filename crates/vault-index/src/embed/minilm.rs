@@ -58,6 +58,10 @@ impl Embedder for Bundled {
         16
     }
 
+    fn is_english(&self) -> bool {
+        true
+    }
+
     fn known_share(&self, text: &str) -> f32 {
         WordPiece::bundled().known_share(text)
     }
