@@ -54,14 +54,14 @@ impl Vocabulary {
         starts.zip(&self.ends).map(|(start, (end, _))| &self.words[start..*end as usize])
     }
 
-    /// The words that hold a word in their middle or at their end, in order. Linear in the vocabulary.
+    /// The words that hold a word in their middle or at their end, in order: how a word begins is typed letter by letter. Linear in the vocabulary.
     pub(super) fn holding(&self, word: &str) -> Vec<String> {
         let has_digit = word.chars().any(|c| c.is_ascii_digit());
         let least = if has_digit { LEAST_PART_WITH_DIGIT } else { LEAST_PART };
         if word.chars().count() < least || !word.chars().any(char::is_alphabetic) {
             return Vec::new();
         }
-        self.all().filter(|there| there.len() > word.len() && there.contains(word)).map(str::to_owned).collect()
+        self.all().filter(|there| there.contains(word) && !there.starts_with(word)).map(str::to_owned).collect()
     }
 
     /// The two words that a word is made of, or else the longest that it begins or ends with. Linear in the vocabulary.
@@ -245,7 +245,7 @@ mod tests {
         let words = "krankenversicherung versicherungen handshake i18n 2018 standort abfrage arbeit amt blume topf";
         let vocabulary = Vocabulary::new(words.split(' '));
         let holding = |word: &str| vocabulary.holding(word);
-        assert_eq!(holding("versicherung"), ["krankenversicherung", "versicherungen"]);
+        assert_eq!(holding("versicherung"), ["krankenversicherung"]);
         assert_eq!([holding("shake"), holding("18n")], [["handshake"], ["i18n"]]);
         assert_eq!([holding("018"), holding("amt"), holding("handshake")], [[""; 0]; 3]);
         let parts = |word: &str| vocabulary.parts(word);
