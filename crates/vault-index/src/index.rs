@@ -12,6 +12,7 @@ mod mentions;
 #[cfg(feature = "watch")]
 mod watch;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use crate::dirs::{self, canonical_vault};
-use crate::embed::{Embedder, MULTILINGUAL, ModelInfo, ModelName};
+use crate::embed::{Embedder, MULTILINGUAL, ModelName};
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::{DiskFile, Fingerprint, MAX_NOTE_BYTES, WalkRules, read_note, walk};
 use crate::index::model::Loaded;
@@ -31,6 +32,7 @@ use crate::private_file::private_folder;
 use crate::report::{Report, Status};
 use crate::search::{Hits, Query, Rerank, Searcher};
 use crate::store::{PACE, REBUILDING_TO, REPAIR, Store};
+use crate::terms::other_language;
 
 pub use graph::{GraphData, GraphNode, VaultFile};
 #[cfg(feature = "watch")]
@@ -446,17 +448,24 @@ impl Index {
             Err(error) => return Err(error),
         };
         let mut advice = Vec::new();
-        let unknown_share = unknown_share(store, embedder.as_ref())?;
+        let (unknown_share, others) = languages(store, embedder.as_ref())?;
+        let other_share: f32 = others.iter().map(|(_, share)| share).sum();
+        let remedy = match cfg!(feature = "fastembed") {
+            true => format!("; for search by meaning in other languages: vault-index rebuild --model {MULTILINGUAL}"),
+            false => String::new(),
+        };
         if unknown_share >= 0.5 {
-            let install = match cfg!(feature = "fastembed") {
-                true => String::new(),
-                false => format!("{}, then ", ModelInfo::install_with("fastembed")),
-            };
             advice.push(format!(
-                "{:.0} % of the passages are mostly in words the model does not know, so words decide there; for \
-                 search by meaning in other languages than English: {install}\
-                 vault-index rebuild --model {MULTILINGUAL}",
+                "{:.0} % of the passages are mostly in words the model does not know: there words decide{remedy}",
                 100.0 * unknown_share
+            ));
+        } else if other_share >= 0.5 {
+            let names: Vec<&str> = others.iter().filter(|(_, share)| *share >= 0.1).map(|(name, _)| *name).collect();
+            advice.push(format!(
+                "{:.0} % of the passages are in {}, and the model reads English: there words decide, and little is \
+                 found by meaning{remedy}",
+                100.0 * other_share,
+                names.join(", ")
             ));
         }
         advice.extend(differs.map(|differs| differs.error().one_line() + "; until then words alone rank"));
@@ -561,11 +570,19 @@ impl Index {
     }
 }
 
-/// The share of passages (of a sample) in which most words are unknown to the model. A remote one is not asked.
-fn unknown_share(store: &Store, embedder: &dyn Embedder) -> Result<f32> {
+/// The share of passages (of a sample) in which most words are unknown to the model, and the languages that it was not
+/// made for with their shares, the most frequent first.
+fn languages(store: &Store, embedder: &dyn Embedder) -> Result<(f32, Vec<(&'static str, f32)>)> {
     let texts = store.sample_texts((store.passage_count()? / 200).max(1))?;
+    let share = |count: usize| count as f32 / texts.len().max(1) as f32;
     let unknown = texts.iter().filter(|text| embedder.known_share(text) < 0.5).count();
-    Ok(if texts.is_empty() { 0.0 } else { unknown as f32 / texts.len() as f32 })
+    let mut others: BTreeMap<&str, usize> = BTreeMap::new();
+    if embedder.is_english() {
+        texts.iter().filter_map(|text| other_language(text)).for_each(|name| *others.entry(name).or_default() += 1);
+    }
+    let mut others: Vec<(&str, f32)> = others.into_iter().map(|(name, count)| (name, share(count))).collect();
+    others.sort_by(|a, b| b.1.total_cmp(&a.1));
+    Ok((share(unknown), others))
 }
 
 /// Not of the index: it can be read.

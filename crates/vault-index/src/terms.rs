@@ -9,6 +9,7 @@
 //! | `snake_case`, `v1.2`, `3.14`, `a-b` | `snake` `case`, `v1` `2`, `3` `14`, `a` `b` | all other punctuation splits; camelCase does not |
 //! | `plug-in`, `e-mail` | `plug` `in`, `e` `mail` | and, apart from these, the [compounds](Terms::compounds) `plugin`, `email` |
 //! | `C++`, `C#`, `F#`, `C++20` | `cpp`, `csharp`, `fsharp`, `cpp` and `20` | the three names that are nothing without their punctuation |
+//! | `ダメ`, `だめ`, `ﾀﾞﾒ` | `だめ` | katakana is read as hiragana |
 //! | `東京都` | `東京` `京都` `都` | scripts without spaces between words, and Korean, whose words change their ends: overlapping pairs, and the last character of a run once more alone |
 //! | `Rust言語`, `2024年` | `rust` `言語` `語`, `2024` `年` | a run ends where the script changes |
 //! | `👍🏽`, `🇫🇷` | `👍`, `🇫🇷` | an emoji is a term, without its skin tone; a flag is one |
@@ -26,6 +27,7 @@ mod script;
 mod name_key;
 mod stem;
 mod stop;
+mod language;
 #[cfg(test)]
 mod tests;
 
@@ -33,13 +35,14 @@ use std::ops::Range;
 
 use fold::Fold;
 pub(crate) use fold::letters;
+pub(crate) use language::other_language;
 pub(crate) use name_key::name_key;
 use script::{Class, Script, apostrophe_joins, class, extends_unit};
 pub(crate) use stem::stem;
 pub use stop::is_stop_word;
 
 /// Raised whenever the same text can give other terms, so that the text index is made again.
-pub const TERMS_VERSION: u32 = 3;
+pub const TERMS_VERSION: u32 = 4;
 
 /// The bytes a term can have.
 pub const MAX_TERM: usize = 64;

@@ -9,6 +9,9 @@ use super::{Embedder, Role};
 use crate::chunk::TokenCount;
 use crate::error::Result;
 
+/// The share of known words from which on a text can be read.
+const LEAST_KNOWN: f32 = 0.5;
+
 /// `[CLS]` and `[SEP]`.
 const SPECIAL_TOKENS: usize = 2;
 
@@ -47,15 +50,24 @@ impl Embedder for Bundled {
         MAX_TOKENS - SPECIAL_TOKENS
     }
 
-    /// On all cores, one text a core.
-    fn embed(&self, texts: &[&str], _role: Role) -> Result<Vec<Vec<f32>>> {
+    /// On all cores, one text a core. A passage that it cannot read means nothing, and gets zeros: what the model makes of
+    /// unknown words is near to whatever else it does not know.
+    fn embed(&self, texts: &[&str], role: Role) -> Result<Vec<Vec<f32>>> {
         let threads = available_parallelism().map_or(1, |threads| threads.get());
-        Ok(self.model().embed_batch(texts, threads))
+        let is_read = |text: &&str| role == Role::Query || self.known_share(text) >= LEAST_KNOWN;
+        let read: Vec<&str> = texts.iter().copied().filter(is_read).collect();
+        let mut vectors = self.model().embed_batch(&read, threads).into_iter();
+        let vector = |text| if is_read(text) { vectors.next() } else { None };
+        Ok(texts.iter().map(vector).map(|vector| vector.unwrap_or_else(|| vec![0.0; DIMENSIONS])).collect())
     }
 
     /// Two a thread on common machines: one text is some milliseconds, and a caller may want to stop.
     fn batch_size(&self) -> usize {
         16
+    }
+
+    fn is_english(&self) -> bool {
+        true
     }
 
     fn known_share(&self, text: &str) -> f32 {

@@ -113,6 +113,11 @@ pub trait Embedder: TokenCount {
         1.0
     }
 
+    /// Whether it was made for English alone, so that `status` tells of notes in other languages.
+    fn is_english(&self) -> bool {
+        false
+    }
+
     /// Whether texts leave this machine to be embedded.
     fn is_remote(&self) -> bool {
         false

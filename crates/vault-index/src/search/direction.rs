@@ -53,8 +53,14 @@ pub(super) fn direction(snapshot: &Snapshot, note: FileId) -> Result<Vec<f32>> {
         sum.iter_mut().zip(&vector).for_each(|(a, b)| *a += b);
     }
     if sum.iter().all(|x| *x == 0.0) {
-        return Err(Error::new(ErrorKind::NotFound, "this note has no vectors yet")
-            .with_remedy("run `vault-index sync` to its end"));
+        let error = |message, remedy| Err(Error::new(ErrorKind::NotFound, message).with_remedy(remedy));
+        return match slots.iter().any(Option::is_some) {
+            true => error(
+                "the model can read nothing of this note, so nothing is known to be like it",
+                "search for its words",
+            ),
+            false => error("this note has no vectors yet", "run `vault-index sync` to its end"),
+        };
     }
     Ok(sum)
 }

@@ -1,5 +1,5 @@
 //! What each word of a query stands for among the words of the vault: itself, words of the same stem, words that begin
-//! with it, and, where no note has any of these, the words that it may be a slip of.
+//! with it, and, where no note has any of these, the words that hold it, that it may be a slip of, or that it is made of.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -42,6 +42,8 @@ const MAX_MEANT: usize = 3;
 pub(super) struct Reading {
     pub words: Vec<Word>,
     pub substitutions: Vec<Substitution>,
+    /// The words of them that are slips. What a word is a part of, or made of, was not meant: the model reads the word.
+    slips: Vec<String>,
     /// Words that are in no note and near to none that is.
     unknown: Vec<String>,
     /// How many words were looked for in vain.
@@ -150,7 +152,16 @@ impl Reading {
         }
         if self.in_no_note < MAX_SLIPS && !is_in_a_note(store, &word)? {
             self.in_no_note += 1;
-            let meant = meant(store, vocabulary(store)?, text)?;
+            let vocabulary = vocabulary(store)?;
+            let mut meant = most_frequent(store, vocabulary.holding(text))?;
+            if meant.is_empty() {
+                meant = nearest(store, vocabulary, text)?;
+                if meant.is_empty() {
+                    meant = most_frequent(store, vocabulary.parts(text))?;
+                } else {
+                    self.slips.push(text.clone());
+                }
+            }
             if meant.is_empty() {
                 self.unknown.push(text.clone());
             } else {
@@ -168,11 +179,13 @@ impl Reading {
 
     /// In the n-th text each slip is the n-th word that it may mean, or the last.
     fn meant(&self, text: &str) -> Vec<String> {
-        let most = self.substitutions.iter().map(|substitution| substitution.read_as.len()).max().unwrap_or(0);
+        let meant: Vec<&Substitution> =
+            self.substitutions.iter().filter(|substitution| self.slips.contains(&substitution.word)).collect();
+        let most = meant.iter().map(|substitution| substitution.read_as.len()).max().unwrap_or(0);
         let mut slips: Vec<(Range<usize>, &[String])> = Vec::new();
         if most > 0 {
             Terms::new().each(text, |term, span| {
-                let found = self.substitutions.iter().find(|substitution| substitution.word == term);
+                let found = meant.iter().find(|substitution| substitution.word == term);
                 slips.extend(found.map(|substitution| (span, substitution.read_as.as_slice())));
             });
         }
@@ -213,22 +226,33 @@ fn is_in_a_note(store: &Store, word: &Word) -> Result<bool> {
 }
 
 /// The words that a word may be a slip of: the nearest that a note has, and of equally near ones the most frequent.
-fn meant(store: &Store, vocabulary: &Vocabulary, word: &str) -> Result<Vec<String>> {
-    let mut meant: Vec<(u64, String)> = Vec::new();
+fn nearest(store: &Store, vocabulary: &Vocabulary, word: &str) -> Result<Vec<String>> {
+    let mut nearest = Vec::new();
     let mut distance = None;
     for near in vocabulary.near(word) {
         if distance.is_some_and(|distance| distance < near.distance) {
             break;
         }
-        let frequency = store.document_frequency(&near.word)?;
-        if frequency > 0 {
+        if store.document_frequency(&near.word)? > 0 {
             distance = Some(near.distance);
-            meant.push((frequency, near.word));
+            nearest.push(near.word);
         }
     }
-    meant.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
-    meant.truncate(MAX_MEANT);
-    Ok(meant.into_iter().map(|(_, word)| word).collect())
+    most_frequent(store, nearest)
+}
+
+/// The most frequent of some words, of those that a note has.
+fn most_frequent(store: &Store, words: Vec<String>) -> Result<Vec<String>> {
+    let mut counted: Vec<(u64, String)> = Vec::with_capacity(words.len());
+    for word in words {
+        let frequency = store.document_frequency(&word)?;
+        if frequency > 0 {
+            counted.push((frequency, word));
+        }
+    }
+    counted.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+    counted.truncate(MAX_MEANT);
+    Ok(counted.into_iter().map(|(_, word)| word).collect())
 }
 
 /// The words to look up, each once, in the query's order: no stop words unless there is nothing else.

@@ -1,4 +1,5 @@
-//! The words of a vault that are nearest to one it does not have: what was meant by a slip of the pen.
+//! The words of a vault that stand for one it does not have: those that hold it, as *Krankenversicherung* holds
+//! *Versicherung*, those that it is made of, and those that are nearest to it, of which it may be a slip of the pen.
 //!
 //! The distance is that of optimal string alignment: letters inserted, left out or replaced count one each, and so do two
 //! neighbours that changed places. An edit of the first letter counts half more, since slips are rare there.
@@ -12,6 +13,13 @@ const FIRST_LETTER: usize = 6;
 
 /// From so many letters on, a word can have two edits.
 const TWO_EDITS: usize = 9;
+
+/// A part of a word has so many letters or more, digits among them: shorter ones are in many words by chance.
+const LEAST_PART: usize = 4;
+const LEAST_PART_WITH_DIGIT: usize = 3;
+
+/// A part that is all that is known of a word has so many letters or more.
+const LEAST_ONLY_PART: usize = 6;
 
 /// All words of a vault, as they are folded.
 #[derive(Default)]
@@ -30,14 +38,51 @@ pub(super) struct Near {
 }
 
 impl Vocabulary {
-    /// Words with a digit are left out: a number with another digit is another number.
     pub(super) fn new<'w>(words: impl Iterator<Item = &'w str>) -> Self {
         let mut vocabulary = Self { words: String::new(), ends: Vec::new() };
-        for word in words.filter(|word| word.chars().all(char::is_alphabetic)) {
+        for word in words {
+            // A number with another digit is another number, and no slip.
+            let letters = if word.chars().all(char::is_alphabetic) { letters(word) } else { NO_SLIP };
             vocabulary.words.push_str(word);
-            vocabulary.ends.push((vocabulary.words.len() as u32, letters(word)));
+            vocabulary.ends.push((vocabulary.words.len() as u32, letters));
         }
         vocabulary
+    }
+
+    fn all(&self) -> impl Iterator<Item = &str> {
+        let starts = std::iter::once(0).chain(self.ends.iter().map(|(end, _)| *end as usize));
+        starts.zip(&self.ends).map(|(start, (end, _))| &self.words[start..*end as usize])
+    }
+
+    /// The words that hold a word in their middle or at their end, in order: how a word begins is typed letter by letter. Linear in the vocabulary.
+    pub(super) fn holding(&self, word: &str) -> Vec<String> {
+        let has_digit = word.chars().any(|c| c.is_ascii_digit());
+        let least = if has_digit { LEAST_PART_WITH_DIGIT } else { LEAST_PART };
+        if word.chars().count() < least || !word.chars().any(char::is_alphabetic) {
+            return Vec::new();
+        }
+        self.all().filter(|there| there.contains(word) && !there.starts_with(word)).map(str::to_owned).collect()
+    }
+
+    /// The two words that a word is made of, or else the longest that it begins or ends with. Linear in the vocabulary.
+    pub(super) fn parts(&self, word: &str) -> Vec<String> {
+        let count = |part: &str| part.chars().count();
+        let is_part = |part: &&str| part.len() < word.len() && count(part) >= LEAST_PART;
+        if !word.chars().all(char::is_alphabetic) {
+            return Vec::new();
+        }
+        let begins: Vec<&str> = self.all().filter(is_part).filter(|part| word.starts_with(part)).collect();
+        let ends: Vec<&str> = self.all().filter(is_part).filter(|part| word.ends_with(part)).collect();
+        let pairs = begins.iter().flat_map(|begin| ends.iter().map(move |end| (*begin, *end)));
+        // A letter or two may join them: *Arbeitsamt*, *Blumentopf*.
+        let joined =
+            pairs.filter(|(begin, end)| (0..=2).contains(&(word.len() as isize - (begin.len() + end.len()) as isize)));
+        if let Some((begin, end)) = joined.max_by_key(|(begin, end)| (begin.len() + end.len(), begin.len())) {
+            return vec![begin.to_owned(), end.to_owned()];
+        }
+        let is_most = |part: &&str| count(part) >= LEAST_ONLY_PART && count(word) - count(part) >= LEAST_PART;
+        let longest = begins.into_iter().chain(ends).filter(is_most).max_by_key(|part| part.len());
+        longest.map(str::to_owned).into_iter().collect()
     }
 
     /// The words that a word may be a slip of, nearest first, equally near ones in order; not the word itself. Linear in
@@ -57,7 +102,9 @@ impl Vocabulary {
             let there = &self.words[start..*end as usize];
             start = *end as usize;
             // An edit adds a letter, takes one away, or does both.
-            if (letters ^ its_letters).count_ones() as usize > 2 * edits || there.len().abs_diff(word.len()) > 4 * edits
+            if *letters == NO_SLIP
+                || (letters ^ its_letters).count_ones() as usize > 2 * edits
+                || there.len().abs_diff(word.len()) > 4 * edits
             {
                 continue;
             }
@@ -80,6 +127,9 @@ fn most(letters: usize) -> u32 {
         _ => 2,
     }
 }
+
+/// Instead of the letters of a word that nothing is a slip of.
+const NO_SLIP: u64 = 0;
 
 /// A bit for each letter, of which some share one.
 fn letters(word: &str) -> u64 {
@@ -188,6 +238,23 @@ mod tests {
         // An edit of the first letter counts more.
         let near = Vocabulary::new(["kraphs", "grabhs"].into_iter()).near("graphs");
         assert_eq!(near.iter().map(|near| near.distance).collect::<Vec<_>>(), [2, 3]);
+    }
+
+    #[test]
+    fn words_that_hold_a_word_and_those_that_it_is_made_of() {
+        let words = "krankenversicherung versicherungen handshake i18n 2018 standort abfrage arbeit amt blume topf";
+        let vocabulary = Vocabulary::new(words.split(' '));
+        let holding = |word: &str| vocabulary.holding(word);
+        assert_eq!(holding("versicherung"), ["krankenversicherung"]);
+        assert_eq!([holding("shake"), holding("18n")], [["handshake"], ["i18n"]]);
+        assert_eq!([holding("018"), holding("amt"), holding("handshake")], [[""; 0]; 3]);
+        let parts = |word: &str| vocabulary.parts(word);
+        assert_eq!(parts("standortabfrage"), ["standort", "abfrage"]);
+        assert_eq!(parts("blumentopf"), ["blume", "topf"]);
+        assert_eq!(parts("standortwechsel"), ["standort"]);
+        for nothing in ["i18next", "standort", "arbeiten"] {
+            assert_eq!(parts(nothing), [""; 0], "{nothing}");
+        }
     }
 
     proptest! {

@@ -84,9 +84,18 @@ impl Fold {
     }
 
     fn add_wanted(&mut self, c: char) {
+        let c = hiragana(c);
         if self.out.len() + c.len_utf8() <= self.limit {
             self.out.push(c);
         }
+    }
+}
+
+/// Katakana as hiragana: people write one word in either.
+fn hiragana(c: char) -> char {
+    match c {
+        '\u{30A1}'..='\u{30F6}' | '\u{30FD}' | '\u{30FE}' => char::from_u32(c as u32 - 0x60).unwrap_or(c),
+        _ => c,
     }
 }
 

@@ -89,7 +89,7 @@ fn scripts_without_spaces_are_pairs() {
     check("한국어 집", "한국 국어 어 집");
     check("ไทย", "ไท ทย ย");
     check("が\u{FE00}", "が");
-    check("コーヒー", "コー ーヒ ヒー ー");
+    check("コーヒー", "こー ーひ ひー ー");
 }
 
 #[test]

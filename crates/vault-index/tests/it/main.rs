@@ -16,3 +16,4 @@ mod search_laws;
 mod vault;
 #[cfg(feature = "watch")]
 mod watching;
+mod word_forms;

@@ -1,0 +1,60 @@
+//! What a word of a query stands for: parts of words, words of two parts, kana; and what a model that reads English is
+//! said to do with notes in other languages.
+
+use vault_index::{Index, Mode, ModelName, Options, Query};
+
+use crate::vault::Vault;
+
+fn first(vault: &Vault, query: &str) -> (String, Vec<(String, Vec<String>)>) {
+    let hits = vault.index().search(&Query::literal(query).mode(Mode::Lexical)).unwrap();
+    let read = hits.substitutions.into_iter().map(|read| (read.word, read.read_as)).collect();
+    (hits.results.first().map(|hit| hit.path.stem().to_owned()).unwrap_or_default(), read)
+}
+
+#[test]
+fn a_word_that_no_note_has_stands_for_those_that_hold_it_or_that_it_is_made_of() {
+    let vault = Vault::new(
+        "//- Papiere.md
+        Die Krankenversicherung schreibt im Mai.
+        //- Karte.md
+        Der Standort des Hauses, und eine Abfrage dazu.
+        //- Greeting.md
+        A handshake, and i18n of the labels.
+        //- Other.md
+        A snake in the grass; the version of 2018.
+        ",
+    );
+    vault.sync();
+    let read = |word: &str, as_: &[&str]| vec![(word.to_owned(), as_.iter().map(|word| (*word).to_owned()).collect())];
+    assert_eq!(first(&vault, "Versicherung"), ("Papiere".into(), read("versicherung", &["krankenversicherung"])));
+    assert_eq!(first(&vault, "Standortabfrage"), ("Karte".into(), read("standortabfrage", &["abfrage", "standort"])));
+    assert_eq!(first(&vault, "shake"), ("Greeting".into(), read("shake", &["handshake"])));
+    assert_eq!(first(&vault, "18n"), ("Greeting".into(), read("18n", &["i18n"])));
+    assert_eq!(first(&vault, "018"), (String::new(), vec![]));
+}
+
+#[test]
+fn kana_of_either_kind_are_one() {
+    let vault = Vault::new("//- Cat.md\nわがはいは猫である。\n//- No.md\nそれはダメです。\n");
+    vault.sync();
+    for (query, note) in [("ﾜｶﾞﾊｲ", "Cat"), ("ワガハイ", "Cat"), ("だめ", "No"), ("ダメ", "No")] {
+        assert_eq!(first(&vault, query).0, note, "{query}");
+    }
+}
+
+#[test]
+fn a_status_names_the_languages_that_the_model_does_not_read() {
+    let advice = |files: &str, model: ModelName| {
+        let vault = Vault::new(files);
+        let options = Options::new().index_file(vault.root().join(".index/i.db")).model(model);
+        let index = Index::open(vault.root(), options).unwrap();
+        index.sync_with(&vault_index::SyncOptions::new().without_vectors()).unwrap();
+        index.status().unwrap().advice
+    };
+    let german = "//- a.md\nDer Reiher steht im Wasser und wartet auf einen Fisch, der nicht zu groß ist.\n";
+    let english = "//- b.md\nThe heron stands in the water and waits for a fish that is not too large.\n";
+    let found = advice(german, ModelName::MiniLm);
+    assert!(found.len() == 1 && found[0].contains("100 % of the passages are in German"), "{found:?}");
+    assert!(advice(english, ModelName::MiniLm).is_empty());
+    assert!(advice(german, ModelName::Hashed).is_empty());
+}
