@@ -153,14 +153,15 @@ impl Reading {
         if self.in_no_note < MAX_SLIPS && !is_in_a_note(store, &word)? {
             self.in_no_note += 1;
             let vocabulary = vocabulary(store)?;
-            let mut meant = most_frequent(store, vocabulary.holding(text))?;
+            let near = nearest(store, vocabulary, text)?;
+            if !near.is_empty() {
+                self.slips.push(text.clone());
+            }
+            let mut meant = near.clone();
+            let holding = most_frequent(store, vocabulary.holding(text))?;
+            meant.extend(holding.into_iter().filter(|word| !near.contains(word)));
             if meant.is_empty() {
-                meant = nearest(store, vocabulary, text)?;
-                if meant.is_empty() {
-                    meant = most_frequent(store, vocabulary.parts(text))?;
-                } else {
-                    self.slips.push(text.clone());
-                }
+                meant = most_frequent(store, vocabulary.parts(text))?;
             }
             if meant.is_empty() {
                 self.unknown.push(text.clone());

@@ -54,14 +54,14 @@ impl Vocabulary {
         starts.zip(&self.ends).map(|(start, (end, _))| &self.words[start..*end as usize])
     }
 
-    /// The words that hold a word in their middle or at their end, in order: how a word begins is typed letter by letter. Linear in the vocabulary.
+    /// The words that end with a word, in order: what a compound is, it says at its end. Linear in the vocabulary.
     pub(super) fn holding(&self, word: &str) -> Vec<String> {
         let has_digit = word.chars().any(|c| c.is_ascii_digit());
         let least = if has_digit { LEAST_PART_WITH_DIGIT } else { LEAST_PART };
         if word.chars().count() < least || !word.chars().any(char::is_alphabetic) {
             return Vec::new();
         }
-        self.all().filter(|there| there.contains(word) && !there.starts_with(word)).map(str::to_owned).collect()
+        self.all().filter(|there| there.len() > word.len() && there.ends_with(word)).map(str::to_owned).collect()
     }
 
     /// The two words that a word is made of, or else the longest that it begins or ends with. Linear in the vocabulary.

