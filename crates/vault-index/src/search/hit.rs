@@ -89,7 +89,7 @@ pub struct Why {
     /// The cosine that a passage without a vector was taken to have; absent where `semantic` is there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimated: Option<f32>,
-    /// Cosine of the title that is only the file's name, where there is one and it was weighed in.
+    /// Cosine of the file's name, where the note does not say it and it was weighed in.
     pub title: Option<f32>,
     /// How much of the best possible BM25 score the passage reached, 0 to 1.
     pub lexical: f32,
