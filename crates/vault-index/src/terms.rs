@@ -10,8 +10,9 @@
 //! | `plug-in`, `e-mail` | `plug` `in`, `e` `mail` | and, apart from these, the [compounds](Terms::compounds) `plugin`, `email` |
 //! | `C++`, `C#`, `F#`, `C++20` | `cpp`, `csharp`, `fsharp`, `cpp` and `20` | the three names that are nothing without their punctuation |
 //! | `ダメ`, `だめ`, `ﾀﾞﾒ` | `だめ` | katakana is read as hiragana |
-//! | `東京都` | `東京` `京都` `都` | scripts without spaces between words, and Korean, whose words change their ends: overlapping pairs, and the last character of a run once more alone |
-//! | `Rust言語`, `2024年` | `rust` `言語` `語`, `2024` `年` | a run ends where the script changes |
+//! | `圖書館`, `图书馆` | `图书` `书馆` `馆` | traditional Chinese characters are read as simplified ones |
+//! | `青森市` | `青森` `森市` `市` | scripts without spaces between words, and Korean, whose words change their ends: overlapping pairs, and the last character of a run once more alone |
+//! | `Rust世界`, `2024年` | `rust` `世界` `界`, `2024` `年` | a run ends where the script changes |
 //! | `👍🏽`, `🇫🇷` | `👍`, `🇫🇷` | an emoji is a term, without its skin tone; a flag is one |
 //!
 //! Pairs are made of Han, kana, Hangul, Thai, Lao, Khmer and Myanmar characters, each with the marks that

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::acp::editor::{self, Editor};
 use crate::chat::{self, KEYS};
 use crate::model_server::{ModelServer, Reply};
-use crate::stdio::{Client, Era, OLD, Place, yes};
+use crate::stdio::{Client, Era, OLD, Place, at_terminal, yes};
 
 const NOTES: &str = "//- Log.md\n- begun\n";
 const EVIL: &str = "- EVIL";
@@ -109,6 +109,17 @@ fn a_yes_in_chat_counts_once_all_was_shown() {
     terminal.until("220 tokens");
     assert!(place.read("Log.md").contains(EVIL));
     chat::leave(terminal);
+}
+
+#[test]
+fn a_yes_to_an_insertion_counts_once_all_was_shown() {
+    let place = Place::new(NOTES);
+    let model = ModelServer::with([Reply::text(&lines(400))]);
+    let args = ["ask", "--note", "Log.md", "--cursor", "1:0", "--insert", "what else?"];
+    let (shown, exit) = at_terminal(chat::command(&place, &model, &args), "y\nn");
+    let first = shown.split("once all of it is shown").next().unwrap();
+    assert!(exit == 3 && shown.contains(EVIL) && !first.contains(EVIL), "{shown}");
+    assert_eq!(place.read("Log.md"), "- begun\n");
 }
 
 #[test]

@@ -11,14 +11,17 @@ use crate::dirs;
 use crate::error::{Error, ErrorKind, Result};
 use crate::index::mutex::lock;
 use crate::index::{INDEX_FILE, Index, Options};
-use crate::lock::{self as file_lock, LockName, locks_of};
+use crate::lock::{self as file_lock, Lock, LockName, locks_of};
 use crate::store::{FileContent, Store, damaged_of, logs_of, rebuild_of};
+
+/// Longer than background embedding takes to end: a batch of the model.
+const GIVES_WAY: Duration = Duration::from_secs(3);
 
 impl Index {
     /// Deletes the index and all that belongs to it; the notes are not touched. Returns what was deleted.
     ///
     /// # Errors
-    /// [`ErrorKind::Locked`] while a writer or watcher is at work; [`ErrorKind::Damaged`] when the file that
+    /// [`ErrorKind::Locked`] while a writer or watcher is at work (background embedding ends for it); [`ErrorKind::Damaged`] when the file that
     /// [`Options::index_file`] names is not an index.
     pub fn forget(self) -> Result<Vec<PathBuf>> {
         self.close();
@@ -28,8 +31,7 @@ impl Index {
         if !self.may_delete(&self.file)? {
             FileContent::index_or_nothing(&self.file)?;
         }
-        let locks = LockName::ALL.map(|name| file_lock::lock(&self.file, name, Some(Duration::ZERO), None));
-        let locks = locks.into_iter().collect::<Result<Vec<_>>>()?;
+        let locks = all_locks(&self.file)?;
         let mut deleted = self.delete_indexes(&self.index_files())?;
         drop(locks);
         if self.options.index_file.is_none()
@@ -65,7 +67,7 @@ impl Index {
             None => index.move_from(&old)?,
         }
         let store = Store::open_any_format(&index.file)?;
-        let _lock = file_lock::lock(&index.file, LockName::Write, Some(Duration::ZERO), None)?;
+        let _locks = all_locks(&index.file)?;
         store.set_meta("vault", &index.vault.to_string_lossy())?;
         Ok(index.file.clone())
     }
@@ -108,9 +110,7 @@ impl Index {
                 .at(&self.file)
                 .with_remedy("run `vault-index forget --index-only` first"));
         }
-        for name in LockName::ALL {
-            drop(file_lock::lock(&from.join(INDEX_FILE), name, Some(Duration::ZERO), None)?);
-        }
+        drop(all_locks(&from.join(INDEX_FILE))?);
         if to.exists() {
             // Locks or leftovers of an index that is not there.
             self.delete_indexes(&self.index_files())?;
@@ -184,6 +184,12 @@ impl Index {
         }
         Ok(deleted)
     }
+}
+
+/// For who deletes or moves an index. Background embedding is waited for, since it gives way; others are named.
+fn all_locks(index: &Path) -> Result<Vec<Lock>> {
+    let wait = |name| if name == LockName::Watch { Duration::ZERO } else { GIVES_WAY };
+    LockName::ALL.into_iter().map(|name| file_lock::lock(index, name, Some(wait(name)), None)).collect()
 }
 
 fn delete(path: PathBuf, deleted: &mut Vec<PathBuf>) -> Result<()> {

@@ -215,7 +215,7 @@ mod tests {
         check("Gardens and gardening", &["garden"], &[]);
         check("Le Café est là", &["cafe"], &["Café"]);
         check("A plug-in, in e-mail", &["plugin", "email"], &["plug-in", "e-mail"]);
-        check("東京都に", &["東京", "京都"], &["東京都"]);
+        check("東京都に", &["东京", "京都"], &["東京都"]);
         check("nothing here", &["x"], &[]);
         check("", &["x"], &[]);
     }

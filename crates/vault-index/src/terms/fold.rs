@@ -1,5 +1,7 @@
 //! Folds a word: without case, width, ligatures and diacritics, spellings of one word are equal.
 
+use std::sync::LazyLock;
+
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::{decompose_compatible, is_combining_mark};
 
@@ -84,11 +86,34 @@ impl Fold {
     }
 
     fn add_wanted(&mut self, c: char) {
-        let c = hiragana(c);
+        let c = match c {
+            '\u{30A1}'..='\u{30FE}' => hiragana(c),
+            '\u{4E00}'..='\u{9FFF}' => simplified(c),
+            _ => c,
+        };
         if self.out.len() + c.len_utf8() <= self.limit {
             self.out.push(c);
         }
     }
+}
+
+/// Traditional Chinese characters, each with its simplified form behind it, in order (`data/han.py`).
+const HAN: &str = include_str!("../../data/han.txt");
+
+/// The first ideograph of the block.
+const FIRST_HAN: u32 = 0x4E00;
+
+/// A traditional character as its simplified form: people write one word in either.
+fn simplified(c: char) -> char {
+    static FORMS: LazyLock<Vec<char>> = LazyLock::new(|| {
+        let mut forms: Vec<char> = ('\u{4E00}'..='\u{9FFF}').collect();
+        let mut characters = HAN.trim_end().chars();
+        while let (Some(traditional), Some(form)) = (characters.next(), characters.next()) {
+            forms[(u32::from(traditional) - FIRST_HAN) as usize] = form;
+        }
+        forms
+    });
+    FORMS[(u32::from(c) - FIRST_HAN) as usize]
 }
 
 /// Katakana as hiragana: people write one word in either.

@@ -57,6 +57,16 @@ fn unembedded(count: usize) -> Vault {
     vault
 }
 
+/// Waits until somebody waits for the lock.
+fn until_claimed(vault: &Vault, has_ended: &dyn Fn() -> bool) {
+    let mut claim = vault.index_file().into_os_string();
+    claim.push(".claim");
+    while std::fs::File::open(&claim).map_or(true, |file| file.try_lock().is_ok()) {
+        assert!(!has_ended());
+        std::thread::yield_now();
+    }
+}
+
 #[test]
 fn who_wants_to_embed_gets_the_lock_after_the_round_under_way() {
     let vault = unembedded(40);
@@ -75,12 +85,7 @@ fn who_wants_to_embed_gets_the_lock_after_the_round_under_way() {
         assert!(!vault.index().embed_in_background(&SyncOptions::new()).unwrap(), "one process");
 
         let sync = scope.spawn(|| vault.index().sync().unwrap());
-        let mut claim = vault.index_file().into_os_string();
-        claim.push(".claim");
-        while std::fs::File::open(&claim).map_or(true, |file| file.try_lock().is_ok()) {
-            assert!(!sync.is_finished());
-            std::thread::yield_now();
-        }
+        until_claimed(&vault, &|| sync.is_finished());
         step.send(()).unwrap();
         assert!(background.join().unwrap());
         assert_eq!(calls.try_iter().count(), 0, "no round after the one under way");
@@ -89,6 +94,25 @@ fn who_wants_to_embed_gets_the_lock_after_the_round_under_way() {
     });
     let status = vault.index().background().unwrap();
     assert!(status.process.is_none() && status.ended.is_some() && status.error.is_none(), "{status:?}");
+}
+
+#[test]
+fn who_deletes_the_index_waits_for_the_round_under_way() {
+    let vault = unembedded(40);
+    let (model, calls, step) = stepped();
+    let index = Index::open(vault.root(), vault.options().embedder(model)).unwrap();
+    std::thread::scope(|scope| {
+        let step = step;
+        let background = scope.spawn(|| index.embed_in_background(&SyncOptions::new()));
+        calls.recv().unwrap();
+        let forget = scope.spawn(|| vault.index().forget().unwrap());
+        until_claimed(&vault, &|| forget.is_finished());
+        step.send(()).unwrap();
+        assert!(background.join().unwrap().unwrap());
+        assert!(forget.join().unwrap().contains(&vault.index_file()));
+        assert_eq!(calls.try_iter().count(), 0, "no round after the one under way");
+    });
+    assert!(!vault.index_file().exists());
 }
 
 #[test]

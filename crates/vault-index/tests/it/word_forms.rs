@@ -43,6 +43,17 @@ fn kana_of_either_kind_are_one() {
 }
 
 #[test]
+fn traditional_and_simplified_chinese_are_one() {
+    let vault = Vault::new("//- Old.md\n臺灣的圖書館。\n//- New.md\n台湾的飞机。\n");
+    vault.sync();
+    for (query, note) in [("图书馆", "Old"), ("圖書館", "Old"), ("飛機", "New"), ("飞机", "New")] {
+        assert_eq!(first(&vault, query).0, note, "{query}");
+    }
+    let hits = vault.index().search(&Query::literal("臺灣").mode(Mode::Lexical)).unwrap();
+    assert_eq!(hits.results.len(), 2);
+}
+
+#[test]
 fn a_status_names_the_languages_that_the_model_does_not_read() {
     let advice = |files: &str, model: ModelName| {
         let vault = Vault::new(files);

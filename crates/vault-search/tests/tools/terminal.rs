@@ -446,3 +446,32 @@ fn in_the_background_nobody_is_asked() {
         assert_eq!(session.end().1, 3);
     }
 }
+
+/// A line behind the cut of each question: the first yes shows it, and only the second counts.
+#[test]
+fn a_yes_counts_once_all_was_shown() {
+    let (vault, home) = (TestVault::new(NOTES), tempfile::tempdir().unwrap());
+    let before = vault.tree();
+    let content: String = (1..400).map(|number| format!("- line {number}\n")).collect::<String>() + "- EVIL";
+    let args = serde_json::json!({ "path": "Log.md", "content": content });
+    let step = serde_json::json!({ "id": "a", "tool": "append_to_note", "args": args });
+    let plan = serde_json::json!({ "version": "1.0", "goal": "g", "riskLevel": "writes", "steps": [step] });
+    let file = home.path().join("plan.json");
+    std::fs::write(&file, plan.to_string()).unwrap();
+    for command in [
+        vec!["call", "append_to_note", &args.to_string()],
+        vec!["plan", "run", file.to_str().unwrap()],
+        vec!["append", "Log", &content],
+    ] {
+        let mut session = Session::new(&vault, &home, &command);
+        let shown = session.until("] ");
+        assert!(shown.contains("once all of it is shown") && !shown.contains("EVIL"), "{shown}");
+        session.answer("y");
+        let shown = session.until("] ");
+        assert!(shown.contains("EVIL"), "{shown}");
+        assert_same(&vault.tree(), &before, "one yes does nothing");
+        session.answer("n");
+        assert_eq!(session.end().1, 3);
+        assert_same(&vault.tree(), &before, "refused");
+    }
+}
