@@ -388,7 +388,7 @@ fn position(macros: &[Macro], name: &str) -> Result<usize> {
         let names: Vec<&str> = macros.iter().map(|saved| saved.name.as_str()).collect();
         let error = Error::new(ErrorKind::NotFound, format!("there is no macro `{name}`"));
         match names.is_empty() {
-            true => error.with_remedy("none is saved yet: run a plan, then vault-tools macro save NAME"),
+            true => error.with_remedy("none is saved yet: run a plan, then `macro save NAME`"),
             false => error.with_remedy(format!("there are: {}", names.join(", "))),
         }
     })
