@@ -462,8 +462,7 @@ impl Index {
         } else if other_share >= 0.5 {
             let names: Vec<&str> = others.iter().filter(|(_, share)| *share >= 0.1).map(|(name, _)| *name).collect();
             advice.push(format!(
-                "{:.0} % of the passages are in {}, and the model reads English: there words decide, and little is \
-                 found by meaning{remedy}",
+                "{:.0} % of the passages are in {}, and the model reads English: they are found by their words{remedy}",
                 100.0 * other_share,
                 names.join(", ")
             ));

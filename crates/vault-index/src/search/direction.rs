@@ -2,7 +2,8 @@
 //!
 //! Two notes of one template share most of their text, and are alike in nothing that they are about. So lines that too many
 //! notes have word for word are left out, and what remains of a passage is embedded anew. A note that is all template has
-//! the direction of its passages as they are.
+//! the direction of its passages as they are; so has every note where a text to embed would leave this machine, or where
+//! the vectors are of another model.
 //!
 //! Each line is one look-up, some tens of microseconds; an embedding takes some milliseconds a passage.
 
@@ -21,7 +22,7 @@ const MAX_LINES: usize = 400;
 
 /// The sum of the vectors of what is a note's own.
 pub(super) fn direction(snapshot: &Snapshot, note: FileId) -> Result<Vec<f32>> {
-    let (slots, texts) = {
+    let (slots, mut texts) = {
         let store = snapshot.store();
         let Some(slots) = store.passage_vectors(note)? else {
             return Err(Error::new(
@@ -30,13 +31,20 @@ pub(super) fn direction(snapshot: &Snapshot, note: FileId) -> Result<Vec<f32>> {
             )
             .with_remedy("name a note; attachments and what is excluded or skipped have no text in the index"));
         };
-        (slots, own_texts(snapshot, &store, note)?)
+        let texts = if snapshot.has_vectors { own_texts(snapshot, &store, note)? } else { vec![None; slots.len()] };
+        (slots, texts)
     };
-    let changed: Vec<&str> = texts.iter().flatten().map(String::as_str).filter(|text| !text.is_empty()).collect();
-    let embedded =
-        if changed.is_empty() { Vec::new() } else { (snapshot.embedder)()?.embed(&changed, Role::Passage)? };
+    let mut vectors = Vec::new();
+    if texts.iter().any(Option::is_some) {
+        let embedder = (snapshot.embedder)()?;
+        let own: Vec<&str> = texts.iter().flatten().map(String::as_str).filter(|text| !text.is_empty()).collect();
+        if embedder.is_remote() {
+            texts.fill(None);
+        } else if !own.is_empty() {
+            vectors = embedder.embed(&own, Role::Passage)?;
+        }
+    }
     let store = snapshot.store();
-    let mut vectors = embedded;
     for (slot, text) in slots.iter().zip(&texts) {
         if let (Some(slot), None) = (slot, text) {
             vectors.push(store.vector(*slot)?);

@@ -1,5 +1,5 @@
 //! What each word of a query stands for among the words of the vault: itself, words of the same stem, words that begin
-//! with it, and, where no note has any of these, the words that hold it, that it may be a slip of, or that it is made of.
+//! with it, and, where no note has any of these, the words that it may be a slip of, that end with it, or that it is made of.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -158,8 +158,8 @@ impl Reading {
                 self.slips.push(text.clone());
             }
             let mut meant = near.clone();
-            let holding = most_frequent(store, vocabulary.holding(text))?;
-            meant.extend(holding.into_iter().filter(|word| !near.contains(word)));
+            let ending = most_frequent(store, vocabulary.ending_with(text))?;
+            meant.extend(ending.into_iter().filter(|word| !near.contains(word)));
             if meant.is_empty() {
                 meant = most_frequent(store, vocabulary.parts(text))?;
             }

@@ -1,5 +1,6 @@
-//! The words of a vault that stand for one it does not have: those that hold it, as *Krankenversicherung* holds
-//! *Versicherung*, those that it is made of, and those that are nearest to it, of which it may be a slip of the pen.
+//! The words of a vault that stand for one it does not have: those that are nearest to it, of which it
+//! may be a slip of the pen, those that end with it, as *Krankenversicherung* does with *Versicherung*, and those that it is
+//! made of.
 //!
 //! The distance is that of optimal string alignment: letters inserted, left out or replaced count one each, and so do two
 //! neighbours that changed places. An edit of the first letter counts half more, since slips are rare there.
@@ -55,7 +56,7 @@ impl Vocabulary {
     }
 
     /// The words that end with a word, in order: what a compound is, it says at its end. Linear in the vocabulary.
-    pub(super) fn holding(&self, word: &str) -> Vec<String> {
+    pub(super) fn ending_with(&self, word: &str) -> Vec<String> {
         let has_digit = word.chars().any(|c| c.is_ascii_digit());
         let least = if has_digit { LEAST_PART_WITH_DIGIT } else { LEAST_PART };
         if word.chars().count() < least || !word.chars().any(char::is_alphabetic) {
@@ -241,13 +242,13 @@ mod tests {
     }
 
     #[test]
-    fn words_that_hold_a_word_and_those_that_it_is_made_of() {
+    fn words_that_end_with_a_word_and_those_that_it_is_made_of() {
         let words = "krankenversicherung versicherungen handshake i18n 2018 standort abfrage arbeit amt blume topf";
         let vocabulary = Vocabulary::new(words.split(' '));
-        let holding = |word: &str| vocabulary.holding(word);
-        assert_eq!(holding("versicherung"), ["krankenversicherung"]);
-        assert_eq!([holding("shake"), holding("18n")], [["handshake"], ["i18n"]]);
-        assert_eq!([holding("018"), holding("amt"), holding("handshake")], [[""; 0]; 3]);
+        let ending_with = |word: &str| vocabulary.ending_with(word);
+        assert_eq!(ending_with("versicherung"), ["krankenversicherung"]);
+        assert_eq!([ending_with("shake"), ending_with("18n")], [["handshake"], ["i18n"]]);
+        assert_eq!([ending_with("018"), ending_with("amt"), ending_with("handshake")], [[""; 0]; 3]);
         let parts = |word: &str| vocabulary.parts(word);
         assert_eq!(parts("standortabfrage"), ["standort", "abfrage"]);
         assert_eq!(parts("blumentopf"), ["blume", "topf"]);

@@ -12,7 +12,7 @@ fn first(vault: &Vault, query: &str) -> (String, Vec<(String, Vec<String>)>) {
 }
 
 #[test]
-fn a_word_that_no_note_has_stands_for_those_that_hold_it_or_that_it_is_made_of() {
+fn a_word_that_no_note_has_stands_for_those_that_end_with_it_or_that_it_is_made_of() {
     let vault = Vault::new(
         "//- Papiere.md
         Die Krankenversicherung schreibt im Mai.
