@@ -1,0 +1,67 @@
+//! What `status` advises: whether the model reads the language of the notes, and whether it is the one that was asked for.
+
+use std::collections::BTreeMap;
+
+use crate::embed::{Embedder, MULTILINGUAL};
+use crate::error::{Error, ErrorKind, Result};
+use crate::index::Index;
+use crate::store::Store;
+use crate::terms::other_language;
+
+/// Languages that are named, the most frequent.
+const MOST_NAMED: usize = 3;
+
+impl Index {
+    /// The share of passages in which most words are unknown to the model, and what the reader should do.
+    pub(super) fn advice(&self, store: &Store) -> Result<(f32, Vec<String>)> {
+        let model = self.check_model(store).and_then(|()| Ok((self.embedder(store)?, self.differs(store)?)));
+        let (embedder, differs) = match model {
+            Ok(model) => model,
+            // What the index holds can be reported without its model.
+            Err(error) if is_of_the_model(&error) => return Ok((0.0, vec![error.one_line()])),
+            Err(error) => return Err(error),
+        };
+        let mut advice = Vec::new();
+        let (unknown_share, others) = languages(store, embedder.as_ref())?;
+        let other_share: f32 = others.iter().map(|(_, share)| share).sum();
+        let remedy = match cfg!(feature = "fastembed") {
+            true => format!("; for search by meaning in other languages: vault-index rebuild --model {MULTILINGUAL}"),
+            false => String::new(),
+        };
+        if unknown_share >= 0.5 {
+            advice.push(format!(
+                "{:.0} % of the passages are mostly in words the model does not know: there words decide{remedy}",
+                100.0 * unknown_share
+            ));
+        } else if other_share >= 0.5 {
+            let names: Vec<&str> = others.iter().take(MOST_NAMED).map(|(name, _)| *name).collect();
+            advice.push(format!(
+                "{:.0} % of the passages are in {}, and the model reads English: they are found by their words{remedy}",
+                100.0 * other_share,
+                names.join(", ")
+            ));
+        }
+        advice.extend(differs.map(|differs| differs.error().one_line() + "; until then words alone rank"));
+        Ok((unknown_share, advice))
+    }
+}
+
+/// The share of passages (of a sample) in which most words are unknown to the model, and the languages that it was not
+/// made for with their shares, the most frequent first.
+fn languages(store: &Store, embedder: &dyn Embedder) -> Result<(f32, Vec<(&'static str, f32)>)> {
+    let texts = store.sample_texts((store.passage_count()? / 200).max(1))?;
+    let share = |count: usize| count as f32 / texts.len().max(1) as f32;
+    let unknown = texts.iter().filter(|text| embedder.known_share(text) < 0.5).count();
+    let mut others: BTreeMap<&str, usize> = BTreeMap::new();
+    if embedder.is_english() {
+        texts.iter().filter_map(|text| other_language(text)).for_each(|name| *others.entry(name).or_default() += 1);
+    }
+    let mut others: Vec<(&str, f32)> = others.into_iter().map(|(name, count)| (name, share(count))).collect();
+    others.sort_by(|a, b| b.1.total_cmp(&a.1));
+    Ok((share(unknown), others))
+}
+
+/// Not of the index: it can be read.
+fn is_of_the_model(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Model | ErrorKind::OtherModel | ErrorKind::Query)
+}
