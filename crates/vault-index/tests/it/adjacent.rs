@@ -50,3 +50,17 @@ fn a_phrase_and_an_identifier_come_first_without_quotes() {
     // Names first, and nothing else in their band.
     assert!(scores("max retry count")[0].1 <= 0.9);
 }
+
+/// The one note that has a phrase is first, also where another one has its words more often and says little else.
+#[test]
+fn a_rare_phrase_outweighs_meaning() {
+    let long = "They measured the height of the dam, the slope of the meadow and the width of the road. ".repeat(4);
+    let vault = Vault::new("//- Scattered.md\nMill and wheel, wheel and mill, wheel: old, old.\n");
+    vault.write("Phrase.md", format!("{long}Beside it the old mill wheel turned. {long}\n"));
+    (0..20).for_each(|n| vault.write(&format!("Day {n}.md"), format!("On day {n} it rained.\n")));
+    vault.sync();
+    let hits = vault.index().search(&Query::literal("old mill wheel")).unwrap().results;
+    assert_eq!(hits[0].path.as_str(), "Phrase.md", "{:?} {:?}", hits[0].why, hits[1].why);
+    assert_eq!(hits[0].why.least, Some(hits[0].score));
+    assert!(hits[0].score < 0.8 && hits[1].why.least.is_none());
+}
