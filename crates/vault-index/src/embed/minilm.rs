@@ -88,6 +88,17 @@ mod tests {
     }
 
     #[test]
+    fn a_passage_that_cannot_be_read_means_nothing() {
+        let bundled = Bundled::new();
+        let texts = ["นกกระสายืนอยู่ในน้ำ", "A heron stands in the water.", "鷺は水の中に立っている"];
+        let passages = bundled.embed(&texts, Role::Passage).unwrap();
+        let is_zero = |vector: &Vec<f32>| vector.iter().all(|x| *x == 0.0);
+        assert_eq!(passages.iter().map(is_zero).collect::<Vec<_>>(), [true, false, true]);
+        assert_eq!(passages[1], bundled.embed(&texts[1..2], Role::Passage).unwrap()[0]);
+        assert!(!is_zero(&bundled.embed(&texts[..1], Role::Query).unwrap()[0]));
+    }
+
+    #[test]
     fn meaning_is_near() {
         let bundled = Bundled::new();
         let texts = ["Cut apple branches back in late winter.", "The bank raised its interest rate."];
