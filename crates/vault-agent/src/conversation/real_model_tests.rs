@@ -8,14 +8,16 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use agent_llama::{Local, LocalOptions};
-use agent_loop::{BoxFuture, Model, Parallel, ReplyStream, Request, Status, StopReason, ToolChoice};
+use agent_loop::{BoxFuture, Model, Parallel, ReplyStream, Request, Status, StopReason, ToolChoice, ToolSpec};
+use serde_json::json;
 use vault_search::VaultArgs;
 use vault_tools::State;
 
 use super::*;
 use crate::workspace::Granted;
 
-/// A model that is so small that it is told which tool to call.
+/// A model that is so small that it is told which tool to call, and offered only arguments that the tool takes:
+/// what it would write by itself, a day that does not exist, differs from one processor to the next.
 struct Guided {
     model: Local,
     choices: Mutex<VecDeque<ToolChoice>>,
@@ -29,8 +31,22 @@ impl Model for Guided {
     fn reply(&self, request: Request) -> BoxFuture<'_, agent_loop::Result<ReplyStream<'_>>> {
         let choice = self.choices.lock().unwrap().pop_front().unwrap_or(ToolChoice::None);
         let length = if choice == ToolChoice::None { 24 } else { 400 };
-        self.model.reply(request.tool_choice(choice).parallel(Parallel::One).max_output_tokens(Some(length)))
+        let tools: Arc<[_]> = request.tools.iter().cloned().map(narrowed).collect();
+        let request = request.tools(tools).tool_choice(choice).parallel(Parallel::One);
+        self.model.reply(request.max_output_tokens(Some(length)))
     }
+}
+
+fn narrowed(tool: ToolSpec) -> ToolSpec {
+    let (name, words) = match &*tool.name {
+        "search_notes" => ("query", ["oil the chain", "bicycle"]),
+        "create_daily_note" => ("content", ["Oil the chain.", "See the note about the bicycle."]),
+        _ => return tool,
+    };
+    let parameters = json!({
+        "type": "object", "properties": { name: { "enum": words } }, "required": [name], "additionalProperties": false,
+    });
+    ToolSpec { parameters, ..tool }
 }
 
 fn copy(from: &Path, to: &Path) {
