@@ -45,14 +45,15 @@ pub(super) fn direction(snapshot: &Snapshot, note: FileId) -> Result<Vec<f32>> {
         }
     }
     let store = snapshot.store();
+    let stored = store.vectors()?;
     for (slot, text) in slots.iter().zip(&texts) {
         if let (Some(slot), None) = (slot, text) {
-            vectors.push(store.vector(*slot)?);
+            vectors.push(stored.get(*slot)?);
         }
     }
     if vectors.is_empty() {
         for slot in slots.iter().flatten() {
-            vectors.push(store.vector(*slot)?);
+            vectors.push(stored.get(*slot)?);
         }
     }
     let mut sum: Vec<f32> = Vec::new();

@@ -46,7 +46,7 @@ impl Estimate {
         semantic: &Semantic<'_>,
         vector: &dyn Fn(i64) -> Result<Vec<f32>>,
     ) -> Result<Option<Self>> {
-        if semantic.is_none() {
+        if semantic.is_none() || lexical.is_none() {
             return Ok(None);
         }
         let matching: Vec<usize> = (0..passages.len()).filter(|at| lexical.score(*at) > 0.0).collect();
@@ -93,8 +93,11 @@ impl Estimate {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::OnceLock;
+
     use super::*;
     use crate::path::FileId;
+    use crate::search::bounded::{Wanted, bounded};
     use crate::search::fuse::{Candidates, Floor, Weights};
     use crate::search::names::Bands;
     use crate::search::query::{Grouping, Mode};
@@ -169,7 +172,8 @@ mod tests {
             };
             let passages: Vec<PassageRow> = (0..PASSAGES).map(passage).collect();
             let query = [1.0].into_iter().chain([0.0; DIMENSIONS - 1]).collect();
-            let semantic = Semantic::new(query, Source::Loaded(&codes), &passages, None, true).unwrap();
+            let slots = OnceLock::new();
+            let semantic = Semantic::new(query, Source::Loaded(&codes), &passages, &slots, true).unwrap();
             let lexical = Lexical::of_scores(self.lexical.clone());
             let vector = |slot: i64| Ok(self.vectors[slot as usize - 1].clone());
             let candidates = Candidates {
@@ -182,7 +186,9 @@ mod tests {
                 weights: Weights::HYBRID,
                 grouping: Grouping::BestPassage,
             };
-            let best = candidates.best(10, Floor::of(Some(0.0), Mode::Hybrid, Weights::HYBRID), &vector).unwrap();
+            let (k, floor) = (10, Floor::of(Some(0.0), Mode::Hybrid, Weights::HYBRID));
+            let bounded = bounded(&[Wanted { candidates, k, floor }]).pop().unwrap();
+            let best = candidates.best(bounded, k, floor, &vector).unwrap();
             let discount = |rank: usize| 1.0 / (rank as f64 + 2.0).log2();
             let found = best.iter().take(10).enumerate().filter(|(_, scored)| scored.passage < 10);
             found.map(|(rank, _)| discount(rank)).sum::<f64>() / (0..10).map(discount).sum::<f64>()

@@ -1,8 +1,11 @@
 //! The k best are those of the naive loop over all passages, in every mode, with filters, titles and ties.
 
+use std::sync::OnceLock;
+
 use proptest::prelude::*;
 
 use crate::path::FileId;
+use crate::search::bounded::{Wanted, bounded_by};
 use crate::search::estimate::Estimate;
 use crate::search::fuse::{Candidates, Floor, Scored, Weights};
 use crate::search::hit::NameMatch;
@@ -11,7 +14,7 @@ use crate::search::names::{Band, Bands, Half, ORDINARY, Spelling};
 use crate::search::note_passages::NotePassages;
 use crate::search::query::{Grouping, Mode};
 use crate::search::repeated::REPEATED;
-use crate::search::semantic::{Semantic, Source};
+use crate::search::semantic::{PassageSlots, Semantic, Source};
 use crate::store::{PassageRow, Slot};
 use crate::vectors::{BLOCK_ROWS, Codes, Quantized, block_len, rescore, row_bytes};
 
@@ -173,19 +176,21 @@ fn asked() -> impl Strategy<Value = Asked> {
     )
 }
 
-proptest! {
-    #[test]
-    fn the_best_are_those_of_the_naive_loop(index in index(), mut asked in asked(), of_a_row in any::<Option<prop::sample::Index>>()) {
-        if let Some(at) = of_a_row {
-            // Scores of 1, and ties at the top.
-            asked.query = at.get(&index.vectors).clone();
-        }
+/// What a query's candidates consist of.
+struct Parts<'a> {
+    asked: &'a Asked,
+    semantic: Semantic<'a>,
+    lexical: Lexical,
+    estimate: Option<Estimate>,
+    names: Bands,
+}
+
+impl<'a> Parts<'a> {
+    fn new(index: &Index, asked: &'a Asked, codes: &'a Codes, slots: &'a OnceLock<PassageSlots>) -> Self {
         let passages = &index.passages;
-        asked.eligible.iter_mut().for_each(|eligible| eligible.truncate(passages.len()));
-        let eligible = asked.eligible.as_deref();
-        let codes = index.codes();
+        let (query, source) = (asked.query.clone(), Source::Loaded(codes));
         let semantic = match asked.weights.semantic > 0.0 {
-            true => Semantic::new(asked.query.clone(), Source::Loaded(&codes), passages, eligible, asked.with_titles).unwrap(),
+            true => Semantic::new(query, source, passages, slots, asked.with_titles).unwrap(),
             false => Semantic::none(),
         };
         let mut lexical = match asked.weights.lexical > 0.0 {
@@ -195,18 +200,48 @@ proptest! {
         lexical.set_least((0..passages.len() as u32).step_by(7).map(|at| (at, 0.9)));
         let vector = |slot: i64| Ok(index.vector(slot).to_vec());
         let estimate = Estimate::new(passages, &lexical, &semantic, &vector).unwrap();
-        if asked.weights.semantic > 0.0 {
-            let unfiltered = Source::Loaded(&codes);
-            let unfiltered = Semantic::new(asked.query.clone(), unfiltered, passages, None, asked.with_titles).unwrap();
-            prop_assert_eq!(estimate, Estimate::new(passages, &lexical, &unfiltered, &vector).unwrap());
-        }
         let names = Bands::new(asked.names.clone(), &NotePassages::new(passages), passages.len());
-        let candidates = Candidates {
-            passages, eligible, lexical: &lexical, semantic: &semantic, estimate, names: &names, weights: asked.weights,
-            grouping: asked.grouping,
+        Self { asked, semantic, lexical, estimate, names }
+    }
+
+    fn candidates<'c>(&'c self, index: &'c Index) -> Candidates<'c> {
+        Candidates {
+            passages: &index.passages,
+            eligible: self.asked.eligible.as_deref(),
+            lexical: &self.lexical,
+            semantic: &self.semantic,
+            estimate: self.estimate,
+            names: &self.names,
+            weights: self.asked.weights,
+            grouping: self.asked.grouping,
+        }
+    }
+}
+
+proptest! {
+    /// For one query and for several in one pass, on any number of threads, in chunks of any size.
+    #[test]
+    fn the_best_are_those_of_the_naive_loop(
+        index in index(), mut all in prop::collection::vec(asked(), 1..5),
+        of_a_row in any::<Option<prop::sample::Index>>(), threads in 1_usize..4, chunk in 1_usize..160,
+    ) {
+        if let Some(at) = of_a_row {
+            // Scores of 1, and ties at the top.
+            all[0].query = at.get(&index.vectors).clone();
+        }
+        all.iter_mut().flat_map(|asked| &mut asked.eligible).for_each(|eligible| eligible.truncate(index.passages.len()));
+        let (codes, slots) = (index.codes(), OnceLock::new());
+        let parts: Vec<Parts<'_>> = all.iter().map(|asked| Parts::new(&index, asked, &codes, &slots)).collect();
+        let wanted = |parts| {
+            let Parts { asked, .. }: &Parts<'_> = parts;
+            let floor = Floor::of(asked.min_score, asked.mode, asked.weights);
+            Wanted { candidates: parts.candidates(&index), k: asked.k, floor }
         };
-        let floor = Floor::of(asked.min_score, asked.mode, asked.weights);
-        let best = candidates.best(asked.k, floor, &vector).unwrap();
-        prop_assert_eq!(best, index.naive(&asked, estimate));
+        let wanted: Vec<Wanted<'_>> = parts.iter().map(wanted).collect();
+        let vector = |slot: i64| Ok(index.vector(slot).to_vec());
+        for ((wanted, bounded), parts) in wanted.iter().zip(bounded_by(threads, chunk, &wanted)).zip(&parts) {
+            let best = wanted.candidates.best(bounded, wanted.k, wanted.floor, &vector).unwrap();
+            prop_assert_eq!(best, index.naive(parts.asked, parts.estimate));
+        }
     }
 }

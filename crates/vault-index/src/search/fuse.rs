@@ -10,9 +10,9 @@
 //! lexical share does as well on the collections, but lets one word in common outweigh the meaning in a small vault.
 //!
 //! The lexical part is exact for every passage; the cosine has an upper bound first, from four bits a dimension, and an
-//! interval from eight where that bound reaches the k best. What is left is scored exactly, by descending upper end,
-//! until the next can no longer reach the k-th best: the result is the exact k best of all passages, with no cut-off
-//! of candidates before the merge. The bounds need no slack for the sum: each step of it, rounded as it is, grows with
+//! interval from eight where that bound reaches the k best (`bounded.rs`). What is left is scored exactly, by descending
+//! upper end, until the next can no longer reach the k-th best: the result is the exact k best of all passages, with no
+//! cut-off of candidates before the merge. The bounds need no slack for the sum: each step of it, rounded as it is, grows with
 //! the cosine, and bounds and exact scores go through the same steps.
 
 use std::collections::HashSet;
@@ -48,7 +48,7 @@ impl Weights {
 }
 
 /// The score below which nothing is found.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Floor {
     /// Of passages that have a vector.
     with_meaning: f32,
@@ -131,6 +131,7 @@ impl Scored {
 }
 
 /// All that can be found, with the parts of its score.
+#[derive(Clone, Copy)]
 pub(super) struct Candidates<'a> {
     pub passages: &'a [PassageRow],
     /// By position, as `passages`. `None`: all.
@@ -144,39 +145,33 @@ pub(super) struct Candidates<'a> {
     pub grouping: Grouping,
 }
 
-/// A passage, by its position, and the most that it can score.
+/// A passage, by its position, and what its score lies within.
 #[derive(Clone, Copy)]
-struct Bounded {
-    position: u32,
-    upper: f32,
+pub(super) struct Bounded {
+    pub position: u32,
+    pub interval: Interval,
 }
 
 impl Candidates<'_> {
     /// The `k` best with at least `floor`, and all that tie with the last of them; best first, ties in the order of
     /// their passages' ids. With [`Grouping::BestPassage`] each note is there once, by the first of its best passages.
-    pub(super) fn best(&self, k: usize, floor: Floor, vector: &dyn Fn(i64) -> Result<Vec<f32>>) -> Result<Vec<Scored>> {
+    /// `candidates` are those that [`bounded`](super::bounded::bounded) has left for this `k` and `floor`.
+    pub(super) fn best(
+        &self,
+        mut candidates: Vec<Bounded>,
+        k: usize,
+        floor: Floor,
+        vector: &dyn Fn(i64) -> Result<Vec<f32>>,
+    ) -> Result<Vec<Scored>> {
         if k == 0 {
             return Ok(Vec::new());
         }
-        let mut candidates = self.bounded(floor);
-        if let Some(reach) = self.kth_best(k, candidates.iter().map(|c| (c.position, c.upper))) {
-            // The fine intervals of the most promising passages give a lower bound of the k-th best score.
-            let first: Vec<Bounded> = candidates.iter().filter(|c| c.upper >= reach).copied().collect();
-            let lower = self.intervals(&first).into_iter().map(|interval| interval.lower);
-            let least = self.kth_best(k, first.iter().map(|c| c.position).zip(lower));
-            candidates.retain(|c| least.is_none_or(|least| c.upper >= least));
-        }
-        let intervals = self.intervals(&candidates);
-        let lower = intervals.iter().map(|interval| interval.lower);
-        let least = self.kth_best(k, candidates.iter().map(|c| c.position).zip(lower));
-        candidates.iter_mut().zip(&intervals).for_each(|(candidate, interval)| candidate.upper = interval.upper);
-        candidates.retain(|c| least.is_none_or(|least| c.upper >= least));
-        candidates.sort_unstable_by(|a, b| b.upper.total_cmp(&a.upper).then(a.position.cmp(&b.position)));
-
+        candidates
+            .sort_unstable_by(|a, b| b.interval.upper.total_cmp(&a.interval.upper).then(a.position.cmp(&b.position)));
         let mut best = TopK::new(k);
         let mut scored = Vec::new();
         for candidate in candidates {
-            if best.threshold().is_some_and(|threshold| candidate.upper < threshold) {
+            if best.threshold().is_some_and(|threshold| candidate.interval.upper < threshold) {
                 break;
             }
             let exact = self.exact(candidate.position, vector)?;
@@ -194,54 +189,51 @@ impl Candidates<'_> {
         Ok(scored)
     }
 
-    /// The eligible passages that can reach the floor.
-    fn bounded(&self, floor: Floor) -> Vec<Bounded> {
-        let bounded = |position: usize| {
-            let cosine = self.semantic.upper_bound(&self.passages[position]);
-            let upper = self.score(position, cosine);
-            // A passage that shares neither words nor any meaning is not a result, however low the floor.
-            let is_possible = upper > 0.0 && upper >= floor.least(cosine.is_some());
-            is_possible.then_some(Bounded { position: position as u32, upper })
-        };
-        let is_eligible = |position: &usize| self.eligible.is_none_or(|eligible| eligible[*position]);
-        (0..self.passages.len()).filter(is_eligible).filter_map(bounded).collect()
+    /// The bytes of codes that a pass over all candidates reads, about.
+    pub(super) fn bytes_scanned(&self) -> usize {
+        let eligible = |eligible: &[bool]| eligible.iter().filter(|eligible| **eligible).count();
+        self.eligible.map_or(self.passages.len(), eligible) * self.semantic.bytes_scanned()
     }
 
-    /// What the score of each lies within.
-    fn intervals(&self, candidates: &[Bounded]) -> Vec<Interval> {
-        let cosines = self.semantic.intervals(candidates.iter().map(|c| &self.passages[c.position as usize]));
-        let interval = |(candidate, cosine): (&Bounded, Option<Interval>)| {
-            let score = |end: fn(Interval) -> f32| self.score(candidate.position as usize, cosine.map(end));
-            Interval { lower: score(|cosine| cosine.lower), upper: score(|cosine| cosine.upper) }
+    /// What the scores of some passages lie within.
+    pub(super) fn bounds_of(&self, positions: &[u32]) -> impl Iterator<Item = Bounded> {
+        let bounded = |(position, cosine): (&u32, Interval)| {
+            let score = |end: f32| self.score(*position as usize, cosine.is_some().then_some(end));
+            let interval = Interval { lower: score(cosine.lower), upper: score(cosine.upper) };
+            Bounded { position: *position, interval }
         };
-        candidates.iter().zip(cosines).map(interval).collect()
-    }
-
-    /// The k-th best of some scores, of which each note (or passage, as they are grouped) counts by its best. `None`:
-    /// there are fewer.
-    fn kth_best(&self, k: usize, scores: impl Iterator<Item = (u32, f32)>) -> Option<f32> {
-        let mut best = TopK::new(k);
-        scores.for_each(|(position, score)| best.push(score, self.group(position)));
-        best.threshold()
+        positions.iter().zip(self.semantic.intervals(self.passages, positions)).map(bounded)
     }
 
     /// What there is one result of.
-    fn group(&self, position: u32) -> u32 {
+    pub(super) fn group(&self, position: u32) -> u32 {
         match self.grouping {
             Grouping::Passages => position,
             Grouping::BestPassage => self.passages[position as usize].note.0,
         }
     }
 
+    /// Whether the score of any passage can be more than its [`sum`](Self::sum).
+    pub(super) fn raises_any(&self) -> bool {
+        !self.names.is_empty() || self.lexical.has_least() || self.estimate.is_some()
+    }
+
+    /// Whether that of this passage can: by a name, a least score, or the estimate of a cosine that is not known.
+    pub(super) fn raises(&self, position: usize, has_cosine: bool) -> bool {
+        let is_estimated = !has_cosine && self.estimate.is_some();
+        is_estimated || self.names.of(position).is_some() || self.lexical.least(position) > 0.0
+    }
+
     /// The score of a passage whose cosine with the query is `cosine`; grows with it.
-    fn score(&self, position: usize, cosine: Option<f32>) -> f32 {
+    pub(super) fn score(&self, position: usize, cosine: Option<f32>) -> f32 {
         let lexical = self.lexical.score(position);
         let meaning = cosine.or_else(|| self.estimated(lexical)).map_or(0.0, |cosine| cosine.max(0.0));
         let ordinary = self.sum(meaning, lexical).max(ORDINARY * self.lexical.least(position));
         self.names.of(position).map_or(ordinary, |band| band.score(ordinary))
     }
 
-    fn sum(&self, meaning: f32, lexical: f32) -> f32 {
+    #[inline]
+    pub(super) fn sum(&self, meaning: f32, lexical: f32) -> f32 {
         (self.weights.semantic * meaning + self.weights.lexical * lexical).min(ORDINARY)
     }
 

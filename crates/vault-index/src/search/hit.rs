@@ -79,7 +79,7 @@ pub struct Hit {
     pub is_weak: bool,
 }
 
-/// The parts of a score, which `--explain` shows. They are computed in `fuse.rs` and filled in by `searcher.rs`.
+/// The parts of a score, which `--explain` shows. They are computed in `fuse.rs` and filled in by `make_hits.rs`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]

@@ -117,6 +117,11 @@ impl Lexical {
         }
     }
 
+    /// Whether no word matches anything.
+    pub(super) fn is_none(&self) -> bool {
+        self.scores.is_empty()
+    }
+
     /// Given scores, by position.
     #[cfg(test)]
     pub(super) fn of_scores(scores: Vec<f32>) -> Self {
@@ -208,6 +213,11 @@ impl Lexical {
         self.least = shares.map(|(position, share)| (position, share * self.score(position as usize))).collect();
     }
 
+    /// Whether any passage has a least score.
+    pub(super) fn has_least(&self) -> bool {
+        !self.least.is_empty()
+    }
+
     /// The least score of a passage, as a share of the best there is by words.
     pub(super) fn least(&self, position: usize) -> f32 {
         let at = self.least.binary_search_by_key(&(position as u32), |(position, _)| *position);
@@ -215,6 +225,7 @@ impl Lexical {
     }
 
     /// 0 where no word matches.
+    #[inline]
     pub(super) fn score(&self, position: usize) -> f32 {
         self.scores.get(position).copied().unwrap_or(0.0)
     }

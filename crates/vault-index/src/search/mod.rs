@@ -5,10 +5,11 @@
 //!       ── filter ──> which passages may be found at all            filter.rs, eligible.rs
 //!       ── lexical ─> BM25 of every passage that holds a word       lexical.rs
 //!       ── names ───> which notes are called that, and their band of scores        names.rs
-//!       ── semantic > an upper bound of every passage's cosine      semantic.rs
+//!       ── semantic > bounds of every passage's cosine              semantic.rs
 //!       ── estimate > the cosine of a passage that has no vector yet  estimate.rs
+//!       ── bounded ─> which passages can be among the k best        bounded.rs
 //!       ── fuse ────> the k best sums, exact                        fuse.rs
-//!       ── hits ────> their texts, titles, tags                     searcher.rs, hit.rs, excerpt.rs
+//!       ── hits ────> their texts, titles, tags                     make_hits.rs, hit.rs, excerpt.rs
 //!       ── rerank ──> only if asked: the best of them in the order of another model    rerank.rs
 //! ```
 
@@ -34,11 +35,14 @@ mod semantic;
 mod estimate;
 mod fuse;
 mod snapshot;
+mod bounded;
 mod adjacent;
 mod direction;
 mod note_dates;
 mod passage_scopes;
 mod eligible;
+mod make_hits;
+mod scored_query;
 mod searcher;
 mod unmatched;
 mod rerank;

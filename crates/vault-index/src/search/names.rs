@@ -121,6 +121,11 @@ impl Bands {
         Self { of_passages, bands: notes.into_iter().map(|(_, band)| band).collect() }
     }
 
+    /// Whether no name matches.
+    pub(super) fn is_empty(&self) -> bool {
+        self.bands.is_empty()
+    }
+
     pub(super) fn of(&self, position: usize) -> Option<Band> {
         let at = self.of_passages.get(position)?.checked_sub(1)?;
         Some(self.bands[at as usize])

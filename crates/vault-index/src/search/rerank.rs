@@ -18,8 +18,10 @@ use crate::embed::Hashed;
 use crate::error::{Error, ErrorKind, Result};
 use crate::rerank::Reranker;
 use crate::search::hit::{Hit, Hits, NameMatch, Reranked};
+use crate::search::make_hits::{hits, near_misses, order};
 use crate::search::query::{Grouping, Query};
-use crate::search::searcher::{ScoredQuery, Searcher, hits, near_misses, order};
+use crate::search::scored_query::ScoredQuery;
+use crate::search::searcher::Searcher;
 
 /// Which reranker scores how many passages.
 #[derive(Clone)]

@@ -4,7 +4,9 @@
 //! `max(r·c, (r - w)·c + w·t)` with the passage's cosine `c`, the name's `t` and `w` = [`TITLE_WEIGHT`]; `r` is 1, or
 //! [`REPEATED`] where many notes have the passage. So a fitting name helps, and one that says nothing does no harm.
 
-use std::sync::MutexGuard;
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::{MutexGuard, OnceLock};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::search::repeated::REPEATED;
@@ -25,16 +27,63 @@ pub(super) struct Semantic<'a> {
 
 struct Scan<'a> {
     query: QueryCodes,
-    bounds: Bounds<'a>,
+    rows: Rows<'a>,
+    slots: &'a PassageSlots,
 }
 
-/// What is known of the score of each slot.
-enum Bounds<'a> {
-    /// An upper bound, and the codes that an interval is had from.
-    Coarse(&'a Codes, Vec<f32>),
-    /// An interval.
-    Fine(Vec<Interval>),
+/// What the score of each slot is bounded by.
+enum Rows<'a> {
+    /// The codes that intervals are computed from.
+    Codes(&'a Codes),
+    /// An interval from eight bits.
+    Intervals(Vec<Interval>),
 }
+
+/// Which slots passages have, where those have rows.
+#[derive(Debug, Default)]
+pub(super) struct PassageSlots {
+    /// By position; [`NO_ROW`] where a passage has no vector.
+    texts: Vec<u32>,
+    /// Of runs of passages that have the same title, in order.
+    titles: Vec<(Range<u32>, u32)>,
+}
+
+impl PassageSlots {
+    /// `has_row` says whether a slot has a row.
+    fn new(passages: &[PassageRow], has_row: impl Fn(usize) -> bool) -> Self {
+        let row = |slot: Option<Slot>| slot.map(Slot::get).filter(|slot| has_row(*slot as usize));
+        let texts = passages.iter().map(|passage| row(passage.vector).unwrap_or(NO_ROW)).collect();
+        let mut titles = Vec::new();
+        let mut start = 0;
+        for run in passages.chunk_by(|a, b| a.title == b.title) {
+            let end = start + run.len() as u32;
+            titles.extend(row(run[0].title).map(|title| (start..end, title)));
+            start = end;
+        }
+        Self { texts, titles }
+    }
+
+    /// Those of passages whose positions ascend.
+    fn texts_of(&self, positions: &[u32]) -> Cow<'_, [u32]> {
+        match *positions {
+            // One after the other.
+            [first, .., last] if (last - first) as usize == positions.len() - 1 => {
+                Cow::Borrowed(&self.texts[first as usize..=last as usize])
+            }
+            _ => positions.iter().map(|position| self.texts[*position as usize]).collect(),
+        }
+    }
+
+    /// The runs that have passages at or between two positions.
+    fn titles_of(&self, first: u32, last: u32) -> &[(Range<u32>, u32)] {
+        let start = self.titles.partition_point(|(run, _)| run.end <= first);
+        let end = self.titles.partition_point(|(run, _)| run.start <= last);
+        &self.titles[start..end]
+    }
+}
+
+/// Slots begin with 1.
+const NO_ROW: u32 = 0;
 
 /// Where the codes are read.
 pub(super) enum Source<'a> {
@@ -68,13 +117,13 @@ impl<'a> Semantic<'a> {
         self.scanned_slots(passage).is_some()
     }
 
-    /// Scans the vectors of the passages that `eligible` has true for (`None`: of all), and their titles' where they are
-    /// weighed in.
+    /// Compares a query's vector with those of the index; where they are read from the index, all at once and now.
+    /// `slots` are those of the passages, once they are known.
     pub(super) fn new(
         query: Vec<f32>,
         source: Source<'a>,
         passages: &[PassageRow],
-        eligible: Option<&[bool]>,
+        slots: &'a OnceLock<PassageSlots>,
         with_titles: bool,
     ) -> Result<Self> {
         let wanted = match &source {
@@ -88,54 +137,66 @@ impl<'a> Semantic<'a> {
                 Error::new(ErrorKind::Model, message).with_remedy("use a vector of the model that the index has")
             );
         }
-        let mut semantic = Self { query, scan: None, with_titles };
-        let query = QueryCodes::new(&semantic.query)?;
-        let bounds = match source {
-            Source::Stored { store, other, .. } => Bounds::Fine(store.intervals(other, &query)?),
-            Source::Loaded(codes) => {
-                let filter: Option<Vec<bool>> = eligible.map(|eligible| {
-                    let mut filter = vec![false; codes.len()];
-                    for (passage, _) in passages.iter().zip(eligible).filter(|(_, eligible)| **eligible) {
-                        let slots = semantic.slots(passage).into_iter().flatten().map(|slot| slot.get() as usize);
-                        slots.filter(|slot| *slot < codes.len()).for_each(|slot| filter[slot] = true);
+        let codes = QueryCodes::new(&query)?;
+        let rows = match source {
+            Source::Loaded(codes) => Rows::Codes(codes),
+            Source::Stored { store, other, .. } => Rows::Intervals(store.intervals(other, &codes)?),
+        };
+        // Where there are no rows, not even [`NO_ROW`] can be asked for.
+        let has_rows = match &rows {
+            Rows::Codes(codes) => codes.len() > 0,
+            Rows::Intervals(intervals) => !intervals.is_empty(),
+        };
+        let slots = slots.get_or_init(|| PassageSlots::new(passages, |slot| rows.contains(slot)));
+        let scan = has_rows.then_some(Scan { query: codes, rows, slots });
+        Ok(Self { query, scan, with_titles })
+    }
+
+    /// The bytes that [`upper_bounds`](Self::upper_bounds) reads for a passage, about.
+    pub(super) fn bytes_scanned(&self) -> usize {
+        match &self.scan {
+            Some(Scan { rows: Rows::Codes(codes), .. }) => codes.bytes_scanned(),
+            _ => 0,
+        }
+    }
+
+    /// The most that the scores of the first `count` of some passages can be, whose positions ascend; what is read for
+    /// those after them is prefetched. Negative infinity: it has no vector.
+    pub(super) fn upper_bounds(&self, passages: &[PassageRow], positions: &[u32], count: usize) -> Vec<f32> {
+        let Some(scan) = &self.scan else { return vec![f32::NEG_INFINITY; count] };
+        let mut uppers = scan.upper_bounds(&scan.slots.texts_of(positions), count);
+        let positions = &positions[..count];
+        if let (true, Some((first, last))) = (self.with_titles, positions.first().zip(positions.last())) {
+            let titles = scan.slots.titles_of(*first, *last);
+            let slots: Vec<u32> = titles.iter().map(|(_, title)| *title).collect();
+            let mut rest = positions.iter().zip(&mut uppers).peekable();
+            for ((run, _), title) in titles.iter().zip(scan.upper_bounds(&slots, slots.len())) {
+                while let Some((position, upper)) = rest.next_if(|(position, _)| **position < run.end) {
+                    if *position >= run.start {
+                        *upper = weigh(&passages[*position as usize], *upper, Some(title));
                     }
-                    filter
-                });
-                Bounds::Coarse(codes, codes.upper_bounds(&query, filter.as_deref()))
+                }
             }
-        };
-        semantic.scan = Some(Scan { query, bounds });
-        Ok(semantic)
+        }
+        uppers
     }
 
-    /// The most that the passage's score can be. `None`: it has no vector.
-    pub(super) fn upper_bound(&self, passage: &PassageRow) -> Option<f32> {
-        let scan = self.scan.as_ref()?;
-        let bound = |slot: Slot| scan.upper_bound(slot.get() as usize);
-        let [text, title] = self.slots(passage);
-        Some(weigh(passage, bound(text?)?, title.and_then(bound)))
-    }
-
-    /// What each passage's score lies within. `None`: it has no vector.
-    pub(super) fn intervals<'p>(&self, passages: impl Iterator<Item = &'p PassageRow>) -> Vec<Option<Interval>> {
-        let Some(scan) = &self.scan else { return passages.map(|_| None).collect() };
-        let mut slots: Vec<u32> = Vec::new();
-        let mut add = |slot: Slot| {
-            slots.push(slot.get());
-            slots.len() - 1
-        };
-        // Where in `slots` each passage's own are.
-        let of_passages: Vec<Option<(&PassageRow, usize, Option<usize>)>> = passages
-            .map(|passage| self.scanned_slots(passage).map(|(text, title)| (passage, add(text), title.map(&mut add))))
-            .collect();
-        let intervals = scan.intervals(&slots);
-        let weighed = |(passage, text, title): (&PassageRow, usize, Option<usize>)| {
-            let of = |end: fn(&Interval) -> f32| {
-                weigh(passage, end(&intervals[text]), title.map(|title| end(&intervals[title])))
-            };
-            Interval { lower: of(|interval| interval.lower), upper: of(|interval| interval.upper) }
-        };
-        of_passages.into_iter().map(|slots| slots.map(weighed)).collect()
+    /// What the scores of some passages lie within. [`Interval::NONE`]: it has no vector.
+    pub(super) fn intervals(&self, passages: &[PassageRow], positions: &[u32]) -> Vec<Interval> {
+        let Some(scan) = &self.scan else { return vec![Interval::NONE; positions.len()] };
+        let passages = positions.iter().map(|position| &passages[*position as usize]);
+        let row = |slot: Option<Slot>| slot.map(Slot::get).filter(|slot| scan.rows.contains(*slot as usize));
+        let texts: Vec<u32> = passages.clone().map(|passage| row(passage.vector).unwrap_or(NO_ROW)).collect();
+        let title = |passage: &PassageRow| row(passage.title.filter(|_| self.with_titles));
+        let titles: Vec<u32> = passages.clone().filter_map(title).collect();
+        let mut intervals = scan.intervals(&texts);
+        let mut titles = scan.intervals(&titles).into_iter();
+        for (interval, passage) in intervals.iter_mut().zip(passages) {
+            let title = title(passage).and_then(|_| titles.next());
+            let of = |end: fn(Interval) -> f32| weigh(passage, end(*interval), title.map(end));
+            *interval = Interval { lower: of(|interval| interval.lower), upper: of(|interval| interval.upper) };
+        }
+        intervals
     }
 
     /// The exact score, from the f32 vectors. `None`: the passage has no vector.
@@ -153,7 +214,7 @@ impl<'a> Semantic<'a> {
     /// The slots of the passage's vector and of its file's name, where they are among the codes.
     fn scanned_slots(&self, passage: &PassageRow) -> Option<(Slot, Option<Slot>)> {
         let scan = self.scan.as_ref()?;
-        let [text, title] = self.slots(passage).map(|slot| slot.filter(|slot| scan.contains(slot.get() as usize)));
+        let [text, title] = self.slots(passage).map(|slot| slot.filter(|slot| scan.rows.contains(slot.get() as usize)));
         Some((text?, title))
     }
 
@@ -163,27 +224,26 @@ impl<'a> Semantic<'a> {
 }
 
 impl Scan<'_> {
-    /// `None`: the slot has no row, or was filtered out.
-    fn upper_bound(&self, slot: usize) -> Option<f32> {
-        let bound = match &self.bounds {
-            Bounds::Coarse(_, upper) => *upper.get(slot)?,
-            Bounds::Fine(intervals) => intervals.get(slot)?.upper,
-        };
-        bound.is_finite().then_some(bound)
-    }
-
-    /// Of slots that have rows.
-    fn intervals(&self, slots: &[u32]) -> Vec<Interval> {
-        match &self.bounds {
-            Bounds::Coarse(codes, _) => codes.intervals(&self.query, slots),
-            Bounds::Fine(intervals) => slots.iter().map(|slot| intervals[*slot as usize]).collect(),
+    fn upper_bounds(&self, slots: &[u32], count: usize) -> Vec<f32> {
+        match &self.rows {
+            Rows::Codes(codes) => codes.upper_bounds(&self.query, slots, count),
+            Rows::Intervals(intervals) => slots[..count].iter().map(|slot| intervals[*slot as usize].upper).collect(),
         }
     }
 
+    fn intervals(&self, slots: &[u32]) -> Vec<Interval> {
+        match &self.rows {
+            Rows::Codes(codes) => codes.intervals(&self.query, slots),
+            Rows::Intervals(intervals) => slots.iter().map(|slot| intervals[*slot as usize]).collect(),
+        }
+    }
+}
+
+impl Rows<'_> {
     fn contains(&self, slot: usize) -> bool {
-        match &self.bounds {
-            Bounds::Coarse(codes, _) => codes.contains(slot),
-            Bounds::Fine(_) => self.upper_bound(slot).is_some(),
+        match self {
+            Self::Codes(codes) => codes.contains(slot),
+            Self::Intervals(intervals) => intervals.get(slot).is_some_and(|interval| interval.is_some()),
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::embed::Embedder;
 use crate::error::Result;
 use crate::search::note_passages::NotePassages;
 use crate::search::repeated::mark_repeated;
-use crate::search::semantic::Source;
+use crate::search::semantic::{PassageSlots, Source};
 use crate::search::slips::Vocabulary;
 use crate::store::{PassageRow, Store, may_share};
 use crate::vectors::Codes;
@@ -34,6 +34,8 @@ pub(super) struct Snapshot {
     was_searched: AtomicBool,
     /// Loaded by the second search by meaning.
     codes: OnceLock<Codes>,
+    /// Made by the first.
+    pub slots: OnceLock<PassageSlots>,
 }
 
 impl Snapshot {
@@ -62,6 +64,7 @@ impl Snapshot {
             unread,
             was_searched: AtomicBool::new(false),
             codes: OnceLock::new(),
+            slots: OnceLock::new(),
         })
     }
 

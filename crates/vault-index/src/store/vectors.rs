@@ -61,9 +61,29 @@ fn table_of(embedder: &str) -> String {
     format!("vectors_{name}_{}", &blake3::hash(embedder.as_bytes()).to_hex()[..6])
 }
 
-/// Vectors that sqlite-vec keeps in one blob. To read one of them, SQLite follows the blob's pages from its beginning:
-/// in blobs of 1,024, sqlite-vec's default, that was a quarter of a search.
-const VECTORS_A_BLOB: usize = 64;
+/// What reads a vector of a model's table, and its checksum.
+fn vector_sql(table: &str) -> String {
+    format!("SELECT embedding, (SELECT sum FROM embedding WHERE id = ?1) FROM {table} WHERE rowid = ?1")
+}
+
+/// Reads vectors; see [`Store::vectors`].
+pub(crate) struct Vectors<'a> {
+    store: &'a Store,
+    /// Empty where there is no model.
+    sql: String,
+}
+
+impl Vectors<'_> {
+    /// One vector, as the model gave it.
+    pub(crate) fn get(&self, slot: i64) -> Result<Vec<f32>> {
+        let vector = if self.sql.is_empty() { None } else { self.store.stored_vector(&self.sql, slot)? };
+        vector.ok_or_else(|| self.store.damaged(format!("vector {slot} is missing, or not as it was written")))
+    }
+}
+
+/// Vectors that sqlite-vec keeps in one blob, as few as it takes. To read one of them, SQLite follows the blob's pages from
+/// its beginning: of blobs of 1,024, sqlite-vec's default, that was a quarter of a search, of blobs of 64 a fifth.
+const VECTORS_A_BLOB: usize = 8;
 
 /// From so many blocks on, reading half of them takes longer than opening another connection: reading is mostly the
 /// copying of SQLite and the kernel, page by page, which two can do at once.
@@ -165,21 +185,17 @@ impl Store {
         Ok(())
     }
 
-    /// One vector, as the model gave it.
-    pub(crate) fn vector(&self, slot: i64) -> Result<Vec<f32>> {
-        let (table, _) = self.table()?;
-        self.stored_vector(&table, slot)?
-            .ok_or_else(|| self.damaged(format!("vector {slot} is missing, or not as it was written")))
+    /// What reads vectors by their slots.
+    pub(crate) fn vectors(&self) -> Result<Vectors<'_>> {
+        let sql = self.embedder()?.map(|(embedder, _)| vector_sql(&table_of(&embedder)));
+        Ok(Vectors { store: self, sql: sql.unwrap_or_default() })
     }
 
-    /// `None`: there is none, or it is not as it was written.
-    fn stored_vector(&self, table: &str, slot: i64) -> Result<Option<Vec<f32>>> {
-        let sum: Option<Option<i64>> =
-            self.first("SELECT sum FROM embedding WHERE id = ?1", [slot], |row| row.get(0))?;
-        let sql = format!("SELECT embedding FROM {table} WHERE rowid = ?1");
-        let vector = self.first(&sql, [slot], |row| {
+    /// `None`: there is none, or it is not as it was written. `sql` is that of [`vector_sql`].
+    fn stored_vector(&self, sql: &str, slot: i64) -> Result<Option<Vec<f32>>> {
+        let vector = self.first(sql, [slot], |row| {
             let bytes = row.get_ref(0)?.as_blob()?;
-            let is_sound = sum.flatten() == Some(checksum(bytes));
+            let is_sound = row.get::<_, Option<i64>>(1)? == Some(checksum(bytes));
             Ok(is_sound.then(|| bytes.as_chunks::<4>().0.iter().map(|&four| f32::from_le_bytes(four)).collect()))
         })?;
         Ok(vector.flatten())
@@ -210,6 +226,7 @@ impl Store {
         })?;
         let blocks: HashMap<usize, Block> = blocks.into_iter().flatten().collect();
         let fail = |e| Error::from(e).at(&self.path);
+        let sql = vector_sql(table);
         let mut statement = self.conn.prepare("SELECT id, key FROM embedding ORDER BY id").map_err(fail)?;
         let mut rows = statement.query([]).map_err(fail)?;
         while let Some(row) = rows.next().map_err(fail)? {
@@ -219,7 +236,7 @@ impl Store {
                 let codes = blocks.get(&number).and_then(|block| block.row(row));
                 codes.is_some() && codes == Quantized::new(vector).ok()
             };
-            let vector = match self.stored_vector(table, slot) {
+            let vector = match self.stored_vector(&sql, slot) {
                 // Others may be in sound pages.
                 Err(error) if error.kind() == ErrorKind::Damaged => None,
                 vector => vector?.filter(is_sound),

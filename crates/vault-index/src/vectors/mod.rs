@@ -14,27 +14,28 @@
 //! # How it is made fast
 //!
 //! ```text
-//! upper[slot] = coarse estimate + its error               4 bits a dimension, all rows that pass the filter
-//! reach = the k-th best upper
-//! least = the k-th best of lower(fine estimate) of the rows with upper >= reach
-//! candidates = rows with upper >= least                   nearly all rows are out
-//! for slot in candidates: fine estimate ± its error       8 bits a dimension
+//! for each chunk of rows
+//!     reaching = rows with coarse upper bound >= least        4 bits a dimension: nearly all rows are out
+//!     for slot in reaching: fine interval                     8 bits a dimension
+//!     least = the k-th best lower end so far
+//! candidates = rows with upper end >= least
 //! for slot in candidates, by upper end, descending
-//!     if upper < the k-th best score: break
-//!     best.push(rescore(q, v[slot]), slot)                f32
+//!     if upper end < the k-th best score: break
+//!     best.push(rescore(q, v[slot]), slot)                    f32
 //! ```
 //!
-//! The first line and the fine estimates are computed here (`Codes::upper_bounds`, `Codes::intervals`); the rest is
+//! The bounds are computed here (`Codes::upper_bounds`, `Codes::intervals`); the rest is `search/bounded.rs` and
 //! `search/fuse.rs`, where the scores of words and of titles are added to the bounds. The first search by meaning of a
-//! snapshot has fine estimates of all rows instead, made as `store/vectors.rs` reads them.
+//! snapshot has fine intervals of all rows instead, made as `store/vectors.rs` reads them.
 //!
 //! 1. **Codes.** A row is kept as one byte a dimension (`v̂ = scale · codes`), a quarter of its f32 size, with
 //!    `‖v − v̂‖` rounded up. That turns the estimate `q̂·v̂` into an interval that holds the true score, about ±.015.
 //! 2. **Halves.** The upper four bits of all codes lie apart from the lower four. They are codes themselves, with an
-//!    interval of about ±.12, so that half of the bytes are read for the few rows only that these leave.
+//!    error of about ±.12, so that half of the bytes are read for the few rows only that these leave.
 //! 3. **Kernels** for the machine's instruction set ([`kernel`]): as fast as memory gives the codes.
 //! 4. **Prefetching**, since the hardware prefetcher stops at each page, and rows that a filter leaves lie apart.
 //! 5. **Threads** from about 85,000 rows on.
+//! 6. **Many queries** in one pass: a chunk of codes is read from memory once and compared with each.
 //!
 //! `benches/record` has the figures, of whole searches, beside those of others.
 //!
@@ -53,7 +54,7 @@
 //! estimate, of the interval and of [`rescore`] itself (`n` products and sums are off by at most
 //! `n·2⁻²⁴·‖q‖·‖v‖` and a little), so the interval holds the *computed* score: see `quantize.rs`.
 //!
-//! A row that is left out has `score ≤ upper < least ≤` the k-th best score of all rows: k rows
+//! A row that is left out has `score ≤ upper < least ≤` the k-th best score of all rows: k of those seen so far
 //! have lower ends of at least `least`, so k scores are no lower.
 
 mod kernel;

@@ -32,16 +32,13 @@ fn codes_of(dimensions: usize, rows: &[Option<Vec<f32>>]) -> Codes {
     codes
 }
 
-/// The bounds hold for every row, and are the same for all kernels, threads and filters (`some` slots pass).
+/// The bounds hold for every row, and are the same for all kernels and whichever rows are asked for (`some`).
 fn check(rows: &[Option<Vec<f32>>], q: &[f32], some: impl IntoIterator<Item = usize>) {
     let codes = codes_of(q.len(), rows);
     let query = &QueryCodes::new(q).unwrap();
     let slots: Vec<u32> = (0..codes.len() as u32).collect();
-    let mut filter = vec![false; codes.len()];
-    some.into_iter().filter(|slot| *slot < codes.len()).for_each(|slot| filter[slot] = true);
-    let uppers = codes.upper_bounds(query, None);
-    let filtered = |(upper, passes): (&f32, &bool)| if *passes { *upper } else { f32::NEG_INFINITY };
-    let of_some: Vec<f32> = uppers.iter().zip(&filter).map(filtered).collect();
+    let some: Vec<u32> = some.into_iter().filter(|slot| *slot < codes.len()).map(|slot| slot as u32).collect();
+    let uppers = codes.upper_bounds(query, &slots, slots.len());
     let intervals = codes.intervals(query, &slots);
     for (slot, row) in rows.iter().enumerate() {
         let Some(row) = row else {
@@ -57,14 +54,10 @@ fn check(rows: &[Option<Vec<f32>>], q: &[f32], some: impl IntoIterator<Item = us
         let mut codes = codes.clone();
         codes.kernel = kernel;
         assert_eq!(codes.intervals(query, &slots), intervals, "{}", kernel.name());
-        for threads in [1, 2, 64] {
-            assert_eq!(codes.upper_bounds_by(threads, query, None), uppers, "{}, {threads} threads", kernel.name());
-            assert_eq!(
-                codes.upper_bounds_by(threads, query, Some(&filter)),
-                of_some,
-                "{}, {threads} threads",
-                kernel.name()
-            );
+        assert_eq!(codes.upper_bounds(query, &slots, slots.len()), uppers, "{}", kernel.name());
+        for count in [some.len() / 2, some.len()] {
+            let of_some: Vec<f32> = some[..count].iter().map(|slot| uppers[*slot as usize]).collect();
+            assert_eq!(codes.upper_bounds(query, &some, count), of_some, "{}, {count}", kernel.name());
         }
     }
 }
@@ -242,7 +235,7 @@ fn few_rows_reach_the_best_score() {
     let score = rescore(&q, &q);
     let reaching = |uppers: Vec<f32>| uppers.iter().filter(|upper| **upper >= score).count();
     let slots: Vec<u32> = (0..5000).collect();
-    assert_eq!(reaching(codes.upper_bounds(&query, None)), 1);
+    assert_eq!(reaching(codes.upper_bounds(&query, &slots, slots.len())), 1);
     assert_eq!(reaching(codes.intervals(&query, &slots).iter().map(|interval| interval.upper).collect()), 1);
 }
 

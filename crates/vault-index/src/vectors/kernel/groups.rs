@@ -21,16 +21,13 @@ pub(super) fn in_groups<const N: usize>(
     let width = query.len() / 2;
     let (ahead, last) = (BYTES_AHEAD.div_ceil(width), which.len() - 1);
     let row = |i: usize| rows.as_ptr().wrapping_add(which[i.min(last)] as usize * (width / LINE)).cast::<u8>();
-    let group = |numbers: [usize; N]| {
-        dot(std::array::from_fn(|i| row(numbers[i])), std::array::from_fn(|i| row(numbers[i] + ahead)))
-    };
-    let (full, rest) = out.as_chunks_mut::<N>();
-    let done = N * full.len();
-    for (i, out) in full.iter_mut().enumerate() {
-        *out = group(std::array::from_fn(|j| N * i + j));
-    }
-    if !rest.is_empty() {
-        let sums = group(std::array::from_fn(|j| done + j.min(rest.len() - 1)));
-        rest.copy_from_slice(&sums[..rest.len()]);
+    let wanted = out.len() - 1;
+    // `dot` has one caller, so that it is inlined: as a function of its own it took half as long again.
+    for start in (0..out.len()).step_by(N) {
+        let sums =
+            dot(std::array::from_fn(|i| row((start + i).min(wanted))), std::array::from_fn(|i| row(start + i + ahead)));
+        let out = &mut out[start..];
+        let count = N.min(out.len());
+        out[..count].copy_from_slice(&sums[..count]);
     }
 }

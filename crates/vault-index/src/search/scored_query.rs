@@ -1,0 +1,295 @@
+//! One query against one snapshot: what every passage's score is made of, and the best of them.
+
+use crate::embed::Role;
+use crate::error::{Error, ErrorKind, Result};
+use crate::path::FileId;
+use crate::search::adjacent::add_adjacent;
+use crate::search::bounded::{Wanted, bounded};
+use crate::search::direction::direction;
+use crate::search::eligible::eligible;
+use crate::search::estimate::Estimate;
+use crate::search::find_note::find_note;
+use crate::search::forms::{Asked, Reading};
+use crate::search::fuse::{Bounded, Candidates, Floor, Scored, Weights};
+use crate::search::hit::{Hit, NearMiss, Substitution};
+use crate::search::lexical::Lexical;
+use crate::search::make_hits::{NEAR_MISSES, hit, near_misses, order};
+use crate::search::names::{Band, Bands, named};
+use crate::search::query::{Grouping, Mode, Query, Sort};
+use crate::search::semantic::Semantic;
+use crate::search::snapshot::Snapshot;
+
+/// What every passage's score is made of.
+pub(super) struct ScoredQuery<'a> {
+    snapshot: &'a Snapshot,
+    pub eligible: Option<Vec<bool>>,
+    pub substitutions: Vec<Substitution>,
+    pub unknown_words: Vec<String>,
+    lexical: Lexical,
+    semantic: Semantic<'a>,
+    estimate: Option<Estimate>,
+    names: Bands,
+    pub weights: Weights,
+    pub mode: Mode,
+    /// What a pass for many queries has left of this one's own ranking.
+    pub bounded: Option<(Ranking, Vec<Bounded>)>,
+}
+
+/// What a query's passages are ranked for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Ranking {
+    pub grouping: Grouping,
+    pub limit: usize,
+    pub floor: Floor,
+}
+
+impl<'a> ScoredQuery<'a> {
+    /// Applies the filter, looks the words up and scans the vectors. `vector` is that of the query's text, where it is
+    /// known already.
+    pub(super) fn new(snapshot: &'a Snapshot, query: &Query, vector: Option<Vec<f32>>) -> Result<Self> {
+        let like = query.like.as_deref().map(|note| find_note(&snapshot.store(), note)).transpose()?;
+        let mut eligible = eligible(snapshot, query)?;
+        let text = query.text.clone();
+        let has_text = like.is_none() && !text.trim().is_empty();
+        let mode = if has_text { query.mode } else { Mode::Semantic };
+        let vector = match (like, &query.vector) {
+            (Some(note), _) => {
+                // A note is not similar to itself.
+                let eligible = eligible.get_or_insert_with(|| vec![true; snapshot.passages.len()]);
+                eligible.iter_mut().zip(&snapshot.passages).for_each(|(eligible, p)| *eligible &= p.note != note);
+                Some(unit(&direction(snapshot, note)?)?)
+            }
+            (None, Some(vector)) => Some(unit(vector)?),
+            (None, None) => vector,
+        };
+        let reading = if has_text { read(snapshot, query)? } else { Reading::default() };
+        let words = || -> Result<(Lexical, Vec<(FileId, Band)>)> {
+            if !has_text {
+                return Ok((Lexical::none(), Vec::new()));
+            }
+            let store = snapshot.store();
+            let by_meaning = mode == Mode::Semantic;
+            let mut lexical = Lexical::run(&store, &snapshot.passages, snapshot.of_notes(), &reading, !by_meaning)?;
+            let named = named(&store, &text, &reading.meant, &lexical)?;
+            if !by_meaning {
+                add_adjacent(&store, snapshot, reading.text(&text), &mut lexical)?;
+            }
+            Ok((if by_meaning { Lexical::none() } else { lexical }, named))
+        };
+        let text = reading.text(&text);
+        let ((lexical, named), weights, vector) = match vector {
+            Some(vector) => (words()?, weights(snapshot, mode, text)?, Some(vector)),
+            // The model reads the query, and is loaded for the first one, while the words are looked up. A thread of
+            // its own: one of a pool might take up another search meanwhile, which waits for the same model.
+            None => std::thread::scope(|scope| {
+                let is_both = mode == Mode::Hybrid && snapshot.has_vectors;
+                let spawn = || std::thread::Builder::new().spawn_scoped(scope, || embedded(snapshot, mode, text)).ok();
+                let embedding = is_both.then(spawn).flatten();
+                let lexical = words();
+                let (weights, vector) = match embedding.map(std::thread::ScopedJoinHandle::join) {
+                    Some(embedded) => embedded.unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+                    // Where no thread can be had, one after the other.
+                    None => embedded(snapshot, mode, text),
+                }?;
+                Ok::<_, Error>((lexical?, weights, vector))
+            })?,
+        };
+        let semantic = match vector.filter(|_| weights.semantic > 0.0) {
+            Some(vector) => match snapshot.source()? {
+                Some(source) => Semantic::new(vector, source, &snapshot.passages, &snapshot.slots, like.is_none())?,
+                None => Semantic::none(),
+            },
+            None => Semantic::none(),
+        };
+        let names = match named.is_empty() {
+            true => Bands::default(),
+            false => Bands::new(named, snapshot.of_notes(), snapshot.passages.len()),
+        };
+        let estimate = {
+            let store = snapshot.store();
+            let vectors = store.vectors()?;
+            Estimate::new(&snapshot.passages, &lexical, &semantic, &|slot| vectors.get(slot))?
+        };
+        // By meaning alone, words need not be in a note.
+        let unknown_words = if mode == Mode::Semantic { Vec::new() } else { reading.unknown_of(&query.text) };
+        let substitutions = reading.substitutions;
+        let bounded = None;
+        Ok(Self {
+            snapshot,
+            eligible,
+            substitutions,
+            unknown_words,
+            lexical,
+            semantic,
+            estimate,
+            names,
+            weights,
+            mode,
+            bounded,
+        })
+    }
+
+    pub(super) fn floor(&self, query: &Query) -> Floor {
+        // The words of such a query ask nothing of a note that its condition does not.
+        if query.finds_all() { Floor::NONE } else { Floor::of(query.min_score, self.mode, self.weights) }
+    }
+
+    /// The `limit` best with at least `floor`, best first.
+    pub(super) fn best(&self, grouping: Grouping, limit: usize, floor: Floor) -> Result<Vec<Hit>> {
+        let ranking = Ranking { grouping, limit, floor };
+        let known = self.bounded.as_ref().filter(|(of, _)| *of == ranking).map(|(_, bounded)| bounded.clone());
+        self.best_of(self.eligible.as_deref(), ranking, known)
+    }
+
+    fn best_of(&self, eligible: Option<&[bool]>, ranking: Ranking, bounded: Option<Vec<Bounded>>) -> Result<Vec<Hit>> {
+        let mut results = self.hits(&self.ranked(eligible, ranking, bounded)?)?;
+        order(&mut results);
+        results.truncate(ranking.limit);
+        Ok(results)
+    }
+
+    /// The same, and all that tie with the last of them, without their texts. `known` is what a pass has left already.
+    pub(super) fn ranked(
+        &self,
+        eligible: Option<&[bool]>,
+        ranking: Ranking,
+        known: Option<Vec<Bounded>>,
+    ) -> Result<Vec<Scored>> {
+        let Ranking { grouping, limit: k, floor } = ranking;
+        let candidates = self.candidates(eligible, grouping);
+        let pass = || bounded(&[Wanted { candidates, k, floor }]).pop().unwrap_or_default();
+        let store = self.snapshot.store();
+        let vectors = store.vectors()?;
+        candidates.best(known.unwrap_or_else(pass), k, floor, &|slot| vectors.get(slot))
+    }
+
+    fn candidates<'c>(&'c self, eligible: Option<&'c [bool]>, grouping: Grouping) -> Candidates<'c> {
+        Candidates {
+            passages: &self.snapshot.passages,
+            eligible,
+            lexical: &self.lexical,
+            semantic: &self.semantic,
+            estimate: self.estimate,
+            names: &self.names,
+            weights: self.weights,
+            grouping,
+        }
+    }
+
+    pub(super) fn hits(&self, ranked: &[Scored]) -> Result<Vec<Hit>> {
+        let store = self.snapshot.store();
+        let hit = |scored: &Scored| {
+            let terms = self.snapshot.position(scored.passage).map(|at| self.lexical.terms_of(at));
+            hit(&store, scored, terms.unwrap_or_default(), self.weights)
+        };
+        ranked.iter().map(hit).collect()
+    }
+
+    /// The best notes of those that would be found if no higher score were asked for than the measured floor, and of those
+    /// that hold a word of the query. Meaning alone is near to anything, also to words that mean nothing.
+    pub(super) fn near_misses(&self) -> Result<Vec<NearMiss>> {
+        let mut near = self.best(Grouping::BestPassage, NEAR_MISSES, Floor::of(None, self.mode, self.weights))?;
+        let is_eligible = |at: usize| self.eligible.as_ref().is_none_or(|eligible| eligible[at]);
+        let holds_a_word = |at: usize| is_eligible(at) && self.lexical.score(at) > 0.0;
+        let holders: Vec<bool> = (0..self.snapshot.passages.len()).map(holds_a_word).collect();
+        let ranking = Ranking { grouping: Grouping::BestPassage, limit: NEAR_MISSES, floor: Floor::NONE };
+        near.extend(self.best_of(Some(&holders), ranking, None)?);
+        order(&mut near);
+        Ok(near_misses(&near))
+    }
+}
+
+/// Finds for all rankings by score which passages can be among their best, in one pass over the vectors.
+pub(super) fn bound_together(queries: &[Query], ranked: &mut [Result<Option<ScoredQuery<'_>>>]) {
+    let mut rankings = Vec::new();
+    let mut wanted = Vec::new();
+    for (query, ranked) in queries.iter().zip(&*ranked) {
+        let ranking = match ranked {
+            Ok(Some(ranked)) if query.sort == Sort::Score => {
+                let ranking = Ranking { grouping: query.grouping, limit: query.limit, floor: ranked.floor(query) };
+                let candidates = ranked.candidates(ranked.eligible.as_deref(), ranking.grouping);
+                wanted.push(Wanted { candidates, k: ranking.limit, floor: ranking.floor });
+                Some(ranking)
+            }
+            _ => None,
+        };
+        rankings.push(ranking);
+    }
+    let bounded = bounded(&wanted);
+    let ranked = ranked
+        .iter_mut()
+        .zip(rankings)
+        .filter_map(|(ranked, ranking)| Some((ranked.as_mut().ok()?.as_mut()?, ranking?)));
+    ranked.zip(bounded).for_each(|((ranked, ranking), bounded)| ranked.bounded = Some((ranking, bounded)));
+}
+
+/// The vectors of those queries that are ranked by the meaning of their text, made together. Where the model fails,
+/// none: each search finds that out for itself.
+pub(super) fn vectors_of(snapshot: &Snapshot, queries: &[Query]) -> Vec<Option<Vec<f32>>> {
+    let mut vectors = vec![None; queries.len()];
+    let mut texts: Vec<(usize, String)> = Vec::new();
+    for (at, query) in queries.iter().enumerate() {
+        let text = &query.text;
+        let has_vector = query.like.is_some() || query.vector.is_some();
+        if !has_vector
+            && !text.trim().is_empty()
+            && let Ok(reading) = read(snapshot, query)
+            && weights(snapshot, query.mode, reading.text(text)).is_ok_and(|weights| weights.semantic > 0.0)
+        {
+            texts.push((at, reading.text(text).to_owned()));
+        }
+    }
+    let made = || {
+        let texts: Vec<&str> = texts.iter().map(|(_, text)| text.as_str()).collect();
+        (snapshot.embedder)()?.embed(&texts, Role::Query)
+    };
+    if texts.len() > 1
+        && let Ok(made) = made()
+    {
+        texts.iter().zip(made).for_each(|((at, _), vector)| vectors[*at] = Some(vector));
+    }
+    vectors
+}
+
+/// What the words of a query stand for.
+fn read(snapshot: &Snapshot, query: &Query) -> Result<Reading> {
+    let asked = Asked { text: &query.text, prefixes: &query.prefixes };
+    Reading::new(&snapshot.store(), &asked, &|store| snapshot.vocabulary(store))
+}
+
+/// What the parts of the score are multiplied by: where most words of the query are unknown to the model, or it has none
+/// (an emoji, a sign), words alone decide.
+fn weights(snapshot: &Snapshot, mode: Mode, text: &str) -> Result<Weights> {
+    Ok(match mode {
+        Mode::Lexical => Weights::LEXICAL,
+        Mode::Semantic => Weights::SEMANTIC,
+        Mode::Hybrid if !snapshot.has_vectors => Weights::HYBRID.without_semantic(),
+        Mode::Hybrid if !text.chars().any(char::is_alphanumeric) => Weights::LEXICAL,
+        Mode::Hybrid if (snapshot.embedder)()?.known_share(text) < 0.5 => Weights::LEXICAL,
+        Mode::Hybrid => Weights::HYBRID,
+    })
+}
+
+/// The weights of a query's text, and its vector where that has a weight.
+fn embedded(snapshot: &Snapshot, mode: Mode, text: &str) -> Result<(Weights, Option<Vec<f32>>)> {
+    let weights = weights(snapshot, mode, text)?;
+    let vector = match weights.semantic > 0.0 {
+        true => (snapshot.embedder)()?.embed(&[text], Role::Query)?.pop(),
+        false => None,
+    };
+    Ok((weights, vector))
+}
+
+/// The vector, scaled to length 1. One that has that length stays as it is, bit for bit.
+fn unit(vector: &[f32]) -> Result<Vec<f32>> {
+    let norm = vector.iter().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>().sqrt();
+    if !norm.is_finite() || norm == 0.0 {
+        return Err(Error::new(
+            ErrorKind::Query,
+            "the query's vector has no direction: it is empty, all zeros, or not finite",
+        )
+        .with_remedy("use a vector that the index's model made of a text"));
+    }
+    let is_unit = (norm - 1.0).abs() < 1e-6;
+    Ok(if is_unit { vector.to_vec() } else { vector.iter().map(|&x| (f64::from(x) / norm) as f32).collect() })
+}
