@@ -380,10 +380,12 @@ impl Counter<'_> {
         Ok(())
     }
 
-    /// The position of a passage; `near` is often it.
-    fn position(&self, id: i64, near: u32) -> Option<u32> {
-        match self.passages.get(near as usize).is_some_and(|passage| passage.id == id) {
-            true => Some(near),
+    /// The position of a passage, not before `from` where it can be helped: ids ascend there, mostly without gaps.
+    fn position(&self, id: i64, from: u32) -> Option<u32> {
+        let first = self.passages.get(from as usize)?.id;
+        let guess = from as usize + usize::try_from(id - first).unwrap_or(0);
+        match self.passages.get(guess).is_some_and(|passage| passage.id == id) {
+            true => Some(guess as u32),
             false => self.passages.binary_search_by_key(&id, |p| p.id).ok().map(|at| at as u32),
         }
     }

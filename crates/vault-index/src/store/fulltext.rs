@@ -135,12 +135,16 @@ impl Store {
         self.occurrence_views()?;
         self.with(|conn| {
             for table in TABLES {
-                let (condition, end) = match matching {
-                    Matching::Whole => ("term = ?1", None),
+                let instances = format!("FROM temp.{table}_instances WHERE");
+                let (sql, end) = match matching {
+                    // The term is known: SQLite would copy it for each place.
+                    Matching::Whole => (format!("SELECT doc, col {instances} term = ?1"), None),
                     // Greater than all that begin with the term: terms are text, and no text holds this character.
-                    Matching::Prefix => ("term >= ?1 AND term < ?2", Some(format!("{term}\u{10ffff}"))),
+                    Matching::Prefix => (
+                        format!("SELECT doc, col, term {instances} term >= ?1 AND term < ?2"),
+                        Some(format!("{term}\u{10ffff}")),
+                    ),
                 };
-                let sql = format!("SELECT doc, col, term FROM temp.{table}_instances WHERE {condition}");
                 let mut statement = conn.prepare_cached(&sql)?;
                 let mut rows =
                     statement.query(rusqlite::params_from_iter(std::iter::once(term).chain(end.as_deref())))?;
@@ -185,13 +189,18 @@ impl Store {
     }
 
     /// Makes tables be there that list the places of all terms, and count them: views into the keyword index, which hold
-    /// nothing themselves.
+    /// nothing themselves. Once for each connection: to ask SQLite whether they are there takes as long as to read a word.
     pub(super) fn occurrence_views(&self) -> Result<()> {
+        if self.has_views.get() {
+            return Ok(());
+        }
         let view = |table, kind, of| {
             format!("CREATE VIRTUAL TABLE IF NOT EXISTS temp.{table}_{kind} USING fts5vocab(main, {table}, {of});")
         };
         let views = TABLES.map(|table| view(table, "instances", "instance") + &view(table, "counts", "row"));
-        self.with(|conn| views.iter().try_for_each(|sql| conn.execute_batch(sql)))
+        self.with(|conn| views.iter().try_for_each(|sql| conn.execute_batch(sql)))?;
+        self.has_views.set(true);
+        Ok(())
     }
 
     /// Passages that an FTS5 expression matches, in one of their fields or of their note's. In no order, some twice.

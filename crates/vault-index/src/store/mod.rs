@@ -44,7 +44,7 @@ mod vectors;
 mod passages;
 mod compare;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -95,6 +95,8 @@ pub(crate) struct Store {
     path: PathBuf,
     /// What this transaction has changed.
     changed: RefCell<BTreeSet<ChangedBlock>>,
+    /// Whether this connection has the views of [`occurrence_views`](Self::occurrence_views).
+    has_views: Cell<bool>,
 }
 
 /// A block that is finished when the transaction is committed.
@@ -215,7 +217,7 @@ impl Store {
                 Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI)?
             }
         };
-        let store = Self { conn, path: path.to_path_buf(), changed: RefCell::default() };
+        let store = Self { conn, path: path.to_path_buf(), changed: RefCell::default(), has_views: Cell::default() };
         store.setup()?;
         store.conn.query_row("SELECT count(*) FROM sqlite_master", [], |_| Ok(()))?;
         Ok(store)
@@ -289,7 +291,12 @@ impl Store {
     /// An empty index of no model, in a temporary file that nobody else can open.
     pub(crate) fn scratch() -> Result<Self> {
         vectors::register_sqlite_vec();
-        let store = Self { conn: Connection::open("")?, path: PathBuf::new(), changed: RefCell::default() };
+        let store = Self {
+            conn: Connection::open("")?,
+            path: PathBuf::new(),
+            changed: RefCell::default(),
+            has_views: Cell::default(),
+        };
         store.setup()?;
         schema::create(&store)?;
         Ok(store)
