@@ -108,13 +108,17 @@ fn unit() -> impl Strategy<Value = Vec<f32>> {
     })
 }
 
-/// Vectors of which many are equal, or equal but for a last bit; passages that share notes and vectors.
+/// Vectors of which many are equal, equal but for a last bit, or nearer than codes can tell; passages that share notes and
+/// vectors.
 fn index() -> impl Strategy<Value = Index> {
-    let vectors =
-        (prop::collection::vec(unit(), 1..12), prop::collection::vec((any::<prop::sample::Index>(), 0..3_u8), 1..120));
+    let vectors = (
+        prop::collection::vec(unit(), 1..12),
+        prop::collection::vec((any::<prop::sample::Index>(), 0..3_u8, 0..40_usize), 1..120),
+    );
     let vectors = vectors.prop_map(|(few, picks)| -> Vec<Vec<f32>> {
-        let picked = |(which, ulps): (prop::sample::Index, u8)| {
+        let picked = |(which, ulps, shrunk): (prop::sample::Index, u8, usize)| {
             let mut vector = which.get(&few).clone();
+            vector.iter_mut().skip(shrunk).for_each(|x| *x *= 0.98);
             (0..ulps).for_each(|_| vector[3] = vector[3].next_down());
             vector
         };
