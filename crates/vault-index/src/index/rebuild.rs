@@ -230,7 +230,7 @@ mod tests {
         let (_folder, index) = index();
         let other = lock(index.index_file(), LockName::Embed, NOW, None).unwrap();
         std::fs::write(index.vault().join("b.md"), "two").unwrap();
-        let soon = std::time::Instant::now() + Duration::from_millis(50);
+        let soon = std::time::Instant::now() + Duration::from_secs(2);
         let report = index.sync_with(&SyncOptions::new().deadline(soon)).unwrap();
         assert_eq!((report.added, report.pending), (1, 2));
         drop(other);
