@@ -136,19 +136,21 @@ impl Lexical {
         reading: &Reading,
         in_passages: bool,
     ) -> Result<Self> {
-        let total: f64 = passages.iter().map(|p| f64::from(p.length)).sum();
+        // A look at names alone goes through no passages.
+        let counted = if in_passages { passages } else { &[] };
+        let total: f64 = counted.iter().map(|p| f64::from(p.length)).sum();
         let mut counter = Counter {
             store,
             passages,
             of_notes,
-            average_length: (total / passages.len().max(1) as f64).max(1.0),
-            sums: vec![0.0; passages.len()],
+            average_length: (total / counted.len().max(1) as f64).max(1.0),
+            sums: vec![0.0; counted.len()],
             found: Vec::new(),
             word: 0,
             named: Vec::new(),
             in_folders: Vec::new(),
             in_passages,
-            counts: vec![0.0; passages.len()],
+            counts: vec![0.0; counted.len()],
             note_counts: HashMap::new(),
             holders: Vec::new(),
         };
