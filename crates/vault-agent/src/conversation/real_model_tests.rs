@@ -16,8 +16,8 @@ use vault_tools::State;
 use super::*;
 use crate::workspace::Granted;
 
-/// A model that is so small that it is told which tool to call, and offered only arguments that the tool takes:
-/// what it would write by itself, a day that does not exist, differs from one processor to the next.
+/// A model that is so small that it is told which tool to call, and from which arguments to choose. Free arguments differ
+/// from one processor to the next, and of a call that a tool refuses nobody is asked.
 struct Guided {
     model: Local,
     choices: Mutex<VecDeque<ToolChoice>>,

@@ -382,10 +382,12 @@ impl Counter<'_> {
         Ok(())
     }
 
-    /// The position of a passage, not before `from` where it can be helped: ids ascend there, mostly without gaps.
-    fn position(&self, id: i64, from: u32) -> Option<u32> {
-        let first = self.passages.get(from as usize)?.id;
-        let guess = from as usize + usize::try_from(id - first).unwrap_or(0);
+    /// The position of a passage, guessed from that of the passage before it: ids ascend, mostly without gaps.
+    fn position(&self, id: i64, before: u32) -> Option<u32> {
+        let first = self.passages.get(before as usize)?.id;
+        // A damaged index can hold any number.
+        let gap = id.checked_sub(first).and_then(|gap| usize::try_from(gap).ok()).unwrap_or(0);
+        let guess = (before as usize).saturating_add(gap);
         match self.passages.get(guess).is_some_and(|passage| passage.id == id) {
             true => Some(guess as u32),
             false => self.passages.binary_search_by_key(&id, |p| p.id).ok().map(|at| at as u32),

@@ -44,8 +44,7 @@ pub(super) struct Ranking {
 }
 
 impl<'a> ScoredQuery<'a> {
-    /// Applies the filter, looks the words up and scans the vectors. `vector` is that of the query's text, where it is
-    /// known already.
+    /// Applies the filter, looks the words up and embeds the text. `vector` is that of the text, where it is known already.
     pub(super) fn new(snapshot: &'a Snapshot, query: &Query, vector: Option<Vec<f32>>) -> Result<Self> {
         let like = query.like.as_deref().map(|note| find_note(&snapshot.store(), note)).transpose()?;
         let mut eligible = eligible(snapshot, query)?;
@@ -158,9 +157,11 @@ impl<'a> ScoredQuery<'a> {
         let Ranking { grouping, limit: k, floor } = ranking;
         let candidates = self.candidates(eligible, grouping);
         let pass = || bounded(&[Wanted { candidates, k, floor }]).pop().unwrap_or_default();
+        // Before the store is locked: other searches read it meanwhile.
+        let bounded = known.unwrap_or_else(pass);
         let store = self.snapshot.store();
         let vectors = store.vectors()?;
-        candidates.best(known.unwrap_or_else(pass), k, floor, &|slot| vectors.get(slot))
+        candidates.best(bounded, k, floor, &|slot| vectors.get(slot))
     }
 
     fn candidates<'c>(&'c self, eligible: Option<&'c [bool]>, grouping: Grouping) -> Candidates<'c> {

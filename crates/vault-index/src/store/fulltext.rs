@@ -189,7 +189,8 @@ impl Store {
     }
 
     /// Makes tables be there that list the places of all terms, and count them: views into the keyword index, which hold
-    /// nothing themselves. Once for each connection: to ask SQLite whether they are there takes as long as to read a word.
+    /// nothing themselves. Outside of a transaction they are made once for each connection: asking SQLite whether they are
+    /// there, for each term, was a tenth of a long search by words.
     pub(super) fn occurrence_views(&self) -> Result<()> {
         if self.has_views.get() {
             return Ok(());
@@ -199,7 +200,8 @@ impl Store {
         };
         let views = TABLES.map(|table| view(table, "instances", "instance") + &view(table, "counts", "row"));
         self.with(|conn| views.iter().try_for_each(|sql| conn.execute_batch(sql)))?;
-        self.has_views.set(true);
+        // A transaction that is rolled back takes them along.
+        self.has_views.set(self.conn.is_autocommit());
         Ok(())
     }
 
@@ -238,5 +240,30 @@ impl Store {
                   + ifnull((SELECT doc FROM temp.words_counts WHERE term = ?1), 0)",
             [term],
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_transaction_that_ends_takes_no_view_along() {
+        let store = Store::scratch().unwrap();
+        store.put_words(7, &PassageFields { headings: String::new(), body: "heron".to_owned() }).unwrap();
+        let holders = || {
+            let mut holders = Vec::new();
+            let state = store.reading().unwrap();
+            let found = store.each_occurrence("heron", Matching::Whole, |_, holder, _| {
+                holders.push(holder);
+                true
+            });
+            drop(state);
+            found.map(|()| holders)
+        };
+        assert_eq!(holders().unwrap(), [Holder::Passage(7)]);
+        assert_eq!(holders().unwrap(), [Holder::Passage(7)]);
+        store.occurrence_views().unwrap();
+        assert_eq!(holders().unwrap(), [Holder::Passage(7)]);
     }
 }
