@@ -97,9 +97,9 @@ mod tests {
 
     use super::*;
     use crate::path::FileId;
-    use crate::search::bounded::{Wanted, bounded};
     use crate::search::fuse::{Candidates, Floor, Weights};
     use crate::search::names::Bands;
+    use crate::search::prune::prune;
     use crate::search::query::{Grouping, Mode};
     use crate::search::semantic::Source;
     use crate::store::Slot;
@@ -185,10 +185,10 @@ mod tests {
                 names: &Bands::default(),
                 weights: Weights::HYBRID,
                 grouping: Grouping::BestPassage,
+                k: 10,
+                floor: Floor::of(Some(0.0), Mode::Hybrid, Weights::HYBRID),
             };
-            let (k, floor) = (10, Floor::of(Some(0.0), Mode::Hybrid, Weights::HYBRID));
-            let bounded = bounded(&[Wanted { candidates, k, floor }]).pop().unwrap();
-            let best = candidates.best(bounded, k, floor, &vector).unwrap();
+            let best = candidates.best(prune(&[candidates]).pop().unwrap(), &vector).unwrap();
             let discount = |rank: usize| 1.0 / (rank as f64 + 2.0).log2();
             let found = best.iter().take(10).enumerate().filter(|(_, scored)| scored.passage < 10);
             found.map(|(rank, _)| discount(rank)).sum::<f64>() / (0..10).map(discount).sum::<f64>()

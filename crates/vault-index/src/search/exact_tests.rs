@@ -5,13 +5,13 @@ use std::sync::OnceLock;
 use proptest::prelude::*;
 
 use crate::path::FileId;
-use crate::search::bounded::{Wanted, bounded_by};
 use crate::search::estimate::Estimate;
 use crate::search::fuse::{Candidates, Floor, Scored, Weights};
 use crate::search::hit::NameMatch;
 use crate::search::lexical::Lexical;
 use crate::search::names::{Band, Bands, Half, ORDINARY, Spelling};
 use crate::search::note_passages::NotePassages;
+use crate::search::prune::prune_by;
 use crate::search::query::{Grouping, Mode};
 use crate::search::repeated::REPEATED;
 use crate::search::semantic::{PassageSlots, Semantic, Source};
@@ -218,6 +218,8 @@ impl<'a> Parts<'a> {
             names: &self.names,
             weights: self.asked.weights,
             grouping: self.asked.grouping,
+            k: self.asked.k,
+            floor: Floor::of(self.asked.min_score, self.asked.mode, self.asked.weights),
         }
     }
 }
@@ -236,16 +238,10 @@ proptest! {
         all.iter_mut().flat_map(|asked| &mut asked.eligible).for_each(|eligible| eligible.truncate(index.passages.len()));
         let (codes, slots) = (index.codes(), OnceLock::new());
         let parts: Vec<Parts<'_>> = all.iter().map(|asked| Parts::new(&index, asked, &codes, &slots)).collect();
-        let wanted = |parts| {
-            let Parts { asked, .. }: &Parts<'_> = parts;
-            let floor = Floor::of(asked.min_score, asked.mode, asked.weights);
-            Wanted { candidates: parts.candidates(&index), k: asked.k, floor }
-        };
-        let wanted: Vec<Wanted<'_>> = parts.iter().map(wanted).collect();
+        let candidates: Vec<Candidates<'_>> = parts.iter().map(|parts| parts.candidates(&index)).collect();
         let vector = |slot: i64| Ok(index.vector(slot).to_vec());
-        for ((wanted, bounded), parts) in wanted.iter().zip(bounded_by(threads, chunk, &wanted)).zip(&parts) {
-            let best = wanted.candidates.best(bounded, wanted.k, wanted.floor, &vector).unwrap();
-            prop_assert_eq!(best, index.naive(parts.asked, parts.estimate));
+        for ((candidates, kept), parts) in candidates.iter().zip(prune_by(threads, chunk, &candidates)).zip(&parts) {
+            prop_assert_eq!(candidates.best(kept, &vector).unwrap(), index.naive(parts.asked, parts.estimate));
         }
     }
 }

@@ -10,7 +10,7 @@
 //! lexical share does as well on the collections, but lets one word in common outweigh the meaning in a small vault.
 //!
 //! The lexical part is exact for every passage; the cosine has an upper bound first, from four bits a dimension, and an
-//! interval from eight where that bound reaches the k best (`bounded.rs`). What is left is scored exactly, by descending
+//! interval from eight where that bound reaches the k best (`prune.rs`). What is left is scored exactly, by descending
 //! upper end, until the next can no longer reach the k-th best: the result is the exact k best of all passages, with no
 //! cut-off of candidates before the merge. The bounds need no slack for the sum: each step of it, rounded as it is, grows with
 //! the cosine, and bounds and exact scores go through the same steps.
@@ -143,6 +143,9 @@ pub(super) struct Candidates<'a> {
     pub names: &'a Bands,
     pub weights: Weights,
     pub grouping: Grouping,
+    /// How many are wanted.
+    pub k: usize,
+    pub floor: Floor,
 }
 
 /// A passage, by its position, and what its score lies within.
@@ -155,27 +158,17 @@ pub(super) struct Bounded {
 impl Candidates<'_> {
     /// The `k` best with at least `floor`, and all that tie with the last of them; best first, ties in the order of
     /// their passages' ids. With [`Grouping::BestPassage`] each note is there once, by the first of its best passages.
-    /// `candidates` are those that [`bounded`](super::bounded::bounded) has left for this `k` and `floor`.
-    pub(super) fn best(
-        &self,
-        mut candidates: Vec<Bounded>,
-        k: usize,
-        floor: Floor,
-        vector: &dyn Fn(i64) -> Result<Vec<f32>>,
-    ) -> Result<Vec<Scored>> {
-        if k == 0 {
-            return Ok(Vec::new());
-        }
-        candidates
-            .sort_unstable_by(|a, b| b.interval.upper.total_cmp(&a.interval.upper).then(a.position.cmp(&b.position)));
-        let mut best = TopK::new(k);
+    /// `kept` is what `prune.rs` keeps of these candidates.
+    pub(super) fn best(&self, mut kept: Vec<Bounded>, vector: &dyn Fn(i64) -> Result<Vec<f32>>) -> Result<Vec<Scored>> {
+        kept.sort_unstable_by(|a, b| b.interval.upper.total_cmp(&a.interval.upper).then(a.position.cmp(&b.position)));
+        let mut best = TopK::new(self.k);
         let mut scored = Vec::new();
-        for candidate in candidates {
+        for candidate in kept {
             if best.threshold().is_some_and(|threshold| candidate.interval.upper < threshold) {
                 break;
             }
             let exact = self.exact(candidate.position, vector)?;
-            if exact.score > 0.0 && exact.score >= floor.least(exact.semantic.is_some()) {
+            if exact.score > 0.0 && exact.score >= self.floor.least(exact.semantic.is_some()) {
                 best.push(exact.score, self.group(candidate.position));
                 scored.push(exact);
             }

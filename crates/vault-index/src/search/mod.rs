@@ -7,7 +7,7 @@
 //!       ── names ───> which notes are called that, and their band of scores        names.rs
 //!       ── semantic > bounds of every passage's cosine              semantic.rs
 //!       ── estimate > the cosine of a passage that has no vector yet  estimate.rs
-//!       ── bounded ─> which passages can be among the k best        bounded.rs
+//!       ── prune ───> which passages can be among the k best        prune.rs
 //!       ── fuse ────> the k best sums, exact                        fuse.rs
 //!       ── hits ────> their texts, titles, tags                     make_hits.rs, hit.rs, excerpt.rs
 //!       ── rerank ──> only if asked: the best of them in the order of another model    rerank.rs
@@ -34,8 +34,8 @@ mod names;
 mod semantic;
 mod estimate;
 mod fuse;
+mod prune;
 mod snapshot;
-mod bounded;
 mod adjacent;
 mod direction;
 mod note_dates;

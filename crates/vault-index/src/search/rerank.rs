@@ -20,7 +20,7 @@ use crate::rerank::Reranker;
 use crate::search::hit::{Hit, Hits, NameMatch, Reranked};
 use crate::search::make_hits::{hits, near_misses, order};
 use crate::search::query::{Grouping, Query};
-use crate::search::scored_query::ScoredQuery;
+use crate::search::scored_query::{Ranking, ScoredQuery};
 use crate::search::searcher::Searcher;
 
 /// Which reranker scores how many passages.
@@ -118,13 +118,13 @@ fn candidates(ranking: &ScoredQuery<'_>, query: &Query, depth: usize) -> Result<
     if query.limit == 0 {
         return Ok(Vec::new());
     }
-    let (depth, floor) = (depth.max(query.limit), ranking.floor(query));
-    let mut candidates = ranking.best(Grouping::Passages, depth, floor)?;
+    let (depth, own) = (depth.max(query.limit), ranking.ranking(query));
+    let mut candidates = ranking.best(Ranking { grouping: Grouping::Passages, limit: depth, ..own })?;
     // Fewer than could be are all there are.
     if query.grouping == Grouping::BestPassage && candidates.len() == depth {
         let notes: HashSet<_> = candidates.iter().map(|hit| hit.path.clone()).collect();
         if notes.len() < query.limit {
-            let of_notes = ranking.best(Grouping::BestPassage, query.limit, floor)?;
+            let of_notes = ranking.best(Ranking { grouping: Grouping::BestPassage, ..own })?;
             candidates.extend(of_notes.into_iter().filter(|hit| !notes.contains(&hit.path)));
             order(&mut candidates);
         }

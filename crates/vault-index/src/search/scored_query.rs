@@ -4,7 +4,6 @@ use crate::embed::Role;
 use crate::error::{Error, ErrorKind, Result};
 use crate::path::FileId;
 use crate::search::adjacent::add_adjacent;
-use crate::search::bounded::{Wanted, bounded};
 use crate::search::direction::direction;
 use crate::search::eligible::eligible;
 use crate::search::estimate::Estimate;
@@ -15,6 +14,7 @@ use crate::search::hit::{Hit, NearMiss, Substitution};
 use crate::search::lexical::Lexical;
 use crate::search::make_hits::{NEAR_MISSES, hit, near_misses, order};
 use crate::search::names::{Band, Bands, named};
+use crate::search::prune::prune;
 use crate::search::query::{Grouping, Mode, Query, Sort};
 use crate::search::semantic::Semantic;
 use crate::search::snapshot::Snapshot;
@@ -31,8 +31,8 @@ pub(super) struct ScoredQuery<'a> {
     names: Bands,
     pub weights: Weights,
     pub mode: Mode,
-    /// What a pass for many queries has left of this one's own ranking.
-    pub bounded: Option<(Ranking, Vec<Bounded>)>,
+    /// What is kept for this ranking by a pass for many queries.
+    pub pruned: Option<(Ranking, Vec<Bounded>)>,
 }
 
 /// What a query's passages are ranked for.
@@ -112,7 +112,6 @@ impl<'a> ScoredQuery<'a> {
         // By meaning alone, words need not be in a note.
         let unknown_words = if mode == Mode::Semantic { Vec::new() } else { reading.unknown_of(&query.text) };
         let substitutions = reading.substitutions;
-        let bounded = None;
         Ok(Self {
             snapshot,
             eligible,
@@ -124,47 +123,46 @@ impl<'a> ScoredQuery<'a> {
             names,
             weights,
             mode,
-            bounded,
+            pruned: None,
         })
     }
 
-    pub(super) fn floor(&self, query: &Query) -> Floor {
-        // The words of such a query ask nothing of a note that its condition does not.
-        if query.finds_all() { Floor::NONE } else { Floor::of(query.min_score, self.mode, self.weights) }
+    /// The ranking that the query itself asks for.
+    pub(super) fn ranking(&self, query: &Query) -> Ranking {
+        // The words of a query that finds all ask nothing of a note that its condition does not.
+        let floor = if query.finds_all() { Floor::NONE } else { Floor::of(query.min_score, self.mode, self.weights) };
+        Ranking { grouping: query.grouping, limit: query.limit, floor }
     }
 
-    /// The `limit` best with at least `floor`, best first.
-    pub(super) fn best(&self, grouping: Grouping, limit: usize, floor: Floor) -> Result<Vec<Hit>> {
-        let ranking = Ranking { grouping, limit, floor };
-        let known = self.bounded.as_ref().filter(|(of, _)| *of == ranking).map(|(_, bounded)| bounded.clone());
-        self.best_of(self.eligible.as_deref(), ranking, known)
+    /// The best of a ranking, best first.
+    pub(super) fn best(&self, ranking: Ranking) -> Result<Vec<Hit>> {
+        self.best_hits(&self.ranked(ranking)?, ranking.limit)
     }
 
-    fn best_of(&self, eligible: Option<&[bool]>, ranking: Ranking, bounded: Option<Vec<Bounded>>) -> Result<Vec<Hit>> {
-        let mut results = self.hits(&self.ranked(eligible, ranking, bounded)?)?;
-        order(&mut results);
-        results.truncate(ranking.limit);
-        Ok(results)
+    /// The same, and all that tie with the last of them, without their texts.
+    pub(super) fn ranked(&self, ranking: Ranking) -> Result<Vec<Scored>> {
+        let candidates = self.candidates(self.eligible.as_deref(), ranking);
+        match &self.pruned {
+            Some((of, kept)) if *of == ranking => self.scored(&candidates, kept.clone()),
+            _ => self.scored(&candidates, pruned(candidates)),
+        }
     }
 
-    /// The same, and all that tie with the last of them, without their texts. `known` is what a pass has left already.
-    pub(super) fn ranked(
-        &self,
-        eligible: Option<&[bool]>,
-        ranking: Ranking,
-        known: Option<Vec<Bounded>>,
-    ) -> Result<Vec<Scored>> {
-        let Ranking { grouping, limit: k, floor } = ranking;
-        let candidates = self.candidates(eligible, grouping);
-        let pass = || bounded(&[Wanted { candidates, k, floor }]).pop().unwrap_or_default();
-        // Before the store is locked: other searches read it meanwhile.
-        let bounded = known.unwrap_or_else(pass);
+    /// The store is locked here only: other searches read it while passages are pruned.
+    fn scored(&self, candidates: &Candidates<'_>, kept: Vec<Bounded>) -> Result<Vec<Scored>> {
         let store = self.snapshot.store();
         let vectors = store.vectors()?;
-        candidates.best(bounded, k, floor, &|slot| vectors.get(slot))
+        candidates.best(kept, &|slot| vectors.get(slot))
     }
 
-    fn candidates<'c>(&'c self, eligible: Option<&'c [bool]>, grouping: Grouping) -> Candidates<'c> {
+    fn best_hits(&self, ranked: &[Scored], limit: usize) -> Result<Vec<Hit>> {
+        let mut hits = self.hits(ranked)?;
+        order(&mut hits);
+        hits.truncate(limit);
+        Ok(hits)
+    }
+
+    fn candidates<'c>(&'c self, eligible: Option<&'c [bool]>, ranking: Ranking) -> Candidates<'c> {
         Candidates {
             passages: &self.snapshot.passages,
             eligible,
@@ -173,7 +171,9 @@ impl<'a> ScoredQuery<'a> {
             estimate: self.estimate,
             names: &self.names,
             weights: self.weights,
-            grouping,
+            grouping: ranking.grouping,
+            k: ranking.limit,
+            floor: ranking.floor,
         }
     }
 
@@ -189,39 +189,38 @@ impl<'a> ScoredQuery<'a> {
     /// The best notes of those that would be found if no higher score were asked for than the measured floor, and of those
     /// that hold a word of the query. Meaning alone is near to anything, also to words that mean nothing.
     pub(super) fn near_misses(&self) -> Result<Vec<NearMiss>> {
-        let mut near = self.best(Grouping::BestPassage, NEAR_MISSES, Floor::of(None, self.mode, self.weights))?;
+        let ranking = |floor| Ranking { grouping: Grouping::BestPassage, limit: NEAR_MISSES, floor };
+        let mut near = self.best(ranking(Floor::of(None, self.mode, self.weights)))?;
         let is_eligible = |at: usize| self.eligible.as_ref().is_none_or(|eligible| eligible[at]);
         let holds_a_word = |at: usize| is_eligible(at) && self.lexical.score(at) > 0.0;
         let holders: Vec<bool> = (0..self.snapshot.passages.len()).map(holds_a_word).collect();
-        let ranking = Ranking { grouping: Grouping::BestPassage, limit: NEAR_MISSES, floor: Floor::NONE };
-        near.extend(self.best_of(Some(&holders), ranking, None)?);
+        let holders = self.candidates(Some(&holders), ranking(Floor::NONE));
+        near.extend(self.best_hits(&self.scored(&holders, pruned(holders))?, NEAR_MISSES)?);
         order(&mut near);
         Ok(near_misses(&near))
     }
 }
 
-/// Finds for all rankings by score which passages can be among their best, in one pass over the vectors.
-pub(super) fn bound_together(queries: &[Query], ranked: &mut [Result<Option<ScoredQuery<'_>>>]) {
-    let mut rankings = Vec::new();
-    let mut wanted = Vec::new();
-    for (query, ranked) in queries.iter().zip(&*ranked) {
-        let ranking = match ranked {
-            Ok(Some(ranked)) if query.sort == Sort::Score => {
-                let ranking = Ranking { grouping: query.grouping, limit: query.limit, floor: ranked.floor(query) };
-                let candidates = ranked.candidates(ranked.eligible.as_deref(), ranking.grouping);
-                wanted.push(Wanted { candidates, k: ranking.limit, floor: ranking.floor });
-                Some(ranking)
-            }
-            _ => None,
-        };
-        rankings.push(ranking);
+fn pruned(candidates: Candidates<'_>) -> Vec<Bounded> {
+    prune(&[candidates]).pop().unwrap_or_default()
+}
+
+/// Prunes the passages of all queries that are ranked by their scores, in one pass.
+pub(super) fn prune_together(queries: &[Query], scored: &mut [Result<Option<ScoredQuery<'_>>>]) {
+    let by_score: Vec<(&mut ScoredQuery<'_>, Ranking)> = (scored.iter_mut().zip(queries))
+        .filter(|(_, query)| query.sort == Sort::Score)
+        .filter_map(|(scored, query)| scored.as_mut().ok()?.as_mut().map(|scored| (scored, query)))
+        .map(|(scored, query)| {
+            let ranking = scored.ranking(query);
+            (scored, ranking)
+        })
+        .collect();
+    let candidates: Vec<Candidates<'_>> =
+        by_score.iter().map(|(scored, ranking)| scored.candidates(scored.eligible.as_deref(), *ranking)).collect();
+    let kept = prune(&candidates);
+    for ((scored, ranking), kept) in by_score.into_iter().zip(kept) {
+        scored.pruned = Some((ranking, kept));
     }
-    let bounded = bounded(&wanted);
-    let ranked = ranked
-        .iter_mut()
-        .zip(rankings)
-        .filter_map(|(ranked, ranking)| Some((ranked.as_mut().ok()?.as_mut()?, ranking?)));
-    ranked.zip(bounded).for_each(|((ranked, ranking), bounded)| ranked.bounded = Some((ranking, bounded)));
 }
 
 /// The vectors of those queries that are ranked by the meaning of their text, made together. Where the model fails,

@@ -13,7 +13,7 @@ use crate::search::fuse::{Floor, HYBRID_FLOOR, Scored, Weights};
 use crate::search::hit::{Hit, Hits};
 use crate::search::make_hits::{hit, hits};
 use crate::search::query::{Grouping, Mode, Query, Sort};
-use crate::search::scored_query::{Ranking, ScoredQuery, bound_together, vectors_of};
+use crate::search::scored_query::{Ranking, ScoredQuery, prune_together, vectors_of};
 use crate::search::snapshot::{EmbedderSource, Snapshot};
 use crate::store::{PassageRow, Store};
 
@@ -45,7 +45,7 @@ pub struct Searcher {
     pub(super) snapshot: Arc<Snapshot>,
 }
 
-/// Queries whose texts are embedded together.
+/// Queries whose texts are embedded together, and which go through the vectors together.
 const BATCH: usize = 16;
 
 impl Searcher {
@@ -61,19 +61,19 @@ impl Searcher {
     /// [`ErrorKind::NotFound`] for an unknown note in `like`; [`ErrorKind::Model`] when the model fails, or a vector
     /// has other dimensions than those of the index.
     pub fn search(&self, query: &Query) -> Result<Hits> {
-        self.answer(query, self.ranked(query, None)?)
+        self.answer(query, self.scored(query, None)?)
     }
 
     /// Answers many queries, in their order, each as [`search`](Self::search) would; the model reads several of them
-    /// at once, and the vectors are gone through once for 16 of them.
+    /// at once, and a search goes through the vectors once for 16 of them.
     pub fn search_many(&self, queries: &[Query]) -> Vec<Result<Hits>> {
         let mut answers = Vec::with_capacity(queries.len());
         for batch in queries.chunks(BATCH) {
             let vectors = vectors_of(&self.snapshot, batch);
-            let ranked = batch.iter().zip(vectors).map(|(query, vector)| self.ranked(query, vector));
-            let mut ranked: Vec<Result<Option<ScoredQuery<'_>>>> = ranked.collect();
-            bound_together(batch, &mut ranked);
-            answers.extend(batch.iter().zip(ranked).map(|(query, ranked)| self.answer(query, ranked?)));
+            let mut scored: Vec<_> =
+                batch.iter().zip(vectors).map(|(query, vector)| self.scored(query, vector)).collect();
+            prune_together(batch, &mut scored);
+            answers.extend(batch.iter().zip(scored).map(|(query, scored)| self.answer(query, scored?)));
         }
         answers
     }
@@ -83,8 +83,8 @@ impl Searcher {
         hits(&self.snapshot, Vec::new(), mode, Vec::new())
     }
 
-    /// What ranks a query. `None`: it only filters. `vector` is that of the query's text, where it is known already.
-    fn ranked(&self, query: &Query, vector: Option<Vec<f32>>) -> Result<Option<ScoredQuery<'_>>> {
+    /// `None`: the query only filters. `vector` is that of its text, where it is known already.
+    fn scored(&self, query: &Query, vector: Option<Vec<f32>>) -> Result<Option<ScoredQuery<'_>>> {
         check(query)?;
         if is_list(query) { Ok(None) } else { ScoredQuery::new(&self.snapshot, query, vector).map(Some) }
     }
@@ -122,7 +122,7 @@ impl Searcher {
     /// The first results in the order that the query wants.
     fn sorted(&self, scored: &ScoredQuery<'_>, query: &Query) -> Result<Vec<Hit>> {
         if query.sort == Sort::Score {
-            return scored.best(query.grouping, query.limit, scored.floor(query));
+            return scored.best(scored.ranking(query));
         }
         let mut all = self.all(scored, query)?;
         let notes = self.notes()?;
@@ -134,8 +134,7 @@ impl Searcher {
     /// All that a ranked query finds, best first, without the texts.
     fn all(&self, scored: &ScoredQuery<'_>, query: &Query) -> Result<Vec<Scored>> {
         let eligible = scored.eligible.as_deref();
-        let ranking = Ranking { grouping: query.grouping, limit: usize::MAX, floor: scored.floor(query) };
-        let mut all = scored.ranked(eligible, ranking, None)?;
+        let mut all = scored.ranked(Ranking { limit: usize::MAX, ..scored.ranking(query) })?;
         if query.finds_all() {
             let is_ranked: HashSet<i64> = match query.grouping {
                 Grouping::Passages => all.iter().map(|scored| scored.passage).collect(),
@@ -166,7 +165,7 @@ impl Searcher {
             Some(_) => found.iter().any(|found| score(found) >= HYBRID_FLOOR),
         };
         if !is_near && self.is_beyond_the_model(query, scored)? {
-            (scored.mode, scored.weights, scored.bounded) = (Mode::Lexical, Weights::LEXICAL, None);
+            (scored.mode, scored.weights, scored.pruned) = (Mode::Lexical, Weights::LEXICAL, None);
             return find(scored);
         }
         Ok(found)
@@ -184,7 +183,9 @@ impl Searcher {
             return Ok(true);
         }
         let finds_nothing = |scored: &ScoredQuery<'_>| -> Result<bool> {
-            Ok(scored.best(Grouping::BestPassage, 1, scored.floor(&everywhere))?.is_empty())
+            Ok(scored
+                .best(Ranking { grouping: Grouping::BestPassage, limit: 1, ..scored.ranking(&everywhere) })?
+                .is_empty())
         };
         match query.filter.is_empty() && query.condition.is_none() {
             true => finds_nothing(scored),

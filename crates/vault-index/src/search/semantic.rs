@@ -39,7 +39,7 @@ enum Rows<'a> {
     Intervals(Vec<Interval>),
 }
 
-/// Which slots passages have, where those have rows.
+/// The slots of passages and of their titles that have rows.
 #[derive(Debug, Default)]
 pub(super) struct PassageSlots {
     /// By position; [`NO_ROW`] where a passage has no vector.
@@ -49,21 +49,19 @@ pub(super) struct PassageSlots {
 }
 
 impl PassageSlots {
-    /// `has_row` says whether a slot has a row.
-    fn new(passages: &[PassageRow], has_row: impl Fn(usize) -> bool) -> Self {
-        let row = |slot: Option<Slot>| slot.map(Slot::get).filter(|slot| has_row(*slot as usize));
-        let texts = passages.iter().map(|passage| row(passage.vector).unwrap_or(NO_ROW)).collect();
+    fn new(passages: &[PassageRow], rows: &Rows<'_>) -> Self {
+        let texts = passages.iter().map(|passage| rows.slot(passage.vector).map_or(NO_ROW, Slot::get)).collect();
         let mut titles = Vec::new();
         let mut start = 0;
         for run in passages.chunk_by(|a, b| a.title == b.title) {
             let end = start + run.len() as u32;
-            titles.extend(row(run[0].title).map(|title| (start..end, title)));
+            titles.extend(rows.slot(run[0].title).map(|title| (start..end, title.get())));
             start = end;
         }
         Self { texts, titles }
     }
 
-    /// Those of passages whose positions ascend.
+    /// The slots of some passages whose positions ascend.
     fn texts_of(&self, positions: &[u32]) -> Cow<'_, [u32]> {
         match *positions {
             // One after the other.
@@ -147,7 +145,7 @@ impl<'a> Semantic<'a> {
             Rows::Codes(codes) => codes.len() > 0,
             Rows::Intervals(intervals) => !intervals.is_empty(),
         };
-        let slots = slots.get_or_init(|| PassageSlots::new(passages, |slot| rows.contains(slot)));
+        let slots = slots.get_or_init(|| PassageSlots::new(passages, &rows));
         let scan = has_rows.then_some(Scan { query: codes, rows, slots });
         Ok(Self { query, scan, with_titles })
     }
@@ -181,15 +179,13 @@ impl<'a> Semantic<'a> {
         uppers
     }
 
-    /// What the scores of some passages lie within. [`Interval::NONE`]: it has no vector.
+    /// What the scores of some passages, whose positions ascend, lie within. [`Interval::NONE`]: it has no vector.
     pub(super) fn intervals(&self, passages: &[PassageRow], positions: &[u32]) -> Vec<Interval> {
         let Some(scan) = &self.scan else { return vec![Interval::NONE; positions.len()] };
         let passages = positions.iter().map(|position| &passages[*position as usize]);
-        let row = |slot: Option<Slot>| slot.map(Slot::get).filter(|slot| scan.rows.contains(*slot as usize));
-        let texts: Vec<u32> = passages.clone().map(|passage| row(passage.vector).unwrap_or(NO_ROW)).collect();
-        let title = |passage: &PassageRow| row(passage.title.filter(|_| self.with_titles));
-        let titles: Vec<u32> = passages.clone().filter_map(title).collect();
-        let mut intervals = scan.intervals(&texts);
+        let title = |passage: &PassageRow| scan.rows.slot(self.slots(passage)[1]);
+        let titles: Vec<u32> = passages.clone().filter_map(title).map(Slot::get).collect();
+        let mut intervals = scan.intervals(&scan.slots.texts_of(positions));
         let mut titles = scan.intervals(&titles).into_iter();
         for (interval, passage) in intervals.iter_mut().zip(passages) {
             let title = title(passage).and_then(|_| titles.next());
@@ -214,7 +210,7 @@ impl<'a> Semantic<'a> {
     /// The slots of the passage's vector and of its file's name, where they are among the codes.
     fn scanned_slots(&self, passage: &PassageRow) -> Option<(Slot, Option<Slot>)> {
         let scan = self.scan.as_ref()?;
-        let [text, title] = self.slots(passage).map(|slot| slot.filter(|slot| scan.rows.contains(slot.get() as usize)));
+        let [text, title] = self.slots(passage).map(|slot| scan.rows.slot(slot));
         Some((text?, title))
     }
 
@@ -240,11 +236,12 @@ impl Scan<'_> {
 }
 
 impl Rows<'_> {
-    fn contains(&self, slot: usize) -> bool {
-        match self {
-            Self::Codes(codes) => codes.contains(slot),
-            Self::Intervals(intervals) => intervals.get(slot).is_some_and(|interval| interval.is_some()),
-        }
+    /// The slot, where it has a row.
+    fn slot(&self, slot: Option<Slot>) -> Option<Slot> {
+        slot.filter(|slot| match self {
+            Self::Codes(codes) => codes.contains(slot.get() as usize),
+            Self::Intervals(intervals) => intervals.get(slot.get() as usize).is_some_and(|interval| interval.is_some()),
+        })
     }
 }
 

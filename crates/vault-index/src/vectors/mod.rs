@@ -24,7 +24,7 @@
 //!     best.push(rescore(q, v[slot]), slot)                    f32
 //! ```
 //!
-//! The bounds are computed here (`Codes::upper_bounds`, `Codes::intervals`); the rest is `search/bounded.rs` and
+//! The bounds are computed here (`Codes::upper_bounds`, `Codes::intervals`); the rest is `search/prune.rs` and
 //! `search/fuse.rs`, where the scores of words and of titles are added to the bounds. The first search by meaning of a
 //! snapshot has fine intervals of all rows instead, made as `store/vectors.rs` reads them.
 //!
