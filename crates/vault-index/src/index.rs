@@ -27,6 +27,7 @@ use crate::index::model::Loaded;
 use crate::index::mutex::lock;
 use crate::indexer::{Indexer, Pace, SyncOptions};
 use crate::lock::{self as file_lock, LockName};
+use crate::note::ParseOptions;
 use crate::path::VaultPath;
 use crate::private_file::private_folder;
 use crate::report::{Report, Status};
@@ -259,9 +260,7 @@ impl Index {
             return self.rebuild_into(store, &wanted, None, &SyncOptions { deadline, ..options.clone() });
         }
         let embedder = self.embedder(store)?;
-        let (vault, rules) = (&self.vault, &self.rules);
-        let indexer = Indexer { store, locks: Some(&self.file), vault, embedder: embedder.as_ref(), rules, options };
-        let (report, fingerprint) = indexer.sync()?;
+        let (report, fingerprint) = self.indexer(store, embedder.as_ref(), options).sync()?;
         *lock(&self.synced) = fingerprint;
         if !options.vectors || options.vectors_within.is_some() || store.meta(REBUILDING_TO)?.is_none() {
             return Ok(report);
@@ -286,9 +285,19 @@ impl Index {
             return Ok(None);
         }
         let embedder = self.embedder(store)?;
+        self.indexer(store, embedder.as_ref(), options).embed().map(Some)
+    }
+
+    /// What writes to a store that other processes write to as well.
+    fn indexer<'a>(
+        &'a self,
+        store: &'a Store,
+        embedder: &'a dyn Embedder,
+        options: &'a SyncOptions<'a>,
+    ) -> Indexer<'a> {
         let (vault, rules) = (&self.vault, &self.rules);
-        let indexer = Indexer { store, locks: Some(&self.file), vault, embedder: embedder.as_ref(), rules, options };
-        indexer.embed().map(Some)
+        let parse = ParseOptions::of_vault(vault);
+        Indexer { store, locks: Some(&self.file), vault, parse, embedder, rules, options }
     }
 
     /// The state after the last sync by this handle; `None` where not all that is in the vault is known.

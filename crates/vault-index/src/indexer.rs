@@ -42,7 +42,7 @@ use crate::files::{
 use crate::indexer::words::{NoteTexts, SentWords, WordReader};
 use crate::links::{Names, Resolver, keys_leading_to};
 use crate::lock::{self, Lock, LockName};
-use crate::note::TitleSource;
+use crate::note::{ParseOptions, TitleSource};
 use crate::path::{FileId, VaultPath};
 use crate::report::{Progress, Report, Stage};
 use crate::store::{NoteFields, Store, StoredFile, StoredLink, StoredTexts};
@@ -59,6 +59,8 @@ pub(crate) struct Indexer<'a> {
     /// The index file whose locks are taken. `None`: nobody else opens the store.
     pub locks: Option<&'a Path>,
     pub vault: &'a Path,
+    /// As the vault wants it.
+    pub parse: ParseOptions,
     pub embedder: &'a dyn Embedder,
     pub rules: &'a WalkRules,
     pub options: &'a SyncOptions<'a>,
@@ -412,7 +414,7 @@ impl Indexer<'_> {
 
     /// What makes a note's rows: if it changes, they are made again.
     fn version(&self) -> i64 {
-        prepare::version(self.embedder)
+        prepare::version(self.embedder, &self.parse)
     }
 
     fn cancel(&self) -> &AtomicBool {

@@ -36,7 +36,9 @@ use crate::settings_file::read_toml;
 pub(super) const GIT_IGNORE: &str = ".gitignore";
 /// See [`GIT_IGNORE`].
 pub(super) const VAULT_IGNORE: &str = ".vaultignore";
-/// Obsidian's settings, relative to the vault.
+/// Obsidian's folder, relative to the vault.
+pub(super) const OBSIDIAN: &str = ".obsidian";
+/// Its settings, relative to the vault.
 pub(super) const APP_JSON: &str = ".obsidian/app.json";
 /// The vault's own settings, relative to the vault.
 pub(super) const VAULT_TOML: &str = ".vault.toml";

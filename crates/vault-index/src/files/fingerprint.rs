@@ -15,22 +15,23 @@ impl Fingerprint {
     /// Of a walk that began after `now_ns`. `None` where a folder could not be listed, so that it is not known what is
     /// there.
     pub fn of(walked: &Walk, now_ns: i64) -> Option<Self> {
-        walked.unlisted.is_empty().then(|| Self { files: hash_of(&walked.files), walked_at_ns: now_ns })
+        walked.unlisted.is_empty().then(|| Self { files: hash_of(walked), walked_at_ns: now_ns })
     }
 
     /// Compares a later walk. `None` if it found other files; else the notes that were so young at the first walk that
     /// an edit since may not show in their stats.
     pub fn same_but<'w>(&self, later: &'w Walk) -> Option<Vec<&'w DiskFile>> {
         let is_young = |file: &&DiskFile| file.is_read() && is_young(&file.stat, self.walked_at_ns);
-        let is_same = later.unlisted.is_empty() && hash_of(&later.files) == self.files;
+        let is_same = later.unlisted.is_empty() && hash_of(later) == self.files;
         is_same.then(|| later.files.iter().filter(is_young).collect())
     }
 }
 
-/// One hash over some 70 bytes a file.
-fn hash_of(files: &[DiskFile]) -> ContentHash {
-    let mut bytes = Vec::with_capacity(96 * files.len());
-    for file in files {
+/// One hash over some 70 bytes a file, and of whether Obsidian's rules hold.
+fn hash_of(walk: &Walk) -> ContentHash {
+    let mut bytes = Vec::with_capacity(96 * walk.files.len());
+    bytes.push(u8::from(walk.is_obsidian));
+    for file in &walk.files {
         let (path, stat) = (file.disk_path().as_os_str().as_encoded_bytes(), &file.stat);
         bytes.extend((path.len() as u64).to_le_bytes());
         bytes.extend(path);

@@ -25,6 +25,6 @@ pub use fingerprint::Fingerprint;
 pub use read::{MAX_NOTE_BYTES, read_note};
 pub use stat::FileStat;
 pub(crate) use stat::identity;
-pub use walk::{DiskFile, WalkRules, walk};
+pub use walk::{DiskFile, WalkRules, is_obsidian_vault, walk};
 #[cfg(feature = "watch")]
 pub use watch::{FileWatcher, Signal};

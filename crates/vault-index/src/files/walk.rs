@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
 
-use super::exclude::{Exclude, GIT_IGNORE, Layer, VAULT_IGNORE, lossy};
+use super::exclude::{Exclude, GIT_IGNORE, Layer, OBSIDIAN, VAULT_IGNORE, lossy};
 use super::stat::FileStat;
 use crate::error::{Error, ErrorKind, Result, Warning, WarningKind};
 use crate::path::VaultPath;
@@ -76,6 +76,8 @@ pub struct Walk {
     /// Folders that could not be listed and files that could not be looked at, as the text of their paths: what is
     /// there is not known, which is not the same as that nothing is there.
     pub unlisted: Vec<String>,
+    /// Whether it is a vault of Obsidian, which decides where links lead.
+    pub is_obsidian: bool,
 }
 
 /// Lists the files of the vault at `root`. A folder or file that cannot be read gives a warning.
@@ -86,7 +88,7 @@ pub struct Walk {
 /// [`ErrorKind::Cancelled`] soon after `cancel` is set.
 pub fn walk(root: &Path, rules: &WalkRules, cancel: &AtomicBool) -> Result<Walk> {
     let root = real_root(root)?;
-    let mut walk = Walk::default();
+    let mut walk = Walk { is_obsidian: is_obsidian_vault(&root), ..Walk::default() };
     let exclude = Exclude::new(&root, &rules.exclude, &mut walk.warnings)?;
     let walker = Walker { root: &root, exclude, cancel };
     let threads = std::thread::available_parallelism().map_or(2, |n| n.get().clamp(2, 4));
@@ -100,6 +102,11 @@ pub fn walk(root: &Path, rules: &WalkRules, cancel: &AtomicBool) -> Result<Walk>
         return Err(Error::new(ErrorKind::Cancelled, "cancelled"));
     }
     Ok(in_order(walk.with(found)))
+}
+
+/// Whether a folder is a vault of Obsidian: it has Obsidian's own folder.
+pub fn is_obsidian_vault(root: &Path) -> bool {
+    root.join(OBSIDIAN).is_dir()
 }
 
 /// The canonical path of a vault's root.
@@ -127,7 +134,7 @@ fn vault_error(root: &Path, error: io::Error) -> Error {
 }
 
 /// Sorts, and of several files with one `VaultPath` keeps the one whose name on disk comes first.
-fn in_order(Walk { mut files, mut warnings, unlisted }: Walk) -> Walk {
+fn in_order(Walk { mut files, mut warnings, unlisted, is_obsidian }: Walk) -> Walk {
     let bytes = |file: &'_ DiskFile| file.disk_path().as_os_str().as_encoded_bytes().to_owned();
     files.sort_unstable_by(|a, b| a.path.cmp(&b.path).then_with(|| bytes(a).cmp(&bytes(b))));
     files.dedup_by(|later, kept| {
@@ -143,7 +150,7 @@ fn in_order(Walk { mut files, mut warnings, unlisted }: Walk) -> Walk {
         clash
     });
     warnings.sort_by(|a, b| (&a.0, a.1.line, &a.1.message).cmp(&(&b.0, b.1.line, &b.1.message)));
-    Walk { files, warnings, unlisted }
+    Walk { files, warnings, unlisted, is_obsidian }
 }
 
 /// A folder to be read.

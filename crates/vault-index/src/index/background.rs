@@ -87,8 +87,7 @@ impl Index {
             return Ok(false);
         }
         let mut run = Background::begin(self, store, options)?;
-        let (vault, rules) = (&self.vault, &self.rules);
-        let indexer = Indexer { store, locks: Some(&self.file), vault, embedder: embedder.as_ref(), rules, options };
+        let indexer = self.indexer(store, embedder.as_ref(), options);
         let ended = indexer.embed_rounds(indexer.pace()?, &mut run, &mut Report::default());
         (run.record.ended, run.record.at) = (Some(Timestamp::now()), None);
         run.record.error = ended.as_ref().err().map(Error::one_line);

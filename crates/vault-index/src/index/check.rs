@@ -85,8 +85,7 @@ impl Index {
         let expected = Store::scratch()?;
         expected.make_vectors(embedder.id(), embedder.dimensions())?;
         expected.copy_keys(&store)?;
-        let (vault, rules) = (&self.vault, &self.rules);
-        let indexer = Indexer { store: &expected, locks: None, vault, embedder: embedder.as_ref(), rules, options };
+        let indexer = Indexer { locks: None, ..self.indexer(&expected, embedder.as_ref(), options) };
         let unlisted = indexer.write_text()?;
         let unreadable = expected.unreadable(&unlisted)?;
         let differences = store.differences(&expected)?;

@@ -149,6 +149,7 @@ impl Index {
             let mut names = Wanted::default();
             for (source, target, path) in edges_by_path(store, &paths)? {
                 let (None, Some(source)) = (target, paths.get(&source)) else { continue };
+                let path = from_root(&path, source);
                 names.add(unresolved_key(&path), &path, None, source);
             }
             Ok(names.into_list())
@@ -211,7 +212,7 @@ impl Index {
             let mut names = Names::new();
             paths.iter().for_each(|(id, path)| names.insert(*id, path));
             let is_there = |path: &str| resolve(&names, path, &source).target.is_some();
-            let Some(parts) = link_parts(link, &is_there) else {
+            let Some(parts) = link_parts(link, &ParseOptions::of_vault(&self.vault), &is_there) else {
                 let (target, line, candidates) = (None, None, Vec::new());
                 return Ok(Resolved { target, line, subpath_missing: false, rule: Rule::External, candidates });
             };
@@ -341,11 +342,14 @@ impl Index {
                         nodes.push(GraphNode { path, title, kind: "attachment".into(), tags: Vec::new() });
                         nodes.len() - 1
                     }),
-                    None => *unresolved.entry(unresolved_key(&path)).or_insert_with(|| {
-                        let kind = "unresolved".into();
-                        nodes.push(GraphNode { path: path.clone(), title: path.clone(), kind, tags: Vec::new() });
-                        nodes.len() - 1
-                    }),
+                    None => {
+                        let path = paths.get(&source).map_or(path.clone(), |source| from_root(&path, source));
+                        *unresolved.entry(unresolved_key(&path)).or_insert_with(|| {
+                            let kind = "unresolved".into();
+                            nodes.push(GraphNode { path: path.clone(), title: path.clone(), kind, tags: Vec::new() });
+                            nodes.len() - 1
+                        })
+                    }
                 };
                 *edges.entry((from, to)).or_default() += 1;
             }
@@ -418,12 +422,12 @@ fn line_of(anchors: &Anchors, subpath: &str, kind: LinkKind) -> Option<u32> {
 }
 
 /// The parts of a link as somebody typed it; `None` for an address outside the vault.
-fn link_parts(link: &str, is_there: &dyn Fn(&str) -> bool) -> Option<LinkText> {
+fn link_parts(link: &str, options: &ParseOptions, is_there: &dyn Fn(&str) -> bool) -> Option<LinkText> {
     let link = link.trim();
     let bare = link.strip_prefix('!').unwrap_or(link);
     if bare.starts_with('[') && !bare.starts_with("[[") {
         // As the parser of notes takes it.
-        let note = parse(&VaultPath::new("-.md").expect("a path"), link.as_bytes(), &ParseOptions::default());
+        let note = parse(&VaultPath::new("-.md").expect("a path"), link.as_bytes(), options);
         if let Some(link) = note.links.into_iter().next() {
             return Some(LinkText { path: link.path, subpath: link.subpath, display: link.display });
         }
@@ -504,15 +508,26 @@ fn unlinked(store: &Store, direction: Direction) -> Result<Vec<VaultPath>> {
     Ok(found)
 }
 
+/// Where a path with dots at its front leads from the vault's root; others as they are.
+fn from_root(path: &str, source: &VaultPath) -> String {
+    let has_dots = path.starts_with("./") || path.starts_with("../");
+    let place = VaultPath::new(&format!("{}/{path}", source.folder())).filter(|_| has_dots);
+    place.map_or_else(|| path.to_owned(), |place| place.to_string())
+}
+
 fn row(paths: &Paths, link: StoredLink) -> LinkRow {
     // A link's source is a file by the schema's own writers; a damaged row shows as an impossible path.
     let path_of = |id: FileId| paths.get(&id).cloned();
     LinkRow {
         source: path_of(link.source).unwrap_or_else(|| VaultPath::new("?").expect("a path")),
         line: link.line,
-        raw: link.raw,
         kind: link.kind,
-        path: link.path,
+        // As it is written, also where it is read as a way from the folder.
+        path: match link.path.strip_prefix("./") {
+            Some(path) if !link.raw.contains("./") => path.to_owned(),
+            _ => link.path,
+        },
+        raw: link.raw,
         subpath: link.subpath,
         target: link.target.and_then(path_of),
         subpath_missing: false,

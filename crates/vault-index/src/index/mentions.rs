@@ -38,7 +38,7 @@ impl Index {
                 let file = DiskFile { path, disk, stat, indexed: true, symlink: false };
                 // One that is gone, or cannot be read any more, mentions nothing.
                 let Ok(content) = read_note(&self.vault, &file, MAX_NOTE_BYTES) else { continue };
-                let note = parse(&file.path, &content.bytes, &ParseOptions::default());
+                let note = parse(&file.path, &content.bytes, &ParseOptions::of_vault(&self.vault));
                 mentions.extend(mentions_in(&note, &file.path, &names));
             }
             Ok(mentions)

@@ -177,8 +177,7 @@ impl Index {
                 new.copy_vectors(store, doubtful)?;
             }
         }
-        let (vault, rules) = (&self.vault, &self.rules);
-        let indexer = Indexer { store: &new, locks: None, vault, embedder: wanted.embedder.as_ref(), rules, options };
+        let indexer = Indexer { locks: None, ..self.indexer(&new, wanted.embedder.as_ref(), options) };
         let (report, _) = indexer.sync()?;
         // A sync that ran out of time may not even have read all notes.
         let complete = report.unread == 0 && (report.pending == 0 || !options.vectors);

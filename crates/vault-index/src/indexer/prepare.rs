@@ -45,9 +45,10 @@ const FIELDS_VERSION: u32 = 4;
 const MAX_NAME: usize = 512;
 
 /// What makes a note's rows, as a number.
-pub(super) fn version(embedder: &dyn Embedder) -> i64 {
+pub(super) fn version(embedder: &dyn Embedder, parse: &ParseOptions) -> i64 {
     let (id, window) = (embedder.id(), embedder.max_tokens());
-    number_of(&format!("{PARSER_VERSION}.{CHUNKER_VERSION}.{TERMS_VERSION}.{FIELDS_VERSION} {id} {window}"))
+    let plain = if parse.relative_destinations { " plain" } else { "" };
+    number_of(&format!("{PARSER_VERSION}.{CHUNKER_VERSION}.{TERMS_VERSION}.{FIELDS_VERSION} {id} {window}{plain}"))
 }
 
 /// How this model's notes are cut.
@@ -61,12 +62,18 @@ pub(super) struct Preparer<'a> {
     embedder: &'a dyn Embedder,
     options: ChunkOptions,
     resolver: Resolver<'a>,
+    parse: ParseOptions,
     sent: SentWords,
 }
 
 impl<'a> Preparer<'a> {
-    pub(super) fn new(vault: &'a Path, embedder: &'a dyn Embedder, resolver: Resolver<'a>) -> Self {
-        Self { vault, embedder, options: chunk_options(embedder), resolver, sent: SentWords::new() }
+    pub(super) fn new(
+        vault: &'a Path,
+        embedder: &'a dyn Embedder,
+        resolver: Resolver<'a>,
+        parse: ParseOptions,
+    ) -> Self {
+        Self { vault, embedder, options: chunk_options(embedder), resolver, parse, sent: SentWords::new() }
     }
 
     /// # Errors
@@ -74,7 +81,7 @@ impl<'a> Preparer<'a> {
     pub(super) fn prepare(&self, file: &DiskFile) -> Result<PreparedNote, Warning> {
         let checked_at_ns = now_ns();
         let content = read_note(self.vault, file, MAX_NOTE_BYTES)?;
-        let note = parse(&file.path, &content.bytes, &ParseOptions::default());
+        let note = parse(&file.path, &content.bytes, &self.parse);
         let (stat, hash) = (content.stat, content.hash);
         // A note keeps its own text.
         drop(content.bytes);

@@ -50,7 +50,7 @@ impl Indexer<'_> {
     /// Reads, parses and writes notes, until the time is over.
     pub(super) fn write_notes(&self, jobs: Vec<Job>, names: &Names, report: &mut Report) -> Result<()> {
         let total = jobs.len();
-        let preparer = Preparer::new(self.vault, self.embedder, Resolver::new(names));
+        let preparer = Preparer::new(self.vault, self.embedder, Resolver::new(names), self.parse.clone());
         let mut writer = Writer {
             indexer: self,
             next_passage: self.store.next_passage_id()?,

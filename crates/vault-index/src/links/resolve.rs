@@ -10,7 +10,7 @@
 //! 2. Everything is compared in lower case. The last segment is a file name. If it contains a dot it is
 //!    looked up as it stands among all files, attachments too. If that finds nothing, or it has no dot,
 //!    `.md` is appended to the link path and it is looked up again; then, which Obsidian does not,
-//!    `.markdown`. The files of that name are the
+//!    `.markdown`; last, as it stands without a dot, too, for `LICENSE`. The files of that name are the
 //!    *candidates*; what they are in full is not looked at here, so a candidate in the wrong folder
 //!    still keeps `.md` from being tried. No candidate: the link is unresolved.
 //! 3. A bare name with one candidate leads there.
@@ -266,10 +266,12 @@ impl<'n> Wanted<'n> {
             let candidates = names.named(last_segment(&lower));
             (!candidates.is_empty()).then_some(Self { lower, candidates })
         };
-        let literal = if last_segment(path).contains('.') { look_up(path.to_lowercase()) } else { None };
+        let literal = || look_up(path.to_lowercase());
+        let has_dot = last_segment(path).contains('.');
         // The ending goes on before lower-casing, because a sigma is another letter at the end of a word.
         let with = |ending: &str| look_up(format!("{path}{ending}").to_lowercase());
-        literal.or_else(|| with(".md")).or_else(|| with(".markdown"))
+        let first = if has_dot { literal() } else { None };
+        first.or_else(|| with(".md")).or_else(|| with(".markdown")).or_else(literal)
     }
 
     fn search_from(&self, folder: &str) -> Search<'_> {

@@ -36,6 +36,10 @@ fn oracle(files: &[(FileId, VaultPath)], link_path: &str, source: &VaultPath) ->
         candidates = named(&link);
     }
     if candidates.is_empty() {
+        link = path.to_lowercase();
+        candidates = named(&link);
+    }
+    if candidates.is_empty() {
         return Resolution { target: None, rule: Rule::NoSuchName };
     }
     let lower = |path: &VaultPath| path.as_str().to_lowercase();

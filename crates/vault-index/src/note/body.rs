@@ -1,5 +1,6 @@
 //! The one pass over a body of Markdown: headings, blocks, links, tags and block ids.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
@@ -8,7 +9,8 @@ use super::field::fields;
 use super::mask::{DOLLAR, HIDDEN, Masked, mask};
 use super::property::Property;
 use super::tag::Tags;
-use super::{Block, BlockId, BlockKind, Heading, LineMap, Link};
+use super::wikilink::destination;
+use super::{Block, BlockId, BlockKind, Heading, LineMap, Link, LinkKind};
 
 /// The Markdown that is read. Frontmatter is cut off before; callouts are quotes.
 pub(super) const OPTIONS: Options = Options::ENABLE_TABLES
@@ -24,6 +26,7 @@ pub(super) struct Found {
     pub(super) headings: Vec<Heading>,
     pub(super) blocks: Vec<Block>,
     pub(super) links: Vec<Link>,
+    pub(super) unused_definitions: Vec<Link>,
     pub(super) tags: Tags,
     /// Where the tags stand, `#` included; one that is read twice stands here twice.
     pub(super) tag_spans: Vec<Range<usize>>,
@@ -69,6 +72,15 @@ pub(super) fn read(text: &str, span: Range<usize>, lines: &LineMap, found: &mut 
         parser.event(event, within(&range));
     }
     let blocks = std::mem::take(&mut parser.blocks);
+    let used: HashSet<usize> = found.links.iter().filter_map(|link| Some(link.definition.as_ref()?.start)).collect();
+    for (_, definition) in events.reference_definitions().iter() {
+        let span = within(&definition.span);
+        if let Some(parts) = destination(&definition.dest).filter(|_| !used.contains(&span.start)) {
+            let link = Link::new(LinkKind::Markdown, span.clone(), parts, text, lines);
+            found.unused_definitions.push(Link { definition: Some(span), ..link });
+        }
+    }
+    found.unused_definitions.sort_by_key(|link| link.span.start);
     // What the parser delivers inside a link that was read as plain text comes after it, maybe twice.
     if !found.links.is_sorted_by_key(|link| link.span.start) {
         found.links.sort_by_key(|link| link.span.start);

@@ -67,6 +67,9 @@ pub struct Note {
     pub block_ids: Vec<BlockId>,
     /// Links and embeds in order of their spans; those of the frontmatter first.
     pub links: Vec<Link>,
+    /// The link reference definitions, `[label]: path`, by whose label none of `links` leads, in order. Foam writes them
+    /// for wikilinks: `[[label]]` is a link by a label to programs that know no wikilinks.
+    pub unused_definitions: Vec<Link>,
     /// Words of the body (runs of letters and digits; each CJK character counts as one).
     pub words: usize,
     /// Warnings.
@@ -196,6 +199,15 @@ pub enum LinkKind {
 }
 
 impl Link {
+    /// Whether it is written as Markdown, `[shown](path)` or `![shown](path)`; false for wikilinks and files of canvases.
+    pub fn has_destination(&self) -> bool {
+        match self.kind {
+            LinkKind::Wikilink => false,
+            LinkKind::Markdown => true,
+            LinkKind::Embed => self.raw.starts_with("![") && !self.raw.starts_with("![["),
+        }
+    }
+
     fn new(kind: LinkKind, span: Range<usize>, parts: LinkText, text: &str, lines: &LineMap) -> Self {
         Self {
             kind,

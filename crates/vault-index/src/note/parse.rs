@@ -1,6 +1,7 @@
 //! How a file becomes a [`Note`]: decode, cut off the frontmatter, read the body, choose the title.
 
 use std::ops::Range;
+use std::path::Path;
 
 use unicode_normalization::char::is_combining_mark;
 
@@ -8,7 +9,7 @@ use super::body::{self, Found};
 use super::frontmatter::{self, Frontmatter};
 use super::{LineMap, Link, LinkKind, Note, Title, TitleSource, canvas};
 use crate::error::{Warning, WarningKind};
-use crate::files::MAX_NOTE_BYTES;
+use crate::files::{MAX_NOTE_BYTES, is_obsidian_vault};
 use crate::path::{FileKind, VaultPath};
 
 /// Raised whenever the same file can give another note, so that old ones are parsed again.
@@ -19,11 +20,22 @@ pub const PARSER_VERSION: u32 = 5;
 pub struct ParseOptions {
     /// A longer file becomes a note without text and a warning. In bytes; 10 MB by default.
     pub max_bytes: usize,
+    /// Whether the destination of a Markdown link is the way from the folder of its note, as everywhere but in Obsidian:
+    /// the [`path`](Link::path) of `[shown](x.md)` is `./x.md` then. False by default.
+    pub relative_destinations: bool,
+}
+
+impl ParseOptions {
+    /// As a vault's notes are read: where the folder is no vault of Obsidian, destinations of Markdown links lead from
+    /// the folder of their note. Looks whether there is a folder `.obsidian`.
+    pub fn of_vault(root: &Path) -> Self {
+        Self { relative_destinations: !is_obsidian_vault(root), ..Self::default() }
+    }
 }
 
 impl Default for ParseOptions {
     fn default() -> Self {
-        Self { max_bytes: MAX_NOTE_BYTES as usize }
+        Self { max_bytes: MAX_NOTE_BYTES as usize, relative_destinations: false }
     }
 }
 
@@ -66,6 +78,12 @@ pub fn parse(path: &VaultPath, bytes: &[u8], options: &ParseOptions) -> Note {
     note.blocks = found.blocks;
     note.block_ids = found.block_ids;
     note.links = found.links;
+    note.unused_definitions = found.unused_definitions;
+    // Canvases are Obsidian's own.
+    if options.relative_destinations && path.kind() != FileKind::Canvas {
+        let links = note.links.iter_mut().chain(&mut note.unused_definitions);
+        links.filter(|link| link.has_destination()).for_each(|link| relative(&mut link.path));
+    }
     note.tags = found.tags.into_list();
     note.fields = found.fields.into();
     note
@@ -85,6 +103,14 @@ pub fn tag_spans(text: &str) -> Vec<Range<usize>> {
     found.tag_spans.sort_by_key(|span| span.start);
     found.tag_spans.dedup();
     found.tag_spans
+}
+
+/// Makes a path that begins with a name say that it begins in the folder of its note.
+fn relative(path: &mut String) {
+    let begins_with_a_name = !path.is_empty() && !path.starts_with('/') && !path.starts_with("./");
+    if begins_with_a_name && !path.starts_with("../") {
+        path.insert_str(0, "./");
+    }
 }
 
 fn markdown(text: String) -> (Note, Found) {

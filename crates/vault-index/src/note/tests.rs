@@ -417,7 +417,8 @@ fn bytes_that_are_not_text() {
     assert_eq!(links(&note), ["b", "c"]);
     assert_eq!(note.warnings.len(), 1);
     assert_eq!((note.warnings[0].kind, note.warnings[0].line), (WarningKind::Encoding, Some(2)));
-    let note = parse(&VaultPath::new("a.md").unwrap(), b"12345", &ParseOptions { max_bytes: 4 });
+    let note =
+        parse(&VaultPath::new("a.md").unwrap(), b"12345", &ParseOptions { max_bytes: 4, ..ParseOptions::default() });
     assert_eq!((note.text.as_str(), note.title.text.as_str()), ("", "a"));
     assert_eq!(note.warnings[0].kind, WarningKind::TooLarge);
 }

@@ -60,9 +60,9 @@ pub(crate) enum LinkEncoding {
 }
 
 /// The links of a file, in the order in which they stand.
-pub(crate) fn fragments(path: &SafePath, text: &str) -> Vec<Fragment> {
+pub(crate) fn fragments(path: &SafePath, text: &str, options: &ParseOptions) -> Vec<Fragment> {
     match path.vault_path().kind() {
-        FileKind::Markdown => vec![Fragment { text: text.to_owned(), json: None, links: links_of_text(text) }],
+        FileKind::Markdown => vec![Fragment { text: text.to_owned(), json: None, links: links_of_text(text, options) }],
         FileKind::Canvas => canvas(text),
         FileKind::Attachment => Vec::new(),
     }
@@ -70,16 +70,17 @@ pub(crate) fn fragments(path: &SafePath, text: &str) -> Vec<Fragment> {
 
 /// The keys under which a file's links are looked up.
 pub(crate) fn link_keys(path: &SafePath, text: &str) -> HashSet<String> {
-    let fragments = fragments(path, text);
+    // Where they lead does not count here.
+    let fragments = fragments(path, text, &ParseOptions::default());
     fragments.iter().flat_map(|fragment| &fragment.links).map(|link| link_key(&link.path)).collect()
 }
 
 /// The links of a Markdown text.
-fn links_of_text(text: &str) -> Vec<LinkOccurrence> {
+fn links_of_text(text: &str, options: &ParseOptions) -> Vec<LinkOccurrence> {
     // The name of the file decides nothing here but that it is Markdown.
     let Some(path) = VaultPath::new("-.md") else { return Vec::new() };
     // Links of notes that are too large for the index are kept, too.
-    let note = parse(&path, text.as_bytes(), &ParseOptions { max_bytes: usize::MAX });
+    let note = parse(&path, text.as_bytes(), &ParseOptions { max_bytes: usize::MAX, ..options.clone() });
     let head = note.frontmatter.clone().unwrap_or(0..0);
     let occurrence = |link: &Link| LinkOccurrence {
         line: link.line,
@@ -88,7 +89,32 @@ fn links_of_text(text: &str) -> Vec<LinkOccurrence> {
         subpath: link.subpath.clone(),
         location: location(text, link, &head),
     };
-    note.links.iter().map(occurrence).collect()
+    let mut links: Vec<(usize, LinkOccurrence)> =
+        note.links.iter().map(|link| (link.span.start, occurrence(link))).collect();
+    for definition in &note.unused_definitions {
+        let label = label_of_wikilink(definition, &note.links, occurrence);
+        links.extend(label.into_iter().chain([occurrence(definition)]).map(|link| (definition.span.start, link)));
+    }
+    links.sort_by_key(|(start, _)| *start);
+    links.into_iter().map(|(_, link)| link).collect()
+}
+
+/// The label of a definition as one more wikilink, where there is the same wikilink: other programs than Obsidian take
+/// that for a link by this label, so both have to stay the same.
+fn label_of_wikilink(
+    definition: &Link,
+    links: &[Link],
+    occurrence: impl Fn(&Link) -> LinkOccurrence,
+) -> Option<LinkOccurrence> {
+    let label = definition.raw.strip_prefix('[')?;
+    let label = &label[..label.find("]:")?];
+    let is_same = |link: &&Link| link.raw.strip_prefix("[[").and_then(|raw| raw.strip_suffix("]]")) == Some(label);
+    let wikilink = links.iter().find(is_same)?;
+    let mut found = LinkOccurrence { line: definition.line, ..occurrence(wikilink) };
+    let span = &mut found.location.as_mut()?.span;
+    let shift = |at: usize| at - (wikilink.span.start + "[[".len()) + definition.span.start + "[".len();
+    *span = shift(span.start)..shift(span.end);
+    Some(found)
 }
 
 fn location(text: &str, link: &Link, head: &Range<usize>) -> Option<LinkLocation> {
@@ -107,9 +133,12 @@ fn location(text: &str, link: &Link, head: &Range<usize>) -> Option<LinkLocation
         };
         return Some(LinkLocation { span: trimmed(text, start..start + end), encoding });
     }
-    let (span, encoding) = match inline_destination(raw) {
-        Some((span, encoding)) => (link.span.start + span.start..link.span.start + span.end, encoding),
-        None => definition(text, link.definition.clone()?)?,
+    let (span, encoding) = match &link.definition {
+        Some(at) => definition(text, at.clone())?,
+        None => {
+            let (span, encoding) = inline_destination(raw)?;
+            (link.span.start + span.start..link.span.start + span.end, encoding)
+        }
     };
     let path = end_of_path(&text[span.clone()]);
     Some(LinkLocation { span: span.start..span.start + path, encoding })
@@ -319,7 +348,7 @@ pub(crate) fn edit_in_json(file: &str, string: &Range<usize>, edit: &TextEdit) -
 
 /// The links of a canvas node's text, which has no frontmatter: with a line before it, no text has.
 fn node_sites(text: &str, line: u32) -> Vec<LinkOccurrence> {
-    let mut links = links_of_text(&format!("\n{text}"));
+    let mut links = links_of_text(&format!("\n{text}"), &ParseOptions::default());
     for link in &mut links {
         link.line = line;
         if let Some(location) = &mut link.location {
@@ -385,7 +414,7 @@ mod tests {
 
     fn check(text: &str, expected: &[&str]) {
         let path = SafePath::new("a.md").unwrap();
-        let fragments = fragments(&path, text);
+        let fragments = fragments(&path, text, &ParseOptions::default());
         let found: Vec<&str> = fragments
             .iter()
             .flat_map(|fragment| fragment.links.iter().map(move |link| (fragment, link)))
@@ -413,6 +442,7 @@ mod tests {
         );
         check("[a](x&y#z) [b](&#;#z) [c](a&#9999999999;)", &["x&y", "&", "a&"]);
         check("`[[no]]` %%[[no]]%% [x](https://a.b)", &[]);
+        check("[[a]] [[b|c]]\n\n[a]: p/a.md\n[b]: b.md\n[B|c]: b.md", &["a", "b", "a", "p/a.md", "b.md", "b.md"]);
     }
 
     #[test]
@@ -420,7 +450,7 @@ mod tests {
         let path = SafePath::new("a.canvas").unwrap();
         let text = r##"{"nodes":[{"id":"1","type":"text","text":"---\n[[a]] \"q\" [x](b.md)"},
             {"type":"file","file":"p/é.md","subpath":"#h"},{"type":"link","url":"c"}],"edges":[]}"##;
-        let fragments = fragments(&path, text);
+        let fragments = fragments(&path, text, &ParseOptions::default());
         assert_eq!(fragments.len(), 2);
         let paths: Vec<&str> = fragments.iter().flat_map(|f| &f.links).map(|link| link.path.as_str()).collect();
         assert_eq!(paths, ["a", "b.md", "p/é.md"]);

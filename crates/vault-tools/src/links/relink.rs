@@ -13,10 +13,11 @@ use rayon::prelude::*;
 use serde::Serialize;
 use vault_index::FileId;
 use vault_index::links::{Names, Resolver, link_key};
+use vault_index::note::ParseOptions;
 
 use super::format::{LinkFormat, LinkRewrite, encode};
 use super::index::{CarriedText, Delta, LinkIndex};
-use super::occurrences::{Fragment, LinkOccurrence, edit_in_json, fragments};
+use super::occurrences::{Fragment, LinkEncoding, LinkOccurrence, edit_in_json, fragments};
 use crate::change::Notice;
 use crate::content::Content;
 use crate::edit::{TextEdit, apply_edits};
@@ -116,6 +117,7 @@ struct Sides<'a> {
     /// Between which files a text goes, and what it holds.
     carried: Option<(FileId, FileId, &'a CarriedText)>,
     format: LinkFormat,
+    options: &'a ParseOptions,
     permits: &'a Permits,
 }
 
@@ -145,18 +147,25 @@ fn leads_to(
 pub(crate) struct Relinking<'d> {
     delta: &'d Delta,
     sources: Vec<Source>,
+    options: ParseOptions,
     permits: &'d Permits,
 }
 
 impl<'d> Relinking<'d> {
     /// Of some notes, where they are now, with content and text, while the names are still those before the change.
-    /// A link to a file that `permits` does not permit counts as one that leads nowhere.
-    pub fn new(delta: &'d Delta, notes: Vec<(SafePath, Content, String)>, names: &Names, permits: &'d Permits) -> Self {
+    /// A link to a file that `permits` does not permit counts as one that leads nowhere. `options` say how links are read.
+    pub fn new(
+        delta: &'d Delta,
+        notes: Vec<(SafePath, Content, String)>,
+        names: &Names,
+        options: ParseOptions,
+        permits: &'d Permits,
+    ) -> Self {
         let new_paths: HashMap<&SafePath, &SafePath> = delta.moves.iter().map(|(from, to)| (from, to)).collect();
         let resolver = Resolver::new(names);
         let source = |(before, content, text): (SafePath, Content, String)| {
             let after = new_paths.get(&before).map_or(&before, |to| *to).clone();
-            let fragments = fragments(&before, &text);
+            let fragments = fragments(&before, &text, &options);
             let target = |link: &LinkOccurrence| leads_to(names, &resolver, permits, &link.path, &before);
             let targets = fragments.iter().map(|fragment| fragment.links.iter().map(target).collect()).collect();
             Source { before, after, content, text, fragments, targets, is_carried: false }
@@ -167,7 +176,7 @@ impl<'d> Relinking<'d> {
         });
         let mut sources: Vec<Source> = notes.into_par_iter().map(source).collect();
         sources.extend(carried);
-        Self { delta, sources, permits }
+        Self { delta, sources, options, permits }
     }
 
     /// The keys of the links within notes that move.
@@ -191,8 +200,8 @@ impl<'d> Relinking<'d> {
         let carried = ends.and_then(|(from, to, carried)| Some((from?, to?, carried)));
         index.apply(delta);
         let resolver = Resolver::new(&index.names);
-        let (after, permits) = (&index.names, self.permits);
-        let names = Sides { after, resolver, old: &old, deleted: &deleted, carried, format, permits };
+        let (after, options, permits) = (&index.names, &self.options, self.permits);
+        let names = Sides { after, resolver, old: &old, deleted: &deleted, carried, format, options, permits };
         let of_each: Vec<Result<Relinked>> = self.sources.into_par_iter().map(|source| source.relink(&names)).collect();
         let mut all = Relinked::default();
         for relinked in of_each {
@@ -302,7 +311,13 @@ impl Source {
             return Ok(None);
         }
         let old = &fragment.text[location.span.clone()];
-        let edit = TextEdit { span: location.span.clone(), text: encode(&path, location.encoding, old) };
+        // Where destinations are relative anyway, one is written as they are.
+        let is_plain = names.options.relative_destinations
+            && fragment.json.is_none()
+            && matches!(location.encoding, LinkEncoding::Destination | LinkEncoding::Pointed)
+            && !old.starts_with("./");
+        let path = path.strip_prefix("./").filter(|_| is_plain).map_or(path.as_str(), |plain| plain);
+        let edit = TextEdit { span: location.span.clone(), text: encode(path, location.encoding, old) };
         relinked.rewritten.push(Rewritten {
             path: self.after.clone(),
             line: link.line,
@@ -314,7 +329,7 @@ impl Source {
 
     /// The law, on the text as it will be: each link leads where it led.
     fn check(&self, text: &str, names: &Sides<'_>) -> Result<()> {
-        let fragments = fragments(&self.after, text);
+        let fragments = fragments(&self.after, text, names.options);
         let links = |fragments: &[Fragment]| -> Vec<(u32, String)> {
             fragments.iter().flat_map(|f| &f.links).map(|link| (link.line, link.path.clone())).collect()
         };

@@ -250,7 +250,7 @@ fn check_own_subpaths(path: &SafePath, text: &str, links: &[(LinkAt, String)], j
 }
 
 fn parsed(path: &SafePath, text: &str) -> Note {
-    parse(path.vault_path(), text.as_bytes(), &ParseOptions { max_bytes: usize::MAX })
+    parse(path.vault_path(), text.as_bytes(), &ParseOptions { max_bytes: usize::MAX, ..ParseOptions::default() })
 }
 
 /// Where the heading or block begins to which a link with this subpath leads.

@@ -83,7 +83,7 @@ impl Overlay<'_> {
             }
         }
         notices.extend(self.dangling_aliases(delta, index));
-        let relinking = Relinking::new(delta, read, &index.names, &permits);
+        let relinking = Relinking::new(delta, read, &index.names, self.store.sandbox.parse_options(), &permits);
         self.observe_names(&relinking.keys_within_moved(), index);
         let settings = self.store.sandbox.obsidian_setting("app.json").unwrap_or_else(|error| {
             let what = "Obsidian's link format is not known, so links are written in the shortest form";

@@ -9,6 +9,7 @@ use cap_fs_ext::{DirExt, FollowSymlinks, OpenOptionsFollowExt};
 use cap_std::fs::{Dir, File, Metadata, OpenOptions};
 use unicode_normalization::UnicodeNormalization;
 use vault_index::VaultPath;
+use vault_index::note::ParseOptions;
 
 use crate::content::{Content, ContentHash};
 use crate::error::{Error, ErrorKind, Result};
@@ -137,6 +138,11 @@ impl Sandbox {
         };
         // `..` is taken back as text: no folder on the way is a link, or it is refused when it is opened.
         SafePath::found(VaultPath::new(&text)?)
+    }
+
+    /// How the links of its notes are read.
+    pub(crate) fn parse_options(&self) -> ParseOptions {
+        ParseOptions::of_vault(&self.vault)
     }
 
     /// The text of one of Obsidian's settings files, `app.json` or `plugins/ID/data.json`; `None` when there is none.

@@ -57,13 +57,14 @@ fn link(style: u8, target: &VaultPath, source: &str, upper: bool) -> String {
     if upper && style % 14 < 3 { text.to_uppercase() } else { text }
 }
 
-fn fixture(files: &[File]) -> Fixture {
+/// A vault of Obsidian, or a plain folder.
+fn fixture(files: &[File], is_obsidian: bool) -> Fixture {
     let mut paths: BTreeMap<String, VaultPath> = BTreeMap::new();
     for (name, _) in files {
         paths.entry(name.to_lowercase()).or_insert_with(|| VaultPath::new(name).unwrap());
     }
     let paths: Vec<VaultPath> = paths.into_values().collect();
-    let mut text = String::new();
+    let mut text = if is_obsidian { "//- .obsidian/app.json\n{}\n".to_owned() } else { String::new() };
     for (name, links) in files {
         if !paths.iter().any(|path| path.as_str() == name) {
             continue;
@@ -92,7 +93,8 @@ fn fixture(files: &[File]) -> Fixture {
 }
 
 /// Where each link of each note leads, in order.
-fn targets(view: &dyn View) -> BTreeMap<String, Vec<Option<String>>> {
+fn targets(view: &dyn View, is_obsidian: bool) -> BTreeMap<String, Vec<Option<String>>> {
+    let options = ParseOptions { relative_destinations: !is_obsidian, ..ParseOptions::default() };
     let files: Vec<SafePath> = view
         .walk(None)
         .unwrap()
@@ -106,7 +108,7 @@ fn targets(view: &dyn View) -> BTreeMap<String, Vec<Option<String>>> {
     notes
         .map(|path| {
             let content = view.read(path).unwrap();
-            let note = parse(path.vault_path(), content.bytes(), &ParseOptions::default());
+            let note = parse(path.vault_path(), content.bytes(), &options);
             let lead = |path_of_link: &str| {
                 let id = resolve(&names, path_of_link, path.vault_path()).target?;
                 Some(names.path(id)?.to_string())
@@ -116,8 +118,36 @@ fn targets(view: &dyn View) -> BTreeMap<String, Vec<Option<String>>> {
         .collect()
 }
 
+/// Where each Markdown link of each note leads for a program that only follows paths from the note's folder, in order.
+fn followed(view: &dyn View) -> BTreeMap<String, Vec<Option<String>>> {
+    let entries = view.walk(None).unwrap().into_iter();
+    let files: Vec<String> = entries.map(|entry| entry.path.to_string()).collect();
+    let follow = |note: &str, destination: &str| {
+        let mut place: Vec<&str> = note.split('/').collect();
+        place.pop();
+        for name in destination.split('/') {
+            match name {
+                "." => {}
+                ".." => _ = place.pop()?,
+                name => place.push(name),
+            }
+        }
+        files.contains(&place.join("/")).then(|| place.join("/"))
+    };
+    let notes = files.iter().filter(|file| file.ends_with(".md"));
+    notes
+        .map(|file| {
+            let content = view.read(&path(file)).unwrap();
+            let note = parse(path(file).vault_path(), content.bytes(), &ParseOptions::default());
+            let links = note.links.iter().filter(|link| link.has_destination());
+            (file.clone(), links.map(|link| follow(file, &link.path)).collect())
+        })
+        .collect()
+}
+
 /// Where the links in the texts of notes lead, and from where, in no order. Both ways, one note can stand for another.
-fn links_as_one(view: &dyn View, (from, to): (&SafePath, &SafePath)) -> Vec<(String, String)> {
+fn links_as_one(view: &dyn View, is_obsidian: bool, (from, to): (&SafePath, &SafePath)) -> Vec<(String, String)> {
+    let options = ParseOptions { relative_destinations: !is_obsidian, ..ParseOptions::default() };
     let entries = view.walk(None).unwrap().into_iter();
     let files: Vec<SafePath> =
         entries.filter(|entry| entry.stat.kind == EntryKind::File).map(|entry| entry.path).collect();
@@ -127,7 +157,7 @@ fn links_as_one(view: &dyn View, (from, to): (&SafePath, &SafePath)) -> Vec<(Str
     let mut links = Vec::new();
     for path in files.iter().filter(|path| path.is_note()) {
         let content = view.read(path).unwrap();
-        let note = parse(path.vault_path(), content.bytes(), &ParseOptions::default());
+        let note = parse(path.vault_path(), content.bytes(), &options);
         for link in note.links.iter().filter(|link| note.body.start <= link.span.start) {
             let target = resolve(&names, &link.path, path.vault_path()).target;
             let target = target.and_then(|id| names.path(id)).map_or("", VaultPath::as_str);
@@ -174,8 +204,10 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn every_link_leads_where_it_led(files in files(), which in any::<Pick>(), folder in any::<bool>(), to in place()) {
-        let fixture = fixture(&files);
+    fn every_link_leads_where_it_led(
+        files in files(), obsidian in any::<bool>(), which in any::<Pick>(), folder in any::<bool>(), to in place(),
+    ) {
+        let fixture = fixture(&files, obsidian);
         let entries = fixture.vault.sandbox().walk(None).unwrap();
         let wanted: Vec<&SafePath> = entries
             .iter()
@@ -187,15 +219,20 @@ proptest! {
         let to = if folder { path(&to.replace('.', "_")) } else { path(&to) };
         // A note that is no longer one has no links.
         prop_assume!(from != to && (folder || from.extension() == to.extension()));
-        let before = targets(fixture.vault.sandbox());
+        let before = targets(fixture.vault.sandbox(), obsidian);
+        let before_followed = followed(fixture.vault.sandbox());
         let snapshot = fixture.snapshot();
         let mut overlay = fixture.vault.overlay();
         if overlay.rename(&from, &to).is_ok() {
             let as_shown = shown(&overlay);
             fixture.vault.apply(&overlay.change(), ApplyOptions::default()).unwrap();
             prop_assert_eq!(shown(fixture.vault.sandbox()), as_shown);
-            let after = targets(fixture.vault.sandbox());
+            let after = targets(fixture.vault.sandbox(), obsidian);
             prop_assert_eq!(&moved(before, &after, (&from, &to)), &after, "{} -> {}", from, to);
+            if !obsidian {
+                let after = followed(fixture.vault.sandbox());
+                prop_assert_eq!(&moved(before_followed, &after, (&from, &to)), &after, "{} -> {}", from, to);
+            }
             fixture.vault.undo(None, Force::No).unwrap();
         } else {
             prop_assert!(!overlay.is_changed());
@@ -208,7 +245,7 @@ proptest! {
         files in files(),
         steps in prop::collection::vec((0u8..7, any::<Pick>(), place(), any::<bool>()), 1..10),
     ) {
-        let fixture = fixture(&files);
+        let fixture = fixture(&files, true);
         let before = fixture.snapshot();
         let mut overlay = fixture.vault.overlay();
         for (step, which, to, flag) in &steps {
@@ -260,9 +297,10 @@ proptest! {
 
     #[test]
     fn links_are_kept_when_text_goes_to_another_note(
-        files in files(), from in any::<Pick>(), to in any::<Pick>(), merges in any::<bool>(), deletes in any::<bool>(),
+        files in files(), obsidian in any::<bool>(), from in any::<Pick>(), to in any::<Pick>(), merges in any::<bool>(),
+        deletes in any::<bool>(),
     ) {
-        let fixture = fixture(&files);
+        let fixture = fixture(&files, obsidian);
         let entries = fixture.vault.sandbox().walk(None).unwrap();
         let notes: Vec<&SafePath> =
             entries.iter().map(|entry| &entry.path).filter(|path| path.is_markdown()).collect();
@@ -270,7 +308,7 @@ proptest! {
         let from = notes[from.index(notes.len())].clone();
         let others: Vec<&&SafePath> = notes.iter().filter(|note| **note != &from).collect();
         let to = (*others[to.index(others.len())]).clone();
-        let before = links_as_one(fixture.vault.sandbox(), (&from, &to));
+        let before = links_as_one(fixture.vault.sandbox(), obsidian, (&from, &to));
         let mut overlay = fixture.vault.overlay();
         let join = |part: &str, text: &str| {
             let merged = edit::merge(text, part, None)?;
@@ -287,7 +325,7 @@ proptest! {
             overlay.move_text((&from, &taken.left), &to, (&taken.taken, taken.blocks), &join).is_ok()
         };
         match done {
-            true => prop_assert_eq!(links_as_one(&overlay, (&from, &to)), before),
+            true => prop_assert_eq!(links_as_one(&overlay, obsidian, (&from, &to)), before),
             false => prop_assert!(!overlay.is_changed()),
         }
     }

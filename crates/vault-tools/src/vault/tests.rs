@@ -112,10 +112,19 @@ pub(super) fn write(vault: &Path, name: &str, text: &str) {
     std::fs::write(file, text).unwrap();
 }
 
-/// One note `s.md` or `d/s.md` with one link; what a rename makes of it.
-fn check(files: &str, (from, to): (&str, &str), source: &str, before: &str, after: &str) {
+/// One note `s.md` or `d/s.md` with one link in a vault of Obsidian; what a rename makes of it.
+fn check(files: &str, ends: (&str, &str), source: &str, before: &str, after: &str) {
+    check_in("//- .obsidian/app.json\n{}\n", files, ends, source, before, after);
+}
+
+/// The same in a folder that is none.
+fn check_plain(files: &str, ends: (&str, &str), source: &str, before: &str, after: &str) {
+    check_in("", files, ends, source, before, after);
+}
+
+fn check_in(settings: &str, files: &str, (from, to): (&str, &str), source: &str, before: &str, after: &str) {
     let others: String = files.split_whitespace().map(|name| format!("//- {name}\ntext\n")).collect();
-    let fixture = Fixture::new(&format!("{others}//- {source}\n{before}\n"));
+    let fixture = Fixture::new(&format!("{settings}{others}//- {source}\n{before}\n"));
     fixture.rename(from, to);
     let now = path(source).moved(&path(from), &path(to)).unwrap_or(path(source));
     assert_eq!(fixture.read(now.as_str()), format!("{after}\n"), "{before} in {source}, {from} -> {to}, among {files}");
@@ -179,6 +188,59 @@ fn what_moves_takes_its_own_links_along() {
     check("x/i.md y/i.md", ("x/s.md", "y/s.md"), "x/s.md", "[[i]]", "[[x/i]]");
     check("", ("s.md", "t.md"), "s.md", "[[s#h]] [[#h]] [x](#h)", "[[t#h]] [[#h]] [x](#h)");
     check("o/a.md", ("o", "p/o"), "o/s.md", "[[./a]] [[o/a]]", "[[./a]] [[p/o/a]]");
+}
+
+#[test]
+fn destinations_are_relative_where_there_is_no_obsidian() {
+    let guide = ("guide.md", "docs/the guide.md");
+    check_plain(
+        "guide.md",
+        guide,
+        "README.md",
+        "[guide](guide.md) [[guide]]",
+        "[guide](docs/the%20guide.md) [[the guide]]",
+    );
+    check_plain("guide.md", guide, "docs/a.md", "[g](../guide.md#h)", "[g](the%20guide.md#h)");
+    check_plain(
+        "a.md d/b.md i.png",
+        ("s.md", "d/s.md"),
+        "s.md",
+        "[a](a.md) [b](d/b.md) ![](i.png)",
+        "[a](../a.md) [b](b.md) ![](../i.png)",
+    );
+    check_plain(
+        "d/a.md",
+        ("d/a.md", "e/f/a.md"),
+        "d/s.md",
+        "[x](a.md) [y](./a.md)",
+        "[x](../e/f/a.md) [y](../e/f/a.md)",
+    );
+    // The file beside the note, not the one in the root.
+    check_plain("a.md d/a.md", ("d/a.md", "d/b.md"), "d/s.md", "[x](a.md) [y](../a.md)", "[x](b.md) [y](../a.md)");
+    check_plain(
+        "p/i.png",
+        ("p", "assets/p"),
+        "s.md",
+        "![](p/i.png) [x](/p/i.png)",
+        "![](assets/p/i.png) [x](/assets/p/i.png)",
+    );
+    check_plain(
+        "a.md",
+        ("a.md", "c (1).md"),
+        "s.md",
+        "[x](a.md) [r]\n\n[r]: a.md",
+        "[x](c%20%281%29.md) [r]\n\n[r]: c%20%281%29.md",
+    );
+    // As Foam writes them: what other programs follow is the definition.
+    check_plain(
+        "n/a.md",
+        ("n/a.md", "m/é b.md"),
+        "s.md",
+        "[[a]] [[a|x]]\n\n[a]: n/a.md \"A\"\n[a|x]: <n/a.md>\n[other]: ./n/a.md#h",
+        "[[é b]] [[é b|x]]\n\n[é b]: m/é%20b.md \"A\"\n[é b|x]: <m/é b.md>\n[other]: ./m/é%20b.md#h",
+    );
+    check_plain("a.md", ("s.md", "d/s.md"), "s.md", "[[a]]\n\n[a]: a.md", "[[a]]\n\n[a]: ../a.md");
+    check_plain("f/r.md", ("f", "x/f2"), "s.md", "[[r]].\n\n[r]: f/r.md 'R'", "[[r]].\n\n[r]: x/f2/r.md 'R'");
 }
 
 #[test]

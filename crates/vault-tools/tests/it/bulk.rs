@@ -216,10 +216,10 @@ fn links_to_a_merged_note_lead_to_what_is_left() {
     assert_eq!(
         vault.read("Home.md"),
         "---\ntags:\n  - x\n  - z\nstatus: done\nup: \"[[Index]]\"\n---\n# Home\n[[Home]] [[Home]] `[[Draft]]`\n\n# Draft\n\n\
-         See [[#Plan]], [[Home#Plan|here]], [[Home]], [rel](./Home.md), [side](Side.md) and ![[#^one]].\n\n\
+         See [[#Plan]], [[Home#Plan|here]], [[Home]], [rel](Home.md), [side](Old/Side.md) and ![[#^one]].\n\n\
          ## Plan\n\ntext ^one\n"
     );
-    assert_eq!(vault.read("Old/Side.md"), "[[Home]] [[Home#Plan]] [d](Home.md#Plan) ![[Home#^one]] [[Home|D]]\n");
+    assert_eq!(vault.read("Old/Side.md"), "[[Home]] [[Home#Plan]] [d](../Home.md#Plan) ![[Home#^one]] [[Home|D]]\n");
     assert_eq!(vault.read("Index.md"), "[[Home]] [[Home]] [[Old/Side]]\n");
     let board = vault.read("Board.canvas");
     assert!(board.contains("\"file\":\"Home.md\"") && board.contains("[[Home#Plan]]"), "{board}");
@@ -308,13 +308,13 @@ fn lines_move_with_what_is_nested_and_their_links() {
     let output = toolbox.call("move_lines", args.clone(), &mut seen).unwrap();
     assert_eq!(
         (&output.value["moved"], &output.value["line"], &output.value["links_updated"]),
-        (&json!(2), &json!(3), &json!(4))
+        (&json!(2), &json!(3), &json!(5))
     );
     assert!(output.notices.iter().any(|said| said.contains("1 open tasks go along")), "{:?}", output.notices);
     assert_eq!(vault.read("Work/Log.md"), "# Log\n- [ ] open [[Done#^t]]\n\nend ^other\n");
     assert_eq!(
         vault.read("Archive/Done.md"),
-        "## Done\n\n- [x] inner\n  - [ ] left\n- [x] done [s](Side.md) [[Log#Log]] [[Side]] ^t\n\t- sub\n"
+        "## Done\n\n- [x] inner\n  - [ ] left\n- [x] done [s](../Work/Side.md) [[Log#Log]] [[Side]] ^t\n\t- sub\n"
     );
     assert_eq!(vault.read("Index.md"), "[[Done#^t]] [[Work/Log#^other]] ![t](Archive/Done.md#^t)\n");
     let again = call(&mut toolbox, "move_lines", args);

@@ -7,6 +7,7 @@ mod bulk;
 mod denied;
 mod leave_out;
 mod macros;
+mod plain_folders;
 mod plan_laws;
 mod plan_loops;
 mod plans;

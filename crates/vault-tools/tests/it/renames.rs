@@ -231,3 +231,51 @@ fn every_note_of_the_demo_vault_can_move() {
     }
     assert_same(&vault.tree(), &before, "after all was undone");
 }
+
+/// What other programs are known to break: links written at offsets of an index that is older than the note, aliases,
+/// escaped bars, headings and blocks, links of a note to itself, properties, canvases, definitions.
+#[test]
+fn what_other_programs_break_is_kept() {
+    let renamed = [("[[a]]", "[[b c]]"), ("![[a]]", "![[b c]]")];
+    let classes = [
+        ("aliases", "[[a|Alpha]] [[A|x]]", "[[b c|Alpha]] [[b c|x]]"),
+        ("bars", "| t |\n|---|\n| [[a\\|x]] |", "| t |\n|---|\n| [[b c\\|x]] |"),
+        ("headings", "[[a#Part#Sub]] [x](a.md#Part)", "[[b c#Part#Sub]] [x](b%20c.md#Part)"),
+        ("blocks", "![[a#^id]] [[a#^id|b]]", "![[b c#^id]] [[b c#^id|b]]"),
+        (
+            "properties",
+            "---\nup: \"[[a]]\"\nall:\n  - '[[a|x]]'\n---\n",
+            "---\nup: \"[[b c]]\"\nall:\n  - '[[b c|x]]'\n---\n",
+        ),
+        ("definitions", "[t][r]\n\n[r]: a.md 'x'", "[t][r]\n\n[r]: b%20c.md 'x'"),
+        ("code", "`[[a]]`\n\n```\n[[a]]\n```\n", "`[[a]]`\n\n```\n[[a]]\n```\n"),
+        ("names", "[[aa]] [[d/a]] [[a.b]]", "[[aa]] [[d/a]] [[a.b]]"),
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    write(&folder, ".obsidian/app.json", "{}");
+    write(&folder, "a.md", "---\naliases: [Alpha]\n---\n# Part\n## Sub\n[[a]] [[#Part]] [[a#^id]] text ^id\n");
+    for other in ["aa.md", "d/a.md", "a.b.md"] {
+        write(&folder, other, "");
+    }
+    write(&folder, "c.canvas", r#"{"nodes":[{"type":"file","file":"a.md"},{"type":"text","text":"[[a]]"}]}"#);
+    for (class, ..) in classes {
+        write(&folder, &format!("{class}.md"), "[[a]]");
+    }
+    let vault = open(&folder, Duration::ZERO);
+    vault.index().unwrap().sync_with(&vault_index::SyncOptions::default()).unwrap();
+    // What is indexed is as long as what is there now, or shorter.
+    for (class, before, _) in classes {
+        write(&folder, &format!("{class}.md"), &format!("{before}\n\n{}", renamed.map(|(link, _)| link).concat()));
+    }
+    let mut overlay = vault.overlay();
+    overlay.rename(&path("a.md"), &path("b c.md")).unwrap();
+    vault.apply(&overlay.change(), ApplyOptions::default()).unwrap();
+    for (class, _, after) in classes {
+        let expected = format!("{after}\n\n{}", renamed.map(|(_, link)| link).concat());
+        assert_eq!(read(&vault, &format!("{class}.md")), expected, "{class}");
+    }
+    let own = "---\naliases: [Alpha]\n---\n# Part\n## Sub\n[[b c]] [[#Part]] [[b c#^id]] text ^id\n";
+    assert_eq!(read(&vault, "b c.md"), own);
+    let canvas = r#"{"nodes":[{"type":"file","file":"b c.md"},{"type":"text","text":"[[b c]]"}]}"#;
+    assert_eq!(read(&vault, "c.canvas"), canvas);
+}
