@@ -74,7 +74,7 @@ pub use log::{
     stats as log_stats,
 };
 pub use macros::{Export, IfExists, Imported, Macro, Macros, Parameter, ParameterKind, Rejected, SaveOptions};
-pub use overlay::{Deleted, Overlay, Renamed, Written};
+pub use overlay::{BrokenFrontmatter, Deleted, Overlay, Renamed, Written};
 pub use policy::{Call, Grants, Permission, Policy, Risk, Settings, ToolSetting, Toolset, VaultLists, is_tool_of};
 pub use sandbox::{Entry, EntryKind, SafePath, Sandbox, Stat, View, missing};
 pub use state::State;

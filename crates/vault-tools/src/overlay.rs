@@ -20,7 +20,7 @@ use crate::sandbox::{Entry, EntryKind, SafePath, Stat, View, no_folder};
 use crate::store::VaultStore;
 
 pub(crate) use carry::Joined;
-pub use edits::{Deleted, Renamed, Written};
+pub use edits::{BrokenFrontmatter, Deleted, Renamed, Written};
 
 /// Contents that one change may hold in memory, in bytes: those it writes and those that its undo would need.
 const MAX_CHANGE_BYTES: usize = if cfg!(test) { 32_000_000 } else { 256_000_000 };

@@ -206,7 +206,10 @@ fn entries(yaml: &str) -> Result<Properties, Warning> {
         Ok(_) => Err(refuse(first_line(yaml).unwrap_or(1), "it is not valid YAML: expected keys and values")),
         Err(error) => {
             let line = error.location().map_or(1, |location| location.line());
-            Err(refuse(line.max(1), &format!("it is not valid YAML: {error}")))
+            // The parser counts from the block's first line; a reader wants the file's, which the warning has.
+            let error = error.to_string();
+            let why = error.split(" at line ").next().unwrap_or_default();
+            Err(refuse(line.max(1), &format!("it is not valid YAML: {why}")))
         }
     }
 }

@@ -8,6 +8,7 @@ mod scalar;
 mod entries;
 
 use serde_json::{Map, Value};
+use vault_index::Warning;
 use vault_index::note::{Properties, Property, frontmatter_properties, frontmatter_span};
 
 use crate::edit::{LineEnding, TextEdit, apply_edits};
@@ -42,9 +43,7 @@ pub fn update(text: &str, updates: &Map<String, Value>) -> Result<String> {
             return Ok(text.to_owned());
         }
         if is_unclosed(&text[mark..]) {
-            return Err(Error::new(ErrorKind::Frontmatter, "the frontmatter is not closed").with_remedy(
-                "end it with a line ---, or put an empty line after the first line if it is not meant as frontmatter",
-            ));
+            return Err(unclosed());
         }
         let eol = LineEnding::of(text).as_str();
         let lines: String = set.iter().map(|(key, value)| write_value(key, value, eol)).collect();
@@ -87,12 +86,57 @@ fn inside(text: &str, block: &std::ops::Range<usize>) -> (std::ops::Range<usize>
 }
 
 fn read(yaml: &str) -> Result<Properties> {
-    frontmatter_properties(yaml).map_err(|warning| {
-        // The block begins on the second line of its file.
-        let line = warning.line.map_or(String::new(), |line| format!("line {}: ", line + 1));
-        Error::new(ErrorKind::Frontmatter, format!("{line}{}", warning.message))
-            .with_remedy("correct the YAML of the frontmatter first")
+    frontmatter_properties(yaml).map_err(unreadable)
+}
+
+fn unreadable(warning: Warning) -> Error {
+    // The block begins on the second line of its file.
+    let line = warning.line.map_or(String::new(), |line| format!("line {}: ", line + 1));
+    Error::new(ErrorKind::Frontmatter, format!("{line}{}", warning.message))
+        .with_remedy("correct the YAML of the frontmatter first")
+}
+
+/// A text's frontmatter with its fences; where it is not closed, all of the text; empty where there is none.
+pub(crate) fn as_written(text: &str) -> &str {
+    match frontmatter_span(text) {
+        Some(block) => &text[block],
+        None if text.trim_start_matches('\u{feff}').starts_with("---") => text,
+        None => "",
+    }
+}
+
+/// What is wrong with a text's frontmatter, with the line and, where quotes are all that it lacks, the line as it should
+/// be; `None` where it can be read, or there is none. A first line `---` that nothing closes may be no frontmatter; it
+/// is if the text had some.
+pub(crate) fn fault(text: &str, had_some: bool) -> Option<Error> {
+    let Some(block) = frontmatter_span(text) else {
+        let opens = text.trim_start_matches('\u{feff}');
+        let is_open =
+            is_unclosed(opens) || had_some && opens.lines().next().is_some_and(|line| line.trim_end() == "---");
+        return is_open.then(unclosed);
+    };
+    let (yaml, _) = inside(text, &block);
+    let yaml = &text[yaml];
+    let warning = frontmatter_properties(yaml).err()?;
+    // The parser may notice only at the end what a line lacks.
+    let repaired = yaml.lines().zip(1..).find_map(|(line, number)| {
+        let quoted = quoted(line)?;
+        frontmatter_properties(&yaml.replacen(line, &quoted, 1)).is_ok().then_some((number, quoted))
+    });
+    Some(match repaired {
+        Some((number, line)) => {
+            unreadable(Warning { line: Some(number), ..warning }).with_remedy(format!("write `{line}`"))
+        }
+        None => unreadable(warning),
     })
+}
+
+/// A line `key: value` with the value in quotes.
+fn quoted(line: &str) -> Option<String> {
+    let (key, value) = line.split_once(": ")?;
+    let indent = &key[..key.len() - key.trim_start().len()];
+    let text = Value::String(value.trim().trim_matches('"').to_owned());
+    Some(format!("{indent}{}: {text}", key.trim_start()))
 }
 
 /// Whether a text begins like frontmatter with properties, and no line `---` ends them.
@@ -100,6 +144,12 @@ fn is_unclosed(text: &str) -> bool {
     let Some((first, rest)) = text.split_once('\n') else { return false };
     let lines: String = rest.split_inclusive('\n').take_while(|line| !line.trim().is_empty()).collect();
     first.trim_end() == "---" && frontmatter_properties(&lines).is_ok_and(|read| !read.is_empty())
+}
+
+fn unclosed() -> Error {
+    Error::new(ErrorKind::Frontmatter, "the frontmatter is not closed").with_remedy(
+        "end it with a line ---, or put an empty line after the first line if it is not meant as frontmatter",
+    )
 }
 
 /// A whole number that was rounded to a float when it was parsed.

@@ -6,6 +6,7 @@ use super::{Node, Overlay};
 use crate::action::{Action, DeleteMode};
 use crate::change::{Notice, SYSTEM_TRASH, origin_of};
 use crate::content::Content;
+use crate::edit::frontmatter;
 use crate::error::{Error, ErrorKind, Result};
 use crate::links::{Delta, LinkAt, Relinked, Rewritten};
 use crate::sandbox::{EntryKind, HAS_SYSTEM_TRASH, SafePath, Stat, View, check_new_name, files_below};
@@ -20,6 +21,16 @@ pub enum Written {
     Overwritten,
     /// It is what was there.
     Unchanged,
+}
+
+/// Whether a note may get frontmatter that cannot be read, where the one it has can be.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum BrokenFrontmatter {
+    /// No: that is an error.
+    #[default]
+    Refuse,
+    /// Yes: that is said in a notice.
+    Allow,
 }
 
 /// What a rename did.
@@ -76,6 +87,7 @@ impl Overlay<'_> {
         self.check_no_dead_link(path)?;
         let folders = self.folders_above(path)?;
         self.check_new(path, None)?;
+        self.check_frontmatter(path, None, &content, BrokenFrontmatter::Allow)?;
         let relinked = self.relink(&Delta {
             created: vec![path.clone()],
             created_bytes: content.len() as u64,
@@ -93,8 +105,22 @@ impl Overlay<'_> {
     /// Makes a file or gives the one that is there new content. Written through a symbolic link.
     ///
     /// # Errors
-    /// Those of [`Overlay::create`]; [`ErrorKind::InvalidArguments`] for a folder.
+    /// Those of [`Overlay::create`]; [`ErrorKind::InvalidArguments`] for a folder; [`ErrorKind::Frontmatter`] where the
+    /// frontmatter could be read and no longer can.
     pub fn write(&mut self, path: &SafePath, content: impl Into<Content>) -> Result<Written> {
+        self.write_with(path, content, BrokenFrontmatter::Refuse)
+    }
+
+    /// The same; the caller says what happens where the frontmatter could be read and no longer can.
+    ///
+    /// # Errors
+    /// Those of [`Overlay::write`].
+    pub fn write_with(
+        &mut self,
+        path: &SafePath,
+        content: impl Into<Content>,
+        broken: BrokenFrontmatter,
+    ) -> Result<Written> {
         let content = content.into();
         if !self.exists(path)? {
             return self.create(path, content).map(|()| Written::Created);
@@ -109,8 +135,33 @@ impl Overlay<'_> {
             false => before.len() + content.len(),
         };
         self.check_size(more as u64)?;
+        self.check_frontmatter(path, Some(&before), &content, broken)?;
         self.edit(&real, before, content);
         Ok(Written::Overwritten)
+    }
+
+    /// Says that the frontmatter of a note is not readable with its new content; an error if it is now and has to stay so.
+    fn check_frontmatter(
+        &mut self,
+        path: &SafePath,
+        before: Option<&Content>,
+        after: &Content,
+        broken: BrokenFrontmatter,
+    ) -> Result<()> {
+        let text = |content: &Content| String::from_utf8_lossy(content.bytes()).into_owned();
+        let (before, after) = (before.map(text).unwrap_or_default(), text(after));
+        if !path.is_markdown() || frontmatter::as_written(&before) == frontmatter::as_written(&after) {
+            return Ok(());
+        }
+        let is_readable = frontmatter::properties(&before).is_ok_and(|properties| !properties.is_empty());
+        let Some(fault) = frontmatter::fault(&after, is_readable) else { return Ok(()) };
+        if is_readable && broken == BrokenFrontmatter::Refuse {
+            return Err(fault.within("with this change the note has no properties any more").at(path));
+        }
+        let remedy = fault.remedy().map_or(String::new(), |remedy| format!(" ({remedy})"));
+        let text = format!("{path}: the note has no properties for Obsidian: {}{remedy}", fault.message());
+        self.add_notice(Notice { about: Some(path.clone()), text });
+        Ok(())
     }
 
     /// Renames or moves a file or folder. Every link that led to what moved still does, in the style in which it was

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::write::write;
 use super::{locate, version};
 use crate::edit;
 use crate::error::{Error, ErrorKind, Result};
@@ -23,6 +24,9 @@ pub(super) struct Args {
     all: bool,
     /// The version that read_note gave: if the note has changed since, nothing is written.
     expected_version: Option<String>,
+    /// Whether the frontmatter may become unreadable.
+    #[serde(default)]
+    allow_broken_frontmatter: bool,
 }
 
 /// The result of an edit.
@@ -54,7 +58,7 @@ pub(super) fn edit_note(args: Args, context: &mut Context<'_, '_>) -> Result<Edi
     let text = context.overlay.text(&path)?;
     let replace = if args.all { edit::replace_all } else { edit::replace_once };
     let edited = replace(&text, &args.old_text, &args.new_text).map_err(|error| error.at(&path))?;
-    context.overlay.write(&path, edited.text)?;
+    write(&path, edited.text, ("allow_broken_frontmatter", args.allow_broken_frontmatter), context)?;
     Ok(EditedPassage {
         version: version::of(&path, context)?,
         path: path.to_string(),

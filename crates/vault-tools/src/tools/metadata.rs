@@ -3,11 +3,13 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
+use vault_index::Warning;
 use vault_index::note::Property;
 
 use super::arguments::NoteArgs;
 use super::links::{links_of, links_to};
 use super::locate;
+use crate::edit::frontmatter;
 use crate::error::Result;
 use crate::sandbox::View;
 use crate::tool::Context;
@@ -20,7 +22,8 @@ pub(super) struct NoteMetadata {
     path: String,
     /// Its title.
     title: String,
-    /// Its frontmatter; empty if missing or invalid.
+    /// Its frontmatter: keys and values as they stand, in their order; empty if missing. Of one that is not valid YAML,
+    /// what can be read.
     frontmatter: Map<String, Value>,
     /// Its other names.
     aliases: Vec<String>,
@@ -58,7 +61,8 @@ struct Heading {
 pub(super) fn get_note_metadata(args: NoteArgs, context: &mut Context<'_, '_>) -> Result<NoteMetadata> {
     let (path, note) = locate::note(&args.path, context)?;
     let stat = context.overlay.stat(&path)?;
-    let frontmatter = serde_json::to_value(&note.properties).unwrap_or_default();
+    let as_they_stand = frontmatter::properties(&note.text).ok();
+    let frontmatter = serde_json::to_value(as_they_stand.as_ref().unwrap_or(&note.properties)).unwrap_or_default();
     let headings = note.headings.iter();
     let headings = headings.map(|h| Heading { level: h.level, text: h.text.clone(), line: h.line }).collect();
     let property = note.properties.get("created").and_then(Property::as_str).map(str::to_string);
@@ -75,7 +79,11 @@ pub(super) fn get_note_metadata(args: NoteArgs, context: &mut Context<'_, '_>) -
         modified: stat.and_then(|stat| stat.modified).and_then(locate::rfc3339),
         forward_links: links_of(&path, context)?.len(),
         backlinks: links_to(&path, context)?.len(),
-        warnings: note.warnings.iter().map(|warning| warning.message.clone()).collect(),
+        warnings: note.warnings.iter().map(warning_text).collect(),
         path: path.to_string(),
     })
+}
+
+fn warning_text(warning: &Warning) -> String {
+    warning.line.map_or_else(|| warning.message.clone(), |line| format!("line {line}: {}", warning.message))
 }

@@ -10,7 +10,7 @@ use super::templates::Templates;
 use super::{locate, version};
 use crate::edit::{self, frontmatter};
 use crate::error::{Error, ErrorKind, Result};
-use crate::overlay::Written;
+use crate::overlay::{BrokenFrontmatter, Written};
 use crate::sandbox::{SafePath, View};
 use crate::tool::{Context, PathArg};
 
@@ -25,6 +25,9 @@ pub(super) struct NoteArgs {
     mode: Option<NoteMode>,
     /// With mode replace, the version that read_note gave: if the note has changed since, nothing is written.
     expected_version: Option<String>,
+    /// Whether the frontmatter may become unreadable.
+    #[serde(default)]
+    allow_broken_frontmatter: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -56,7 +59,7 @@ pub(super) fn note(args: NoteArgs, context: &mut Context<'_, '_>) -> Result<Writ
         (Some(NoteMode::Create), true) => return Err(exists(&path)),
         _ => {}
     }
-    let written = context.overlay.write(&path, args.content)?;
+    let written = write(&path, args.content, ("allow_broken_frontmatter", args.allow_broken_frontmatter), context)?;
     if args.mode.is_none() && written == Written::Overwritten {
         *context.unless_seen = Some(exists(&path));
     }
@@ -66,6 +69,24 @@ pub(super) fn note(args: NoteArgs, context: &mut Context<'_, '_>) -> Result<Writ
         Written::Unchanged => format!("Note unchanged: {path} (it was there with the same text)"),
     };
     Ok(WrittenNote { message, version: version::of(&path, context)?, path: path.to_string() })
+}
+
+/// Writes a file for a tool with an argument of this name, which allows frontmatter that cannot be read.
+pub(super) fn write(
+    path: &SafePath,
+    text: String,
+    (argument, is_allowed): (&str, bool),
+    context: &mut Context<'_, '_>,
+) -> Result<Written> {
+    let broken = if is_allowed { BrokenFrontmatter::Allow } else { BrokenFrontmatter::Refuse };
+    let written = context.overlay.write_with(path, text, broken);
+    written.map_err(|error| match (error.kind(), error.remedy()) {
+        (ErrorKind::Frontmatter, remedy) => {
+            let remedy = remedy.unwrap_or("correct the YAML").to_owned();
+            error.with_remedy(format!("{remedy}, or set {argument} if it is meant"))
+        }
+        _ => error,
+    })
 }
 
 fn exists(path: &SafePath) -> Error {
@@ -185,6 +206,9 @@ pub(super) struct FileArgs {
     /// The etag of the content to change, from vault.listFiles or an earlier write. If the file has another one now,
     /// nothing is written and the error is CONFLICT.
     expected_etag: Option<String>,
+    /// Whether the frontmatter may become unreadable.
+    #[serde(default)]
+    allow_broken_frontmatter: bool,
 }
 
 #[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
@@ -219,7 +243,7 @@ pub(super) fn file(args: FileArgs, context: &mut Context<'_, '_>) -> Result<Writ
         WriteMode::Append if exists => edit::append(&context.overlay.text(&path)?, &args.content),
         _ => args.content,
     };
-    context.overlay.write(&path, content)?;
+    write(&path, content, ("allowBrokenFrontmatter", args.allow_broken_frontmatter), context)?;
     if !exists {
         say_if_no_note(&path, context);
     }

@@ -5,6 +5,7 @@
 
 mod bulk;
 mod denied;
+mod frontmatter;
 mod leave_out;
 mod macros;
 mod plain_folders;
