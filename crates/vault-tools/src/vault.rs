@@ -2,6 +2,8 @@
 
 #[cfg(test)]
 mod crash_tests;
+#[cfg(all(test, target_os = "linux"))]
+mod full_disk_tests;
 #[cfg(test)]
 mod damage_tests;
 #[cfg(test)]

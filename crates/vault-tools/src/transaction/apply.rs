@@ -114,8 +114,8 @@ impl VaultStore {
         let actions: Vec<_> = planned.iter().map(|planned| (planned.action, &planned.saved)).collect();
         let writer = Writer::begin(&self.state, new, &actions)?;
         self.index.mark_stale();
-        let mut running = Running { store: self, writer, planned: &planned, done: 0 };
-        let mut closing = Closing::of(planned.len());
+        let closing = Closing::of(planned.len());
+        let mut running = Running { store: self, writer, planned: &planned, done: 0, closing };
         let total = change.actions.len();
         let plain = SavedMetadata::default();
         for (number, next) in planned.iter().enumerate() {
@@ -132,10 +132,9 @@ impl VaultStore {
             }
             let restored = restore.get(next.index).unwrap_or(&plain);
             match self.act(running.writer.entry.id, next.action, restored, new.kind) {
-                Ok(replaced) => replaced.into_iter().for_each(|file| closing.close(file)),
+                Ok(replaced) => replaced.into_iter().for_each(|file| running.closing.close(file)),
                 Err(error) => {
-                    let what = format!("action {} of {total} failed, and all was put back", next.index + 1);
-                    return Err(running.give_up(error.within(what)));
+                    return Err(running.give_up(error, &format!("action {} of {total} failed", next.index + 1)));
                 }
             }
             running.done = number + 1;
@@ -301,6 +300,8 @@ struct Running<'r> {
     planned: &'r [PlannedAction<'r>],
     /// How many actions are done.
     done: usize,
+    /// The files that were replaced.
+    closing: Closing,
 }
 
 impl Running<'_> {
@@ -313,8 +314,7 @@ impl Running<'_> {
         let state = if is_in_effect { EntryState::Done } else { EntryState::RolledBack };
         let synced = self.store.sandbox.sync(paths);
         if let Err(error) = synced.and_then(|()| self.writer.end(state, stays)) {
-            let what = Error::new(error.kind(), "what was done could not be made durable, and all of it was put back");
-            return Err(self.give_up(what.because(&error)));
+            return Err(self.give_up(error, "what was done could not be made durable"));
         }
         let stopped = stays < self.planned.len();
         let id = if is_in_effect { self.writer.entry.id } else { TransactionId(0) };
@@ -322,21 +322,24 @@ impl Running<'_> {
     }
 
     /// Rolls back all that was done, because of an error. Returns the error to report.
-    fn give_up(&mut self, error: Error) -> Error {
+    fn give_up(&mut self, error: Error, what: &str) -> Error {
         ::log::warn!("transaction {} is rolled back: {error}", self.writer.entry.id);
+        // Each file was replaced while the old one was there, too, so that there is room for the old one again as soon as
+        // nobody holds it open.
+        self.closing = Closing::default();
+        let undone = if self.done == 0 { "nothing was changed" } else { "all was put back" };
         match self.roll_back(0) {
-            Err(second) => {
-                let text = format!("{}; but that failed, too: {second}", error.message());
-                let failed = Error::new(ErrorKind::Io, text)
-                    .with_remedy("open the vault again when the disk is in order; the rest is put back then");
-                error.path().map_or(failed.clone(), |path| failed.clone().at(path))
-            }
+            Err(second) => error
+                .within(format!("{what}, and not all could be put back yet ({second})"))
+                .with_remedy("make room on the disk or mend it; the next command puts the rest back first"),
             Ok(rollback) => {
                 // If this cannot be written either, the next start finds that nothing is left to be rolled back.
                 let _ = self.writer.end(EntryState::RolledBack, 0);
                 match rollback.left.as_slice() {
-                    [] => error,
-                    left => error.with_remedy(format!("left as it is: {}", left.join("; "))),
+                    [] => error.within(format!("{what}, and {undone}")),
+                    left => error
+                        .within(format!("{what}, and all was put back but what others changed"))
+                        .with_remedy(format!("left as it is: {}", left.join("; "))),
                 }
             }
         }
