@@ -287,6 +287,8 @@ fn of_acp(command: Command, root: &Path, said: &str) -> String {
         let result = editor.request("session/prompt", prompt(id, said));
         seen += &format!("\n{result}");
     }
+    // The commands are told beside the turn, at no certain time.
+    editor.updates.sort_by_key(|update| update["update"]["sessionUpdate"] != "available_commands_update");
     seen += &format!("\n{:?}\n{:?}", editor.updates, editor.asked);
     let (code, _, errors) = editor.end_with_errors();
     format!("code: {code}\n{seen}\nerrors: {errors}")
