@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use vault_index::links::{Names, resolve};
-use vault_index::note::split_link;
+use vault_index::note::{parse, split_link};
 use vault_index::{FileId, LinkKind, LinkRow, VaultPath};
 
-use super::arguments::NoteArgs;
+use super::arguments::{number, page};
 use super::known_notes::{changed_paths, files_at, is_among};
 use super::locate::{self, parsed};
 use crate::error::{ErrorKind, Result};
@@ -81,7 +81,7 @@ pub(super) fn links_by_target(context: &Context<'_, '_>) -> Result<HashMap<Optio
 }
 
 fn links_in(path: &SafePath, names: &Names, context: &Context<'_, '_>) -> Result<Vec<FoundLink>> {
-    let note = parsed(path, &context.overlay.read(path)?);
+    let note = parse(path.vault_path(), context.overlay.read(path)?.bytes(), &context.vault.sandbox().parse_options());
     let source = path.vault_path();
     let found = note.links.into_iter().map(|link| {
         let points_at = points_at(&link.path, link.subpath.as_deref());
@@ -163,9 +163,16 @@ fn titles(links: &[FoundLink], context: &Context<'_, '_>) -> Result<HashMap<Vaul
 }
 
 #[derive(Deserialize, JsonSchema)]
-pub(super) struct BacklinksArgs {
-    /// The note, or another file that is linked to.
+pub(super) struct LinksArgs {
+    /// The note, or another file that is linked to; its path, or its name as in a link.
     path: PathArg,
+    /// The most links to return.
+    #[serde(default = "number::<100>")]
+    #[schemars(range(min = 1, max = 10_000))]
+    limit: usize,
+    /// How many links to skip.
+    #[serde(default)]
+    offset: usize,
 }
 
 /// A link to the note.
@@ -185,8 +192,8 @@ pub(super) struct Backlink {
     line: u32,
 }
 
-pub(super) fn list_backlinks(args: BacklinksArgs, context: &mut Context<'_, '_>) -> Result<Vec<Backlink>> {
-    let path = locate::file(&args.path, context)?;
+pub(super) fn list_backlinks(args: LinksArgs, context: &mut Context<'_, '_>) -> Result<Vec<Backlink>> {
+    let (path, _) = locate::linked(&args.path, context)?;
     let links = links_to(&path, context)?;
     let titles = titles(&links, context)?;
     let backlinks = links.into_iter().map(|link| Backlink {
@@ -198,7 +205,7 @@ pub(super) fn list_backlinks(args: BacklinksArgs, context: &mut Context<'_, '_>)
     });
     let mut backlinks: Vec<Backlink> = backlinks.collect();
     backlinks.sort_by_cached_key(|link| (link.source_title.to_lowercase(), link.source_path.clone(), link.line));
-    Ok(backlinks)
+    Ok(page(backlinks, args.limit, args.offset, &format!("links lead to {path}"), context))
 }
 
 /// A link of the note.
@@ -221,8 +228,8 @@ pub(super) struct ForwardLink {
     line: u32,
 }
 
-pub(super) fn list_forward_links(args: NoteArgs, context: &mut Context<'_, '_>) -> Result<Vec<ForwardLink>> {
-    let path = locate::file(&args.path, context)?;
+pub(super) fn list_forward_links(args: LinksArgs, context: &mut Context<'_, '_>) -> Result<Vec<ForwardLink>> {
+    let (path, _) = locate::linked(&args.path, context)?;
     let may_be_named =
         |target: &VaultPath| SafePath::found(target.clone()).is_some_and(|target| context.permits(&target));
     let links = links_of(&path, context)?.into_iter().map(|link| ForwardLink {
@@ -233,7 +240,8 @@ pub(super) fn list_forward_links(args: NoteArgs, context: &mut Context<'_, '_>) 
         link_type: link.kind,
         line: link.line,
     });
-    Ok(links.collect())
+    let links: Vec<ForwardLink> = links.collect();
+    Ok(page(links, args.limit, args.offset, &format!("links stand in {path}"), context))
 }
 
 #[cfg(test)]

@@ -5,27 +5,99 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use jiff::Timestamp;
 use serde_json::Value;
 use vault_index::VaultPath;
-use vault_index::note::{Note, ParseOptions, parse};
+use vault_index::links::ranked;
+use vault_index::note::{LinkText, Note, ParseOptions, parse, split_link};
 
+use super::links;
 use crate::content::Content;
 use crate::error::{Error, ErrorKind, Result};
 use crate::sandbox::{EntryKind, SafePath, View};
 use crate::tool::{Context, PathArg};
 
-/// The path of an existing file.
+/// How many files of one name an error names.
+const NAMED: usize = 5;
+
+/// The file that a path names, or a name as in a link that only one file has: `Compost`, `[[Compost|heap]]`.
+///
+/// # Errors
+/// Not found, with the nearest paths; a folder; a name that several files have.
+pub(super) fn file(path: &PathArg, context: &Context<'_, '_>) -> Result<SafePath> {
+    let (link, asked) = match look_up(path, context)? {
+        Asked::File(path) => return Ok(path),
+        Asked::Link(link, asked) => (link, asked),
+    };
+    match &candidates(&link.path, context)?[..] {
+        [] => Err(nothing_there(asked, context)),
+        [only] => Ok(only.clone()),
+        several => {
+            let named: Vec<String> = several.iter().take(NAMED).map(ToString::to_string).collect();
+            let what = format!("{} files have this name: {}", several.len(), named.join(", "));
+            Err(Error::new(ErrorKind::Ambiguous, what).at(path.as_str()).with_remedy("give the path of one of them"))
+        }
+    }
+}
+
+/// The same for a tool that only reads: of several files, the one to which a link in the vault's root leads. Also the
+/// heading or `^block` that the link names.
 ///
 /// # Errors
 /// Not found, with the nearest paths; a folder.
-pub(super) fn file(path: &PathArg, context: &Context<'_, '_>) -> Result<SafePath> {
-    let path = context.path(path)?;
-    match context.overlay.stat(&path)? {
-        Some(stat) if stat.kind == EntryKind::Folder => {
-            Err(Error::new(ErrorKind::InvalidArguments, "this is a folder, not a file")
-                .at(path)
-                .with_remedy("name a file in it"))
+pub(super) fn linked(path: &PathArg, context: &Context<'_, '_>) -> Result<(SafePath, Option<String>)> {
+    match look_up(path, context)? {
+        Asked::File(path) => Ok((path, None)),
+        Asked::Link(link, asked) => match candidates(&link.path, context)?.into_iter().next() {
+            Some(best) => Ok((best, link.subpath)),
+            None => Err(nothing_there(asked, context)),
+        },
+    }
+}
+
+enum Asked {
+    File(SafePath),
+    /// No file is at the path, if it is one.
+    Link(LinkText, Result<SafePath>),
+}
+
+fn look_up(path: &PathArg, context: &Context<'_, '_>) -> Result<Asked> {
+    let asked = context.path(path);
+    let text = path.as_str().trim();
+    let inner = text.strip_prefix("[[").and_then(|text| text.strip_suffix("]]"));
+    match &asked {
+        Ok(path) => {
+            if context.overlay.stat(path)?.is_some_and(|stat| stat.kind == EntryKind::File) {
+                return Ok(Asked::File(path.clone()));
+            }
         }
-        Some(_) => Ok(path),
-        None => Err(context.missing(&path)),
+        // No path, but maybe a link.
+        Err(error) if error.kind() == ErrorKind::InvalidPath && (inner.is_some() || text.contains('#')) => {}
+        Err(error) => return Err(error.clone()),
+    }
+    let link = split_link(inner.unwrap_or(text));
+    // A link's dots would lead into the vault again.
+    let has_dots = link.path.split('/').any(|name| matches!(name, "." | ".."));
+    if link.path.is_empty() || has_dots || link.path.contains('\\') {
+        return Err(asked.map_or_else(|error| error, |path| context.missing(&path)));
+    }
+    Ok(Asked::Link(link, asked))
+}
+
+/// The files to which a link in the vault's root could lead, the best first, of those that may be touched.
+fn candidates(link: &str, context: &Context<'_, '_>) -> Result<Vec<SafePath>> {
+    let Some(root) = VaultPath::new("-.md") else { return Ok(Vec::new()) };
+    let names = links::names(context)?;
+    let found = ranked(names, link, &root).into_iter().filter_map(|id| SafePath::found(names.path(id)?.clone()));
+    Ok(found.filter(|path| context.permits(path)).collect())
+}
+
+fn nothing_there(asked: Result<SafePath>, context: &Context<'_, '_>) -> Error {
+    match asked {
+        Ok(path) if context.overlay.exists(&path).unwrap_or(false) => {
+            Error::new(ErrorKind::InvalidArguments, "this is a folder, not a file")
+                .at(path)
+                .with_remedy("name a file in it")
+        }
+        Ok(path) => context.missing(&path),
+        Err(error) => error,
     }
 }
 
@@ -67,9 +139,9 @@ pub(super) fn markdown(path: &PathArg, what: &str, context: &Context<'_, '_>) ->
 /// An existing note, parsed.
 ///
 /// # Errors
-/// As [`file`]; a file that is not a note.
+/// As [`linked`]; a file that is not a note.
 pub(super) fn note(path: &PathArg, context: &Context<'_, '_>) -> Result<(SafePath, Note)> {
-    let path = file(path, context)?;
+    let (path, _) = linked(path, context)?;
     if !path.is_note() {
         return Err(Error::new(ErrorKind::InvalidArguments, "this file is not a note")
             .at(path)

@@ -29,7 +29,7 @@ pub(super) struct Link {
 }
 
 pub(super) fn make_link(args: Args, context: &mut Context<'_, '_>) -> Result<Link> {
-    let path = locate::file(&args.path, context)?;
+    let (path, _) = locate::linked(&args.path, context)?;
     let from = context.path(args.from.as_ref().unwrap_or(&PathArg("-.md".to_owned())))?;
     let settings = obsidian_settings::read(context.vault, "app.json")?;
     let is_markdown = settings["useMarkdownLinks"] == true;

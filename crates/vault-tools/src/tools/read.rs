@@ -5,6 +5,7 @@ use std::ops::Range;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::arguments::number;
 use super::locate;
 use crate::content::Content;
 use crate::edit;
@@ -12,18 +13,20 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::sandbox::{SafePath, View};
 use crate::tool::{Context, PathArg};
 
-/// The text of a file that exists, and its version, by which a later write is compared with it.
-fn read(path: &PathArg, context: &Context<'_, '_>) -> Result<(SafePath, String, String)> {
-    let path = locate::file(path, context)?;
-    let text = context.overlay.text(&path)?;
+/// What `read_note` gives without being told. In bytes: some 10,000 tokens of English.
+const DEFAULT_BYTES: usize = 40_000;
+
+/// The text of a file, and its version, by which a later write is compared with it.
+fn read(path: &SafePath, context: &Context<'_, '_>) -> Result<(String, String)> {
+    let text = context.overlay.text(path)?;
     let content = Content::from(text.as_str());
     context.vault.versions().keep(&content);
-    Ok((path, text, content.hash().etag()))
+    Ok((text, content.hash().etag()))
 }
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct NoteArgs {
-    /// The note's path from the vault's root, ending included: `Projects/Garden.md`.
+    /// The note's path, `Projects/Garden.md`, or its name as in a link: `Garden`, `[[Garden]]`, `Garden#Roses`.
     path: PathArg,
     /// Read only the section under this heading: `Plan`, `## Plan` or `Work#Plan`.
     heading: Option<String>,
@@ -38,8 +41,9 @@ pub(super) struct NoteArgs {
     #[serde(default)]
     offset: usize,
     /// The most bytes to return.
+    #[serde(default = "number::<DEFAULT_BYTES>")]
     #[schemars(range(min = 1))]
-    max_bytes: Option<usize>,
+    max_bytes: usize,
 }
 
 /// A note, or the part of it that was asked for.
@@ -60,13 +64,21 @@ pub(super) struct NoteText {
     content: String,
 }
 
-pub(super) fn note(args: NoteArgs, context: &mut Context<'_, '_>) -> Result<NoteText> {
+pub(super) fn note(mut args: NoteArgs, context: &mut Context<'_, '_>) -> Result<NoteText> {
     let parts = [args.heading.is_some(), args.block.is_some(), args.lines.is_some(), args.outline];
     if parts.iter().filter(|part| **part).count() > 1 {
         return Err(Error::new(ErrorKind::InvalidArguments, "heading, block, lines and outline exclude each other")
             .with_remedy("give one of them"));
     }
-    let (path, text, version) = read(&args.path, context)?;
+    let (path, subpath) = locate::linked(&args.path, context)?;
+    if !parts.contains(&true) {
+        match subpath.as_deref().map(|subpath| (subpath, subpath.strip_prefix('^'))) {
+            Some((_, Some(id))) => args.block = Some(id.to_owned()),
+            Some((heading, None)) => args.heading = Some(heading.to_owned()),
+            None => {}
+        }
+    }
+    let (text, version) = read(&path, context)?;
     let part = match (&args.heading, &args.block, &args.lines) {
         (Some(heading), _, _) => edit::find_section(&text, heading).map(|found| found.heading.start..found.body.end),
         (_, Some(id), _) => edit::find_block(&text, id),
@@ -77,9 +89,12 @@ pub(super) fn note(args: NoteArgs, context: &mut Context<'_, '_>) -> Result<Note
     let part = &text[part.map_err(|error| error.at(&path))?];
     let outline = if args.outline { edit::outline(&text) } else { String::new() };
     let part = if args.outline { outline.as_str() } else { part };
-    let cut = cut(part, args.offset, args.max_bytes);
+    let cut = cut(part, args.offset, Some(args.max_bytes));
     let first_line = if args.outline { 1 } else { edit::position_of(&text, start + cut.start).line + 1 };
     let bytes_left = part.len() - cut.end;
+    if bytes_left > 0 {
+        context.overlay.notice(format!("{path}: {bytes_left} bytes are left; offset {} goes on", cut.end));
+    }
     Ok(NoteText {
         path: path.to_string(),
         version,
@@ -124,8 +139,12 @@ pub(super) fn files(args: FilesArgs, context: &mut Context<'_, '_>) -> Result<Ve
     for asked in args.file_paths {
         context.cancel.check()?;
         let path = asked.to_string();
-        files.push(match read(&asked, context) {
-            Ok((_, content, _)) => SharedFile { size: content.len(), path, content },
+        let text = context.path(&asked).and_then(|path| {
+            // A person agreed to these paths, not to what a name may lead to.
+            if context.overlay.exists(&path)? { read(&path, context) } else { Err(context.missing(&path)) }
+        });
+        files.push(match text {
+            Ok((content, _)) => SharedFile { size: content.len(), path, content },
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 SharedFile { content: format!("File not found: {path}"), path, size: 0 }
             }
@@ -168,7 +187,8 @@ pub(super) struct FileText {
 }
 
 pub(super) fn file(args: FileArgs, context: &mut Context<'_, '_>) -> Result<FileText> {
-    let (path, text, etag) = read(&args.path, context)?;
+    let (path, _) = locate::linked(&args.path, context)?;
+    let (text, etag) = read(&path, context)?;
     let cut = cut(&text, args.offset, args.max_bytes);
     let truncated = cut.end < text.len();
     Ok(FileText {

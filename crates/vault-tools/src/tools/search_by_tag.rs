@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use vault_index::note::TagKey;
 
+use super::arguments::{number, page};
 use super::known_notes::{KnownNote, notes_tagged};
 use crate::error::{Error, ErrorKind, Result};
 use crate::tool::Context;
@@ -16,6 +17,13 @@ pub(super) struct Args {
     /// Whether a note must have all of them or any.
     #[serde(default, rename = "match")]
     matching: Match,
+    /// The most notes to return.
+    #[serde(default = "number::<100>")]
+    #[schemars(range(min = 1, max = 10_000))]
+    limit: usize,
+    /// How many notes to skip.
+    #[serde(default)]
+    offset: usize,
 }
 
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize, JsonSchema)]
@@ -42,6 +50,7 @@ pub(super) fn search_by_tag(args: Args, context: &mut Context<'_, '_>) -> Result
     };
     let mut notes = notes_tagged(&keys, context)?;
     notes.retain(|note| matches(&note.tags));
+    let notes = page(notes, args.limit, args.offset, "notes have these tags", context);
     for note in &notes {
         context.cancel.check()?;
         context.overlay.bind(&note.path);

@@ -8,6 +8,7 @@ mod denied;
 mod frontmatter;
 mod leave_out;
 mod macros;
+mod names_and_pages;
 mod plain_folders;
 mod plan_laws;
 mod plan_loops;
