@@ -6,13 +6,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use vault_index::links::{Names, resolve};
 use vault_index::note::{parse, split_link};
-use vault_index::{FileId, LinkKind, LinkRow, VaultPath};
+use vault_index::{LinkKind, LinkRow, VaultPath};
 
 use super::arguments::{number, page};
 use super::known_notes::{changed_paths, files_at, is_among};
 use super::locate::{self, parsed};
 use crate::error::{ErrorKind, Result};
-use crate::sandbox::{EntryKind, SafePath, View};
+use crate::sandbox::{SafePath, View};
 use crate::tool::{Context, FoundLink, PathArg};
 
 /// The links of a note, in their order.
@@ -23,7 +23,7 @@ pub(super) fn links_of(path: &SafePath, context: &Context<'_, '_>) -> Result<Vec
     match known {
         Some(found) if !found.is_empty() => Ok(found),
         _ if !path.is_note() || parsed(path, &context.overlay.read(path)?).links.is_empty() => Ok(Vec::new()),
-        _ => links_in(path, names(context)?, context),
+        _ => links_in(path, context.names()?, context),
     }
 }
 
@@ -52,7 +52,7 @@ pub(super) fn links_to(path: &SafePath, context: &Context<'_, '_>) -> Result<Vec
 /// All links by target, for an overlay with changes: each link is resolved again, since names may have changed. Those that
 /// lead nowhere are under `None`.
 pub(super) fn links_by_target(context: &Context<'_, '_>) -> Result<HashMap<Option<VaultPath>, Vec<FoundLink>>> {
-    let names = names(context)?;
+    let names = context.names()?;
     let changed = changed_paths(context.overlay);
     let mut found: HashMap<Option<VaultPath>, Vec<FoundLink>> = HashMap::new();
     context.vault.index()?.all_links(&mut |mut row| {
@@ -95,15 +95,6 @@ fn links_in(path: &SafePath, names: &Names, context: &Context<'_, '_>) -> Result
         }
     });
     Ok(found.collect())
-}
-
-/// The names that links can resolve to.
-pub(super) fn names<'c>(context: &'c Context<'_, '_>) -> Result<&'c Names> {
-    context.cache.names(|| {
-        let files = context.overlay.walk(None)?.into_iter().filter(|entry| entry.stat.kind == EntryKind::File);
-        let paths = files.map(|entry| entry.path.vault_path().clone());
-        Ok((0..).map(FileId).zip(paths).collect::<Names>())
-    })
 }
 
 /// `None` for a file that is not in the index.

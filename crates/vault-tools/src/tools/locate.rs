@@ -8,7 +8,6 @@ use vault_index::VaultPath;
 use vault_index::links::ranked;
 use vault_index::note::{LinkText, Note, ParseOptions, parse, split_link};
 
-use super::links;
 use crate::content::Content;
 use crate::error::{Error, ErrorKind, Result};
 use crate::sandbox::{EntryKind, SafePath, View};
@@ -84,7 +83,7 @@ fn look_up(path: &PathArg, context: &Context<'_, '_>) -> Result<Asked> {
 /// The files to which a link in the vault's root could lead, the best first, of those that may be touched.
 fn candidates(link: &str, context: &Context<'_, '_>) -> Result<Vec<SafePath>> {
     let Some(root) = VaultPath::new("-.md") else { return Ok(Vec::new()) };
-    let names = links::names(context)?;
+    let names = context.names()?;
     let found = ranked(names, link, &root).into_iter().filter_map(|id| SafePath::found(names.path(id)?.clone()));
     Ok(found.filter(|path| context.permits(path)).collect())
 }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{links, locate, obsidian_settings};
+use super::{locate, obsidian_settings};
 use crate::error::{Error, ErrorKind, Result};
 use crate::links::{LinkEncoding, LinkFormat, encode, new_path};
 use crate::tool::{Context, PathArg};
@@ -36,7 +36,7 @@ pub(super) fn make_link(args: Args, context: &mut Context<'_, '_>) -> Result<Lin
     let encoding = if is_markdown { LinkEncoding::Destination } else { LinkEncoding::Wikilink };
     let format = LinkFormat::named(obsidian_settings::text(&settings, "newLinkFormat"));
     let ends = (from.vault_path(), path.vault_path());
-    let written = new_path(ends, encoding, links::names(context)?, format).ok_or_else(|| {
+    let written = new_path(ends, encoding, context.names()?, format).ok_or_else(|| {
         Error::new(ErrorKind::Refused, "no link can lead to a file of this name")
             .at(&path)
             .with_remedy("rename it first")
