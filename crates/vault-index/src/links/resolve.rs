@@ -10,7 +10,7 @@
 //! 2. Everything is compared in lower case. The last segment is a file name. If it contains a dot it is
 //!    looked up as it stands among all files, attachments too. If that finds nothing, or it has no dot,
 //!    `.md` is appended to the link path and it is looked up again; then, which Obsidian does not,
-//!    `.markdown`; last, as it stands without a dot, too, for `LICENSE`. The files of that name are the
+//!    `.markdown`, and last a name without a dot as it stands, such as `LICENSE`. The files of that name are the
 //!    *candidates*; what they are in full is not looked at here, so a candidate in the wrong folder
 //!    still keeps `.md` from being tried. No candidate: the link is unresolved.
 //! 3. A bare name with one candidate leads there.

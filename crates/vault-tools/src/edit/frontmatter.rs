@@ -119,9 +119,12 @@ pub(crate) fn fault(text: &str, had_some: bool) -> Option<Error> {
     let yaml = &text[yaml];
     let warning = frontmatter_properties(yaml).err()?;
     // The parser may notice only at the end what a line lacks.
-    let repaired = yaml.lines().zip(1..).find_map(|(line, number)| {
-        let quoted = quoted(line)?;
-        frontmatter_properties(&yaml.replacen(line, &quoted, 1)).is_ok().then_some((number, quoted))
+    let mut start = 0;
+    let repaired = yaml.split_inclusive('\n').zip(1..).find_map(|(line, number)| {
+        let (before, after) = (&yaml[..start], &yaml[start + line.len()..]);
+        start += line.len();
+        let quoted = quoted(line.trim_end())?;
+        frontmatter_properties(&format!("{before}{quoted}\n{after}")).is_ok().then_some((number, quoted))
     });
     Some(match repaired {
         Some((number, line)) => {

@@ -148,9 +148,12 @@ impl Overlay<'_> {
         after: &Content,
         broken: BrokenFrontmatter,
     ) -> Result<()> {
-        let text = |content: &Content| String::from_utf8_lossy(content.bytes()).into_owned();
-        let (before, after) = (before.map(text).unwrap_or_default(), text(after));
-        if !path.is_markdown() || frontmatter::as_written(&before) == frontmatter::as_written(&after) {
+        if !path.is_markdown() {
+            return Ok(());
+        }
+        let before = before.map_or_else(Default::default, |before| String::from_utf8_lossy(before.bytes()));
+        let after = String::from_utf8_lossy(after.bytes());
+        if frontmatter::as_written(&before) == frontmatter::as_written(&after) {
             return Ok(());
         }
         let is_readable = frontmatter::properties(&before).is_ok_and(|properties| !properties.is_empty());
