@@ -1,6 +1,7 @@
 //! Edits texts by position, by a unique passage, by heading and by property. Pure; all other bytes stay as they are,
 //! with line endings, byte order mark and a missing last newline.
 
+mod similar;
 mod spans;
 mod section;
 mod insert;
@@ -13,11 +14,15 @@ mod merge;
 
 pub use insert::{
     Anchor, Appended, ReplacedSection, Side, append, append_to_end, append_to_section, insert, replace_section,
+    without_repeated_heading,
 };
 pub use lines::{TakenLines, take_lines};
 pub use list::{EditedList, edit_list};
 pub use merge::{Merged, merge};
+pub(crate) use section::note;
 pub use section::{Section, find_block, find_lines, find_section, outline};
-pub use spans::{LineEnding, Replaced, TextEdit, apply_edits, offset_of, position_of, replace_all, replace_once};
+pub use spans::{
+    LineEnding, Match, Replaced, TextEdit, apply_edits, offset_of, position_of, replace_all, replace_once,
+};
 pub(crate) use tags::tag_renames;
 pub use tags::{EditedTags, TagChanges, edit_tags};

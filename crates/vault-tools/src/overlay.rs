@@ -11,6 +11,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use vault_index::FileId;
+use vault_index::links::Names;
+
 use crate::action::Action;
 use crate::change::{Carried, Change, Notice, Preconditions, origin_of};
 use crate::content::{Content, ContentHash};
@@ -450,6 +453,13 @@ impl<'v> Overlay<'v> {
                 move |(path, _)| path.as_str().starts_with(folder.as_str())
             })
             .filter(move |(path, _)| **path != folder && path.is_in(&folder))
+    }
+
+    /// The names that links can lead to. Costs a walk of the vault.
+    pub(crate) fn names(&self) -> Result<Names> {
+        let files = self.walk(None)?.into_iter().filter(|entry| entry.stat.kind == EntryKind::File);
+        let paths = files.map(|entry| entry.path.vault_path().clone());
+        Ok((0..).map(FileId).zip(paths).collect())
     }
 
     /// The content that the overlay gave a note.

@@ -3,6 +3,7 @@
 //! What is added stands apart from what is around it, unless it goes on with a list, table or quote there. Nothing is
 //! added where something open would swallow it, nor what would itself swallow what follows.
 
+use vault_index::likeness::{likeness, nearest};
 use vault_index::note::{Block, BlockKind, Note, frontmatter_span};
 
 use super::section::{Section, find_block, find_section, line_start, note, section, title};
@@ -27,6 +28,14 @@ pub struct Appended {
     pub line: u32,
     /// Whether the heading was missing and was added.
     pub made_heading: bool,
+    /// The heading of the note that is most like the one that was made.
+    pub similar_heading: Option<String>,
+}
+
+impl Appended {
+    fn at(line: u32, text: String) -> Self {
+        Self { text, line, made_heading: false, similar_heading: None }
+    }
 }
 
 /// What text is added to.
@@ -94,7 +103,7 @@ pub fn append_to_end(text: &str, content: &str) -> Result<Appended> {
     let new = append(text, &format!("{gap}{content}"));
     keeps_frontmatter(text, &new)?;
     let text = new;
-    Ok(Appended { line: line_of_end(&text, content), text, made_heading: false })
+    Ok(Appended::at(line_of_end(&text, content), text))
 }
 
 /// Whether text goes on with a block that it follows without a blank line, and is meant to: items with a list, rows with
@@ -129,9 +138,8 @@ fn line_of_end(text: &str, content: &str) -> u32 {
 /// of its `#`, by default the second.
 ///
 /// # Errors
-/// [`ErrorKind::InvalidArguments`] for a heading that is empty or has several lines; [`ErrorKind::Ambiguous`] if several
-/// headings fit, or only one of another level; [`ErrorKind::Refused`] if a code
-/// block or comment that is not closed would swallow the new heading or text.
+/// [`ErrorKind::InvalidArguments`] for a heading that is empty or has several lines; [`ErrorKind::Ambiguous`] if several headings fit, only one of another level, or one that differs in case, signs or a
+/// block id; [`ErrorKind::Refused`] if a code block or comment that is not closed would swallow the new heading or text.
 pub fn append_to_section(text: &str, heading: &str, content: &str) -> Result<Appended> {
     if title(heading).is_empty() {
         return Err(Error::new(ErrorKind::InvalidArguments, "the heading is empty"));
@@ -140,28 +148,75 @@ pub fn append_to_section(text: &str, heading: &str, content: &str) -> Result<App
         return Err(Error::new(ErrorKind::InvalidArguments, "a heading is one line")
             .with_remedy("put the other lines into the text"));
     }
-    let ending = LineEnding::of(text);
-    let eol = ending.as_str();
     let note = note(text);
-    let Some(section) = section(&note, heading)? else {
-        let level = heading.bytes().take_while(|byte| *byte == b'#').count();
-        let level = if level == 0 { NEW_LEVEL } else { level.min(6) };
-        // Of a path of headings only the last is added: where the others belong is unknown.
-        let name = title(heading).rsplit('#').next().unwrap_or_default().trim().to_owned();
-        if name.is_empty() {
-            return Err(Error::new(ErrorKind::InvalidArguments, "the heading is empty"));
-        }
-        let is_empty = text.trim_start_matches('\u{feff}').is_empty();
-        let ends_blank = text.strip_suffix('\n').is_some_and(|text| text.trim_end_matches('\r').ends_with('\n'));
-        let gap = if is_empty || ends_blank { "" } else { eol };
-        let section = format!("{} {name}{eol}{eol}{content}", "#".repeat(level));
-        let new = append(text, &format!("{gap}{section}"));
-        check_heading(&new, line_of_end(&new, &section), NOTE_IS_OPEN)?;
-        keeps_frontmatter(text, &new)?;
-        return Ok(Appended { line: line_of_end(&new, content), text: new, made_heading: true });
-    };
+    let Some(section) = section(&note, heading)? else { return append_with_heading(text, &note, heading, content) };
     let (new, start) = put_after(text, &note, end_of_section(text, &section), content, "")?;
-    Ok(Appended { line: line_at(&new, start), text: new, made_heading: false })
+    Ok(Appended::at(line_at(&new, start), new))
+}
+
+/// Adds a heading that is missing, and text under it.
+fn append_with_heading(text: &str, note: &Note, heading: &str, content: &str) -> Result<Appended> {
+    let eol = LineEnding::of(text).as_str();
+    let (line, name) = new_heading(heading);
+    if name.is_empty() {
+        return Err(Error::new(ErrorKind::InvalidArguments, "the heading is empty"));
+    }
+    let similar_heading = similar_heading(note, name)?;
+    let is_empty = text.trim_start_matches('\u{feff}').is_empty();
+    let ends_blank = text.strip_suffix('\n').is_some_and(|text| text.trim_end_matches('\r').ends_with('\n'));
+    let gap = if is_empty || ends_blank { "" } else { eol };
+    let section = format!("{line}{eol}{eol}{content}");
+    let new = append(text, &format!("{gap}{section}"));
+    check_heading(&new, line_of_end(&new, &section), NOTE_IS_OPEN)?;
+    keeps_frontmatter(text, &new)?;
+    Ok(Appended { made_heading: true, similar_heading, ..Appended::at(line_of_end(&new, content), new) })
+}
+
+/// The line of a heading that is to be made, and its text. Of a path of headings only the last is made: where the
+/// others belong is unknown.
+fn new_heading(heading: &str) -> (String, &str) {
+    let level = heading.trim().bytes().take_while(|byte| *byte == b'#').count();
+    let level = if level == 0 { NEW_LEVEL } else { level.min(6) };
+    let name = title(heading).rsplit('#').next().unwrap_or_default().trim();
+    (format!("{} {name}", "#".repeat(level)), name)
+}
+
+/// The heading that is most like a missing one.
+///
+/// # Errors
+/// [`ErrorKind::Ambiguous`] for one that has the same letters: it was most likely meant.
+fn similar_heading(note: &Note, name: &str) -> Result<Option<String>> {
+    let named = |at: usize| note.heading_source(at).rsplit_once(" ^").map_or(note.heading_source(at), |(name, _)| name);
+    let Some(at) = nearest(name, (0..note.headings.len()).map(|at| (named(at), at))).into_iter().next() else {
+        return Ok(None);
+    };
+    let (heading, source) = (&note.headings[at], note.heading_source(at));
+    if likeness(name, named(at)) < 1.0 {
+        return Ok(Some(source.to_owned()));
+    }
+    Err(Error::new(
+        ErrorKind::Ambiguous,
+        format!("there is no heading {name:?}, but line {} has {source:?}", heading.line),
+    )
+    .with_remedy(format!("write {source:?}; for a new heading, put it into the text and leave out the argument")))
+}
+
+/// Content that is to stand under a heading of a text, without that heading, if it begins with it: models repeat it.
+///
+/// # Errors
+/// [`ErrorKind::InvalidArguments`] if nothing else is in it; [`ErrorKind::Ambiguous`] as for [`append_to_section`].
+pub fn without_repeated_heading<'c>(text: &str, heading: &str, content: &'c str) -> Result<Option<&'c str>> {
+    let found = section(&note(text), heading)?;
+    let line = found.as_ref().map_or_else(|| new_heading(heading).0, |found| text[found.heading.clone()].to_owned());
+    let rest = without_heading(content, &line);
+    if rest.len() == content.len() {
+        return Ok(None);
+    }
+    if rest.trim().is_empty() && found.is_some() {
+        let what = "the text is nothing but the heading, which is there already";
+        return Err(Error::new(ErrorKind::InvalidArguments, what));
+    }
+    Ok(Some(rest.trim_start_matches(['\n', '\r'])))
 }
 
 /// The end of the last line of a section that is not blank.
@@ -177,7 +232,7 @@ fn end_of_section(text: &str, section: &Section) -> usize {
 /// [`find_block`]; [`ErrorKind::Refused`] if something that is not closed would swallow the text or what follows it, and
 /// for a block in a quote.
 pub fn insert(text: &str, anchor: Anchor<'_>, side: Side, content: &str) -> Result<Appended> {
-    let done = |(text, start): (String, usize)| Appended { line: line_at(&text, start), text, made_heading: false };
+    let done = |(text, start): (String, usize)| Appended::at(line_at(&text, start), text);
     let note = note(text);
     // A byte order mark stays where it is.
     let line_start = |at: usize| line_start(text, at).max(note.body.start);
@@ -267,12 +322,12 @@ pub fn replace_section(text: &str, heading: &str, content: &str) -> Result<Repla
     Ok(ReplacedSection { gone: gone.collect(), line: section.line, text: new })
 }
 
-/// Content without a heading that it begins with, if it is the one that it is to stand under.
+/// Content without a heading that it begins with, if it is the one that it is to stand under, or one above of that name.
 fn without_heading<'c>(content: &'c str, heading: &str) -> &'c str {
     let (new, old) = (note(content), note(heading));
     match (new.blocks.first(), new.headings.first(), old.headings.first()) {
         (Some(block), Some(first), Some(heading))
-            if block.kind == BlockKind::Heading && (first.level, &first.text) == (heading.level, &heading.text) =>
+            if block.kind == BlockKind::Heading && first.level <= heading.level && first.text == heading.text =>
         {
             &content[block.span.end..]
         }

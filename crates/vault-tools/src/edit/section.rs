@@ -103,7 +103,7 @@ pub fn outline(text: &str) -> String {
 }
 
 /// A Markdown text, parsed, however large.
-pub(super) fn note(text: &str) -> Note {
+pub(crate) fn note(text: &str) -> Note {
     match VaultPath::new("-.md") {
         Some(path) => parse(&path, text.as_bytes(), &ParseOptions { max_bytes: usize::MAX, ..ParseOptions::default() }),
         None => Note::default(),

@@ -2,6 +2,10 @@
 
 use std::ops::Range;
 
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::similar::{differences, similar};
 use crate::error::{Error, ErrorKind, Result};
 use crate::host::Position;
 
@@ -123,30 +127,50 @@ pub struct Replaced {
     pub count: usize,
 }
 
-/// Replaces a passage that occurs exactly once. Its line endings can differ from those of the text.
+/// How a passage must be like what is replaced.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Match {
+    /// In every character; line endings can differ.
+    #[default]
+    Exact,
+    /// Quotes, dashes, spaces and composed letters can be others, and lines can end in blanks. Where a passage is there
+    /// exactly, only that is meant.
+    Similar,
+}
+
+/// Replaces a passage that occurs exactly once.
 ///
 /// # Errors
 /// [`ErrorKind::NotFound`], with the most similar line; [`ErrorKind::Ambiguous`], with the lines of all occurrences.
-pub fn replace_once(text: &str, old: &str, new: &str) -> Result<Replaced> {
+pub fn replace_once(text: &str, old: &str, new: &str, how: Match) -> Result<Replaced> {
     let wanted = as_in_text(text, old)?;
-    let found = overlapping(text, &wanted);
+    let mut found = overlapping(text, &wanted);
+    if how == Match::Similar && found.is_empty() {
+        found = similar(text, old);
+    }
     if found.len() > 1 {
-        let line = |at: &usize| (1 + text[..*at].matches('\n').count()).to_string();
+        let line = |at: &Range<usize>| (1 + text[..at.start].matches('\n').count()).to_string();
         let lines: Vec<String> = found.iter().take(MAX_NAMED).map(line).collect();
         let more = if found.len() > MAX_NAMED { ", ..." } else { "" };
         let message = format!("the text occurs {} times, in lines {}{more}", found.len(), lines.join(", "));
         return Err(Error::new(ErrorKind::Ambiguous, message)
             .with_remedy("give more of the surrounding text, so that it occurs once"));
     }
-    replaced(text, old, &wanted, new)
+    replaced(text, old, found, new)
 }
 
-/// Replaces every occurrence of a passage, from left to right. Its line endings can differ from those of the text.
+/// Replaces every occurrence of a passage, from left to right.
 ///
 /// # Errors
 /// [`ErrorKind::NotFound`], with the most similar line.
-pub fn replace_all(text: &str, old: &str, new: &str) -> Result<Replaced> {
-    replaced(text, old, &as_in_text(text, old)?, new)
+pub fn replace_all(text: &str, old: &str, new: &str, how: Match) -> Result<Replaced> {
+    let wanted = as_in_text(text, old)?;
+    let found = match how {
+        Match::Exact => text.match_indices(&wanted).map(|(start, _)| start..start + wanted.len()).collect(),
+        Match::Similar => similar(text, old),
+    };
+    replaced(text, old, found, new)
 }
 
 /// A passage with the line endings with which it occurs in a text, if it does.
@@ -158,10 +182,9 @@ fn as_in_text(text: &str, old: &str) -> Result<String> {
     Ok(if text.contains(old) { old.to_owned() } else { LineEnding::of(text).put(old) })
 }
 
-fn replaced(text: &str, old: &str, wanted: &str, new: &str) -> Result<Replaced> {
+fn replaced(text: &str, old: &str, found: Vec<Range<usize>>, new: &str) -> Result<Replaced> {
     let new = if text.contains('\n') { LineEnding::of(text).put(new) } else { new.to_owned() };
-    let edit = |(start, _)| TextEdit { span: start..start + wanted.len(), text: new.clone() };
-    let edits: Vec<TextEdit> = text.match_indices(wanted).map(edit).collect();
+    let edits: Vec<TextEdit> = found.into_iter().map(|span| TextEdit { span, text: new.clone() }).collect();
     let (Some(first), Some(last)) = (edits.first(), edits.last()) else { return Err(not_there(text, old)) };
     let lines = |text: &str| u32::try_from(text.matches('\n').count()).unwrap_or(u32::MAX);
     let first_line = 1 + lines(&text[..first.span.start]);
@@ -173,11 +196,11 @@ fn replaced(text: &str, old: &str, wanted: &str, new: &str) -> Result<Replaced> 
 }
 
 /// All occurrences, also those that overlap: replacing the first of them would be a guess.
-fn overlapping(text: &str, wanted: &str) -> Vec<usize> {
+fn overlapping(text: &str, wanted: &str) -> Vec<Range<usize>> {
     let step = wanted.chars().next().map_or(1, char::len_utf8);
     let (mut found, mut at) = (Vec::new(), 0);
     while let Some(next) = text.get(at..).and_then(|rest| rest.find(wanted)) {
-        found.push(at + next);
+        found.push(at + next..at + next + wanted.len());
         at += next + step;
     }
     found
@@ -188,12 +211,21 @@ fn not_there(text: &str, old: &str) -> Error {
     if let Some(ends) = actual_line_endings(text, old) {
         return error.with_remedy(format!("its line endings differ; the note has: {ends}"));
     }
+    if let Some(there) = similar(text, old).into_iter().next() {
+        let number = text[..there.start].matches('\n').count();
+        let kinds = differences(&text[there], old).join(" and ");
+        let (number, line) = first_difference(text, old, number);
+        return error.with_remedy(format!(
+            "line {} differs in {kinds}: {line:?}; copy it exactly, or set match to similar",
+            number + 1
+        ));
+    }
     let squeeze = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
     let first = old.lines().map(squeeze).find(|line| !line.is_empty()).unwrap_or_default();
     let near = text.lines().enumerate().find(|(_, line)| !first.is_empty() && squeeze(line).contains(&first));
     match near.map(|(number, _)| first_difference(text, old, number)) {
         Some((number, line)) => {
-            error.with_remedy(format!("line {} is similar but differs; copy it exactly: {:?}", number + 1, line.trim()))
+            error.with_remedy(format!("line {} is similar but differs; copy it exactly: {line:?}", number + 1))
         }
         None => error.with_remedy("read the note again and copy the words exactly"),
     }
@@ -252,25 +284,48 @@ mod tests {
 
     #[test]
     fn a_passage_is_replaced_if_it_occurs_once() {
-        let differs = replace_once("intro\n\n## Log\n\n- a\n", "intro\n\n## Log\n\n- b", "x").unwrap_err().to_string();
+        let differs = replace_once("intro\n\n## Log\n\n- a\n", "intro\n\n## Log\n\n- b", "x", Match::Exact)
+            .unwrap_err()
+            .to_string();
         assert!(differs.contains("line 5 is similar but differs; copy it exactly: \"- a\""), "{differs}");
-        let done = replace_once("one\r\ntwo\r\nthree", "two\nthree", "2\n3").unwrap();
+        let done = replace_once("one\r\ntwo\r\nthree", "two\nthree", "2\n3", Match::Exact).unwrap();
         assert_eq!((done.text.as_str(), done.first_line, done.last_line), ("one\r\n2\r\n3", 2, 3));
-        let several = replace_once("a b\na\n", "a", "x").unwrap_err();
+        let several = replace_once("a b\na\n", "a", "x", Match::Exact).unwrap_err();
         assert!(several.kind() == ErrorKind::Ambiguous && several.to_string().contains("lines 1, 2"), "{several}");
-        assert_eq!(replace_once("aaa", "aa", "x").unwrap_err().kind(), ErrorKind::Ambiguous);
-        let near = replace_once("x\n  Some  words here\n", "some words", "x").unwrap_err();
+        assert_eq!(replace_once("aaa", "aa", "x", Match::Exact).unwrap_err().kind(), ErrorKind::Ambiguous);
+        let near = replace_once("x\n  Some  words here\n", "some words", "x", Match::Exact).unwrap_err();
         assert!(near.kind() == ErrorKind::NotFound && near.to_string().contains("line 2"), "{near}");
-        assert!(replace_once("x", "", "y").is_err());
-        let all = replace_all("a b\r\nc a\r\n", "a", "x\ny").unwrap();
+        assert!(replace_once("x", "", "y", Match::Exact).is_err());
+        let all = replace_all("a b\r\nc a\r\n", "a", "x\ny", Match::Exact).unwrap();
         assert_eq!(
             (all.text.as_str(), all.first_line, all.last_line, all.count),
             ("x\r\ny b\r\nc x\r\ny\r\n", 1, 4, 2)
         );
-        assert_eq!(replace_all("aaa", "aa", "b").unwrap().text, "ba");
-        assert_eq!(replace_all("a", "b", "c").unwrap_err().kind(), ErrorKind::NotFound);
-        let mixed = replace_once("a\nb\r\nc\n", "a\nb\nc", "x").unwrap_err().to_string();
+        assert_eq!(replace_all("aaa", "aa", "b", Match::Exact).unwrap().text, "ba");
+        assert_eq!(replace_all("a", "b", "c", Match::Exact).unwrap_err().kind(), ErrorKind::NotFound);
+        let mixed = replace_once("a\nb\r\nc\n", "a\nb\nc", "x", Match::Exact).unwrap_err().to_string();
         assert!(mixed.contains(r"line 1 in \n, line 2 in \r\n"), "{mixed}");
-        assert_eq!(replace_once("a\nb\r\nc\n", "b\r\nc", "x").unwrap().text, "a\nx\n");
+        assert_eq!(replace_once("a\nb\r\nc\n", "b\r\nc", "x", Match::Exact).unwrap().text, "a\nx\n");
+    }
+
+    #[test]
+    fn what_differs_in_typography_is_named_and_replaced_when_told() {
+        let text = "intro\n“what…” he said –  \nno\n";
+        let old = "\"what…\" he said -\nno";
+        let refused = replace_once(text, old, "x", Match::Exact).unwrap_err().to_string();
+        let why = "line 2 differs in quotes and dashes and blanks at the end of a line: \"“what…” he said –  \"; copy";
+        assert!(refused.contains(why) && refused.contains("match to similar"), "{refused}");
+        assert_eq!(replace_once(text, old, "x", Match::Similar).unwrap().text, "intro\nx\n");
+
+        // The hint shows the blanks that differ.
+        let blanks = replace_once("one\ntwo  \nthree\n", "two\nthree", "x", Match::Exact).unwrap_err().to_string();
+        assert!(blanks.contains("line 2 differs in blanks at the end of a line: \"two  \""), "{blanks}");
+
+        // What is there exactly is meant before what is similar, unless all are.
+        let quotes = "‘a’ b 'a' c ‘a’";
+        assert_eq!(replace_once(quotes, "'a'", "x", Match::Similar).unwrap().text, "‘a’ b x c ‘a’");
+        assert_eq!(replace_once("‘a’ b ‘a’", "'a'", "x", Match::Similar).unwrap_err().kind(), ErrorKind::Ambiguous);
+        assert_eq!(replace_all(quotes, "'a'", "x", Match::Similar).unwrap().text, "x b x c x");
+        assert_eq!(replace_all(quotes, "'a'", "x", Match::Exact).unwrap().text, "‘a’ b x c ‘a’");
     }
 }

@@ -16,6 +16,7 @@ mod foreach;
 mod output;
 mod order;
 mod validate;
+mod dead_links;
 mod preview;
 mod leave_out;
 mod history;

@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::dead_links::dead_links;
 use super::foreach::{self, Item, LeftOut};
-use super::reference::Root;
+use super::reference::{Resolved, Root};
 use super::schema::{OnError, Plan, Step};
 use super::scope::{Parameters, Scope};
 use super::validate::Checked;
@@ -21,6 +22,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::host::Editor;
 use crate::log::{Approval, Record};
 use crate::policy::{Call, Grants, Permission, Policy, Risk, Toolset};
+use crate::sandbox::SafePath;
 use crate::tool::{Cancel, Draft, HostEffect, Issue, StepCache, Tool};
 use crate::toolbox::{Done, Toolbox};
 
@@ -464,14 +466,16 @@ impl DryRun<'_, '_> {
         scope
     }
 
-    fn args(&self, step: &Step, (index, count): (usize, usize), item: Value) -> Result<Value> {
+    fn args(&mut self, step: &Step, (index, count): (usize, usize), item: Value) -> Result<Value> {
         let mut scope = self.scope();
         if let Some(foreach) = &step.foreach {
             foreach::bind(&mut scope, foreach, self.plan.version, item, index, count);
         }
         let schema = self.toolbox.tool(&step.tool).map_or(&Value::Null, Tool::marked_schema);
         let args = Value::Object(step.args.clone());
-        scope.resolve(&args, schema, "/args").map_err(|issues| unresolved(&issues))
+        let Resolved { value, issues, as_json } = scope.resolved(&args, schema, "/args");
+        as_json.into_iter().for_each(|what| self.draft.overlay.notice(what));
+        if issues.is_empty() { Ok(value) } else { Err(unresolved(&issues)) }
     }
 
     fn finish(self, checked: &Checked) -> Result<PlanPreview> {
@@ -498,6 +502,9 @@ impl DryRun<'_, '_> {
         notices.extend(running().flat_map(StepPreview::named_notices));
         notices.extend(running().filter_map(|step| Some(needs_eye(&step.id, step.unless_seen.as_ref()?))));
         notices.extend(running().flat_map(|step| step.effects.iter().map(|effect| notice(&step.id, effect))));
+        let options = self.draft.vault.sandbox().parse_options();
+        let permits = |path: &SafePath| policy.permits_path(path.as_str());
+        notices.extend(dead_links(change.actions(), &self.draft.overlay, &options, &permits)?);
         let digest = digest_of(&checked.plan, &steps, &change)?;
         let risk = running().map(|step| step.risk).max().unwrap_or(Risk::Read);
         let (plan, editor, left_out) = (checked.plan.clone(), Some(self.draft.editor), Vec::new());

@@ -5,6 +5,7 @@
 //! | `$steps.ID.path`, `$vars.NAME.path` as a whole text | the value itself: a list, an object, a number (where the tool asks for a text, its text) |
 //! | `${$steps.ID.path}`, `${item.text}`, `${selection}` as a whole text | likewise |
 //! | `${…}` within a text | its text |
+//! | `${$steps.ID.items[*].name|join:", "}` | the entries of a list as one text, with the text in quotes between them |
 //! | `[*]` in a path | the list of what the path leads to in every entry: `$steps.ID.items[*].path`; as an entry of a list, each of them is an entry |
 //! | `$${` | the characters `${` |
 //! | `$$steps.`, `$$vars.` at the beginning of a text | the characters `$steps.`, `$vars.` |
@@ -40,7 +41,9 @@ pub(super) struct Reference {
     pub root: Root,
     /// Keys of objects, indexes of lists and [`EACH`], outermost first.
     pub path: Vec<String>,
-    /// The source text.
+    /// What stands between the entries of a list that becomes a text.
+    pub join: Option<String>,
+    /// The source text, without the join.
     pub written: String,
 }
 
@@ -91,7 +94,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Piece>, String> {
             continue;
         }
         plain.push_str(&rest[..at]);
-        let Some(end) = rest[at..].find('}') else {
+        let Some(end) = closing(&rest[at..]) else {
             return Err(format!(
                 "`{}` is not closed with }} (write $${{ for the characters ${{)",
                 shortened(&rest[at..])
@@ -100,7 +103,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Piece>, String> {
         if !plain.is_empty() {
             pieces.push(Piece::Text(std::mem::take(&mut plain)));
         }
-        pieces.push(Piece::Reference(expression(rest[at + 2..at + end].trim())?));
+        pieces.push(Piece::Reference(joined_expression(rest[at + 2..at + end].trim())?));
         rest = &rest[at + end + 1..];
     }
     plain.push_str(rest);
@@ -108,6 +111,28 @@ pub(super) fn parse(text: &str) -> Result<Vec<Piece>, String> {
         pieces.push(Piece::Text(plain));
     }
     Ok(pieces)
+}
+
+/// Where a reference ends: at the first `}` that does not stand in quotes.
+fn closing(text: &str) -> Option<usize> {
+    let (mut is_quoted, mut is_escaped) = (false, false);
+    let mut ends = text.char_indices().filter(|(_, c)| {
+        let is_end = *c == '}' && !is_quoted;
+        is_quoted ^= *c == '"' && !is_escaped;
+        is_escaped = *c == '\\' && !is_escaped;
+        is_end
+    });
+    ends.next().map(|(at, _)| at)
+}
+
+/// A reference, or one with `|join:"…"` after it.
+fn joined_expression(text: &str) -> Result<Reference, String> {
+    let Some((reference, filter)) = text.split_once('|') else { return expression(text) };
+    let separator = filter.trim().strip_prefix("join:").and_then(|text| serde_json::from_str(text).ok());
+    let separator: String = separator.ok_or_else(|| {
+        format!("`|{}` is not known; to make a text of a list, write |join:\", \"", shortened(filter))
+    })?;
+    Ok(Reference { join: Some(separator), ..expression(reference.trim())? })
 }
 
 /// The beginning of a text, for a message.
@@ -137,7 +162,7 @@ fn expression(text: &str) -> Result<Reference, String> {
         _ => Root::Name(name),
     };
     let path = keys(&named[end..]).ok_or_else(wrong)?;
-    Ok(Reference { root, path, written: text.to_string() })
+    Ok(Reference { root, path, join: None, written: text.to_string() })
 }
 
 /// Any number of `.key`, `[index]` and `[*]`; `None` for anything else.
@@ -217,18 +242,28 @@ pub(super) enum InPath {
     Folder,
 }
 
+/// A tree with values in place of its references.
+pub(super) struct Resolved {
+    /// Null where an issue is.
+    pub value: Value,
+    /// Wrong syntax, and references without a value.
+    pub issues: Vec<Issue>,
+    /// Lists and objects that became JSON within a text.
+    pub as_json: Vec<String>,
+}
+
 /// Replaces the references in a tree by the values that `value_of` gives; it is also told the schema of the place, where
-/// the reference stands alone. `schema` says which texts are paths. Wrong syntax and references without a value become
-/// issues; such a text is null in the result.
+/// the reference stands alone. `schema` says which texts are paths.
 pub(super) fn resolve(
     value: &Value,
     schema: &Value,
     at: &str,
     mut value_of: impl FnMut(&Reference, Option<&Value>) -> Result<Value, String>,
     in_path: impl Fn(&Reference) -> InPath,
-) -> (Value, Vec<Issue>) {
-    let mut resolver = Resolver { value_of: &mut value_of, in_path: &in_path, issues: Vec::new() };
-    (resolver.tree(value, schema, at), resolver.issues)
+) -> Resolved {
+    let mut resolver = Resolver { value_of: &mut value_of, in_path: &in_path, issues: Vec::new(), as_json: Vec::new() };
+    let value = resolver.tree(value, schema, at);
+    Resolved { value, issues: resolver.issues, as_json: resolver.as_json }
 }
 
 type ValueOf<'a> = &'a mut dyn FnMut(&Reference, Option<&Value>) -> Result<Value, String>;
@@ -237,6 +272,7 @@ struct Resolver<'a> {
     value_of: ValueOf<'a>,
     in_path: &'a dyn Fn(&Reference) -> InPath,
     issues: Vec<Issue>,
+    as_json: Vec<String>,
 }
 
 impl Resolver<'_> {
@@ -297,8 +333,14 @@ impl Resolver<'_> {
                 Piece::Text(text) if is_root => Some(text.strip_prefix('/').unwrap_or(&text).to_string()),
                 Piece::Text(text) => Some(text),
                 Piece::Reference(reference) => {
-                    let value =
-                        (self.value_of)(&reference, None).and_then(|value| part_of_text(&reference, &value, is_path));
+                    let value = (self.value_of)(&reference, None);
+                    if let Ok(Value::Array(_) | Value::Object(_)) = value {
+                        let written = &reference.written;
+                        self.as_json.push(format!(
+                            "`{written}` is written as JSON; for the entries of a list as text, write ${{{written}|join:\", \"}}"
+                        ));
+                    }
+                    let value = value.and_then(|value| part_of_text(&reference, &value, is_path));
                     let value = value.and_then(|value| match (self.in_path)(&reference) {
                         _ if !is_path => Ok(value),
                         InPath::Segment => Ok(SafePath::segment(&value)),
@@ -318,6 +360,25 @@ impl Resolver<'_> {
     fn located<T>(&mut self, result: Result<T, String>, at: &str) -> Option<T> {
         result.map_err(|message| self.issues.push(Issue { pointer: at.to_string(), message })).ok()
     }
+}
+
+/// The entries of a list as one text.
+///
+/// # Errors
+/// No list; an entry that is no plain value.
+pub(super) fn join(reference: &Reference, value: &Value, separator: &str) -> Result<String, String> {
+    let written = &reference.written;
+    let Value::Array(entries) = value else {
+        return Err(format!("`{written}` is not a list, so nothing can be joined"));
+    };
+    let plain = |entry: &Value| match entry {
+        Value::Array(_) | Value::Object(_) => {
+            Err(format!("`{written}` has {} in it, which is no text; name a field of it", name_of(entry)))
+        }
+        entry => Ok(text_of(entry)),
+    };
+    let texts: Result<Vec<String>, String> = entries.iter().filter(|entry| !entry.is_null()).map(plain).collect();
+    Ok(texts?.join(separator))
 }
 
 /// A value within a text.
@@ -381,8 +442,21 @@ mod tests {
             "${a[**]}",
             "${a.}",
             "$steps.one is done",
+            "${a|join}",
+            "${a|join:,}",
+            "${a|upper:\"x\"}",
+            "${a|join:\"}",
+            "${|join:\", \"}",
         ] {
             assert!(parse(text).is_err(), "{text}");
+        }
+        for (text, separator) in [
+            (r#"${a|join:", "}"#, ", "),
+            (r#"${ a[*].b | join:"\n- " }"#, "\n- "),
+            (r#"${a|join:"}"}"#, "}"),
+            (r#"${a|join:"\"|"}"#, "\"|"),
+        ] {
+            assert_eq!(only_reference(text).unwrap().join.as_deref(), Some(separator), "{text}");
         }
         assert!(parse("$steps.one is done").unwrap_err().contains("one more $"));
         assert_eq!(only_reference("${a[0].b[12][*].c}").unwrap().path, ["0", "b", "12", EACH, "c"]);
@@ -401,7 +475,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_text_is_read_or_refused(text in "[ -~🌲]{0,8}|([$.{}\\[\\]*0a🌲-]|steps|vars){0,10}") {
+        fn any_text_is_read_or_refused(text in "[ -~🌲]{0,8}|([$.{}\\[\\]*0a🌲|\"-]|steps|vars|join:){0,10}") {
             let only_text = |pieces: &[Piece]| matches!(pieces, [Piece::Text(plain)] if *plain == text);
             let pieces = parse(&text);
             if !text.is_empty() && !text.contains('$') {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Zoned;
 use serde_json::Value;
 
-use super::reference::{EACH, InPath, Reference, Root, only_reference, resolve};
+use super::reference::{EACH, InPath, Reference, Resolved, Root, join, only_reference, resolve};
 use crate::error::{Error, ErrorKind, Result};
 use crate::host::Editor;
 use crate::tool::Issue;
@@ -133,11 +133,20 @@ impl<'a> Scope<'a> {
     /// # Errors
     /// Every reference without a value, with its location.
     pub(super) fn resolve(&self, value: &Value, schema: &Value, at: &str) -> Result<Value, Vec<Issue>> {
+        let Resolved { value, issues, .. } = self.resolved(value, schema, at);
+        if issues.is_empty() { Ok(value) } else { Err(issues) }
+    }
+
+    /// As [`Self::resolve`], with what is to be said of it.
+    pub(super) fn resolved(&self, value: &Value, schema: &Value, at: &str) -> Resolved {
         let value_of = |reference: &Reference, _: Option<&Value>| {
-            self.value(reference).map(Cow::into_owned).map_err(|absent| absent.why)
+            let value = self.value(reference).map_err(|absent| absent.why)?;
+            match &reference.join {
+                Some(separator) => join(reference, &value, separator).map(Value::String),
+                None => Ok(value.into_owned()),
+            }
         };
-        let (resolved, issues) = resolve(value, schema, at, value_of, |reference| self.in_path(reference));
-        if issues.is_empty() { Ok(resolved) } else { Err(issues) }
+        resolve(value, schema, at, value_of, |reference| self.in_path(reference))
     }
 
     /// The value of a text as [`Self::resolve`] gives it, but null where a reference leads to a field that is missing.
@@ -145,9 +154,9 @@ impl<'a> Scope<'a> {
     /// # Errors
     /// As [`Self::resolve`].
     pub(super) fn resolve_or_null(&self, text: &str, at: &str) -> Result<Value, Vec<Issue>> {
-        match only_reference(text).map(|reference| self.value(&reference).map(Cow::into_owned)) {
-            Some(Ok(value)) => Ok(value),
-            Some(Err(absent)) if absent.is_missing => Ok(Value::Null),
+        let absent = only_reference(text).and_then(|reference| self.value(&reference).err());
+        match absent {
+            Some(absent) if absent.is_missing => Ok(Value::Null),
             _ => self.resolve(&text.into(), &Value::Null, at),
         }
     }
@@ -281,6 +290,9 @@ mod tests {
             (json!("$vars.none[*].t[*].x"), json!([])),
             (json!(["$vars.l[*].t[*]", 4, "$vars.none[*]", "$vars.l[0].p"]), json!([1, 2, 3, 4, "a"])),
             (json!("x ${$vars.l[*].p}"), json!("x [\"a\",\"b\",\"c\",\"d\"]")),
+            (json!("x ${$vars.l[*].p|join:\", \"}"), json!("x a, b, c, d")),
+            (json!("${$vars.l[*].t[*] | join:\"\\n\"}"), json!("1\n2\n3")),
+            (json!("${$vars.none|join:\", \"}"), json!("")),
         ] {
             assert_eq!(resolve(written.clone()).unwrap(), value, "{written}");
         }
@@ -290,6 +302,8 @@ mod tests {
                 json!("$vars.l[*].p[*]"),
                 ": `$vars.l[*].p[*]`: [*] stands for the entries of a list; it is a plain value",
             ),
+            (json!("x${$vars.l[*].t|join:\"\"}"), "`$vars.l[*].t` has a list in it"),
+            (json!("${$vars.l[0].p|join:\"\"}"), "`$vars.l[0].p` is not a list"),
             (json!(["$vars.l[0].t"]), "/0: `$vars.l[0].t` is a list, which would be a list within a list"),
         ] {
             let errors = resolve(written.clone()).unwrap_err();

@@ -9,7 +9,7 @@ use super::condition::Condition;
 use super::foreach::{self, LOOP};
 use super::order::{Order, order, sources};
 use super::output;
-use super::reference::{self, InPath, PLACEHOLDER, Reference, Root, is_name, only_reference, resolve};
+use super::reference::{self, InPath, PLACEHOLDER, Reference, Resolved, Root, is_name, only_reference, resolve};
 use super::schema::{Foreach, Plan, RiskLevel, Step, UNNAMED, Version, read, remove_concurrency};
 use crate::error::{Error, ErrorKind};
 use crate::policy::Risk;
@@ -309,7 +309,17 @@ impl Checker<'_> {
     /// placeholders for the references.
     fn references(&mut self, value: &Value, schema: &Value, at: &str, bound: &Bound) -> Value {
         let placeholder = |reference: &Reference, place: Option<&Value>| {
-            let found = self.target(reference, bound)?;
+            let mut found = self.target(reference, bound)?;
+            if reference.join.is_some() {
+                if self.plan.version < Version::V1_1 {
+                    return Err(format!("`{}`: |join {NEEDS_1_1}", reference.written));
+                }
+                if !output::can_fit(&found, &json!({ "type": "array" })) {
+                    let found = output::named(&found);
+                    return Err(format!("`{}` is {found}, so nothing can be joined", reference.written));
+                }
+                found = json!({ "type": "string" });
+            }
             match place.filter(|place| !output::can_fit(&found, place)) {
                 Some(place) => {
                     Err(format!("`{}` is {}; expected {}", reference.written, output::named(&found), expected(place)))
@@ -321,9 +331,9 @@ impl Checker<'_> {
                 }),
             }
         };
-        let (resolved, issues) = resolve(value, schema, at, placeholder, |_| InPath::Segment);
+        let Resolved { value, issues, .. } = resolve(value, schema, at, placeholder, |_| InPath::Segment);
         self.issues.extend(issues);
-        resolved
+        value
     }
 
     /// The schema of what a reference leads to; null where it is not known.

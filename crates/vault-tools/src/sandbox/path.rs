@@ -241,7 +241,7 @@ pub(crate) fn check_new_name(name: &str) -> Result<()> {
         if is_unlinkable(c) {
             return refuse(format!("holds {c:?}, so that no link could reach it"), instead());
         }
-        if c == ':' || is_direction_mark(c) || (cfg!(windows) && is_refused_by_windows(c)) {
+        if c == ':' || is_direction_mark(c) || is_refused_by_windows(c) {
             return refuse(format!("holds {c:?}, which not every system takes"), instead());
         }
         if is_disguised(c) {

@@ -111,11 +111,23 @@ fn paths_that_stay_inside_are_taken() {
 
 #[test]
 fn new_names_can_be_linked_to() {
-    for bad in ["a#b.md", "a^b.md", "a[b.md", "a]b.md", "a|b.md", "a b: c.md", "x/C#/a.md", "a\u{202e}b.md"] {
+    for bad in [
+        "a#b.md",
+        "a^b.md",
+        "a[b.md",
+        "a]b.md",
+        "a|b.md",
+        "a b: c.md",
+        "x/C#/a.md",
+        "a\u{202e}b.md",
+        "What is it?.md",
+        "a*b.md",
+        "a\"b.md",
+        "a<b>.md",
+    ] {
         assert_eq!(path(bad).check_new().unwrap_err().kind(), ErrorKind::InvalidPath, "{bad}");
     }
     assert!(path(&"é".repeat(130)).check_new().is_err());
-    assert_eq!(path("What is it?.md").check_new().is_ok(), !cfg!(windows));
 }
 
 #[test]

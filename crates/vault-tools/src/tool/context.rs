@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use vault_index::Exclusion;
 use vault_index::links::Names;
-use vault_index::{FileId, LinkKind, VaultPath};
+use vault_index::{LinkKind, VaultPath};
 
 use crate::action::DeleteMode;
 use crate::error::{Error, ErrorKind, Result};
@@ -204,11 +204,7 @@ impl Context<'_, '_> {
     /// # Errors
     /// Those of reading the disk.
     pub(crate) fn names(&self) -> Result<&Names> {
-        self.cache.names(|| {
-            let files = self.overlay.walk(None)?.into_iter().filter(|entry| entry.stat.kind == EntryKind::File);
-            let paths = files.map(|entry| entry.path.vault_path().clone());
-            Ok((0..).map(FileId).zip(paths).collect())
-        })
+        self.cache.names(|| self.overlay.names())
     }
 
     /// Which of the paths that may be shown are shown in a list or a search that did not name them: what the index leaves

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{locate, version};
 use crate::edit;
 use crate::error::Result;
-use crate::sandbox::View;
+use crate::sandbox::{SafePath, View};
 use crate::tool::{Context, PathArg};
 
 #[derive(Deserialize, JsonSchema)]
@@ -42,10 +42,33 @@ pub(super) fn append_to_note(args: Args, context: &mut Context<'_, '_>) -> Resul
     version::require(args.expected_version.as_deref(), &path, context)?;
     let text = context.overlay.text(&path)?;
     let added = match args.heading.as_deref().map(str::trim).filter(|heading| !heading.is_empty()) {
-        Some(heading) => edit::append_to_section(&text, heading, &args.content).map_err(|error| error.at(&path))?,
+        Some(heading) => {
+            let content = under_heading((&path, &text), heading, &args.content, context)?;
+            edit::append_to_section(&text, heading, content).map_err(|error| error.at(&path))?
+        }
         None => edit::append_to_end(&text, &args.content).map_err(|error| error.at(&path))?,
     };
+    if let Some(similar) = added.similar_heading {
+        context.overlay.notice(format!("{path}: a new heading is made; there is also {similar:?}"));
+    }
     context.overlay.write(&path, added.text)?;
     let version = version::of(&path, context)?;
     Ok(AppendedText { path: path.to_string(), line: added.line, made_heading: added.made_heading, version })
+}
+
+/// Content for a section of a note, without the section's heading, which models repeat; that is said.
+///
+/// # Errors
+/// Those of [`edit::without_repeated_heading`].
+pub(super) fn under_heading<'c>(
+    (path, text): (&SafePath, &str),
+    heading: &str,
+    content: &'c str,
+    context: &mut Context<'_, '_>,
+) -> Result<&'c str> {
+    let rest = edit::without_repeated_heading(text, heading, content).map_err(|error| error.at(path))?;
+    if rest.is_some() {
+        context.overlay.notice(format!("{path}: the text begins with the heading of its section, which is there once"));
+    }
+    Ok(rest.unwrap_or(content))
 }

@@ -1,13 +1,12 @@
 //! Parses Markdown lists: `util.parseMarkdownBullets`.
 
-use std::sync::LazyLock;
-
-use regex::Regex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use vault_index::note::tag_spans;
 
 use super::arguments::yes;
 use crate::edit::item::{columns, marker, without_box};
+use crate::edit::{self, TextEdit};
 use crate::error::Result;
 use crate::sandbox::SafePath;
 use crate::tool::Context;
@@ -20,7 +19,8 @@ const LONGEST_NAME: usize = 80;
 pub(super) struct Bullet {
     /// Its text on one line, without marker and check box.
     text: String,
-    /// Its text as the name of a note: of links what a reader sees, and no characters that a name cannot have.
+    /// Its text as the name of a note: what a reader sees, without tags and block ids, and without characters that a name
+    /// cannot have.
     name: String,
     /// Its source lines.
     raw: String,
@@ -41,7 +41,7 @@ pub(super) struct Args {
 /// The items.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Bullets {
-    /// In the order of the text.
+    /// In the order of the text; items without text are left out.
     items: Vec<Bullet>,
     /// The number of items.
     count: usize,
@@ -49,15 +49,25 @@ pub(super) struct Bullets {
 
 pub(super) fn parse(args: Args, _: &mut Context<'_, '_>) -> Result<Bullets> {
     let mut items = bullets(&args.text, args.allow_nested);
+    items.retain(|item| !item.text.is_empty());
     items.iter_mut().for_each(|item| item.name = name_of(&item.text));
     Ok(Bullets { count: items.len(), items })
 }
 
 /// The name that a note of an item would have.
 fn name_of(text: &str) -> String {
-    static LINK: LazyLock<Option<Regex>> =
-        LazyLock::new(|| Regex::new(r"!?\[\[(?:[^\]|]*\|)?([^\]|]*)\]\]|!?\[([^\]]*)\]\([^)]*\)").ok());
-    let shown = LINK.as_ref().map_or(text.into(), |link| link.replace_all(text, "$1$2"));
+    let line = format!("# {text}");
+    let tags: Vec<TextEdit> = tag_spans(&line).into_iter().map(|span| TextEdit { span, text: String::new() }).collect();
+    let source = edit::apply_edits(&line, &tags).unwrap_or(line);
+    let source = source.trim_start_matches('#').trim();
+    let source = match source.rsplit_once('^') {
+        Some((before, id)) if is_block_id(id) && before.ends_with(' ') => before.trim_end(),
+        _ => source,
+    };
+    // The parser leaves highlights as they are written, and reads no name from an embed.
+    let source = source.replace("==", "").replace("![[", "[[");
+    // What is nothing but tags is called as they are.
+    let shown = if source.is_empty() { text.replace('#', "") } else { seen(&source) };
     let mut name = String::new();
     for word in shown.split_whitespace() {
         if !name.is_empty() && name.chars().count() + word.chars().count() >= LONGEST_NAME {
@@ -67,6 +77,15 @@ fn name_of(text: &str) -> String {
         name.push_str(&format!("{space}{word}"));
     }
     if name.is_empty() { name } else { SafePath::segment(&name) }
+}
+
+/// What a reader sees of a line.
+fn seen(line: &str) -> String {
+    edit::note(&format!("# {line}")).headings.into_iter().next().map_or_else(|| line.to_owned(), |heading| heading.text)
+}
+
+fn is_block_id(id: &str) -> bool {
+    !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
 /// The items of all lists in a text, in order. Code and lines outside of items are ignored.
@@ -147,9 +166,15 @@ mod tests {
                 "write to [[Pastor Lindqvist]] about [[Ideas#^house-concert|the concert]]",
                 "write to Pastor Lindqvist about the concert",
             ),
-            ("[the plan](a b.md): who/what?", "the plan- who-what-"),
+            ("[the plan](a%20b.md): who/what?", "the plan- who-what-"),
+            ("**two** [[a\\|x]] #tag ^id", "two x"),
+            ("_call_ `Ann` ==today== ~~not~~", "call Ann today not"),
+            ("#todo #idea/new", "todo idea-new"),
+            ("2 * 3 * 4", "2 - 3 - 4"),
+            ("snake_case_name x^2", "snake_case_name x-2"),
+            ("![pic](a.png) ![[b.png|small]]", "pic small"),
+            ("1. not a list", "1. not a list"),
             ("", ""),
-            ("[[]]", ""),
         ] {
             assert_eq!(name_of(text), expected);
         }

@@ -22,6 +22,9 @@ pub(super) struct Args {
     /// Whether to replace every occurrence.
     #[serde(default)]
     all: bool,
+    /// With `similar`, quotes, dashes, spaces and blanks at the ends of lines may differ.
+    #[serde(default)]
+    r#match: edit::Match,
     /// The version that read_note gave: if the note has changed since, nothing is written.
     expected_version: Option<String>,
     /// Whether the frontmatter may become unreadable.
@@ -57,7 +60,7 @@ pub(super) fn edit_note(args: Args, context: &mut Context<'_, '_>) -> Result<Edi
     version::require(args.expected_version.as_deref(), &path, context)?;
     let text = context.overlay.text(&path)?;
     let replace = if args.all { edit::replace_all } else { edit::replace_once };
-    let edited = replace(&text, &args.old_text, &args.new_text).map_err(|error| error.at(&path))?;
+    let edited = replace(&text, &args.old_text, &args.new_text, args.r#match).map_err(|error| error.at(&path))?;
     write(&path, edited.text, ("allow_broken_frontmatter", args.allow_broken_frontmatter), context)?;
     Ok(EditedPassage {
         version: version::of(&path, context)?,

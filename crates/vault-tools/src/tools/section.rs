@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::append::under_heading;
 use super::{locate, version};
 use crate::edit::{self, Anchor, Side};
 use crate::error::{Error, ErrorKind, Result};
@@ -70,7 +71,13 @@ pub(super) fn insert_in_note(args: InsertArgs, context: &mut Context<'_, '_>) ->
     let path = locate::markdown(&args.path, "only Markdown notes can be added to", context)?;
     version::require(args.expected_version.as_deref(), &path, context)?;
     let text = context.overlay.text(&path)?;
-    let added = edit::insert(&text, anchor, side, &args.content).map_err(|error| match error.path() {
+    let content = match anchor {
+        Anchor::Section(heading) if side != Side::Before => {
+            under_heading((&path, &text), heading, &args.content, context)?
+        }
+        _ => &args.content,
+    };
+    let added = edit::insert(&text, anchor, side, content).map_err(|error| match error.path() {
         None => error.at(&path),
         Some(_) => error,
     })?;

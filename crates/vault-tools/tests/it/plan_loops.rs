@@ -267,6 +267,53 @@ fn creating(bullets: &str, more: Value) -> Value {
     writing(json!([{ "id": "parse", "tool": "util.parseMarkdownBullets", "args": { "text": bullets } }, make]))
 }
 
+/// An index of the notes that a plan makes: the list is joined, an empty item makes no note, and a link to a name that
+/// became another one is told.
+#[test]
+fn the_links_of_an_index_are_joined_and_dead_ones_are_named() {
+    let vault = TestVault::new("//- Log.md\nsee [[Nowhere]]\n");
+    let mut toolbox = vault.toolbox();
+    let plan = |index: Value| {
+        let bullets = "- Alpha\n- **two** [[a|x]] #tag ^id\n- \n";
+        let mut plan = creating(bullets, json!({}));
+        plan["version"] = "1.1".into();
+        plan["steps"][1]["args"]["path"] = "${item.name}.md".into();
+        plan["steps"].as_array_mut().unwrap().push(index);
+        plan
+    };
+    let written = |text: &str| json!({ "id": "index", "tool": "vault.writeFile", "args": { "path": "Log.md", "content": text, "mode": "append" } });
+
+    let joined = plan(written(r#"- ${$steps.parse.items[*].name|join:"\n- "}"#));
+    let preview = previewed(&mut toolbox, &joined, &Value::Null).unwrap();
+    assert_eq!(preview.notices, [""; 0]);
+    ran(&mut toolbox, &preview).unwrap();
+    assert_eq!(vault.read("Log.md"), "see [[Nowhere]]\n- Alpha\n- two x\n");
+    assert!(!vault.root().join("-.md").exists() && vault.root().join("two x.md").exists());
+
+    let mut linked = plan(json!({
+        "id": "index", "tool": "vault.writeFile", "foreach": { "from": "$steps.parse.items" },
+        "args": { "path": "Log.md", "content": "- [[${item.text}]]", "mode": "append" }
+    }));
+    linked["steps"][1]["args"]["path"] = "New/${item.name}.md".into();
+    let preview = previewed(&mut toolbox, &linked, &Value::Null).unwrap();
+    assert_eq!(preview.notices, ["Log.md: no file is there for [[a|x]]"]);
+
+    let json = plan(written("Links: ${$steps.parse.items[*].name}"));
+    let preview = previewed(&mut toolbox, &json, &Value::Null).unwrap();
+    let told = "the step index: `$steps.parse.items[*].name` is written as JSON; for the entries of a list as text, write \
+                ${$steps.parse.items[*].name|join:\", \"}";
+    assert!(preview.notices.iter().any(|notice| notice == told), "{:?}", preview.notices);
+
+    for (text, error) in [
+        ("${$steps.parse.count|join:\", \"}", "is a number, so nothing can be joined"),
+        ("${$steps.parse.items|join:\", \"}", "has an object in it, which is no text"),
+        ("${$steps.parse.items[*].name|join}", "write |join:"),
+    ] {
+        let refused = previewed(&mut toolbox, &plan(written(text)), &Value::Null).unwrap_err().to_string();
+        assert!(refused.contains(error), "{refused}");
+    }
+}
+
 /// A file that was there is left as it is, which is said; what the plan itself put there is never lost in silence.
 #[test]
 fn only_files_that_were_there_before_the_plan_are_left_as_they_are() {

@@ -257,3 +257,36 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_heading_is_not_made_twice() {
+    for (text, heading, content, expected) in [
+        ("## Testing\nold\n", "Testing", "## Testing\n\nnew", Some("new")),
+        ("## Testing\nold\n", "testing", "# Testing\nnew", Some("new")),
+        ("# Work\n## Log\n", "Work#Log", "## Log\n- x", Some("- x")),
+        ("text\n", "Testing", "## Testing\nnew", Some("new")),
+        ("text\n", "### Testing", "### Testing\n", Some("")),
+        // A section below, another heading, no heading.
+        ("## Testing\n", "Testing", "### Testing\nnew", None),
+        ("## Testing\n", "Testing", "## Other\nnew", None),
+        ("## Testing\n", "Testing", "text\n## Testing\nnew", None),
+    ] {
+        assert_eq!(without_repeated_heading(text, heading, content).unwrap(), expected, "{text:?} {content:?}");
+    }
+    let empty = without_repeated_heading("## Testing\n", "Testing", "## Testing\n").unwrap_err();
+    assert_eq!(empty.kind(), ErrorKind::InvalidArguments);
+
+    for (text, heading, shown) in [
+        ("a\n\n## 📝 Notes\n", "Notes", "line 3 has \"📝 Notes\""),
+        ("## Sub ^abc\n", "sub", "line 1 has \"Sub ^abc\""),
+        ("## To-do:\n", "To do", "line 1 has \"To-do:\""),
+        ("# A\n## Log\n", "B#Log", "line 2 has \"Log\""),
+    ] {
+        let refused = append_to_section(text, heading, "x").unwrap_err();
+        assert!(refused.kind() == ErrorKind::Ambiguous && refused.to_string().contains(shown), "{refused}");
+    }
+    let made = append_to_section("## Meetings\n", "Meeting", "x").unwrap();
+    assert_eq!((made.made_heading, made.similar_heading.as_deref()), (true, Some("Meetings")));
+    let made = append_to_section("## Meetings\n## 📝\n", "🎉", "x").unwrap();
+    assert_eq!((made.made_heading, made.similar_heading), (true, None));
+}
