@@ -9,7 +9,8 @@ pub const LEAST: f64 = 0.5;
 /// How much two names are alike, from 0 to 1. Case, spaces and punctuation do not count.
 ///
 /// The largest of three measures:
-/// - the Sørensen-Dice coefficient of pairs of neighbouring letters, which finds words in another order;
+/// - the Sørensen-Dice coefficient of pairs of neighbouring letters if it is above [`LEAST`], which finds words in another
+///   order: short words that have half of their pairs in common, such as *nope* and *people*, mean different things;
 /// - `1 - 2 d / n` for `d` mistakes (letters missing, added, wrong or swapped) in `n` letters, which finds slips in short words: a
 ///   mistake counts twice because it changes two pairs;
 /// - [`LEAST`] where one name begins with the other.
@@ -20,14 +21,15 @@ pub const LEAST: f64 = 0.5;
 /// assert_eq!(likeness("topK", "top_k"), 1.0);
 /// assert!(likeness("opneai", "openai") > 0.6);
 /// assert_eq!(likeness("to", "toPath"), 0.5);
-/// assert!(likeness("openai", "anthropic") < 0.2);
+/// assert!(likeness("openai", "anthropic") < 0.2 && likeness("nope", "people") < 0.5);
 /// ```
 pub fn likeness(a: &str, b: &str) -> f64 {
     let letters = |text: &str| text.to_lowercase().chars().filter(|c| c.is_alphanumeric()).collect::<String>();
     let (a, b) = (letters(a), letters(b));
     let (least, most) = (a.chars().count().min(b.chars().count()), a.chars().count().max(b.chars().count()));
     let begins = least > 1 && (a.starts_with(&b) || b.starts_with(&a));
-    let pairs = strsim::sorensen_dice(&a, &b).max(if begins { LEAST } else { 0.0 });
+    let pairs = Some(strsim::sorensen_dice(&a, &b)).filter(|pairs| *pairs > LEAST).unwrap_or(0.0);
+    let pairs = pairs.max(if begins { LEAST } else { 0.0 });
     match most {
         0 => 0.0,
         // Each letter that only the longer name has is a mistake: for most names the distance need not be computed.

@@ -87,7 +87,10 @@ pub struct Record {
     /// What went wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// How long it took, in milliseconds.
+    /// How many calls it stands for: those of a loop of a plan have one record.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub calls: usize,
+    /// How long it took, in milliseconds: of a step of a plan, to find out what it does and to do it.
     pub duration_ms: u64,
     /// Who approved it.
     pub decision: Approval,
@@ -118,8 +121,18 @@ impl Record {
         };
         let timestamp = Timestamp::now().to_string();
         let (tool, decision, left_out) = (tool.to_owned(), approval, Vec::new());
-        Self { timestamp, tool, arguments, result, error, duration_ms, decision, transaction: None, left_out }
+        let calls = calls.len();
+        Self { timestamp, tool, arguments, result, error, calls, duration_ms, decision, transaction: None, left_out }
     }
+}
+
+fn one() -> usize {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_one(calls: &usize) -> bool {
+    *calls == 1
 }
 
 /// Where it lies.
@@ -184,10 +197,10 @@ pub fn stats(records: &[Record]) -> Vec<ToolStats> {
     let mut tools: BTreeMap<&str, ToolStats> = BTreeMap::new();
     for record in records {
         let entry = tools.entry(&record.tool).or_default();
-        entry.calls += 1;
+        entry.calls += record.calls;
         match (record.decision, &record.error) {
-            (Approval::Denied, _) => entry.refusals += 1,
-            (_, Some(_)) => entry.failures += 1,
+            (Approval::Denied, _) => entry.refusals += record.calls,
+            (_, Some(_)) => entry.failures += record.calls,
             (_, None) => {}
         }
         entry.total_ms += record.duration_ms;
@@ -195,7 +208,7 @@ pub fn stats(records: &[Record]) -> Vec<ToolStats> {
     }
     let named = tools.into_iter().map(|(tool, stats)| ToolStats {
         tool: tool.to_string(),
-        mean_ms: stats.total_ms as f64 / stats.calls as f64,
+        mean_ms: stats.total_ms as f64 / stats.calls.max(1) as f64,
         ..stats
     });
     named.collect()

@@ -392,10 +392,10 @@ impl Policy {
         }
         match call.risk {
             Risk::Delete if !self.settings.allow_delete => {
-                Some("deleting is not allowed (set allow_delete, or add --allow-delete)".into())
+                Some("deleting is not allowed (set allow_delete = true in tools.toml)".into())
             }
             Risk::Command if !self.settings.allow_commands => {
-                Some("running commands is not allowed (set allow_commands)".into())
+                Some("running commands is not allowed (set allow_commands = true in tools.toml)".into())
             }
             _ => None,
         }

@@ -7,10 +7,11 @@
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use jiff::Zoned;
 use serde_json::Value;
+use vault_index::likeness::nearest;
 
 use crate::change::{Change, EditedFile, LeftOutHunks, Preview, Separable};
 use crate::error::{Error, ErrorKind, Result};
@@ -241,7 +242,7 @@ impl Toolbox {
     /// An unknown tool; arguments that do not match its schema.
     pub fn permission(&self, name: &str, args: &Value, grants: &Grants) -> Result<Permission> {
         let tool = self.tool(name)?;
-        let args = tool.checked(args.clone())?;
+        let (args, _) = tool.checked(args.clone())?;
         let permission = self.policy.decide(&tool.spec().as_call(&tool.paths(&args)), grants);
         Ok(if tool.may_exceed(&args) { permission.max(Permission::Ask) } else { permission })
     }
@@ -387,10 +388,11 @@ impl Toolbox {
         cancel: Cancel<'_>,
     ) -> Result<Done> {
         let tool = find(&self.tools, name)?;
-        let args = tool.checked(args)?;
+        let (args, notices) = tool.checked(args)?;
         let paths = tool.paths(&args);
         self.policy.decide(&tool.spec().as_call(&paths), &Grants::default()).not_denied()?;
         cancel.check()?;
+        notices.into_iter().for_each(|notice| draft.overlay.notice(notice));
         let mut context = Context {
             vault: draft.vault,
             overlay: &mut draft.overlay,
@@ -505,8 +507,11 @@ pub fn find<'t>(tools: &'t [Tool], name: &str) -> Result<&'t Tool> {
     let found = found.or_else(|| tools.iter().find(|tool| tool.spec().alias.as_deref() == Some(name)));
     found.ok_or_else(|| {
         let names: Vec<&str> = tools.iter().map(|tool| tool.spec().name.as_str()).collect();
-        Error::new(ErrorKind::NotFound, format!("Unknown tool: {name}"))
-            .with_remedy(format!("there are {}", names.join(", ")))
+        let near = nearest(name, names.iter().map(|name| (*name, *name)));
+        Error::new(ErrorKind::NotFound, format!("Unknown tool: {name}")).with_remedy(match near.is_empty() {
+            true => format!("there are {}", names.join(", ")),
+            false => format!("did you mean {}?", near.join(" or ")),
+        })
     })
 }
 
@@ -520,5 +525,9 @@ pub(crate) struct Done {
 }
 
 pub(crate) fn millis_since(started: Instant) -> u64 {
-    u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX)
+    millis(started.elapsed())
+}
+
+pub(crate) fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

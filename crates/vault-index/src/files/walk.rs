@@ -133,10 +133,11 @@ fn vault_error(root: &Path, error: io::Error) -> Error {
     }
 }
 
-/// Sorts, and of several files with one `VaultPath` keeps the one whose name on disk comes first.
+/// Sorts, and of several files with one `VaultPath` keeps the one that is called so on disk, which opening the path finds;
+/// where there is none, the one whose name comes first.
 fn in_order(Walk { mut files, mut warnings, unlisted, is_obsidian }: Walk) -> Walk {
-    let bytes = |file: &'_ DiskFile| file.disk_path().as_os_str().as_encoded_bytes().to_owned();
-    files.sort_unstable_by(|a, b| a.path.cmp(&b.path).then_with(|| bytes(a).cmp(&bytes(b))));
+    let name = |file: &DiskFile| (file.disk.is_some(), file.disk_path().as_os_str().as_encoded_bytes().to_owned());
+    files.sort_unstable_by(|a, b| a.path.cmp(&b.path).then_with(|| name(a).cmp(&name(b))));
     files.dedup_by(|later, kept| {
         let clash = later.path == kept.path;
         if clash {
@@ -546,7 +547,7 @@ mod tests {
         assert_eq!(names(&walk), ["bad\u{fffd}.md", "line\nbreak.md", "\u{e9}.md"]);
         assert_eq!(odd(&walk), ["bad\u{fffd}.md NameClash", "\u{e9}.md NameClash"]);
         let disk: Vec<&[u8]> = walk.files.iter().map(|f| f.disk_path().as_os_str().as_bytes()).collect();
-        assert_eq!(disk, [&b"bad\xfe.md"[..], b"line\nbreak.md", "e\u{301}.md".as_bytes()]);
+        assert_eq!(disk, [&b"bad\xfe.md"[..], b"line\nbreak.md", "\u{e9}.md".as_bytes()]);
         for file in &walk.files {
             let content = super::super::read_note(root.path(), file, 100).unwrap();
             assert_eq!(content.bytes, file.disk_path().as_os_str().as_bytes());

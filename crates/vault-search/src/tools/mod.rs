@@ -7,6 +7,7 @@
 #![allow(missing_docs)]
 
 mod json_unique_keys;
+mod options;
 mod plan_args;
 mod note_args;
 mod shared_help;
@@ -61,11 +62,10 @@ pub use undo::{redo, undo};
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
+        let text = options::named(&error.one_line());
         match error.kind() {
-            ErrorKind::Denied | ErrorKind::Conflict | ErrorKind::Exists | ErrorKind::Refused => {
-                Self::Refused(error.one_line())
-            }
-            _ => Self::Error(error.one_line()),
+            ErrorKind::Denied | ErrorKind::Conflict | ErrorKind::Exists | ErrorKind::Refused => Self::Refused(text),
+            _ => Self::Error(text),
         }
     }
 }

@@ -52,7 +52,7 @@ pub(super) fn sentence(tool: &str, args: &Value, output: &Value, changes: bool) 
 /// Advice about the arguments and flags of a tool, and what it is for who typed a command.
 const ADVICE: [(&str, &str); 5] = [
     (
-        "deleting is not allowed (set allow_delete, or add --allow-delete)",
+        "deleting is not allowed (set allow_delete = true in tools.toml, or add --allow-delete)",
         "deleting unasked is not allowed (leave out --yes and answer in a terminal, or set allow_delete = true in tools.toml)",
     ),
     ("choose another name, or another collisionStrategy: create-unique or overwrite", "choose another name"),

@@ -11,6 +11,9 @@ use crate::tool::Cancel;
 use crate::toolbox::{Output, Toolbox};
 use crate::transaction::{Force, Transaction};
 
+/// The most paths that the answer to an undo names.
+const NAMED: usize = 100;
+
 /// A change that the policy, a grant or an approver has approved. Only [`settle`](super::settle) makes one, and it is used
 /// once.
 ///
@@ -61,6 +64,8 @@ pub enum CarriedOut {
         undone: TransactionId,
         /// The transaction that undid it.
         by: Transaction,
+        /// The files and folders that are as they were.
+        paths: Vec<String>,
     },
 }
 
@@ -107,11 +112,12 @@ impl Approved {
         match change.held {
             Held::Call(proposal) => toolbox.apply(&proposal, by).map(CarriedOut::Call),
             Held::Plan(preview) => plan::run(toolbox, &preview, by, cancel, on_event).map(CarriedOut::Plan),
-            Held::Undo { id, .. } => {
+            Held::Undo { id, change } => {
                 if toolbox.vault().preview_undo(Some(id), Force::No)?.digest() != digest {
                     return Err(PreparedChange::is_other_than_shown());
                 }
-                Ok(CarriedOut::Undo { undone: id, by: toolbox.vault().undo(Some(id), Force::No)? })
+                let by = toolbox.vault().undo(Some(id), Force::No)?;
+                Ok(CarriedOut::Undo { undone: id, by, paths: change.paths() })
             }
         }
     }
@@ -135,9 +141,14 @@ impl CarriedOut {
                 Ok(Done { value, transaction: transaction.map(|id| id.0), notices })
             }
             Self::Plan(run) => of_plan(run),
-            Self::Undo { undone, by } => {
-                let value = json!({ "undone": undone.0, "changes": by.done });
-                Ok(Done { value, transaction: Some(by.id.0), notices: by.lost })
+            Self::Undo { undone, by, mut paths } => {
+                let mut notices = by.lost;
+                if paths.len() > NAMED {
+                    notices.push(format!("{} paths are as they were; these are {NAMED} of them", paths.len()));
+                    paths.truncate(NAMED);
+                }
+                let value = json!({ "undone": undone.0, "changes": by.done, "paths": paths });
+                Ok(Done { value, transaction: Some(by.id.0), notices })
             }
         }
     }

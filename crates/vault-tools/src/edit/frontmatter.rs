@@ -9,7 +9,7 @@ mod entries;
 
 use serde_json::{Map, Value};
 use vault_index::Warning;
-use vault_index::note::{Properties, Property, frontmatter_properties, frontmatter_span};
+use vault_index::note::{Properties, Property, frontmatter_properties, frontmatter_span, is_inline_tag, property_key};
 
 use crate::edit::{LineEnding, TextEdit, apply_edits};
 use crate::error::{Error, ErrorKind, Result};
@@ -26,6 +26,59 @@ use scalar::write_value;
 /// and when the change would affect other properties; [`ErrorKind::InvalidArguments`] for an invalid key, and for a
 /// number that is too large to be exact.
 pub fn update(text: &str, updates: &Map<String, Value>) -> Result<String> {
+    with_nulls(text, updates, Nulls::Remove)
+}
+
+/// As [`update`], but `null` makes a property without a value.
+///
+/// # Errors
+/// As [`update`].
+pub fn set(text: &str, properties: &Map<String, Value>) -> Result<String> {
+    with_nulls(text, properties, Nulls::Set)
+}
+
+/// Reads texts as lists where a list belongs: those of `tags`, `aliases`, `cssclasses` and of properties that are lists
+/// now, if a text is a list as JSON. Tags apart by commas become a list, too. Says what it did.
+///
+/// # Errors
+/// [`ErrorKind::InvalidArguments`] for a text of tags that would be none, such as `two words`.
+pub fn read_lists(text: &str, updates: &mut Map<String, Value>) -> Result<Vec<String>> {
+    let before = properties(text).unwrap_or_default();
+    let mut notices = Vec::new();
+    for (key, value) in updates {
+        let Some(given) = value.as_str() else { continue };
+        let name = property_key(key);
+        let is_list = matches!(name.as_str(), "tags" | "aliases" | "cssclasses")
+            || matches!(before.get(key), Some(Property::List(_)));
+        let json = serde_json::from_str::<Vec<Value>>(given).ok().filter(|_| is_list);
+        let is_tag = |tag: &str| is_inline_tag(tag.trim().trim_start_matches('#'));
+        let list = match json {
+            Some(items) => items,
+            None if name != "tags" || given.trim().is_empty() || is_tag(given) => continue,
+            None if given.contains(',') && given.split(',').all(is_tag) => {
+                given.split(',').map(|tag| Value::from(tag.trim())).collect()
+            }
+            None => {
+                let what = format!("{given:?} is no tag: a tag has letters, digits, _, - and /, and no space");
+                return Err(Error::new(ErrorKind::InvalidArguments, what)
+                    .at(format!("/{key}"))
+                    .with_remedy("give a list of tags"));
+            }
+        };
+        notices.push(format!("{key}: the text was read as a list of {}", list.len()));
+        *value = list.into();
+    }
+    Ok(notices)
+}
+
+/// What a null does to its property.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Nulls {
+    Remove,
+    Set,
+}
+
+fn with_nulls(text: &str, updates: &Map<String, Value>, nulls: Nulls) -> Result<String> {
     if updates.is_empty() {
         return Ok(text.to_owned());
     }
@@ -38,7 +91,8 @@ pub fn update(text: &str, updates: &Map<String, Value>) -> Result<String> {
     }
     let mark = text.len() - text.trim_start_matches('\u{feff}').len();
     let Some(block) = frontmatter_span(text) else {
-        let set: Vec<(&String, &Value)> = updates.iter().filter(|(_, value)| !value.is_null()).collect();
+        let is_set = |value: &Value| nulls == Nulls::Set || !value.is_null();
+        let set: Vec<(&String, &Value)> = updates.iter().filter(|(_, value)| is_set(value)).collect();
         if set.is_empty() {
             return Ok(text.to_owned());
         }
@@ -51,10 +105,14 @@ pub fn update(text: &str, updates: &Map<String, Value>) -> Result<String> {
         compare(&lines, &Properties::default(), updates)?;
         return Ok(new);
     };
+    if !text[block.clone()].contains('\n') {
+        return Err(Error::new(ErrorKind::Frontmatter, "the lines of the note end in a carriage return alone")
+            .with_remedy("write its text again with other line endings first"));
+    }
     let (yaml, eol) = inside(text, &block);
     let old_block = &text[yaml.clone()];
     let before = read(old_block)?;
-    let new_block = updated(old_block, &before, updates, eol)?;
+    let new_block = updated(old_block, &before, updates, eol, nulls)?;
     compare(&new_block, &before, updates)?;
     Ok(format!("{}{new_block}{}", &text[..yaml.start], &text[yaml.end..]))
 }
@@ -169,7 +227,7 @@ fn inexact(value: &Value) -> Option<&serde_json::Number> {
     }
 }
 
-fn updated(block: &str, before: &Properties, updates: &Map<String, Value>, eol: &str) -> Result<String> {
+fn updated(block: &str, before: &Properties, updates: &Map<String, Value>, eol: &str, nulls: Nulls) -> Result<String> {
     let entries = entries(block).ok_or_else(|| {
         Error::new(ErrorKind::Frontmatter, "the frontmatter is not a list of keys, one a line")
             .with_remedy("write it as `key: value` lines first")
@@ -181,12 +239,18 @@ fn updated(block: &str, before: &Properties, updates: &Map<String, Value>, eol: 
         let folded = || entries.iter().filter(|entry| entry.key.to_lowercase() == key.to_lowercase()).collect();
         let found: Vec<&Entry> = if exact.is_empty() { folded() } else { exact };
         match (&found[..], value) {
-            ([], Value::Null) => {}
+            ([], Value::Null) if nulls == Nulls::Remove => {}
             ([], value) => new.push_str(&write_value(key, value, eol)),
             ([entry], value) => {
                 let now = before.iter().find(|(known, _)| *known == entry.key).map(|(_, value)| value);
                 let entry = entry.whole(block, now);
-                let lines = if value.is_null() { String::new() } else { entry.with(block, value, now, eol) };
+                let lines = match value {
+                    Value::Null if nulls == Nulls::Remove => String::new(),
+                    value => entry.with(block, value, now, eol).ok_or_else(|| {
+                        Error::new(ErrorKind::Frontmatter, format!("a comment within {key:?} would be lost"))
+                            .with_remedy("change this property with edit_note")
+                    })?,
+                };
                 edits.push(TextEdit { span: entry.span, text: lines });
             }
             _ => {

@@ -66,10 +66,11 @@ pub(super) fn similar(text: &str, wanted: &str) -> Vec<Range<usize>> {
 
 /// In what two texts that are [`similar`] differ, for a message.
 pub(super) fn differences(there: &str, wanted: &str) -> Vec<&'static str> {
-    let of = |text: &str, is: fn(char) -> bool| text.chars().filter(|c| is(*c)).collect::<String>();
+    type Is = fn(char) -> bool;
+    let of = |text: &str, is: Is| text.chars().filter(|c| is(*c)).collect::<String>();
     let blanks =
         |text: &str| text.lines().map(|line| line.len() - line.trim_end_matches(is_blank).len()).collect::<Vec<_>>();
-    let kinds: [(fn(char) -> bool, _); 4] = [
+    let kinds: [(Is, &str); 4] = [
         (|c| matches!(plain(c), Some('\'' | '"')) || matches!(c, '\'' | '"'), "quotes"),
         (|c| plain(c) == Some('-') || c == '-', "dashes"),
         (|c| plain(c) == Some(' '), "no-break or other spaces"),

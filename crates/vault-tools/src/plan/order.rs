@@ -1,6 +1,7 @@
 //! The order in which the steps of a plan run: dependencies first, otherwise the order of the list.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::iter;
 
 use serde_json::Value;
@@ -38,15 +39,25 @@ pub(super) fn sources(plan: &Plan) -> BTreeMap<Root, usize> {
 pub(super) fn order(plan: &Plan) -> Result<Order, Issue> {
     let sources = sources(plan);
     let dependencies: Vec<BTreeSet<usize>> = plan.steps.iter().map(|step| dependencies(step, &sources)).collect();
-    let mut done = BTreeSet::new();
+    let mut dependents = vec![Vec::new(); plan.steps.len()];
+    let mut waits_for: Vec<usize> = dependencies.iter().map(BTreeSet::len).collect();
+    dependencies.iter().enumerate().for_each(|(at, before)| before.iter().for_each(|one| dependents[*one].push(at)));
+    let mut free: BinaryHeap<Reverse<usize>> =
+        (0..waits_for.len()).filter(|at| waits_for[*at] == 0).map(Reverse).collect();
     let mut steps = Vec::with_capacity(plan.steps.len());
-    while steps.len() < plan.steps.len() {
-        let free = (0..plan.steps.len()).find(|at| !done.contains(at) && dependencies[*at].is_subset(&done));
-        let Some(free) = free else { return Err(cycle(plan, &dependencies, &done)) };
-        done.insert(free);
-        steps.push(free);
+    while let Some(Reverse(at)) = free.pop() {
+        steps.push(at);
+        for dependent in &dependents[at] {
+            waits_for[*dependent] -= 1;
+            if waits_for[*dependent] == 0 {
+                free.push(Reverse(*dependent));
+            }
+        }
     }
-    Ok(Order { steps, dependencies })
+    match steps.len() == plan.steps.len() {
+        true => Ok(Order { steps, dependencies }),
+        false => Err(cycle(plan, &dependencies, &steps.into_iter().collect())),
+    }
 }
 
 /// The steps that a step depends on, by `dependsOn` or by references.

@@ -1,7 +1,7 @@
 //! Previews a plan: runs its steps on one overlay, so that later steps see what earlier ones wrote.
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::iter;
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::dead_links::dead_links;
 use super::foreach::{self, Item, LeftOut};
+use super::order::Order;
 use super::reference::{Resolved, Root};
 use super::schema::{OnError, Plan, Step};
 use super::scope::{Parameters, Scope};
@@ -63,6 +64,8 @@ pub struct PlanPreview {
     /// Why the plan cannot run here: a step needs an editor, and there is none. What does not depend on that step is
     /// previewed all the same.
     pub blocked: Option<Error>,
+    /// That step, by its position in the plan.
+    pub(super) blocked_at: Option<usize>,
     /// Identifies what was shown, so that an approval holds for nothing else: previews with the same digest do the same.
     pub digest: String,
     /// What the editor shows then; unknown if something is left out.
@@ -110,6 +113,9 @@ pub struct StepPreview {
     toolset: Toolset,
     #[serde(skip)]
     tool_risk: Risk,
+    /// How long its calls took.
+    #[serde(skip)]
+    pub(super) took: Duration,
     /// What of its calls can be left out.
     #[serde(skip)]
     pub(super) separable: Separable,
@@ -219,10 +225,12 @@ pub fn preview_without(
     let plan = &checked.plan;
     let draft = toolbox.draft(&vault, vault.overlay())?;
     let steps = Vec::with_capacity(plan.steps.len());
-    let mut dry_run = DryRun { toolbox, plan, draft, steps, blocked: None, parameters, left_out, output_bytes: 0 };
+    let blocked = None;
+    let (order, places) = (&checked.order, HashMap::new());
+    let mut dry_run =
+        DryRun { toolbox, plan, order, draft, steps, places, blocked, parameters, left_out, output_bytes: 0 };
     for &at in &checked.order.steps {
-        let skipped =
-            dry_run.steps.iter().find(|step| !step.runs() && checked.order.dependencies[at].contains(&step.at));
+        let skipped = dry_run.dependencies(at).find(|step| !step.runs());
         let is_left_out = left_out.contains(&CallId { step: plan.steps[at].id.clone(), item: None });
         let skipped = skipped.map(|step| format!("it depends on the step {}, which is skipped", step.id));
         let preview = match skipped.or_else(|| is_left_out.then(|| LEFT_OUT.to_owned())) {
@@ -239,7 +247,7 @@ pub fn preview_without(
                     let preview = dry_run.skip(at, error.to_string())?;
                     let remedy = error.remedy().map(|remedy| format!("{remedy}; ")).unwrap_or_default();
                     let remedy = format!("{remedy}with \"onError\": \"skip\" the rest of the plan runs here");
-                    dry_run.blocked.get_or_insert(error.with_remedy(remedy));
+                    dry_run.blocked.get_or_insert((at, error.with_remedy(remedy)));
                     preview
                 }
                 Err(error) => {
@@ -249,6 +257,7 @@ pub fn preview_without(
                 Ok(preview) => preview,
             },
         };
+        dry_run.places.insert(at, dry_run.steps.len());
         dry_run.steps.push(preview);
     }
     dry_run.finish(checked)
@@ -263,10 +272,13 @@ fn can_be_skipped(error: &Error) -> bool {
 struct DryRun<'a, 'v> {
     toolbox: &'a mut Toolbox,
     plan: &'a Plan,
+    order: &'a Order,
     draft: Draft<'v>,
     steps: Vec<StepPreview>,
-    /// The first step that needs an editor.
-    blocked: Option<Error>,
+    /// The positions of steps of the plan in `steps`.
+    places: HashMap<usize, usize>,
+    /// The first step that needs an editor, and its error.
+    blocked: Option<(usize, Error)>,
     parameters: &'a Parameters,
     /// The calls that a person left out.
     left_out: &'a BTreeSet<CallId>,
@@ -303,6 +315,7 @@ impl DryRun<'_, '_> {
             actions,
             said: 0..0,
             paths: Vec::new(),
+            took: Duration::ZERO,
         })
     }
 
@@ -314,6 +327,7 @@ impl DryRun<'_, '_> {
 
     /// Runs a step. If it fails, the draft is as it was before.
     fn step(&mut self, at: usize, cancel: Cancel<'_>) -> Result<StepPreview> {
+        let started = Instant::now();
         let (mark, editor) = (self.draft.overlay.mark(), self.draft.editor.clone());
         let (said, output_bytes) = (self.draft.overlay.notice_count(), self.output_bytes);
         let result = self.calls(at, mark, cancel);
@@ -325,7 +339,7 @@ impl DryRun<'_, '_> {
             self.draft.effects.clear();
             self.draft.unless_seen = None;
         }
-        result
+        result.map(|preview| StepPreview { took: started.elapsed(), ..preview })
     }
 
     fn calls(&mut self, at: usize, mark: usize, cancel: Cancel<'_>) -> Result<StepPreview> {
@@ -334,11 +348,11 @@ impl DryRun<'_, '_> {
         let cancel = timeout.map_or(cancel, |deadline| cancel.until(deadline));
         if let Some(condition) = &step.condition
             && let Some(reason) =
-                condition.unmet(&self.scope(), "/if").map_err(|issues| at_step(unresolved(&issues), step, None))?
+                condition.unmet(&self.scope(at), "/if").map_err(|issues| at_step(unresolved(&issues), step, None))?
         {
             return self.skip(at, format!("its condition does not hold: {reason}"));
         }
-        let (items, filtered) = self.items(step).map_err(|error| at_step(error, step, None))?;
+        let (items, filtered) = self.items(at).map_err(|error| at_step(error, step, None))?;
         let count = step.foreach.is_some().then_some(items.len());
         let skips_items = count.is_some() && self.plan.on_error(step) == OnError::Skip;
         let (mut calls, mut paths, mut outputs, mut left_out) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -355,7 +369,7 @@ impl DryRun<'_, '_> {
             }
             let shown = if skips_items { value.clone() } else { Value::Null };
             let first = self.draft.overlay.mark();
-            match self.item(step, (index, count.unwrap_or(1)), value, cancel) {
+            match self.item(at, (index, count.unwrap_or(1)), value, cancel) {
                 // The time is that of the step, so that it is not the item that failed.
                 Err(error) if skips_items && can_be_skipped(&error) && error.kind() != ErrorKind::TimedOut => {
                     left_out.push(LeftOut::failed(position, &shown, &error));
@@ -401,12 +415,12 @@ impl DryRun<'_, '_> {
     }
 
     /// One call of a step. If it fails, the draft is as it was before.
-    fn item(&mut self, step: &Step, at: (usize, usize), item: Value, cancel: Cancel<'_>) -> Result<Done> {
+    fn item(&mut self, at: usize, turn: (usize, usize), item: Value, cancel: Cancel<'_>) -> Result<Done> {
         let draft = &mut self.draft;
         let (mark, editor) = (draft.overlay.mark(), draft.editor.clone());
         let (effects, unless_seen) = (draft.effects.len(), draft.unless_seen.clone());
         let said = draft.overlay.notice_count();
-        let result = self.call(step, at, item, cancel);
+        let result = self.call(at, turn, item, cancel);
         if result.is_err() {
             let draft = &mut self.draft;
             draft.overlay.rollback(mark);
@@ -417,10 +431,10 @@ impl DryRun<'_, '_> {
         result
     }
 
-    fn call(&mut self, step: &Step, at: (usize, usize), item: Value, cancel: Cancel<'_>) -> Result<Done> {
+    fn call(&mut self, at: usize, turn: (usize, usize), item: Value, cancel: Cancel<'_>) -> Result<Done> {
         cancel.check()?;
-        let args = self.args(step, at, item)?;
-        self.toolbox.run_on(&mut self.draft, &step.tool, args, cancel)
+        let args = self.args(at, turn, item)?;
+        self.toolbox.run_on(&mut self.draft, &self.plan.steps[at].tool, args, cancel)
     }
 
     /// The plan ends here, so this is its line in the log.
@@ -430,11 +444,11 @@ impl DryRun<'_, '_> {
     }
 
     /// The items of a loop, and those that its filter leaves out; one that is null for a step without a loop.
-    fn items(&self, step: &Step) -> Result<(Vec<Item>, Vec<LeftOut>)> {
-        let Some(foreach) = &step.foreach else {
+    fn items(&self, at: usize) -> Result<(Vec<Item>, Vec<LeftOut>)> {
+        let Some(foreach) = &self.plan.steps[at].foreach else {
             return Ok((vec![Item { position: 0, value: Value::Null }], Vec::new()));
         };
-        let mut scope = self.scope();
+        let mut scope = self.scope(at);
         let from = scope.resolve(&foreach.from, &Value::Null, "/foreach/from");
         let list = match from.map_err(|issues| unresolved(&issues))? {
             Value::Array(list) => list,
@@ -455,9 +469,15 @@ impl DryRun<'_, '_> {
         Ok((items, filtered))
     }
 
-    fn scope(&self) -> Scope<'_> {
+    /// The steps that a step depends on, as they were previewed.
+    fn dependencies(&self, at: usize) -> impl Iterator<Item = &StepPreview> {
+        self.order.dependencies[at].iter().filter_map(|before| Some(&self.steps[*self.places.get(before)?]))
+    }
+
+    /// The values that a step can refer to.
+    fn scope(&self, at: usize) -> Scope<'_> {
         let mut scope = Scope::new(self.parameters);
-        for step in self.steps.iter().filter(|step| step.runs()) {
+        for step in self.dependencies(at).filter(|step| step.runs()) {
             let captured = self.plan.steps[step.at].capture_as.clone().map(Root::Var);
             for root in iter::once(Root::Step(step.id.clone())).chain(captured) {
                 scope.bind(root, Cow::Borrowed(&step.output));
@@ -466,8 +486,9 @@ impl DryRun<'_, '_> {
         scope
     }
 
-    fn args(&mut self, step: &Step, (index, count): (usize, usize), item: Value) -> Result<Value> {
-        let mut scope = self.scope();
+    fn args(&mut self, at: usize, (index, count): (usize, usize), item: Value) -> Result<Value> {
+        let step = &self.plan.steps[at];
+        let mut scope = self.scope(at);
         if let Some(foreach) = &step.foreach {
             foreach::bind(&mut scope, foreach, self.plan.version, item, index, count);
         }
@@ -498,7 +519,7 @@ impl DryRun<'_, '_> {
         }
         let running = || steps.iter().filter(|step| step.runs());
         let mut notices = checked.notices.clone();
-        notices.extend(self.blocked.as_ref().map(|error| format!("the plan cannot run here: {error}")));
+        notices.extend(self.blocked.as_ref().map(|(_, error)| format!("the plan cannot run here: {error}")));
         notices.extend(running().flat_map(StepPreview::named_notices));
         notices.extend(running().filter_map(|step| Some(needs_eye(&step.id, step.unless_seen.as_ref()?))));
         notices.extend(running().flat_map(|step| step.effects.iter().map(|effect| notice(&step.id, effect))));
@@ -506,9 +527,12 @@ impl DryRun<'_, '_> {
         let permits = |path: &SafePath| policy.permits_path(path.as_str());
         notices.extend(dead_links(change.actions(), &self.draft.overlay, &options, &permits)?);
         let digest = digest_of(&checked.plan, &steps, &change)?;
-        let risk = running().map(|step| step.risk).max().unwrap_or(Risk::Read);
+        let (blocked_at, blocked) = self.blocked.unzip();
+        // Of a step that cannot run here, too: elsewhere the plan does it.
+        let is_shown = |step: &&StepPreview| step.runs() || Some(step.at) == blocked_at;
+        let risk = steps.iter().filter(is_shown).map(|step| step.risk).max().unwrap_or(Risk::Read);
         let (plan, editor, left_out) = (checked.plan.clone(), Some(self.draft.editor), Vec::new());
-        Ok(PlanPreview { plan, steps, change, risk, notices, left_out, blocked: self.blocked, digest, editor })
+        Ok(PlanPreview { plan, steps, change, risk, notices, left_out, blocked, blocked_at, digest, editor })
     }
 }
 

@@ -18,7 +18,7 @@ use crate::journal::TransactionId;
 use crate::log::{Approval, Record};
 use crate::policy::{Grants, Permission};
 use crate::tool::{Cancel, HostEffect};
-use crate::toolbox::{Toolbox, millis_since};
+use crate::toolbox::{Toolbox, millis};
 use crate::tools::fill_in_times;
 use crate::transaction::{ApplyOptions, ApplyProgress, ControlFlow};
 use crate::vault::Vault;
@@ -64,20 +64,20 @@ pub(crate) fn run(
     cancel: Cancel<'_>,
     on_event: &mut dyn FnMut(&Event),
 ) -> Result<PlanRun> {
-    let started = Instant::now();
     let can_run = preview.blocked.clone().map_or(Ok(()), Err);
     if let Err(error) = can_run.and_then(|()| check_approval(toolbox, preview, approval)) {
         refuse(toolbox, preview, &error);
         return Err(error);
     }
     on_event(&Event::RunStarted { goal: preview.plan.goal.clone(), steps: preview.steps.len() });
-    let outcome = run_approved(toolbox, preview, cancel, on_event);
+    let mut took = preview.steps.iter().map(|step| (step.id.clone(), step.took)).collect();
+    let outcome = run_approved(toolbox, preview, cancel, on_event, &mut took);
     let (status, transaction) =
         outcome.as_ref().map_or((RunStatus::Failed, None), |done| (done.status, done.transaction));
     let notices = outcome.as_ref().map_or(Vec::new(), |done| done.notices.clone());
     let left_out = outcome.as_ref().map_or(Vec::new(), |done| done.left_out_hunks.clone());
     on_event(&Event::RunFinished { status, transaction: transaction.map(|id| id.0), notices, left_out });
-    log_steps(toolbox, preview, outcome.as_ref(), approval, millis_since(started));
+    log_steps(toolbox, preview, outcome.as_ref(), approval, &took);
     if status == RunStatus::Done {
         let written = history::add(toolbox.vault().state(), &preview.plan, transaction);
         toolbox.note_log_error(written);
@@ -87,7 +87,14 @@ pub(crate) fn run(
 
 /// Logs a plan that was not run because the policy or a person refused it.
 pub(crate) fn refuse(toolbox: &mut Toolbox, preview: &PlanPreview, reason: &Error) {
-    log_steps(toolbox, preview, Err(reason), Approval::Denied, 0);
+    match preview.blocked_at.and_then(|at| preview.steps.iter().find(|step| step.at == at)) {
+        Some(step) => {
+            let args = Value::Object(preview.plan.steps[step.at].args.clone());
+            let (took, how) = (millis(step.took), Approval::of_failure(reason));
+            toolbox.log(&Record::new(&step.tool, &[&args], Err(reason), took, how));
+        }
+        None => log_steps(toolbox, preview, Err(reason), Approval::Denied, &BTreeMap::new()),
+    }
 }
 
 fn run_approved(
@@ -95,6 +102,7 @@ fn run_approved(
     preview: &PlanPreview,
     cancel: Cancel<'_>,
     on_event: &mut dyn FnMut(&Event),
+    took: &mut BTreeMap<String, Duration>,
 ) -> Result<PlanRun> {
     let (vault, policy) = (Arc::clone(toolbox.vault()), toolbox.policy().clone());
     let named: Vec<String> = preview.steps.iter().flat_map(|step| &step.paths).cloned().collect();
@@ -106,6 +114,7 @@ fn run_approved(
         on_event,
         at: 0,
         started: None,
+        took,
         outputs: BTreeMap::new(),
         skipped: Vec::new(),
         host_acted: false,
@@ -172,13 +181,14 @@ fn check_approval(toolbox: &Toolbox, preview: &PlanPreview, approval: Approval) 
     })
 }
 
-/// One line in the log for each step that ran; if the plan did not run, for each step that would have.
+/// One line in the log for each step that ran, with the time that its preview and its changes took; if the plan did not
+/// run, for each step that would have.
 fn log_steps(
     toolbox: &mut Toolbox,
     preview: &PlanPreview,
     outcome: Result<&PlanRun, &Error>,
     approval: Approval,
-    took_ms: u64,
+    took: &BTreeMap<String, Duration>,
 ) {
     for step in preview.steps.iter().filter(|step| step.runs()) {
         let result = match outcome {
@@ -190,7 +200,8 @@ fn log_steps(
             },
         };
         let args: Vec<&Value> = step.calls.iter().map(|call| &call.args).collect();
-        let mut record = Record::new(&step.tool, &args, result, took_ms, approval);
+        let took = took.get(&step.id).copied().unwrap_or_default();
+        let mut record = Record::new(&step.tool, &args, result, millis(took), approval);
         record.transaction = outcome.ok().and_then(|done| done.transaction).map(|id| id.0);
         let hunks = preview.left_out.iter().filter(|file| step.paths.contains(&file.path));
         let items = step.left_out.iter().filter(|item| item.reason == LEFT_OUT);
@@ -211,6 +222,8 @@ struct StepCursor<'a> {
     at: usize,
     /// When the current step started.
     started: Option<Instant>,
+    /// How long the steps took that ended.
+    took: &'a mut BTreeMap<String, Duration>,
     outputs: BTreeMap<String, Value>,
     skipped: Vec<(String, String)>,
     /// Whether the host did something, so that the run cannot start again.
@@ -312,7 +325,7 @@ impl<'a> StepCursor<'a> {
         (self.on_event)(&Event::StepFinished { step: step.id.clone(), output: output.clone(), left_out });
         self.outputs.insert(step.id.clone(), output);
         self.at += 1;
-        self.started = None;
+        self.note_time(step);
     }
 
     /// Runs an effect as often as the step's retry allows. The error comes with the number of its attempt.
@@ -343,6 +356,13 @@ impl<'a> StepCursor<'a> {
         let Some(step) = self.preview.steps.get(self.at) else { return };
         self.report_failure(step, &error, attempt, false);
         self.failed = Some((step.id.clone(), error));
+        self.note_time(step);
+    }
+
+    /// The step has ended.
+    fn note_time(&mut self, step: &StepPreview) {
+        let took = self.started.take().map(|started| started.elapsed()).unwrap_or_default();
+        *self.took.entry(step.id.clone()).or_default() += took;
     }
 
     fn planned(&self, step: &StepPreview) -> &'a Step {

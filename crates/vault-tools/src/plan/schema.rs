@@ -102,7 +102,8 @@ pub struct Step {
     /// Its arguments. Texts in them may hold references: `$steps.ID.field` or `$vars.NAME.field` as a whole text is the
     /// value itself, `${$steps.ID.field}`, `${item.field}` and `${parameter}` may stand within a text. `[*]` in a
     /// reference collects what it leads to in every entry of a list (`$steps.ID.items[*].path`), and puts each of them
-    /// into the list it stands in: `["${item.tags[*]}", "new"]`.
+    /// into the list it stands in: `["${item.tags[*]}", "new"]`. `${$steps.ID.items[*].name|join:", "}` makes one text of
+    /// a list.
     pub args: Map<String, Value>,
     /// The step runs only if this holds; otherwise it is skipped, and with it the steps that depend on it. Of a loop, see
     /// `foreach.filter` for a condition on each item.

@@ -211,12 +211,7 @@ fn select_each(value: &Value, path: &[String]) -> Result<Vec<Value>, Absent> {
 
 /// The message for a name that nothing binds.
 fn missing_parameter(name: &str) -> String {
-    let how = match name {
-        "selection" => "; give it with --selection TEXT, --selection - or --selection-from FILE:FROM-TO".to_string(),
-        "activeFile" => "; give it with --active-file NOTE".to_string(),
-        name => format!("; give it with --set {name}=VALUE"),
-    };
-    format!("the parameter `{name}` has no value{how}")
+    format!("the parameter `{name}` has no value")
 }
 
 fn contents(value: &Value) -> String {
@@ -351,7 +346,7 @@ mod tests {
             issues.unwrap_err(),
             [
                 "/a: `$steps.parse.itemz`: there is no `itemz`; there are: items, count, none",
-                "/b/0: the parameter `nothing` has no value; give it with --set nothing=VALUE",
+                "/b/0: the parameter `nothing` has no value",
                 "/b/1: `$steps.parse.none` is null, not a text",
                 "/c: `$steps.later.x`: the step later has no output",
             ]
@@ -381,6 +376,6 @@ mod tests {
         let names = BTreeSet::from(["date".to_string(), "activeFile".to_string(), "folderName".to_string()]);
         assert_eq!(parameters.missing(&names), ["activeFile", "folderName"]);
         let error = parameters.require(&names).unwrap_err().to_string();
-        assert!(error.contains("--active-file") && error.contains("--set folderName=VALUE"), "{error}");
+        assert!(error.contains("`activeFile` has no value") && error.contains("`folderName` has no value"), "{error}");
     }
 }

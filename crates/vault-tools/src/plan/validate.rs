@@ -118,6 +118,7 @@ fn checked(plan: Plan, toolbox: &Toolbox) -> Result<Checked, Vec<Issue>> {
         toolbox,
         plan: &plan,
         sources: sources(&plan),
+        has_unnamed: plan.steps.iter().any(|step| step.id.starts_with(UNNAMED)),
         outputs: plan.steps.iter().map(output_of).collect(),
         issues: Vec::new(),
         parameters: BTreeSet::new(),
@@ -144,6 +145,8 @@ struct Checker<'a> {
     plan: &'a Plan,
     /// The step whose output each root of a reference stands for.
     sources: BTreeMap<Root, usize>,
+    /// Whether a step has no readable id: it may be the one that is missing.
+    has_unnamed: bool,
     /// The schema of each step's output.
     outputs: Vec<Value>,
     issues: Vec<Issue>,
@@ -196,7 +199,7 @@ impl Checker<'_> {
         let step = &self.plan.steps[number];
         let at = format!("/steps/{number}");
         for (index, id) in step.depends_on.iter().enumerate() {
-            if !self.has_unnamed() && !self.sources.contains_key(&Root::Step(id.clone())) {
+            if !self.has_unnamed && !self.sources.contains_key(&Root::Step(id.clone())) {
                 self.issue(format!("{at}/dependsOn/{index}"), self.no_step(id));
             }
         }
@@ -372,7 +375,7 @@ impl Checker<'_> {
                 }
             },
             (None, Root::Var(name)) => return Err(format!("`{written}`: no step captures `{name}` with captureAs")),
-            (None, Root::Step(_)) if self.has_unnamed() => return Ok(Value::Null),
+            (None, Root::Step(_)) if self.has_unnamed => return Ok(Value::Null),
             (None, Root::Step(id)) => return Err(format!("`{written}`: {}", self.no_step(id))),
         };
         output::at(schema, &reference.path).map_err(|missing| format!("`{written}`: {missing}"))
@@ -396,11 +399,6 @@ impl Checker<'_> {
             Value::Object(fields) => fields.iter().for_each(|(name, value)| self.literals(value, &pointer(at, name))),
             _ => {}
         }
-    }
-
-    /// Whether a step has no readable id: it may be the one that is missing.
-    fn has_unnamed(&self) -> bool {
-        self.plan.steps.iter().any(|step| step.id.starts_with(UNNAMED))
     }
 
     fn no_step(&self, id: &str) -> String {

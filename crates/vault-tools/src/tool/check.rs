@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 use vault_index::likeness::nearest;
 
-use super::schema::{OR_ROOT, PATH_MARK};
+use super::schema::{ANY_MARK, OR_ROOT, PATH_MARK};
 use crate::error::Result;
 
 /// A problem at one location of arguments or of a plan.
@@ -39,23 +39,36 @@ pub fn check(schema: &Value, value: &Value, at: &str, is_open: IsOpen<'_>) -> Ve
     issues
 }
 
-/// Removes nulls of optional fields (absent and null are the same) and writes whole numbers without a fraction: some
-/// models write `10.0` for 10.
-pub fn tidy(schema: &Value, value: &mut Value) {
+/// Removes nulls of optional fields (absent and null are the same), writes whole numbers without a fraction, since some
+/// models write `10.0` for 10, and reads texts that are the JSON of what is expected. Returns what to say of the last.
+pub fn tidy(schema: &Value, value: &mut Value) -> Vec<String> {
+    let mut read = Vec::new();
+    tidy_at(schema, value, "", &mut read);
+    read.iter().map(|at| format!("{at}: the text was read as the JSON that it holds")).collect()
+}
+
+fn tidy_at(schema: &Value, value: &mut Value, at: &str, read: &mut Vec<String>) {
+    if let Some(meant) = value.as_str().and_then(|text| json_in_text(schema, text)) {
+        *value = meant;
+        read.push(at.to_owned());
+    }
     match value {
-        Value::Object(fields) => {
+        Value::Object(fields) if schema.get(ANY_MARK).is_none() => {
             let Some(Value::Object(known)) = schema.get("properties") else { return };
             let required = |name: &str| required(schema).any(|field| field == name);
             fields.retain(|name, value| !value.is_null() || !known.contains_key(name) || required(name));
             for (name, value) in fields {
                 if let Some(below) = known.get(name) {
-                    tidy(below, value);
+                    tidy_at(below, value, &pointer(at, name), read);
                 }
             }
         }
         Value::Array(items) => {
             if let Some(below) = schema.get("items") {
-                items.iter_mut().for_each(|item| tidy(below, item));
+                items
+                    .iter_mut()
+                    .zip(0..)
+                    .for_each(|(item, index)| tidy_at(below, item, &format!("{at}/{index}"), read));
             }
         }
         Value::Number(number)
@@ -71,6 +84,14 @@ pub fn tidy(schema: &Value, value: &mut Value) {
         }
         _ => {}
     }
+}
+
+/// What a text holds as JSON, where a schema expects that and no text: some clients send objects, lists and numbers so.
+fn json_in_text(schema: &Value, text: &str) -> Option<Value> {
+    let named = schema.get("type").filter(|named| !is_of(named, &Value::from("")))?;
+    let mut value = serde_json::from_str(text).ok()?;
+    tidy_at(schema, &mut value, "", &mut Vec::new());
+    (is_of(named, &value) && check(schema, &value, "", &|_| false).is_empty()).then_some(value)
 }
 
 /// The JSON pointer of a field.
@@ -172,6 +193,7 @@ fn walk(schema: &Value, value: &Value, at: &str, is_open: IsOpen<'_>, issues: &m
                 }
             }
         }
+        Value::Object(_) if schema.get(ANY_MARK).is_some() => {}
         Value::Object(fields) => object(schema, fields, at, is_open, issues),
         Value::Null | Value::Bool(_) => {}
     }
@@ -341,6 +363,25 @@ mod tests {
         let mut value = json!({ "path": null, "top_k": null, "filter": { "x": null }, "any": { "y": null } });
         tidy(&schema(), &mut value);
         assert_eq!(value, json!({ "path": null, "filter": {}, "any": { "y": null } }));
+    }
+
+    #[test]
+    fn texts_are_read_where_they_hold_what_is_expected() {
+        let mut value = json!({ "path": "[1]", "top_k": "3", "tags": "[\"x\"]", "filter": "{\"x\": \"true\"}" });
+        let read = tidy(&schema(), &mut value);
+        assert_eq!(value, json!({ "path": "[1]", "top_k": 3, "tags": ["x"], "filter": { "x": true } }));
+        assert_eq!(read[0], "/top_k: the text was read as the JSON that it holds");
+        assert_eq!(read.len(), 3);
+        for kept in [
+            json!({ "top_k": "99" }),
+            json!({ "top_k": "three" }),
+            json!({ "tags": "x" }),
+            json!({ "tags": "[1]" }),
+            json!({ "filter": "null" }),
+        ] {
+            let mut value = kept.clone();
+            assert!(tidy(&schema(), &mut value).is_empty() && value == kept, "{value}");
+        }
     }
 
     #[test]

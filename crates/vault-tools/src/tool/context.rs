@@ -258,8 +258,18 @@ impl Context<'_, '_> {
 
     /// The error for a path where nothing exists; it names the nearest paths that may be shown.
     pub fn missing(&self, path: &SafePath) -> Error {
+        self.missing_of(path, &|_| true)
+    }
+
+    /// The same where a file is wanted.
+    pub(crate) fn missing_file(&self, path: &SafePath) -> Error {
+        self.missing_of(path, &|entry| entry.stat.kind == EntryKind::File)
+    }
+
+    fn missing_of(&self, path: &SafePath, may_be_meant: &dyn Fn(&Entry) -> bool) -> Error {
         let listing = self.listing();
-        missing(path, &*self.overlay, &|entry| listing.as_ref().is_ok_and(|listing| listing.has(entry)))
+        let has = |entry: &Entry| listing.as_ref().is_ok_and(|listing| listing.has(entry));
+        missing(path, &*self.overlay, &|entry| may_be_meant(entry) && has(entry))
     }
 }
 

@@ -23,7 +23,7 @@ pub(crate) use check::{check, each_path, expected, map_paths, pointer, tidy};
 pub use context::{Cancel, Context, HostEffect};
 pub(crate) use context::{Draft, FoundLink, Listing, StepCache};
 pub use schema::PathArg;
-pub(crate) use schema::{PATH_MARK, argument_schema};
+pub(crate) use schema::{PATH_MARK, argument_schema, properties_schema};
 
 /// A tool: give it a name and a function, and add it to a [`Toolbox`](crate::Toolbox).
 ///
@@ -177,19 +177,20 @@ impl Tool {
         (self.run)(args, context)
     }
 
-    /// The arguments as the function takes them: checked against the schema, without nulls of optional fields.
+    /// The arguments as the function takes them: checked against the schema, without nulls of optional fields. Also what
+    /// is to be said of them.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArguments`] with every issue.
-    pub(crate) fn checked(&self, mut args: Value) -> Result<Value> {
+    pub(crate) fn checked(&self, mut args: Value) -> Result<(Value, Vec<String>)> {
         if args.is_null() {
             args = Value::Object(serde_json::Map::new());
         }
-        tidy(&self.marked_schema, &mut args);
+        let notices = tidy(&self.marked_schema, &mut args);
         let issues = check(&self.marked_schema, &args, "", &|_| false);
         let name = &self.spec.name;
         Err(match &issues[..] {
-            [] => return Ok(args),
+            [] => return Ok((args, notices)),
             [only] => Error::new(ErrorKind::InvalidArguments, format!("{} (arguments of {name})", only.message))
                 .at(only.location()),
             several => {

@@ -6,12 +6,16 @@ use schemars::generate::SchemaSettings;
 use schemars::transform::{RecursiveTransform, Transform};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::fmt;
 
 /// Marks a text as a vault path, for validation: `true`, or [`OR_ROOT`]. Schemas for models do not have it.
 pub(crate) const PATH_MARK: &str = "x-vault-path";
+
+/// Marks an object that takes any fields and values. The fields that its schema names are examples for models, and for
+/// providers that refuse objects without any. Schemas for models do not have the mark.
+pub(super) const ANY_MARK: &str = "x-any-fields";
 
 /// The mark of a path that can also be the vault's root.
 pub(super) const OR_ROOT: &str = "or root";
@@ -71,11 +75,27 @@ pub(crate) fn output_schema<T: JsonSchema>() -> Value {
     generated::<T>(SchemaSettings::draft2020_12().for_serialize(), tidy)
 }
 
-/// A schema without the marks of paths.
+/// The schema of properties of a note, of any names and values.
+pub(crate) fn properties_schema(_: &mut SchemaGenerator) -> Schema {
+    let list = |what: &str| json!({ "type": "array", "items": { "type": "string" }, "description": what });
+    json_schema!({
+        "type": "object",
+        "properties": {
+            "tags": list("Without #."),
+            "aliases": list("Other names."),
+            "status": { "type": "string", "description": "Or any other property." },
+        },
+        "additionalProperties": true,
+        "x-any-fields": true,
+    })
+}
+
+/// A schema without the marks.
 pub(crate) fn without_marks(schema: &Value) -> Value {
     let mut schema = schema.clone();
     if let Ok(schema) = <&mut Schema>::try_from(&mut schema) {
-        RecursiveTransform(|schema: &mut Schema| drop(schema.remove(PATH_MARK))).transform(schema);
+        let unmark = |schema: &mut Schema| [PATH_MARK, ANY_MARK].iter().for_each(|mark| drop(schema.remove(*mark)));
+        RecursiveTransform(unmark).transform(schema);
     }
     schema
 }

@@ -2,7 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
+use crate::edit::frontmatter;
+use crate::error::Result;
 use crate::tool::{Context, PathArg};
 
 /// No arguments.
@@ -24,6 +27,24 @@ pub(super) fn number<const N: usize>() -> usize {
 /// `true` as the default of a field.
 pub(super) fn yes() -> bool {
     true
+}
+
+/// Reads texts of properties as lists where a list belongs, and says so. `argument` is the pointer to the properties.
+///
+/// # Errors
+/// Those of [`frontmatter::read_lists`].
+pub(super) fn read_lists(
+    text: &str,
+    properties: &mut Map<String, Value>,
+    argument: &str,
+    context: &mut Context<'_, '_>,
+) -> Result<()> {
+    let read = frontmatter::read_lists(text, properties).map_err(|error| {
+        let field = error.path().unwrap_or_default().to_owned();
+        error.at(format!("{argument}{field}"))
+    })?;
+    read.into_iter().for_each(|notice| context.overlay.notice(notice));
+    Ok(())
 }
 
 /// The items of a page. What is left is said, with the offset that goes on.

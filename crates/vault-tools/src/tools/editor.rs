@@ -67,14 +67,12 @@ pub(super) fn replace_selection(args: ReplaceArgs, context: &mut Context<'_, '_>
             Some(span) => (span, selection.text),
             None => {
                 let message = "the selection is not from a file, so it cannot be replaced";
-                return Err(Error::new(ErrorKind::Unsupported, message)
-                    .with_remedy("give it with --selection-from FILE:FROM-TO"));
+                return Err(Error::new(ErrorKind::Unsupported, message));
             }
         },
         (None, Some(cursor)) => (Span { from: cursor, to: cursor }, String::new()),
         (None, None) => {
-            return Err(Error::new(ErrorKind::Unsupported, "nothing is selected, and there is no cursor")
-                .with_remedy("give --selection-from FILE:FROM-TO, or --active-file and --cursor"));
+            return Err(Error::new(ErrorKind::Unsupported, "nothing is selected, and there is no cursor"));
         }
     };
     let (path, range) = type_text(span, &selected, &args.text, args.expected_etag.as_deref(), context)?;
@@ -113,8 +111,7 @@ pub(super) struct InsertedText {
 pub(super) fn insert_at_cursor(args: InsertArgs, context: &mut Context<'_, '_>) -> Result<InsertedText> {
     let behind = context.editor.selection.as_ref().and_then(|selection| selection.span).map(|span| span.to);
     let Some(cursor) = context.editor.cursor.or(behind) else {
-        return Err(Error::new(ErrorKind::Unsupported, "there is no cursor")
-            .with_remedy("give --active-file NOTE and --cursor LINE:CH"));
+        return Err(Error::new(ErrorKind::Unsupported, "there is no cursor"));
     };
     let span = Span { from: cursor, to: cursor };
     let (path, range) = type_text(span, "", &args.text, args.expected_etag.as_deref(), context)?;
@@ -155,7 +152,7 @@ fn type_text(
     context: &mut Context<'_, '_>,
 ) -> Result<(SafePath, Span)> {
     let Some(active) = context.editor.active_file.clone() else {
-        return Err(Error::new(ErrorKind::Unsupported, "no file is active").with_remedy("give --active-file NOTE"));
+        return Err(Error::new(ErrorKind::Unsupported, "no file is active"));
     };
     let path = context.path(&PathArg(active.to_string()))?;
     version::require(etag, &path, context)?;

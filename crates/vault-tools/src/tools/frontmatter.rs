@@ -5,17 +5,19 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::arguments::read_lists;
 use super::{locate, version};
 use crate::edit::{self, frontmatter};
 use crate::error::{Error, ErrorKind, Result};
 use crate::sandbox::View;
-use crate::tool::{Context, PathArg};
+use crate::tool::{Context, PathArg, properties_schema};
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
     /// The note.
     path: PathArg,
     /// Properties and their new values; null removes a property. Others stay.
+    #[schemars(schema_with = "properties_schema")]
     updates: Map<String, Value>,
     /// The version that read_note gave: if the note has changed since, nothing is written.
     expected_version: Option<String>,
@@ -33,10 +35,11 @@ pub(super) struct UpdatedNote {
     version: String,
 }
 
-pub(super) fn update_frontmatter(args: Args, context: &mut Context<'_, '_>) -> Result<UpdatedNote> {
+pub(super) fn update_frontmatter(mut args: Args, context: &mut Context<'_, '_>) -> Result<UpdatedNote> {
     let path = locate::markdown(&args.path, "only Markdown notes have frontmatter", context)?;
     version::require(args.expected_version.as_deref(), &path, context)?;
     let text = context.overlay.text(&path)?;
+    read_lists(&text, &mut args.updates, "/updates", context)?;
     let updated = frontmatter::update(&text, &args.updates).map_err(|error| error.at(&path))?;
     context.overlay.write(&path, updated)?;
     Ok(UpdatedNote {

@@ -75,7 +75,7 @@ fn look_up(path: &PathArg, context: &Context<'_, '_>) -> Result<Asked> {
     // A link's dots would lead into the vault again.
     let has_dots = link.path.split('/').any(|name| matches!(name, "." | ".."));
     if link.path.is_empty() || has_dots || link.path.contains('\\') {
-        return Err(asked.map_or_else(|error| error, |path| context.missing(&path)));
+        return Err(asked.map_or_else(|error| error, |path| context.missing_file(&path)));
     }
     Ok(Asked::Link(link, asked))
 }
@@ -95,7 +95,7 @@ fn nothing_there(asked: Result<SafePath>, context: &Context<'_, '_>) -> Error {
                 .at(path)
                 .with_remedy("name a file in it")
         }
-        Ok(path) => context.missing(&path),
+        Ok(path) => context.missing_file(&path),
         Err(error) => error,
     }
 }

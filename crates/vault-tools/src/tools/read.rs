@@ -141,7 +141,7 @@ pub(super) fn files(args: FilesArgs, context: &mut Context<'_, '_>) -> Result<Ve
         let path = asked.to_string();
         let text = context.path(&asked).and_then(|path| {
             // A person agreed to these paths, not to what a name may lead to.
-            if context.overlay.exists(&path)? { read(&path, context) } else { Err(context.missing(&path)) }
+            if context.overlay.exists(&path)? { read(&path, context) } else { Err(context.missing_file(&path)) }
         });
         files.push(match text {
             Ok((content, _)) => SharedFile { size: content.len(), path, content },

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::arguments::yes;
+use super::arguments::{read_lists, yes};
 use super::collision::{Collision, free, taken};
 use super::templates::Templates;
 use super::{locate, version};
@@ -12,7 +12,7 @@ use crate::edit::{self, frontmatter};
 use crate::error::{Error, ErrorKind, Result};
 use crate::overlay::{BrokenFrontmatter, Written};
 use crate::sandbox::{SafePath, View};
-use crate::tool::{Context, PathArg};
+use crate::tool::{Context, PathArg, properties_schema};
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct NoteArgs {
@@ -55,7 +55,7 @@ pub(super) fn note(args: NoteArgs, context: &mut Context<'_, '_>) -> Result<Writ
     let path = locate::new_note(&args.path, context)?;
     version::require(args.expected_version.as_deref(), &path, context)?;
     match (args.mode, context.overlay.exists(&path)?) {
-        (Some(NoteMode::Replace), false) => return Err(context.missing(&path)),
+        (Some(NoteMode::Replace), false) => return Err(context.missing_file(&path)),
         (Some(NoteMode::Create), true) => return Err(exists(&path)),
         _ => {}
     }
@@ -111,7 +111,9 @@ pub(super) struct CreateArgs {
     /// A template to begin with, in which date, time and title are filled in: its path, or its name in the vault's
     /// folder of templates. The content follows it.
     template: Option<String>,
-    /// Properties for the YAML frontmatter.
+    /// Properties for the YAML frontmatter; null for one without a value.
+    #[serde(default)]
+    #[schemars(schema_with = "properties_schema")]
     frontmatter: Option<Map<String, Value>>,
     /// With collisionStrategy overwrite, the etag of the file to overwrite: if it has changed since, nothing is written.
     expected_etag: Option<String>,
@@ -148,7 +150,7 @@ pub(super) struct CreatedFile {
     etag: String,
 }
 
-pub(super) fn create(args: CreateArgs, context: &mut Context<'_, '_>) -> Result<CreatedFile> {
+pub(super) fn create(mut args: CreateArgs, context: &mut Context<'_, '_>) -> Result<CreatedFile> {
     let mut path = context.path(&args.path)?;
     version::require(args.expected_etag.as_deref(), &path, context)?;
     if args.collision_strategy == Some(Collision::CreateUnique) {
@@ -158,12 +160,15 @@ pub(super) fn create(args: CreateArgs, context: &mut Context<'_, '_>) -> Result<
         Some(template) => from_template(template, &args.content, &path, context)?,
         None => args.content,
     };
-    let content = match &args.frontmatter {
+    let content = match &mut args.frontmatter {
         Some(properties) if !properties.is_empty() && !path.is_markdown() => {
             let what = "only Markdown notes have frontmatter";
             return Err(Error::new(ErrorKind::InvalidArguments, what).at(path).with_remedy("name a .md file"));
         }
-        Some(properties) if !properties.is_empty() => frontmatter::update(&content, properties)?,
+        Some(properties) if !properties.is_empty() => {
+            read_lists(&content, properties, "/frontmatter", context)?;
+            frontmatter::set(&content, properties)?
+        }
         _ => content,
     };
     let created = !context.overlay.exists(&path)?;

@@ -15,6 +15,9 @@ use crate::store::{IndexUse, VaultStore};
 /// Most files that an error names.
 const NAMED: usize = 8;
 
+/// How many transactions an error names.
+const NEWEST: usize = 5;
+
 /// What undoes a transaction.
 pub(crate) struct Undoing {
     new: NewTransaction,
@@ -78,7 +81,7 @@ impl VaultStore {
         let last = match wanted {
             Some(wanted) => {
                 let entry = entries.iter().find(|entry| entry.id == wanted);
-                let entry = entry.ok_or_else(|| not_found(format!("there is no transaction {wanted}")))?;
+                let entry = entry.ok_or_else(|| no_transaction(wanted, &chains))?;
                 let last = chains.get(&entry.root()).copied().unwrap_or(entry);
                 if (entry.kind == TransactionKind::Undo) != (last.kind == TransactionKind::Undo) {
                     let what = format!("transaction {wanted} is undone already, by transaction {}", last.id);
@@ -140,9 +143,7 @@ impl VaultStore {
                     named.join("; ")
                 ),
             )
-            .with_remedy(
-                "nothing was done; with --force it is undone all the same, and these later changes are lost",
-            ));
+            .with_remedy("nothing was done, so that these later changes are not lost"));
         }
         let mut contents = journal::contents(&self.state, entry)?;
         contents.truncate(actions.len());
@@ -206,5 +207,17 @@ fn root_label(entry: &JournalEntry) -> &str {
 }
 
 fn not_found(what: String) -> Error {
-    Error::new(ErrorKind::NotFound, what).with_remedy("`undo --list` shows all transactions")
+    Error::new(ErrorKind::NotFound, what)
+}
+
+/// The error for a number that no transaction has, with the newest ones that can be undone.
+fn no_transaction(wanted: TransactionId, chains: &BTreeMap<TransactionId, &JournalEntry>) -> Error {
+    let in_effect = chains.values().rev().filter(|last| last.kind != TransactionKind::Undo);
+    let newest: Vec<String> =
+        in_effect.take(NEWEST).map(|last| format!("{} ({})", last.root(), root_label(last))).collect();
+    let error = not_found(format!("there is no transaction {wanted}"));
+    match newest.is_empty() {
+        true => error.with_remedy("there is none that could be undone"),
+        false => error.with_remedy(format!("the newest are {}", newest.join(", "))),
+    }
 }

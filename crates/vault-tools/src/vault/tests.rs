@@ -286,11 +286,11 @@ fn links_come_back_as_they_were() {
 
 #[test]
 fn canvases_are_rewritten_in_place() {
-    let canvas = "{\n\t\"nodes\":[\n\t\t{\"id\":\"1\",\"type\":\"file\",\"file\":\"d/a.md\",\"x\":1.0},\n\
-                  \t\t{\"type\":\"text\",\"text\":\"see [[a]]\\nand \\\"[[b]]\\\"\"}\n\t],\"edges\":[]\n}\n";
-    let fixture = Fixture::new(&format!("//- d/a.md\n\n//- b.md\n\n//- c.canvas\n{canvas}"));
-    fixture.rename("d/a.md", "e/new \"x\".md");
-    let expected = canvas.replace("d/a.md", "e/new \\\"x\\\".md").replace("[[a]]", "[[new \\\"x\\\"]]");
+    let canvas = "{\n\t\"nodes\":[\n\t\t{\"id\":\"1\",\"type\":\"file\",\"file\":\"d/a \\\"x\\\".md\",\"x\":1.0},\n\
+                  \t\t{\"type\":\"text\",\"text\":\"see [[d/a \\\"x\\\"]]\\nand \\\"[[b]]\\\"\"}\n\t],\"edges\":[]\n}\n";
+    let fixture = Fixture::new(&format!("//- d/a \"x\".md\n\n//- b.md\n\n//- c.canvas\n{canvas}"));
+    fixture.rename("d/a \"x\".md", "e/a \"x\".md");
+    let expected = canvas.replace("\"d/a", "\"e/a").replace("[[d/a", "[[e/a");
     assert_eq!(fixture.read("c.canvas"), expected);
     // What is written in its own way stays so.
     let canvas = r#"{"nodes":[{"type":"text","text":"\u00e9\/[[a]]\ud83d\ude00 [x](d\/a.md#h)"}]}"#;

@@ -1,11 +1,12 @@
 //! Conditions and loops of plans: what a preview says of them, and what it says where there is no editor.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use serde_json::{Value, json};
 use vault_tools::approval::run_plan;
 use vault_tools::plan::{Event, RunStatus, StepState, validate};
-use vault_tools::{Cancel, ErrorKind, Force, Macros, SaveOptions};
+use vault_tools::{Approval, Cancel, ErrorKind, Force, Macros, Risk, SaveOptions, log_stats, read_log};
 
 use crate::plans::{previewed, ran, writing};
 use crate::vault::{TestVault, assert_same, seen};
@@ -185,14 +186,41 @@ fn a_command_without_an_editor_blocks_the_run_and_not_the_preview() {
         preview.notices
     );
     assert_eq!(preview.notices[1], "the step show: b.md is not shown, since that needs an editor");
+    assert_eq!(preview.risk, Risk::Command);
     assert_eq!(ran(&mut toolbox, &preview).unwrap_err().kind(), ErrorKind::Unsupported);
     assert!(!vault.root().join("b.md").exists());
+    // The log has the step that failed, as what it is, and nothing of the others.
+    let log = read_log(toolbox.vault().state()).unwrap();
+    let logged: Vec<_> = log.iter().map(|record| (record.tool.as_str(), record.decision)).collect();
+    assert_eq!(logged, [("commands.run", Approval::Allowed)]);
+    assert!(log[0].error.as_deref().unwrap().contains("the step sort"));
     plan["steps"][1]["onError"] = "skip".into();
     let preview = previewed(&mut toolbox, &plan, &Value::Null).unwrap();
     assert!(preview.blocked.is_none());
     let done = ran(&mut toolbox, &preview).unwrap();
     assert_eq!((done.status, done.skipped.len()), (RunStatus::Done, 2));
     assert!(vault.root().join("b.md").exists() && !vault.root().join("c.md").exists());
+}
+
+/// Each step of a plan has its own time, and a loop counts as its calls.
+#[test]
+fn the_log_has_the_time_and_the_calls_of_each_step() {
+    let vault = TestVault::new("//- a.md\nx\n");
+    let mut toolbox = vault.toolbox();
+    let bullets: String = (0..60).map(|number| format!("- n{number}\n")).collect();
+    let mut plan = creating(&bullets, json!({}));
+    let late = json!({ "id": "late", "tool": "vault.createFile", "args": { "path": "z.md", "content": "" }, "dependsOn": ["make"] });
+    plan["steps"].as_array_mut().unwrap().push(late);
+    let began = Instant::now();
+    let preview = previewed(&mut toolbox, &plan, &Value::Null).unwrap();
+    ran(&mut toolbox, &preview).unwrap();
+    let took = began.elapsed().as_millis();
+    let log = read_log(toolbox.vault().state()).unwrap();
+    let calls: Vec<_> = log.iter().map(|record| (record.tool.as_str(), record.calls)).collect();
+    assert_eq!(calls, [("util.parseMarkdownBullets", 1), ("vault.createFile", 60), ("vault.createFile", 1)]);
+    assert!(log.iter().map(|record| u128::from(record.duration_ms)).sum::<u128>() <= took, "{log:?} {took}");
+    let stats = log_stats(&log);
+    assert_eq!((stats[1].tool.as_str(), stats[1].calls), ("vault.createFile", 61));
 }
 
 /// A loop over many notes does what can be done, names the rest, and is undone as one.

@@ -50,7 +50,7 @@ fn the_toolsets_have_14_2_18_and_9_tools() {
     assert_eq!(count(Toolset::Bulk), 10);
     assert_eq!(toolbox.spec("vault_createFile").unwrap().name, "vault.createFile");
     let error = toolbox.spec("read_notes").unwrap_err().to_string();
-    assert!(error.starts_with("Unknown tool: read_notes") && error.contains("read_note, "), "{error}");
+    assert!(error.contains("Unknown tool: read_notes (did you mean read_note or "), "{error}");
 }
 
 /// References inlined, no `$schema`, `title` or number formats; every field described; names that providers take.
@@ -58,7 +58,7 @@ fn the_toolsets_have_14_2_18_and_9_tools() {
 fn schemas_are_portable() {
     fn walk(schema: &Value, at: &str) {
         let Some(object) = schema.as_object() else { return };
-        for keyword in ["$schema", "$ref", "$defs", "title", "x-vault-path"] {
+        for keyword in ["$schema", "$ref", "$defs", "title", "x-vault-path", "x-any-fields"] {
             assert!(!object.contains_key(keyword), "{at}: {keyword}");
         }
         let format = object.get("format").and_then(Value::as_str).unwrap_or_default();
@@ -71,6 +71,14 @@ fn schemas_are_portable() {
             walk(items, &format!("{at}/items"));
         }
     }
+    /// Some providers refuse a whole request for one object without properties.
+    fn has_properties(schema: &Value, at: &str) {
+        let properties = schema.get("properties").and_then(Value::as_object);
+        let is_empty = properties.is_none_or(serde_json::Map::is_empty);
+        assert!(schema["type"] != "object" || !is_empty, "{at}: no properties");
+        properties.into_iter().flatten().for_each(|(name, below)| has_properties(below, &format!("{at}/{name}")));
+        schema.get("items").into_iter().for_each(|items| has_properties(items, &format!("{at}/items")));
+    }
     let vault = garden();
     for spec in vault.toolbox().specs(None) {
         let name = spec.alias.as_ref().unwrap_or(&spec.name);
@@ -79,6 +87,9 @@ fn schemas_are_portable() {
         assert_eq!(spec.input_schema["type"], "object", "{name}");
         assert_eq!(spec.input_schema["additionalProperties"], false, "{name}");
         walk(&spec.input_schema, name);
+        for (field, schema) in spec.input_schema["properties"].as_object().into_iter().flatten() {
+            has_properties(schema, &format!("{name}/{field}"));
+        }
         walk(&spec.output_schema, &format!("{name} output"));
     }
     walk(&vault_tools::plan::plan_schema(), "plan");

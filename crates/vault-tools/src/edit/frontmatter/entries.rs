@@ -90,10 +90,13 @@ impl Entry {
         Self { span: self.span.start..end, ..self.clone() }
     }
 
-    /// The lines of this property with another value than the one it has now.
-    pub(super) fn with(&self, block: &str, value: &Value, now: Option<&Property>, eol: &str) -> String {
+    /// The lines of this property with another value than the one it has now; `None` if a comment would be lost.
+    pub(super) fn with(&self, block: &str, value: &Value, now: Option<&Property>, eol: &str) -> Option<String> {
         let lines = &block[self.span.clone()];
         let head = &block[self.span.start..self.value];
+        if let (Value::Array(items), true) = (value, block[self.value..].trim_start().starts_with('[')) {
+            return flow_list(&block[self.value..self.span.end], items).map(|list| format!("{head}{list}"));
+        }
         let (first, rest) = match block[self.value..self.span.end].split_once('\n') {
             Some((first, rest)) => (first.trim_end_matches('\r'), rest),
             None => (&block[self.value..self.span.end], ""),
@@ -105,28 +108,15 @@ impl Entry {
                 Value::Array(items) if written.is_empty() => self.with_items(rest, items, now, eol),
                 _ => None,
             };
-            return match kept {
+            return Some(match kept {
                 Some(items) => format!("{head}{first}{eol}{items}"),
                 None => self.rewritten(head, value, comment, eol),
-            };
+            });
         }
-        match (value, written.strip_prefix('[')) {
-            (Value::Array(new), Some(old)) => {
-                let kept = flow_items(old.strip_suffix(']').unwrap_or(old));
-                let as_is =
-                    |item: &Property| kept.iter().find(|(value, _)| value == item).map(|(_, text)| text.to_string());
-                // One item in the place of another keeps its quotes, a new one has those of the first.
-                let quote = |at: usize| match kept.get(at) {
-                    Some((_, written)) if kept.len() == new.len() => Quote::of(written),
-                    _ => Quote::of(old),
-                };
-                let text = |(at, item)| as_is(&property(item)).unwrap_or_else(|| inner(item, quote(at)));
-                let items: Vec<String> = new.iter().enumerate().map(text).collect();
-                format!("{head} [{}]{comment}{last_eol}", items.join(", "))
-            }
-            (Value::Array(items), None) if !items.is_empty() => self.rewritten(head, value, comment, eol),
+        Some(match value {
+            Value::Array(items) if !items.is_empty() => self.rewritten(head, value, comment, eol),
             _ => format!("{head} {}{comment}{last_eol}", scalar(value, Quote::of(written))),
-        }
+        })
     }
 
     /// The lines of a new property, with the key as it is written.
@@ -203,9 +193,61 @@ fn in_place(lines: &str, item: &Value, eol: &str) -> String {
     format!("{}{mark}- {text}{comment}{eol}", &lines[..last])
 }
 
-/// The items of a list between brackets, each as it reads and as it is written.
-fn flow_items(mut rest: &str) -> Vec<(Property, &str)> {
-    let mut items = Vec::new();
+/// A list between brackets, on one or more lines, with other items: what stays, and what stands around it, is as it was.
+/// `None` if a comment between the items would be lost.
+fn flow_list(written: &str, new: &[Value]) -> Option<String> {
+    let open = written.find('[')? + 1;
+    let last_line = written.trim_end().rfind('\n').map_or(0, |newline| newline + 1);
+    let (_, comment) = split_comment(written[last_line..].trim_end());
+    let close = written[..written.trim_end().len() - comment.len()].rfind(']').filter(|close| *close >= open)?;
+    let (old, wanted): (_, Vec<Property>) = (&written[open..close], new.iter().map(property).collect());
+    let kept = flow_items(old);
+    let as_is =
+        |item: &Property| kept.iter().find(|(value, _)| value == item).map(|(_, span)| old[span.clone()].to_owned());
+    let of_first = Quote::of(old);
+    let appends = !kept.is_empty() && kept.iter().map(|(value, _)| value).eq(wanted.iter().take(kept.len()));
+    let between = separator(old);
+    let list = if appends {
+        let end = kept.last().map_or(0, |(_, span)| span.end);
+        let added: Vec<String> = new[kept.len()..].iter().map(|item| inner(item, of_first)).collect();
+        let before = if added.is_empty() { "" } else { between };
+        format!("{}{before}{}{}", &old[..end], added.join(between), &old[end..])
+    } else if kept.len() == new.len() {
+        // One item in the place of another keeps its quotes.
+        let (mut list, mut at) = (String::new(), 0);
+        for ((_, span), (value, item)) in kept.iter().zip(wanted.iter().zip(new)) {
+            let there = &old[span.clone()];
+            list.push_str(&old[at..span.start]);
+            list.push_str(&match as_is(value) {
+                Some(text) => text,
+                None if has_comment(there) => return None,
+                None => inner(item, Quote::of(there)),
+            });
+            at = span.end;
+        }
+        list + &old[at..]
+    } else if has_comment(old) {
+        return None;
+    } else {
+        let text = |(item, value)| as_is(value).unwrap_or_else(|| inner(item, of_first));
+        new.iter().zip(&wanted).map(text).collect::<Vec<_>>().join(between)
+    };
+    Some(format!("{}{list}{}", &written[..open], &written[close..]))
+}
+
+fn has_comment(list: &str) -> bool {
+    list.split('\n').any(|line| !split_comment(line).1.is_empty())
+}
+
+/// What parts the items of a list between brackets.
+fn separator(list: &str) -> &'static str {
+    let is_tight = list.contains(',') && !list.contains(", ") && !list.contains('\n');
+    if is_tight { "," } else { ", " }
+}
+
+/// The items of a list between brackets, each as it reads and where it is written.
+fn flow_items(list: &str) -> Vec<(Property, Range<usize>)> {
+    let (mut items, mut rest) = (Vec::new(), list);
     while !rest.is_empty() {
         // The shortest beginning that reads as one item; a comma within quotes or brackets ends none.
         let ends = rest.match_indices(',').map(|(at, _)| at).chain([rest.len()]);
@@ -217,7 +259,8 @@ fn flow_items(mut rest: &str) -> Vec<(Property, &str)> {
             }
         };
         let Some((end, value)) = ends.into_iter().find_map(read) else { break };
-        items.push((value, rest[..end].trim()));
+        let start = list.len() - rest.len() + rest[..end].len() - rest[..end].trim_start().len();
+        items.push((value, start..start + rest[..end].trim().len()));
         rest = rest.get(end + 1..).unwrap_or_default();
     }
     items

@@ -30,6 +30,7 @@ pub(super) fn write_value(key: &str, value: &Value, eol: &str) -> String {
             let items: String = items.iter().map(|item| format!("  - {}{eol}", scalar(item, None))).collect();
             format!("{key}:{eol}{items}")
         }
+        Value::Null => format!("{key}:{eol}"),
         value => format!("{key}: {}{eol}", scalar(value, None)),
     }
 }

@@ -112,6 +112,70 @@ fn lists_keep_theirs() {
     check("---\ntags: a\n---\n", json!({"tags": ["a", "b"]}), "---\ntags:\n  - a\n  - b\n---\n");
     check("---\ntags:\n  - a\n---\n", json!({"tags": "a"}), "---\ntags: a\n---\n");
     check("---\na: [1,\n  2]\nb: 1\n---\n", json!({"b": 2}), "---\na: [1,\n  2]\nb: 2\n---\n");
+    for (old, items, new) in [
+        ("[one,\n  two]   # c", json!(["one", "two", "three"]), "[one,\n  two, three]   # c"),
+        ("[one,\n  two]   # c", json!(["two"]), "[two]   # c"),
+        ("[\n  one,\n  two,\n]", json!(["one", "two", "x"]), "[\n  one,\n  two, x,\n]"),
+        ("[one, # 1\n  two]", json!(["one", "two", "3"]), "[one, # 1\n  two, \"3\"]"),
+        ("[\"ln\",\"x\"]", json!(["l", "x"]), "[\"l\",\"x\"]"),
+        ("[a,b]", json!(["a", "b", "c"]), "[a,b,c]"),
+        ("[a,b,c]", json!(["a", "c"]), "[a,c]"),
+        ("['a' , b]", json!(["b", "a"]), "[b , 'a']"),
+        ("[]", json!(["a", "b"]), "[a, b]"),
+        ("[ ] # [x]", json!(["a"]), "[a] # [x]"),
+        ("[a, \"]\"] # ]", json!(["a", "]", "b"]), "[a, \"]\", b] # ]"),
+        ("[a]", json!([]), "[]"),
+    ] {
+        check(&format!("---\nl: {old}\nb: 1\n---\n"), json!({ "l": items }), &format!("---\nl: {new}\nb: 1\n---\n"));
+    }
+    for items in [json!(["two"]), json!(["one", "2"])] {
+        let comment = refused("---\nl: [one, # 1\n  two]\n---\n", json!({ "l": items }));
+        assert!(comment.to_string().contains("a comment within \"l\" would be lost"), "{comment}");
+    }
+}
+
+#[test]
+fn a_text_for_a_list_is_read_as_one() {
+    let read = |updates: Value| {
+        let Value::Object(mut updates) = updates else { panic!("updates are an object") };
+        let notices = read_lists("---\nl: [a]\ns: x\n---\n", &mut updates)?;
+        Ok::<_, Error>((Value::Object(updates), notices))
+    };
+    for (given, meant) in [
+        (json!({"tags": "[\"theme/a\",\"theme/b\"]"}), json!({"tags": ["theme/a", "theme/b"]})),
+        (json!({"Tag": "a, #b"}), json!({"Tag": ["a", "#b"]})),
+        (json!({"aliases": "[\"A, B\"]"}), json!({"aliases": ["A, B"]})),
+        (json!({"l": "[1]"}), json!({"l": [1]})),
+    ] {
+        let (updates, notices) = read(given).unwrap();
+        assert_eq!((updates, notices.len()), (meant, 1));
+    }
+    for kept in [
+        json!({"tags": "one", "aliases": "A, B", "l": "b", "s": "[1]", "new": "[1]"}),
+        json!({"tags": ["two words", 42, {"k": 1}]}),
+        json!({"tags": null}),
+        json!({"tags": ""}),
+    ] {
+        assert_eq!(read(kept.clone()).unwrap(), (kept, Vec::new()));
+    }
+    for dead in ["two words", "a, two words", "1984", "[a, b]"] {
+        let refused = read(json!({ "tags": dead })).unwrap_err().to_string();
+        assert!(refused.contains("/tags: ") && refused.contains("give a list of tags"), "{refused}");
+    }
+}
+
+#[test]
+fn a_property_without_a_value_can_be_made() {
+    let properties = json!({"due": null, "a": "x", "l": [null]});
+    let made = set("---\nold: 1\na: y\n---\nbody", properties.as_object().unwrap()).unwrap();
+    assert_eq!(made, "---\nold: 1\na: x\ndue:\nl:\n  - null\n---\nbody");
+    assert_eq!(set("body", json!({"due": null}).as_object().unwrap()).unwrap(), "---\ndue:\n---\nbody");
+}
+
+#[test]
+fn lines_that_end_in_a_carriage_return_alone_are_refused() {
+    let refused = refused("---\ra: 1\r---\rbody\r", json!({"b": 1}));
+    assert!(refused.to_string().contains("carriage return alone"), "{refused}");
 }
 
 #[test]
