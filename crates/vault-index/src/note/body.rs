@@ -49,7 +49,8 @@ pub(super) fn read(text: &str, span: Range<usize>, lines: &LineMap, found: &mut 
         top: None,
         in_code: false,
         in_table: false,
-        line_start: true,
+        prose: None,
+        tags_until: 0,
         items: Vec::new(),
         leaf: None,
         opaque: Vec::new(),
@@ -102,6 +103,8 @@ pub(super) struct OpenLink {
     pub(super) heading_text: Option<Range<usize>>,
     /// The length of the heading before it.
     pub(super) heading_len: usize,
+    /// Whether its text may hold tags, as only that of a Markdown link may.
+    pub(super) may_hold_tags: bool,
 }
 
 /// Where the pass is.
@@ -119,8 +122,10 @@ pub(super) struct BodyParser<'t> {
     top: Option<Block>,
     in_code: bool,
     in_table: bool,
-    /// Nothing has been seen on this line but what marks the block.
-    pub(super) line_start: bool,
+    /// The text since the last event that was none: a range of `shown`.
+    pub(super) prose: Option<Range<usize>>,
+    /// Where in `shown` the last tag or bare URL ends; no other tag begins before.
+    pub(super) tags_until: usize,
     items: Vec<Item>,
     /// The inline content being read: a paragraph, or an item's text.
     leaf: Option<Range<usize>>,
@@ -152,6 +157,9 @@ enum Formula {
 
 impl BodyParser<'_> {
     fn event(&mut self, event: Event<'_>, range: Range<usize>) {
+        if !matches!(event, Event::Text(_)) {
+            self.end_prose(matches!(event, Event::Start(_)));
+        }
         match event {
             Event::Start(Tag::Link { link_type, dest_url, .. }) => {
                 self.opaque.push(range.clone());
@@ -170,7 +178,7 @@ impl BodyParser<'_> {
             Event::End(TagEnd::Superscript | TagEnd::Subscript) => {}
             Event::End(tag) => self.close_block(tag),
             Event::Text(text) if !self.in_code => {
-                self.tags_in(range.clone());
+                self.read_prose(&range);
                 self.inline(&range);
                 self.say(&text);
             }
@@ -202,10 +210,7 @@ impl BodyParser<'_> {
                 self.inline(&range);
             }
             Event::FootnoteReference(_) | Event::TaskListMarker(_) => self.inline(&range),
-            Event::SoftBreak | Event::HardBreak => {
-                self.line_start = true;
-                self.say(" ");
-            }
+            Event::SoftBreak | Event::HardBreak => self.say(" "),
             Event::Rule => {
                 self.end_leaf();
                 if self.depth == 0 {
@@ -217,7 +222,6 @@ impl BodyParser<'_> {
 
     /// Notes that something inline has been read.
     pub(super) fn inline(&mut self, range: &Range<usize>) {
-        self.line_start = false;
         self.formula = if self.formula == Formula::None { Formula::None } else { Formula::Mixed };
         match &mut self.leaf {
             Some(leaf) => leaf.end = leaf.end.max(range.end),
@@ -237,7 +241,6 @@ impl BodyParser<'_> {
 
     fn open_block(&mut self, tag: &Tag<'_>, range: Range<usize>) {
         self.end_leaf();
-        self.line_start = true;
         if self.depth == 0 {
             let kind = match tag {
                 Tag::Heading { .. } => BlockKind::Heading,
@@ -265,7 +268,6 @@ impl BodyParser<'_> {
                 self.seam(range.start);
             }
             Tag::Table(_) => self.in_table = true,
-            Tag::TableCell => self.line_start = false,
             Tag::CodeBlock(_) => self.in_code = true,
             _ => {}
         }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use pulldown_cmark::{Event, LinkType, Parser, Tag};
 
 use super::body::{BodyParser, OpenLink};
+use super::marks::{Marks, bare_url};
 use super::tag::inline_tag;
 use super::wikilink::{LinkText, destination, split_link};
 use super::{Link, LinkKind};
@@ -20,6 +21,7 @@ impl BodyParser<'_> {
             shows: None,
             heading_text: None,
             heading_len: self.heading.as_ref().map_or(0, String::len),
+            may_hold_tags: !(image || wiki || matches!(link_type, LinkType::Autolink | LinkType::Email)),
         };
         let wikilink = if wiki || marks { self.wikilink(range.clone()) } else { None };
         if let Some((link, shown)) = wikilink {
@@ -134,31 +136,62 @@ impl BodyParser<'_> {
             }
             at = end;
         }
-        self.tags_in(range);
+        let end = range.end - self.base;
+        self.tags_in(range.start - self.base..end, end);
     }
 
-    /// Adds the tags of a piece of plain text. A tag may run on beyond it: `#snake_case` comes in pieces.
-    pub(super) fn tags_in(&mut self, range: Range<usize>) {
-        if !self.open_links.is_empty() {
+    /// Takes in a piece of text. What a backslash escapes comes without it.
+    pub(super) fn read_prose(&mut self, range: &Range<usize>) {
+        let (start, end) = (range.start - self.base, range.end - self.base);
+        let escaped = usize::from(self.shown[..start].ends_with('\\'));
+        self.prose = Some(self.prose.take().map_or(start - escaped, |prose| prose.start)..end);
+    }
+
+    /// Adds the tags of the text that ends here. The last may run on into what begins here: `#_draft_`.
+    pub(super) fn end_prose(&mut self, runs_on: bool) {
+        if let Some(prose) = self.prose.take() {
+            let limit = if runs_on { self.shown.len() } else { prose.end };
+            self.tags_in(prose, limit);
+        }
+    }
+
+    /// Adds the tags of a text, a range of `shown`, between markup. A tag follows markup, white space or a tag, and goes
+    /// no further than `limit`.
+    fn tags_in(&mut self, range: Range<usize>, limit: usize) {
+        let shown = &self.shown[..limit];
+        let mut at = range.start.max(self.tags_until);
+        let may_hold_any = self.open_links.iter().all(|link| link.may_hold_tags);
+        if !may_hold_any || at >= range.end || !shown[at..range.end].contains(['#', ':']) {
             return;
         }
-        let shown = self.shown.as_bytes();
-        let (start, end) = (range.start - self.base, range.end - self.base);
-        for at in start..end {
-            if shown[at] != b'#' {
-                continue;
-            }
-            let follows = if at == start && self.line_start {
-                // An escaped `#` starts a text, but after its backslash.
-                shown[..at].last() != Some(&b'\\')
-            } else {
-                self.shown[..at].ends_with(char::is_whitespace)
-            };
-            if follows && let Some(tag) = inline_tag(&self.shown[at + 1..]) {
-                self.found.tags.add(tag);
-                let start = at + self.base;
-                self.found.tag_spans.push(start..start + 1 + tag.len());
+        let mut marks = Marks::default();
+        let mut may_begin = true;
+        while at < range.end {
+            let (text, text_to_limit) = (&shown[at..range.end], &shown[at..]);
+            if may_begin && let Some(tag) = text_to_limit.strip_prefix('#').and_then(inline_tag) {
+                at = self.add_tag(at, tag);
+            } else if let Some(length) = bare_url(text_to_limit) {
+                at += length;
+                self.tags_until = at;
+                may_begin = false;
+            } else if let Some((inside, length)) = marks.at_start_of(text) {
+                self.tags_in(at + inside.start..at + inside.end, at + inside.end);
+                at += length;
+                may_begin = true;
+            } else if let Some(first) = text.chars().next() {
+                at += first.len_utf8();
+                may_begin = first.is_whitespace();
             }
         }
+    }
+
+    /// Adds a tag whose `#` stands at `at`, and gives where it ends, with the slashes that are no part of it.
+    fn add_tag(&mut self, at: usize, tag: &str) -> usize {
+        let end = at + 1 + tag.len();
+        self.found.tags.add(tag);
+        self.found.tag_spans.push(at + self.base..end + self.base);
+        let slashes = self.shown[end..].bytes().take_while(|&byte| byte == b'/').count();
+        self.tags_until = end + slashes;
+        self.tags_until
     }
 }

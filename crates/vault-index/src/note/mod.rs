@@ -5,6 +5,7 @@ mod tag;
 mod wikilink;
 mod property;
 mod mask;
+mod marks;
 mod field;
 mod body;
 mod inline;

@@ -13,7 +13,7 @@ use crate::files::{MAX_NOTE_BYTES, is_obsidian_vault};
 use crate::path::{FileKind, VaultPath};
 
 /// Raised whenever the same file can give another note, so that old ones are parsed again.
-pub const PARSER_VERSION: u32 = 5;
+pub const PARSER_VERSION: u32 = 6;
 
 /// How notes are read.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -34,6 +34,11 @@ fn tags(note: &Note) -> Vec<&str> {
     note.tags.iter().map(|tag| tag.shown.as_str()).collect()
 }
 
+/// What stands where the tags of a text are said to stand.
+fn tags_in_place(text: &str) -> Vec<&str> {
+    tag_spans(text).into_iter().map(|span| &text[span]).collect()
+}
+
 fn kinds(note: &Note) -> Vec<(BlockKind, &str)> {
     note.blocks.iter().map(|block| (block.kind, note.slice(block.span.clone()))).collect()
 }
@@ -126,15 +131,67 @@ fn inline_tags() {
         ("## #t", &["t"]),
         ("- #a\n- [ ] #b\n> #c\n>#d", &["a", "b", "c", "d"]),
         ("x\n#a\ty\t#b", &["a", "b"]),
-        ("#snake_case_x #a*b* **#c**", &["snake_case_x", "a"]),
-        ("##a #a#b", &["a"]),
-        ("https://a.b/#c [x #d](e) [[f#g|#h]]", &[]),
+        ("#snake_case_x #a*b* **#c**", &["snake_case_x", "a", "c"]),
+        ("##a #1984#b x#c#d", &[]),
+        ("https://a.b/#c <https://a.b/#d> [[f#g|#h]]", &[]),
         ("#日本 #✅/x #élan", &["日本", "✅/x", "élan"]),
         ("| h |\n|---|\n| #a |", &["a"]),
         ("&#35;a", &[]),
         ("#a%%b%% %%c%%#d", &["a"]),
     ] {
         assert_eq!(tags(&markdown(text)), expected, "{text:?}");
+    }
+}
+
+/// As published in cyanheads/obsidian-mcp-server#140, #138 and the tests for them: what Obsidian's own cache has.
+#[test]
+fn inline_tags_are_where_obsidian_has_them() {
+    for (text, expected) in [
+        // Link texts; not destinations, titles, labels, alternative texts, and what a wikilink shows.
+        ("[Discord #a](https://x.y) [b #b][ref] [#c](u) [**#d**](u)\n\n[ref]: u", &["#a", "#b", "#c", "#d"][..]),
+        ("[x](<a #b.md>) [x](u \"#b\") [x](#b) ![x #b](u) [![x #b](u)](v) ![[x|#b]] [x [[y|a #b]]](u)", &[]),
+        ("[x](https://a.b/#c) [x][#b]\n\n[#b]: u", &[]),
+        ("[`#b` $#b$](u) <a_b_#c@d.e> <mailto:a_b_#c>", &[]),
+        // One right after another.
+        ("#a#b #c/#d #e_#f #g#1#h", &["#a", "#b", "#c", "#d", "#e_", "#f", "#g"]),
+        // Emphasis, also in a word, where Markdown has none.
+        ("x _#a_ y __#b__ z **#c** ~~#d~~ ***#e***", &["#a", "#b", "#c", "#d", "#e"]),
+        ("snake_case_#a, a_b #c_ y, x_#d_ y", &["#a", "#c", "#d"]),
+        ("a**#b**", &["#b"]),
+        ("a__#b__", &["#b"]),
+        ("a~~#b~~ ==#c==", &["#b", "#c"]),
+        ("a*#b*c", &["#b"]),
+        ("a_b \\_ c_#d", &["#d"]),
+        ("*a*#b *a #c_d*", &["#b", "#c_d"]),
+        ("#_a_ #b_c_ #d_", &["#_a_", "#b_c_", "#d_"]),
+        ("x_#a *#b ==#c **#d", &[]),
+        ("x _#a_b", &[]),
+        ("a_ _#b", &[]),
+        // Table cells without spaces.
+        ("|#a|b|\n|-|-|\n|#c|x\\|#d|\n|y|#e|", &["#a", "#c", "#d", "#e"]),
+        ("a|#b|c", &[]),
+        // Brackets, escapes, and whatever else is no text.
+        ("[#a] x[#b] [c]#d [e [#f] g] [ ]#h", &["#a", "#b", "#d", "#f", "#h"]),
+        ("[#a [(#b)] ]#c []#d [^#e] [[#f]] [#g]] [[#h", &[]),
+        ("\\*#a \\\\#b \\]#c", &["#a", "#b", "#c"]),
+        ("\\#a \\\\\\#b \\—#c `x`\\#d", &[]),
+        ("[[a]]#b [a](b)#c `a`#d $a$#e a<br>#f <!-- a -->#g", &["#b", "#c", "#d", "#e", "#f", "#g"]),
+        ("(#a) \"#b\" .#c &amp;#d a—#e >#f", &[]),
+        // Bare URLs, whatever Markdown reads in them.
+        ("https://a.b/_c_#d https://a.b/c_d_#e (http://a.b/c_(d)e_f_#g)", &[]),
+        ("**https://a.b**#c [https://a.b]#d (https://a.b)_c_#e", &["#c", "#d", "#e"]),
+    ] {
+        assert_eq!(tags_in_place(text), expected, "{text:?}");
+        let shown: Vec<String> = tags(&markdown(text)).into_iter().map(|tag| format!("#{tag}")).collect();
+        assert_eq!(shown, expected, "{text:?}");
+    }
+}
+
+#[test]
+fn many_marks_without_a_partner_are_read_in_one_pass() {
+    for piece in ["a_b ", "**a ", "==a ", "_ ", "[#t ", "a_ _ * ** == "] {
+        let text = piece.repeat(400_000 / piece.len());
+        assert_eq!(tags(&markdown(&format!("{text} #end"))).last(), Some(&"end"), "{piece:?}");
     }
 }
 
