@@ -110,12 +110,17 @@ pub(crate) fn note(text: &str) -> Note {
     }
 }
 
-/// What an edit of lines or words must leave as it is: headings by their levels, links, and the number of code blocks.
+/// What an edit of lines or words must leave as it is: headings by their levels, where links lead, and the number of code
+/// blocks.
 pub(super) fn structure(text: &str) -> (Vec<u8>, Vec<String>, usize) {
     let note = note(text);
     let code = note.blocks.iter().filter(|block| block.kind == BlockKind::Code).count();
     let levels = note.headings.iter().map(|heading| heading.level).collect();
-    (levels, note.links.into_iter().map(|link| link.raw).collect(), code)
+    (
+        levels,
+        note.links.into_iter().map(|link| format!("{}#{}", link.path, link.subpath.unwrap_or_default())).collect(),
+        code,
+    )
 }
 
 /// The labels of the footnotes that a text defines.

@@ -1,4 +1,4 @@
-//! Adds, removes and renames the tags of a note, in its frontmatter and in its text. Code, links and URLs hold none.
+//! Adds, removes and renames the tags of a note, in its frontmatter and in its text. Code and URLs hold none.
 
 use std::ops::Range;
 
@@ -278,6 +278,8 @@ fn remove_tag(text: &mut String, span: Range<usize>) {
             before_blank.len()..text.len() - after_blank.len() + newline
         }
         (true, false) => span.start..text.len() - after_blank.len(),
+        // The next tag needs the white space.
+        (false, _) if after.starts_with('#') => span,
         (false, _) => before_blank.len()..text.len() - after.len(),
     };
     text.replace_range(removed, "");
@@ -304,6 +306,8 @@ mod tests {
             ),
             ("```\n#a\n```\n%% #a %%\n#a\r\n", "```\n#a\n```\n%% #a %%\n#new\r\n"),
             ("| #a |\n| - |\n| x #a/ |\n", "| #new |\n| - |\n| x #new/ |\n"),
+            ("x#a #a#b _#a_\n\n|#a|x|\n|-|-|\n", "x#a #new#b _#new_\n\n|#new|x|\n|-|-|\n"),
+            ("[see #a](note.md) [[x|#a]]\n", "[see #new](note.md) [[x|#a]]\n"),
             ("---\ntags: [x, 'a', a/b]\n---\n", "---\ntags: [x, 'new', new/b]\n---\n"),
             ("---\ntags:\n- x\n- \"A\" # why\n---\n", "---\ntags:\n- x\n- \"new\" # why\n---\n"),
             ("---\nTag: a, b,a/c\n---\n", "---\nTag: new, b, new/c\n---\n"),
@@ -339,6 +343,8 @@ mod tests {
             ("x\n\n#a #a\n\ny", "x\n\n\ny"),
             ("x\r\n#a\r\ny #a/b #A/", "x\r\ny #a/b"),
             ("# Head #a\n", "# Head\n"),
+            ("x #a#b y #c#a\n", "x #b y #c\n"),
+            ("[see #a](note.md) [#a x](https://x.y)\n", "[see](note.md) [ x](https://x.y)\n"),
             ("---\ntags: [a, b]\n---\n", "---\ntags: [b]\n---\n"),
             ("---\ntags: a\n---\n", "---\ntags: []\n---\n"),
             ("---\ntags: a, b, c\n---\n", "---\ntags: b, c\n---\n"),
