@@ -50,6 +50,8 @@ pub enum ErrorKind {
     Exists,
     /// Something changed since it was read, or another process is at work.
     Conflict,
+    /// Another process holds a lock. Nothing was done; it may be tried again.
+    Busy,
     /// What was named occurs several times.
     Ambiguous,
     /// It would do damage, so it is not done.
@@ -87,6 +89,7 @@ impl ErrorKind {
             Self::NotFound => "NOT_FOUND",
             Self::Exists => "EXISTS",
             Self::Conflict => "CONFLICT",
+            Self::Busy => "BUSY",
             Self::Ambiguous => "AMBIGUOUS",
             Self::Refused => "REFUSED",
             Self::Denied => "DENIED",
@@ -245,7 +248,7 @@ impl From<vault_index::Error> for Error {
             Theirs::NotFound => ErrorKind::NotFound,
             Theirs::Query => ErrorKind::InvalidArguments,
             Theirs::Cancelled => ErrorKind::Cancelled,
-            Theirs::Locked => ErrorKind::Conflict,
+            Theirs::Locked => ErrorKind::Busy,
             Theirs::Io => ErrorKind::Io,
             _ => ErrorKind::Index,
         };

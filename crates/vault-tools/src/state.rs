@@ -293,7 +293,7 @@ impl State {
     /// Takes the right to change the vault, waiting for at most `wait`. A process that is killed holds nothing.
     ///
     /// # Errors
-    /// [`ErrorKind::Conflict`] with the holder when the wait is over.
+    /// [`ErrorKind::Busy`] with the holder when the wait is over.
     pub(crate) fn lock(&self, wait: Duration) -> Result<Lock> {
         self.lock_on("lock", "this vault", wait)
     }
@@ -301,7 +301,7 @@ impl State {
     /// Takes the lock of one of the files here, for as long as it is read and written anew.
     ///
     /// # Errors
-    /// [`ErrorKind::Conflict`] with the holder when the wait is over.
+    /// [`ErrorKind::Busy`] with the holder when the wait is over.
     pub(crate) fn lock_file(&self, file: &str) -> Result<Lock> {
         self.lock_on(&format!("{file}.lock"), file, FILE_WAIT)
     }
@@ -309,7 +309,7 @@ impl State {
     fn lock_on(&self, name: &str, what: &str, wait: Duration) -> Result<Lock> {
         drop(self.open(name)?);
         lock_file(&self.folder.join(name), Some(wait), None)?.map_err(|holder| {
-            Error::new(ErrorKind::Conflict, format!("{holder} is changing {what}"))
+            Error::new(ErrorKind::Busy, format!("{holder} is changing {what}"))
                 .with_remedy("nothing was done; try again when it has ended")
         })
     }
@@ -325,7 +325,7 @@ mod tests {
         let state = State::at(folder.path().join("state"));
         let held = state.lock(Duration::ZERO).unwrap();
         let refused = state.lock(Duration::ZERO).unwrap_err();
-        assert_eq!(refused.kind(), ErrorKind::Conflict);
+        assert_eq!(refused.kind(), ErrorKind::Busy);
         assert!(refused.to_string().contains(&format!("process {}", std::process::id())), "{refused}");
         std::thread::scope(|scope| {
             let waits = scope.spawn(|| state.lock(Duration::from_secs(60)).map(drop));
@@ -347,7 +347,7 @@ mod tests {
         old.append("log.jsonl", "x").unwrap();
         assert_eq!(new.adopt(&old).unwrap_err().kind(), ErrorKind::Conflict);
         let held = new.lock(Duration::ZERO).unwrap();
-        assert_eq!(new.forget().unwrap_err().kind(), ErrorKind::Conflict);
+        assert_eq!(new.forget().unwrap_err().kind(), ErrorKind::Busy);
         drop(held);
         // What is not ours stays.
         for name in ["journal.12.new", "journal.old-2", "journal.db.old", "journal.txt", "lock.x.new"] {

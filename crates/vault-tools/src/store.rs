@@ -89,7 +89,7 @@ impl NoteIndex {
     /// whether it is recent.
     pub fn without_waiting(&self) -> Result<(&Index, bool)> {
         match self.no_older_than(self.age_for_search()?, WAIT_TO_SEARCH) {
-            Err(error) if error.kind() == ErrorKind::Conflict => Ok((self.opened()?, false)),
+            Err(error) if error.kind() == ErrorKind::Busy => Ok((self.opened()?, false)),
             recent => Ok((recent?, true)),
         }
     }

@@ -63,6 +63,11 @@ pub fn declined() -> Error {
     Error::new(ErrorKind::Denied, "not approved; nothing was done")
 }
 
+/// The refusal of a person who was asked before a tool runs, in the words of the source documents.
+pub(super) fn cancelled() -> Error {
+    Error::new(ErrorKind::Denied, "User cancelled tool execution").with_remedy("nothing was done")
+}
+
 /// The approver at a terminal: shows a change, and asks on the line below.
 #[derive(Default)]
 pub struct TerminalPrompt<'a> {
@@ -123,17 +128,17 @@ impl TerminalPrompt<'_> {
             let about = Question { question: &question, short: &short, whole: &whole, edited, has_parts };
             let reply = ask_about(&about)?;
             let Some(changing) = &mut self.changing else {
-                return Ok(if reply == Reply::Yes { Answer::Yes } else { Answer::No(declined()) });
+                return Ok(if reply == Reply::Yes { Answer::Yes } else { Answer::Declined(None) });
             };
             match reply {
                 Reply::Yes => return Ok(Answer::Yes),
-                Reply::No => return Ok(Answer::No(declined())),
+                Reply::No => return Ok(Answer::Declined(None)),
                 Reply::Choose => {
                     let all = self.whole.take().unwrap_or_else(|| change.clone());
                     let chosen = match changing.choose(&all) {
                         Ok(Chosen::Part(chosen)) => Some(chosen),
                         Ok(Chosen::Whole) => None,
-                        Ok(Chosen::Nothing) => return Ok(Answer::No(declined())),
+                        Ok(Chosen::Nothing) => return Ok(Answer::Declined(None)),
                         Err(error) if error.kind() == ErrorKind::Cancelled => return Err(error),
                         Err(error) => {
                             say("error", &error.within("without what is left out").to_string());

@@ -12,7 +12,7 @@ use vault_tools::{
 use crate::{CliResult, Out, Outcome, Writing, can_ask, note, program, sanitize, sanitize_line};
 
 use super::approve::{
-    Changing, Chosen, Question, Reply, TerminalPrompt, ask_about, declined, nobody_to_ask, nobody_to_ask_but, tick,
+    Changing, Chosen, Question, Reply, TerminalPrompt, ask_about, cancelled, nobody_to_ask, nobody_to_ask_but, tick,
 };
 use super::args::CallArgs;
 use super::choose::choose_hunks;
@@ -262,7 +262,7 @@ impl Calling<'_> {
             if let Some(paths) = args.get_mut("filePaths").and_then(Value::as_array_mut) {
                 keep_ticked("Share these files?", paths, text_of);
                 if paths.is_empty() {
-                    return Err(self.refused(&args, declined()));
+                    return Err(self.refused(&args, cancelled()));
                 }
                 return Ok((self.prepare(args)?, Some(Answer::Yes)));
             }
@@ -275,7 +275,7 @@ impl Calling<'_> {
                 has_parts: false,
             };
             match ask_about(&about)? {
-                Reply::No | Reply::Choose => return Err(self.refused(&args, declined())),
+                Reply::No | Reply::Choose => return Err(self.refused(&args, cancelled())),
                 Reply::Edited(edited) => (args, is_edited) = (edited, true),
                 Reply::Yes => {
                     let mut proposal = self.propose(args)?;

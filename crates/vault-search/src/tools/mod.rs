@@ -64,7 +64,9 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let text = options::named(&error.one_line());
         match error.kind() {
-            ErrorKind::Denied | ErrorKind::Conflict | ErrorKind::Exists | ErrorKind::Refused => Self::Refused(text),
+            ErrorKind::Denied | ErrorKind::Conflict | ErrorKind::Busy | ErrorKind::Exists | ErrorKind::Refused => {
+                Self::Refused(text)
+            }
             _ => Self::Error(text),
         }
     }

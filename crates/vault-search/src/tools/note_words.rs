@@ -50,11 +50,13 @@ pub(super) fn sentence(tool: &str, args: &Value, output: &Value, changes: bool) 
 }
 
 /// Advice about the arguments and flags of a tool, and what it is for who typed a command.
-const ADVICE: [(&str, &str); 5] = [
+const ADVICE: [(&str, &str); 7] = [
     (
         "deleting is not allowed (set allow_delete = true in tools.toml, or add --allow-delete)",
         "deleting unasked is not allowed (leave out --yes and answer in a terminal, or set allow_delete = true in tools.toml)",
     ),
+    ("User cancelled tool execution (nothing was done)", "not approved; nothing was done"),
+    ("User cancelled overwrite (nothing was done)", "not approved; nothing was done"),
     ("choose another name, or another collisionStrategy: create-unique or overwrite", "choose another name"),
     ("search_by_tag finds the notes with a tag", "vault-index tags lists all tags"),
     ("give it as a text", "to take it as text, add --text"),

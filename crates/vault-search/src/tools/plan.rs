@@ -268,6 +268,7 @@ fn print_preview(preview: &PlanPreview, toolbox: &Toolbox, format: Format, out: 
         change: preview.preview(),
         notices: &preview.notices,
         blocked: preview.blocked.as_ref(),
+        stops: preview.stops.as_ref().map(|(step, error)| (step.as_str(), error)),
         digest: &digest,
     };
     match format {

@@ -48,6 +48,7 @@ fn table(preview: &PlanPreview, most: usize) -> Vec<String> {
         let head = format!("{:>3}. {:width$}  [{}]  {}", number + 1, step.id, badge(step.risk), step.tool);
         lines.push(format!("{head}  {what}").trim_end().to_string());
         match &step.state {
+            StepState::Fails { reason } => lines.push(format!("       fails: {}", sanitize_line(reason))),
             StepState::Skipped { reason } => lines.push(format!("       skipped: {}", sanitize_line(reason))),
             StepState::Ready if step.calls.len() > 1 => {
                 let calls = step.calls.iter().map(|call| format!("- {}", in_short(&call.args)));

@@ -104,6 +104,9 @@ pub(super) struct PlanRecord<'a> {
     /// Why it cannot run here, if it cannot.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blocked: Option<&'a Error>,
+    /// The step at which it stops, and why: what comes before it runs only if a person approves that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stops: Option<(&'a str, &'a Error)>,
     /// Identifies this preview, for `--digest`; includes the time that the plan takes as now.
     pub digest: &'a str,
 }

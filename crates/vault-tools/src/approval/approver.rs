@@ -22,6 +22,8 @@ pub enum Answer {
     Yes,
     /// A person approves it without seeing it, as by `--yes`.
     YesUnseen,
+    /// A person declines it. What they said goes to the client.
+    Declined(Option<String>),
     /// It is refused, for this reason.
     No(Error),
     /// Another change takes its place: with edited arguments, or without some of its parts. It is judged and asked about

@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
+use crate::action::Action;
 use crate::change::{Change, EditedFile, Preview};
 use crate::content::ContentHash;
 use crate::error::{Error, ErrorKind, Result};
@@ -157,6 +158,23 @@ impl PreparedChange {
     pub fn is_other_than_shown() -> Error {
         let message = "the notes have changed since this was shown, so it would do something else";
         Error::new(ErrorKind::Conflict, message).with_remedy("nothing was done; ask for it again")
+    }
+
+    /// The refusal of a person who declined it, in the words of the source documents where it is a call, since clients
+    /// compare them.
+    pub fn declined(&self, said: Option<&str>) -> Error {
+        const OVERWRITING: [&str; 3] = ["write_note", "vault.createFile", "vault.writeFile"];
+        let overwrites = |call: &Proposal| {
+            let is_edit = |action: &Action| matches!(action, Action::Edit { .. });
+            OVERWRITING.contains(&call.tool.as_str()) && call.change.actions().iter().any(is_edit)
+        };
+        let what = match &self.held {
+            Held::Call(call) if overwrites(call) => "User cancelled overwrite",
+            Held::Call(_) => "User cancelled tool execution",
+            Held::Plan(_) | Held::Undo { .. } => "not approved",
+        };
+        let said = said.map(|said| format!(": {said}")).unwrap_or_default();
+        Error::new(ErrorKind::Denied, format!("{what}{said}")).with_remedy("nothing was done")
     }
 
     /// The call, if it is one.

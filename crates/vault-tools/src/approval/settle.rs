@@ -75,6 +75,10 @@ pub fn settle(
                 return Ok(Approved::new(change, by));
             }
             Answer::YesUnseen => return Ok(Approved::new(change, Approval::Preapproved)),
+            Answer::Declined(said) => {
+                let reason = change.declined(said.as_deref());
+                return Err(refused(change, reason));
+            }
             Answer::No(reason) => return Err(refused(change, reason)),
             Answer::Later => return Err(NotApproved::Later(Box::new(change))),
             Answer::Instead(other) => (change, was_asked) = (*other, true),

@@ -61,17 +61,18 @@ pub fn preview_without(
     let plan = &checked.plan;
     let draft = toolbox.draft(&vault, vault.overlay())?;
     let steps = Vec::with_capacity(plan.steps.len());
-    let blocked = None;
+    let (blocked, stops) = (None, None);
     let (order, places) = (&checked.order, HashMap::new());
     let mut dry_run =
-        DryRun { toolbox, plan, order, draft, steps, places, blocked, parameters, left_out, output_bytes: 0 };
+        DryRun { toolbox, plan, order, draft, steps, places, blocked, stops, parameters, left_out, output_bytes: 0 };
     for &at in &checked.order.steps {
         let skipped = dry_run.dependencies(at).find(|step| !step.runs());
         let is_left_out = left_out.contains(&CallId { step: plan.steps[at].id.clone(), item: None });
         let skipped = skipped.map(|step| format!("it depends on the step {}, which is skipped", step.id));
-        let preview = match skipped.or_else(|| is_left_out.then(|| LEFT_OUT.to_owned())) {
+        let stopped = dry_run.stops.as_ref().map(|(id, _)| format!("the plan stops at the step {id}"));
+        let preview = match stopped.or(skipped).or_else(|| is_left_out.then(|| LEFT_OUT.to_owned())) {
             Some(reason) => dry_run.skip(at, reason)?,
-            None => match dry_run.step(at, cancel) {
+            None => match dry_run.step_with_retries(at, cancel) {
                 Err(error)
                     if plan.on_error(&plan.steps[at]) == OnError::Skip
                         && can_be_skipped(&error)
@@ -86,6 +87,13 @@ pub fn preview_without(
                     dry_run.blocked.get_or_insert((at, error.with_remedy(remedy)));
                     preview
                 }
+                Err(error) if dry_run.can_stop_before(&error) => {
+                    let id = plan.steps[at].id.clone();
+                    let end = dry_run.draft.overlay.mark();
+                    let reason = error.to_string();
+                    dry_run.stops = Some((id, error));
+                    dry_run.preview(at, StepState::Fails { reason }, end..end)?
+                }
                 Err(error) => {
                     dry_run.log_failure(&plan.steps[at], &error);
                     return Err(error);
@@ -97,6 +105,11 @@ pub fn preview_without(
         dry_run.steps.push(preview);
     }
     dry_run.finish(checked)
+}
+
+/// Whether another attempt can end otherwise: something else had a lock, the disk, or the index.
+pub(super) fn can_be_retried(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Busy | ErrorKind::Io | ErrorKind::Index)
 }
 
 /// `onError: skip` does not cover a denial or a cancellation.
@@ -115,6 +128,8 @@ struct DryRun<'a, 'v> {
     places: HashMap<usize, usize>,
     /// The first step that needs an editor, and its error.
     blocked: Option<(usize, Error)>,
+    /// The step whose failure ends the plan, and its error.
+    stops: Option<(String, Error)>,
     parameters: &'a Parameters,
     /// The calls that a person left out.
     left_out: &'a BTreeSet<CallId>,
@@ -159,6 +174,27 @@ impl DryRun<'_, '_> {
     fn needs_editor(&self, at: usize, error: &Error) -> bool {
         let spec = self.toolbox.spec(&self.plan.steps[at].tool);
         error.kind() == ErrorKind::Unsupported && spec.is_ok_and(|spec| spec.risk == Risk::Command)
+    }
+
+    /// Whether what the steps before it do can be approved alone: they do something, and the failure is one of the step.
+    fn can_stop_before(&self, error: &Error) -> bool {
+        let acts = self.draft.overlay.is_changed() || self.steps.iter().any(|step| !step.effects.is_empty());
+        acts && !can_be_retried(error) && can_be_skipped(error) && error.kind() != ErrorKind::Conflict
+    }
+
+    /// Runs a step as often as its retry allows.
+    fn step_with_retries(&mut self, at: usize, cancel: Cancel<'_>) -> Result<StepPreview> {
+        let retry = self.plan.retry(&self.plan.steps[at]);
+        let mut attempt = 1;
+        loop {
+            match self.step(at, cancel) {
+                Err(error) if can_be_retried(&error) && attempt < retry.max_attempts => {
+                    cancel.sleep(retry.wait_after(attempt))?;
+                    attempt += 1;
+                }
+                ended => return ended,
+            }
+        }
     }
 
     /// Runs a step. If it fails, the draft is as it was before.
@@ -363,12 +399,29 @@ impl DryRun<'_, '_> {
         let permits = |path: &SafePath| policy.permits_path(path.as_str());
         notices.extend(dead_links(change.actions(), &self.draft.overlay, &options, &permits)?);
         let digest = digest_of(&checked.plan, &steps, &change)?;
+        if let Some((_, error)) = &self.stops {
+            let what = "the steps before it run only if a person approves this preview or its digest";
+            let remedy = error.remedy().map(|remedy| format!(" ({remedy})")).unwrap_or_default();
+            notices.insert(0, format!("the plan stops at {}{remedy}; {what}", error.message()));
+        }
         let (blocked_at, blocked) = self.blocked.unzip();
         // Of a step that cannot run here, too: elsewhere the plan does it.
         let is_shown = |step: &&StepPreview| step.runs() || Some(step.at) == blocked_at;
         let risk = steps.iter().filter(is_shown).map(|step| step.risk).max().unwrap_or(Risk::Read);
         let (plan, editor, left_out) = (checked.plan.clone(), Some(self.draft.editor), Vec::new());
-        Ok(PlanPreview { plan, steps, change, risk, notices, left_out, blocked, blocked_at, digest, editor })
+        Ok(PlanPreview {
+            plan,
+            steps,
+            change,
+            risk,
+            notices,
+            left_out,
+            blocked,
+            blocked_at,
+            stops: self.stops,
+            digest,
+            editor,
+        })
     }
 }
 

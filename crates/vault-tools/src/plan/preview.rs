@@ -48,6 +48,9 @@ pub struct PlanPreview {
     pub blocked: Option<Error>,
     /// That step, by its position in the plan.
     pub(super) blocked_at: Option<usize>,
+    /// The id of the step at which the plan stops, and why: it and what comes after it are not done. What comes before runs
+    /// only if a person approves this preview.
+    pub stops: Option<(String, Error)>,
     /// Identifies what was shown, so that an approval holds for nothing else: previews with the same digest do the same.
     pub digest: String,
     /// What the editor shows then; unknown if something is left out.
@@ -123,6 +126,11 @@ pub enum StepState {
         /// Why.
         reason: String,
     },
+    /// It fails, and the plan stops.
+    Fails {
+        /// Why.
+        reason: String,
+    },
 }
 
 /// A call with its references resolved. Its output is that of its step; of a loop, one of the `items` of that.
@@ -153,7 +161,10 @@ impl PlanPreview {
     /// Whether the policy permits the plan as a whole.
     pub fn permission(&self, policy: &Policy, grants: &Grants) -> Permission {
         let calls: Vec<Call<'_>> = self.calls().collect();
-        policy.decide_plan(&calls, grants)
+        match policy.decide_plan(&calls, grants) {
+            Permission::Allow if self.stops.is_some() => Permission::Ask,
+            decided => decided,
+        }
     }
 
     /// The calls of the steps that run, as the policy sees them.

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::dry_run::can_be_retried;
 use super::foreach::LeftOut;
 use super::history;
 use super::preview::{LEFT_OUT, PlanPreview, StepPreview, StepState};
@@ -174,6 +175,7 @@ fn check_approval(toolbox: &Toolbox, preview: &PlanPreview, approval: Approval) 
         _ => preview.permission(toolbox.policy(), &grants),
     };
     approval.check(permission, "the plan")?;
+    approval.check_seen(preview.stops.as_ref().map(|(_, error)| error))?;
     preview.steps.iter().try_for_each(|step| {
         approval
             .check_seen(step.unless_seen.as_ref())
@@ -241,13 +243,20 @@ impl<'a> StepCursor<'a> {
     /// When it is cancelled while it waits.
     fn restart(&mut self, error: &Error) -> Result<bool> {
         let Some(step) = self.preview.steps.get(self.at) else { return Ok(false) };
-        let retry = self.retry(step);
+        // The lock is that of all steps.
+        let retry = match error.kind() {
+            ErrorKind::Busy => {
+                self.preview.steps.iter().map(|step| self.retry(step)).max_by_key(|retry| retry.max_attempts)
+            }
+            _ => None,
+        };
+        let retry = retry.unwrap_or_else(|| self.retry(step));
         self.disk_failures += 1;
-        if error.kind() != ErrorKind::Io || self.disk_failures >= retry.max_attempts || self.host_acted {
+        if !can_be_retried(error) || self.disk_failures >= retry.max_attempts || self.host_acted {
             return Ok(false);
         }
         self.report_failure(step, error, self.disk_failures, true);
-        self.cancel.sleep(backoff(retry, self.disk_failures))?;
+        self.cancel.sleep(retry.wait_after(self.disk_failures))?;
         (self.at, self.started) = (0, None);
         self.outputs.clear();
         self.skipped.clear();
@@ -272,6 +281,15 @@ impl<'a> StepCursor<'a> {
                 continue;
             }
             let starts = self.started.is_none();
+            if let (StepState::Fails { .. }, Some((_, error))) = (&step.state, &self.preview.stops) {
+                // The event and the result name the step beside it.
+                let prefix = format!("the step {} ({}): ", step.id, step.tool);
+                let message = error.message().strip_prefix(&prefix).unwrap_or(error.message());
+                let alone = Error::new(error.kind(), message);
+                let alone = error.remedy().map_or(alone.clone(), |remedy| alone.with_remedy(remedy));
+                self.fail(alone, 1);
+                return ControlFlow::Stop;
+            }
             if starts {
                 self.started = Some(Instant::now());
                 (self.on_event)(&Event::StepStarted { step: step.id.clone(), tool: step.tool.clone() });
@@ -337,7 +355,7 @@ impl<'a> StepCursor<'a> {
                 return Err((error, attempt));
             }
             self.report_failure(step, &error, attempt, true);
-            let waited = self.cancel.sleep(backoff(retry, attempt)).and_then(|()| self.check_limits(step));
+            let waited = self.cancel.sleep(retry.wait_after(attempt)).and_then(|()| self.check_limits(step));
             waited.map_err(|cancelled| (cancelled, attempt))?;
             attempt += 1;
         }
@@ -382,11 +400,6 @@ impl<'a> StepCursor<'a> {
         let (step, error) = (step.id.clone(), error.clone());
         (self.on_event)(&Event::StepFailed { step, error, attempt, will_retry });
     }
-}
-
-/// The wait after a failed attempt; it doubles each time.
-fn backoff(retry: Retry, attempt: u32) -> Duration {
-    Duration::from_millis(retry.backoff_ms) * 2_u32.saturating_pow(attempt - 1)
 }
 
 /// What happens while a plan runs. Serializes with its name under `event`: `run.started`, `step.progress` and so on.

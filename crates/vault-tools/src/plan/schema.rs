@@ -1,5 +1,7 @@
 //! The format of plans: their fields as types, and reading them from JSON with every issue located.
 
+use std::time::Duration;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -191,6 +193,13 @@ pub struct Retry {
     #[serde(default)]
     #[schemars(range(max = 60000))]
     pub backoff_ms: u64,
+}
+
+impl Retry {
+    /// The wait after a failed attempt; it doubles each time.
+    pub(super) fn wait_after(self, attempt: u32) -> Duration {
+        Duration::from_millis(self.backoff_ms) * 2_u32.saturating_pow(attempt - 1)
+    }
 }
 
 impl Default for Retry {

@@ -39,8 +39,8 @@ pub fn check(schema: &Value, value: &Value, at: &str, is_open: IsOpen<'_>) -> Ve
     issues
 }
 
-/// Removes nulls of optional fields (absent and null are the same), writes whole numbers without a fraction, since some
-/// models write `10.0` for 10, and reads texts that are the JSON of what is expected. Returns what to say of the last.
+/// Removes nulls of optional fields (absent and null are the same), puts the default for a limit of 0, writes whole
+/// numbers without a fraction, since some models write `10.0` for 10, and reads texts that are the JSON of what is expected. Returns what to say of the last.
 pub fn tidy(schema: &Value, value: &mut Value) -> Vec<String> {
     let mut read = Vec::new();
     tidy_at(schema, value, "", &mut read);
@@ -59,6 +59,11 @@ fn tidy_at(schema: &Value, value: &mut Value, at: &str, read: &mut Vec<String>) 
             fields.retain(|name, value| !value.is_null() || !known.contains_key(name) || required(name));
             for (name, value) in fields {
                 if let Some(below) = known.get(name) {
+                    if let (true, Some(default)) =
+                        (COUNTS.contains(&name.as_str()) && is_zero(value), below.get("default"))
+                    {
+                        *value = default.clone();
+                    }
                     tidy_at(below, value, &pointer(at, name), read);
                 }
             }
@@ -84,6 +89,13 @@ fn tidy_at(schema: &Value, value: &mut Value, at: &str, read: &mut Vec<String>) 
         }
         _ => {}
     }
+}
+
+/// Arguments of which 0 means the default, as in the source documents.
+const COUNTS: [&str; 2] = ["limit", "top_k"];
+
+fn is_zero(value: &Value) -> bool {
+    value.as_f64() == Some(0.0) || value.as_str().is_some_and(|text| text.trim() == "0")
 }
 
 /// What a text holds as JSON, where a schema expects that and no text: some clients send objects, lists and numbers so.
@@ -356,6 +368,22 @@ mod tests {
     fn references_are_not_checked() {
         let is_open = |value: &Value| value.as_str().is_some_and(|text| text.starts_with('$'));
         assert!(check(&schema(), &json!({ "path": "x", "top_k": "$steps.a.count" }), "", &is_open).is_empty());
+    }
+
+    #[test]
+    fn a_limit_of_0_is_the_default() {
+        let schema = json!({ "properties": {
+            "top_k": { "type": "integer", "minimum": 1, "default": 10 }, "limit": { "type": "integer", "minimum": 1 },
+            "other": { "type": "integer", "minimum": 1, "default": 10 }
+        } });
+        let mut value = json!({ "top_k": 0, "limit": 0, "other": 0 });
+        tidy(&schema, &mut value);
+        assert_eq!(value, json!({ "top_k": 10, "limit": 0, "other": 0 }));
+        for zero in [json!("0"), json!(0.0)] {
+            let mut value = json!({ "top_k": zero });
+            tidy(&schema, &mut value);
+            assert_eq!(value, json!({ "top_k": 10 }));
+        }
     }
 
     #[test]

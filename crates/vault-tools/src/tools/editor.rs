@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::arguments::NoArgs;
+use super::make_link::link_to;
 use super::version;
 use crate::edit::{LineEnding, TextEdit, apply_edits, offset_of, position_of};
 use crate::error::{Error, ErrorKind, Result};
@@ -41,7 +42,10 @@ pub(super) fn get_selection(_: NoArgs, context: &mut Context<'_, '_>) -> Result<
 #[serde(rename_all = "camelCase")]
 pub(super) struct ReplaceArgs {
     /// The new text.
-    text: String,
+    text: Option<String>,
+    /// In place of text: files to link to, each in an item of a list, as the vault writes links.
+    #[serde(default)]
+    links: Vec<PathArg>,
     /// The etag of the active file: if it has changed since, nothing is written.
     expected_etag: Option<String>,
 }
@@ -62,6 +66,14 @@ pub(super) struct ReplacedSelection {
 }
 
 pub(super) fn replace_selection(args: ReplaceArgs, context: &mut Context<'_, '_>) -> Result<ReplacedSelection> {
+    let text = match (args.text, &args.links[..]) {
+        (Some(text), []) => text,
+        (None, links) if !links.is_empty() => list_of_links(links, context)?,
+        _ => {
+            return Err(Error::new(ErrorKind::InvalidArguments, "either text or links is wanted")
+                .with_remedy("give one of them"));
+        }
+    };
     let (span, selected) = match (context.editor.selection.clone(), context.editor.cursor) {
         (Some(selection), _) => match selection.span {
             Some(span) => (span, selection.text),
@@ -75,13 +87,26 @@ pub(super) fn replace_selection(args: ReplaceArgs, context: &mut Context<'_, '_>
             return Err(Error::new(ErrorKind::Unsupported, "nothing is selected, and there is no cursor"));
         }
     };
-    let (path, range) = type_text(span, &selected, &args.text, args.expected_etag.as_deref(), context)?;
+    let (path, range) = type_text(span, &selected, &text, args.expected_etag.as_deref(), context)?;
     Ok(ReplacedSelection {
         etag: version::of(&path, context)?,
         file_path: path.to_string(),
         range,
-        inserted_chars: args.text.encode_utf16().count(),
+        inserted_chars: text.encode_utf16().count(),
     })
+}
+
+/// A list of links, marked as the selected list is.
+fn list_of_links(paths: &[PathArg], context: &mut Context<'_, '_>) -> Result<String> {
+    let selected = context.editor.selection.as_ref().map_or("", |selection| &selection.text);
+    let first = selected.trim_start_matches(['\r', '\n']);
+    let indent = &first[..first.len() - first.trim_start_matches([' ', '\t']).len()];
+    let mark = first.trim_start().chars().next().filter(|c| matches!(c, '*' | '+')).unwrap_or('-');
+    let start = format!("{indent}{mark} ");
+    let from = context.editor.active_file.clone();
+    let links: Result<Vec<String>> =
+        paths.iter().map(|path| Ok(format!("{start}{}", link_to(path, from.as_ref(), None, context)?))).collect();
+    Ok(links?.join("\n"))
 }
 
 #[derive(Deserialize, JsonSchema)]

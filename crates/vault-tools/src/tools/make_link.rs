@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{locate, obsidian_settings};
 use crate::error::{Error, ErrorKind, Result};
 use crate::links::{LinkEncoding, LinkFormat, encode, new_path};
+use crate::sandbox::SafePath;
 use crate::tool::{Context, PathArg};
 
 #[derive(Deserialize, JsonSchema)]
@@ -29,28 +30,43 @@ pub(super) struct Link {
 }
 
 pub(super) fn make_link(args: Args, context: &mut Context<'_, '_>) -> Result<Link> {
-    let (path, _) = locate::linked(&args.path, context)?;
-    let from = context.path(args.from.as_ref().unwrap_or(&PathArg("-.md".to_owned())))?;
+    let from = args.from.as_ref().map(|from| context.path(from)).transpose()?;
+    let link = link_to(&args.path, from.as_ref(), args.text.as_deref(), context)?;
+    Ok(Link { link: if args.embed { format!("!{link}") } else { link } })
+}
+
+/// A link to a file, as it stands in the note `from`.
+///
+/// # Errors
+/// No such file; one that no link can lead to.
+pub(super) fn link_to(
+    path: &PathArg,
+    from: Option<&SafePath>,
+    text: Option<&str>,
+    context: &Context<'_, '_>,
+) -> Result<String> {
+    let (path, _) = locate::linked(path, context)?;
+    let root = SafePath::new("-.md")?;
+    let from = from.unwrap_or(&root);
     let settings = obsidian_settings::read(context.vault, "app.json")?;
     let is_markdown = settings["useMarkdownLinks"] == true;
     let encoding = if is_markdown { LinkEncoding::Destination } else { LinkEncoding::Wikilink };
     let format = LinkFormat::named(obsidian_settings::text(&settings, "newLinkFormat"));
     let ends = (from.vault_path(), path.vault_path());
-    let written = new_path(ends, encoding, context.names()?, format).ok_or_else(|| {
+    let target = new_path(ends, encoding, context.names()?, format).ok_or_else(|| {
         Error::new(ErrorKind::Refused, "no link can lead to a file of this name")
             .at(&path)
             .with_remedy("rename it first")
     })?;
     let name = if path.is_markdown() { path.stem() } else { path.file_name() };
-    let text = args.text.as_deref().map(str::trim).filter(|text| !text.is_empty());
-    let link = match is_markdown {
-        true => format!("[{}]({})", escaped(text.unwrap_or(name)), encode(&written, encoding, "")),
-        false => match text.filter(|text| *text != written) {
-            Some(text) => format!("[[{written}|{}]]", plain(text)),
-            None => format!("[[{written}]]"),
+    let text = text.map(str::trim).filter(|text| !text.is_empty());
+    Ok(match is_markdown {
+        true => format!("[{}]({})", escaped(text.unwrap_or(name)), encode(&target, encoding, "")),
+        false => match text.filter(|text| *text != target) {
+            Some(text) => format!("[[{target}|{}]]", plain(text)),
+            None => format!("[[{target}]]"),
         },
-    };
-    Ok(Link { link: if args.embed { format!("!{link}") } else { link } })
+    })
 }
 
 /// A text in which nothing ends a Markdown link.

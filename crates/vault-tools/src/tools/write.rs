@@ -102,8 +102,8 @@ pub(super) struct CreateArgs {
     path: PathArg,
     /// Its text.
     content: String,
-    /// Whether an existing file is left as it is, which is said, and `created` is false; otherwise it is an error.
-    /// collisionStrategy takes precedence.
+    /// Whether an existing file is left as it is, which is said, and `created` is false; otherwise it is overwritten if
+    /// expectedEtag is its etag, or a person looks at the change and approves it. collisionStrategy takes precedence.
     #[serde(default = "yes")]
     if_not_exists: bool,
     /// What happens if the path exists.
@@ -115,7 +115,7 @@ pub(super) struct CreateArgs {
     #[serde(default)]
     #[schemars(schema_with = "properties_schema")]
     frontmatter: Option<Map<String, Value>>,
-    /// With collisionStrategy overwrite, the etag of the file to overwrite: if it has changed since, nothing is written.
+    /// To overwrite a file: its etag. If the file has changed since, nothing is written.
     expected_etag: Option<String>,
 }
 
@@ -178,13 +178,20 @@ pub(super) fn create(mut args: CreateArgs, context: &mut Context<'_, '_>) -> Res
             say_if_no_note(&path, context);
         }
         (Some(Collision::Overwrite), _) => drop(context.overlay.write(&path, content)?),
+        // Two items of a plan with one path are an error.
+        (None, false) if !context.overlay.is_new(&path)? => {
+            let written = context.overlay.write(&path, content)?;
+            if args.expected_etag.is_none() && written == Written::Overwritten {
+                *context.unless_seen = Some(taken(&path));
+            }
+        }
         (None, true) if args.expected_etag.is_some() => {
             let what = "expectedEtag is that of a file to overwrite, and collisionStrategy does not say so";
             return Err(Error::new(ErrorKind::InvalidArguments, what)
                 .at(&path)
-                .with_remedy("add collisionStrategy: overwrite, or leave out expectedEtag"));
+                .with_remedy("add ifNotExists: false, or leave out expectedEtag"));
         }
-        // Two items of a plan with one path are an error; only what was there before the plan is left as it is.
+        // Only what was there before the plan is left as it is.
         (None, true) if !context.overlay.is_new(&path)? => {
             context.overlay.notice(format!("{path} exists and is left as it is"));
         }

@@ -712,7 +712,7 @@ fn one_writer_at_a_time() {
     let mut overlay = hasty.overlay();
     overlay.write(&path("a.md"), "1").unwrap();
     let refused = hasty.apply(&overlay.change(), ApplyOptions::default()).unwrap_err();
-    assert_eq!(refused.kind(), ErrorKind::Conflict);
+    assert_eq!(refused.kind(), ErrorKind::Busy);
     drop(held);
     fixture.change(|overlay| overlay.write(&path("a.md"), "1")).unwrap();
     // The other one sees what was done, and takes it back.

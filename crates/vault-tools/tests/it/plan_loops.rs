@@ -1,12 +1,16 @@
 //! Conditions and loops of plans: what a preview says of them, and what it says where there is no editor.
 
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use vault_tools::approval::run_plan;
+use vault_tools::approval::{Approver, Preapproved, Unattended, run_plan};
 use vault_tools::plan::{Event, RunStatus, StepState, validate};
-use vault_tools::{Approval, Cancel, ErrorKind, Force, Macros, Risk, SaveOptions, log_stats, read_log};
+use vault_tools::{
+    Approval, Cancel, Editor, ErrorKind, Force, Headless, IndexUse, Leaf, Macros, Policy, Position, Risk, SafePath,
+    SaveOptions, Selection, Settings, Span, Toolbox, Vault, VaultOptions, log_stats, read_log,
+};
 
 use crate::plans::{previewed, ran, writing};
 use crate::vault::{TestVault, assert_same, seen};
@@ -202,6 +206,115 @@ fn a_command_without_an_editor_blocks_the_run_and_not_the_preview() {
     assert!(vault.root().join("b.md").exists() && !vault.root().join("c.md").exists());
 }
 
+/// A step that fails in the preview, and only there, ends the plan before it: what comes before runs if a person has seen
+/// that.
+#[test]
+fn a_plan_runs_up_to_the_step_that_fails_if_a_person_approves_it() {
+    let vault = TestVault::new("//- a.md\nx\n");
+    let settings: Settings = serde_json::from_value(json!({ "confirm_writes": false })).unwrap();
+    let mut toolbox = vault.toolbox_with(Editor::default(), &settings);
+    let create = |id: &str, after: &[&str]| json!({ "id": id, "tool": "vault.createFile", "args": { "path": format!("{id}.md"), "content": "" }, "dependsOn": after });
+    let read =
+        json!({ "id": "read", "tool": "vault.readFile", "args": { "path": "missing.md" }, "dependsOn": ["one"] });
+    let plan = writing(json!([create("one", &[]), read, create("two", &["read"]), create("three", &["one"])]));
+    let before = vault.tree();
+    let preview = previewed(&mut toolbox, &plan, &Value::Null).unwrap();
+    let states: Vec<(&str, &StepState)> = preview.steps.iter().map(|step| (step.id.as_str(), &step.state)).collect();
+    assert_eq!(states[0], ("one", &StepState::Ready));
+    assert!(matches!(states[1], ("read", StepState::Fails { reason }) if reason.contains("missing.md")), "{states:?}");
+    for (id, state) in &states[2..] {
+        assert!(matches!(state, StepState::Skipped { reason } if reason == "the plan stops at the step read"), "{id}");
+    }
+    assert!(
+        preview.notices[0].starts_with("the plan stops at the step read (vault.readFile): Note not found: missing.md"),
+        "{:?}",
+        preview.notices
+    );
+    assert_eq!(preview.preview().files.len(), 1);
+
+    // Not even where the settings allow what it does.
+    for approver in [&mut Preapproved as &mut dyn Approver, &mut Unattended] {
+        let refused = run_plan(&mut toolbox, preview.clone(), approver, Cancel::default(), &mut |_| {});
+        refused.unwrap_err();
+        assert_same(&vault.tree(), &before, "unseen");
+    }
+    let done = ran(&mut toolbox, &preview).unwrap();
+    let (step, error) = done.failed.unwrap();
+    assert_eq!((done.status, step.as_str(), error.kind()), (RunStatus::Failed, "read", ErrorKind::NotFound));
+    assert!(vault.root().join("one.md").exists() && !vault.root().join("three.md").exists());
+    toolbox.vault().undo(done.transaction, Force::No).unwrap();
+    assert_same(&vault.tree(), &before, "undone");
+
+    // Where nothing comes before it, there is nothing to approve.
+    let alone = writing(
+        json!([{ "id": "read", "tool": "vault.readFile", "args": { "path": "missing.md" } }, create("two", &["read"])]),
+    );
+    assert_eq!(previewed(&mut toolbox, &alone, &Value::Null).unwrap_err().kind(), ErrorKind::NotFound);
+}
+
+/// A plan waits for another process that changes the vault as often as its steps say.
+#[test]
+fn a_busy_vault_is_tried_again() {
+    let vault = TestVault::new("//- a.md\nx\n");
+    let state = vault.open().state().folder().to_owned();
+    let options = VaultOptions::new().state_folder(&state).use_index(IndexUse::Scan).wait(Duration::ZERO);
+    let hasty = Arc::new(Vault::open(vault.root(), options).unwrap());
+    let mut toolbox = Toolbox::new(hasty, Box::new(Headless::default()), Policy::default());
+    let plan = |on_error: &str| {
+        writing(json!([{
+            "id": "one", "tool": "vault.createFile", "args": { "path": "b.md", "content": "" }, "onError": on_error,
+            "retry": { "maxAttempts": 10, "backoffMs": 1 }
+        }]))
+    };
+    std::fs::create_dir_all(&state).unwrap();
+    let lock = std::fs::File::options().create(true).append(true).open(state.join("lock")).unwrap();
+    lock.lock().unwrap();
+    let mut attempts = Vec::new();
+    let mut run = |on_error: &str, events: &mut dyn FnMut(&Event)| {
+        let preview = previewed(&mut toolbox, &plan(on_error), &Value::Null).unwrap();
+        run_plan(&mut toolbox, preview, &mut seen, Cancel::default(), events)
+    };
+    assert_eq!(run("stop", &mut |_| {}).unwrap_err().kind(), ErrorKind::Busy);
+    let done = run("retry", &mut |event| {
+        if let Event::StepFailed { error, attempt, will_retry, .. } = event {
+            attempts.push((error.kind(), *attempt, *will_retry));
+            if *attempt == 2 {
+                lock.unlock().unwrap();
+            }
+        }
+    });
+    assert_eq!(done.unwrap().status, RunStatus::Done);
+    assert_eq!(attempts, [(ErrorKind::Busy, 1, true), (ErrorKind::Busy, 2, true)]);
+    assert!(vault.root().join("b.md").exists());
+}
+
+/// The selection is replaced by links to the notes that were made of it, in one step.
+#[test]
+fn a_selection_is_replaced_by_links() {
+    let vault = TestVault::new("//- Inbox.md\n* Alpha\n* **Beta** #tag\n\nrest\n");
+    let mut editor = Editor::default();
+    editor.show(&SafePath::new("Inbox.md").unwrap(), Leaf::Current);
+    let span = Span { from: Position { line: 0, ch: 0 }, to: Position { line: 1, ch: 15 } };
+    editor.selection = Some(Selection { text: "* Alpha\n* **Beta** #tag".into(), span: Some(span) });
+    let mut toolbox = vault.toolbox_with(editor, &Settings::default());
+    let mut plan = creating("${selection}", json!({}));
+    plan["version"] = "1.1".into();
+    plan["steps"][1]["args"]["path"] = "Projects/${item.name}.md".into();
+    let links = json!({ "links": "$steps.make.items[*].path" });
+    plan["steps"]
+        .as_array_mut()
+        .unwrap()
+        .push(json!({ "id": "link", "tool": "editor.replaceSelection", "args": links }));
+    let preview = previewed(&mut toolbox, &plan, &Value::Null).unwrap();
+    assert_eq!(preview.notices, [""; 0]);
+    ran(&mut toolbox, &preview).unwrap();
+    assert_eq!(vault.read("Inbox.md"), "* [[Alpha]]\n* [[Beta]]\n\nrest\n");
+    for args in [json!({}), json!({ "text": "x", "links": ["Inbox.md"] })] {
+        let error = toolbox.call("editor.replaceSelection", args, &mut seen).unwrap_err();
+        assert!(error.to_string().contains("either text or links is wanted"), "{error}");
+    }
+}
+
 /// Each step of a plan has its own time, and a loop counts as its calls.
 #[test]
 fn the_log_has_the_time_and_the_calls_of_each_step() {
@@ -352,8 +465,8 @@ fn only_files_that_were_there_before_the_plan_are_left_as_they_are() {
     let create = |id: &str, text: &str, after: &str| json!({ "id": id, "tool": "vault.createFile", "args": { "path": "n1.md", "content": text }, "dependsOn": [after] });
     let rename = json!({ "id": "away", "tool": "vault.rename", "args": { "fromPath": "n1.md", "toPath": "old1.md" } });
     let plan = writing(json!([rename, create("first", "first", "away"), create("second", "SECOND", "first")]));
-    let error = previewed(&mut toolbox, &plan, &Value::Null).unwrap_err();
-    assert!(error.kind() == ErrorKind::Exists && error.to_string().contains("the step second"), "{error}");
+    let (step, error) = previewed(&mut toolbox, &plan, &Value::Null).unwrap().stops.unwrap();
+    assert!(step == "second" && error.kind() == ErrorKind::Exists, "{error}");
 }
 
 /// The time is that of the step, so that no item is left out for it.

@@ -403,9 +403,19 @@ fn a_file_that_exists_is_left_as_it_is_unless_told_otherwise() {
         assert!(output.notices.iter().any(|notice| notice.contains("left as it is")), "{:?}", output.notices);
     }
     let args = create(json!({ "ifNotExists": false }));
-    let error = toolbox.call("vault.createFile", args, &mut seen).unwrap_err();
+    let error = toolbox.call("vault.createFile", args.clone(), &mut Preapproved).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Exists, "{error}");
+    let old = json!({ "ifNotExists": false, "expectedEtag": "0" });
+    let error = toolbox.call("vault.createFile", create(old), &mut seen).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
     assert_same(&vault.tree(), &before, "nothing is replaced");
+    // By who saw what goes, or knows the file as it is.
+    toolbox.call("vault.createFile", args, &mut seen).unwrap();
+    assert_eq!(vault.read("Index.md"), "x");
+    let etag = call(&mut toolbox, "vault.readFile", json!({ "path": "Index.md" }))["etag"].clone();
+    let args = create(json!({ "content": "y", "ifNotExists": false, "expectedEtag": etag }));
+    toolbox.call("vault.createFile", args, &mut Preapproved).unwrap();
+    assert_eq!(vault.read("Index.md"), "y");
 }
 
 /// A part is read by what names it, and read on from where it was cut.
@@ -540,7 +550,7 @@ fn a_file_that_exists_is_left_as_it_is_and_that_is_said() {
     );
     args["expectedEtag"] = output.value["etag"].clone();
     let error = refused(&mut toolbox, "vault.createFile", args.clone());
-    assert!(error.contains("add collisionStrategy: overwrite"), "{error}");
+    assert!(error.contains("add ifNotExists: false"), "{error}");
     args["collisionStrategy"] = json!("overwrite");
     call(&mut toolbox, "vault.createFile", args);
     assert_eq!(vault.read("Index.md"), "x");
