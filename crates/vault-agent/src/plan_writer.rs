@@ -87,18 +87,73 @@ pub(crate) async fn write(
         };
         of_all += outcome.spent;
         *spent += outcome.spent;
-        faults = match (outcome.stop, outcome.answer) {
-            (StopReason::Answered, Some(plan)) => match validate(&plan, toolbox) {
-                Ok(_) => return Ok(Written::Plan(plan)),
-                Err(invalid) => invalid.to_string(),
+        faults = match outcome.stop {
+            StopReason::Answered | StopReason::BadAnswer { .. } => match valid_plan_in(&outcome.text, toolbox) {
+                Ok(plan) => return Ok(Written::Plan(plan)),
+                Err(faults) => faults,
             },
-            (StopReason::BadAnswer { faults }, _) => faults,
-            (stop, _) => return Ok(Written::Stopped(stop)),
+            stop => return Ok(Written::Stopped(stop)),
         };
     }
     let message = format!("the model wrote no valid plan, and two repairs did not help; nothing was done:\n{faults}");
     Err(Error::new(ErrorKind::Plan, message)
         .with_remedy("split the instruction into smaller ones, or choose a larger model"))
+}
+
+fn valid_plan_in(answer: &str, toolbox: &Toolbox) -> std::result::Result<Value, String> {
+    let plan = plan_in(answer)?;
+    match validate(&plan, toolbox) {
+        Ok(_) => Ok(plan),
+        Err(invalid) => Err(invalid.to_string()),
+    }
+}
+
+/// The plan in a model's answer, whatever stands around it: the last JSON object that has a list `steps`, since a model
+/// that writes several corrects itself. One that is cut off would have been the last.
+///
+/// # Errors
+/// What the model has to know.
+fn plan_in(answer: &str) -> std::result::Result<Value, String> {
+    let mut rest = without_thoughts(answer);
+    let (mut plan, mut fault) = (None, None);
+    while let Some(start) = rest.find('{') {
+        rest = &rest[start..];
+        let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Value>();
+        let taken = match values.next() {
+            Some(Ok(value)) => {
+                plan = value["steps"].is_array().then_some(value).or(plan);
+                values.byte_offset()
+            }
+            // All that follows is inside of it.
+            Some(Err(error)) if error.is_eof() => {
+                return Err("- its JSON is cut off: it ends before it is whole".into());
+            }
+            Some(Err(error)) => {
+                fault = Some(further(fault, error));
+                1
+            }
+            None => break,
+        };
+        rest = &rest[taken..];
+    }
+    plan.ok_or_else(|| {
+        let reason = fault.map_or_else(String::new, |error| format!("; what begins as one is not valid JSON: {error}"));
+        format!("- it holds no JSON object that has a list `steps`{reason}")
+    })
+}
+
+/// The error of the two that is the plan's: prose in braces fails soon after its brace.
+fn further(known: Option<serde_json::Error>, other: serde_json::Error) -> serde_json::Error {
+    let reach = |error: &serde_json::Error| (error.line(), error.column());
+    known.filter(|known| reach(known) >= reach(&other)).unwrap_or(other)
+}
+
+/// What follows the thoughts that some models write at the beginning of their text.
+fn without_thoughts(answer: &str) -> &str {
+    match answer.trim_start().strip_prefix("<think>") {
+        Some(thoughts) => thoughts.split_once("</think>").map_or("", |(_, rest)| rest),
+        None => answer,
+    }
 }
 
 /// What a model has to know to write a plan.

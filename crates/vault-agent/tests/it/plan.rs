@@ -96,6 +96,68 @@ fn a_plan_that_is_not_valid_is_repaired_at_most_twice() {
     }
 }
 
+/// With marks of code and braces in its text, and `steps` that are none.
+fn noted() -> Value {
+    let mut plan = plan("Projects/${item.text}.md");
+    plan["steps"][1]["args"]["content"] = "```js\nlet x = {\"steps\": 1;\n```\n~~~\n}\n</think>\n".into();
+    plan["steps"][1]["args"]["frontmatter"] = json!({ "steps": [] });
+    plan
+}
+
+#[test]
+fn a_plan_is_taken_from_whatever_stands_around_it() {
+    let (json, pretty) = (noted().to_string(), serde_json::to_string_pretty(&noted()).unwrap());
+    let draft = json.replace("A note for each bullet", "A draft");
+    let answers = [
+        format!("```json\n{pretty}\n```"),
+        format!("```\n{json}\n```"),
+        format!("~~~json\n{pretty}\n~~~"),
+        format!("Here is the plan:\n\n```json\n{pretty}\n```"),
+        format!("```json\n{pretty}\n```\nIt makes {{item}} notes, one for each."),
+        format!("Sure!\n```JSON\n{json}\n```\nShall I run it?"),
+        format!("Here it is: {json} Its first arguments are {{\"text\": \"…\"}}."),
+        format!("Each `${{item.text}}` in {{x}} or {{\"x\"}} or {{}} becomes a note:\n{pretty}"),
+        format!("The arguments are {{\"path\": \"a.md\"}}.\n{json}"),
+        format!("<think>\nFirst {draft}, but {{\"steps\": [\n</think>\n\n{json}"),
+        format!("I begin with {draft}\nbut better is\n{json}"),
+    ];
+    let place = Place::new(NOTES);
+    for answer in answers {
+        let model = ModelServer::with([Reply::text(&answer)]);
+        let output = command(&place, &model, &["--print"]).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!((output.status.code(), model.requests().len()), (Some(0), 1), "{answer}\n{said}");
+        assert_eq!(serde_json::from_slice::<Value>(&output.stdout).unwrap(), noted(), "{answer}");
+    }
+}
+
+#[test]
+fn a_model_is_told_why_there_is_no_plan_in_its_answer() {
+    let plan = plan("a.md");
+    let (json, pretty) = (plan.to_string(), serde_json::to_string_pretty(&plan).unwrap());
+    let cases = [
+        ("I cannot do that.".to_owned(), "no JSON object that has a list `steps`\n".to_owned()),
+        (format!("<think>{json} is too much</think>No."), "no JSON object that has a list `steps`\n".to_owned()),
+        (format!("<think>{json}, but"), "no JSON object that has a list `steps`\n".to_owned()),
+        ("For {x}: {\"goal\": \"a\"}".to_owned(), "no JSON object that has a list `steps`; ".to_owned()),
+        (format!("Here:\n```json\n{}", &pretty[..pretty.len() - 20]), "JSON is cut off".to_owned()),
+        (format!("{json}\nNo, rather:\n{}", &json[..json.len() - 1]), "JSON is cut off".to_owned()),
+        (
+            format!("{{x}} {} {{\"steps\": 1}} {{y}}", pretty.replace("  ]\n}", "  ],\n}")),
+            format!("trailing comma at line {}", pretty.lines().count()),
+        ),
+        (json.replace("writes", "brave"), "riskLevel".to_owned()),
+    ];
+    let place = Place::new(NOTES);
+    for (answer, reason) in cases {
+        let model = ModelServer::with([Reply::text(&answer), good()]);
+        let output = command(&place, &model, &["--print"]).output().unwrap();
+        assert_eq!((output.status.code(), model.requests().len()), (Some(0), 2), "{answer}");
+        let told = model.told("user").pop().unwrap();
+        assert!(told.starts_with("The plan cannot be used:\n") && told.contains(&reason), "{answer}\n{told}");
+    }
+}
+
 #[test]
 fn a_context_that_is_too_long_ends_with_nothing_done() {
     let place = Place::new(NOTES);
