@@ -23,6 +23,7 @@ mod embeddings;
 mod conversation;
 mod plan_writer;
 mod with_notes;
+mod message_lines;
 mod mcp;
 mod acp;
 mod clients;

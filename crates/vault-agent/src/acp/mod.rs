@@ -30,10 +30,11 @@ use tokio::task::JoinHandle;
 use vault_search::VaultArgs;
 use vault_tools::{Error, Result};
 
+use crate::message_lines::{Line, next_line};
 use crate::settings::SettingArgs;
 
 use agent::Agent;
-use rpc::{Client, Message, next_line, parse, write_lines};
+use rpc::{Client, LONGEST_LINE, Message, parse, too_long, write_lines};
 
 /// Serves one client until its input ends, it takes no more output, or `stop` is ready.
 ///
@@ -65,15 +66,15 @@ async fn listen(
 ) -> Result<()> {
     loop {
         let line = tokio::select! {
-            line = next_line(&mut input) => line.map_err(|error| Error::io("standard input", &error))?,
+            line = next_line(&mut input, LONGEST_LINE) => line.map_err(|error| Error::io("standard input", &error))?,
             // A client that closes its side has gone.
             _ = &mut writing => return Ok(()),
         };
         let message = match line {
             None => return Ok(()),
-            Some(Ok(line)) if line.iter().all(u8::is_ascii_whitespace) => continue,
-            Some(Ok(line)) => parse(&line),
-            Some(Err(fault)) => Err(fault),
+            Some(Line::Whole(line)) if line.trim_ascii().is_empty() => continue,
+            Some(Line::Whole(line)) => parse(&line),
+            Some(Line::TooLong(head)) => Err(too_long(&head)),
         };
         match message {
             Ok(Message::Request { id, method, params }) => agent.requested(id, method, params),

@@ -9,14 +9,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
-use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
+
+use crate::message_lines::{Head, is_json};
 
 use super::wire::{CancelRequestNotification, Error, ErrorCode, PROTOCOL_METHODS, RequestId, error};
 
 /// Bytes of the longest line that is read: a prompt can embed files.
-const LONGEST_LINE: u64 = 64 * 1024 * 1024;
+pub(super) const LONGEST_LINE: u64 = 64 << 20;
 
 /// A message of the client.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,15 +40,11 @@ pub(super) struct NoMessage {
 /// # Errors
 /// What to answer to a line that is no message, and to which request.
 pub(super) fn parse(line: &[u8]) -> Result<Message, Box<NoMessage>> {
-    let no_json = |what: String| {
-        let error = error(ErrorCode::ParseError, format!("this is not JSON: {what}"));
-        Box::new(NoMessage { id: RequestId::Null, error })
-    };
     let mut object = match serde_json::from_slice::<Value>(line) {
         Ok(Value::Object(object)) => object,
         Ok(Value::Array(_)) => return Err(invalid(RequestId::Null, "a line holds one message, and no batch of them")),
         Ok(_) => return Err(invalid(RequestId::Null, "a message is an object")),
-        Err(error) => return Err(no_json(error.to_string())),
+        Err(fault) => return Err(unread(line, &fault)),
     };
     let id = match object.remove("id").map(serde_json::from_value) {
         None => None,
@@ -62,6 +60,17 @@ pub(super) fn parse(line: &[u8]) -> Result<Message, Box<NoMessage>> {
         (Some(Value::String(method)), None) => Ok(Message::Notification { method, params }),
         (None, Some(id)) => answer_in(object, id),
         (_, id) => Err(invalid(id.unwrap_or(RequestId::Null), "`method` is missing, or no text")),
+    }
+}
+
+fn unread(line: &[u8], fault: &serde_json::Error) -> Box<NoMessage> {
+    let head = Head::of(line);
+    match head.too_deep().filter(|_| is_json(line)) {
+        Some(message) => invalid(id_in(&head), &message),
+        None => {
+            let error = error(ErrorCode::ParseError, format!("this is not JSON: {fault}"));
+            Box::new(NoMessage { id: RequestId::Null, error })
+        }
     }
 }
 
@@ -87,31 +96,13 @@ pub(super) fn read<T: DeserializeOwned>(params: Value) -> Result<T, Error> {
     serde_json::from_value(params).map_err(|fault| error(ErrorCode::InvalidParams, format!("params: {fault}")))
 }
 
-/// The next line, without its end; `None` at the end of the input.
-///
-/// # Errors
-/// Those of the input. A line that is too long is skipped, and comes as `Err` within `Some`.
-pub(super) async fn next_line(
-    input: &mut (impl AsyncBufRead + Unpin),
-) -> std::io::Result<Option<Result<Vec<u8>, Box<NoMessage>>>> {
-    let mut line = Vec::new();
-    let mut is_too_long = false;
-    loop {
-        let read = (&mut *input).take(LONGEST_LINE).read_until(b'\n', &mut line).await?;
-        let is_whole = line.last() == Some(&b'\n');
-        if !is_whole && read as u64 == LONGEST_LINE {
-            is_too_long = true;
-            line.clear();
-            continue;
-        }
-        if line.is_empty() && !is_too_long {
-            return Ok(None);
-        }
-        return Ok(Some(match is_too_long {
-            true => Err(invalid(RequestId::Null, "a line is longer than 64 MiB")),
-            false => Ok(line.strip_suffix(b"\n").unwrap_or(&line).to_vec()),
-        }));
-    }
+/// What is answered to a line that is longer than the longest.
+pub(super) fn too_long(head: &Head) -> Box<NoMessage> {
+    invalid(id_in(head), &format!("a line is longer than {} MiB", LONGEST_LINE >> 20))
+}
+
+fn id_in(head: &Head) -> RequestId {
+    head.awaited().and_then(|id| serde_json::from_value(id).ok()).unwrap_or(RequestId::Null)
 }
 
 /// The client at the other end. Clones write to the same one.
@@ -304,16 +295,6 @@ mod tests {
                 Err(fault) => prop_assert!([-32700, -32600].contains(&fault.error.code.into()), "{}", line),
             }
         }
-    }
-
-    #[tokio::test]
-    async fn lines_are_read_to_the_last_and_a_missing_line_feed_is_no_loss() {
-        let mut input = &b"one\n\ntwo"[..];
-        let mut lines = Vec::new();
-        while let Some(line) = next_line(&mut input).await.unwrap() {
-            lines.push(line.unwrap());
-        }
-        assert_eq!(lines, [&b"one"[..], b"", b"two"]);
     }
 
     #[tokio::test]

@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use agent_proxy::{ConnectionLimits, Refusal, check_key, check_origin, serve_router};
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::body::{Body, Bytes};
+use axum::extract::{DefaultBodyLimit, FromRequest, Request, State};
+use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderValue, Method, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
@@ -22,6 +24,8 @@ use tokio_util::sync::CancellationToken;
 use vault_tools::{Error, ErrorKind, Result};
 
 use super::Server;
+use super::messages::{Unread, read};
+use crate::message_lines::Head;
 
 /// Where it answers.
 pub(crate) const PATH: &str = "/mcp";
@@ -87,7 +91,8 @@ impl Server {
             .fallback(async || {
                 Refusal::new(404, "not_found", format!("There is nothing at this path, only at {PATH}."))
             })
-            .layer(from_fn_with_state(checks, check));
+            .layer(from_fn_with_state(checks, check))
+            .layer(DefaultBodyLimit::max(MAX_BODY));
         let closing = ended.clone();
         let stop = async move {
             stop.await;
@@ -125,10 +130,33 @@ async fn check(State(checks): State<Checks>, request: Request, next: Next) -> Re
         return Refusal::new(503, "too_many_sessions", message).into_response();
     }
     let ends_session = request.method() == Method::DELETE;
-    let mut response = next.run(request).await;
+    let mut response = answer(request, next).await;
     // Clients in Python take any success but 200 and 204 for a failure, and warn of it.
     if ends_session && response.status() == StatusCode::ACCEPTED {
         *response.status_mut() = StatusCode::NO_CONTENT;
     }
     response
+}
+
+/// The answer of the library, and where it has a text for a body that is no message, an error of JSON-RPC.
+async fn answer(request: Request, next: Next) -> Response {
+    let (head, body) = request.into_parts();
+    let body = match Bytes::from_request(Request::from_parts(head.clone(), body), &()).await {
+        Ok(body) => body,
+        Err(refused) if refused.status() == StatusCode::PAYLOAD_TOO_LARGE => {
+            return not_read(refused.status(), &Unread::too_long(&Head::default(), MAX_BODY as u64));
+        }
+        Err(refused) => return refused.into_response(),
+    };
+    let response = next.run(Request::from_parts(head, Body::from(body.clone()))).await;
+    if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE
+        && let Err(unread) = read(&body)
+    {
+        return not_read(StatusCode::BAD_REQUEST, &unread);
+    }
+    response
+}
+
+fn not_read(status: StatusCode, unread: &Unread) -> Response {
+    (status, [(CONTENT_TYPE, "application/json")], unread.answer().to_string()).into_response()
 }

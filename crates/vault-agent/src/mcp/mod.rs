@@ -18,6 +18,7 @@ mod resources;
 mod prompts;
 mod completion;
 mod subscriptions;
+mod messages;
 mod http;
 
 use std::borrow::Cow;
@@ -37,6 +38,7 @@ use vault_tools::{Error, ErrorKind, Result, Vaults};
 use calls::Calls;
 pub(crate) use catalog::Offered;
 pub(crate) use http::{Access, PATH, listen};
+use messages::Lines;
 pub(crate) use resources::SKILL;
 use subscriptions::Subscriptions;
 
@@ -96,10 +98,11 @@ impl Server {
     /// Serves one client on standard input and output, until its input ends.
     ///
     /// # Errors
-    /// When the client says something before it introduces itself that is no message.
+    /// When the client begins with something else than to introduce itself.
     pub async fn on_stdio(self) -> Result<()> {
         let failed = |error: String| Error::new(ErrorKind::Io, error).at("standard input");
-        let running = self.serve(rmcp::transport::io::stdio_pipes()).await;
+        let (input, output) = rmcp::transport::io::stdio_pipes();
+        let running = self.serve(Lines::new(input, output)).await;
         match running {
             Ok(running) => running.waiting().await.map(drop).map_err(|error| failed(error.to_string())),
             // A client that leaves before it says anything is none.

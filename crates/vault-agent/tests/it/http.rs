@@ -64,8 +64,42 @@ fn others_can_reach_it_only_with_a_key() {
 fn a_request_is_limited_in_size() {
     let place = Place::new("//- a.md\nx\n");
     let server = start(&place, &[]);
-    let (status, _) = post(&server, &NEW, &list().replace("\"id\":1", &format!("\"id\":\"{}\"", "x".repeat(9 << 20))));
-    assert_eq!(status, 413);
+    let sized = |mib: usize| list().replace("\"id\":1", &format!("\"id\":\"{}\"", "x".repeat(mib << 20)));
+    let (status, body) = post(&server, &NEW, &sized(9));
+    let body: Value = serde_json::from_str(&body).unwrap();
+    assert_eq!((status, &body["id"], &body["error"]["code"]), (413, &Value::Null, &json!(-32600)), "{body}");
+    assert!(body["error"]["message"].as_str().unwrap().contains("longer than 8 MiB"), "{body}");
+    assert_eq!(post(&server, &NEW, &sized(7)).0, 200);
+}
+
+#[test]
+fn what_is_no_message_has_an_error_of_the_protocol() {
+    let place = Place::new("//- a.md\nx\n");
+    let server = start(&place, &[]);
+    let deep = list().replace("\"params\":{", &format!("\"params\":{{\"a\":{}{},", "[".repeat(200), "]".repeat(200)));
+    for (body, id, code) in [
+        ("", Value::Null, -32700),
+        ("garbage", Value::Null, -32700),
+        (&list()[1..], Value::Null, -32700),
+        (&list()[..list().len() - 1], Value::Null, -32700),
+        (&deep, json!(1), -32600),
+        (&list().replace("2.0", "1.0"), json!(1), -32600),
+        (r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":5}"#, Value::Null, -32600),
+        ("[]", Value::Null, -32600),
+    ] {
+        // Of the newest revision, and of the older ones.
+        for headers in [&NEW[..], &[]] {
+            let (status, answer) = post(&server, headers, body);
+            let answer: Value = serde_json::from_str(&answer).unwrap_or_else(|_| panic!("{body}: {status} {answer}"));
+            assert_eq!((status, answer.get("id"), &answer["error"]["code"]), (400, Some(&id), &json!(code)), "{body}");
+            assert_eq!(answer["jsonrpc"], "2.0");
+        }
+    }
+    // A body that nobody called JSON is not read as JSON.
+    let headers = "Content-Type: text/plain\r\nAccept: application/json, text/event-stream\r\n";
+    assert_eq!(server.ask("POST", "/mcp", headers, &list()).0, 415);
+    // What the client takes is looked at first.
+    assert_eq!(server.ask("POST", "/mcp", "Content-Type: application/json\r\n", "garbage").0, 406);
     assert_eq!(post(&server, &NEW, &list()).0, 200);
 }
 

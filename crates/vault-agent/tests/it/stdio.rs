@@ -208,8 +208,14 @@ impl Client {
 
     /// Writes one message.
     pub fn send(&mut self, message: &Value) {
+        self.send_line(message.to_string().as_bytes());
+    }
+
+    /// Writes a line, whatever it is.
+    pub fn send_line(&mut self, line: &[u8]) {
         let input = self.input.as_mut().unwrap();
-        input.write_all(format!("{message}\n").as_bytes()).unwrap();
+        input.write_all(line).unwrap();
+        input.write_all(b"\n").unwrap();
         input.flush().unwrap();
     }
 

@@ -35,6 +35,74 @@ fn what_no_server_knows_does_not_end_it() {
     client.done("read_note", json!({ "path": "Roses.md" }));
 }
 
+/// A call whose arguments are nested and as long as wanted, with its id at the end, as the client for TypeScript writes.
+fn call(levels: usize, bytes: usize) -> String {
+    let (open, close, text) = ("{\"a\":".repeat(levels), "}".repeat(levels), "x".repeat(bytes));
+    let args = format!("{open}\"{text}\"{close}");
+    format!(r#"{{"method":"tools/call","params":{{"name":"read_note","arguments":{args}}},"jsonrpc":"2.0","id":"z"}}"#)
+}
+
+#[test]
+fn what_cannot_be_read_is_answered_and_ends_nothing() {
+    let place = Place::new(NOTES);
+    let (deep, deeper, long) = (call(126, 1), call(100_000, 1), call(1, 17 << 20));
+    let cases: [(&[u8], Value, i64, &str); 13] = [
+        (b"garbage", Value::Null, -32700, "not JSON"),
+        (b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"", Value::Null, -32700, "not JSON"),
+        (b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}{", Value::Null, -32700, "not JSON"),
+        (b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\"}", Value::Null, -32700, "not JSON"),
+        (b"\xff\xfe\x00", Value::Null, -32700, "not JSON"),
+        (deep.as_bytes(), json!("z"), -32600, "deeper than 127 levels"),
+        (deeper.as_bytes(), json!("z"), -32600, "deeper than 127 levels"),
+        (long.as_bytes(), json!("z"), -32600, "longer than 16 MiB"),
+        (b"{\"jsonrpc\":\"1.0\",\"id\":\"z\",\"method\":\"ping\"}", json!("z"), -32600, "JSON-RPC 2.0"),
+        (b"{\"jsonrpc\":\"2.0\",\"id\":1.5,\"method\":\"ping\"}", json!(1.5), -32600, "JSON-RPC 2.0"),
+        (b"{\"jsonrpc\":\"2.0\",\"id\":\"z\"}", Value::Null, -32600, "JSON-RPC 2.0"),
+        (b"[]", Value::Null, -32600, "JSON-RPC 2.0"),
+        (b"7", Value::Null, -32600, "JSON-RPC 2.0"),
+    ];
+    for era in [OLD, Era::New] {
+        let mut client = place.client(era, &[]);
+        for (line, id, code, message) in &cases {
+            client.send_line(line);
+            let answer = client.next();
+            let error = &answer["error"];
+            assert!(answer.get("id") == Some(id) && error["code"] == *code, "{message}: {answer}");
+            assert!(error["message"].as_str().unwrap().contains(message), "{message}: {answer}");
+        }
+        client.done("read_note", json!({ "path": "Roses.md" }));
+        // Nobody waits for these, and an answer to an answer would never end.
+        for line in [
+            "",
+            " \t\r",
+            r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":5}"#,
+            r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"no"}}"#,
+            r#"{"jsonrpc":"2.0","id":{},"result":{}}"#,
+        ] {
+            client.send_line(line.as_bytes());
+        }
+        client.done("read_note", json!({ "path": "Roses.md" }));
+        // As deep as can be read; and the mark that some editors put before a text is none of it.
+        for line in [call(125, 1), format!("\u{feff}{}", call(0, 1))] {
+            client.send_line(line.as_bytes());
+            assert_eq!(client.next()["id"], "z");
+        }
+        assert_eq!(client.end(), (0, String::new()));
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_line_of_any_length_takes_little_memory() {
+    let place = Place::new(NOTES);
+    let mut client = place.client(OLD, &[]);
+    client.send_line(call(0, 300 << 20).as_bytes());
+    assert_eq!(client.next()["id"], "z");
+    let status = std::fs::read_to_string(format!("/proc/{}/status", client.id())).unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")).unwrap();
+    assert!(peak.parse::<u64>().unwrap() < 200_000, "{peak} kB");
+}
+
 #[test]
 fn the_list_is_the_same_every_time() {
     let place = Place::new(NOTES);

@@ -49,7 +49,9 @@ fn garbage_has_errors_and_ends_nothing() {
     let model = ModelServer::with([Reply::text("Still here.")]);
     let mut editor = Editor::plain(&place, &model);
     let session = editor.session(&place.vault());
-    let lines: [(&[u8], Value, i64); 9] = [
+    let deep = format!(r#"{{"jsonrpc":"2.0","params":{}{},"method":"x","id":"e"}}"#, "[".repeat(200), "]".repeat(200));
+    let long = format!(r#"{{"jsonrpc":"2.0","params":"{}","method":"x","id":"f"}}"#, "x".repeat(65 << 20));
+    let lines: [(&[u8], Value, i64); 12] = [
         (b"garbage", Value::Null, -32700),
         (b"\xff\xfe\x00", Value::Null, -32700),
         (b"{\"jsonrpc\":\"2.0\",\"id\":", Value::Null, -32700),
@@ -59,6 +61,9 @@ fn garbage_has_errors_and_ends_nothing() {
         (b"{\"jsonrpc\":\"2.0\",\"id\":\"b\",\"method\":\"no/such\"}", json!("b"), -32601),
         (b"{\"jsonrpc\":\"2.0\",\"id\":\"c\",\"method\":\"session/new\",\"params\":{\"cwd\":7}}", json!("c"), -32602),
         (b"{\"jsonrpc\":\"2.0\",\"id\":\"d\",\"method\":\"session/prompt\",\"params\":[]}", json!("d"), -32602),
+        (deep.as_bytes(), json!("e"), -32600),
+        (&deep.as_bytes()[1..], Value::Null, -32700),
+        (long.as_bytes(), json!("f"), -32600),
     ];
     // The commands of the session come when they come.
     editor.until(|editor| !editor.updates.is_empty());
