@@ -53,6 +53,7 @@ pub(crate) fn tool() -> Tool {
         "additionalProperties": false
     });
     Tool::new(TOOL, "Used by the approval page, not by a model.", Arc::new(schema))
+        .with_title("Approve a change")
         .with_annotations(ToolAnnotations::new().read_only(false).destructive(true).open_world(false))
         .with_meta(MetaObject(object!({"ui": {"visibility": ["app"]}})))
 }

@@ -11,26 +11,19 @@ use vault_tools::{Risk, ToolSpec, Toolset, Vaults};
 pub(super) const PLAN_PREVIEW: &str = "plan_preview";
 pub(super) const PLAN_APPLY: &str = "plan_apply";
 
-/// Tools that write and only add.
+/// Tools that write and only add, whatever their arguments: all that was there stays.
 const ADDITIVE: [&str; 6] = [
     "append_to_note",
     "create_daily_note",
-    "vault.createFolder",
+    "insert_in_note",
+    "create_periodic_note",
+    "vault.ensureFolder",
     "editor.insertAtCursor",
-    "workspace.openFile",
-    PLAN_APPLY,
 ];
 
-/// Tools that write, and change nothing more when they are called again.
-const IDEMPOTENT: [&str; 7] = [
-    "write_note",
-    "update_frontmatter",
-    "edit_list_property",
-    "edit_tags",
-    "rename_tag",
-    "replace_section",
-    "vault.writeFile",
-];
+/// Tools that write, and change nothing more when they are called again, whatever their arguments. Texts that hold
+/// headings, and tags below themselves, leave out those that replace sections and rename tags.
+const IDEMPOTENT: [&str; 4] = ["write_note", "update_frontmatter", "edit_list_property", "vault.ensureFolder"];
 
 /// What is offered, and how it is announced.
 #[derive(Debug, Clone, Default)]
@@ -62,12 +55,28 @@ pub(super) fn tools(vaults: &Vaults, offered: &Offered) -> Vec<Tool> {
 fn of_spec(spec: &ToolSpec, offered: &Offered) -> Tool {
     let name = spec.alias.as_ref().unwrap_or(&spec.name).clone();
     let mut tool = Tool::new(name, spec.description.clone(), object(spec.input_schema.clone()));
+    tool.title = Some(title(&spec.name));
     tool.annotations = Some(annotations(&spec.name, spec.risk, offered));
     // Tools that write also answer that a person has to approve, or has refused; the schema is of what reads.
     if spec.risk == Risk::Read {
         tool.output_schema = Some(object(super::answer::output_schema(&spec.output_schema)));
     }
     tool
+}
+
+/// A name as people write it: `Read note`, `Vault: ensure folder`.
+fn title(name: &str) -> String {
+    let mut title = String::new();
+    for letter in name.chars() {
+        match letter {
+            '.' => title.push_str(": "),
+            '_' => title.push(' '),
+            _ if title.is_empty() => title.push(letter.to_ascii_uppercase()),
+            _ if letter.is_ascii_uppercase() => title.extend([' ', letter.to_ascii_lowercase()]),
+            _ => title.push(letter),
+        }
+    }
+    title
 }
 
 fn annotations(name: &str, risk: Risk, offered: &Offered) -> ToolAnnotations {
@@ -96,6 +105,7 @@ fn plan_tools(vaults: &[&str], offered: &Offered) -> [Tool; 3] {
     };
     let tool = |name: &'static str, description: &'static str, schema: Value, risk: Risk| {
         let mut tool = Tool::new(Cow::Borrowed(name), description, with_vault(schema));
+        tool.title = Some(title(name));
         tool.annotations = Some(annotations(name, risk, offered));
         tool
     };
@@ -139,5 +149,21 @@ fn object(schema: Value) -> Arc<JsonObject> {
     match schema {
         Value::Object(object) => Arc::new(object),
         _ => Arc::new(JsonObject::new()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use vault_tools::{builtin_tools, find_tool};
+
+    use super::*;
+
+    #[test]
+    fn every_tool_that_is_named_is_there_and_writes() {
+        let tools = builtin_tools();
+        for name in ADDITIVE.into_iter().chain(IDEMPOTENT) {
+            let tool = find_tool(&tools, name).unwrap();
+            assert!(tool.spec().name == name && tool.spec().risk == Risk::Write, "{name}");
+        }
     }
 }

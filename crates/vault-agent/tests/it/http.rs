@@ -111,7 +111,7 @@ fn sessions_of_older_clients_are_limited_in_number() {
     assert_eq!(refused, Some(256));
     // Clients of the newest revision have none.
     let (status, body) = post(&server, &NEW, &list());
-    let json = body.lines().find_map(|line| serde_json::from_str::<Value>(line.trim_start_matches("data: ")).ok());
+    let json = body.lines().find_map(|line| serde_json::from_str::<Value>(line.strip_prefix("data: ")?).ok());
     assert!(status == 200 && json.unwrap()["result"]["tools"].is_array(), "{body}");
 }
 

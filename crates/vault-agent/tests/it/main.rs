@@ -10,6 +10,7 @@ mod stdio;
 mod terminal;
 
 mod acp;
+mod announced;
 mod approvals;
 mod ask;
 #[cfg(unix)]
