@@ -152,6 +152,7 @@ mod tests {
             (r#"{"id":1.5,"method":"a"}"#, Some(json!(1.5))),
             (r#"{"id":null,"method":"a"}"#, Some(Value::Null)),
             (r#"{"id":{"a":1},"method":"a"}"#, Some(Value::Null)),
+            (r#"{"id":true,"method":"a"}"#, Some(Value::Null)),
             (&format!(r#"{{"id":"{long}","method":"a"}}"#), Some(Value::Null)),
             (&format!(r#"{{"id":7,"{long}":"id","method":"a"}}"#), Some(json!(7))),
             (r#"{"method":"a"}"#, None),

@@ -64,12 +64,12 @@ fn others_can_reach_it_only_with_a_key() {
 fn a_request_is_limited_in_size() {
     let place = Place::new("//- a.md\nx\n");
     let server = start(&place, &[]);
-    let (status, body) =
-        post(&server, &NEW, &list().replace("\"id\":1", &format!("\"id\":\"{}\"", "x".repeat(9 << 20))));
+    let sized = |mib: usize| list().replace("\"id\":1", &format!("\"id\":\"{}\"", "x".repeat(mib << 20)));
+    let (status, body) = post(&server, &NEW, &sized(9));
     let body: Value = serde_json::from_str(&body).unwrap();
     assert_eq!((status, &body["id"], &body["error"]["code"]), (413, &Value::Null, &json!(-32600)), "{body}");
     assert!(body["error"]["message"].as_str().unwrap().contains("longer than 8 MiB"), "{body}");
-    assert_eq!(post(&server, &NEW, &list()).0, 200);
+    assert_eq!(post(&server, &NEW, &sized(7)).0, 200);
 }
 
 #[test]
@@ -98,6 +98,8 @@ fn what_is_no_message_has_an_error_of_the_protocol() {
     // A body that nobody called JSON is not read as JSON.
     let headers = "Content-Type: text/plain\r\nAccept: application/json, text/event-stream\r\n";
     assert_eq!(server.ask("POST", "/mcp", headers, &list()).0, 415);
+    // What the client takes is looked at first.
+    assert_eq!(server.ask("POST", "/mcp", "Content-Type: application/json\r\n", "garbage").0, 406);
     assert_eq!(post(&server, &NEW, &list()).0, 200);
 }
 
