@@ -16,6 +16,8 @@ pub(crate) const AT_ONCE: usize = 8;
 pub(crate) struct Granted {
     /// Writes that the settings allow do not ask.
     pub writes: bool,
+    /// Deletes are allowed, and ask.
+    pub deletes: bool,
 }
 
 /// A vault that is served.
@@ -46,6 +48,7 @@ impl Workspace {
         for opened in open_with_settings(vault_args)? {
             let mut settings = opened.settings;
             settings.confirm_writes &= !granted.writes;
+            settings.allow_delete |= granted.deletes;
             let name = opened.vault.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
             let (vault, policy) = (Arc::new(opened.vault), settings.compile()?);
             vaults.push(OpenVault { name, vault, policy, index: opened.index });

@@ -428,7 +428,7 @@ impl Approver for CommandQuestion<'_, '_> {
             _ => Ended::Done,
         };
         self.ended = Some(ended);
-        ChangeAnswer::No(ToolsError::new(ErrorKind::Denied, "the person did not approve it"))
+        ChangeAnswer::Declined(None)
     }
 }
 

@@ -21,7 +21,7 @@ use super::wire::{
     RequestPermissionOutcome, RequestPermissionRequest, RequestPermissionResponse, SessionId, ToolCallContent,
     ToolCallId, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, text,
 };
-use crate::conversation::{Conversation, Panel};
+use crate::conversation::{Conversation, Panel, declined};
 
 /// How often a person is asked about one call: each time they edit it, or close a form, they are asked again.
 const ROUNDS: usize = 10;
@@ -152,14 +152,14 @@ impl Asking<'_> {
                 }
                 Choice::Yes => return Some(Decision::Allow),
                 Choice::Always => return Some(Decision::AllowForSession),
-                Choice::No => return Some(Decision::Deny { reason: None }),
+                Choice::No => return Some(declined(None)),
                 Choice::Never => {
                     refused.insert(tool.clone());
                     return Some(deny(format!("the person refuses every {tool} in this conversation")));
                 }
                 Choice::NoBut => match self.form(&id, "What should be done instead?", forms::reason()).await {
-                    Answer::Given(filled) => return Some(Decision::Deny { reason: forms::reason_in(&filled) }),
-                    Answer::None(_) => return Some(Decision::Deny { reason: None }),
+                    Answer::Given(filled) => return Some(declined(forms::reason_in(&filled))),
+                    Answer::None(_) => return Some(declined(None)),
                     Answer::Cancelled => return None,
                 },
                 Choice::Edit => {

@@ -243,6 +243,11 @@ pub(super) struct OfferArgs {
     /// Changes that the settings always ask about are still asked about.
     #[arg(long, conflicts_with = "read_only")]
     pub allow_write: bool,
+    /// Offer to delete notes, too, which asks
+    ///
+    /// Without it, the setting allow_delete in tools.toml decides.
+    #[arg(long, conflicts_with = "read_only")]
+    pub allow_delete: bool,
     /// Count the client's own question as your yes
     ///
     /// The question that the client asks before it calls a tool that changes notes: only for clients that always ask it.
@@ -272,6 +277,7 @@ impl OfferArgs {
         let flags = [
             (self.read_only, "--read-only"),
             (self.allow_write, "--allow-write"),
+            (self.allow_delete, "--allow-delete"),
             (self.trust_client, "--trust-client"),
             (self.approval_page, "--approval-page"),
             (self.ask_outside, "--ask-outside"),

@@ -14,7 +14,7 @@ use crate::workspace::{AT_ONCE, Granted, Workspace};
 
 pub(super) fn serve(vault_args: &VaultArgs, args: &McpArgs) -> CliResult {
     let (offer, http) = (&args.offer, &args.http);
-    let workspace = Workspace::open(vault_args, Granted { writes: offer.allow_write })?;
+    let workspace = Workspace::open(vault_args, Granted { writes: offer.allow_write, deletes: offer.allow_delete })?;
     let mut toolsets: Vec<Toolset> = Vec::new();
     offer.toolset.iter().for_each(|toolset| {
         if !toolsets.contains(toolset) {

@@ -103,6 +103,12 @@ pub(crate) struct Panel {
     pub grant: Option<String>,
 }
 
+/// A person's no to a call, in the words of the source documents, and what they said.
+pub(crate) fn declined(said: Option<String>) -> Decision {
+    let said = said.map(|said| format!(": {said}")).unwrap_or_default();
+    Decision::Deny { reason: Some(format!("User cancelled tool execution{said}")) }
+}
+
 impl Conversation {
     /// A new conversation. Nothing is written before the first message.
     ///

@@ -173,7 +173,7 @@ impl Calls {
     fn undo(&self, args: &Value) -> Result<(usize, ChangeRequest)> {
         let transaction = match args.get("transaction").filter(|given| !given.is_null()) {
             None => None,
-            Some(given) => Some(given.as_u64().ok_or_else(|| {
+            Some(given) => Some(json_in(given).as_u64().ok_or_else(|| {
                 Error::new(ErrorKind::InvalidArguments, "`transaction` is the number of a transaction, from 1")
             })?),
         };
@@ -201,11 +201,11 @@ impl Calls {
         args: Value,
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResult> {
-        let Some(plan) = args.get("plan").filter(|plan| !plan.is_null()).cloned() else {
+        let Some(plan) = args.get("plan").filter(|plan| !plan.is_null()).map(json_in) else {
             return Ok(answer::plain(self.workspace.with(|vaults| plan_format(vaults))));
         };
-        let parameters = match args.get("parameters") {
-            Some(Value::Object(parameters)) => parameters.clone(),
+        let parameters = match args.get("parameters").map(json_in) {
+            Some(Value::Object(parameters)) => parameters,
             _ => Map::new(),
         };
         let vault = self.vault(&args)?;
@@ -323,7 +323,7 @@ impl Calls {
     /// What a person said in a form, as an answer about the change. The form of a change that waits under a code cannot
     /// approve it.
     fn answer(&self, said: Said, code: Option<&str>) -> Result<Answer> {
-        let no = |how: &str| Answer::No(Error::new(ErrorKind::Denied, how));
+        let no = |how: &str| Answer::Declined(Some(how.to_owned()));
         Ok(match (said, code) {
             (Said::No, code) => {
                 code.map(|code| self.pending.remove(code)).transpose()?;
@@ -416,6 +416,11 @@ impl Calls {
         let calls = Arc::clone(self);
         blocking(context.ct.cancelled(), move |cancel| act(&calls, limited(cancel))).await
     }
+}
+
+/// What a text holds as JSON: some clients send objects and numbers so.
+fn json_in(value: &Value) -> Value {
+    value.as_str().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_else(|| value.clone())
 }
 
 /// What asking comes to.

@@ -43,7 +43,9 @@ pub(crate) struct Offered {
 /// The tools, as `tools/list` prints them.
 pub(super) fn tools(vaults: &Vaults, offered: &Offered) -> Vec<Tool> {
     let specs = offered.toolsets.iter().flat_map(|toolset| vaults.specs(Some(*toolset)));
-    let mut tools: Vec<Tool> = specs.map(|spec| of_spec(&spec, offered)).collect();
+    // What every call of would be denied is not offered.
+    let mut tools: Vec<Tool> =
+        specs.filter(|spec| vaults.may_permit(spec)).map(|spec| of_spec(&spec, offered)).collect();
     let names: Vec<&str> = vaults.names().collect();
     tools.extend(plan_tools(&names, offered));
     tools.retain(|tool| {
@@ -117,8 +119,13 @@ fn plan_tools(vaults: &[&str], offered: &Offered) -> [Tool; 3] {
             json!({
                 "type": "object",
                 "properties": {
-                    "plan": { "type": "object", "description": "The plan." },
-                    "parameters": { "type": "object", "description": "Values of the plan's parameters." },
+                    "plan": plan_schema(),
+                    "parameters": {
+                        "type": "object",
+                        "properties": { "selection": { "type": "string" } },
+                        "additionalProperties": true,
+                        "description": "Values of the plan's parameters.",
+                    },
                 },
             }),
             Risk::Read,
@@ -143,6 +150,24 @@ fn plan_tools(vaults: &[&str], offered: &Offered) -> [Tool; 3] {
             Risk::Write,
         ),
     ]
+}
+
+/// The outline of a plan. Its format is what the tool answers without one; some providers refuse objects without
+/// properties.
+fn plan_schema() -> Value {
+    let text = json!({ "type": "string" });
+    let args = json!({ "type": "object", "properties": { "path": text }, "additionalProperties": true });
+    let step = json!({
+        "type": "object", "properties": { "id": text, "tool": text, "args": args }, "additionalProperties": true,
+    });
+    json!({
+        "type": "object",
+        "properties": {
+            "version": text, "goal": text, "riskLevel": text, "steps": { "type": "array", "items": step },
+        },
+        "additionalProperties": true,
+        "description": "The plan.",
+    })
 }
 
 fn object(schema: Value) -> Arc<JsonObject> {

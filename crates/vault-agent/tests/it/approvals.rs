@@ -35,7 +35,8 @@ fn a_client_of_the_newest_revision_asks_by_the_answer() {
         let question = client.call("append_to_note", append());
         let refused = client.call_again("append_to_note", append(), &question, answer);
         assert_eq!((&refused["isError"], &refused["structuredContent"]["status"]), (&json!(false), &json!("declined")));
-        assert!(refused["structuredContent"]["message"].as_str().unwrap().starts_with(said), "{refused}");
+        let said = format!("User cancelled tool execution: {said}; nothing was changed");
+        assert_eq!(refused["structuredContent"]["message"], said, "{refused}");
     }
     assert_eq!(place.tree(), before);
 
@@ -233,11 +234,49 @@ fn what_a_person_allowed_at_the_start_is_not_asked_again() {
     // Nobody saw the diff, so a note is not replaced by the way.
     let error = client.error("write_note", json!({ "path": "Old.md", "content": "new\n" }));
     assert_eq!(error["code"], "EXISTS");
-    assert_eq!(client.error("delete_note", json!({ "path": "Old.md" }))["code"], "DENIED");
     place.configure("tools.toml", "allow_delete = true\n[tools]\nappend_to_note = \"always-ask\"\n");
     let mut client = place.client(OLD, &["--allow-write"]);
     assert_eq!(client.done("append_to_note", append())["status"], "needs_approval");
     assert_eq!(client.done("delete_note", json!({ "path": "Old.md" }))["status"], "needs_approval");
+}
+
+/// What the settings deny whatever its arguments is not offered; `--allow-delete` allows it, and it asks.
+#[test]
+fn deleting_is_offered_where_it_is_allowed() {
+    let place = Place::new("//- Old.md\nold\n");
+    let has_delete = |client: &mut Client| {
+        let tools = client.result("tools/list", json!({}))["tools"].clone();
+        tools.as_array().unwrap().iter().any(|tool| tool["name"] == "delete_note")
+    };
+    assert!(!has_delete(&mut place.client(OLD, &["--allow-write"])));
+    let mut client = place.client(OLD, &["--allow-write", "--allow-delete"]);
+    assert!(has_delete(&mut client));
+    assert_eq!(client.done("delete_note", json!({ "path": "Old.md" }))["status"], "needs_approval");
+    let mut client = place.asking_client(OLD, &["--allow-delete"]);
+    client.answer = Some(yes());
+    client.done("delete_note", json!({ "path": "Old.md" }));
+    assert!(!place.vault().join("Old.md").exists() && place.vault().join(".trash/Old.md").exists());
+    // What it undid, and what there is to undo.
+    let error = client.error("undo", json!({ "transaction": 9999 }));
+    assert!(error["remedy"].as_str().unwrap().contains("the newest are 1 ("), "{error}");
+    let undone = client.done("undo", json!({ "transaction": "1" }));
+    assert_eq!(undone["paths"], json!(["Old.md"]));
+    assert!(place.vault().join("Old.md").exists());
+}
+
+#[test]
+fn objects_may_come_as_text() {
+    let place = Place::new(NOTES);
+    let mut client = place.asking_client(OLD, &[]);
+    client.answer = Some(yes());
+    let step = json!({ "id": "a", "tool": "vault.createFile", "args": { "path": "${name}.md", "content": "x" } });
+    let plan = json!({ "version": "1.0", "goal": "g", "riskLevel": "writes", "steps": [step] });
+    let preview = client.done("plan_preview", json!({ "plan": plan.to_string(), "parameters": "{\"name\": \"New\"}" }));
+    assert!(preview["preview"].as_str().unwrap().contains("create New.md"), "{preview}");
+    let updated =
+        client.done("update_frontmatter", json!({ "path": "Log.md", "updates": "{\"tags\": \"[\\\"a\\\"]\"}" }));
+    assert_eq!(updated["notices"].as_array().unwrap().len(), 2, "{updated}");
+    assert_eq!(place.read("Log.md"), "---\ntags:\n  - a\n---\n- begun\n");
 }
 
 #[test]

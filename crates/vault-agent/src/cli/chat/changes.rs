@@ -10,7 +10,7 @@ use vault_search::VaultArgs;
 use vault_search::tools::{RunningArgs, run_plan, texts_of_change};
 use vault_search::{CliResult, Out, Outcome, sanitize_line};
 use vault_tools::approval::{Answer, Approver, ChangeRequest, PreparedChange, now, settle};
-use vault_tools::{Cancel, Error, ErrorKind, Grants, Result};
+use vault_tools::{Cancel, Grants, Result};
 
 use super::panel::{Key, Shown, key};
 use super::screen::Screen;
@@ -112,7 +112,7 @@ impl Approver for ChangePanel<'_> {
             }
         }
         self.has_refused = true;
-        Answer::No(Error::new(ErrorKind::Denied, "not approved; nothing was done"))
+        Answer::Declined(None)
     }
 }
 

@@ -16,7 +16,7 @@ use vault_tools::{Error, Result};
 use super::input::ask;
 use super::screen::Screen;
 use crate::cli::call_line::item_line;
-use crate::conversation::{Conversation, Panel};
+use crate::conversation::{Conversation, Panel, declined};
 
 /// What a person made of a question.
 #[derive(Debug)]
@@ -119,9 +119,7 @@ pub(super) fn decide(
             Key::Letter('n') => {
                 let Some(reason) = ask("  what instead? (Enter: no more to say) ", screen) else { continue };
                 screen.quiet("  no");
-                return Ok(Answer::Decided(Decision::Deny {
-                    reason: Some(reason).filter(|reason| !reason.is_empty()),
-                }));
+                return Ok(Answer::Decided(declined(Some(reason).filter(|reason| !reason.is_empty()))));
             }
             Key::Letter('e') => match edited("arguments", &panel.arguments) {
                 Ok(Some(arguments)) => match conversation.panel_with(question, arguments, Vec::new()) {

@@ -15,10 +15,10 @@ fn other(place: &Place) -> (std::path::PathBuf, Value) {
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("Far.md"), "about herons\n").unwrap();
     let home = place.home();
-    let env: Vec<Value> = ["HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"]
-        .iter()
-        .map(|name| json!({ "name": name, "value": home }))
-        .collect();
+    // With settings of its own: what those deny, it does not offer.
+    let places = [("HOME", ""), ("XDG_STATE_HOME", ""), ("XDG_CACHE_HOME", ""), ("XDG_CONFIG_HOME", "far")];
+    let env: Vec<Value> =
+        places.iter().map(|(name, folder)| json!({ "name": name, "value": home.join(folder) })).collect();
     let server = json!({
         "name": "other", "command": PROGRAM, "args": ["mcp", "--vault", folder, "--allow-write"], "env": env,
     });

@@ -237,7 +237,11 @@ fn with_forms_a_person_edits_says_why_and_leaves_out() {
     assert_eq!(made["newText"], json!(long.replace("bottom", "BOTTOM")), "what is left is shown again");
     let told = model.told("tool");
     assert!(told[0].contains("The user changed the arguments"), "{}", told[0]);
-    assert!(told[1].contains("Tool call denied: Not there; ask me first."), "{}", told[1]);
+    assert!(
+        told[1].contains("Tool call denied: User cancelled tool execution: Not there; ask me first."),
+        "{}",
+        told[1]
+    );
 }
 
 #[test]
