@@ -123,7 +123,7 @@ fn calls(command: &NoteCommand, toolbox: &Toolbox) -> Result<Calls> {
             let is_canvas = args.path.to_lowercase().ends_with(".canvas");
             let path = named.new_path(&args.path, "", if is_canvas { "canvas" } else { "md" });
             let content = args.text.as_deref().map(text).transpose()?.unwrap_or_default();
-            let mut call = json!({ "path": path, "content": content, "ifNotExists": false });
+            let mut call = json!({ "path": path, "content": content, "collisionStrategy": "error" });
             if let Some(template) = &args.template {
                 // What is no note by this name may be one of the folders of templates.
                 call["template"] = named.find(template).unwrap_or_else(|_| template.clone()).into();
