@@ -120,6 +120,9 @@ impl Calls {
         }
         let args = Value::Object(params.arguments.unwrap_or_default());
         let state = params.request_state.map(|state| (state, params.input_responses));
+        if let Some(error) = self.unknown_argument(&name, &args).filter(|_| !is_page) {
+            return Ok(answer::failed(&error).into());
+        }
         let answered = match name.as_str() {
             app::TOOL => {
                 let page =
@@ -142,6 +145,22 @@ impl Calls {
             _ => self.call_tool(name, args, state, &context).await,
         };
         Ok(answered.unwrap_or_else(|error| answer::failed(&error).into()))
+    }
+
+    /// An argument that a tool of the server's own does not have: what was meant by it must not be passed over. The
+    /// others are checked by their toolboxes.
+    fn unknown_argument(&self, name: &str, args: &Value) -> Option<Error> {
+        let tool =
+            self.tools.iter().find(|tool| tool.name == name && [PLAN_PREVIEW, PLAN_APPLY, UNDO].contains(&name))?;
+        let known = tool.input_schema.get("properties")?.as_object()?;
+        let unknown = args.as_object()?.keys().find(|key| !known.contains_key(*key))?;
+        let names = known.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+        let what = format!("`{unknown}` is not an argument of {name}");
+        Some(
+            Error::new(ErrorKind::InvalidArguments, what)
+                .at(format!("/{unknown}"))
+                .with_remedy(format!("there are {names}")),
+        )
     }
 
     /// A tool of the toolboxes: one that reads may be for several vaults.

@@ -521,7 +521,7 @@ async def a_person_who_does_not_accept_changes_nothing(place):
     for person, said in answers:
         async with place.client(person=person) as client:
             answer = await done(client, *APPEND)
-            assert answer["status"] == "declined" and answer["message"].startswith(said), answer
+            assert answer["status"] == "declined" and answer["message"].startswith(f"User cancelled tool execution: {said}"), answer
         assert len(person.asked) == 1
     assert place.tree() == before
 

@@ -316,8 +316,8 @@ test("prompts are listed and take their argument", async ({ plain: { client } })
 
 test("a question is accepted, declined and cancelled", async ({ kind, asking, place }) => {
   for (const [action, message] of [
-    ["decline", /^declined in the client/],
-    ["cancel", /^not answered in the client/],
+    ["decline", /^User cancelled tool execution: declined in the client/],
+    ["cancel", /^User cancelled tool execution: not answered in the client/],
   ]) {
     asking.answer = async () => ({ action });
     const { status, message: said } = await append(asking);

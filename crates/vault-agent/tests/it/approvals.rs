@@ -259,6 +259,8 @@ fn deleting_is_offered_where_it_is_allowed() {
     // What it undid, and what there is to undo.
     let error = client.error("undo", json!({ "transaction": 9999 }));
     assert!(error["remedy"].as_str().unwrap().contains("the newest are 1 ("), "{error}");
+    let error = client.error("undo", json!({ "number": 9999 }));
+    assert_eq!((&error["code"], &error["path"]), (&json!("INVALID_ARGUMENTS"), &json!("/number")));
     let undone = client.done("undo", json!({ "transaction": "1" }));
     assert_eq!(undone["paths"], json!(["Old.md"]));
     assert!(place.vault().join("Old.md").exists());

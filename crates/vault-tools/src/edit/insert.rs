@@ -327,7 +327,11 @@ fn without_heading<'c>(content: &'c str, heading: &str) -> &'c str {
     let (new, old) = (note(content), note(heading));
     match (new.blocks.first(), new.headings.first(), old.headings.first()) {
         (Some(block), Some(first), Some(heading))
-            if block.kind == BlockKind::Heading && first.level <= heading.level && first.text == heading.text =>
+            if block.kind == BlockKind::Heading
+                && first.level <= heading.level
+                && first.text.to_lowercase() == heading.text.to_lowercase()
+                // What looks like frontmatter before it is text here.
+                && content[..block.span.start].trim().is_empty() =>
         {
             &content[block.span.end..]
         }

@@ -47,7 +47,8 @@ impl Folded {
         let last = self.sources.get(range.end.checked_sub(1)?)?;
         let is_within = |at: usize, other: &Range<usize>| at > 0 && self.sources.get(at).is_some_and(|it| it == other);
         let cuts_start = range.start > 0 && self.sources[range.start - 1] == *first;
-        let cuts_end = is_within(range.end, last) || self.text[range.end..].starts_with(is_combining_mark);
+        let goes_on = |c: char| is_combining_mark(c) || matches!(c, '\u{1160}'..='\u{11ff}');
+        let cuts_end = is_within(range.end, last) || self.text[range.end..].starts_with(goes_on);
         (!cuts_start && !cuts_end).then_some(first.start..last.end)
     }
 }
@@ -59,9 +60,16 @@ pub(super) fn similar(text: &str, wanted: &str) -> Vec<Range<usize>> {
         let found = there.text.match_indices(wanted).filter(|_| !wanted.is_empty());
         found.filter_map(|(at, found)| there.source(&(at..at + found.len()))).collect()
     };
-    let found = occurrences(&wanted);
-    // Blanks that end `wanted` may be dropped at the end of a line of the text.
-    if found.is_empty() { occurrences(wanted.trim_end_matches(is_blank)) } else { found }
+    let mut found = occurrences(&wanted);
+    let without_blanks = wanted.trim_end_matches(is_blank);
+    if found.is_empty() && without_blanks.len() < wanted.len() {
+        // Blanks that end `wanted` are dropped at the end of a line of the text, and only there.
+        found = occurrences(without_blanks);
+        found.retain(|at| {
+            matches!(text[at.end..].trim_start_matches(is_blank).chars().next(), None | Some('\n' | '\r'))
+        });
+    }
+    found
 }
 
 /// In what two texts that are [`similar`] differ, for a message.
@@ -74,7 +82,7 @@ pub(super) fn differences(there: &str, wanted: &str) -> Vec<&'static str> {
         (|c| matches!(plain(c), Some('\'' | '"')) || matches!(c, '\'' | '"'), "quotes"),
         (|c| plain(c) == Some('-') || c == '-', "dashes"),
         (|c| plain(c) == Some(' '), "no-break or other spaces"),
-        (|c| is_combining_mark(c) || plain(c).is_none() && [c].into_iter().nfd().nth(1).is_some(), "composed letters"),
+        (|c| is_combining_mark(c) || plain(c).is_none() && !([c].into_iter().nfd().eq([c])), "composed letters"),
     ];
     let mut named: Vec<_> =
         kinds.into_iter().filter(|(is, _)| of(there, *is) != of(wanted, *is)).map(|(_, name)| name).collect();
@@ -118,7 +126,11 @@ mod tests {
             ("one  \ntwo", "one", Some("one"), ""),
             ("one  \ntwo", "one    ", Some("one"), "blanks at the end of a line"),
             ("“one” two", "\"one\" ", Some("“one” "), "quotes"),
+            ("turn it once “x”", "on ", None, ""),
+            ("the “cat”alog", "\"cat\" ", None, ""),
+            ("5 \u{2126} x", "5 \u{3a9}", Some("5 \u{2126}"), "composed letters"),
             // No part of a letter.
+            ("\u{1112}\u{1161}\u{11ab}", "\u{1112}\u{1161}", None, ""),
             ("é", "e", None, ""),
             ("e\u{301}", "e", None, ""),
             ("Two", "two", None, ""),

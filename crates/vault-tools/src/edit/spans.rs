@@ -212,9 +212,11 @@ fn not_there(text: &str, old: &str) -> Error {
         return error.with_remedy(format!("its line endings differ; the note has: {ends}"));
     }
     if let Some(there) = similar(text, old).into_iter().next() {
-        let number = text[..there.start].matches('\n').count();
-        let kinds = differences(&text[there], old).join(" and ");
-        let (number, line) = first_difference(text, old, number);
+        let passage = &text[there.clone()];
+        let kinds = differences(passage, old).join(" and ");
+        let before = passage.lines().zip(old.lines()).take_while(|(line, wanted)| line == wanted).count();
+        let number = text[..there.start].matches('\n').count() + before;
+        let line = text.lines().nth(number).unwrap_or_default();
         return error.with_remedy(format!(
             "line {} differs in {kinds}: {line:?}; copy it exactly, or set match to similar",
             number + 1
@@ -316,6 +318,9 @@ mod tests {
         let why = "line 2 differs in quotes and dashes and blanks at the end of a line: \"“what…” he said –  \"; copy";
         assert!(refused.contains(why) && refused.contains("match to similar"), "{refused}");
         assert_eq!(replace_once(text, old, "x", Match::Similar).unwrap().text, "intro\nx\n");
+
+        let below = replace_once("intro\n\n“q” b\n", "\n\"q\" b", "x", Match::Exact).unwrap_err().to_string();
+        assert!(below.contains("line 3 differs in quotes: \"“q” b\""), "{below}");
 
         // The hint shows the blanks that differ.
         let blanks = replace_once("one\ntwo  \nthree\n", "two\nthree", "x", Match::Exact).unwrap_err().to_string();

@@ -151,7 +151,9 @@ impl Rules {
         let tags_of = |text: &str| -> Vec<String> {
             tag_spans(text).into_iter().rev().map(|span| text[span.start + 1..span.end].to_owned()).collect()
         };
-        if new != edited.text && (tags_of(&new) != tags || structure(&new) != structure(&edited.text)) {
+        let is_as_before =
+            || structure(&new) == structure(&edited.text) && bare_marks(&new) <= bare_marks(&edited.text);
+        if new != edited.text && (tags_of(&new) != tags || !is_as_before()) {
             let what = "a tag cannot be changed without changing what the text around it means";
             return Err(Error::new(ErrorKind::Refused, what).with_remedy("change it with edit_note"));
         }
@@ -263,6 +265,12 @@ fn as_before(before: &Property, items: Vec<Value>) -> Value {
     }
 }
 
+/// How many lines hold nothing but marks: such a line is read as a rule, or as what underlines a heading.
+fn bare_marks(text: &str) -> usize {
+    let is_mark = |c: char| matches!(c, '*' | '_' | '=' | '~' | '-' | '+' | '>' | ' ' | '\t');
+    text.lines().filter(|line| line.contains(['*', '_', '=', '~']) && line.chars().all(is_mark)).count()
+}
+
 /// Removes a tag with the white space before it, or at the beginning of a line after it; if the line holds nothing
 /// else, the line.
 fn remove_tag(text: &mut String, span: Range<usize>) {
@@ -351,7 +359,7 @@ mod tests {
         ] {
             assert_eq!(edit_tags(text, &changes(&[], &["a"], &[])).unwrap().text, expected);
         }
-        for text in ["#a # no heading", "line\n#a ---\n", "#a ```\nx\n"] {
+        for text in ["#a # no heading", "line\n#a ---\n", "#a ```\nx\n", "**#a**\n", "- _#a_\n", "text\n==#a==\n"] {
             let refused = edit_tags(text, &changes(&[], &["a"], &[])).unwrap_err();
             assert_eq!(refused.kind(), ErrorKind::Refused, "{text}");
         }

@@ -43,7 +43,8 @@ pub(super) fn dead_links(
             !is_folder(&link.path, overlay) && leads_to().is_none()
         };
         let mut dead: Vec<&str> = links.iter().filter(|link| is_dead(link)).map(|link| link.raw.as_str()).collect();
-        dead.dedup();
+        let mut known = HashSet::new();
+        dead.retain(|link| known.insert(*link));
         if !dead.is_empty() {
             let more = if dead.len() > MAX_NAMED { ", ..." } else { "" };
             let named = dead.iter().take(MAX_NAMED).copied().collect::<Vec<_>>().join(", ");

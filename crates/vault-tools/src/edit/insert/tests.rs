@@ -266,7 +266,9 @@ fn a_heading_is_not_made_twice() {
         ("# Work\n## Log\n", "Work#Log", "## Log\n- x", Some("- x")),
         ("text\n", "Testing", "## Testing\nnew", Some("new")),
         ("text\n", "### Testing", "### Testing\n", Some("")),
+        ("## Log\n", "log", "## LOG\nnew", Some("new")),
         // A section below, another heading, no heading.
+        ("## Log\n", "Log", "---\nstatus: done\n---\n\n# Log\n\nnew", None),
         ("## Testing\n", "Testing", "### Testing\nnew", None),
         ("## Testing\n", "Testing", "## Other\nnew", None),
         ("## Testing\n", "Testing", "text\n## Testing\nnew", None),
