@@ -24,7 +24,12 @@ pub(super) fn output_schema(schema: &Value) -> Value {
     };
     schema["properties"]["notices"] = json!({ "type": "array", "items": { "type": "string" } });
     let required = schema.as_object_mut().and_then(|schema| schema.remove("required")).unwrap_or_else(|| json!([]));
-    schema["anyOf"] = [required, json!(["error"]), json!(["status"])].map(|names| json!({ "required": names })).into();
+    let mut ways = match schema["anyOf"].take() {
+        Value::Array(ways) => ways,
+        _ => vec![json!({ "required": required })],
+    };
+    ways.extend(["error", "status"].map(|name| json!({ "required": [name] })));
+    schema["anyOf"] = ways.into();
     schema
 }
 

@@ -35,7 +35,7 @@ fn a_server_that_works_is_well() {
     let checks: Value = serde_json::from_slice(&output.stdout).unwrap();
     let messages: Vec<&str> =
         checks.as_array().unwrap().iter().map(|check| check["message"].as_str().unwrap()).collect();
-    assert!(messages[0].starts_with("2 notes") && messages[1].contains("with 16 tools"), "{messages:?}");
+    assert!(messages[0].starts_with("2 notes") && messages[1].contains("with 18 tools"), "{messages:?}");
     install(&place, "codex");
     install(&place, "zed");
     let output = doctor(&place, &[]);

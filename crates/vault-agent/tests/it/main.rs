@@ -32,6 +32,7 @@ mod models;
 mod names;
 mod plan;
 mod proxy;
+mod requests;
 mod resources;
 mod servers;
 mod settings;

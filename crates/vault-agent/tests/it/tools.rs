@@ -130,6 +130,8 @@ fn outputs_match_their_schemas_and_errors_say_what_to_do() {
     let tools = client.result("tools/list", json!({}))["tools"].clone();
     let calls = [
         ("read_note", json!({ "path": "Roses.md" })),
+        ("read_note", json!({ "paths": ["Roses.md", "nope"] })),
+        ("list_folder", json!({})),
         ("search_notes", json!({ "query": "pruning" })),
         ("list_backlinks", json!({ "path": "Roses.md" })),
         ("list_forward_links", json!({ "path": "Home.md" })),

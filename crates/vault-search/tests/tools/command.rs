@@ -87,8 +87,8 @@ fn tools_are_listed_and_described() {
     // How many each toolset has is tested in `tools.rs`.
     assert!(list.as_array().unwrap().iter().any(|tool| tool["name"] == "vault.createFile"));
     assert_eq!(shell.done(&["list", "--toolset", "chat"]).lines().count(), 2);
-    let schema: Value = serde_json::from_str(&shell.done(&["schema", "edit_note"])).unwrap();
-    assert_eq!(schema["input_schema"]["required"], json!(["path", "old_text", "new_text"]));
+    let schema: Value = serde_json::from_str(&shell.done(&["schema", "rename_note"])).unwrap();
+    assert_eq!(schema["input_schema"]["required"], json!(["path", "new_path"]));
     assert!(shell.done(&["schema", "plan"]).contains("riskLevel"));
     let tools = |provider: &str| -> Value {
         serde_json::from_str(&shell.done(&["schema", "--toolset", "actions", "--for", provider])).unwrap()

@@ -14,7 +14,7 @@ use crate::tool::{Context, PathArg};
 pub(super) struct NoteArgs {
     /// The note.
     path: PathArg,
-    /// The version that read_note gave: if the note has changed since, nothing is deleted.
+    /// From read_note: if the note has changed since, nothing is deleted.
     expected_version: Option<String>,
 }
 

@@ -19,7 +19,7 @@ pub(super) struct Args {
     /// Properties and their new values; null removes a property. Others stay.
     #[schemars(schema_with = "properties_schema")]
     updates: Map<String, Value>,
-    /// The version that read_note gave: if the note has changed since, nothing is written.
+    /// From read_note: if the note has changed since, nothing is written.
     expected_version: Option<String>,
 }
 
@@ -62,7 +62,7 @@ pub(super) struct ListArgs {
     /// Items to remove.
     #[serde(default)]
     remove: Vec<Value>,
-    /// The version that read_note gave: if the note has changed since, nothing is written.
+    /// From read_note: if the note has changed since, nothing is written.
     expected_version: Option<String>,
 }
 

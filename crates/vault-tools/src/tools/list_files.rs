@@ -1,9 +1,9 @@
-//! Lists the files of a folder, a page at a time: `vault.listFiles`.
+//! Lists the files of a folder, a page at a time: `vault.listFiles`, `list_folder`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::arguments::number;
+use super::arguments::{number, page};
 use super::locate;
 use crate::error::{Error, ErrorKind, Result};
 use crate::sandbox::{self, EntryKind, SafePath, View};
@@ -137,4 +137,45 @@ fn item(entry: &sandbox::Entry, context: &Context<'_, '_>) -> Item {
         etag,
         path: entry.path.to_string(),
     }
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct FolderArgs {
+    /// The folder; default: the vault's root.
+    #[schemars(extend("x-vault-path" = "or root"))]
+    path: Option<PathArg>,
+    /// Whether to list what is in its subfolders, too.
+    #[serde(default)]
+    recursive: bool,
+    /// The most entries to return.
+    #[serde(default = "number::<200>")]
+    #[schemars(range(min = 1, max = 10_000))]
+    limit: usize,
+    /// How many entries to skip.
+    #[serde(default)]
+    offset: usize,
+}
+
+/// What is in a folder.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Folder {
+    /// Its folders.
+    #[schemars(extend("x-vault-path" = true))]
+    folders: Vec<String>,
+    /// Its files.
+    #[schemars(extend("x-vault-path" = true))]
+    files: Vec<String>,
+}
+
+pub(super) fn list_folder(args: FolderArgs, context: &mut Context<'_, '_>) -> Result<Folder> {
+    // A folder, and nothing that only begins like it.
+    let prefix = args.path.map(|path| PathArg(format!("{}/", path.as_str().trim_end_matches('/'))));
+    let of = Args { prefix, recursive: args.recursive, extensions: Vec::new(), limit: 0, offset: 0 };
+    let mut entries = entries(&of, context)?;
+    // Folders first, so that the first page shows where to go on.
+    entries.sort_by_key(|entry| entry.stat.kind != EntryKind::Folder);
+    let shown = page(entries, args.limit, args.offset, "entries are there", context);
+    let (folders, files): (Vec<_>, Vec<_>) = shown.into_iter().partition(|entry| entry.stat.kind == EntryKind::Folder);
+    let paths = |entries: Vec<sandbox::Entry>| entries.into_iter().map(|entry| entry.path.to_string()).collect();
+    Ok(Folder { folders: paths(folders), files: paths(files) })
 }

@@ -64,10 +64,10 @@ fn notes() -> Vec<Tool> {
         Tool::new(
             "read_note",
             Read,
-            "Get the text of a note, frontmatter included, or a part of it: a section, a block, lines, or its outline. \
-             Choose it when you know the path, from the user or from a search; to find notes first, use \
+            "Get the text of a note, frontmatter included, or a part of it: a section, a block, lines, or its outline; or \
+             several notes. Choose it when you know the path, from the user or from a search; to find notes first, use \
              search_notes.",
-            read::note,
+            read::notes,
         ),
         Tool::new(
             "search_notes",
@@ -89,7 +89,7 @@ fn notes() -> Vec<Tool> {
             Write,
             "Set or remove properties in a note's YAML frontmatter (tags, status, aliases and so on) without \
              touching its text, its other properties or their comments. A list replaces the whole list: give \
-             all of its items. For single items and tags, where offered: edit_list_property, edit_tags.",
+             all of its items. For single tags use edit_tags.",
             frontmatter::update_frontmatter,
         ),
         Tool::new(
@@ -151,7 +151,7 @@ fn notes() -> Vec<Tool> {
         Tool::new(
             "edit_note",
             Write,
-            "Replace one passage of a note and keep everything else. Give the passage exactly as it is in the note, \
+            "Replace a passage of a note, or several, and keep everything else. Give each exactly as it is in the note, \
              with enough context to be unique, or with all: true to replace every occurrence; otherwise the error says where to \
              look.",
             edit_note::edit_note,
@@ -159,9 +159,22 @@ fn notes() -> Vec<Tool> {
         Tool::new(
             "append_to_note",
             Write,
-            "Add text at the end of a note, or of the section under a heading, which is created if missing. Choose \
-             it for logs, lists and inboxes: existing text is not changed.",
+            "Add text at the end of a note, or of the section under a heading, which is created if missing; or at another \
+             place of a note, a section or a block. Choose it for logs, lists and inboxes: existing text is not changed.",
             append::append_to_note,
+        ),
+        Tool::new(
+            "list_folder",
+            Read,
+            "List the folders and files in a folder. Choose it to see how the vault is laid out.",
+            list_files::list_folder,
+        ),
+        Tool::new(
+            "edit_tags",
+            Write,
+            "Add, remove and rename tags of one note, in its frontmatter and its text; case is ignored. Code and links \
+             are not touched.",
+            tags::of_note,
         ),
     ]
 }
@@ -310,13 +323,6 @@ fn bulk() -> Vec<Tool> {
             "Add items to a list in a note's frontmatter, or remove some; the others, their order and comments stay. For \
              tags use edit_tags.",
             frontmatter::edit_list_property,
-        ),
-        Tool::new(
-            "edit_tags",
-            Write,
-            "Add, remove and rename tags of one note, in its frontmatter and its text; case is ignored. Code and links \
-             are not touched. For a tag in all notes use rename_tag.",
-            tags::of_note,
         ),
         Tool::new(
             "rename_tag",

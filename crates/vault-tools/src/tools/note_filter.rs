@@ -1,8 +1,9 @@
 //! The filter that tools take, translated into the filter of the index.
 
 use jiff::Zoned;
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use vault_index::{DateEdge, Filter, PropertyTest};
 
 use crate::error::{Error, ErrorKind, Result};
@@ -21,6 +22,16 @@ pub struct NoteFilter {
     pub path: Option<String>,
     /// A condition on a frontmatter property: `status`, `status=done`, `rating>=4`, `due<2026-03`.
     pub property: Option<String>,
+}
+
+/// The same filter for a model that reads what its fields mean at `search_notes`.
+pub(super) fn filter_of_search(generator: &mut SchemaGenerator) -> Schema {
+    let mut schema = NoteFilter::json_schema(generator);
+    let fields = schema.get_mut("properties").and_then(Value::as_object_mut);
+    for field in fields.into_iter().flat_map(|fields| fields.values_mut()) {
+        field["description"] = "As in search_notes.".into();
+    }
+    schema
 }
 
 impl NoteFilter {

@@ -19,7 +19,7 @@ pub(super) struct Args {
     date: Option<String>,
     /// Text to add at the end of the note.
     content: Option<String>,
-    /// The version that read_note gave: if the note has changed since, nothing is written.
+    /// From read_note: if the note has changed since, nothing is written.
     expected_version: Option<String>,
 }
 

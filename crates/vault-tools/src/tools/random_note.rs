@@ -7,7 +7,7 @@ use vault_index::Query;
 use super::excerpt;
 use super::known_notes::known_notes;
 use super::locate::parsed;
-use super::note_filter::NoteFilter;
+use super::note_filter::{NoteFilter, filter_of_search};
 use crate::error::{Error, ErrorKind, Result};
 use crate::sandbox::{SafePath, View};
 use crate::tool::Context;
@@ -18,6 +18,8 @@ const EXCERPT: usize = 300;
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
     /// Which notes to pick from.
+    #[serde(default)]
+    #[schemars(schema_with = "filter_of_search")]
     filter: Option<NoteFilter>,
     /// The same number picks the same note as long as the notes do not change.
     seed: Option<u64>,

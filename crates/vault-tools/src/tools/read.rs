@@ -24,10 +24,13 @@ fn read(path: &SafePath, context: &Context<'_, '_>) -> Result<(String, String)> 
     Ok((text, content.hash().etag()))
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Default, Deserialize, JsonSchema)]
 pub(super) struct NoteArgs {
     /// The note's path, `Projects/Garden.md`, or its name as in a link: `Garden`, `[[Garden]]`, `Garden#Roses`.
-    path: PathArg,
+    path: Option<PathArg>,
+    /// In place of path: several notes. max_bytes is of all of them.
+    #[serde(default)]
+    paths: Vec<PathArg>,
     /// Read only the section under this heading: `Plan`, `## Plan` or `Work#Plan`.
     heading: Option<String>,
     /// Read only the block with this id, as in `[[Note#^id]]`.
@@ -44,6 +47,31 @@ pub(super) struct NoteArgs {
     #[serde(default = "number::<DEFAULT_BYTES>")]
     #[schemars(range(min = 1))]
     max_bytes: usize,
+}
+
+/// A note, or several.
+#[derive(Serialize, JsonSchema)]
+#[schemars(extend("anyOf" = [{ "required": ["path", "version", "content"] }, { "required": ["notes"] }]))]
+pub(super) struct Notes {
+    #[serde(flatten)]
+    one: Option<NoteText>,
+    /// Those of paths, in their order.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    notes: Option<Vec<OneOfNotes>>,
+}
+
+/// A note of several, or why it cannot be read.
+#[derive(Serialize, JsonSchema)]
+struct OneOfNotes {
+    #[serde(flatten)]
+    note: Option<NoteText>,
+    /// The path that was asked for, where there is no such note.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-vault-path" = true))]
+    asked: Option<String>,
+    /// Why it cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
 }
 
 /// A note, or the part of it that was asked for.
@@ -64,13 +92,48 @@ pub(super) struct NoteText {
     content: String,
 }
 
-pub(super) fn note(mut args: NoteArgs, context: &mut Context<'_, '_>) -> Result<NoteText> {
+pub(super) fn notes(mut args: NoteArgs, context: &mut Context<'_, '_>) -> Result<Notes> {
+    let paths = std::mem::take(&mut args.paths);
+    let is_part = args.heading.is_some() || args.block.is_some() || args.lines.is_some() || args.outline;
+    let wrong = |what: &str| Error::new(ErrorKind::InvalidArguments, what);
+    match (&args.path, paths.is_empty()) {
+        (Some(_), true) => Ok(Notes { one: Some(note(args, context)?), notes: None }),
+        (None, true) => Err(wrong("is missing; expected a text (arguments of read_note)").at("/path")),
+        (Some(_), false) => Err(wrong("path and paths exclude each other").with_remedy("give one of them")),
+        (None, false) if is_part || args.offset > 0 => {
+            Err(wrong("a part is read of one note").at("/paths").with_remedy("give path in place of paths"))
+        }
+        (None, false) => several(paths, args.max_bytes, context),
+    }
+}
+
+/// Whole notes, as far as the bytes last. One that cannot be read keeps no other back.
+fn several(paths: Vec<PathArg>, max_bytes: usize, context: &mut Context<'_, '_>) -> Result<Notes> {
+    let mut left = max_bytes;
+    let mut notes = Vec::with_capacity(paths.len());
+    for path in paths {
+        context.cancel.check()?;
+        let asked = path.to_string();
+        let args = NoteArgs { path: Some(path), max_bytes: left, ..NoteArgs::default() };
+        notes.push(match note(args, context) {
+            Ok(note) => {
+                left = left.saturating_sub(note.content.len());
+                OneOfNotes { note: Some(note), asked: None, error: None }
+            }
+            Err(error) => OneOfNotes { note: None, asked: Some(asked), error: Some(error.to_string()) },
+        });
+    }
+    Ok(Notes { one: None, notes: Some(notes) })
+}
+
+fn note(mut args: NoteArgs, context: &mut Context<'_, '_>) -> Result<NoteText> {
     let parts = [args.heading.is_some(), args.block.is_some(), args.lines.is_some(), args.outline];
     if parts.iter().filter(|part| **part).count() > 1 {
         return Err(Error::new(ErrorKind::InvalidArguments, "heading, block, lines and outline exclude each other")
             .with_remedy("give one of them"));
     }
-    let (path, subpath) = locate::linked(&args.path, context)?;
+    let asked = args.path.take().unwrap_or_default();
+    let (path, subpath) = locate::linked(&asked, context)?;
     if !parts.contains(&true) {
         match subpath.as_deref().map(|subpath| (subpath, subpath.strip_prefix('^'))) {
             Some((_, Some(id))) => args.block = Some(id.to_owned()),
@@ -110,7 +173,11 @@ fn cut(text: &str, offset: usize, max_bytes: Option<usize>) -> Range<usize> {
     let start = text.floor_char_boundary(offset);
     let end = text.floor_char_boundary(start.saturating_add(max_bytes.unwrap_or(usize::MAX)));
     let first = text[start..].chars().next().map_or(start, |first| start + first.len_utf8());
-    start..end.max(first)
+    match max_bytes {
+        // What is left for one of several notes.
+        Some(0) => start..start,
+        _ => start..end.max(first),
+    }
 }
 
 #[derive(Deserialize, JsonSchema)]

@@ -23,7 +23,7 @@ const PREVIEW: usize = 200;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
-    /// What to find, in plain words: a question, a topic, a phrase.
+    /// What to find: a question or topic in plain words. Also `"exact phrase"`, `-word`, `/regex/`, `OR`, `tag:x`, `path:x`.
     query: String,
     /// The most notes to return, up to 100.
     #[serde(default = "number::<10>")]
@@ -65,8 +65,13 @@ pub(super) fn search_notes(args: Args, context: &mut Context<'_, '_>) -> Result<
     if top_k < args.top_k {
         context.overlay.notice(format!("{MAX_NOTES} notes at most are returned, not {}", args.top_k));
     }
-    let mut query = Query::literal(args.query.trim());
+    let mut query = Query::parse_at(args.query.trim(), context.now)
+        .map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()).at("/query"))?;
     query.filter = filter.for_index(context.now)?;
+    if !query.unknown_operators.is_empty() {
+        let words = query.unknown_operators.join(", ");
+        context.overlay.notice(format!("taken as words, since there is no such operator: {words}"));
+    }
     let mut found: Vec<FoundNote> = Vec::new();
     let mut notices: Vec<String> = Vec::new();
     for (is_weak, query) in [(false, query.clone()), (true, query.min_score(0.0))] {

@@ -3,10 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::append::under_heading;
+use super::append::{Place, insert};
 use super::{locate, version};
-use crate::edit::{self, Anchor, Side};
-use crate::error::{Error, ErrorKind, Result};
+use crate::edit;
+use crate::error::Result;
 use crate::sandbox::View;
 use crate::tool::{Context, PathArg};
 
@@ -17,27 +17,15 @@ pub(super) struct InsertArgs {
     /// The text to add, in Markdown.
     #[schemars(length(min = 1))]
     content: String,
-    /// Where it is added.
-    position: Position,
+    /// Where it is added: before the block or heading; at the start, right under the heading or at the top of the note
+    /// after its frontmatter; at the end of the section, subsections included, or of the note; after the block.
+    position: Place,
     /// The section that is meant: `Plan`, `## Plan` or `Work#Plan`; default: the whole note.
     heading: Option<String>,
     /// Instead, the block with this id, as in `[[Note#^id]]`.
     block: Option<String>,
-    /// The version that read_note gave: if the note has changed since, nothing is written.
+    /// From read_note: if the note has changed since, nothing is written.
     expected_version: Option<String>,
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-enum Position {
-    /// Before the block or the heading.
-    Before,
-    /// Right under the heading, or at the top of the note after its frontmatter.
-    Start,
-    /// At the end of the section, subsections included, or of the note.
-    End,
-    /// After the block.
-    After,
 }
 
 /// Where text was added.
@@ -53,34 +41,11 @@ pub(super) struct InsertedText {
 }
 
 pub(super) fn insert_in_note(args: InsertArgs, context: &mut Context<'_, '_>) -> Result<InsertedText> {
-    let anchor = match (&args.heading, &args.block) {
-        (None, None) => Anchor::Note,
-        (Some(heading), None) => Anchor::Section(heading),
-        (None, Some(id)) => Anchor::Block(id),
-        _ => {
-            return Err(Error::new(ErrorKind::InvalidArguments, "heading and block exclude each other")
-                .with_remedy("give one of them, or neither for the whole note"));
-        }
-    };
-    let side = match args.position {
-        Position::Before => Side::Before,
-        Position::Start => Side::Start,
-        Position::End => Side::End,
-        Position::After => Side::After,
-    };
     let path = locate::markdown(&args.path, "only Markdown notes can be added to", context)?;
     version::require(args.expected_version.as_deref(), &path, context)?;
     let text = context.overlay.text(&path)?;
-    let content = match anchor {
-        Anchor::Section(heading) if side != Side::Before => {
-            under_heading((&path, &text), heading, &args.content, context)?
-        }
-        _ => &args.content,
-    };
-    let added = edit::insert(&text, anchor, side, content).map_err(|error| match error.path() {
-        None => error.at(&path),
-        Some(_) => error,
-    })?;
+    let at = (args.heading.as_deref(), args.block.as_deref());
+    let added = insert((&path, &text), at, args.position, &args.content, context)?;
     context.overlay.write(&path, added.text)?;
     Ok(InsertedText { version: version::of(&path, context)?, path: path.to_string(), line: added.line })
 }
@@ -94,7 +59,7 @@ pub(super) struct ReplaceArgs {
     heading: String,
     /// The new text under it, subsections included; empty to leave only the heading.
     content: String,
-    /// The version that read_note gave: if the note has changed since, nothing is written.
+    /// From read_note: if the note has changed since, nothing is written.
     expected_version: Option<String>,
 }
 

@@ -17,22 +17,22 @@ use crate::tool::{Context, PathArg};
 pub(super) struct NoteArgs {
     /// The note.
     path: PathArg,
-    /// Tags to add to its frontmatter, with or without `#`, unless it has them.
+    /// Tags to add to its frontmatter, unless it has them.
     #[serde(default)]
     add: Vec<String>,
-    /// Tags to remove from its frontmatter and its text. Nested tags stay: removing `project` keeps `project/garden`.
+    /// Tags to remove. Nested tags stay: removing `project` keeps `project/garden`.
     #[serde(default)]
     remove: Vec<String>,
-    /// Tags to rename in its frontmatter and its text, with the tags nested below them.
+    /// Tags to rename, with those nested below them.
     #[serde(default)]
     rename: Vec<Rename>,
-    /// The version that read_note gave: if the note has changed since, nothing is written.
+    /// From read_note: if the note has changed since, nothing is written.
     expected_version: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 struct Rename {
-    /// The tag as it is called now.
+    /// What it is called now.
     from: String,
     /// Its new name.
     to: String,

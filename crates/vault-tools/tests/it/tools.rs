@@ -42,12 +42,12 @@ pub(crate) fn refused(toolbox: &mut Toolbox, tool: &str, args: Value) -> String 
 }
 
 #[test]
-fn the_toolsets_have_14_2_18_and_9_tools() {
+fn the_toolsets_have_16_2_18_and_9_tools() {
     let vault = garden();
     let toolbox = vault.toolbox();
     let count = |toolset| toolbox.specs(Some(toolset)).len();
-    assert_eq!((count(Toolset::Notes), count(Toolset::Chat), count(Toolset::Actions)), (14, 2, 18));
-    assert_eq!(count(Toolset::Bulk), 10);
+    assert_eq!((count(Toolset::Notes), count(Toolset::Chat), count(Toolset::Actions)), (16, 2, 18));
+    assert_eq!(count(Toolset::Bulk), 9);
     assert_eq!(toolbox.spec("vault_createFile").unwrap().name, "vault.createFile");
     let error = toolbox.spec("read_notes").unwrap_err().to_string();
     assert!(error.contains("Unknown tool: read_notes (did you mean read_note or "), "{error}");
@@ -636,12 +636,12 @@ fn what_the_index_leaves_out_has_links_all_the_same() {
 fn errors_say_each_thing_once() {
     let vault = garden();
     let mut toolbox = vault.toolbox();
-    let error = refused(&mut toolbox, "read_note", json!({}));
-    assert_eq!(error, "INVALID_ARGUMENTS: /path: is missing; expected a text (arguments of read_note)");
-    let error = refused(&mut toolbox, "read_note", json!([]));
-    assert_eq!(error, "INVALID_ARGUMENTS: /: expected an object, found a list (arguments of read_note)");
-    let error = refused(&mut toolbox, "read_note", json!({ "x": 1 }));
-    assert!(error.starts_with("INVALID_ARGUMENTS: arguments of read_note: /path: is missing"), "{error}");
+    let error = refused(&mut toolbox, "get_note_metadata", json!({}));
+    assert_eq!(error, "INVALID_ARGUMENTS: /path: is missing; expected a text (arguments of get_note_metadata)");
+    let error = refused(&mut toolbox, "get_note_metadata", json!([]));
+    assert_eq!(error, "INVALID_ARGUMENTS: /: expected an object, found a list (arguments of get_note_metadata)");
+    let error = refused(&mut toolbox, "get_note_metadata", json!({ "x": 1 }));
+    assert!(error.starts_with("INVALID_ARGUMENTS: arguments of get_note_metadata: /path: is missing"), "{error}");
     assert!(error.contains("; /x: "), "{error}");
     let long = format!("{}.md", "n".repeat(300));
     let error = refused(&mut toolbox, "write_note", json!({ "path": long, "content": "" }));
