@@ -422,9 +422,11 @@ fn keeps_frontmatter(text: &str, new: &str) -> Result<()> {
 /// next `$$`.
 fn open_math(note: &Note, at: usize) -> Option<usize> {
     let mut open = None;
+    // Few of the blocks, where those with math may be many.
+    let is_opaque = |block: &&Block| matches!(block.kind, BlockKind::Code | BlockKind::Comment);
+    let opaque: Vec<&Block> = note.blocks.iter().filter(is_opaque).collect();
     for (start, _) in note.text[..at].match_indices("$$") {
-        let is_text =
-            blocks_around(note, start + 1).all(|block| !matches!(block.kind, BlockKind::Code | BlockKind::Comment));
+        let is_text = !opaque.iter().any(|block| block.span.start <= start && start + 1 < block.span.end);
         let line = &note.text[line_start(&note.text, start)..];
         let stands_alone = line.lines().next().is_some_and(|line| line.trim() == "$$");
         open = match open {

@@ -153,7 +153,9 @@ pub fn replace_once(text: &str, old: &str, new: &str, how: Match) -> Result<Repl
         let line = |at: &Range<usize>| (1 + text[..at.start].matches('\n').count()).to_string();
         let lines: Vec<String> = found.iter().take(MAX_NAMED).map(line).collect();
         let more = if found.len() > MAX_NAMED { ", ..." } else { "" };
-        let message = format!("the text occurs {} times, in lines {}{more}", found.len(), lines.join(", "));
+        let count = text.matches(&wanted).count().max(found.len());
+        let at_least = if found.len() > MAX_NAMED { "at least " } else { "" };
+        let message = format!("the text occurs {at_least}{count} times, in lines {}{more}", lines.join(", "));
         return Err(Error::new(ErrorKind::Ambiguous, message)
             .with_remedy("give more of the surrounding text, so that it occurs once"));
     }
@@ -195,11 +197,14 @@ fn replaced(text: &str, old: &str, found: Vec<Range<usize>>, new: &str) -> Resul
     Ok(Replaced { text, first_line, last_line, count: edits.len() })
 }
 
-/// All occurrences, also those that overlap: replacing the first of them would be a guess.
+/// The first occurrences, also those that overlap, as many as tell whether there are more than an error names: replacing
+/// the first of several would be a guess.
 fn overlapping(text: &str, wanted: &str) -> Vec<Range<usize>> {
     let step = wanted.chars().next().map_or(1, char::len_utf8);
     let (mut found, mut at) = (Vec::new(), 0);
-    while let Some(next) = text.get(at..).and_then(|rest| rest.find(wanted)) {
+    while found.len() <= MAX_NAMED
+        && let Some(next) = text.get(at..).and_then(|rest| rest.find(wanted))
+    {
         found.push(at + next..at + next + wanted.len());
         at += next + step;
     }
