@@ -48,7 +48,7 @@ pub enum ErrorKind {
     NotFound,
     /// Something is already there.
     Exists,
-    /// Something changed since it was read, or another process is at work.
+    /// Something changed since it was read.
     Conflict,
     /// Another process holds a lock. Nothing was done; it may be tried again.
     Busy,

@@ -195,7 +195,7 @@ impl State {
     /// Deletes all of our files, and the folder if nothing else is in it. Returns what was deleted.
     ///
     /// # Errors
-    /// [`ErrorKind::Conflict`] while another process changes the vault; when a file cannot be deleted.
+    /// [`ErrorKind::Busy`] while another process changes the vault; when a file cannot be deleted.
     pub fn forget(&self) -> Result<Vec<PathBuf>> {
         if !self.folder.exists() {
             return Ok(Vec::new());

@@ -293,8 +293,8 @@ impl Vault {
     ///
     /// # Errors
     /// [`ErrorKind::Conflict`] when a file it read or touches is no longer as it was, a file or link came that makes a
-    /// difference to the links that it keeps, or another process is at work; nothing was done then. An error in the
-    /// middle rolls back what was done. [`ErrorKind::Journal`] while an interrupted transaction waits for
+    /// difference to the links that it keeps; [`ErrorKind::Busy`] when another process is at work. Nothing was done then.
+    /// An error in the middle rolls back what was done. [`ErrorKind::Journal`] while an interrupted transaction waits for
     /// [`Vault::recover`].
     pub fn apply(&self, change: &Change, options: ApplyOptions<'_>) -> Result<Transaction> {
         let new = NewTransaction { label: options.label, kind: TransactionKind::Apply, of: None };
@@ -380,7 +380,7 @@ impl Vault {
     /// Drops old transactions from the journal; they can no longer be undone.
     ///
     /// # Errors
-    /// [`ErrorKind::Conflict`] while another process changes the vault.
+    /// [`ErrorKind::Busy`] while another process changes the vault.
     pub fn prune(&self, options: &PruneOptions) -> Result<Pruned> {
         let _lock = self.store.lock()?;
         self.store.recover_before_change()?;
@@ -397,7 +397,7 @@ impl Vault {
     ///
     /// # Errors
     /// [`ErrorKind::Journal`] while an interrupted transaction waits for [`Vault::recover`];
-    /// [`ErrorKind::Conflict`] while another process changes the vault.
+    /// [`ErrorKind::Busy`] while another process changes the vault.
     pub fn reset_journal(&self) -> Result<Vec<PathBuf>> {
         let _lock = self.store.lock()?;
         journal::reset(self.state())

@@ -119,7 +119,7 @@ fn plan_tools(vaults: &[&str], offered: &Offered) -> [Tool; 3] {
             json!({
                 "type": "object",
                 "properties": {
-                    "plan": plan_schema(),
+                    "plan": plan_outline(),
                     "parameters": {
                         "type": "object",
                         "properties": { "selection": { "type": "string" } },
@@ -154,7 +154,7 @@ fn plan_tools(vaults: &[&str], offered: &Offered) -> [Tool; 3] {
 
 /// The outline of a plan. Its format is what the tool answers without one; some providers refuse objects without
 /// properties.
-fn plan_schema() -> Value {
+fn plan_outline() -> Value {
     let text = json!({ "type": "string" });
     let args = json!({ "type": "object", "properties": { "path": text }, "additionalProperties": true });
     let step = json!({

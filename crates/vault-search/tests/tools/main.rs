@@ -5,6 +5,7 @@ mod forget;
 mod interrupted;
 mod journal;
 mod note_commands;
+mod options;
 mod several_vaults;
 #[cfg(unix)]
 mod terminal;

@@ -15,7 +15,7 @@ use crate::tool::{Issue, argument_schema, check, tidy};
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Plan {
-    /// The version of this format. `if`, `filter`, `unique`, a list in `from`, `[*]` and `${loop.number}` need "1.1".
+    /// The version of this format. `if`, `filter`, `unique`, a list in `from`, `[*]`, `|join` and `${loop.number}` need "1.1".
     pub version: Version,
     /// What the plan is for, in a sentence.
     pub goal: String,
