@@ -22,6 +22,7 @@ pub use links::{LinkPlan, LinkTable, make_links};
 pub use median::median;
 pub use named_vault::make_named_vault;
 pub use notes::notes_in;
+pub use random::Random;
 pub use renames::{Led, Links, RenamePlan, RenameTrial, Respelled, Tree, copy_tree, rename_trial, respelled};
 pub use rows::{ROWS_SEED, RealVectors, random_rows, read_floats, resample, write_floats};
 pub use texts::make_texts;

@@ -1,7 +1,7 @@
 //! Numbers by chance, the same ones for the same seed on every machine.
 
 /// SplitMix64 (Steele, Lea, Flood 2014): enough for choosing words.
-pub(crate) struct Random(pub(crate) u64);
+pub struct Random(pub u64);
 
 impl Random {
     fn next(&mut self) -> u64 {
@@ -13,12 +13,12 @@ impl Random {
     }
 
     /// A number below `n`, 0 if there is none.
-    pub(crate) fn below(&mut self, n: usize) -> usize {
+    pub fn below(&mut self, n: usize) -> usize {
         (self.next() % n.max(1) as u64) as usize
     }
 
     /// Fisher and Yates.
-    pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for at in (1..items.len()).rev() {
             items.swap(at, self.below(at + 1));
         }

@@ -10,6 +10,8 @@ mod check;
 mod list;
 mod graph;
 mod mentions;
+mod repair;
+mod suggest;
 #[cfg(feature = "watch")]
 mod watch;
 

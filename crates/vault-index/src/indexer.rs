@@ -275,9 +275,10 @@ impl Indexer<'_> {
                         self.remove_note(known.id)?;
                     }
                     store.put_warnings(known.path.as_str(), &[], false)?;
-                    store.remove_file(known.id)?;
+                    store.remove_file(known.id, &known.path)?;
                 }
-                Change::Renamed(Pair { known, file }) => {
+                Change::Renamed { pair: Pair { known, file }, is_certain } => {
+                    store.put_former_path(&known.path, Some(known.id).filter(|_| is_certain))?;
                     names.extend(keys_leading_to(&known.path).chain(keys_leading_to(&file.path)));
                     store.move_warnings(known.path.as_str(), file.path.as_str())?;
                     moved.push(known.id);

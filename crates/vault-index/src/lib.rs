@@ -68,8 +68,9 @@ pub use indexer::SyncOptions;
 pub use note::LinkKind;
 pub use path::{FileId, FileKind, VaultPath};
 pub use report::{
-    BackgroundStatus, CheckReport, FailedText, FolderState, LinkRow, ListedIndex, Mention, NoteWarning, Progress,
-    Report, Resolved, Skipped, Stage, Status, TagCount, UnresolvedName,
+    BackgroundStatus, BrokenLink, Certainty, CheckReport, FailedText, FolderState, LinkRow, LinkSuggestion,
+    ListedIndex, Mention, NoteWarning, Progress, Proposal, Report, Resolved, Skipped, Stage, Status, SuggestionParts,
+    SuggestionReason, TagCount, UnresolvedName,
 };
 pub use rerank::{Reranker, RerankerName};
 pub use search::{

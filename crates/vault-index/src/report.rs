@@ -287,6 +287,116 @@ pub struct LinkRow {
     pub depth: Option<usize>,
 }
 
+/// A link that leads to no file, or to a heading or block that its note does not have.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct BrokenLink {
+    /// The link.
+    #[serde(flatten)]
+    pub link: LinkRow,
+    /// Where it was probably meant to lead, the surest first; at most three.
+    pub proposals: Vec<Proposal>,
+}
+
+/// Where a broken link was probably meant to lead.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct Proposal {
+    /// The file.
+    #[cfg_attr(feature = "schemars", schemars(with = "String"))]
+    pub target: VaultPath,
+    /// The heading or `^block` in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subpath: Option<String>,
+    /// How sure that is.
+    pub certainty: Certainty,
+    /// Why.
+    pub reason: String,
+}
+
+/// How sure a [`Proposal`] is, the surest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Certainty {
+    /// The file was renamed, and no other can be meant.
+    Certain,
+    /// It fits, and nothing else fits nearly as well.
+    Likely,
+    /// It is alike.
+    Possible,
+}
+
+impl Certainty {
+    /// As records have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Certain => "certain",
+            Self::Likely => "likely",
+            Self::Possible => "possible",
+        }
+    }
+}
+
+/// A link that a note lacks.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct LinkSuggestion {
+    /// The note that lacks it.
+    #[cfg_attr(feature = "schemars", schemars(with = "String"))]
+    pub source: VaultPath,
+    /// The line where it belongs, from 1.
+    pub line: u32,
+    /// The words that name the other note; none where it is only meant.
+    pub text: Option<String>,
+    /// The sentence, on one line.
+    pub sentence: String,
+    /// The note to link to.
+    #[cfg_attr(feature = "schemars", schemars(with = "String"))]
+    pub target: VaultPath,
+    /// 0 to 1.
+    pub score: f32,
+    /// How it is named or meant.
+    pub reason: SuggestionReason,
+    /// What the score is made of.
+    pub why: SuggestionParts,
+}
+
+/// The parts of the score of a [`LinkSuggestion`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct SuggestionParts {
+    /// 1 where the name stands there as it is spelled, less in another case or as a plural; 0 where the note is not named.
+    pub spelling: f32,
+    /// The share of the notes that hold the name which link it, 0 to 1.
+    pub linked: f32,
+    /// The words of the name, at most 3.
+    pub words: u32,
+    /// The cosine of the nearest passages of the two notes, where they were compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cosine: Option<f32>,
+    /// Whether both notes lie in one folder.
+    pub same_folder: bool,
+}
+
+/// How a note is named or meant where no link leads to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum SuggestionReason {
+    /// By its file's name, title or an alias.
+    Name,
+    /// By words that other notes link to it with.
+    LinkText,
+    /// By what is said.
+    Meaning,
+}
+
 /// Where a link leads.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]

@@ -75,6 +75,8 @@ pub struct Diff<'a> {
     pub added: Vec<&'a DiskFile>,
     /// Gone paths.
     pub removed: Vec<&'a KnownFile>,
+    /// Contents of gone paths that several known files had.
+    repeated: HashSet<ContentHash>,
     /// The time before the walk began.
     now_ns: i64,
 }
@@ -113,8 +115,9 @@ impl<'a> Diff<'a> {
 pub enum Change<'a> {
     /// Gone.
     Removed(&'a KnownFile),
-    /// The same file, or one of the same content, under a new path.
-    Renamed(Pair<'a>),
+    /// The same file, or one of the same content, under a new path. `is_certain`: no other file was gone or new that it
+    /// could be instead, and no other had its content.
+    Renamed { pair: Pair<'a>, is_certain: bool },
     /// Now belongs to the index (read it), or no longer does (`file.indexed` says which).
     Flipped(Pair<'a>),
     /// Other content under the same path, or no longer readable.
@@ -128,6 +131,7 @@ pub enum Change<'a> {
 /// Compares what is `known` with what is on `disk`, both in any order; `now_ns` is the time before
 /// the walk began. `O(n log n)`, `O(n)` where both are ordered by path.
 pub fn diff<'a>(known: &'a [KnownFile], disk: &'a [DiskFile], now_ns: i64) -> Diff<'a> {
+    let all = known;
     let mut known: Vec<&KnownFile> = known.iter().collect();
     let mut disk: Vec<&DiskFile> = disk.iter().collect();
     known.sort_by(|a, b| a.path.cmp(&b.path));
@@ -145,7 +149,19 @@ pub fn diff<'a>(known: &'a [KnownFile], disk: &'a [DiskFile], now_ns: i64) -> Di
         }
     }
     diff.removed.extend(known);
+    diff.repeated = repeated(&diff.removed, all);
     diff
+}
+
+/// The contents of some files that other files of `all` have, too.
+fn repeated(some: &[&KnownFile], all: &[KnownFile]) -> HashSet<ContentHash> {
+    let mut counts: HashMap<ContentHash, usize> = some.iter().filter_map(|known| Some((known.hash?, 0))).collect();
+    if !counts.is_empty() {
+        for hash in all.iter().filter_map(|known| known.hash) {
+            counts.entry(hash).and_modify(|count| *count += 1);
+        }
+    }
+    counts.into_iter().filter(|(_, count)| *count > 1).map(|(hash, _)| hash).collect()
 }
 
 impl<'a> Diff<'a> {
@@ -203,7 +219,7 @@ pub fn settle<'a>(diff: &Diff<'a>, hashes: &HashMap<VaultPath, ContentHash>) -> 
     let removed = diff.removed.iter().filter(|known| !used.contains(&known.id));
     let added = diff.added.iter().filter(|file| !renamed.contains_key(&file.path));
     let mut changes: Vec<Change> = removed.map(|known| Change::Removed(known)).collect();
-    changes.extend(renamed.values().copied().map(Change::Renamed));
+    changes.extend(renamed.values().map(|&(pair, is_certain)| Change::Renamed { pair, is_certain }));
     changes.extend(diff.flipped.iter().copied().map(Change::Flipped));
     changes.extend(changed.into_iter().map(Change::Changed));
     changes.extend(touched.into_iter().map(Change::Touched));
@@ -246,8 +262,8 @@ impl SameBy {
 fn renames<'a>(
     diff: &Diff<'a>,
     hashes: &HashMap<VaultPath, ContentHash>,
-) -> (BTreeMap<&'a VaultPath, Pair<'a>>, HashSet<FileId>) {
-    let mut renamed: BTreeMap<&VaultPath, Pair> = BTreeMap::new();
+) -> (BTreeMap<&'a VaultPath, (Pair<'a>, bool)>, HashSet<FileId>) {
+    let mut renamed: BTreeMap<&VaultPath, (Pair, bool)> = BTreeMap::new();
     let mut used: HashSet<FileId> = HashSet::new();
     for same_by in [SameBy::Inode, SameBy::ContentAndName, SameBy::Content] {
         let mut gone: HashMap<_, VecDeque<&KnownFile>> = HashMap::new();
@@ -256,13 +272,22 @@ fn renames<'a>(
                 gone.entry(key).or_default().push_back(known);
             }
         }
+        let key =
+            |file: &'a DiskFile| same_by.key(&file.path, &file.stat, file.indexed, hashes.get(&file.path).copied());
+        let mut new: HashMap<_, usize> = HashMap::new();
+        for file in diff.added.iter().filter(|file| !renamed.contains_key(&file.path)) {
+            key(file).into_iter().for_each(|key| *new.entry(key).or_default() += 1);
+        }
+        new.retain(|key, count| *count == 1 && gone.get(key).is_some_and(|gone| gone.len() == 1));
         for &file in &diff.added {
-            let key = || same_by.key(&file.path, &file.stat, file.indexed, hashes.get(&file.path).copied());
             if let Entry::Vacant(slot) = renamed.entry(&file.path)
-                && let Some(known) = key().and_then(|key| gone.get_mut(&key)?.pop_front())
+                && let Some(key) = key(file)
+                && let Some(known) = gone.get_mut(&key).and_then(VecDeque::pop_front)
             {
+                let is_own =
+                    matches!(same_by, SameBy::Inode) || !known.hash.is_some_and(|hash| diff.repeated.contains(&hash));
                 used.insert(known.id);
-                slot.insert(Pair { known, file });
+                slot.insert((Pair { known, file }, is_own && new.contains_key(&key)));
             }
         }
     }
@@ -309,7 +334,9 @@ mod tests {
     fn text(change: &Change) -> String {
         match change {
             Change::Removed(known) => format!("- {}", known.path),
-            Change::Renamed(pair) => format!("{} > {}", pair.known.path, pair.file.path),
+            Change::Renamed { pair, is_certain } => {
+                format!("{} {} {}", pair.known.path, if *is_certain { ">" } else { "?" }, pair.file.path)
+            }
             Change::Flipped(pair) => format!("% {}", pair.file.path),
             Change::Changed(pair) => format!("* {}", pair.file.path),
             Change::Touched(pair) => format!(". {}", pair.file.path),
@@ -400,7 +427,7 @@ mod tests {
         check(
             &["a/x.md 1 1 5", "b/y.md 2 1 5"],
             &["c/y.md 8 1 9", "d/x.md 9 1 9"],
-            &["b/y.md > c/y.md", "a/x.md > d/x.md"],
+            &["b/y.md ? c/y.md", "a/x.md ? d/x.md"],
         );
         check(
             &["a/x.md 1 1 5", "b/y.md 2 1 5"],
@@ -419,6 +446,10 @@ mod tests {
         check(&["a.md 1 0 5"], &["b.md 1 0 5"], &["a.md > b.md"]);
         // One file became two: the rename is the one with its inode.
         check(&["a.md 1 1 5"], &["b.md 7 1 5", "c.md 1 1 5"], &["a.md > c.md", "+ b.md"]);
+        // Without it, either may be meant. Two files became one; and what is new may be a copy of what is still there.
+        check(&["a.md 1 1 5"], &["b.md 7 1 9", "c.md 8 1 9"], &["a.md ? b.md", "+ c.md"]);
+        check(&["a.md 1 1 5", "b.md 2 1 5"], &["c.md 7 1 9"], &["- b.md", "a.md ? c.md"]);
+        check(&["a.md 1 1 5", "b.md 2 1 5"], &["b.md 2 1 5", "c.md 7 1 9"], &["a.md ? c.md"]);
     }
 
     #[test]
@@ -551,7 +582,7 @@ mod tests {
                         continue;
                     }
                     Change::Added(file) => (None, *file),
-                    Change::Renamed(pair) | Change::Flipped(pair) | Change::Changed(pair) | Change::Touched(pair) => {
+                    Change::Renamed { pair, .. } | Change::Flipped(pair) | Change::Changed(pair) | Change::Touched(pair) => {
                         (index.remove(&pair.known.path), pair.file)
                     }
                 };

@@ -148,7 +148,7 @@ fn has_no_spaces(c: char) -> bool {
 }
 
 /// `#tag`, `^block`, `https://…`: no link can be made of a part of them.
-fn is_in_tag_or_address(body: &str, found: &Range<usize>) -> bool {
+pub(super) fn is_in_tag_or_address(body: &str, found: &Range<usize>) -> bool {
     let from = body[..found.start].rfind(char::is_whitespace).map_or(0, |at| at + 1);
     let to = body[found.end..].find(char::is_whitespace).map_or(body.len(), |at| found.end + at);
     let word = body[from..to].trim_start_matches(['(', '<']);

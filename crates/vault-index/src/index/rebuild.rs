@@ -183,6 +183,9 @@ impl Index {
         let complete = report.unread == 0 && (report.pending == 0 || !options.vectors);
         if complete && !options.is_over() {
             let _lock = options.lock(&self.file, LockName::Write)?;
+            let batch = new.begin()?;
+            new.copy_former_paths(store)?;
+            batch.commit()?;
             store.replace_with(&new)?;
             log::info!("{}: rebuilt with {}", self.file.display(), wanted.name);
             drop(new);

@@ -13,4 +13,5 @@ mod tests;
 pub use graph::{Direction, Graph, Step};
 pub use names::{Names, keys_leading_to, link_key, unresolved_key};
 pub use resolve::{Resolution, Resolver, Rule, ranked, resolve};
+pub(crate) use subpath::slug;
 pub use subpath::{block_at, heading_at, slug_at};

@@ -56,7 +56,8 @@ pub fn slug_at(headings: &[(u8, &str)], subpath: &str) -> Option<usize> {
     })
 }
 
-fn slug(text: &str) -> String {
+/// A heading as web sites name it in addresses: `How to prune?` is `how-to-prune`.
+pub(crate) fn slug(text: &str) -> String {
     let words = text.split(|c: char| c.is_whitespace() || c == '-');
     let words = words.map(|word| word.chars().filter(|&c| c.is_alphanumeric() || c == '_').collect::<String>());
     fold_case(&words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join("-").nfc().collect::<String>())

@@ -6,7 +6,7 @@ use rusqlite::{Params, Row, params};
 
 use crate::error::Result;
 use crate::note::{Link, LinkKind};
-use crate::path::FileId;
+use crate::path::{FileId, VaultPath};
 use crate::store::{Store, number_of};
 
 /// What a link row takes.
@@ -109,6 +109,42 @@ impl Store {
     /// The files that links lead to.
     pub(crate) fn linked(&self) -> Result<Vec<FileId>> {
         self.all("SELECT DISTINCT target FROM link WHERE target IS NOT NULL", [], |row| row.get(0))
+    }
+
+    /// The words that links of at least so many notes show for the file that they lead to, each once.
+    pub(crate) fn link_texts(&self, notes: usize) -> Result<Vec<(FileId, String)>> {
+        let sql = "SELECT target, display FROM link WHERE target IS NOT NULL AND display IS NOT NULL AND kind < 2
+                     GROUP BY target, display HAVING count(DISTINCT source) >= ?1 ORDER BY target, display";
+        self.all(sql, [notes], |row| row.try_into())
+    }
+
+    /// Keeps where a file lay, and which file it is now, if that is certain. A path that two files had says nothing certain.
+    pub(crate) fn put_former_path(&self, path: &VaultPath, file: Option<FileId>) -> Result<()> {
+        self.run(
+            "INSERT INTO former_path(path, file) VALUES(?1, ?2)
+             ON CONFLICT DO UPDATE SET file = CASE WHEN file IS excluded.file THEN file END",
+            params![path.as_str(), file],
+        )
+    }
+
+    /// From now on, nothing is known of what became of the file.
+    pub(super) fn forget_former_paths(&self, file: FileId) -> Result<()> {
+        self.run("UPDATE former_path SET file = NULL WHERE file = ?1", [file])
+    }
+
+    /// Takes over what another index knows of where files lay; they are told apart by where they lie now.
+    pub(crate) fn copy_former_paths(&self, from: &Self) -> Result<()> {
+        for (path, file) in from.former_paths()? {
+            let now = file.map_or(Ok(None), |file| from.path_of(file))?;
+            let file = now.map_or(Ok(None), |now| self.file_id(&now))?;
+            self.put_former_path(&path, file)?;
+        }
+        Ok(())
+    }
+
+    /// Where files lay, with the file that each is now.
+    pub(crate) fn former_paths(&self) -> Result<Vec<(VaultPath, Option<FileId>)>> {
+        self.all("SELECT path, file FROM former_path", [], |row| row.try_into())
     }
 
     /// Links, and those of them that lead nowhere.

@@ -82,6 +82,15 @@ impl Store {
         self.all(&sql, [note], |row| Ok(Name { key: row.get(0)?, text: row.get(1)?, is_heading: row.get(2)? }))
     }
 
+    /// The names of all notes.
+    pub(crate) fn all_names(&self) -> Result<Vec<(FileId, Name)>> {
+        let sql = format!("SELECT note, key, text, is_heading FROM name WHERE {IS_NAME} ORDER BY note, n");
+        let name = |row: &rusqlite::Row<'_>| {
+            Ok((row.get(0)?, Name { key: row.get(1)?, text: row.get(2)?, is_heading: row.get(3)? }))
+        };
+        self.all(&sql, [], name)
+    }
+
     /// Finds out which first headings too many notes have to be names of them.
     pub(crate) fn find_shared_headings(&self) -> Result<()> {
         let allowed = may_share(self.note_count()?);

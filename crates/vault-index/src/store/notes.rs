@@ -149,8 +149,12 @@ impl Store {
         )
     }
 
-    /// Forgets a file.
-    pub(crate) fn remove_file(&self, id: FileId) -> Result<()> {
+    /// Forgets a file that lay at `path`; where links lead to it, the path is kept as one that became nothing.
+    pub(crate) fn remove_file(&self, id: FileId, path: &VaultPath) -> Result<()> {
+        self.forget_former_paths(id)?;
+        if !self.links_to(id)?.is_empty() {
+            self.put_former_path(path, None)?;
+        }
         self.run("DELETE FROM file WHERE id = ?1", [id])
     }
 

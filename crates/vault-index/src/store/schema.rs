@@ -7,7 +7,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::store::Store;
 
 /// The format this program reads and writes.
-pub(crate) const FORMAT: i64 = 11;
+pub(crate) const FORMAT: i64 = 12;
 
 /// "vidx".
 pub(crate) const APPLICATION_ID: i32 = 0x7669_6478;
@@ -135,6 +135,11 @@ CREATE INDEX name_key ON name(key);
 CREATE INDEX name_heading ON name(text) WHERE is_heading;
 -- First headings that name no note, because many notes have them.
 CREATE TABLE shared_heading(text TEXT PRIMARY KEY) WITHOUT ROWID;
+
+-- Where files lay that were renamed or removed outside, so that links to them can be repaired. `file` is NULL where it is not
+-- known for certain which file it is now.
+CREATE TABLE former_path(path TEXT PRIMARY KEY, file INTEGER) WITHOUT ROWID;
+CREATE INDEX former_path_file ON former_path(file) WHERE file IS NOT NULL;
 
 CREATE TABLE embedding(id INTEGER PRIMARY KEY, key BLOB NOT NULL, sum INTEGER);
 CREATE UNIQUE INDEX embedding_key ON embedding(key);

@@ -1,0 +1,416 @@
+//! Broken links, and where each was probably meant to lead.
+//!
+//! | what is known | certainty |
+//! | --- | --- |
+//! | the file that lay where the link leads was renamed or moved outside, and only that one can be meant | certain |
+//! | the only file of that name lies in another folder; the only note with that title or alias | likely |
+//! | a name with a slip of one or two letters, where no other is nearly as near | likely |
+//! | the note has a heading that is much like the one that is missing, and no other is | likely |
+//! | other names and headings that are alike; the only note elsewhere that has the heading | possible |
+//!
+//! A sync sees that a file was renamed by its inode or its content, see [`settle`](crate::files::settle), and keeps where it
+//! lay. Numbers are never slips: `2024-01-05` is not meant by `2024-01-06`.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, HashMap};
+
+use crate::error::Result;
+use crate::index::Index;
+use crate::likeness::likeness;
+use crate::links::{Names, ranked, slug};
+use crate::note::LinkKind;
+use crate::path::{FileId, FileKind, VaultPath};
+use crate::report::{BrokenLink, Certainty, LinkRow, Proposal};
+use crate::store::Store;
+use crate::terms::name_key;
+
+/// Proposals for one link at most.
+const OFFERED: usize = 3;
+
+/// From this likeness on, a name or heading may be meant; from the second on, it probably is.
+const POSSIBLE: f64 = 0.6;
+const LIKELY: f64 = 0.7;
+
+/// By so much it must be more alike than the next to be the one that is meant.
+const MARGIN: f64 = 0.1;
+
+/// Of the names that share the most pairs of letters with a name, so many are compared with it.
+const COMPARED: usize = 50;
+
+impl Index {
+    /// The links that lead to no file, or to a heading or block that their note does not have, each with where it was
+    /// probably meant to lead, the surest first. All of the vault's by source and place, or those of one note (its path,
+    /// or a link to it).
+    ///
+    /// Costs a look at every link, and for each broken one at the names that have letters in common with it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) with the nearest names.
+    pub fn broken_links(&self, note: Option<&str>) -> Result<Vec<BrokenLink>> {
+        let mut broken = Vec::new();
+        let mut add = |link: LinkRow| {
+            if link.target.is_none() || link.subpath_missing {
+                broken.push(link);
+            }
+        };
+        match note {
+            Some(note) => self.links(note, 1)?.into_iter().for_each(&mut add),
+            None => self.all_links(&mut |link| {
+                add(link);
+                Ok(())
+            })?,
+        }
+        if broken.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.read(|store| {
+            let repair = Repair::new(store)?;
+            broken.into_iter().map(|link| Ok(BrokenLink { proposals: repair.proposals(&link)?, link })).collect()
+        })
+    }
+}
+
+/// What may be meant by links.
+struct Repair<'s> {
+    store: &'s Store,
+    names: Names,
+    /// Where files lay, by number; and which file each is now, where that is certain.
+    former: Names,
+    now: Vec<Option<FileId>>,
+    /// Titles, aliases and names of notes, by key.
+    by_key: HashMap<String, BTreeSet<FileId>>,
+    /// The names of files and notes, and which of them hold a pair of letters.
+    listed: Vec<(String, FileId)>,
+    by_pair: HashMap<[char; 2], Vec<u32>>,
+    /// Headings by key, with the only note that has one.
+    headings: std::cell::OnceCell<HashMap<String, Option<(FileId, String)>>>,
+}
+
+impl<'s> Repair<'s> {
+    fn new(store: &'s Store) -> Result<Self> {
+        let paths = store.paths()?;
+        let mut former = Names::new();
+        let mut now = Vec::new();
+        for (path, file) in store.former_paths()? {
+            former.insert(FileId(now.len() as u32), &path);
+            now.push(file);
+        }
+        let mut by_key: HashMap<String, BTreeSet<FileId>> = HashMap::new();
+        let mut listed: Vec<(String, FileId)> = Vec::new();
+        for (file, name) in store.all_names()? {
+            by_key.entry(name.key).or_default().insert(file);
+            listed.push((name.text, file));
+        }
+        listed.extend(paths.iter().map(|(file, path)| (name_of(path).to_owned(), *file)));
+        listed.sort();
+        listed.dedup();
+        let mut by_pair: HashMap<[char; 2], Vec<u32>> = HashMap::new();
+        for (at, (name, _)) in listed.iter().enumerate() {
+            for pair in pairs(name) {
+                by_pair.entry(pair).or_default().push(at as u32);
+            }
+        }
+        let names = paths.iter().map(|(file, path)| (*file, path)).collect();
+        Ok(Self { store, names, former, now, by_key, listed, by_pair, headings: std::cell::OnceCell::new() })
+    }
+
+    fn proposals(&self, link: &LinkRow) -> Result<Vec<Proposal>> {
+        let mut found = match &link.target {
+            Some(target) => self.headings_like(link, target)?,
+            None => self.files_meant(link),
+        };
+        found.truncate(OFFERED);
+        Ok(found)
+    }
+
+    /// The files that a link which leads to none may mean.
+    fn files_meant(&self, link: &LinkRow) -> Vec<Proposal> {
+        let propose = |file: FileId, certainty, reason: String| {
+            let target = self.names.path(file)?.clone();
+            // A note does not link to itself by its name, and a picture is not meant by the name of a note.
+            let fits = target != link.source && self.fits(link, &target);
+            fits.then(|| Proposal { target, subpath: link.subpath.clone(), certainty, reason })
+        };
+        let former = ranked(&self.former, &link.path, &link.source);
+        let became: BTreeSet<Option<FileId>> = former.iter().map(|id| self.now[id.0 as usize]).collect();
+        if let (Some(first), Some(Some(file))) = (former.first(), became.first()) {
+            let lay = self.former.path(*first).map(ToString::to_string).unwrap_or_default();
+            let certainty = if became.len() == 1 { Certainty::Certain } else { Certainty::Likely };
+            if let Some(found) = propose(*file, certainty, format!("{lay} was renamed")) {
+                return vec![found];
+            }
+        }
+        let name = link.path.rsplit('/').next().unwrap_or(&link.path);
+        let elsewhere = ranked(&self.names, name, &link.source);
+        let certainty = if elsewhere.len() == 1 { Certainty::Likely } else { Certainty::Possible };
+        let moved = |file| propose(file, certainty, "has this name, in another folder".into());
+        let found: Vec<Proposal> = elsewhere.into_iter().filter_map(moved).collect();
+        if !found.is_empty() {
+            return found;
+        }
+        let name = stem(name);
+        let called = self.by_key.get(&name_key(name)).into_iter().flatten();
+        let called: Vec<FileId> = called.copied().collect();
+        let certainty = if called.len() == 1 { Certainty::Likely } else { Certainty::Possible };
+        let titled = |file| propose(file, certainty, "has this title or alias".into());
+        let found: Vec<Proposal> = called.into_iter().filter_map(titled).collect();
+        if !found.is_empty() {
+            return found;
+        }
+        let mut alike: Vec<(f64, &str, FileId)> = Vec::new();
+        for (score, at) in self.names_like(name) {
+            let (name, file) = &self.listed[at];
+            if alike.iter().all(|(.., other)| other != file)
+                && propose(*file, Certainty::Possible, String::new()).is_some()
+            {
+                alike.push((score, name, *file));
+            }
+        }
+        let scores: Vec<f64> = alike.iter().map(|(score, ..)| *score).collect();
+        let proposals = alike.into_iter().enumerate().filter_map(|(at, (_, name, file))| {
+            propose(file, certainty_of(&scores, at), format!("{name:?} is much like {:?}", stem_of(link)))
+        });
+        proposals.collect()
+    }
+
+    /// The names much like one, the most alike first.
+    fn names_like(&self, name: &str) -> Vec<(f64, usize)> {
+        let mut shared: HashMap<u32, usize> = HashMap::new();
+        for pair in pairs(name) {
+            for at in self.by_pair.get(&pair).into_iter().flatten() {
+                *shared.entry(*at).or_default() += 1;
+            }
+        }
+        let mut shared: Vec<(Reverse<usize>, u32)> =
+            shared.into_iter().map(|(at, count)| (Reverse(count), at)).collect();
+        shared.sort_unstable();
+        shared.truncate(COMPARED);
+        let mut alike: Vec<(f64, usize)> =
+            shared.into_iter().map(|(_, at)| (alike(name, &self.listed[at as usize].0), at as usize)).collect();
+        alike.retain(|(score, _)| *score >= POSSIBLE);
+        alike.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        alike
+    }
+
+    /// Whether a link can mean a file by its kind: one with an ending means files with that ending, others and those that
+    /// end in `.md` mean notes.
+    fn fits(&self, link: &LinkRow, target: &VaultPath) -> bool {
+        let name = link.path.rsplit('/').next().unwrap_or_default();
+        match VaultPath::new(name).map(|path| path.kind()) {
+            Some(FileKind::Attachment) if ending(name).is_some_and(|ending| ending.len() <= MAX_ENDING) => {
+                ending(name).map(str::to_lowercase) == ending(target.as_str()).map(str::to_lowercase)
+            }
+            _ => target.kind().is_note(),
+        }
+    }
+
+    /// The headings that a link to a missing one may mean. A block's id is made up, so nothing is like it.
+    fn headings_like(&self, link: &LinkRow, target: &VaultPath) -> Result<Vec<Proposal>> {
+        let Some(wanted) = link.subpath.as_deref().and_then(|subpath| subpath.rsplit('#').next()).map(str::trim) else {
+            return Ok(Vec::new());
+        };
+        let Some(anchors) = self.names.id(target).map_or(Ok(None), |file| self.store.anchors(file))? else {
+            return Ok(Vec::new());
+        };
+        if wanted.starts_with('^') || wanted.is_empty() {
+            return Ok(Vec::new());
+        }
+        let is_slug = link.kind == LinkKind::Markdown && slug(wanted) == wanted;
+        let words = if is_slug { wanted.replace('-', " ") } else { wanted.to_owned() };
+        let written = |heading: &str| if is_slug { slug(heading) } else { heading.to_owned() };
+        let mut like: Vec<(f64, &str)> =
+            anchors.headings.iter().map(|(_, heading, _)| (alike(&words, heading), heading.as_str())).collect();
+        like.retain(|(score, _)| *score >= crate::likeness::LEAST);
+        like.sort_by(|a, b| b.0.total_cmp(&a.0));
+        like.dedup_by(|a, b| a.1 == b.1);
+        let scores: Vec<f64> = like.iter().map(|(score, _)| *score).collect();
+        let propose = |(at, (_, heading)): (usize, (f64, &str))| Proposal {
+            target: target.clone(),
+            subpath: Some(written(heading)),
+            certainty: certainty_of(&scores, at),
+            reason: format!("the note has the heading {heading:?}"),
+        };
+        let mut found: Vec<Proposal> = like.into_iter().enumerate().map(propose).collect();
+        let elsewhere = self.headings()?.get(&name_key(&words)).and_then(Option::as_ref);
+        if let Some((file, heading)) = elsewhere
+            && let Some(target) = self.names.path(*file)
+        {
+            let reason = format!("only this note has the heading {heading:?}");
+            let certainty = Certainty::Possible;
+            found.push(Proposal { target: target.clone(), subpath: Some(written(heading)), certainty, reason });
+        }
+        Ok(found)
+    }
+
+    fn headings(&self) -> Result<&HashMap<String, Option<(FileId, String)>>> {
+        if let Some(known) = self.headings.get() {
+            return Ok(known);
+        }
+        let mut headings: HashMap<String, Option<(FileId, String)>> = HashMap::new();
+        for (file, ..) in self.store.notes()? {
+            for (_, heading, _) in self.store.anchors(file)?.unwrap_or_default().headings {
+                let entry = headings.entry(name_key(&heading)).or_insert_with(|| Some((file, heading)));
+                if entry.as_ref().is_some_and(|(only, _)| *only != file) {
+                    *entry = None;
+                }
+            }
+        }
+        Ok(self.headings.get_or_init(|| headings))
+    }
+}
+
+/// What stands behind the last dot of a name is an ending if it is this short: not in `Dr. Smith's list`.
+const MAX_ENDING: usize = 5;
+
+fn ending(name: &str) -> Option<&str> {
+    name.rsplit_once('.').map(|(_, ending)| ending).filter(|ending| ending.bytes().all(|b| b.is_ascii_alphanumeric()))
+}
+
+fn stem(name: &str) -> &str {
+    let note = name.strip_suffix(".md").or_else(|| name.strip_suffix(".markdown"));
+    note.unwrap_or(name)
+}
+
+fn stem_of(link: &LinkRow) -> &str {
+    stem(link.path.rsplit('/').next().unwrap_or(&link.path))
+}
+
+/// What a file is called in links: a note by its name without its ending.
+fn name_of(path: &VaultPath) -> &str {
+    if path.kind() == FileKind::Markdown { path.stem() } else { path.file_name() }
+}
+
+/// How much two names are alike; not at all where their numbers differ.
+fn alike(a: &str, b: &str) -> f64 {
+    let digits = |name: &str| name.chars().filter(char::is_ascii_digit).collect::<String>();
+    if digits(a) == digits(b) { likeness(a, b) } else { 0.0 }
+}
+
+/// Of scores in order: likely only where the first is high, and the second is not nearly as high.
+fn certainty_of(scores: &[f64], at: usize) -> Certainty {
+    let is_alone = scores.get(1).is_none_or(|second| scores[0] - second >= MARGIN);
+    if at == 0 && scores[0] >= LIKELY && is_alone { Certainty::Likely } else { Certainty::Possible }
+}
+
+/// The different pairs of neighbouring letters of a name.
+fn pairs(name: &str) -> BTreeSet<[char; 2]> {
+    let letters: Vec<char> = name.to_lowercase().chars().filter(|c| c.is_alphanumeric()).collect();
+    letters.windows(2).map(|pair| [pair[0], pair[1]]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::embed::Hashed;
+    use crate::index::Options;
+
+    fn vault(notes: &[(&str, &str)]) -> (tempfile::TempDir, Index) {
+        let folder = tempfile::tempdir().unwrap();
+        let vault = folder.path().join("vault");
+        write(&vault, notes);
+        fs::create_dir_all(vault.join(".obsidian")).unwrap();
+        let options = Options::new().index_file(folder.path().join("index.db")).embedder(Arc::new(Hashed::new()));
+        let index = Index::open(vault, options).unwrap();
+        index.sync().unwrap();
+        (folder, index)
+    }
+
+    fn write(vault: &std::path::Path, notes: &[(&str, &str)]) {
+        for (path, text) in notes {
+            fs::create_dir_all(vault.join(path).parent().unwrap()).unwrap();
+            fs::write(vault.join(path), text).unwrap();
+        }
+    }
+
+    /// `link -> target#subpath certainty`, for each proposal.
+    fn proposals(index: &Index) -> Vec<String> {
+        let shown = |proposal: &Proposal| {
+            let subpath = proposal.subpath.as_ref().map(|subpath| format!("#{subpath}")).unwrap_or_default();
+            format!("{}{subpath} {}", proposal.target, proposal.certainty.name())
+        };
+        let broken = index.broken_links(None).unwrap().into_iter();
+        broken
+            .map(|link| {
+                let found: Vec<String> = link.proposals.iter().map(shown).collect();
+                format!("{} -> {}", link.link.raw, found.join(", "))
+            })
+            .collect()
+    }
+
+    #[test]
+    fn what_was_renamed_outside_is_certain() {
+        let (_folder, index) = vault(&[
+            ("Log.md", "[[Compost]] [[Compost#Heat|heap]] [b](Bins.md)"),
+            ("Compost.md", "Warm heap.\n\n## Heat\n"),
+            ("Bins.md", "Bins."),
+        ]);
+        let at = |name: &str| index.vault().join(name);
+        fs::create_dir(at("Garden")).unwrap();
+        // A copy that is another file to the disk.
+        fs::write(at("Garden/Hot heap.md"), fs::read(at("Compost.md")).unwrap()).unwrap();
+        fs::remove_file(at("Compost.md")).unwrap();
+        fs::rename(at("Bins.md"), at("Boxes.md")).unwrap();
+        index.sync().unwrap();
+        fs::rename(at("Garden/Hot heap.md"), at("Warm heap.md")).unwrap();
+        index.sync().unwrap();
+        let expected = [
+            "[[Compost]] -> Warm heap.md certain",
+            "[[Compost#Heat|heap]] -> Warm heap.md#Heat certain",
+            "[b](Bins.md) -> Boxes.md certain",
+        ];
+        assert_eq!(proposals(&index), expected);
+        index.rebuild(&crate::SyncOptions::default()).unwrap();
+        assert_eq!(proposals(&index), expected, "a rebuild knows it, too");
+    }
+
+    #[test]
+    fn what_may_be_another_file_is_not_certain() {
+        let (_folder, index) =
+            vault(&[("Log.md", "[[One]] [[Two]] [[Gone]]"), ("One.md", "same"), ("Two.md", "same"), ("Gone.md", "x")]);
+        let at = |name: &str| index.vault().join(name);
+        fs::remove_file(at("One.md")).unwrap();
+        fs::remove_file(at("Two.md")).unwrap();
+        write(index.vault(), &[("Alpha.md", "same"), ("Beta.md", "same")]);
+        fs::rename(at("Gone.md"), at("First.md")).unwrap();
+        index.sync().unwrap();
+        // Another note takes the name, has the link, and is deleted.
+        fs::write(at("Gone.md"), "y").unwrap();
+        index.sync().unwrap();
+        fs::remove_file(at("Gone.md")).unwrap();
+        index.sync().unwrap();
+        assert_eq!(proposals(&index), ["[[One]] -> ", "[[Two]] -> ", "[[Gone]] -> "]);
+    }
+
+    #[test]
+    fn names_and_headings_that_are_alike() {
+        let (_folder, index) = vault(&[
+            (
+                "Log.md",
+                "[[Old/Roses]] [[Heap]] [[Comopst]] [[2024-01-05]] ![[plna.png]] [[Roses#Prunning]] [[Roses#^x]] [[Roses#Feeding]]",
+            ),
+            ("Garden/Roses.md", "## Pruning\n\n## Notes\n"),
+            ("Garden/Compost.md", "---\naliases: [Heap]\n---\n## Feeding\n"),
+            ("Daily/2024-01-06.md", "x"),
+            ("plan.png", ""),
+            ("Plan.md", ""),
+        ]);
+        let expected = [
+            "[[Old/Roses]] -> Garden/Roses.md likely",
+            "[[Comopst]] -> Garden/Compost.md likely",
+            "[[2024-01-05]] -> ",
+            "![[plna.png]] -> plan.png likely",
+            "[[Roses#Prunning]] -> Garden/Roses.md#Pruning likely",
+            "[[Roses#^x]] -> ",
+            "[[Roses#Feeding]] -> Garden/Compost.md#Feeding possible",
+        ];
+        let found = proposals(&index);
+        assert_eq!(
+            found.iter().filter(|line| !line.starts_with("[[Heap]]")).collect::<Vec<_>>(),
+            expected.iter().collect::<Vec<_>>()
+        );
+        assert!(found.contains(&"[[Heap]] -> Garden/Compost.md likely".to_owned()), "{found:?}");
+    }
+}
