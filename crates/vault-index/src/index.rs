@@ -11,6 +11,7 @@ mod list;
 mod graph;
 mod mentions;
 mod repair;
+mod duplicates;
 mod suggest;
 #[cfg(feature = "watch")]
 mod watch;

@@ -58,7 +58,7 @@ mod index;
 pub use chunk::{HEADING_MARK, TokenCount, readable};
 pub use embed::{Embedder, Hashed, LoadOptions, ModelInfo, ModelName, Role};
 pub use error::{Error, ErrorKind, Result, Warning, WarningKind};
-pub use files::{Exclusion, check_globs, check_vault_toml};
+pub use files::{Exclusion, LintTable, check_globs, check_vault_toml};
 #[doc(hidden)]
 pub use index::VaultState;
 pub use index::{GraphData, GraphNode, Index, Options, VaultFile};
@@ -68,9 +68,9 @@ pub use indexer::SyncOptions;
 pub use note::LinkKind;
 pub use path::{FileId, FileKind, VaultPath};
 pub use report::{
-    BackgroundStatus, BrokenLink, Certainty, CheckReport, FailedText, FolderState, LinkRow, LinkSuggestion,
-    ListedIndex, Mention, NoteWarning, Progress, Proposal, Report, Resolved, Skipped, Stage, Status, SuggestionParts,
-    SuggestionReason, TagCount, UnresolvedName,
+    BackgroundStatus, BrokenLink, Certainty, CheckReport, DuplicateNotes, FailedText, FolderState, LinkRow,
+    LinkSuggestion, ListedIndex, Mention, NoteWarning, Progress, Proposal, Report, Resolved, Skipped, Stage, Status,
+    SuggestionParts, SuggestionReason, TagCount, UnresolvedName,
 };
 pub use rerank::{Reranker, RerankerName};
 pub use search::{

@@ -330,6 +330,15 @@ pub enum Certainty {
 }
 
 impl Certainty {
+    /// As it stands in a sentence: `probably means`.
+    pub fn adverb(self) -> &'static str {
+        match self {
+            Self::Certain => "certainly",
+            Self::Likely => "probably",
+            Self::Possible => "perhaps",
+        }
+    }
+
     /// As records have it.
     pub fn name(self) -> &'static str {
         match self {
@@ -381,6 +390,21 @@ pub struct SuggestionParts {
     pub cosine: Option<f32>,
     /// Whether both notes lie in one folder.
     pub same_folder: bool,
+}
+
+/// Two notes that say the same.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct DuplicateNotes {
+    /// The one that comes first by path.
+    #[cfg_attr(feature = "schemars", schemars(with = "String"))]
+    pub first: VaultPath,
+    /// The other.
+    #[cfg_attr(feature = "schemars", schemars(with = "String"))]
+    pub second: VaultPath,
+    /// The share of their text that they have in common, 0 to 1.
+    pub share: f32,
 }
 
 /// How a note is named or meant where no link leads to it.

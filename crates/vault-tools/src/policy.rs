@@ -60,11 +60,14 @@ pub enum Toolset {
     Actions,
     /// For work on many notes: tags, lists, moves and merges. Not offered to models unless named.
     Bulk,
+    /// For the care of a vault: links to repair and to make, orphans, duplicates, history, templates. Not offered to models
+    /// unless named.
+    Library,
 }
 
 impl Toolset {
     /// All of them, the default first.
-    pub const ALL: [Self; 4] = [Self::Notes, Self::Chat, Self::Actions, Self::Bulk];
+    pub const ALL: [Self; 5] = [Self::Notes, Self::Chat, Self::Actions, Self::Bulk, Self::Library];
 
     /// In one line, for help texts.
     pub fn description(self) -> &'static str {
@@ -73,6 +76,9 @@ impl Toolset {
             Self::Chat => "For a conversation: two tools that only read, and ask first",
             Self::Actions => "For plans",
             Self::Bulk => "For work on many notes: tags, lists, moves and merges. Not offered to models unless named",
+            Self::Library => {
+                "For the care of a vault: links, orphans, duplicates, history. Not offered to models unless named"
+            }
         }
     }
 
@@ -83,6 +89,7 @@ impl Toolset {
             Self::Chat => "chat",
             Self::Actions => "actions",
             Self::Bulk => "bulk",
+            Self::Library => "library",
         }
     }
 }

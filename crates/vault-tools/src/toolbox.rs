@@ -15,6 +15,7 @@ use vault_index::likeness::nearest;
 
 use crate::change::{Change, EditedFile, LeftOutHunks, Preview, Separable};
 use crate::error::{Error, ErrorKind, Result};
+use crate::expect::Expect;
 use crate::host::{Editor, Host};
 use crate::journal::TransactionId;
 use crate::log::{self, Approval, Record};
@@ -242,7 +243,7 @@ impl Toolbox {
     /// An unknown tool; arguments that do not match its schema.
     pub fn permission(&self, name: &str, args: &Value, grants: &Grants) -> Result<Permission> {
         let tool = self.tool(name)?;
-        let (args, _) = tool.checked(args.clone())?;
+        let (args, _) = tool.checked(self.without_expect(name, args)?.0)?;
         let permission = self.policy.decide(&tool.spec().as_call(&tool.paths(&args)), grants);
         Ok(if tool.may_exceed(&args) { permission.max(Permission::Ask) } else { permission })
     }
@@ -322,8 +323,10 @@ impl Toolbox {
     fn try_propose(&mut self, name: &str, args: &Value, cancel: Cancel<'_>) -> Result<Proposal> {
         let vault = Arc::clone(&self.vault);
         let mut draft = self.draft(&vault, vault.overlay().of_one_call())?;
-        let done = self.run_on(&mut draft, name, args.clone(), cancel)?;
+        let (args, expect) = self.without_expect(name, args)?;
+        let done = self.run_on(&mut draft, name, args, cancel)?;
         let mut change = draft.overlay.change();
+        expect.map_or(Ok(()), |expect| expect.check(change.touched()))?;
         change.retain_notices(&|path| self.policy.permits_path(path.as_str()));
         let spec = self.spec(name)?;
         let mut paths = done.paths;
@@ -343,6 +346,14 @@ impl Toolbox {
             editor: Some(draft.editor),
             took_ms: 0,
         })
+    }
+
+    /// The arguments of a call without what it expects to touch, which tools that write take besides their own.
+    fn without_expect(&self, name: &str, args: &Value) -> Result<(Value, Option<Expect>)> {
+        let mut args = args.clone();
+        let writes = self.spec(name).is_ok_and(|spec| spec.risk > Risk::Read);
+        let expect = if writes { Expect::take(&mut args)? } else { None };
+        Ok((args, expect))
     }
 
     /// What calls begin on.

@@ -212,11 +212,33 @@ fn compiled(globs: &[String]) -> Result<Gitignore> {
     builder.build().map_err(|e| bad(&globs.join(", "), e))
 }
 
-/// `.vault.toml`. A vault may come from a stranger, so its file decides nothing but what else to leave out.
+/// `.vault.toml`. A vault may come from a stranger, so its file decides nothing but what else to leave out, and what a check
+/// of the vault reports.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct VaultToml {
     exclude: Vec<String>,
+    lint: LintTable,
+}
+
+/// What a vault says of the checks that are made of it; the rules and globs are not looked at here.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LintTable {
+    /// Rules that are turned off.
+    pub off: Vec<String>,
+    /// Globs of files of which nothing is reported.
+    pub ignore: Vec<String>,
+}
+
+impl LintTable {
+    /// The table `[lint]` of a vault's `.vault.toml`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Query`], with the line.
+    pub fn of(vault: &Path) -> Result<Self> {
+        Ok(vault_toml(&vault.join(VAULT_TOML))?.lint)
+    }
 }
 
 /// Requires that a vault's `.vault.toml`, if it has one, can be understood.
@@ -228,8 +250,7 @@ pub fn check_vault_toml(vault: &Path) -> Result<()> {
 }
 
 fn vault_toml(file: &Path) -> Result<VaultToml> {
-    const REMEDY: &str =
-        "a .vault.toml may hold exclude = [\"GLOB\"] and nothing else; all other settings are the user's";
+    const REMEDY: &str = "a .vault.toml may hold exclude = [\"GLOB\"] and a table [lint] with off and ignore; all other settings are the user's";
     if fs::symlink_metadata(file).is_ok_and(|metadata| metadata.is_symlink()) {
         let error = Error::new(ErrorKind::Query, "is a symbolic link, which is not followed").at(file);
         return Err(error.with_remedy("put the file itself there"));

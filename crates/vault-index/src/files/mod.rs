@@ -20,7 +20,7 @@ mod read;
 mod watch;
 
 pub use diff::{Change, ContentHash, KnownFile, Pair, diff, settle};
-pub use exclude::{Exclusion, check_globs, check_vault_toml};
+pub use exclude::{Exclusion, LintTable, check_globs, check_vault_toml};
 pub use fingerprint::Fingerprint;
 pub use read::{MAX_NOTE_BYTES, read_note};
 pub use stat::FileStat;

@@ -9,7 +9,7 @@ use crate::index::Index;
 use crate::links::{Direction, Graph, Names, Rule, block_at, heading_at, ranked, resolve, slug_at, unresolved_key};
 use crate::note::{LinkKind, LinkText, ParseOptions, TagKey, parse, split_link};
 use crate::path::{FileId, FileKind, VaultPath};
-use crate::report::{LinkRow, NoteWarning, Resolved, TagCount, UnresolvedName};
+use crate::report::{LinkRow, NoteWarning, Resolved, Skipped, TagCount, UnresolvedName};
 use crate::search::find_note;
 use crate::store::{Anchors, NoteMeta, PassageText, Store, StoredLink};
 
@@ -253,6 +253,15 @@ impl Index {
             notes.sort_by(|a, b| a.path.cmp(&b.path));
             Ok(notes)
         })
+    }
+
+    /// The notes that could not be indexed, as of the last sync.
+    ///
+    /// # Errors
+    /// Those of reading.
+    #[doc(hidden)]
+    pub fn skipped(&self) -> Result<Vec<Skipped>> {
+        self.read(|store| Ok(store.warnings()?.0))
     }
 
     /// The warnings about notes that are indexed, as of the last sync.

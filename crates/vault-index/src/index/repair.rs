@@ -413,4 +413,40 @@ mod tests {
         );
         assert!(found.contains(&"[[Heap]] -> Garden/Compost.md likely".to_owned()), "{found:?}");
     }
+
+    /// Of many files that are renamed outside, each with content of its own is found for certain, and no other is.
+    #[test]
+    fn certain_repairs_are_right_in_a_large_vault() {
+        let mut notes: Vec<(String, String)> = Vec::new();
+        for n in 0..120 {
+            // Every fourth note is a copy of the one before.
+            let of = if n % 4 == 3 { n - 1 } else { n };
+            notes.push((format!("Folder {}/Note {n}.md", n % 5), format!("Text of note {of}.\n")));
+        }
+        let links: String = (0..120).map(|n| format!("[[Note {n}]]\n")).collect();
+        notes.push(("Index.md".into(), links));
+        let notes: Vec<(&str, &str)> = notes.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+        let (_folder, index) = vault(&notes);
+        let at = |name: &str| index.vault().join(name);
+        for n in (0..120).filter(|n| n % 3 != 0) {
+            let (old, new) =
+                (at(&format!("Folder {}/Note {n}.md", n % 5)), at(&format!("Renamed {}.md", 997 * n % 331)));
+            // As another program writes it: a new file, whose inode and time are its own.
+            let text = fs::read(&old).unwrap();
+            fs::remove_file(old).unwrap();
+            fs::write(new, text).unwrap();
+        }
+        index.sync().unwrap();
+        let (mut certain, mut unique) = (0, 0);
+        for broken in index.broken_links(None).unwrap() {
+            let n: usize = broken.link.path.trim_start_matches("Note ").parse().unwrap();
+            unique += usize::from(n % 4 < 2);
+            let Some(found) = broken.proposals.first().filter(|found| found.certainty == Certainty::Certain) else {
+                continue;
+            };
+            assert_eq!(found.target.as_str(), format!("Renamed {}.md", 997 * n % 331), "{n}");
+            certain += 1;
+        }
+        assert_eq!((certain, unique), (40, 40));
+    }
 }

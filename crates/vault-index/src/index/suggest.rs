@@ -22,7 +22,7 @@ use crate::files::{DiskFile, FileStat, MAX_NOTE_BYTES, read_note};
 use crate::index::Index;
 use crate::index::mentions::is_in_tag_or_address;
 use crate::links::{Direction, Graph};
-use crate::note::{Note, ParseOptions, opaque_spans, parse};
+use crate::note::{Note, ParseOptions, code_blocks, opaque_spans, parse};
 use crate::path::{FileId, FileKind, VaultPath};
 use crate::report::{LinkSuggestion, SuggestionParts, SuggestionReason};
 use crate::search::{Hit, Mode, Query, Searcher, find_note};
@@ -139,7 +139,7 @@ impl Index {
         let mut suggestions = Vec::new();
         for (target, candidate) in found {
             let Some(target) = names.paths.get(&target) else { continue };
-            let suggestion = candidate.suggestion(path, target, names, &note);
+            let Some(suggestion) = candidate.suggestion(path, target, names, &note) else { continue };
             let floor = if suggestion.text.is_some() { NAMED_FLOOR } else { MEANT_FLOOR };
             suggestions.extend(Some(suggestion).filter(|suggestion| suggestion.score >= floor));
         }
@@ -199,7 +199,13 @@ struct Meant {
 }
 
 impl Candidate {
-    fn suggestion(self, source: &VaultPath, target: &VaultPath, names: &NameTable, note: &Note) -> LinkSuggestion {
+    fn suggestion(
+        self,
+        source: &VaultPath,
+        target: &VaultPath,
+        names: &NameTable,
+        note: &Note,
+    ) -> Option<LinkSuggestion> {
         let cosine = self.meant.as_ref().map(|meant| meant.cosine);
         let why = SuggestionParts { cosine, same_folder: source.folder() == target.folder(), ..self.parts };
         let (line, text, sentence, reason) = match self.named {
@@ -212,11 +218,11 @@ impl Candidate {
                 let (lines, terms) = self.meant.map_or(((1, u32::MAX), Vec::new()), |meant| {
                     (meant.lines, significant_terms(&format!("{} {}", meant.hit.title, meant.hit.text)))
                 });
-                let span = best_sentence(note, lines, &terms);
+                let span = best_sentence(note, lines, &terms)?;
                 (note.lines.line_at(span.start), None, on_one_line(&note.text[span]), SuggestionReason::Meaning)
             }
         };
-        LinkSuggestion {
+        Some(LinkSuggestion {
             source: source.clone(),
             line,
             text,
@@ -225,7 +231,7 @@ impl Candidate {
             score: score(&why),
             reason,
             why,
-        }
+        })
     }
 }
 
@@ -409,23 +415,27 @@ fn sentence_around(note: &Note, span: &Range<usize>) -> String {
     on_one_line(&note.text[around.unwrap_or(span.clone())])
 }
 
-/// Of the sentences in some lines, the one that has most of the words; headings only where there is nothing else.
-fn best_sentence(note: &Note, (first, last): (u32, u32), terms: &[String]) -> Range<usize> {
-    let mut best: Option<((bool, usize, std::cmp::Reverse<usize>), Range<usize>)> = None;
+/// Of the sentences of prose in some lines, the one that has most of the words. No link belongs in headings, tables and code.
+fn best_sentence(note: &Note, (first, last): (u32, u32), terms: &[String]) -> Option<Range<usize>> {
+    let code = code_blocks(&note.text[note.body.clone()]);
+    let mut best: Option<((usize, std::cmp::Reverse<usize>), Range<usize>)> = None;
     for sentence in sentences(note, note.body.clone()) {
         let line = note.lines.line_at(sentence.start);
-        if !(first..=last).contains(&line) {
+        let in_body = sentence.start - note.body.start;
+        let is_prose = !note.text[sentence.clone()].starts_with('|')
+            && !note.headings.iter().any(|heading| heading.span.contains(&sentence.start))
+            && !code.iter().any(|block| block.contains(&in_body));
+        if !(first..=last).contains(&line) || !is_prose {
             continue;
         }
         let found: HashSet<String> = words(&note.text[sentence.clone()]).map(|(stem, _)| stem).collect();
         let count = found.iter().filter(|stem| terms.binary_search(stem).is_ok()).count();
-        let is_heading = note.headings.iter().any(|heading| heading.span.contains(&sentence.start));
-        let value = (!is_heading, count, std::cmp::Reverse(sentence.start));
+        let value = (count, std::cmp::Reverse(sentence.start));
         if best.as_ref().is_none_or(|(other, _)| value > *other) {
             best = Some((value, sentence));
         }
     }
-    best.map_or(note.body.start..note.body.start, |(_, sentence)| sentence)
+    best.map(|(_, sentence)| sentence)
 }
 
 /// The sentences of a part of a note: they end with a full stop and the like before white space, with a blank line, and

@@ -24,7 +24,9 @@ use serde::{Deserialize, Serialize};
 
 pub use frontmatter::{frontmatter_properties, frontmatter_span, property_key};
 pub use line_map::LineMap;
-pub(crate) use opaque::{code_blocks, opaque_spans};
+pub(crate) use opaque::code_blocks;
+#[doc(hidden)]
+pub use opaque::opaque_spans;
 pub use parse::{PARSER_VERSION, ParseOptions, parse, tag_spans};
 pub use property::{Properties, Property};
 pub use tag::{Tag, TagKey, is_inline_tag};

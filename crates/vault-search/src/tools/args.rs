@@ -53,6 +53,17 @@ pub(super) struct ToolsArgs {
 pub(super) enum Command {
     #[command(flatten)]
     Note(NoteCommand),
+    /// Suggest links that notes lack, and repair those that lead nowhere
+    #[command(subcommand)]
+    Links(LinksCommand),
+    /// Check the vault: links, frontmatter, names, tags, attachments
+    #[command(
+        after_long_help = "Rules: broken-link, broken-heading, broken-block, frontmatter, unreadable, ambiguous-link, \
+tag-case, unused-attachment. The vault's .vault.toml turns them off: a table [lint] with off = [\"RULE\"] and \
+ignore = [\"GLOB\"]. Ends with 1 where there are findings.\n\n\
+Examples:\n  vault-tools lint --vault docs\n  vault-tools lint --rule broken-link --rule broken-heading --json"
+    )]
+    Lint(LintArgs),
     /// List the tools
     #[command(
         after_long_help = "Examples:\n  vault-tools list\n  vault-tools list --toolset actions --json\n  vault-tools list --tokens"
@@ -119,6 +130,77 @@ impl Command {
             _ => true,
         }
     }
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum LinksCommand {
+    /// List links that notes lack, the best first
+    ///
+    /// Where a note names another one without linking it and, for a single note, which notes it means without naming them.
+    #[command(after_long_help = "Examples:\n  vault-tools links suggest Compost\n  \
+vault-tools links suggest Compost --plan > links.json\n  vault-tools plan run links.json")]
+    Suggest(LinksArgs),
+    /// List broken links, with where each was probably meant to lead
+    ///
+    /// A link to a file that was renamed outside is repaired for certain; names and headings that are alike are likely or
+    /// possible.
+    #[command(after_long_help = "Examples:\n  vault-tools links repair\n  \
+vault-tools links repair --plan --least certain > repair.json\n  vault-tools plan run repair.json")]
+    Repair(RepairArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct LinksArgs {
+    /// Only this note: its name, path or alias, as in a link
+    pub note: Option<String>,
+    /// The most links to list [default: 50; of a plan that repairs, all]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub limit: Option<u32>,
+    /// Print a plan with a step for each link, for `vault-tools plan run`
+    #[arg(long, help_heading = "Output", conflicts_with_all = ["json", "jsonl"])]
+    pub plan: bool,
+    #[command(flatten)]
+    pub output: ListArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct RepairArgs {
+    /// The least certainty of a step of the plan
+    #[arg(long, value_name = "CERTAINTY", default_value = "likely", requires = "plan")]
+    pub least: Least,
+    #[command(flatten)]
+    pub list: LinksArgs,
+}
+
+/// How sure a repair must be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Least {
+    /// The file was renamed, and no other can be meant
+    Certain,
+    /// And what fits, where nothing else fits nearly as well
+    Likely,
+    /// And what is alike
+    Possible,
+}
+
+impl Least {
+    /// Whether a certainty, by its name, is enough.
+    pub fn includes(self, certainty: &str) -> bool {
+        match self {
+            Self::Certain => certainty == "certain",
+            Self::Likely => certainty != "possible",
+            Self::Possible => true,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(super) struct LintArgs {
+    /// Only this rule; may be given several times
+    #[arg(long = "rule", value_name = "RULE")]
+    pub rules: Vec<String>,
+    #[command(flatten)]
+    pub output: ListArgs,
 }
 
 #[derive(Debug, Subcommand)]

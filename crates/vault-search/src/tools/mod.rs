@@ -30,6 +30,7 @@ mod plan;
 mod note_name;
 mod note_words;
 mod note_commands;
+mod links;
 
 mod moved;
 mod log;
@@ -99,6 +100,8 @@ fn run(args: ToolsArgs, out: &mut Out) -> CliResult {
     }
     match args.command {
         Command::Note(command) => note_commands::run(&vault, &command, out),
+        Command::Links(command) => links::links(&vault, &command, out),
+        Command::Lint(args) => links::lint(&vault, &args, out),
         Command::List(args) => list_tools::list(&args, out),
         Command::Schema(args) => list_tools::schema(&args, out),
         Command::Call(args) => call::call(&vault, &args, out),

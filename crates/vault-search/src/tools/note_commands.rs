@@ -211,7 +211,7 @@ fn plan_of(tool: &str, goal: &str, calls: Vec<Value>) -> Value {
 }
 
 /// A text in which a plan finds no references.
-fn literal(text: &str) -> String {
+pub(super) fn literal(text: &str) -> String {
     let is_reference = text.starts_with("$steps.") || text.starts_with("$vars.");
     format!("{}{}", if is_reference { "$" } else { "" }, text.replace("${", "$${"))
 }

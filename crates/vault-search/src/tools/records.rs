@@ -1,7 +1,7 @@
 //! What the commands print as JSON.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use vault_tools::plan::{RiskLevel, StepPreview};
@@ -57,6 +57,66 @@ impl From<Macro> for MacroRow {
     fn from(saved: Macro) -> Self {
         Self { name: saved.name, description: saved.description, parameters: saved.parameters, saved: saved.saved }
     }
+}
+
+/// A link that a note lacks.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub(super) struct SuggestedLinkRow {
+    /// The note.
+    pub path: String,
+    /// The line where it belongs, from 1.
+    pub line: u32,
+    /// The words that name the other note; null where it is only meant.
+    pub text: Option<String>,
+    /// The sentence, on one line.
+    pub sentence: String,
+    /// The note to link to.
+    pub target: String,
+    /// 0 to 1.
+    pub score: f32,
+    /// name, link-text (words that other notes link to it with) or meaning.
+    pub reason: String,
+}
+
+/// A link that leads nowhere.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub(super) struct BrokenLinkRow {
+    /// The note it stands in.
+    pub path: String,
+    /// Its line, from 1.
+    pub line: u32,
+    /// As it stands there.
+    pub link: String,
+    /// The note that it leads to, where only the heading or block is missing.
+    pub target: Option<String>,
+    /// Where it was probably meant to lead, the surest first.
+    pub proposals: Vec<ProposalRow>,
+}
+
+/// Where a broken link was probably meant to lead.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub(super) struct ProposalRow {
+    /// The file.
+    pub target: String,
+    /// The heading or `^block`.
+    pub subpath: Option<String>,
+    /// certain, likely or possible.
+    pub certainty: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// Something that is probably wrong in a vault.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub(super) struct FindingRow {
+    /// The file.
+    pub path: String,
+    /// Its line, from 1; null for the file as a whole.
+    pub line: Option<u32>,
+    /// The rule.
+    pub rule: String,
+    /// What is wrong.
+    pub message: String,
 }
 
 /// A call that was made, or with --dry-run would be.

@@ -68,6 +68,11 @@ pub(crate) fn fragments(path: &SafePath, text: &str, options: &ParseOptions) -> 
     }
 }
 
+/// The links of a file as they are written, in the order in which they stand.
+pub(crate) fn raw_links(path: &SafePath, text: &str, options: &ParseOptions) -> impl Iterator<Item = String> + use<> {
+    fragments(path, text, options).into_iter().flat_map(|fragment| fragment.links).map(|link| link.raw)
+}
+
 /// The keys under which a file's links are looked up.
 pub(crate) fn link_keys(path: &SafePath, text: &str) -> HashSet<String> {
     // Where they lead does not count here.
@@ -76,7 +81,7 @@ pub(crate) fn link_keys(path: &SafePath, text: &str) -> HashSet<String> {
 }
 
 /// The links of a Markdown text.
-fn links_of_text(text: &str, options: &ParseOptions) -> Vec<LinkOccurrence> {
+pub(super) fn links_of_text(text: &str, options: &ParseOptions) -> Vec<LinkOccurrence> {
     // The name of the file decides nothing here but that it is Markdown.
     let Some(path) = VaultPath::new("-.md") else { return Vec::new() };
     // Links of notes that are too large for the index are kept, too.

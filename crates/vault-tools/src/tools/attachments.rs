@@ -175,6 +175,12 @@ pub(super) fn list_attachments(args: Args, context: &mut Context<'_, '_>) -> Res
     })
 }
 
+/// The attachments that no note uses, by path.
+pub(super) fn unused(context: &mut Context<'_, '_>) -> Result<Vec<String>> {
+    let args = Args { show: Show::Unused, folder: None, only: None, limit: usize::MAX, offset: 0 };
+    Ok(list_attachments(args, context)?.attachments.into_iter().map(|attachment| attachment.path).collect())
+}
+
 /// The attachments that are meant, by path. What the index leaves out is none of them, nor is a symbolic link.
 fn files(args: &Args, context: &mut Context<'_, '_>) -> Result<Vec<Entry>> {
     let folder = args.folder.as_ref().filter(|folder| !matches!(folder.as_str().trim_matches('/'), "" | "."));

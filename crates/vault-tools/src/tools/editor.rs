@@ -105,7 +105,7 @@ fn list_of_links(paths: &[PathArg], context: &mut Context<'_, '_>) -> Result<Str
     let start = format!("{indent}{mark} ");
     let from = context.editor.active_file.clone();
     let links: Result<Vec<String>> =
-        paths.iter().map(|path| Ok(format!("{start}{}", link_to(path, from.as_ref(), None, context)?))).collect();
+        paths.iter().map(|path| Ok(format!("{start}{}", link_to(path, from.as_ref(), None, None, context)?))).collect();
     Ok(links?.join("\n"))
 }
 

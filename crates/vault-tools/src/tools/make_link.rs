@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{locate, obsidian_settings};
 use crate::error::{Error, ErrorKind, Result};
-use crate::links::{LinkEncoding, LinkFormat, encode, new_path};
-use crate::sandbox::SafePath;
+use crate::links::{LinkEncoding, LinkFormat, encode, new_path, plain_subpath};
+use crate::sandbox::{SafePath, View};
 use crate::tool::{Context, PathArg};
 
 #[derive(Deserialize, JsonSchema)]
@@ -31,17 +31,19 @@ pub(super) struct Link {
 
 pub(super) fn make_link(args: Args, context: &mut Context<'_, '_>) -> Result<Link> {
     let from = args.from.as_ref().map(|from| context.path(from)).transpose()?;
-    let link = link_to(&args.path, from.as_ref(), args.text.as_deref(), context)?;
+    let link = link_to(&args.path, from.as_ref(), None, args.text.as_deref(), context)?;
     Ok(Link { link: if args.embed { format!("!{link}") } else { link } })
 }
 
-/// A link to a file, as it stands in the note `from`.
+/// A link to a file, or to a heading or `^block` of it, as it stands in the note `from`: as the vault's settings say, and
+/// where there are none, in the way that the note has its other links.
 ///
 /// # Errors
 /// No such file; one that no link can lead to.
 pub(super) fn link_to(
     path: &PathArg,
     from: Option<&SafePath>,
+    subpath: Option<&str>,
     text: Option<&str>,
     context: &Context<'_, '_>,
 ) -> Result<String> {
@@ -49,9 +51,13 @@ pub(super) fn link_to(
     let root = SafePath::new("-.md")?;
     let from = from.unwrap_or(&root);
     let settings = obsidian_settings::read(context.vault, "app.json")?;
-    let is_markdown = settings["useMarkdownLinks"] == true;
+    let is_plain = context.vault.sandbox().parse_options().relative_destinations;
+    let is_markdown = settings["useMarkdownLinks"] == true || is_plain && has_markdown_links(from, context);
     let encoding = if is_markdown { LinkEncoding::Destination } else { LinkEncoding::Wikilink };
-    let format = LinkFormat::named(obsidian_settings::text(&settings, "newLinkFormat"));
+    let format = match is_plain && is_markdown {
+        true => LinkFormat::Relative,
+        false => LinkFormat::named(obsidian_settings::text(&settings, "newLinkFormat")),
+    };
     let ends = (from.vault_path(), path.vault_path());
     let target = new_path(ends, encoding, context.names()?, format).ok_or_else(|| {
         Error::new(ErrorKind::Refused, "no link can lead to a file of this name")
@@ -60,13 +66,24 @@ pub(super) fn link_to(
     })?;
     let name = if path.is_markdown() { path.stem() } else { path.file_name() };
     let text = text.map(str::trim).filter(|text| !text.is_empty());
-    Ok(match is_markdown {
-        true => format!("[{}]({})", escaped(text.unwrap_or(name)), encode(&target, encoding, "")),
-        false => match text.filter(|text| *text != target) {
-            Some(text) => format!("[[{target}|{}]]", plain(text)),
-            None => format!("[[{target}]]"),
-        },
+    let hash = |subpath: String| format!("#{subpath}");
+    if is_markdown {
+        let subpath = subpath.map(|subpath| hash(encode(subpath, encoding, ""))).unwrap_or_default();
+        let target = target.strip_prefix("./").filter(|_| is_plain).unwrap_or(&target);
+        return Ok(format!("[{}]({}{subpath})", escaped(text.unwrap_or(name)), encode(target, encoding, "")));
+    }
+    let target = format!("{target}{}", subpath.map(plain_subpath).map(hash).unwrap_or_default());
+    Ok(match text.filter(|text| *text != target) {
+        Some(text) => format!("[[{target}|{}]]", plain(text)),
+        None => format!("[[{target}]]"),
     })
+}
+
+/// Whether a note, if it is there, has Markdown links to files and no wikilinks.
+fn has_markdown_links(note: &SafePath, context: &Context<'_, '_>) -> bool {
+    let content = context.overlay.read(note).ok();
+    let links = content.map(|content| locate::parsed(note, &content).links).unwrap_or_default();
+    links.iter().any(|link| link.raw.contains("](")) && !links.iter().any(|link| link.raw.contains("[["))
 }
 
 /// A text in which nothing ends a Markdown link.

@@ -1,4 +1,4 @@
-//! The built-in tools as four tables, one for each toolset: name, risk, description, and the function that does it.
+//! The built-in tools as five tables, one for each toolset: name, risk, description, and the function that does it.
 //!
 //! An operation is written once, in a file of its own; where toolsets offer it under several names, the file has a
 //! function for each shape of arguments and output. To add a tool, write its function and add a line to a table.
@@ -43,6 +43,11 @@ mod workspace;
 mod commands;
 mod bullets;
 mod slug;
+mod set_link;
+mod link_lists;
+mod library;
+mod history;
+mod lint;
 
 use crate::change::Separable;
 use crate::policy::Risk::{Command, Delete, Read, Write};
@@ -53,8 +58,13 @@ pub(crate) use locate::fill_in_times;
 
 /// Every built-in tool, in the order in which they are listed.
 pub fn all() -> Vec<Tool> {
-    let toolsets =
-        [(Toolset::Notes, notes()), (Toolset::Chat, chat()), (Toolset::Actions, actions()), (Toolset::Bulk, bulk())];
+    let toolsets = [
+        (Toolset::Notes, notes()),
+        (Toolset::Chat, chat()),
+        (Toolset::Actions, actions()),
+        (Toolset::Bulk, bulk()),
+        (Toolset::Library, library()),
+    ];
     toolsets.into_iter().flat_map(|(toolset, tools)| tools.into_iter().map(move |tool| tool.toolset(toolset))).collect()
 }
 
@@ -382,6 +392,109 @@ fn bulk() -> Vec<Tool> {
             "Create the note of a week, month, quarter or year (or day) with the folder, name and template that the vault's \
              settings say, unless it exists, and add content at its end if given.",
             periodic_note::create_periodic_note,
+        ),
+    ]
+}
+
+/// For the care of a vault.
+fn library() -> Vec<Tool> {
+    vec![
+        Tool::new("list_tags", Read, "List all tags with the number of notes that have each.", library::list_tags),
+        Tool::new(
+            "list_broken_links",
+            Read,
+            "List the links that lead to no file, heading or block, with where each was probably meant to lead and how sure \
+             that is. Repair them with set_link.",
+            link_lists::list_broken_links,
+        ),
+        Tool::new(
+            "suggest_links",
+            Read,
+            "List links that notes lack, the best first: where a note names another one without linking it and, for a single \
+             note, which notes it means without naming them. Make them with set_link.",
+            link_lists::suggest_links,
+        ),
+        Tool::new(
+            "set_link",
+            Write,
+            "Make words of a note a link, add a link at the end of a line, or point a link elsewhere; it is written as the \
+             vault writes links.",
+            set_link::set_link,
+        ),
+        Tool::new(
+            "list_orphans",
+            Read,
+            "List the notes that no link leads to, that link to nothing, or both.",
+            link_lists::list_orphans,
+        ),
+        Tool::new(
+            "list_hubs",
+            Read,
+            "List the notes that are linked with most others, in both directions.",
+            link_lists::list_hubs,
+        ),
+        Tool::new(
+            "list_neighbors",
+            Read,
+            "List the files that are a few links away from a note, in both directions, the nearest first.",
+            link_lists::list_neighbors,
+        ),
+        Tool::new(
+            "find_similar_notes",
+            Read,
+            "List the notes that are most like a note in meaning and words, linked or not.",
+            library::find_similar_notes,
+        ),
+        Tool::new(
+            "find_duplicates",
+            Read,
+            "List pairs of notes that say the same, word for word, in most of their text.",
+            library::find_duplicates,
+        ),
+        Tool::new(
+            "query_notes",
+            Read,
+            "List the notes that fit all of several conditions on properties, tags, folder and age, with the properties asked \
+             for. Exact and complete.",
+            library::query_notes,
+        ),
+        Tool::new(
+            "list_history",
+            Read,
+            "List what was changed through these tools, the newest first: in the vault, or in one note.",
+            history::list_history,
+        ),
+        Tool::new(
+            "restore_note",
+            Write,
+            "Make one note what it was before a change; all else that the change did stays. To revert a change as a whole, use \
+             undo.",
+            history::restore_note,
+        ),
+        Tool::new(
+            "move_file",
+            Write,
+            "Move or rename an attachment or a folder, and rewrite every link so that it still leads there.",
+            rename::move_file,
+        ),
+        Tool::new(
+            "lint_vault",
+            Read,
+            "Check the vault: broken links, headings and blocks, frontmatter that cannot be read, links by a name that several \
+             files have, tags that differ in case, attachments that nothing uses.",
+            lint::lint_vault,
+        ),
+        Tool::new(
+            "list_templates",
+            Read,
+            "List the templates of the vault: the notes in the folders of templates that its settings name.",
+            library::list_templates,
+        ),
+        Tool::new(
+            "create_from_template",
+            Write,
+            "Create a note from a template, with date, time and title filled in.",
+            write::create_from_template,
         ),
     ]
 }

@@ -46,14 +46,20 @@ fn search(query: &Query, context: &Context<'_, '_>) -> Result<(Hits, bool)> {
     if hits.pending == 0 {
         return Ok((hits, is_current));
     }
+    make_vectors(context)?;
+    Ok((index.search(query)?, is_current))
+}
+
+/// Makes missing vectors, where little time is enough for all of them.
+pub(super) fn make_vectors(context: &Context<'_, '_>) -> Result<()> {
+    let (index, _) = context.vault.index_for_search()?;
     let mut options = SyncOptions::new().vectors_within(EMBED_FOR).wait(Duration::ZERO);
     (options.deadline, options.cancel) = (context.cancel.deadline, context.cancel.flag);
     match index.sync_with(&options) {
         // Who writes now is not waited for.
-        Err(error) if error.kind() == vault_index::ErrorKind::Locked => {}
-        synced => _ = synced?,
+        Err(error) if error.kind() == vault_index::ErrorKind::Locked => Ok(()),
+        synced => Ok(synced.map(drop)?),
     }
-    Ok((index.search(query)?, is_current))
 }
 
 /// What the answer lacks.

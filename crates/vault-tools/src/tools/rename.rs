@@ -63,6 +63,19 @@ pub(super) fn note(args: NoteArgs, context: &mut Context<'_, '_>) -> Result<Rena
 }
 
 #[derive(Deserialize, JsonSchema)]
+pub(super) struct MoveArgs {
+    /// The present path of the attachment, folder or note.
+    path: PathArg,
+    /// Its new path with name and extension; it must not exist yet.
+    new_path: PathArg,
+}
+
+pub(super) fn move_file(args: MoveArgs, context: &mut Context<'_, '_>) -> Result<RenamedPath> {
+    let MoveArgs { path: from_path, new_path: to_path } = args;
+    path(PathArgs { from_path, to_path, collision_strategy: Collision::Error, expected_etag: None }, context)
+}
+
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct PathArgs {
     /// The file's or folder's present path.

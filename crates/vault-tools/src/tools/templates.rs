@@ -52,6 +52,11 @@ impl Templates {
         })
     }
 
+    /// Where they lie, as the settings say.
+    pub(super) fn folders(&self) -> &[String] {
+        &self.folders
+    }
+
     /// Those of a periodic note whose name has this format.
     pub(super) fn periodic(self, format: &str) -> Self {
         Self { name_format: Some(format.to_owned()), ..self }

@@ -206,6 +206,32 @@ pub(super) fn create(mut args: CreateArgs, context: &mut Context<'_, '_>) -> Res
 }
 
 #[derive(Deserialize, JsonSchema)]
+pub(super) struct TemplateArgs {
+    /// The template: its path, or its name in the vault's folder of templates. Date, time and title are filled in.
+    template: String,
+    /// The path of the new note, ending in `.md`; it must not exist yet.
+    path: PathArg,
+    /// Text that follows the template.
+    #[serde(default)]
+    content: String,
+    /// Properties that are set in its frontmatter.
+    #[serde(default)]
+    #[schemars(schema_with = "properties_schema")]
+    frontmatter: Option<Map<String, Value>>,
+}
+
+pub(super) fn create_from_template(args: TemplateArgs, context: &mut Context<'_, '_>) -> Result<CreatedFile> {
+    locate::new_note(&args.path, context)?;
+    let TemplateArgs { template, path, content, frontmatter } = args;
+    let collision_strategy = Some(Collision::Error);
+    let (if_not_exists, template, expected_etag) = (true, Some(template), None);
+    create(
+        CreateArgs { path, content, if_not_exists, collision_strategy, template, frontmatter, expected_etag },
+        context,
+    )
+}
+
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct FileArgs {
     /// The file; it is created if missing.

@@ -7,6 +7,7 @@ mod bulk;
 mod denied;
 mod frontmatter;
 mod leave_out;
+mod library;
 mod macros;
 mod names_and_pages;
 mod plain_folders;

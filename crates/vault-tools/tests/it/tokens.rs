@@ -36,7 +36,7 @@ fn stored_counts_are_true() {
     let (file, readme) =
         (crate_folder.join("../vault-search/src/tools/tool_tokens.json"), crate_folder.join("README.md"));
     let mut described = std::fs::read_to_string(&readme).unwrap();
-    for toolset in [Toolset::Notes, Toolset::Chat, Toolset::Actions, Toolset::Bulk] {
+    for toolset in Toolset::ALL {
         let counts = toolbox.specs(Some(toolset)).into_iter().map(|spec| counts[&spec.name]);
         let [without, with] = counts.fold([0, 0], |sum, count| [sum[0] + count[0], sum[1] + count[1]]);
         assert!(toolset != Toolset::Notes || without <= MOST_FOR_NOTES, "{without} tokens are more than agreed upon");

@@ -42,12 +42,12 @@ pub(crate) fn refused(toolbox: &mut Toolbox, tool: &str, args: Value) -> String 
 }
 
 #[test]
-fn the_toolsets_have_16_2_18_and_9_tools() {
+fn the_toolsets_have_16_2_18_9_and_16_tools() {
     let vault = garden();
     let toolbox = vault.toolbox();
     let count = |toolset| toolbox.specs(Some(toolset)).len();
     assert_eq!((count(Toolset::Notes), count(Toolset::Chat), count(Toolset::Actions)), (16, 2, 18));
-    assert_eq!(count(Toolset::Bulk), 9);
+    assert_eq!((count(Toolset::Bulk), count(Toolset::Library)), (9, 16));
     assert_eq!(toolbox.spec("vault_createFile").unwrap().name, "vault.createFile");
     let error = toolbox.spec("read_notes").unwrap_err().to_string();
     assert!(error.contains("Unknown tool: read_notes (did you mean read_note or "), "{error}");

@@ -1,0 +1,144 @@
+//! `vault-tools links` and `lint`: what is wrong with a vault's links and what they lack, as lists or as plans.
+
+use serde_json::{Value, json};
+use vault_tools::{Cancel, Error, ErrorKind, Result, Toolbox};
+
+use crate::{CliResult, Out, Outcome, VaultArgs, note, sanitize_line};
+
+use super::args::{LinksArgs, LinksCommand, LintArgs, RepairArgs};
+use super::context::with_toolbox;
+use super::note_commands::literal;
+use super::note_name::NamedNotes;
+use super::plan_args::ContextArgs;
+use super::records::{BrokenLinkRow, FindingRow, SuggestedLinkRow};
+
+/// Links that are listed unless another number is asked for, and repairs that are planned.
+const LISTED: u32 = 50;
+const PLANNED: u32 = 10_000;
+
+pub(super) fn links(vault_args: &VaultArgs, command: &LinksCommand, out: &mut Out) -> CliResult {
+    match command {
+        LinksCommand::Suggest(args) => suggest(vault_args, args, out),
+        LinksCommand::Repair(args) => repair(vault_args, args, out),
+    }
+}
+
+/// What a tool that reads answers, without its notices, which are said.
+fn ask(toolbox: &mut Toolbox, tool: &str, args: Value) -> Result<Value> {
+    let asked = toolbox.propose(tool, args, Cancel::default())?;
+    asked.preview().notices.iter().for_each(|notice| note(notice));
+    Ok(asked.output)
+}
+
+fn rows<T: serde::de::DeserializeOwned>(found: Value) -> Result<Vec<T>> {
+    serde_json::from_value(found).map_err(|error| Error::new(ErrorKind::Unsupported, error.to_string()))
+}
+
+/// The arguments of a list about one note, or about all.
+fn list_args(args: &LinksArgs, most: u32, toolbox: &Toolbox) -> Result<Value> {
+    let path = args.note.as_deref().map(|name| NamedNotes::new(toolbox)?.find(name)).transpose()?;
+    Ok(json!({ "path": path, "limit": args.limit.unwrap_or(most) }))
+}
+
+fn suggest(vault_args: &VaultArgs, args: &LinksArgs, out: &mut Out) -> CliResult {
+    if args.output.schema {
+        return out.list_schema::<SuggestedLinkRow>(&args.output);
+    }
+    with_toolbox(vault_args, &ContextArgs::default(), |toolbox| {
+        let asked = list_args(args, LISTED, toolbox)?;
+        let found: Vec<SuggestedLinkRow> = rows(ask(toolbox, "suggest_links", asked)?)?;
+        if args.plan {
+            let steps = found.iter().map(|row| {
+                let mut link = json!({ "path": row.path, "line": row.line, "target": row.target });
+                if let Some(text) = &row.text {
+                    link["text"] = text.as_str().into();
+                }
+                (format!("{}:{} links to {} ({})", row.path, row.line, row.target, row.reason), link)
+            });
+            out.json(&plan_of("Make the links that notes lack", steps.collect()))?;
+            return Ok(Outcome::Done);
+        }
+        if found.is_empty() && !args.output.json && !args.output.jsonl {
+            note("no link is suggested");
+        }
+        out.list(args.output.format(), &found, |out, rows| {
+            for row in rows {
+                let named = row.text.as_ref().map_or_else(|| row.reason.clone(), |text| format!("{text:?}"));
+                out.line(&format!("{}:{}  {named} -> {}", row.path, row.line, row.target))?;
+                out.line(&format!("    {}", sanitize_line(&row.sentence)))?;
+            }
+            Ok(())
+        })
+    })
+}
+
+fn repair(vault_args: &VaultArgs, args: &RepairArgs, out: &mut Out) -> CliResult {
+    let list = &args.list;
+    if list.output.schema {
+        return out.list_schema::<BrokenLinkRow>(&list.output);
+    }
+    with_toolbox(vault_args, &ContextArgs::default(), |toolbox| {
+        let asked = list_args(list, if list.plan { PLANNED } else { LISTED }, toolbox)?;
+        let found: Vec<BrokenLinkRow> = rows(ask(toolbox, "list_broken_links", asked)?)?;
+        if list.plan {
+            let steps = found.iter().filter_map(|row| {
+                let best = row.proposals.first().filter(|best| args.least.includes(&best.certainty))?;
+                let mut link = json!({ "path": row.path, "line": row.line, "text": row.link, "target": best.target });
+                if let Some(subpath) = &best.subpath {
+                    link["subpath"] = subpath.as_str().into();
+                }
+                let to = best.subpath.as_ref().map_or_else(String::new, |subpath| format!("#{subpath}"));
+                let what = format!("{}:{} {} leads to {}{to}", row.path, row.line, row.link, best.target);
+                Some((format!("{what} ({}: {})", best.certainty, best.reason), link))
+            });
+            out.json(&plan_of("Repair the links that lead nowhere", steps.collect()))?;
+            return Ok(Outcome::Done);
+        }
+        if found.is_empty() && !list.output.json && !list.output.jsonl {
+            note("no link is broken");
+        }
+        out.list(list.output.format(), &found, |out, rows| {
+            for row in rows {
+                out.line(&format!("{}:{}  {}", row.path, row.line, sanitize_line(&row.link)))?;
+                for best in &row.proposals {
+                    let to = best.subpath.as_ref().map_or_else(String::new, |subpath| format!("#{subpath}"));
+                    out.line(&format!("    {}: {}{to}  {}", best.certainty, best.target, best.reason))?;
+                }
+            }
+            Ok(())
+        })
+    })
+}
+
+/// A plan with one step for each link, so that each can be ticked.
+fn plan_of(goal: &str, links: Vec<(String, Value)>) -> Value {
+    let step = |(number, (preview, mut args)): (usize, (String, Value))| {
+        let texts = args.as_object_mut().into_iter().flat_map(serde_json::Map::values_mut);
+        texts.filter(|value| value.is_string()).for_each(|text| {
+            *text = literal(text.as_str().unwrap_or_default()).into();
+        });
+        json!({ "id": format!("link-{}", number + 1), "tool": "set_link", "preview": preview, "args": args,
+            "onError": "skip" })
+    };
+    let steps: Vec<Value> = links.into_iter().enumerate().map(step).collect();
+    json!({ "version": "1.0", "goal": goal, "riskLevel": "writes", "steps": steps })
+}
+
+/// Ends with 1 where there are findings, so that it can guard a repository.
+pub(super) fn lint(vault_args: &VaultArgs, args: &LintArgs, out: &mut Out) -> CliResult {
+    if args.output.schema {
+        return out.list_schema::<FindingRow>(&args.output);
+    }
+    with_toolbox(vault_args, &ContextArgs::default(), |toolbox| {
+        let asked = json!({ "rules": args.rules, "limit": 1_000_000 });
+        let found: Vec<FindingRow> = rows(ask(toolbox, "lint_vault", asked)?)?;
+        out.list(args.output.format(), &found, |out, rows| {
+            for row in rows {
+                let line = row.line.map_or_else(String::new, |line| format!(":{line}"));
+                out.line(&format!("{}{line}  {}  {}", row.path, row.rule, sanitize_line(&row.message)))?;
+            }
+            Ok(())
+        })?;
+        Ok(if found.is_empty() { Outcome::Done } else { Outcome::Nothing })
+    })
+}

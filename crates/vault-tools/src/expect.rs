@@ -1,0 +1,150 @@
+//! What a call expects to touch: how many notes and links. A call whose preview differs is refused before anybody is asked.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use vault_index::note::ParseOptions;
+
+use crate::action::Action;
+use crate::change::Change;
+use crate::content::Content;
+use crate::error::{Error, ErrorKind, Result};
+use crate::links::raw_links;
+use crate::sandbox::SafePath;
+
+/// The argument that every tool which writes takes.
+pub const EXPECT: &str = "expect";
+
+/// What a call expects to touch; what is not given is not compared.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Expect {
+    /// The notes that are created, changed, moved or deleted.
+    pub notes: Option<usize>,
+    /// The links of existing notes that come, go or change.
+    pub links: Option<usize>,
+}
+
+/// What a change touches.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Touched {
+    /// The notes that are created, changed, moved or deleted.
+    pub notes: usize,
+    /// The links of existing notes that come, go or change.
+    pub links: usize,
+}
+
+impl Expect {
+    /// Takes it out of the arguments of a call.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArguments`] for one that is none, or says nothing.
+    pub fn take(args: &mut Value) -> Result<Option<Self>> {
+        let Some(given) = args.as_object_mut().and_then(|args| args.remove(EXPECT)) else { return Ok(None) };
+        if given.is_null() {
+            return Ok(None);
+        }
+        let given = match given.as_str().map(serde_json::from_str) {
+            Some(Ok(parsed)) => parsed,
+            _ => given,
+        };
+        let expect: Option<Self> = serde_json::from_value(given).ok();
+        expect.filter(|expect| expect.notes.or(expect.links).is_some()).map(Some).ok_or_else(|| {
+            Error::new(ErrorKind::InvalidArguments, "expect is an object with numbers of notes and links")
+                .at(format!("/{EXPECT}"))
+                .with_remedy("write it as {\"notes\": 1, \"links\": 3}")
+        })
+    }
+
+    /// # Errors
+    /// [`ErrorKind::Refused`] with both numbers where it is not what is touched.
+    pub fn check(self, touched: Touched) -> Result<()> {
+        let differs = |expected: Option<usize>, found| expected.is_some_and(|expected| expected != found);
+        if !differs(self.notes, touched.notes) && !differs(self.links, touched.links) {
+            return Ok(());
+        }
+        let number = |expected: Option<usize>| expected.map_or_else(|| "any number of".to_owned(), |n| n.to_string());
+        let what = format!(
+            "the change touches {} notes and {} links, and {} notes and {} links were expected",
+            touched.notes,
+            touched.links,
+            number(self.notes),
+            number(self.links)
+        );
+        let remedy = "look again at what is to be changed; if that is right, expect what it touches";
+        Err(Error::new(ErrorKind::Refused, what).at(format!("/{EXPECT}")).with_remedy(remedy))
+    }
+
+    /// As the schemas of tools have it.
+    pub fn schema() -> Value {
+        let number = json!({ "type": "integer", "minimum": 0 });
+        json!({
+            "type": "object",
+            "properties": { "notes": number, "links": number },
+            "description": "How many notes and links you expect to touch; if it is another number, nothing is done.",
+        })
+    }
+}
+
+impl Change {
+    /// How many notes and links it touches. Parses the notes that it edits.
+    pub fn touched(&self) -> Touched {
+        let mut notes: BTreeSet<SafePath> = BTreeSet::new();
+        let mut edited: BTreeMap<SafePath, (&Content, &Content)> = BTreeMap::new();
+        for (index, action) in self.actions.iter().enumerate() {
+            let (path, _) = action.paths();
+            let origin = crate::change::origin_of(&self.actions[..index], path);
+            match action {
+                Action::MakeFolder { .. } | Action::RemoveFolder { .. } => continue,
+                Action::Edit { before, after, .. } => {
+                    edited.entry(origin.clone()).and_modify(|(_, last)| *last = after).or_insert((before, after));
+                }
+                _ => {}
+            }
+            match self.carried.get(&index) {
+                Some(carried) => notes.extend(carried.files.iter().filter(|file| file.is_note()).cloned()),
+                None if path.is_note() => _ = notes.insert(origin),
+                None => {}
+            }
+        }
+        let links = edited.iter().map(|(path, (before, after))| changed_links(path, before, after)).sum();
+        Touched { notes: notes.len(), links }
+    }
+}
+
+/// How many links of a note come, go or change.
+fn changed_links(path: &SafePath, before: &Content, after: &Content) -> usize {
+    let count = |content: &Content| {
+        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+        let text = String::from_utf8_lossy(content.bytes());
+        raw_links(path, &text, &ParseOptions::default()).for_each(|raw| *counts.entry(raw).or_default() += 1);
+        counts
+    };
+    let (before, after) = (count(before), count(after));
+    let more = |a: &BTreeMap<String, usize>, b: &BTreeMap<String, usize>| -> usize {
+        a.iter().map(|(raw, count)| count.saturating_sub(b.get(raw).copied().unwrap_or_default())).sum()
+    };
+    more(&after, &before).max(more(&before, &after))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_expected_is_read_and_compared() {
+        let take = |expect: Value| Expect::take(&mut json!({ "path": "a.md", "expect": expect }));
+        assert_eq!(take(Value::Null).unwrap(), None);
+        assert_eq!(take(json!("{\"notes\": 2}")).unwrap(), Some(Expect { notes: Some(2), links: None }));
+        for wrong in [json!({}), json!({ "note": 1 }), json!(3), json!({ "notes": -1 })] {
+            assert_eq!(take(wrong).unwrap_err().path(), Some("/expect"));
+        }
+        let touched = Touched { notes: 2, links: 5 };
+        Expect { notes: Some(2), links: None }.check(touched).unwrap();
+        let error = Expect { notes: Some(2), links: Some(4) }.check(touched).unwrap_err();
+        assert!(error.message().contains("2 notes and 5 links, and 2 notes and 4 links"), "{error}");
+    }
+}

@@ -1,0 +1,328 @@
+//! The toolset `library`, and what a call expects to touch.
+
+use serde_json::{Value, json};
+use vault_tools::{Editor, Settings, Toolbox};
+
+use crate::tools::{call, garden, refused};
+use crate::vault::TestVault;
+
+fn paths(found: &Value) -> Vec<&str> {
+    found.as_array().unwrap().iter().map(|item| item["path"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn tags_are_listed_with_counts() {
+    let vault = garden();
+    let found = call(&mut vault.toolbox(), "list_tags", json!({}));
+    let expected = json!([
+        { "tag": "garden", "notes": 1, "nested": 2 },
+        { "tag": "garden/flowers", "notes": 1, "nested": 1 },
+        { "tag": "todo", "notes": 2, "nested": 2 },
+    ]);
+    assert_eq!(found, expected);
+    let below = call(&mut vault.toolbox(), "list_tags", json!({ "below": "garden", "offset": 1 }));
+    assert_eq!(below[0]["tag"], "garden/flowers");
+}
+
+#[test]
+fn a_broken_link_is_repaired_with_its_proposal() {
+    let vault = TestVault::new(
+        "//- .obsidian/app.json
+        {}
+        //- Log.md
+        # Log
+
+        See [[Compost|the heap]] and [soil](Garden/Soil.md#Drainige).
+        //- Garden/Soil.md
+        ## Drainage
+        //- Compost.md
+        A heap.
+        ",
+    );
+    let mut toolbox = vault.toolbox();
+    call(&mut toolbox, "list_broken_links", json!({}));
+    std::fs::rename(vault.root().join("Compost.md"), vault.root().join("Garden/Hot compost.md")).unwrap();
+    let mut toolbox = vault.toolbox();
+    let broken = call(&mut toolbox, "list_broken_links", json!({}));
+    let first = &broken[0];
+    assert_eq!(first["link"], "[[Compost|the heap]]", "{broken}");
+    assert_eq!(first["proposals"][0]["certainty"], "certain");
+    for link in broken.as_array().unwrap() {
+        let to = &link["proposals"][0];
+        let args = json!({ "path": link["path"], "line": link["line"], "text": link["link"], "target": to["target"],
+            "subpath": to["subpath"], "expect": { "notes": 1, "links": 1 } });
+        call(&mut toolbox, "set_link", args);
+    }
+    let expected = "# Log\n\nSee [[Hot compost|the heap]] and [soil](Garden/Soil.md#Drainage).\n";
+    assert_eq!(vault.read("Log.md"), expected);
+    assert_eq!(call(&mut vault.toolbox(), "list_broken_links", json!({ "path": "Log" })), json!([]));
+}
+
+#[test]
+fn a_suggestion_becomes_a_link() {
+    let vault = TestVault::new(
+        "//- .obsidian/app.json
+        {}
+        //- Log.md
+        Turned the hot compost, `hot compost`.
+        //- Garden/Hot compost.md
+        x
+        //- Other.md
+        [[Hot compost]]
+        ",
+    );
+    let mut toolbox = vault.toolbox();
+    let found = call(&mut toolbox, "suggest_links", json!({ "path": "Log" }));
+    let first = found.as_array().unwrap().iter().find(|found| found["target"] == "Garden/Hot compost.md").unwrap();
+    assert_eq!(first["text"], "hot compost", "{found}");
+    let args =
+        json!({ "path": first["path"], "line": first["line"], "text": first["text"], "target": first["target"] });
+    let set = call(&mut toolbox, "set_link", args);
+    assert_eq!(set["now"], "Turned the [[Hot compost|hot compost]], `hot compost`.");
+    let args = json!({ "path": "Log", "line": 1, "target": "Other" });
+    assert_eq!(
+        call(&mut toolbox, "set_link", args)["now"],
+        "Turned the [[Hot compost|hot compost]], `hot compost`. [[Other]]"
+    );
+    let error =
+        refused(&mut toolbox, "set_link", json!({ "path": "Log", "line": 1, "target": "Other", "text": "heap" }));
+    assert!(error.contains("no such link or words") && error.contains("heap"), "{error}");
+}
+
+#[test]
+fn plain_folders_get_relative_links() {
+    let vault = TestVault::new(
+        "//- docs/guide.md
+        See [home](../README.md) and the setup page.
+        //- docs/more/setup.md
+        # Setup
+        //- README.md
+        x
+        ",
+    );
+    let args = json!({ "path": "docs/guide.md", "line": 1, "text": "setup page", "target": "docs/more/setup.md", "subpath": "Setup" });
+    let set = call(&mut vault.toolbox(), "set_link", args);
+    assert_eq!(set["now"], "See [home](../README.md) and the [setup page](more/setup.md#Setup).");
+}
+
+#[test]
+fn orphans_hubs_and_neighbors() {
+    let vault = garden();
+    let mut toolbox = vault.toolbox();
+    assert_eq!(paths(&call(&mut toolbox, "list_orphans", json!({}))), ["Index.md", "Tag only.md"]);
+    let none = call(&mut toolbox, "list_orphans", json!({ "without": "both" }));
+    assert_eq!(paths(&none), ["Tag only.md"]);
+    let hubs = call(&mut toolbox, "list_hubs", json!({ "limit": 2 }));
+    assert_eq!(hubs[0], json!({ "path": "Garden/Roses.md", "backlinks": 1, "links": 2 }), "{hubs}");
+    let near = call(&mut toolbox, "list_neighbors", json!({ "path": "Soil", "depth": 2 }));
+    assert_eq!(near[0], json!({ "path": "Garden/Roses.md", "distance": 1 }), "{near}");
+    assert_eq!(paths(&near), ["Garden/Roses.md", "Index.md"]);
+}
+
+#[test]
+fn what_is_denied_is_in_no_list() {
+    let vault = garden();
+    let mut settings = Settings::default();
+    settings.denied_paths.push("Garden".into());
+    let mut toolbox = vault.toolbox_with(Editor::default(), &settings);
+    for (tool, args) in [
+        ("list_tags", json!({})),
+        ("list_broken_links", json!({})),
+        ("suggest_links", json!({})),
+        ("list_orphans", json!({ "without": "both" })),
+        ("list_hubs", json!({})),
+        ("list_neighbors", json!({ "path": "Index" })),
+        ("find_duplicates", json!({ "least": 0.1 })),
+        ("query_notes", json!({})),
+        ("list_history", json!({})),
+    ] {
+        let found = call(&mut toolbox, tool, args).to_string();
+        assert!(!found.contains("Garden/") && !found.contains("flowers"), "{tool}: {found}");
+    }
+}
+
+#[test]
+fn notes_are_queried_by_several_conditions() {
+    let vault = TestVault::new(
+        "//- a.md
+        ---
+        status: open
+        rating: 5
+        tags: [book]
+        ---
+        //- b.md
+        ---
+        status: open
+        rating: 2
+        ---
+        //- c/c.md
+        ---
+        status: done
+        rating: 5
+        ---
+        ",
+    );
+    let mut toolbox = vault.toolbox();
+    let found = call(
+        &mut toolbox,
+        "query_notes",
+        json!({ "properties": ["rating>=3"], "show": ["status", "author"], "sort": "path" }),
+    );
+    assert_eq!(paths(&found), ["a.md", "c/c.md"]);
+    assert_eq!(found[0]["properties"], json!({ "status": "open", "author": null }));
+    let both =
+        call(&mut toolbox, "query_notes", json!({ "properties": ["rating>=3", "status=open"], "tags": ["book"] }));
+    assert_eq!(paths(&both), ["a.md"]);
+    assert_eq!(call(&mut toolbox, "query_notes", json!({ "untouched_days": 1 })), json!([]));
+    let error = refused(&mut toolbox, "query_notes", json!({ "properties": ["status=open", "=x"] }));
+    assert!(error.contains("/properties/1"), "{error}");
+}
+
+#[test]
+fn one_note_is_restored_through_its_renames() {
+    let vault = garden();
+    let mut toolbox = vault.toolbox();
+    let edit = |toolbox: &mut Toolbox, old: &str, new: &str| {
+        call(toolbox, "edit_note", json!({ "path": "Garden/Soil.md", "old_text": old, "new_text": new }))
+    };
+    let before = vault.read("Garden/Soil.md");
+    edit(&mut toolbox, "Clay", "Loam");
+    edit(&mut toolbox, "Loam", "Sand");
+    call(&mut toolbox, "rename_note", json!({ "path": "Garden/Soil.md", "new_path": "Earth.md" }));
+    let history = call(&mut toolbox, "list_history", json!({ "path": "Earth.md" }));
+    let by: Vec<&str> = history.as_array().unwrap().iter().map(|change| change["by"].as_str().unwrap()).collect();
+    assert_eq!(by, ["rename_note", "edit_note", "edit_note"], "{history}");
+    let first = &history[2]["transaction"];
+    let restored = call(&mut toolbox, "restore_note", json!({ "path": "Earth.md", "transaction": first }));
+    assert_eq!((&restored["path"], &restored["created"]), (&json!("Earth.md"), &json!(false)));
+    assert_eq!(vault.read("Earth.md"), before);
+    let error = refused(&mut toolbox, "restore_note", json!({ "path": "Index.md", "transaction": first }));
+    assert!(error.contains("did not change this note"), "{error}");
+    let error = refused(&mut toolbox, "restore_note", json!({ "path": "Earth.md", "transaction": 999 }));
+    assert!(error.contains("there is no transaction 999"), "{error}");
+}
+
+#[test]
+fn a_deleted_note_is_restored_alone() {
+    let vault = garden();
+    let mut settings = Settings::default();
+    settings.allow_delete = true;
+    let mut toolbox = vault.toolbox_with(Editor::default(), &settings);
+    let before = vault.read("Garden/Soil.md");
+    call(&mut toolbox, "vault.delete", json!({ "path": "Garden" }));
+    let history = call(&mut toolbox, "list_history", json!({ "path": "Garden/Soil.md" }));
+    let args = json!({ "path": "Garden/Soil.md", "transaction": history[0]["transaction"] });
+    let restored = call(&mut toolbox, "restore_note", args);
+    assert_eq!((&restored["path"], &restored["created"]), (&json!("Garden/Soil.md"), &json!(true)));
+    assert_eq!(vault.read("Garden/Soil.md"), before);
+    assert!(!vault.root().join("Garden/Roses.md").exists());
+}
+
+#[test]
+fn templates_are_listed_and_used() {
+    let vault = TestVault::new(
+        "//- .obsidian/templates.json
+        {\"folder\": \"Templates\"}
+        //- Templates/Meeting.md
+        # {{title}}
+        //- a.md
+        x
+        ",
+    );
+    let mut toolbox = vault.toolbox();
+    let found = call(&mut toolbox, "list_templates", json!({}));
+    assert_eq!(found, json!([{ "path": "Templates/Meeting.md", "name": "Meeting" }]));
+    let args = json!({ "template": "Meeting", "path": "Notes/Kickoff.md", "frontmatter": { "with": "Ann" } });
+    call(&mut toolbox, "create_from_template", args.clone());
+    assert_eq!(vault.read("Notes/Kickoff.md"), "---\nwith: Ann\n---\n# Kickoff\n");
+    assert!(refused(&mut toolbox, "create_from_template", args).contains("exists"));
+}
+
+#[test]
+fn folders_and_attachments_move_with_their_links() {
+    let vault = TestVault::new(
+        "//- .obsidian/app.json
+        {}
+        //- a.md
+        ![[img/pic.png]] [[Old/b]]
+        //- img/pic.png
+        x
+        //- Old/b.md
+        y
+        ",
+    );
+    let mut toolbox = vault.toolbox();
+    call(&mut toolbox, "move_file", json!({ "path": "img/pic.png", "new_path": "files/photo.png" }));
+    let args = json!({ "path": "Old", "new_path": "New", "expect": { "notes": 2, "links": 1 } });
+    call(&mut toolbox, "move_file", args);
+    assert_eq!(vault.read("a.md"), "![[files/photo.png]] [[New/b]]\n");
+}
+
+#[test]
+fn what_was_not_expected_is_not_done() {
+    let vault = garden();
+    let mut toolbox = vault.toolbox();
+    let rename = |notes: usize, links: usize| json!({ "path": "Garden/Soil.md", "new_path": "Garden/Earth.md", "expect": { "notes": notes, "links": links } });
+    let error = refused(&mut toolbox, "rename_note", rename(1, 3));
+    assert!(error.contains("touches 3 notes and 3 links, and 1 notes and 3 links were expected"), "{error}");
+    assert!(vault.root().join("Garden/Soil.md").exists());
+    call(&mut toolbox, "rename_note", rename(3, 3));
+    assert!(vault.root().join("Garden/Earth.md").exists());
+    let error = refused(&mut toolbox, "read_note", json!({ "path": "Index.md", "expect": { "notes": 1 } }));
+    assert!(error.contains("expect"), "{error}");
+}
+
+#[test]
+fn a_vault_is_checked() {
+    let files = "//- .obsidian/app.json
+        {}
+        //- .vault.toml
+        [lint]
+        off = [\"unused-attachment\"]
+        ignore = [\"Drafts\"]
+        //- Log.md
+        ---
+        tags: [Garden]
+        ---
+        [[Nowhere]] [[Soil#Drainige]] [[Soil#^x]] [[Plan]]
+        //- Soil.md
+        ## Drainage
+        #garden
+        //- More.md
+        #garden
+        //- Broken.md
+        ---
+        title: a: b
+        ---
+        //- Work/Plan.md
+        x
+        //- Home/Plan.md
+        x
+        //- Drafts/d.md
+        [[Nowhere]]
+        //- unused.png
+        x
+        ";
+    let vault = TestVault::new(files);
+    let found = |args: Value| -> Vec<String> {
+        let found = call(&mut vault.toolbox(), "lint_vault", args);
+        let line = |finding: &Value| {
+            let rule = finding["rule"].as_str().unwrap();
+            format!("{}:{} {rule}", finding["path"].as_str().unwrap(), finding["line"])
+        };
+        found.as_array().unwrap().iter().map(line).collect()
+    };
+    let expected = [
+        "Broken.md:2 frontmatter",
+        "Log.md:null tag-case",
+        "Log.md:4 broken-link",
+        "Log.md:4 broken-heading",
+        "Log.md:4 broken-block",
+        "Log.md:4 ambiguous-link",
+    ];
+    assert_eq!(found(json!({})), expected);
+    assert_eq!(found(json!({ "rules": ["unused-attachment"] })), ["unused.png:null unused-attachment"]);
+    vault.write(".vault.toml", "[lint]\noff = [\"tag-cases\"]\n");
+    let error = refused(&mut vault.toolbox(), "lint_vault", json!({}));
+    assert!(error.contains("there is no rule \"tag-cases\"") && error.contains("broken-link, "), "{error}");
+}
