@@ -258,6 +258,11 @@ pub(super) struct OfferArgs {
     /// Only for clients that hide the page's tool from the model.
     #[arg(long, conflicts_with = "read_only")]
     pub approval_page: bool,
+    /// Refuse changes that do not say how many notes and links they touch
+    ///
+    /// Every tool that writes then needs the argument `expect`; a change whose preview has other numbers is refused.
+    #[arg(long, conflicts_with = "read_only")]
+    pub require_expect: bool,
     /// Ask by `vault-agent approve CODE` alone
     ///
     /// That is outside of the client: for clients that answer questions by themselves, as some do where nobody is there to
@@ -280,6 +285,7 @@ impl OfferArgs {
             (self.allow_delete, "--allow-delete"),
             (self.trust_client, "--trust-client"),
             (self.approval_page, "--approval-page"),
+            (self.require_expect, "--require-expect"),
             (self.ask_outside, "--ask-outside"),
         ];
         args.extend(flags.iter().filter(|(is_set, _)| *is_set).map(|(_, flag)| (*flag).to_owned()));

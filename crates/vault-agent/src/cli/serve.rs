@@ -27,6 +27,7 @@ pub(super) fn serve(vault_args: &VaultArgs, args: &McpArgs) -> CliResult {
         trust_client: offer.trust_client,
         approval_page: offer.approval_page,
         ask_outside: offer.ask_outside,
+        require_expect: offer.require_expect,
     };
     let server = Server::new(workspace, offered)?;
     let watching = Watching::start(server.workspace().vaults());

@@ -16,17 +16,21 @@ use vault_tools::approval::{
     Answer, Approved, ChangeRequest, Given, NotApproved, Preapproved, PreparedChange, UNDO, now, settle,
 };
 use vault_tools::plan::Event;
-use vault_tools::{Cancel, Error, ErrorKind, Grants, Permission, Result};
+use vault_tools::{Cancel, EXPECT, Error, ErrorKind, Expect, Grants, Permission, Result};
 
 use super::catalog::{Offered, PLAN_APPLY, PLAN_PREVIEW, tools};
 use super::consent::{Asked, Consent, Form, Said, Way, answer_in, elicit, way};
+use super::macros::{LIST_MACROS, RUN_MACRO};
 use super::page_calls::PageKeys;
-use super::{answer, app};
+use super::{answer, app, macros};
 use crate::change_text::{digest_of, question, too_long};
 use crate::changes::{blocking, carry_out, limited, read_all};
 use crate::pending::{Pending, PendingChanges};
 use crate::plan_writer::plan_format;
 use crate::workspace::Workspace;
+
+/// Tools of the server's own.
+const OWN: [&str; 5] = [PLAN_PREVIEW, PLAN_APPLY, UNDO, LIST_MACROS, RUN_MACRO];
 
 /// Previews of plans that can be applied; the oldest gives way.
 const PREVIEWS: usize = 32;
@@ -70,6 +74,8 @@ struct Wanted {
     request: ChangeRequest,
     /// Of a plan: what was previewed.
     seen: Option<Seen>,
+    /// Of a plan: what it is to touch. Calls of tools are compared by their toolbox.
+    expect: Option<Expect>,
 }
 
 impl Calls {
@@ -118,11 +124,15 @@ impl Calls {
             let message = format!("Unknown tool: {name}; there are {}", names.join(", "));
             return Err(ErrorData::invalid_params(message, None));
         }
-        let args = Value::Object(params.arguments.unwrap_or_default());
+        let mut args = Value::Object(params.arguments.unwrap_or_default());
         let state = params.request_state.map(|state| (state, params.input_responses));
         if let Some(error) = self.unknown_argument(&name, &args).filter(|_| !is_page) {
             return Ok(answer::failed(&error).into());
         }
+        let expect = match self.expected(&name, &mut args) {
+            Ok(expect) => expect,
+            Err(error) => return Ok(answer::failed(&error).into()),
+        };
         let answered = match name.as_str() {
             app::TOOL => {
                 let page =
@@ -132,13 +142,20 @@ impl Calls {
             PLAN_PREVIEW => self.preview_plan(args, &context).await.map(CallToolResponse::from),
             PLAN_APPLY => match self.previewed(&args) {
                 Ok(Previewed { vault, request, seen, .. }) => {
-                    self.change(Wanted { name, args, vault, request, seen: Some(seen) }, state, &context).await
+                    self.change(Wanted { name, args, vault, request, seen: Some(seen), expect }, state, &context).await
+                }
+                Err(error) => Err(error),
+            },
+            LIST_MACROS => self.list_macros(&args).map(CallToolResponse::from),
+            RUN_MACRO => match self.macro_request(&args) {
+                Ok((vault, request)) => {
+                    self.change(Wanted { name, args, vault, request, seen: None, expect }, state, &context).await
                 }
                 Err(error) => Err(error),
             },
             UNDO => match self.undo(&args) {
                 Ok((vault, request)) => {
-                    self.change(Wanted { name, args, vault, request, seen: None }, state, &context).await
+                    self.change(Wanted { name, args, vault, request, seen: None, expect }, state, &context).await
                 }
                 Err(error) => Err(error),
             },
@@ -150,8 +167,7 @@ impl Calls {
     /// An argument that a tool of the server's own does not have: what was meant by it must not be passed over. The
     /// others are checked by their toolboxes.
     fn unknown_argument(&self, name: &str, args: &Value) -> Option<Error> {
-        let tool =
-            self.tools.iter().find(|tool| tool.name == name && [PLAN_PREVIEW, PLAN_APPLY, UNDO].contains(&name))?;
+        let tool = self.tools.iter().find(|tool| tool.name == name && OWN.contains(&name))?;
         let known = tool.input_schema.get("properties")?.as_object()?;
         let unknown = args.as_object()?.keys().find(|key| !known.contains_key(*key))?;
         let names = known.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
@@ -161,6 +177,42 @@ impl Calls {
                 .at(format!("/{unknown}"))
                 .with_remedy(format!("there are {names}")),
         )
+    }
+
+    /// What a change expects to touch: that of a plan is taken out of its arguments.
+    ///
+    /// # Errors
+    /// One that is missing where it is required, or is none.
+    fn expected(&self, name: &str, args: &mut Value) -> Result<Option<Expect>> {
+        let tool = self.tools.iter().find(|tool| tool.name == name);
+        let is_required = tool
+            .and_then(|tool| tool.input_schema.get("required")?.as_array())
+            .is_some_and(|required| required.iter().any(|argument| argument == EXPECT));
+        if is_required && args.get(EXPECT).is_none_or(Value::is_null) {
+            let message = "expect is missing: how many notes and links the change is to touch";
+            let remedy =
+                "give it as {\"notes\": 1, \"links\": 0}; plan_preview and the lists of links tell the numbers";
+            return Err(Error::new(ErrorKind::InvalidArguments, message).at("/expect").with_remedy(remedy));
+        }
+        if [PLAN_APPLY, RUN_MACRO].contains(&name) { Expect::take(args) } else { Ok(None) }
+    }
+
+    fn list_macros(&self, args: &Value) -> Result<CallToolResult> {
+        let vault = self.vault(args)?;
+        let part = args.get("name").and_then(Value::as_str).unwrap_or_default();
+        self.workspace.with(|vaults| macros::list(vaults.toolbox(vault), part)).map(answer::plain)
+    }
+
+    /// The vault and the plan of a macro.
+    fn macro_request(&self, args: &Value) -> Result<(usize, ChangeRequest)> {
+        let vault = self.vault(args)?;
+        let name = args.get("name").and_then(Value::as_str).unwrap_or_default();
+        let parameters = match args.get("parameters").map(json_in) {
+            Some(Value::Object(parameters)) => parameters,
+            _ => Map::new(),
+        };
+        let request = self.workspace.with(|vaults| macros::request(vaults.toolbox(vault), name, &parameters))?;
+        Ok((vault, request))
     }
 
     /// A tool of the toolboxes: one that reads may be for several vaults.
@@ -175,7 +227,8 @@ impl Calls {
         let route = self.workspace.with(|vaults| vaults.route(&tool, given))?;
         if let [vault] = route.vaults[..] {
             let request = ChangeRequest::Call { tool: name.clone(), args: route.args };
-            let answer = self.change(Wanted { name, args, vault, request, seen: None }, state, context).await?;
+            let wanted = Wanted { name, args, vault, request, seen: None, expect: None };
+            let answer = self.change(wanted, state, context).await?;
             return Ok(match (answer, route.notice) {
                 (CallToolResponse::Complete(result), Some(notice)) => answer::with_notice(result, notice).into(),
                 (answer, _) => answer,
@@ -275,6 +328,7 @@ impl Calls {
             (None, None) => now(),
         };
         let prepared = self.prepare(context, wanted.vault, wanted.request.clone(), time.clone()).await?;
+        wanted.expect.map_or(Ok(()), |expect| expect.check(prepared.touched()))?;
         if seen.is_some_and(|seen| seen.digest != prepared.digest()) {
             return Err(PreparedChange::is_other_than_shown());
         }

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 use vault_tools::approval::UNDO;
-use vault_tools::{Risk, ToolSpec, Toolset, Vaults};
+use vault_tools::{EXPECT, Expect, Risk, ToolSpec, Toolset, Vaults};
+
+use super::macros::{LIST_MACROS, RUN_MACRO};
 
 pub(super) const PLAN_PREVIEW: &str = "plan_preview";
 pub(super) const PLAN_APPLY: &str = "plan_apply";
@@ -38,6 +40,8 @@ pub(crate) struct Offered {
     pub approval_page: bool,
     /// Whether no client is relied on to ask anybody.
     pub ask_outside: bool,
+    /// Whether every change has to say what it expects to touch.
+    pub require_expect: bool,
 }
 
 /// The tools, as `tools/list` prints them.
@@ -48,6 +52,9 @@ pub(super) fn tools(vaults: &Vaults, offered: &Offered) -> Vec<Tool> {
         specs.filter(|spec| vaults.may_permit(spec)).map(|spec| of_spec(&spec, offered)).collect();
     let names: Vec<&str> = vaults.names().collect();
     tools.extend(plan_tools(&names, offered));
+    if offered.toolsets.contains(&Toolset::Library) {
+        tools.extend(macro_tools(&names, offered));
+    }
     tools.retain(|tool| {
         !offered.read_only || tool.annotations.as_ref().is_some_and(|is| is.read_only_hint == Some(true))
     });
@@ -56,7 +63,13 @@ pub(super) fn tools(vaults: &Vaults, offered: &Offered) -> Vec<Tool> {
 
 fn of_spec(spec: &ToolSpec, offered: &Offered) -> Tool {
     let name = spec.alias.as_ref().unwrap_or(&spec.name).clone();
-    let mut tool = Tool::new(name, spec.description.clone(), object(spec.input_schema.clone()));
+    let mut schema = spec.input_schema.clone();
+    // Elsewhere it is taken, too, and not worth its tokens in every request.
+    let says_expect = offered.require_expect || matches!(spec.toolset, Toolset::Bulk | Toolset::Library);
+    if spec.risk > Risk::Read && says_expect {
+        add_expect(&mut schema, offered);
+    }
+    let mut tool = Tool::new(name, spec.description.clone(), object(schema));
     tool.title = Some(title(&spec.name));
     tool.annotations = Some(annotations(&spec.name, spec.risk, offered));
     // Tools that write also answer that a person has to approve, or has refused; the schema is of what reads.
@@ -91,26 +104,81 @@ fn annotations(name: &str, risk: Risk, offered: &Offered) -> ToolAnnotations {
     }
 }
 
-fn plan_tools(vaults: &[&str], offered: &Offered) -> [Tool; 3] {
-    let with_vault = |mut schema: Value| {
-        if vaults.len() > 1 {
-            schema["properties"]["vault"] = json!({ "type": "string", "enum": vaults, "description": "The vault." });
-            schema["required"] = match schema["required"].take() {
-                Value::Array(mut required) => {
-                    required.push("vault".into());
-                    required.into()
-                }
-                _ => json!(["vault"]),
-            };
+/// Adds what a change expects to touch.
+fn add_expect(schema: &mut Value, offered: &Offered) {
+    schema["properties"][EXPECT] = Expect::schema();
+    if offered.require_expect {
+        require(schema, EXPECT);
+    }
+}
+
+fn require(schema: &mut Value, argument: &str) {
+    schema["required"] = match schema["required"].take() {
+        Value::Array(mut required) => {
+            required.push(argument.into());
+            required.into()
         }
-        object(schema)
+        _ => json!([argument]),
     };
-    let tool = |name: &'static str, description: &'static str, schema: Value, risk: Risk| {
-        let mut tool = Tool::new(Cow::Borrowed(name), description, with_vault(schema));
-        tool.title = Some(title(name));
-        tool.annotations = Some(annotations(name, risk, offered));
-        tool
-    };
+}
+
+/// A tool of the server's own.
+fn own_tool(
+    (name, description): (&'static str, &'static str),
+    mut schema: Value,
+    risk: Risk,
+    vaults: &[&str],
+    offered: &Offered,
+) -> Tool {
+    if vaults.len() > 1 {
+        schema["properties"]["vault"] = json!({ "type": "string", "enum": vaults, "description": "The vault." });
+        require(&mut schema, "vault");
+    }
+    if offered.require_expect && [PLAN_APPLY, RUN_MACRO].contains(&name) {
+        add_expect(&mut schema, offered);
+    }
+    let mut tool = Tool::new(Cow::Borrowed(name), description, object(schema));
+    tool.title = Some(title(name));
+    tool.annotations = Some(annotations(name, risk, offered));
+    tool
+}
+
+fn macro_tools(vaults: &[&str], offered: &Offered) -> [Tool; 2] {
+    [
+        own_tool(
+            (LIST_MACROS, "List the saved plans that run_macro runs, with their parameters."),
+            json!({
+                "type": "object",
+                "properties": { "name": { "type": "string", "description": "Only those whose name has this in it." } },
+            }),
+            Risk::Read,
+            vaults,
+            offered,
+        ),
+        own_tool(
+            (RUN_MACRO, "Run a saved plan by its name, as plan_preview and plan_apply would."),
+            json!({
+                "type": "object",
+                "properties": {
+                    "name": { "type": "string", "description": "From list_macros." },
+                    "parameters": {
+                        "type": "object",
+                        "properties": { "selection": { "type": "string" } },
+                        "additionalProperties": true,
+                        "description": "Values of its parameters.",
+                    },
+                },
+                "required": ["name"],
+            }),
+            Risk::Write,
+            vaults,
+            offered,
+        ),
+    ]
+}
+
+fn plan_tools(vaults: &[&str], offered: &Offered) -> [Tool; 3] {
+    let tool = |name, description, schema, risk| own_tool((name, description), schema, risk, vaults, offered);
     [
         tool(
             PLAN_PREVIEW,

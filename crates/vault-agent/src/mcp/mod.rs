@@ -9,6 +9,7 @@
 
 mod answer;
 mod app;
+mod macros;
 mod catalog;
 mod consent;
 mod page_calls;
@@ -33,7 +34,7 @@ use rmcp::model::{
 };
 use rmcp::service::{RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
-use vault_tools::{Error, ErrorKind, Result, Vaults};
+use vault_tools::{Error, ErrorKind, Result, Toolset, Vaults};
 
 use calls::Calls;
 pub(crate) use catalog::Offered;
@@ -203,7 +204,12 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Answer<ListPromptsResult> {
-        Ok(prompts::list())
+        let mut prompts = prompts::list();
+        if self.calls.offered.toolsets.contains(&Toolset::Library) {
+            let of_macros = self.blocking(|vaults| macros::prompts(vaults.toolbox(0))).await?;
+            prompts.prompts.extend(of_macros.into_iter().filter(|prompt| !prompts::is_named(&prompt.name)));
+        }
+        Ok(prompts)
     }
 
     async fn get_prompt(
@@ -211,6 +217,13 @@ impl ServerHandler for Server {
         params: GetPromptRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Answer<GetPromptResponse> {
+        if self.calls.offered.toolsets.contains(&Toolset::Library) && !prompts::is_named(&params.name) {
+            let (name, args) = (params.name.clone(), params.arguments.clone());
+            let of_macro = move |vaults: &mut Vaults| macros::prompt(vaults.toolbox(0), &name, args.as_ref());
+            if let Some(prompt) = self.blocking(of_macro).await? {
+                return Ok(prompt.into());
+            }
+        }
         prompts::get(&params.name, params.arguments.as_ref()).map(GetPromptResponse::from)
     }
 

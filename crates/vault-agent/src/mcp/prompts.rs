@@ -90,6 +90,11 @@ pub(super) fn get(name: &str, args: Option<&JsonObject>) -> Result<GetPromptResu
     Ok(GetPromptResult::new(vec![PromptMessage::new_text(Role::User, text)]).with_description(template.title))
 }
 
+/// Whether there is one of this name.
+pub(super) fn is_named(name: &str) -> bool {
+    TEMPLATES.iter().any(|template| template.name == name)
+}
+
 /// Whether a prompt's argument is a topic, of which notes and tags are examples.
 pub(super) fn has_topic(name: &str, argument: &str) -> bool {
     TEMPLATES.iter().any(|template| template.name == name && template.argument.is_some_and(|(it, ..)| it == "topic"))

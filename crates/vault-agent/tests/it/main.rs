@@ -28,6 +28,7 @@ mod hostile;
 mod help;
 mod http;
 mod install;
+mod library;
 mod models;
 mod names;
 mod plan;

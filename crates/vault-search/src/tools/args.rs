@@ -165,8 +165,8 @@ pub(super) struct LinksArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct RepairArgs {
-    /// The least certainty of a step of the plan
-    #[arg(long, value_name = "CERTAINTY", default_value = "likely", requires = "plan")]
+    /// Plan what is so sure: certain, likely or possible
+    #[arg(long, value_name = "LEVEL", default_value = "likely", requires = "plan", hide_possible_values = true)]
     pub least: Least,
     #[command(flatten)]
     pub list: LinksArgs,

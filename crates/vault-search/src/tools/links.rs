@@ -84,10 +84,10 @@ fn repair(vault_args: &VaultArgs, args: &RepairArgs, out: &mut Out) -> CliResult
             let steps = found.iter().filter_map(|row| {
                 let best = row.proposals.first().filter(|best| args.least.includes(&best.certainty))?;
                 let mut link = json!({ "path": row.path, "line": row.line, "text": row.link, "target": best.target });
-                if let Some(subpath) = &best.subpath {
-                    link["subpath"] = subpath.as_str().into();
+                if let Some(heading) = &best.heading {
+                    link["heading"] = heading.as_str().into();
                 }
-                let to = best.subpath.as_ref().map_or_else(String::new, |subpath| format!("#{subpath}"));
+                let to = best.heading.as_ref().map_or_else(String::new, |heading| format!("#{heading}"));
                 let what = format!("{}:{} {} leads to {}{to}", row.path, row.line, row.link, best.target);
                 Some((format!("{what} ({}: {})", best.certainty, best.reason), link))
             });
@@ -101,7 +101,7 @@ fn repair(vault_args: &VaultArgs, args: &RepairArgs, out: &mut Out) -> CliResult
             for row in rows {
                 out.line(&format!("{}:{}  {}", row.path, row.line, sanitize_line(&row.link)))?;
                 for best in &row.proposals {
-                    let to = best.subpath.as_ref().map_or_else(String::new, |subpath| format!("#{subpath}"));
+                    let to = best.heading.as_ref().map_or_else(String::new, |heading| format!("#{heading}"));
                     out.line(&format!("    {}: {}{to}  {}", best.certainty, best.target, best.reason))?;
                 }
             }

@@ -99,7 +99,7 @@ pub(super) struct ProposalRow {
     /// The file.
     pub target: String,
     /// The heading or `^block`.
-    pub subpath: Option<String>,
+    pub heading: Option<String>,
     /// certain, likely or possible.
     pub certainty: String,
     /// Why.

@@ -23,6 +23,9 @@ fn prepare(state: &str, place: &Place) {
     place.write("delete.json", &plan(r#""tool": "delete_note", "args": { "path": "Lost.md" }"#));
     place.write("vault/.obsidian/templates.json", r#"{ "folder": "Templates" }"#);
     place.write("vault/Templates/T.md", "From a template\n");
+    // Names without links, links with slips, and a heading that is not there.
+    place.write("vault/Loose.md", "Roses stand in Soil, see [[Rosess]], [[Rosse]] and [[Soil#Nothing]].\n");
+    place.write("vault/Named.md", "The Soil is named here.\n");
     if state == "bad-settings" {
         place.write("other/.vault.toml", "unknown = 1\n");
     }
@@ -91,6 +94,9 @@ fn each_flag_has_an_effect() {
         product(&["prop set Soil rating 3 --yes"], &["--text"]),
         product(&["new Fresh --yes"], &["--template T"]),
         product(&["append Soil more --yes"], &["--heading Newer"]),
+        product(&["links suggest", "links repair"], &["--limit 1", "--plan", "--json", "--jsonl", "--schema"]),
+        product(&["links repair --plan"], &["--least certain"]),
+        product(&["lint"], &["--rule broken-link", "--json", "--jsonl", "--schema"]),
         product(&["list"], &["--toolset bulk", "--tokens", "--json", "--jsonl", "--schema"]),
         product(&["schema"], &["--for openai", "--toolset bulk"]),
         product(&[append], &["--yes", "--dry-run"]),
@@ -134,6 +140,9 @@ fn each_flag_has_an_effect() {
     let others = [
         "delete Lost --dry-run",
         "merge Lost Soil --dry-run",
+        "links suggest Loose",
+        "links repair Loose",
+        "lint",
         "list",
         "schema",
         r#"call search_notes '{"query":"pruning"}'"#,

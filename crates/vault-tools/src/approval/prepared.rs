@@ -8,6 +8,7 @@ use crate::action::Action;
 use crate::change::{Change, EditedFile, Preview};
 use crate::content::ContentHash;
 use crate::error::{Error, ErrorKind, Result};
+use crate::expect::Touched;
 use crate::journal::TransactionId;
 use crate::plan::PlanPreview;
 use crate::policy::{Call, Grants, Permission, Policy, Risk, Toolset};
@@ -129,6 +130,15 @@ impl PreparedChange {
             Held::Plan(plan) => Preview { notices: Vec::new(), ..plan.change.preview() },
             Held::Undo { change, .. } => change.preview(),
         })
+    }
+
+    /// How many notes and links it touches.
+    pub fn touched(&self) -> Touched {
+        match &self.held {
+            Held::Call(proposal) => proposal.change.touched(),
+            Held::Plan(plan) => plan.change.touched(),
+            Held::Undo { change, .. } => change.touched(),
+        }
     }
 
     /// What the host around the vault would do for a call; those of a plan are among its steps.

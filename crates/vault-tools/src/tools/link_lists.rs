@@ -59,7 +59,7 @@ pub(super) struct Meant {
     #[schemars(extend("x-vault-path" = true))]
     target: String,
     /// The heading or `^block`.
-    subpath: Option<String>,
+    heading: Option<String>,
     /// certain, likely or possible.
     #[schemars(with = "String")]
     certainty: Certainty,
@@ -80,7 +80,7 @@ pub(super) fn list_broken_links(args: ListArgs, context: &mut Context<'_, '_>) -
         let proposals = proposals.into_iter().filter(|proposal| permits(&proposal.target, context));
         let meant = |Proposal { target, subpath, certainty, reason, .. }| {
             let target = target.to_string();
-            Meant { target, subpath, certainty, reason }
+            Meant { target, heading: subpath, certainty, reason }
         };
         broken.push(Broken {
             path: link.source.to_string(),

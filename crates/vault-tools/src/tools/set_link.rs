@@ -19,7 +19,7 @@ pub(super) struct Args {
     /// Where the link is to lead: a path, or a name as in a link.
     target: PathArg,
     /// A heading or `^block` of it.
-    subpath: Option<String>,
+    heading: Option<String>,
     /// The line, from 1.
     line: u32,
     /// A link as it stands there, which is to lead elsewhere; or words, which become the link. Without it a link is added at
@@ -47,7 +47,7 @@ pub(super) fn set_link(args: Args, context: &mut Context<'_, '_>) -> Result<SetL
     let path = locate::markdown(&args.path, "links are set in Markdown notes only", context)?;
     version::require(args.expected_version.as_deref(), &path, context)?;
     let (target, in_link) = locate::linked(&args.target, context)?;
-    let subpath = args.subpath.as_deref().or(in_link.as_deref()).map(|subpath| subpath.trim_start_matches('#'));
+    let subpath = args.heading.as_deref().or(in_link.as_deref()).map(|subpath| subpath.trim_start_matches('#'));
     let text = context.overlay.text(&path)?;
     let options = context.vault.sandbox().parse_options();
     let format = format(&options, context)?;

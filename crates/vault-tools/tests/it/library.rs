@@ -50,7 +50,7 @@ fn a_broken_link_is_repaired_with_its_proposal() {
     for link in broken.as_array().unwrap() {
         let to = &link["proposals"][0];
         let args = json!({ "path": link["path"], "line": link["line"], "text": link["link"], "target": to["target"],
-            "subpath": to["subpath"], "expect": { "notes": 1, "links": 1 } });
+            "heading": to["heading"], "expect": { "notes": 1, "links": 1 } });
         call(&mut toolbox, "set_link", args);
     }
     let expected = "# Log\n\nSee [[Hot compost|the heap]] and [soil](Garden/Soil.md#Drainage).\n";
@@ -100,7 +100,7 @@ fn plain_folders_get_relative_links() {
         x
         ",
     );
-    let args = json!({ "path": "docs/guide.md", "line": 1, "text": "setup page", "target": "docs/more/setup.md", "subpath": "Setup" });
+    let args = json!({ "path": "docs/guide.md", "line": 1, "text": "setup page", "target": "docs/more/setup.md", "heading": "Setup" });
     let set = call(&mut vault.toolbox(), "set_link", args);
     assert_eq!(set["now"], "See [home](../README.md) and the [setup page](more/setup.md#Setup).");
 }
