@@ -230,10 +230,11 @@ pub(super) struct HttpArgs {
 /// What is offered, and who is asked.
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct OfferArgs {
-    /// Toolsets
+    /// Toolsets: notes, chat, actions, bulk, library
     ///
-    /// Comma-separated; plans and undo are offered besides.
-    #[arg(long, value_name = "NAME", value_parser = toolset_values(), value_delimiter = ',', default_value = "notes")]
+    /// Comma-separated; plans and undo are offered besides, and with library also macros.
+    #[arg(long, value_name = "NAME", value_parser = toolset_values(), value_delimiter = ',', default_value = "notes",
+        hide_possible_values = true)]
     pub toolset: Vec<Toolset>,
     /// Offer only tools that read
     #[arg(long)]

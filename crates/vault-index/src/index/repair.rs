@@ -70,6 +70,9 @@ impl Index {
     }
 }
 
+/// Headings by key, each with the only note that has it and as it is written there; `None` where several have it.
+type OnlyHeadings = HashMap<String, Option<(FileId, String)>>;
+
 /// What may be meant by links.
 struct Repair<'s> {
     store: &'s Store,
@@ -82,8 +85,7 @@ struct Repair<'s> {
     /// The names of files and notes, and which of them hold a pair of letters.
     listed: Vec<(String, FileId)>,
     by_pair: HashMap<[char; 2], Vec<u32>>,
-    /// Headings by key, with the only note that has one.
-    headings: std::cell::OnceCell<HashMap<String, Option<(FileId, String)>>>,
+    headings: std::cell::OnceCell<OnlyHeadings>,
 }
 
 impl<'s> Repair<'s> {
@@ -242,11 +244,11 @@ impl<'s> Repair<'s> {
         Ok(found)
     }
 
-    fn headings(&self) -> Result<&HashMap<String, Option<(FileId, String)>>> {
+    fn headings(&self) -> Result<&OnlyHeadings> {
         if let Some(known) = self.headings.get() {
             return Ok(known);
         }
-        let mut headings: HashMap<String, Option<(FileId, String)>> = HashMap::new();
+        let mut headings = OnlyHeadings::new();
         for (file, ..) in self.store.notes()? {
             for (_, heading, _) in self.store.anchors(file)?.unwrap_or_default().headings {
                 let entry = headings.entry(name_key(&heading)).or_insert_with(|| Some((file, heading)));

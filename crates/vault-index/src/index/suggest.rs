@@ -418,7 +418,7 @@ fn sentence_around(note: &Note, span: &Range<usize>) -> String {
 /// Of the sentences of prose in some lines, the one that has most of the words. No link belongs in headings, tables and code.
 fn best_sentence(note: &Note, (first, last): (u32, u32), terms: &[String]) -> Option<Range<usize>> {
     let code = code_blocks(&note.text[note.body.clone()]);
-    let mut best: Option<((usize, std::cmp::Reverse<usize>), Range<usize>)> = None;
+    let mut best: Option<(usize, Range<usize>)> = None;
     for sentence in sentences(note, note.body.clone()) {
         let line = note.lines.line_at(sentence.start);
         let in_body = sentence.start - note.body.start;
@@ -430,9 +430,8 @@ fn best_sentence(note: &Note, (first, last): (u32, u32), terms: &[String]) -> Op
         }
         let found: HashSet<String> = words(&note.text[sentence.clone()]).map(|(stem, _)| stem).collect();
         let count = found.iter().filter(|stem| terms.binary_search(stem).is_ok()).count();
-        let value = (count, std::cmp::Reverse(sentence.start));
-        if best.as_ref().is_none_or(|(other, _)| value > *other) {
-            best = Some((value, sentence));
+        if best.as_ref().is_none_or(|(most, _)| count > *most) {
+            best = Some((count, sentence));
         }
     }
     best.map(|(_, sentence)| sentence)
