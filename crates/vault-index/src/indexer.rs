@@ -264,6 +264,14 @@ impl Indexer<'_> {
         let Written { jobs, names, moved } = &mut written;
         let mut in_other_folders = Vec::new();
         let mut read = |id, file: &DiskFile, counts_as| jobs.push(Job { id, file: file.clone(), counts_as });
+        let elsewhere: HashSet<u64> = changes
+            .iter()
+            .filter_map(|change| match change {
+                Change::Added(file) | Change::Changed(Pair { file, .. }) => Some(file.stat.inode),
+                Change::Renamed { pair, .. } => Some(pair.file.stat.inode),
+                _ => None,
+            })
+            .collect();
         // New files get their ids in the order in which they are read, so that rows are appended.
         changes.sort_by_key(|change| if let Change::Added(file) = change { Some(newest_first(file)) } else { None });
         for change in changes {
@@ -278,6 +286,8 @@ impl Indexer<'_> {
                     store.remove_file(known.id, &known.path)?;
                 }
                 Change::Renamed { pair: Pair { known, file }, is_certain } => {
+                    // Who writes a link to it later means another file.
+                    let is_certain = is_certain && !store.links_to(known.id)?.is_empty();
                     store.put_former_path(&known.path, Some(known.id).filter(|_| is_certain))?;
                     names.extend(keys_leading_to(&known.path).chain(keys_leading_to(&file.path)));
                     store.move_warnings(known.path.as_str(), file.path.as_str())?;
@@ -307,6 +317,10 @@ impl Indexer<'_> {
                 // Its old rows can be found until the new ones are there; without a hash it is read again should we
                 // not come so far.
                 Change::Changed(Pair { known, file }) => {
+                    // The file that had the path lies elsewhere now: later, the path tells nothing certain.
+                    if known.stat.inode != file.stat.inode && elsewhere.contains(&known.stat.inode) {
+                        store.put_former_path(&known.path, None)?;
+                    }
                     put(known.id, file, None)?;
                     read(known.id, file, CountsAs::Changed);
                 }

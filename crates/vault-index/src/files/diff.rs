@@ -27,6 +27,9 @@ use crate::path::{FileId, VaultPath, is_within};
 /// (FAT's) ticks every two seconds.
 pub(super) const TRUST_NS: i64 = 2_000_000_000;
 
+/// A content of fewer bytes does not tell whose it is.
+const TELLING_BYTES: u64 = 64;
+
 /// A BLAKE3 hash of a file's bytes.
 pub type ContentHash = [u8; 32];
 
@@ -95,6 +98,15 @@ impl<'a> Diff<'a> {
     pub fn without_hash_is_unread(&mut self) {
         let suspect = std::mem::take(&mut self.suspect);
         (self.unread, self.suspect) = suspect.into_iter().partition(|pair| pair.known.hash.is_none());
+    }
+
+    /// Whether the content alone tells for certain that two files are one: not where other files have it, where it is so short
+    /// that another may be written so, and where the names differ in numbers, as those of two days' notes from one
+    /// template do.
+    fn tells(&self, known: &KnownFile, file: &DiskFile) -> bool {
+        let digits = |path: &VaultPath| path.stem().chars().filter(char::is_ascii_digit).collect::<String>();
+        let is_own = known.hash.is_some_and(|hash| !self.repeated.contains(&hash));
+        is_own && known.stat.size >= TELLING_BYTES && digits(&known.path) == digits(&file.path)
     }
 
     /// The files whose hashes [`settle`] wants, ordered by path. Equal content has equal size, so a
@@ -284,8 +296,7 @@ fn renames<'a>(
                 && let Some(key) = key(file)
                 && let Some(known) = gone.get_mut(&key).and_then(VecDeque::pop_front)
             {
-                let is_own =
-                    matches!(same_by, SameBy::Inode) || !known.hash.is_some_and(|hash| diff.repeated.contains(&hash));
+                let is_own = matches!(same_by, SameBy::Inode) || diff.tells(known, file);
                 used.insert(known.id);
                 slot.insert((Pair { known, file }, is_own && new.contains_key(&key)));
             }
@@ -311,7 +322,7 @@ mod tests {
 
     fn stat(inode: u64, content: u8, seconds: i64) -> FileStat {
         let ns = seconds * 1_000_000_000;
-        FileStat { size: u64::from(content % 3), mtime_ns: ns, ctime_ns: ns, inode }
+        FileStat { size: 100 * u64::from(content % 3), mtime_ns: ns, ctime_ns: ns, inode }
     }
 
     fn known(id: u32, path: &str, content: u8, stat: FileStat) -> KnownFile {

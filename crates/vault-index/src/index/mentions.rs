@@ -9,7 +9,7 @@ use std::ops::Range;
 use crate::error::Result;
 use crate::files::{DiskFile, KnownFile, MAX_NOTE_BYTES, read_note};
 use crate::index::Index;
-use crate::note::{Note, ParseOptions, opaque_spans, parse};
+use crate::note::{Note, ParseOptions, is_boundary, opaque_spans, parse};
 use crate::path::{FileId, VaultPath};
 use crate::report::Mention;
 use crate::search::{find_note, holders_of};
@@ -133,22 +133,8 @@ fn is_space(c: char) -> bool {
     c.is_whitespace() && c != '\n'
 }
 
-/// Whether a word can end between two characters: not between letters or digits, but of scripts without spaces.
-fn is_boundary(before: char, after: char) -> bool {
-    let is_letter = |c: char| c.is_alphanumeric() || c == '_';
-    !(is_letter(before) && is_letter(after)) || [before, after].into_iter().any(has_no_spaces)
-}
-
-/// Scripts in which no space parts words: Han, kana, Thai, Lao, Khmer, Myanmar. Hangul has spaces, but particles stand
-/// at its words.
-fn has_no_spaces(c: char) -> bool {
-    matches!(c, '\u{0E00}'..='\u{0EFF}' | '\u{1000}'..='\u{109F}' | '\u{1100}'..='\u{11FF}' | '\u{1780}'..='\u{17FF}'
-        | '\u{3040}'..='\u{30FF}' | '\u{3400}'..='\u{9FFF}' | '\u{AC00}'..='\u{D7A3}' | '\u{F900}'..='\u{FAFF}'
-        | '\u{20000}'..='\u{3FFFF}')
-}
-
 /// `#tag`, `^block`, `https://…`: no link can be made of a part of them.
-pub(super) fn is_in_tag_or_address(body: &str, found: &Range<usize>) -> bool {
+fn is_in_tag_or_address(body: &str, found: &Range<usize>) -> bool {
     let from = body[..found.start].rfind(char::is_whitespace).map_or(0, |at| at + 1);
     let to = body[found.end..].find(char::is_whitespace).map_or(body.len(), |at| found.end + at);
     let word = body[from..to].trim_start_matches(['(', '<']);

@@ -133,14 +133,16 @@ impl<'s> Repair<'s> {
             let fits = target != link.source && self.fits(link, &target);
             fits.then(|| Proposal { target, subpath: link.subpath.clone(), certainty, reason })
         };
-        let former = ranked(&self.former, &link.path, &link.source);
-        let became: BTreeSet<Option<FileId>> = former.iter().map(|id| self.now[id.0 as usize]).collect();
-        if let (Some(first), Some(Some(file))) = (former.first(), became.first()) {
-            let lay = self.former.path(*first).map(ToString::to_string).unwrap_or_default();
-            let certainty = if became.len() == 1 { Certainty::Certain } else { Certainty::Likely };
-            if let Some(found) = propose(*file, certainty, format!("{lay} was renamed")) {
-                return vec![found];
-            }
+        let former: Vec<Option<FileId>> =
+            ranked(&self.former, &link.path, &link.source).iter().map(|id| self.now[id.0 as usize]).collect();
+        // The first is the one that the link led to, if all lay there at one time.
+        if let Some(Some(file)) = former.first()
+            && let Some(target) = self.names.path(*file)
+        {
+            let is_only = former.iter().all(|other| *other == Some(*file));
+            let certainty = if is_only { Certainty::Certain } else { Certainty::Likely };
+            let (target, subpath, reason) = (target.clone(), link.subpath.clone(), "the file was renamed".to_owned());
+            return vec![Proposal { target, subpath, certainty, reason }];
         }
         let name = link.path.rsplit('/').next().unwrap_or(&link.path);
         let elsewhere = ranked(&self.names, name, &link.source);
@@ -199,7 +201,10 @@ impl<'s> Repair<'s> {
     fn fits(&self, link: &LinkRow, target: &VaultPath) -> bool {
         let name = link.path.rsplit('/').next().unwrap_or_default();
         match VaultPath::new(name).map(|path| path.kind()) {
-            Some(FileKind::Attachment) if ending(name).is_some_and(|ending| ending.len() <= MAX_ENDING) => {
+            Some(FileKind::Attachment)
+                if ending(name)
+                    .is_some_and(|ending| ending.len() <= MAX_ENDING && ending.contains(char::is_alphabetic)) =>
+            {
                 ending(name).map(str::to_lowercase) == ending(target.as_str()).map(str::to_lowercase)
             }
             _ => target.kind().is_note(),
@@ -346,7 +351,7 @@ mod tests {
     fn what_was_renamed_outside_is_certain() {
         let (_folder, index) = vault(&[
             ("Log.md", "[[Compost]] [[Compost#Heat|heap]] [b](Bins.md)"),
-            ("Compost.md", "Warm heap.\n\n## Heat\n"),
+            ("Compost.md", "A warm heap of leaves and kitchen scraps, turned twice a month in summer.\n\n## Heat\n"),
             ("Bins.md", "Bins."),
         ]);
         let at = |name: &str| index.vault().join(name);
@@ -416,6 +421,57 @@ mod tests {
         assert!(found.contains(&"[[Heap]] -> Garden/Compost.md likely".to_owned()), "{found:?}");
     }
 
+    #[test]
+    fn a_path_that_two_files_had_tells_nothing_certain() {
+        let long = |text: &str| format!("{text}: {}\n", "more than a few words of text. ".repeat(4));
+        let (one, two) = (long("one"), long("two"));
+        let (_folder, index) =
+            vault(&[("Log.md", "[[A]] [[2026-01-01]] [[B]]"), ("A.md", &one), ("2026-01-01.md", &two), ("B.md", "b")]);
+        let at = |name: &str| index.vault().join(name);
+        // Another file takes the name, and is renamed, too.
+        fs::rename(at("A.md"), at("First.md")).unwrap();
+        fs::write(at("A.md"), long("three")).unwrap();
+        // The note of another day, from the same template.
+        fs::remove_file(at("2026-01-01.md")).unwrap();
+        fs::write(at("2026-01-05.md"), &two).unwrap();
+        index.sync().unwrap();
+        fs::rename(at("A.md"), at("Second.md")).unwrap();
+        fs::rename(at("B.md"), at("C.md")).unwrap();
+        index.sync().unwrap();
+        // A link that is made to the old name later means something else.
+        fs::rename(at("First.md"), at("Third.md")).unwrap();
+        index.sync().unwrap();
+        fs::write(at("Log.md"), "[[A]] [[2026-01-01]] [[B]] [[First]]").unwrap();
+        index.sync().unwrap();
+        assert_eq!(proposals(&index), ["[[A]] -> ", "[[2026-01-01]] -> ", "[[B]] -> C.md certain", "[[First]] -> "]);
+    }
+
+    #[test]
+    fn of_several_files_the_one_is_meant_that_the_link_led_to() {
+        let notes = [
+            ("F1/S.md", "[[A]]"),
+            ("F2/S.md", "[[A]]"),
+            ("F1/A.md", "one"),
+            ("F2/A.md", "two"),
+            ("v1.2 notes.md", "[[Release v1.2]] [[v1.2 notes]]"),
+            ("Release v1.2.md", "x"),
+        ];
+        let (_folder, index) = vault(&notes);
+        let at = |name: &str| index.vault().join(name);
+        fs::rename(at("F1/A.md"), at("F1/X.md")).unwrap();
+        fs::rename(at("F2/A.md"), at("F2/Y.md")).unwrap();
+        fs::rename(at("Release v1.2.md"), at("Release one.md")).unwrap();
+        fs::rename(at("v1.2 notes.md"), at("Notes.md")).unwrap();
+        index.sync().unwrap();
+        let expected = [
+            "[[A]] -> F1/X.md likely",
+            "[[A]] -> F2/Y.md likely",
+            "[[Release v1.2]] -> Release one.md certain",
+            "[[v1.2 notes]] -> Notes.md certain",
+        ];
+        assert_eq!(proposals(&index), expected);
+    }
+
     /// Of many files that are renamed outside, each with content of its own is found for certain, and no other is.
     #[test]
     fn certain_repairs_are_right_in_a_large_vault() {
@@ -423,7 +479,10 @@ mod tests {
         for n in 0..120 {
             // Every fourth note is a copy of the one before.
             let of = if n % 4 == 3 { n - 1 } else { n };
-            notes.push((format!("Folder {}/Note {n}.md", n % 5), format!("Text of note {of}.\n")));
+            notes.push((
+                format!("Folder {}/Note {n}.md", n % 5),
+                format!("Text of note {of}: {}\n", "as long as a real one. ".repeat(4)),
+            ));
         }
         let links: String = (0..120).map(|n| format!("[[Note {n}]]\n")).collect();
         notes.push(("Index.md".into(), links));
@@ -431,8 +490,7 @@ mod tests {
         let (_folder, index) = vault(&notes);
         let at = |name: &str| index.vault().join(name);
         for n in (0..120).filter(|n| n % 3 != 0) {
-            let (old, new) =
-                (at(&format!("Folder {}/Note {n}.md", n % 5)), at(&format!("Renamed {}.md", 997 * n % 331)));
+            let (old, new) = (at(&format!("Folder {}/Note {n}.md", n % 5)), at(&format!("Renamed {n}.md")));
             // As another program writes it: a new file, whose inode and time are its own.
             let text = fs::read(&old).unwrap();
             fs::remove_file(old).unwrap();
@@ -446,7 +504,7 @@ mod tests {
             let Some(found) = broken.proposals.first().filter(|found| found.certainty == Certainty::Certain) else {
                 continue;
             };
-            assert_eq!(found.target.as_str(), format!("Renamed {}.md", 997 * n % 331), "{n}");
+            assert_eq!(found.target.as_str(), format!("Renamed {n}.md"), "{n}");
             certain += 1;
         }
         assert_eq!((certain, unique), (40, 40));

@@ -20,9 +20,8 @@ use std::ops::Range;
 use crate::error::Result;
 use crate::files::{DiskFile, FileStat, MAX_NOTE_BYTES, read_note};
 use crate::index::Index;
-use crate::index::mentions::is_in_tag_or_address;
 use crate::links::{Direction, Graph};
-use crate::note::{Note, ParseOptions, code_blocks, opaque_spans, parse};
+use crate::note::{Note, ParseOptions, Prose, parse};
 use crate::path::{FileId, FileKind, VaultPath};
 use crate::report::{LinkSuggestion, SuggestionParts, SuggestionReason};
 use crate::search::{Hit, Mode, Query, Searcher, find_note};
@@ -136,12 +135,25 @@ impl Index {
                 }
             }
         }
-        let mut suggestions = Vec::new();
+        let mut suggestions: Vec<LinkSuggestion> = Vec::new();
+        // Where a name is that of several notes, or two names overlap, one link can be made.
+        let mut taken: HashMap<usize, usize> = HashMap::new();
         for (target, candidate) in found {
             let Some(target) = names.paths.get(&target) else { continue };
+            let place = candidate.named.as_ref().map(|named| named.span.start);
             let Some(suggestion) = candidate.suggestion(path, target, names, &note) else { continue };
             let floor = if suggestion.text.is_some() { NAMED_FLOOR } else { MEANT_FLOOR };
-            suggestions.extend(Some(suggestion).filter(|suggestion| suggestion.score >= floor));
+            if suggestion.score < floor {
+                continue;
+            }
+            match place.and_then(|place| taken.get(&place).copied()) {
+                Some(at) if suggestions[at].score >= suggestion.score => {}
+                Some(at) => suggestions[at] = suggestion,
+                None => {
+                    place.map(|place| taken.insert(place, suggestions.len()));
+                    suggestions.push(suggestion);
+                }
+            }
         }
         Ok(suggestions)
     }
@@ -280,7 +292,10 @@ impl NameTable {
             let stems: Vec<String> = words(text).map(|(stem, _)| stem).collect();
             let letters = text.chars().filter(|c| c.is_alphanumeric()).count();
             let is_name = letters >= SHORTEST && text.chars().any(char::is_alphabetic);
-            if !is_name || stems.iter().all(|stem| is_stop_word(stem)) {
+            // A span of words has neither brackets nor signs at its ends.
+            let is_whole = text.starts_with(char::is_alphanumeric) && text.ends_with(char::is_alphanumeric);
+            let is_program = text.contains("<%") || text.contains("{{");
+            if !is_name || !is_whole || is_program || stems.iter().all(|stem| is_stop_word(stem)) {
                 return;
             }
             let named = by_stems.entry(stems.clone()).or_default();
@@ -316,7 +331,7 @@ impl NameTable {
     /// The names that stand in the prose of a note, the longest at each place, in order.
     fn named_in(&self, note: &Note) -> Vec<Named> {
         let body = &note.text[note.body.clone()];
-        let opaque = opaque_spans(note);
+        let prose = Prose::of(note);
         let words: Vec<(String, Range<usize>)> = words(body).collect();
         let mut found = Vec::new();
         let mut at = 0;
@@ -330,17 +345,16 @@ impl NameTable {
                     continue;
                 }
                 let span = here[0].1.start..here[here.len() - 1].1.end;
-                if !is_one_phrase(body, here) || is_in_tag_or_address(body, &span) {
+                if !is_one_phrase(body, here) {
                     continue;
                 }
                 length = stems.len();
                 let written = &body[span.clone()];
                 let Some(spelling) = spelling(written, text) else { continue };
                 let span = note.body.start + span.start..note.body.start + span.end;
-                let is_opaque = opaque.iter().take_while(|o| o.start < span.end).any(|o| span.start < o.end);
                 // A heading that is the name is about the same, and need not lead there.
                 let is_heading = note.headings.iter().any(|heading| heading.text == note.text[span.clone()]);
-                if !is_opaque && !is_heading {
+                if prose.holds(&span) && !is_heading {
                     found.push(Named { name, span, spelling });
                 }
             }
@@ -417,14 +431,12 @@ fn sentence_around(note: &Note, span: &Range<usize>) -> String {
 
 /// Of the sentences of prose in some lines, the one that has most of the words. No link belongs in headings, tables and code.
 fn best_sentence(note: &Note, (first, last): (u32, u32), terms: &[String]) -> Option<Range<usize>> {
-    let code = code_blocks(&note.text[note.body.clone()]);
+    let prose = Prose::of(note);
     let mut best: Option<(usize, Range<usize>)> = None;
     for sentence in sentences(note, note.body.clone()) {
         let line = note.lines.line_at(sentence.start);
-        let in_body = sentence.start - note.body.start;
-        let is_prose = !note.text[sentence.clone()].starts_with('|')
-            && !note.headings.iter().any(|heading| heading.span.contains(&sentence.start))
-            && !code.iter().any(|block| block.contains(&in_body));
+        // There the link is added.
+        let is_prose = prose.end_of_line(line).is_some();
         if !(first..=last).contains(&line) || !is_prose {
             continue;
         }

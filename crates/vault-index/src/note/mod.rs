@@ -13,6 +13,7 @@ mod frontmatter;
 mod canvas;
 mod parse;
 mod opaque;
+mod prose;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
@@ -24,11 +25,12 @@ use serde::{Deserialize, Serialize};
 
 pub use frontmatter::{frontmatter_properties, frontmatter_span, property_key};
 pub use line_map::LineMap;
-pub(crate) use opaque::code_blocks;
-#[doc(hidden)]
-pub use opaque::opaque_spans;
+pub(crate) use opaque::{code_blocks, opaque_spans};
 pub use parse::{PARSER_VERSION, ParseOptions, parse, tag_spans};
 pub use property::{Properties, Property};
+#[doc(hidden)]
+pub use prose::Prose;
+pub(crate) use prose::is_boundary;
 pub use tag::{Tag, TagKey, is_inline_tag};
 pub(crate) use wikilink::tidy;
 pub use wikilink::{LinkText, split_link};

@@ -9,7 +9,7 @@ use super::body::OPTIONS;
 use super::mask::mask;
 
 /// Links and their definitions, code, formulas and HTML of a note's body, in order of their starts; they may overlap.
-pub fn opaque_spans(note: &Note) -> Vec<Range<usize>> {
+pub(crate) fn opaque_spans(note: &Note) -> Vec<Range<usize>> {
     let start = note.body.start;
     let masked = mask(&note.text[note.body.clone()], OPTIONS);
     let is_opaque = |event: &Event<'_>| {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use vault_tools::{Cancel, Error, ErrorKind, Result, Toolbox};
 
-use crate::{CliResult, Out, Outcome, VaultArgs, note, sanitize_line};
+use crate::{CliResult, Out, Outcome, VaultArgs, counted, note, sanitize_line};
 
 use super::args::{LinksArgs, LinksCommand, LintArgs, RepairArgs};
 use super::context::with_toolbox;
@@ -55,8 +55,7 @@ fn suggest(vault_args: &VaultArgs, args: &LinksArgs, out: &mut Out) -> CliResult
                 }
                 (format!("{}:{} links to {} ({})", row.path, row.line, row.target, row.reason), link)
             });
-            out.json(&plan_of("Make the links that notes lack", steps.collect()))?;
-            return Ok(Outcome::Done);
+            return print_plan("Make the links that notes lack", steps.collect(), out);
         }
         if found.is_empty() && !args.output.json && !args.output.jsonl {
             note("no link is suggested");
@@ -81,7 +80,8 @@ fn repair(vault_args: &VaultArgs, args: &RepairArgs, out: &mut Out) -> CliResult
         let asked = list_args(list, if list.plan { PLANNED } else { LISTED }, toolbox)?;
         let found: Vec<BrokenLinkRow> = rows(ask(toolbox, "list_broken_links", asked)?)?;
         if list.plan {
-            let steps = found.iter().filter_map(|row| {
+            let is_markdown = |row: &BrokenLinkRow| !row.path.to_lowercase().ends_with(".canvas");
+            let steps = found.iter().filter(|row| is_markdown(row)).filter_map(|row| {
                 let best = row.proposals.first().filter(|best| args.least.includes(&best.certainty))?;
                 let mut link = json!({ "path": row.path, "line": row.line, "text": row.link, "target": best.target });
                 if let Some(heading) = &best.heading {
@@ -91,8 +91,12 @@ fn repair(vault_args: &VaultArgs, args: &RepairArgs, out: &mut Out) -> CliResult
                 let what = format!("{}:{} {} leads to {}{to}", row.path, row.line, row.link, best.target);
                 Some((format!("{what} ({}: {})", best.certainty, best.reason), link))
             });
-            out.json(&plan_of("Repair the links that lead nowhere", steps.collect()))?;
-            return Ok(Outcome::Done);
+            let steps = steps.collect();
+            let in_canvases = found.iter().filter(|row| !is_markdown(row)).count();
+            if in_canvases > 0 {
+                note(&format!("{} in canvases cannot be repaired by a plan", counted(in_canvases, "link")));
+            }
+            return print_plan("Repair the links that lead nowhere", steps, out);
         }
         if found.is_empty() && !list.output.json && !list.output.jsonl {
             note("no link is broken");
@@ -108,6 +112,16 @@ fn repair(vault_args: &VaultArgs, args: &RepairArgs, out: &mut Out) -> CliResult
             Ok(())
         })
     })
+}
+
+/// Prints a plan. Without a step there is none, which is said, and the exit code is 1.
+fn print_plan(goal: &str, links: Vec<(String, Value)>, out: &mut Out) -> CliResult {
+    if links.is_empty() {
+        note("there is nothing to plan");
+        return Ok(Outcome::Nothing);
+    }
+    out.json(&plan_of(goal, links))?;
+    Ok(Outcome::Done)
 }
 
 /// A plan with one step for each link, so that each can be ticked.

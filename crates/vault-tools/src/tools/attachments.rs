@@ -175,10 +175,19 @@ pub(super) fn list_attachments(args: Args, context: &mut Context<'_, '_>) -> Res
     })
 }
 
-/// The attachments that no note uses, by path.
+/// The attachments that no note uses, by path; files without an ending, such as `LICENSE`, are for others.
 pub(super) fn unused(context: &mut Context<'_, '_>) -> Result<Vec<String>> {
     let args = Args { show: Show::Unused, folder: None, only: None, limit: usize::MAX, offset: 0 };
-    Ok(list_attachments(args, context)?.attachments.into_iter().map(|attachment| attachment.path).collect())
+    Ok(list_attachments(args, context)?
+        .attachments
+        .into_iter()
+        .map(|attachment| attachment.path)
+        .filter(|path| has_ending(path))
+        .collect())
+}
+
+fn has_ending(path: &str) -> bool {
+    path.rsplit('/').next().is_some_and(|name| name.contains('.'))
 }
 
 /// The attachments that are meant, by path. What the index leaves out is none of them, nor is a symbolic link.

@@ -176,6 +176,14 @@ pub(super) fn restore_note(args: RestoreArgs, context: &mut Context<'_, '_>) -> 
         }
         return Ok(RestoredNote { version: version::of(&now, context)?, path: now.to_string(), created });
     }
+    let is_moved = |action: &crate::action::ActionOutline| {
+        matches!(action, Action::Move { .. })
+            && [&asked, &here].into_iter().flatten().any(|note| concerns(action, note))
+    };
+    if done_actions(entry).any(is_moved) {
+        let what = format!("transaction {} moved the note and left its text as it is", entry.id);
+        return Err(Error::new(ErrorKind::Refused, what).at(args.path.as_str()).with_remedy("undo reverts the move"));
+    }
     Err(wrong(format!("transaction {} did not change this note", entry.id)))
 }
 

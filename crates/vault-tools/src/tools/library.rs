@@ -172,6 +172,7 @@ pub(super) struct QueryArgs {
     /// Only notes in this folder, or whose path matches this glob.
     path: Option<String>,
     /// Only notes that were not changed for so many days.
+    #[schemars(range(max = 100_000))]
     untouched_days: Option<u32>,
     /// The properties to return.
     #[serde(default)]

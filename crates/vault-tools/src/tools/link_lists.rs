@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use vault_index::{BrokenLink, Certainty, LinkSuggestion, Proposal, SuggestionReason, VaultPath};
+use vault_index::{Certainty, LinkRow, LinkSuggestion, Proposal, SuggestionReason, VaultPath};
 
 use super::arguments::{number, page};
 use super::{locate, ranked};
@@ -70,27 +70,54 @@ pub(super) struct Meant {
 pub(super) fn list_broken_links(args: ListArgs, context: &mut Context<'_, '_>) -> Result<Vec<Broken>> {
     let note = args.note(context)?;
     say_if_changed(context);
-    let found = context.vault.index()?.broken_links(note.as_ref().map(SafePath::as_str))?;
-    let mut broken = Vec::new();
-    for BrokenLink { link, proposals, .. } in found {
-        let target = link.target.as_ref();
-        if !permits(&link.source, context) || target.is_some_and(|target| !permits(target, context)) {
-            continue;
-        }
-        let proposals = proposals.into_iter().filter(|proposal| permits(&proposal.target, context));
-        let meant = |Proposal { target, subpath, certainty, reason, .. }| {
-            let target = target.to_string();
-            Meant { target, heading: subpath, certainty, reason }
-        };
-        broken.push(Broken {
-            path: link.source.to_string(),
-            line: link.line,
-            link: link.raw,
-            target: target.map(ToString::to_string),
-            proposals: proposals.map(meant).collect(),
-        });
-    }
+    let found = broken_links(note.as_ref(), context)?;
+    let meant = |Proposal { target, subpath, certainty, reason, .. }: Proposal| {
+        let target = target.to_string();
+        Meant { target, heading: subpath, certainty, reason }
+    };
+    let broken = found.into_iter().map(|(link, proposals)| Broken {
+        path: link.source.to_string(),
+        line: link.line,
+        link: link.raw,
+        target: link.target.map(|target| target.to_string()),
+        proposals: proposals.into_iter().map(meant).collect(),
+    });
+    let broken: Vec<Broken> = broken.collect();
     Ok(page(broken, args.limit, args.offset, "links lead nowhere", context))
+}
+
+/// The links that lead nowhere, of the vault or of a note, by source and line, with what they may mean. What is denied counts
+/// as not there, so that no list tells of it.
+pub(super) fn broken_links(
+    note: Option<&SafePath>,
+    context: &Context<'_, '_>,
+) -> Result<Vec<(LinkRow, Vec<Proposal>)>> {
+    let index = context.vault.index()?;
+    let mut found: Vec<(LinkRow, Vec<Proposal>)> = index
+        .broken_links(note.map(SafePath::as_str))?
+        .into_iter()
+        .map(|broken| (broken.link, broken.proposals))
+        .collect();
+    if context.policy.permits_all_paths() {
+        return Ok(found);
+    }
+    index.all_links(&mut |link| {
+        let is_of_note = note.is_none_or(|note| *note.vault_path() == link.source);
+        if is_of_note && !link.subpath_missing && link.target.as_ref().is_some_and(|target| !permits(target, context)) {
+            found.push((link, Vec::new()));
+        }
+        Ok(())
+    })?;
+    found.retain(|(link, _)| permits(&link.source, context));
+    for (link, proposals) in &mut found {
+        link.target = link.target.take().filter(|target| permits(target, context));
+        proposals.retain(|proposal| permits(&proposal.target, context));
+        if link.target.is_none() {
+            link.subpath_missing = false;
+        }
+    }
+    found.sort_by(|(a, _), (b, _)| (&a.source, a.line).cmp(&(&b.source, b.line)));
+    Ok(found)
 }
 
 /// A link that a note lacks.

@@ -19,14 +19,14 @@ use globset::{Glob, GlobSet, GlobSetBuilder};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use vault_index::links::ranked;
-use vault_index::{BrokenLink, LintTable, NoteWarning, Skipped, VaultPath, WarningKind};
+use vault_index::{LinkRow, LintTable, NoteWarning, Skipped, VaultPath, WarningKind};
 
 use super::arguments::{number, page};
 use super::attachments;
 use super::known_notes::known_notes;
-use super::link_lists::say_if_changed;
+use super::link_lists::{broken_links, say_if_changed};
 use crate::error::{Error, ErrorKind, Result};
-use crate::sandbox::SafePath;
+use crate::sandbox::{EntryKind, SafePath, View};
 use crate::tool::Context;
 
 #[derive(Deserialize, JsonSchema)]
@@ -140,8 +140,11 @@ fn globs(globs: &[String]) -> Result<GlobSet> {
 fn links(findings: &mut Vec<Finding>, context: &Context<'_, '_>) -> Result<()> {
     let permits = |path: &VaultPath| SafePath::found(path.clone()).is_some_and(|path| context.permits(&path));
     let index = context.vault.index()?;
-    for BrokenLink { link, proposals, .. } in index.broken_links(None)? {
-        if !permits(&link.source) || link.target.as_ref().is_some_and(|target| !permits(target)) {
+    for (link, proposals) in broken_links(None, context)? {
+        // Web servers show a folder, and go to the top of a page.
+        if leads_to_folder(&link, context)
+            || link.subpath.as_deref().is_some_and(|subpath| subpath.eq_ignore_ascii_case("top"))
+        {
             continue;
         }
         let (rule, what) = match (&link.target, &link.subpath) {
@@ -151,8 +154,7 @@ fn links(findings: &mut Vec<Finding>, context: &Context<'_, '_>) -> Result<()> {
             (Some(target), _) => (Rule::BrokenHeading, format!("{target} has no such heading")),
             (None, _) => (Rule::BrokenLink, "leads to no file".to_owned()),
         };
-        let best = proposals.into_iter().find(|proposal| permits(&proposal.target));
-        let best = best.map(|best| {
+        let best = proposals.into_iter().next().map(|best| {
             let subpath = best.subpath.map(|subpath| format!("#{subpath}")).unwrap_or_default();
             format!("; {} means {}{subpath}", best.certainty.adverb(), best.target)
         });
@@ -175,6 +177,19 @@ fn links(findings: &mut Vec<Finding>, context: &Context<'_, '_>) -> Result<()> {
         Ok(())
     })?;
     Ok(())
+}
+
+/// Whether a link leads to a folder, from its note or from the vault's root.
+fn leads_to_folder(link: &LinkRow, context: &Context<'_, '_>) -> bool {
+    let written = link.path.trim_end_matches('/');
+    let from_note = format!("{}/{written}", link.source.folder());
+    link.target.is_none()
+        && [from_note.as_str(), written].into_iter().filter_map(VaultPath::new).filter_map(SafePath::found).any(
+            |place| {
+                let stat = context.overlay.stat(&place).ok().flatten();
+                stat.is_some_and(|stat| stat.kind == EntryKind::Folder) && context.permits(&place)
+            },
+        )
 }
 
 /// What the index could not read.

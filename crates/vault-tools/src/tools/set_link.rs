@@ -2,13 +2,14 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use vault_index::note::{ParseOptions, opaque_spans, parse};
+use vault_index::links::{block_at, heading_at};
+use vault_index::note::{ParseOptions, Prose, parse};
 
 use super::make_link::link_to;
 use super::{locate, obsidian_settings, version};
 use crate::edit::{TextEdit, apply_edits};
 use crate::error::{Error, ErrorKind, Result};
-use crate::links::{LinkFormat, NewTarget, retarget};
+use crate::links::{LinkFormat, NewTarget, plain_subpath, retarget};
 use crate::sandbox::{SafePath, View};
 use crate::tool::{Context, PathArg};
 
@@ -58,12 +59,27 @@ pub(super) fn set_link(args: Args, context: &mut Context<'_, '_>) -> Result<SetL
         true => retarget(&text, (path.vault_path(), args.line, given), &to, (context.names()?, format, &options))
             .ok_or_else(|| not_there(given, &path))?,
         false => {
+            let note = parse(path.vault_path(), text.as_bytes(), &options);
+            let prose = Prose::of(&note);
             let span = match given {
-                "" => end_of_line(&text, args.line, &path)?,
-                words => words_in(&text, words, args.line, &path, &options)?,
+                "" => {
+                    let end = prose.end_of_line(args.line).ok_or_else(|| {
+                        Error::new(
+                            ErrorKind::Refused,
+                            format!("line {} is no prose, so no link is added to it", args.line),
+                        )
+                        .at(&path)
+                        .with_remedy("name a line of text, or give the words that are to be the link")
+                    })?;
+                    end..end
+                }
+                words => words_in(&text, words, args.line, &path, &prose)?,
             };
+            say_if_missing(&target, subpath, context)?;
             let shown = if given.is_empty() { None } else { Some(given) };
             let link = link_to(&PathArg(target.to_string()), Some(&path), subpath, shown, context)?;
+            // In a row of a table, a line would end a cell.
+            let link = if is_row(&text, span.start) { link.replace('|', "\\|") } else { link };
             TextEdit { text: if given.is_empty() { format!(" {link}") } else { link }, span }
         }
     };
@@ -85,39 +101,43 @@ fn format(options: &ParseOptions, context: &Context<'_, '_>) -> Result<LinkForma
 }
 
 fn not_there(what: &str, path: &SafePath) -> Error {
-    Error::new(ErrorKind::NotFound, format!("the note has no such link or words, or they cannot lead there: {what}"))
-        .at(path)
-        .with_remedy("read the note again")
+    Error::new(
+        ErrorKind::NotFound,
+        format!("the line has no such link or words of prose, or they cannot lead there: {what}"),
+    )
+    .at(path)
+    .with_remedy("read the note again")
 }
 
-/// The end of a line of prose.
-fn end_of_line(text: &str, line: u32, path: &SafePath) -> Result<std::ops::Range<usize>> {
-    let mut start = 0;
-    for (number, content) in (1..).zip(text.split_inclusive('\n')) {
-        if number == line {
-            let end = start + content.trim_end().len();
-            return Ok(end..end);
-        }
-        start += content.len();
+/// Says so if the note has no such heading: the link leads to the note all the same.
+fn say_if_missing(target: &SafePath, subpath: Option<&str>, context: &mut Context<'_, '_>) -> Result<()> {
+    let Some(subpath) = subpath.filter(|_| target.is_markdown()) else { return Ok(()) };
+    let note = locate::parsed(target, &context.overlay.read(target)?);
+    let headings: Vec<(u8, &str)> =
+        note.headings.iter().map(|heading| (heading.level, heading.text.as_str())).collect();
+    let blocks: Vec<&str> = note.block_ids.iter().map(|block| block.id.as_str()).collect();
+    if heading_at(&headings, &plain_subpath(subpath)).is_none() && block_at(&blocks, subpath).is_none() {
+        context.overlay.notice(format!("{target} has no heading or block {subpath:?}"));
     }
-    Err(Error::new(ErrorKind::NotFound, format!("the note has no line {line}")).at(path))
+    Ok(())
 }
 
-/// Where words stand as prose: in the line, or, where they do not, nearest to it.
-fn words_in(
-    text: &str,
-    words: &str,
-    line: u32,
-    path: &SafePath,
-    options: &ParseOptions,
-) -> Result<std::ops::Range<usize>> {
-    let note = parse(path.vault_path(), text.as_bytes(), options);
-    let opaque = opaque_spans(&note);
-    let is_prose = |at: &usize| {
-        let end = at + words.len();
-        note.body.start <= *at && !opaque.iter().any(|span| span.start < end && *at < span.end)
-    };
-    let places = text.match_indices(words).map(|(at, _)| at).filter(is_prose);
-    let nearest = places.min_by_key(|at| note.lines.line_at(*at).abs_diff(line));
-    nearest.map(|at| at..at + words.len()).ok_or_else(|| not_there(words, path))
+/// Whether a place is in a row of a table, or in a line that could be one.
+fn is_row(text: &str, at: usize) -> bool {
+    let start = text[..at].rfind('\n').map_or(0, |end| end + 1);
+    let line = text[start..].lines().next().unwrap_or_default();
+    line.trim_start_matches(['>', ' ', '\t']).starts_with('|') || line.matches('|').count() > 1
+}
+
+/// Where words stand as prose: in the line; elsewhere only if that is the only place.
+fn words_in(text: &str, words: &str, line: u32, path: &SafePath, prose: &Prose<'_>) -> Result<std::ops::Range<usize>> {
+    let is_name = words.trim() == words && !words.contains('\n') && !words.starts_with(['#', '>', '|', '-', '*', '+']);
+    let at_line = |at: usize| text[..at].matches('\n').count() as u32 + 1;
+    let places = text.match_indices(words).map(|(at, _)| at..at + words.len());
+    let places: Vec<std::ops::Range<usize>> = places.filter(|place| is_name && prose.holds(place)).collect();
+    let here = places.iter().find(|place| at_line(place.start) == line);
+    match (here, &places[..]) {
+        (Some(place), _) | (None, [place]) => Ok(place.clone()),
+        _ => Err(not_there(words, path)),
+    }
 }

@@ -86,7 +86,7 @@ fn a_suggestion_becomes_a_link() {
     );
     let error =
         refused(&mut toolbox, "set_link", json!({ "path": "Log", "line": 1, "target": "Other", "text": "heap" }));
-    assert!(error.contains("no such link or words") && error.contains("heap"), "{error}");
+    assert!(error.contains("no such link or words of prose") && error.contains("heap"), "{error}");
 }
 
 #[test]
@@ -127,7 +127,6 @@ fn what_is_denied_is_in_no_list() {
     let mut toolbox = vault.toolbox_with(Editor::default(), &settings);
     for (tool, args) in [
         ("list_tags", json!({})),
-        ("list_broken_links", json!({})),
         ("suggest_links", json!({})),
         ("list_orphans", json!({ "without": "both" })),
         ("list_hubs", json!({})),
@@ -138,6 +137,12 @@ fn what_is_denied_is_in_no_list() {
     ] {
         let found = call(&mut toolbox, tool, args).to_string();
         assert!(!found.contains("Garden/") && !found.contains("flowers"), "{tool}: {found}");
+    }
+    // What is denied counts as not there: the links to it are broken, as those to nothing are.
+    let broken = call(&mut toolbox, "list_broken_links", json!({}));
+    assert_eq!(broken.as_array().unwrap().len(), 3, "{broken}");
+    for link in broken.as_array().unwrap() {
+        assert_eq!((&link["target"], &link["proposals"]), (&Value::Null, &json!([])), "{broken}");
     }
 }
 
@@ -325,4 +330,34 @@ fn a_vault_is_checked() {
     vault.write(".vault.toml", "[lint]\noff = [\"tag-cases\"]\n");
     let error = refused(&mut vault.toolbox(), "lint_vault", json!({}));
     assert!(error.contains("there is no rule \"tag-cases\"") && error.contains("broken-link, "), "{error}");
+}
+
+/// Each is what somebody who took suggestions at their word would lose.
+#[test]
+fn links_are_set_in_prose_only() {
+    let text = "---\ntitle: Hot bed\n---\n| the hot bed | b |\n|---|---|\n| c | d |\n\n%% hot bed %% and hot bed. ^id1\n\n`hot bed`, a hot bedding.\n\n<% hot bed %>\n";
+    let vault = TestVault::new("//- .obsidian/app.json\n{}\n//- Hot bed.md\nx\n");
+    vault.write("Log.md", text);
+    let set = |line: u32, words: Option<&str>| {
+        vault.write("Log.md", text);
+        let args = json!({ "path": "Log.md", "line": line, "text": words, "target": "Hot bed.md" });
+        let done = vault.toolbox().call("set_link", args, &mut crate::vault::seen);
+        done.map(|done| done.value["now"].as_str().unwrap().to_owned()).map_err(|error| error.to_string())
+    };
+    assert_eq!(set(4, Some("hot bed")).unwrap(), "| the [[Hot bed\\|hot bed]] | b |");
+    assert_eq!(set(8, Some("hot bed")).unwrap(), "%% hot bed %% and [[Hot bed|hot bed]]. ^id1");
+    assert_eq!(set(8, None).unwrap(), "%% hot bed %% and hot bed. [[Hot bed]] ^id1");
+    for (line, words) in [
+        (2, None),
+        (4, None),
+        (6, None),
+        (7, None),
+        (10, Some("hot bed")),
+        (12, Some("hot bed")),
+        (8, Some("d hot")),
+        (8, Some(" ")),
+    ] {
+        let refused = set(line, words).unwrap_err();
+        assert!(refused.contains("no prose") || refused.contains("no such link"), "{line} {words:?}: {refused}");
+    }
 }
