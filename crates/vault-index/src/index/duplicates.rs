@@ -83,6 +83,7 @@ mod tests {
             pairs.map(|pair| format!("{} {}", pair.first, pair.second)).collect()
         };
         assert_eq!(found(0.9), ["a.md b copy.md"]);
-        assert_eq!(found(0.2), ["a.md b copy.md", "a.md c.md", "b copy.md c.md"]);
+        // One passage that says more is another passage.
+        assert_eq!(found(0.2), ["a.md b copy.md"]);
     }
 }
