@@ -338,15 +338,6 @@ impl Certainty {
             Self::Possible => "perhaps",
         }
     }
-
-    /// As records have it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Certain => "certain",
-            Self::Likely => "likely",
-            Self::Possible => "possible",
-        }
-    }
 }
 
 /// A link that a note lacks.

@@ -2,8 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use vault_index::note::ParseOptions;
 
@@ -18,7 +17,7 @@ use crate::sandbox::SafePath;
 pub const EXPECT: &str = "expect";
 
 /// What a call expects to touch; what is not given is not compared.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Expect {
     /// The notes that are created, changed, moved or deleted.
@@ -28,7 +27,7 @@ pub struct Expect {
 }
 
 /// What a change touches.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Touched {
     /// The notes that are created, changed, moved or deleted.

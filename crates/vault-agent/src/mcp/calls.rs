@@ -126,13 +126,13 @@ impl Calls {
         }
         let mut args = Value::Object(params.arguments.unwrap_or_default());
         let state = params.request_state.map(|state| (state, params.input_responses));
-        if let Some(error) = self.unknown_argument(&name, &args).filter(|_| !is_page) {
-            return Ok(answer::failed(&error).into());
-        }
         let expect = match self.expected(&name, &mut args) {
             Ok(expect) => expect,
             Err(error) => return Ok(answer::failed(&error).into()),
         };
+        if let Some(error) = self.unknown_argument(&name, &args).filter(|_| !is_page) {
+            return Ok(answer::failed(&error).into());
+        }
         let answered = match name.as_str() {
             app::TOOL => {
                 let page =

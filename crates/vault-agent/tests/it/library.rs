@@ -86,4 +86,10 @@ fn a_change_can_be_required_to_say_what_it_touches() {
     assert_eq!(error["code"], "REFUSED", "{error}");
     client.done("plan_apply", json!({ "id": id, "expect": { "notes": 1, "links": 1 } }));
     assert!(place.read("Log.md").ends_with("[[Roses]]\n"));
+    // Where it is not required, it counts all the same.
+    let mut client = place.client(OLD, &["--allow-write"]);
+    let id = client.done("plan_preview", json!({ "plan": plan }))["id"].clone();
+    let error = client.error("plan_apply", json!({ "id": id, "expect": { "notes": 2 } }));
+    assert_eq!(error["code"], "REFUSED", "{error}");
+    client.done("plan_apply", json!({ "id": id, "expect": { "notes": 1 } }));
 }

@@ -27,8 +27,8 @@ use crate::path::{FileId, VaultPath, is_within};
 /// (FAT's) ticks every two seconds.
 pub(super) const TRUST_NS: i64 = 2_000_000_000;
 
-/// A content of fewer bytes does not tell whose it is.
-const TELLING_BYTES: u64 = 64;
+/// The least size of a content that identifies a file. Shorter ones, such as a heading alone, are written again and again.
+const IDENTIFYING_BYTES: u64 = 64;
 
 /// A BLAKE3 hash of a file's bytes.
 pub type ContentHash = [u8; 32];
@@ -100,13 +100,12 @@ impl<'a> Diff<'a> {
         (self.unread, self.suspect) = suspect.into_iter().partition(|pair| pair.known.hash.is_none());
     }
 
-    /// Whether the content alone tells for certain that two files are one: not where other files have it, where it is so short
-    /// that another may be written so, and where the names differ in numbers, as those of two days' notes from one
-    /// template do.
-    fn tells(&self, known: &KnownFile, file: &DiskFile) -> bool {
+    /// Whether the content alone proves that two paths are of one file. It does not if other files have the same content,
+    /// if it is short, or if the names differ in their numbers: the notes of two days can be one template.
+    fn is_proof(&self, known: &KnownFile, file: &DiskFile) -> bool {
         let digits = |path: &VaultPath| path.stem().chars().filter(char::is_ascii_digit).collect::<String>();
         let is_own = known.hash.is_some_and(|hash| !self.repeated.contains(&hash));
-        is_own && known.stat.size >= TELLING_BYTES && digits(&known.path) == digits(&file.path)
+        is_own && known.stat.size >= IDENTIFYING_BYTES && digits(&known.path) == digits(&file.path)
     }
 
     /// The files whose hashes [`settle`] wants, ordered by path. Equal content has equal size, so a
@@ -127,8 +126,8 @@ impl<'a> Diff<'a> {
 pub enum Change<'a> {
     /// Gone.
     Removed(&'a KnownFile),
-    /// The same file, or one of the same content, under a new path. `is_certain`: no other file was gone or new that it
-    /// could be instead, and no other had its content.
+    /// The same file, or one of the same content, under a new path. `is_certain` if its inode or its content proves that
+    /// it is the same file, because no other file that is gone or new could be meant.
     Renamed { pair: Pair<'a>, is_certain: bool },
     /// Now belongs to the index (read it), or no longer does (`file.indexed` says which).
     Flipped(Pair<'a>),
@@ -296,7 +295,7 @@ fn renames<'a>(
                 && let Some(key) = key(file)
                 && let Some(known) = gone.get_mut(&key).and_then(VecDeque::pop_front)
             {
-                let is_own = matches!(same_by, SameBy::Inode) || diff.tells(known, file);
+                let is_own = matches!(same_by, SameBy::Inode) || diff.is_proof(known, file);
                 used.insert(known.id);
                 slot.insert((Pair { known, file }, is_own && new.contains_key(&key)));
             }
@@ -322,7 +321,7 @@ mod tests {
 
     fn stat(inode: u64, content: u8, seconds: i64) -> FileStat {
         let ns = seconds * 1_000_000_000;
-        FileStat { size: 100 * u64::from(content % 3), mtime_ns: ns, ctime_ns: ns, inode }
+        FileStat { size: [0, 100, 10][usize::from(content % 3)], mtime_ns: ns, ctime_ns: ns, inode }
     }
 
     fn known(id: u32, path: &str, content: u8, stat: FileStat) -> KnownFile {
@@ -461,6 +460,10 @@ mod tests {
         check(&["a.md 1 1 5"], &["b.md 7 1 9", "c.md 8 1 9"], &["a.md ? b.md", "+ c.md"]);
         check(&["a.md 1 1 5", "b.md 2 1 5"], &["c.md 7 1 9"], &["- b.md", "a.md ? c.md"]);
         check(&["a.md 1 1 5", "b.md 2 1 5"], &["b.md 2 1 5", "c.md 7 1 9"], &["a.md ? c.md"]);
+        // A short content, and names that differ in numbers.
+        check(&["a.md 1 2 5"], &["b.md 7 2 9"], &["a.md ? b.md"]);
+        check(&["day-1.md 1 1 5"], &["day-2.md 7 1 9"], &["day-1.md ? day-2.md"]);
+        check(&["day-1.md 1 1 5"], &["on-day-1.md 7 1 9"], &["day-1.md > on-day-1.md"]);
     }
 
     #[test]

@@ -24,18 +24,19 @@ use crate::report::{BrokenLink, Certainty, LinkRow, Proposal};
 use crate::store::Store;
 use crate::terms::name_key;
 
-/// Proposals for one link at most.
-const OFFERED: usize = 3;
+/// The most proposals for one link.
+const MAX_PROPOSALS: usize = 3;
 
-/// From this likeness on, a name or heading may be meant; from the second on, it probably is.
+/// The least likeness of a name or heading that is possible, and of one that is likely. One slip in a word of seven letters
+/// leaves a likeness of 0.71.
 const POSSIBLE: f64 = 0.6;
 const LIKELY: f64 = 0.7;
 
-/// By so much it must be more alike than the next to be the one that is meant.
+/// How much more alike the best candidate must be than the second to be likely.
 const MARGIN: f64 = 0.1;
 
-/// Of the names that share the most pairs of letters with a name, so many are compared with it.
-const COMPARED: usize = 50;
+/// How many candidates are compared with a name: those that share most pairs of letters with it.
+const MAX_COMPARED: usize = 50;
 
 impl Index {
     /// The links that lead to no file, or to a heading or block that their note does not have, each with where it was
@@ -121,7 +122,7 @@ impl<'s> Repair<'s> {
             Some(target) => self.headings_like(link, target)?,
             None => self.files_meant(link),
         };
-        found.truncate(OFFERED);
+        found.truncate(MAX_PROPOSALS);
         Ok(found)
     }
 
@@ -152,7 +153,7 @@ impl<'s> Repair<'s> {
         if !found.is_empty() {
             return found;
         }
-        let name = stem(name);
+        let name = name_in(link);
         let called = self.by_key.get(&name_key(name)).into_iter().flatten();
         let called: Vec<FileId> = called.copied().collect();
         let certainty = if called.len() == 1 { Certainty::Likely } else { Certainty::Possible };
@@ -172,7 +173,7 @@ impl<'s> Repair<'s> {
         }
         let scores: Vec<f64> = alike.iter().map(|(score, ..)| *score).collect();
         let proposals = alike.into_iter().enumerate().filter_map(|(at, (_, name, file))| {
-            propose(file, certainty_of(&scores, at), format!("{name:?} is much like {:?}", stem_of(link)))
+            propose(file, certainty_of(&scores, at), format!("{name:?} is much like {:?}", name_in(link)))
         });
         proposals.collect()
     }
@@ -188,7 +189,7 @@ impl<'s> Repair<'s> {
         let mut shared: Vec<(Reverse<usize>, u32)> =
             shared.into_iter().map(|(at, count)| (Reverse(count), at)).collect();
         shared.sort_unstable();
-        shared.truncate(COMPARED);
+        shared.truncate(MAX_COMPARED);
         let mut alike: Vec<(f64, usize)> =
             shared.into_iter().map(|(_, at)| (alike(name, &self.listed[at as usize].0), at as usize)).collect();
         alike.retain(|(score, _)| *score >= POSSIBLE);
@@ -196,18 +197,12 @@ impl<'s> Repair<'s> {
         alike
     }
 
-    /// Whether a link can mean a file by its kind: one with an ending means files with that ending, others and those that
-    /// end in `.md` mean notes.
+    /// Whether a link can mean a file of this kind: a link with the extension of an attachment means a file with the same
+    /// extension, every other link means a note.
     fn fits(&self, link: &LinkRow, target: &VaultPath) -> bool {
-        let name = link.path.rsplit('/').next().unwrap_or_default();
-        match VaultPath::new(name).map(|path| path.kind()) {
-            Some(FileKind::Attachment)
-                if ending(name)
-                    .is_some_and(|ending| ending.len() <= MAX_ENDING && ending.contains(char::is_alphabetic)) =>
-            {
-                ending(name).map(str::to_lowercase) == ending(target.as_str()).map(str::to_lowercase)
-            }
-            _ => target.kind().is_note(),
+        match VaultPath::new(&link.path).as_ref().and_then(extension_of_attachment) {
+            Some(wanted) => target.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(wanted)),
+            None => target.kind().is_note(),
         }
     }
 
@@ -266,20 +261,20 @@ impl<'s> Repair<'s> {
     }
 }
 
-/// What stands behind the last dot of a name is an ending if it is this short: not in `Dr. Smith's list`.
-const MAX_ENDING: usize = 5;
+/// The longest extension: what follows the dot in `Dr. Smith's list` is none.
+const MAX_EXTENSION: usize = 5;
 
-fn ending(name: &str) -> Option<&str> {
-    name.rsplit_once('.').map(|(_, ending)| ending).filter(|ending| ending.bytes().all(|b| b.is_ascii_alphanumeric()))
+fn extension_of_attachment(path: &VaultPath) -> Option<&str> {
+    let extension = path.extension().filter(|_| path.kind() == FileKind::Attachment)?;
+    let is_one = extension.len() <= MAX_EXTENSION && extension.bytes().all(|b| b.is_ascii_alphanumeric());
+    // `Release v1.2` has none.
+    Some(extension).filter(|extension| is_one && extension.contains(char::is_alphabetic))
 }
 
-fn stem(name: &str) -> &str {
-    let note = name.strip_suffix(".md").or_else(|| name.strip_suffix(".markdown"));
-    note.unwrap_or(name)
-}
-
-fn stem_of(link: &LinkRow) -> &str {
-    stem(link.path.rsplit('/').next().unwrap_or(&link.path))
+/// The name that a link gives, without the extension of a note.
+fn name_in(link: &LinkRow) -> &str {
+    let name = link.path.rsplit('/').next().unwrap_or(&link.path);
+    name.strip_suffix(".md").or_else(|| name.strip_suffix(".markdown")).unwrap_or(name)
 }
 
 /// What a file is called in links: a note by its name without its ending.
@@ -336,7 +331,7 @@ mod tests {
     fn proposals(index: &Index) -> Vec<String> {
         let shown = |proposal: &Proposal| {
             let subpath = proposal.subpath.as_ref().map(|subpath| format!("#{subpath}")).unwrap_or_default();
-            format!("{}{subpath} {}", proposal.target, proposal.certainty.name())
+            format!("{}{subpath} {}", proposal.target, format!("{:?}", proposal.certainty).to_lowercase())
         };
         let broken = index.broken_links(None).unwrap().into_iter();
         broken

@@ -165,7 +165,7 @@ pub(super) struct LinksArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct RepairArgs {
-    /// Plan what is so sure: certain, likely or possible
+    /// Least certainty that is planned: certain, likely, possible
     #[arg(long, value_name = "LEVEL", default_value = "likely", requires = "plan", hide_possible_values = true)]
     pub least: Least,
     #[command(flatten)]

@@ -30,6 +30,11 @@ fn ask(toolbox: &mut Toolbox, tool: &str, args: Value) -> Result<Value> {
     Ok(asked.output)
 }
 
+/// A line with names and text of notes in it.
+fn line(out: &mut Out, text: &str) -> std::io::Result<()> {
+    out.line(&sanitize_line(text))
+}
+
 fn rows<T: serde::de::DeserializeOwned>(found: Value) -> Result<Vec<T>> {
     serde_json::from_value(found).map_err(|error| Error::new(ErrorKind::Unsupported, error.to_string()))
 }
@@ -63,8 +68,8 @@ fn suggest(vault_args: &VaultArgs, args: &LinksArgs, out: &mut Out) -> CliResult
         out.list(args.output.format(), &found, |out, rows| {
             for row in rows {
                 let named = row.text.as_ref().map_or_else(|| row.reason.clone(), |text| format!("{text:?}"));
-                out.line(&format!("{}:{}  {named} -> {}", row.path, row.line, row.target))?;
-                out.line(&format!("    {}", sanitize_line(&row.sentence)))?;
+                line(out, &format!("{}:{}  {named} -> {}", row.path, row.line, row.target))?;
+                line(out, &format!("    {}", row.sentence))?;
             }
             Ok(())
         })
@@ -80,8 +85,8 @@ fn repair(vault_args: &VaultArgs, args: &RepairArgs, out: &mut Out) -> CliResult
         let asked = list_args(list, if list.plan { PLANNED } else { LISTED }, toolbox)?;
         let found: Vec<BrokenLinkRow> = rows(ask(toolbox, "list_broken_links", asked)?)?;
         if list.plan {
-            let is_markdown = |row: &BrokenLinkRow| !row.path.to_lowercase().ends_with(".canvas");
-            let steps = found.iter().filter(|row| is_markdown(row)).filter_map(|row| {
+            let is_in_canvas = |row: &BrokenLinkRow| row.path.to_lowercase().ends_with(".canvas");
+            let steps = found.iter().filter(|row| !is_in_canvas(row)).filter_map(|row| {
                 let best = row.proposals.first().filter(|best| args.least.includes(&best.certainty))?;
                 let mut link = json!({ "path": row.path, "line": row.line, "text": row.link, "target": best.target });
                 if let Some(heading) = &best.heading {
@@ -92,7 +97,7 @@ fn repair(vault_args: &VaultArgs, args: &RepairArgs, out: &mut Out) -> CliResult
                 Some((format!("{what} ({}: {})", best.certainty, best.reason), link))
             });
             let steps = steps.collect();
-            let in_canvases = found.iter().filter(|row| !is_markdown(row)).count();
+            let in_canvases = found.iter().filter(|row| is_in_canvas(row)).count();
             if in_canvases > 0 {
                 note(&format!("{} in canvases cannot be repaired by a plan", counted(in_canvases, "link")));
             }
@@ -103,10 +108,10 @@ fn repair(vault_args: &VaultArgs, args: &RepairArgs, out: &mut Out) -> CliResult
         }
         out.list(list.output.format(), &found, |out, rows| {
             for row in rows {
-                out.line(&format!("{}:{}  {}", row.path, row.line, sanitize_line(&row.link)))?;
+                line(out, &format!("{}:{}  {}", row.path, row.line, row.link))?;
                 for best in &row.proposals {
                     let to = best.heading.as_ref().map_or_else(String::new, |heading| format!("#{heading}"));
-                    out.line(&format!("    {}: {}{to}  {}", best.certainty, best.target, best.reason))?;
+                    line(out, &format!("    {}: {}{to}  {}", best.certainty, best.target, best.reason))?;
                 }
             }
             Ok(())
@@ -148,8 +153,8 @@ pub(super) fn lint(vault_args: &VaultArgs, args: &LintArgs, out: &mut Out) -> Cl
         let found: Vec<FindingRow> = rows(ask(toolbox, "lint_vault", asked)?)?;
         out.list(args.output.format(), &found, |out, rows| {
             for row in rows {
-                let line = row.line.map_or_else(String::new, |line| format!(":{line}"));
-                out.line(&format!("{}{line}  {}  {}", row.path, row.rule, sanitize_line(&row.message)))?;
+                let number = row.line.map_or_else(String::new, |line| format!(":{line}"));
+                line(out, &format!("{}{number}  {}  {}", row.path, row.rule, row.message))?;
             }
             Ok(())
         })?;

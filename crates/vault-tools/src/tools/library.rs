@@ -7,11 +7,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use vault_index::note::TagKey;
-use vault_index::{PropertyTest, Query, Sort};
+use vault_index::{DuplicateNotes, PropertyTest, Query, Sort};
 
 use super::arguments::{NoArgs, number, page};
 use super::known_notes::known_notes;
-use super::link_lists::say_if_changed;
+use super::link_lists::{permits, say_if_changed};
 use super::note_filter::NoteFilter;
 use super::ranked::ranked;
 use super::templates::Templates;
@@ -149,10 +149,9 @@ pub(super) struct Duplicates {
 
 pub(super) fn find_duplicates(args: DuplicatesArgs, context: &mut Context<'_, '_>) -> Result<Vec<Duplicates>> {
     say_if_changed(context);
-    let permits =
-        |path: &vault_index::VaultPath| SafePath::found(path.clone()).is_some_and(|path| context.permits(&path));
     let found = context.vault.index()?.duplicates(args.least)?.into_iter();
-    let shown = found.filter(|pair| permits(&pair.first) && permits(&pair.second)).map(|pair| Duplicates {
+    let is_shown = |pair: &DuplicateNotes| permits(&pair.first, context) && permits(&pair.second, context);
+    let shown = found.filter(is_shown).map(|pair| Duplicates {
         first: pair.first.to_string(),
         second: pair.second.to_string(),
         share: pair.share,

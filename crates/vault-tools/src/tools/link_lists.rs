@@ -145,10 +145,8 @@ pub(super) struct Suggestion {
 pub(super) fn suggest_links(args: ListArgs, context: &mut Context<'_, '_>) -> Result<Vec<Suggestion>> {
     let note = args.note(context)?;
     say_if_changed(context);
-    if note.is_some() {
-        ranked::make_vectors(context)?;
-    }
-    let found = context.vault.index()?.suggest_links(note.as_ref().map(SafePath::as_str))?;
+    let index = if note.is_some() { ranked::index_with_vectors(context)? } else { context.vault.index()? };
+    let found = index.suggest_links(note.as_ref().map(SafePath::as_str))?;
     let may_be_shown = |found: &LinkSuggestion| permits(&found.source, context) && permits(&found.target, context);
     let shown = |found: LinkSuggestion| Suggestion {
         path: found.source.to_string(),
@@ -300,7 +298,7 @@ pub(super) fn list_neighbors(args: NeighborsArgs, context: &mut Context<'_, '_>)
 }
 
 /// Whether a file may be shown.
-fn permits(path: &VaultPath, context: &Context<'_, '_>) -> bool {
+pub(super) fn permits(path: &VaultPath, context: &Context<'_, '_>) -> bool {
     SafePath::found(path.clone()).is_some_and(|path| context.permits(&path))
 }
 

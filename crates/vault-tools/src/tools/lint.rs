@@ -24,7 +24,7 @@ use vault_index::{LinkRow, LintTable, NoteWarning, Skipped, VaultPath, WarningKi
 use super::arguments::{number, page};
 use super::attachments;
 use super::known_notes::known_notes;
-use super::link_lists::{broken_links, say_if_changed};
+use super::link_lists::{broken_links, permits, say_if_changed};
 use crate::error::{Error, ErrorKind, Result};
 use crate::sandbox::{EntryKind, SafePath, View};
 use crate::tool::Context;
@@ -138,7 +138,6 @@ fn globs(globs: &[String]) -> Result<GlobSet> {
 
 /// Links that lead nowhere, and those by a name that several files have.
 fn links(findings: &mut Vec<Finding>, context: &Context<'_, '_>) -> Result<()> {
-    let permits = |path: &VaultPath| SafePath::found(path.clone()).is_some_and(|path| context.permits(&path));
     let index = context.vault.index()?;
     for (link, proposals) in broken_links(None, context)? {
         // Web servers show a folder, and go to the top of a page.
@@ -163,12 +162,12 @@ fn links(findings: &mut Vec<Finding>, context: &Context<'_, '_>) -> Result<()> {
     }
     let names = context.names()?;
     index.all_links(&mut |link| {
-        if link.path.is_empty() || link.path.contains('/') || link.target.is_none() || !permits(&link.source) {
+        if link.path.is_empty() || link.path.contains('/') || link.target.is_none() || !permits(&link.source, context) {
             return Ok(());
         }
         let others = ranked(names, &link.path, &link.source);
         let others: Vec<&VaultPath> =
-            others.into_iter().filter_map(|id| names.path(id)).filter(|path| permits(path)).collect();
+            others.into_iter().filter_map(|id| names.path(id)).filter(|path| permits(path, context)).collect();
         if let [first, second, ..] = others[..] {
             let message = format!("{} leads to {first}, but {second} has the same name", link.raw);
             let (path, line, rule) = (link.source.to_string(), Some(link.line), Rule::AmbiguousLink);
@@ -195,8 +194,7 @@ fn leads_to_folder(link: &LinkRow, context: &Context<'_, '_>) -> bool {
 /// What the index could not read.
 fn warnings(findings: &mut Vec<Finding>, context: &Context<'_, '_>) -> Result<()> {
     let index = context.vault.index()?;
-    let permits =
-        |path: &str| VaultPath::new(path).and_then(SafePath::found).is_some_and(|path| context.permits(&path));
+    let permits = |path: &str| VaultPath::new(path).is_some_and(|path| permits(&path, context));
     for Skipped { path, reason, .. } in index.skipped()?.into_iter().filter(|skipped| permits(&skipped.path)) {
         findings.push(Finding { path, line: None, rule: Rule::Unreadable, message: reason });
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use vault_index::{Hit, Hits, Query, SyncOptions};
+use vault_index::{Hit, Hits, Index, Mode, Query, SyncOptions};
 
 use crate::error::Result;
 use crate::sandbox::{SafePath, View};
@@ -46,13 +46,12 @@ fn search(query: &Query, context: &Context<'_, '_>) -> Result<(Hits, bool)> {
     if hits.pending == 0 {
         return Ok((hits, is_current));
     }
-    make_vectors(context)?;
+    make_vectors(index, context)?;
     Ok((index.search(query)?, is_current))
 }
 
 /// Makes missing vectors, where little time is enough for all of them.
-pub(super) fn make_vectors(context: &Context<'_, '_>) -> Result<()> {
-    let (index, _) = context.vault.index_for_search()?;
+fn make_vectors(index: &Index, context: &Context<'_, '_>) -> Result<()> {
     let mut options = SyncOptions::new().vectors_within(EMBED_FOR).wait(Duration::ZERO);
     (options.deadline, options.cancel) = (context.cancel.deadline, context.cancel.flag);
     match index.sync_with(&options) {
@@ -60,6 +59,20 @@ pub(super) fn make_vectors(context: &Context<'_, '_>) -> Result<()> {
         Err(error) if error.kind() == vault_index::ErrorKind::Locked => Ok(()),
         synced => Ok(synced.map(drop)?),
     }
+}
+
+/// The index for a question by meaning that is no query: with its vectors, where little time is enough for them; else the
+/// answer says which are missing.
+pub(super) fn index_with_vectors<'v>(context: &mut Context<'_, 'v>) -> Result<&'v Index> {
+    let (index, is_current) = context.vault.index_for_search()?;
+    let pending = |index: &Index| Ok::<_, vault_index::Error>(index.searcher()?.nothing(Mode::Semantic));
+    let mut hits = pending(index)?;
+    if hits.pending > 0 {
+        make_vectors(index, context)?;
+        hits = pending(index)?;
+    }
+    notices(&hits, is_current).into_iter().for_each(|notice| context.overlay.notice(notice));
+    Ok(index)
 }
 
 /// What the answer lacks.
