@@ -227,6 +227,8 @@ struct VaultToml {
 pub struct LintTable {
     /// Rules that are turned off.
     pub off: Vec<String>,
+    /// Rules that are turned on besides those that always count.
+    pub on: Vec<String>,
     /// Globs of files of which nothing is reported.
     pub ignore: Vec<String>,
 }
@@ -250,7 +252,7 @@ pub fn check_vault_toml(vault: &Path) -> Result<()> {
 }
 
 fn vault_toml(file: &Path) -> Result<VaultToml> {
-    const REMEDY: &str = "a .vault.toml may hold exclude = [\"GLOB\"], a table [lint] with off and ignore, and nothing else; all other settings are the user's";
+    const REMEDY: &str = "a .vault.toml may hold exclude = [\"GLOB\"], a table [lint] with on, off and ignore, and nothing else; all other settings are the user's";
     if fs::symlink_metadata(file).is_ok_and(|metadata| metadata.is_symlink()) {
         let error = Error::new(ErrorKind::Query, "is a symbolic link, which is not followed").at(file);
         return Err(error.with_remedy("put the file itself there"));

@@ -59,8 +59,8 @@ pub(super) enum Command {
     /// Check the vault: links, frontmatter, names, tags, attachments
     #[command(
         after_long_help = "Rules: broken-link, broken-heading, broken-block, frontmatter, unreadable, ambiguous-link, \
-tag-case, unused-attachment. The vault's .vault.toml turns them off: a table [lint] with off = [\"RULE\"] and \
-ignore = [\"GLOB\"]. Ends with 1 where there are findings.\n\n\
+tag-case, unused-attachment, and okf (the Open Knowledge Format 0.2), which is off unless it is named. The vault's .vault.toml \
+sets what counts: a table [lint] with off = [\"RULE\"], on = [\"okf\"] and ignore = [\"GLOB\"]. Ends with 1 where there are findings.\n\n\
 Examples:\n  vault-tools lint --vault docs\n  vault-tools lint --rule broken-link --rule broken-heading --json"
     )]
     Lint(LintArgs),

@@ -10,6 +10,7 @@
 //! | `ambiguous-link` | a link by a name that several files have |
 //! | `tag-case` | a tag that is spelled in several cases |
 //! | `unused-attachment` | an attachment that no note uses |
+//! | `okf` | a file that does not conform to the Open Knowledge Format; off unless it is named |
 //!
 //! Which rules count is set in the table `[lint]` of the vault's `.vault.toml`; it decides nothing but what is reported.
 
@@ -22,9 +23,10 @@ use vault_index::links::ranked;
 use vault_index::{LinkRow, LintTable, NoteWarning, Skipped, VaultPath, WarningKind};
 
 use super::arguments::{number, page};
-use super::attachments;
 use super::known_notes::known_notes;
 use super::link_lists::{broken_links, permits, say_if_changed};
+use super::locate::parsed;
+use super::{attachments, okf};
 use crate::error::{Error, ErrorKind, Result};
 use crate::sandbox::{EntryKind, SafePath, View};
 use crate::tool::Context;
@@ -55,10 +57,11 @@ enum Rule {
     AmbiguousLink,
     TagCase,
     UnusedAttachment,
+    Okf,
 }
 
 impl Rule {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::BrokenLink,
         Self::BrokenHeading,
         Self::BrokenBlock,
@@ -67,6 +70,7 @@ impl Rule {
         Self::AmbiguousLink,
         Self::TagCase,
         Self::UnusedAttachment,
+        Self::Okf,
     ];
 }
 
@@ -87,10 +91,10 @@ pub(super) struct Finding {
 
 pub(super) fn lint_vault(args: Args, context: &mut Context<'_, '_>) -> Result<Vec<Finding>> {
     say_if_changed(context);
-    let LintTable { off, ignore } = LintTable::of(context.vault.path())?;
-    let (off, ignored) = (off.iter().map(|name| rule(name)).collect::<Result<BTreeSet<Rule>>>()?, globs(&ignore)?);
+    let LintTable { on, off, ignore } = LintTable::of(context.vault.path())?;
+    let (on, off, ignored) = (rules(&on, "on")?, rules(&off, "off")?, globs(&ignore)?);
     let is_on = |rule: Rule| match args.rules.is_empty() {
-        true => !off.contains(&rule),
+        true => !off.contains(&rule) && (rule != Rule::Okf || on.contains(&rule)),
         false => args.rules.contains(&rule),
     };
     let mut findings = Vec::new();
@@ -107,18 +111,25 @@ pub(super) fn lint_vault(args: Args, context: &mut Context<'_, '_>) -> Result<Ve
             message: message(),
         }));
     }
+    if is_on(Rule::Okf) {
+        concepts(&mut findings, context)?;
+    }
     findings.retain(|finding| is_on(finding.rule) && !ignored.is_match(&finding.path));
     findings.sort();
     Ok(page(findings, args.limit, args.offset, "findings are there", context))
 }
 
-/// The rule of a name in the settings.
-fn rule(name: &str) -> Result<Rule> {
+/// The rules of a list in the settings.
+fn rules(names: &[String], list: &str) -> Result<BTreeSet<Rule>> {
+    names.iter().map(|name| rule(name, list)).collect()
+}
+
+fn rule(name: &str, list: &str) -> Result<Rule> {
     serde_json::from_value(name.into()).map_err(|_| {
         let names: Vec<String> =
             Rule::ALL.iter().filter_map(|rule| serde_json::to_value(rule).ok()?.as_str().map(str::to_owned)).collect();
         Error::new(ErrorKind::Config, format!("there is no rule {name:?}"))
-            .at(".vault.toml, [lint] off")
+            .at(format!(".vault.toml, [lint] {list}"))
             .with_remedy(format!("the rules are {}", names.join(", ")))
     })
 }
@@ -189,6 +200,25 @@ fn leads_to_folder(link: &LinkRow, context: &Context<'_, '_>) -> bool {
                 stat.is_some_and(|stat| stat.kind == EntryKind::Folder) && context.permits(&place)
             },
         )
+}
+
+/// Files that do not conform to the Open Knowledge Format.
+fn concepts(findings: &mut Vec<Finding>, context: &Context<'_, '_>) -> Result<()> {
+    let listing = context.listing()?;
+    let notes = context.overlay.walk(None)?.into_iter();
+    for entry in notes.filter(|entry| entry.stat.kind == EntryKind::File && entry.path.extension() == Some("md")) {
+        context.cancel.check()?;
+        if !listing.has(&entry) {
+            continue;
+        }
+        let note = parsed(&entry.path, &context.overlay.read(&entry.path)?);
+        let finding = |(line, message)| {
+            let (path, rule) = (entry.path.to_string(), Rule::Okf);
+            Finding { path, line, rule, message }
+        };
+        findings.extend(okf::faults(&entry.path, &note).into_iter().map(finding));
+    }
+    Ok(())
 }
 
 /// What the index could not read.

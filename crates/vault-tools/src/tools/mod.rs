@@ -47,6 +47,7 @@ mod set_link;
 mod link_lists;
 mod library;
 mod history;
+mod okf;
 mod lint;
 
 use crate::change::Separable;

@@ -361,3 +361,64 @@ fn links_are_set_in_prose_only() {
         assert!(refused.contains("no prose") || refused.contains("no such link"), "{line} {words:?}: {refused}");
     }
 }
+
+/// Conformance as section 11 of version 0.2 has it.
+#[test]
+fn a_folder_is_checked_against_the_open_knowledge_format() {
+    let vault = TestVault::new(
+        "//- index.md
+        ---
+        okf_version: \"0.2\"
+        ---
+        # Tables
+        * [Orders](tables/orders.md) - rows
+        //- tables/orders.md
+        ---
+        type: Table
+        unknown: [key]
+        ---
+        [gone](gone.md)
+        //- tables/index.md
+        ---
+        title: x
+        ---
+        * [Orders](orders.md)
+
+        # Later
+        //- tables/bare.md
+        text
+        //- tables/empty.md
+        ---
+        type:
+        ---
+        //- tables/broken.md
+        ---
+        type: a: b
+        ---
+        //- log.md
+        # Log
+        ## 2026-05-22
+        * x
+        ## 2026-05-23
+        ## May
+        ",
+    );
+    let found = |args: Value| -> Vec<String> {
+        let found = call(&mut vault.toolbox(), "lint_vault", args);
+        let shown = |finding: &Value| format!("{}:{}", finding["path"].as_str().unwrap(), finding["line"]);
+        found.as_array().unwrap().iter().filter(|finding| finding["rule"] == "okf").map(shown).collect()
+    };
+    let expected = [
+        "log.md:4",
+        "log.md:5",
+        "tables/bare.md:null",
+        "tables/broken.md:null",
+        "tables/empty.md:null",
+        "tables/index.md:1",
+        "tables/index.md:4",
+    ];
+    assert_eq!(found(json!({ "rules": ["okf"] })), expected);
+    assert!(found(json!({})).is_empty(), "it is off unless it is named");
+    vault.write(".vault.toml", "[lint]\non = [\"okf\"]\n");
+    assert_eq!(found(json!({})), expected);
+}
