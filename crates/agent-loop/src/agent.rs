@@ -209,7 +209,11 @@ impl Agent {
         drop(request);
         run.spend_time(started.elapsed());
         match ended {
-            ReplyOutcome::Replied(reply) => run.replied(reply),
+            ReplyOutcome::Replied(mut reply) => {
+                reply.take_thoughts();
+                reply.calls_mut().for_each(|call| self.set.mend(call));
+                run.replied(reply)
+            }
             ReplyOutcome::Failed(error) => run.failed(&error),
             ReplyOutcome::Cancelled(said, usage) => {
                 let is_late = !cancel.is_cancelled();

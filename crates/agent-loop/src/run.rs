@@ -152,7 +152,7 @@ pub enum StopReason {
     Filtered,
     /// The model or the provider declined to answer.
     Refused,
-    /// The model said nothing and called nothing.
+    /// The model said nothing and called nothing; it may have reasoned.
     Empty,
     /// It was cancelled.
     Cancelled,
@@ -185,8 +185,8 @@ impl fmt::Display for StopReason {
 pub struct Outcome {
     /// Why.
     pub stop: StopReason,
-    /// What the model said last since the person's message, without commentary where the provider tells it apart from
-    /// the answer; empty if it said nothing.
+    /// The last reply to the person's message, without commentary where the provider tells it apart from the answer; empty
+    /// if it said nothing. What was said before calls is no part of it.
     pub text: String,
     /// The answer, where [`RunOptions::answer`] asked for one and it fits.
     pub answer: Option<Value>,
@@ -346,7 +346,7 @@ impl Run {
             match &mut self.state.phase {
                 Phase::Done { stop, answer } => {
                     let (stop, answer) = (stop.clone(), answer.clone());
-                    let text = self.last_text();
+                    let text = if stop == StopReason::Empty { String::new() } else { self.last_text() };
                     return Next::Done(Outcome { stop, text, answer, spent: self.state.spent });
                 }
                 Phase::Calls { calls } => {

@@ -38,6 +38,27 @@ impl Reply {
         Part::visible_text(&self.parts)
     }
 
+    /// Its calls.
+    pub fn calls_mut(&mut self) -> impl Iterator<Item = &mut ToolCall> {
+        self.parts.iter_mut().filter_map(|part| if let Part::Call(call) = part { Some(call) } else { None })
+    }
+
+    /// Makes reasoning of what stands before a `</think>` that nothing opens: some templates write the opening mark into the
+    /// request, and servers then leave the thoughts in the text.
+    pub fn take_thoughts(&mut self) {
+        let is_text = |part: &Part| matches!(part, Part::Text { .. });
+        let Some(at) = self.parts.iter().position(is_text) else { return };
+        let Part::Text { text, .. } = &mut self.parts[at] else { return };
+        let Some((thoughts, answer)) = text.split_once("</think>") else { return };
+        let is_code = thoughts.matches('`').count() % 2 == 1;
+        if is_code || thoughts.contains("<think>") {
+            return;
+        }
+        let thoughts = thoughts.trim().to_owned();
+        *text = answer.trim_start().to_owned();
+        self.parts.insert(at, Part::Reasoning { text: thoughts, opaque: None });
+    }
+
     /// A complete reply of text alone.
     pub fn text(text: impl Into<String>) -> Self {
         Self { parts: vec![Part::text(text)], end: EndReason::Complete, usage: None }
@@ -146,11 +167,18 @@ impl ReplyBuilder {
         let Some(end) = self.end else {
             return Err(Error::new(ErrorKind::CutStream, "the reply broke off before its end"));
         };
+        let (count, mut blank) = (self.calls.len(), Vec::new());
         for draft in self.calls {
             if let Part::Call(call) = &mut self.parts[draft.at] {
+                let says_nothing = matches!(draft.arguments.trim(), "" | "{}");
+                // Some servers close a reply with a call that has neither a name nor arguments.
+                if count > 1 && call.name.trim().is_empty() && call.fault.is_none() && says_nothing {
+                    blank.push(draft.at);
+                }
                 finish_call(call, draft, end);
             }
         }
+        blank.into_iter().rev().for_each(|at| _ = self.parts.remove(at));
         // It is kept for as long as the conversation is.
         self.parts.iter_mut().for_each(Part::shrink);
         self.parts.shrink_to_fit();
@@ -200,8 +228,9 @@ fn bad<T>(what: impl Into<String>) -> Result<T> {
 
 /// Reads the arguments of a call, or says why it must not run.
 fn finish_call(call: &mut ToolCall, draft: CallDraft, end: EndReason) {
-    if call.name.is_empty() {
+    if call.name.trim().is_empty() {
         call.name = UNREADABLE.into();
+        call.fault.get_or_insert_with(|| "The call had no name, so it did not run.".into());
     }
     let fault = match (call.fault.take(), end) {
         (Some(fault), _) => fault,
@@ -241,6 +270,19 @@ mod tests {
 
     fn calls(reply: &Reply) -> Vec<&ToolCall> {
         reply.parts.iter().filter_map(|part| if let Part::Call(call) = part { Some(call) } else { None }).collect()
+    }
+
+    #[test]
+    fn thoughts_without_a_beginning_are_reasoning() {
+        for (text, thoughts) in
+            [("Hm.\n</think>\n\nYes.", 1), ("Yes.", 0), ("Write `</think>` then.", 0), ("It says <think>a</think>", 0)]
+        {
+            let mut reply = Reply::text(text);
+            reply.take_thoughts();
+            let reasoning = reply.parts.iter().filter(|part| matches!(part, Part::Reasoning { .. })).count();
+            assert_eq!(reasoning, thoughts, "{text}");
+            assert!(reply.visible_text() == text || reply.visible_text() == "Yes.");
+        }
     }
 
     #[test]
@@ -320,6 +362,19 @@ mod tests {
         for deltas in [&unended[..], &cut] {
             let reply = build(deltas).unwrap();
             assert!(calls(&reply)[0].fault.is_some(), "{deltas:?}");
+        }
+    }
+
+    #[test]
+    fn a_call_without_a_name_is_told_or_left_out_where_it_says_nothing() {
+        let end = Delta::End(EndReason::Complete);
+        let named = [start(0, "x"), arguments(0, "{}"), ended(0)];
+        let nameless = |text: &str| [start(1, ""), arguments(1, text), ended(1)];
+        let read = |deltas: &[&[Delta]]| build(&[deltas.concat(), vec![end.clone()]].concat()).unwrap();
+        assert_eq!(calls(&read(&[&named, &nameless("{}")])).len(), 1);
+        for reply in [read(&[&named, &nameless("{\"a\":1}")]), read(&[&nameless("{}")])] {
+            let fault = calls(&reply).last().unwrap().fault.clone();
+            assert!(fault.is_some_and(|fault| fault.contains("no name")), "{reply:?}");
         }
     }
 

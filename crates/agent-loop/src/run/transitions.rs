@@ -35,7 +35,7 @@ impl Run {
             EndReason::Filtered => StopReason::Filtered,
             EndReason::Refused => StopReason::Refused,
         };
-        if parts.is_empty() {
+        if says_nothing(&parts) {
             self.stop(stop);
             return Ok(());
         }
@@ -226,7 +226,7 @@ impl Run {
     /// The last turn is over, whatever came of it.
     fn sum_up(&mut self, limit: Limit, parts: Vec<Part>, calls: &[ToolCall]) {
         let mut answer = None;
-        if !parts.is_empty() {
+        if !says_nothing(&parts) {
             self.add(Message::Assistant { parts });
             answer = self.read_answer().and_then(Result::ok);
             self.answer_all(calls, &limit.to_string());
@@ -252,6 +252,15 @@ impl Run {
         };
         self.state.phase = Phase::Done { stop, answer };
     }
+}
+
+/// Whether a reply neither says nor calls anything. Reasoning alone is no reply, and some providers refuse it as a message.
+fn says_nothing(parts: &[Part]) -> bool {
+    parts.iter().all(|part| match part {
+        Part::Text { text, .. } => text.trim().is_empty(),
+        Part::Reasoning { .. } => true,
+        Part::Call(_) => false,
+    })
 }
 
 /// Calls of a reply that was cut: arguments that happen to parse may be the beginning of others.

@@ -1,11 +1,13 @@
 //! Recognizes calls of another family in what was read as text.
 
+use crate::message::Message;
+use crate::model::Request;
 use crate::tool::ToolSpec;
 
 use super::fence::Fences;
 
 /// What stands before a tool's name in the calls of some family, in small letters.
-const MARKS: [&str; 29] = [
+pub(super) const MARKS: [&str; 29] = [
     "<tool_call>",
     "<tool_calls>",
     "<toolcall>",
@@ -63,6 +65,15 @@ pub(super) fn foreign_call<'t>(text: &str, tools: &'t [ToolSpec]) -> Option<&'t 
         line_at += line.len();
     }
     None
+}
+
+/// Whether the model was told this since the person's last message.
+pub(super) fn was_told(request: &Request, what: &str) -> bool {
+    let since = request.messages.iter().rev().take_while(|message| !message.is_of_person());
+    since.into_iter().any(|message| match &**message {
+        Message::Results { results } => results.iter().any(|result| result.text().contains(what)),
+        _ => false,
+    })
 }
 
 /// Whether what follows this beginning of a line is inline code, or directly behind a quotation mark.

@@ -16,6 +16,7 @@
 mod escape;
 mod fence;
 mod pieces;
+mod deltas;
 mod call_json;
 mod marks;
 mod families;
@@ -23,14 +24,16 @@ mod parse;
 mod foreign;
 mod prompt;
 mod checked_answer;
+mod leaked;
 mod wrap;
 
+pub use deltas::deltas_of;
 pub use escape::escape;
 pub use families::Format;
 pub use parse::Parser;
 pub use pieces::Piece;
 pub use prompt::{example, prompt_block, transcript_messages};
-pub use wrap::{TextCalls, deltas_of, written_out};
+pub use wrap::{TextCalls, written_out};
 
 /// Opens a call.
 const OPEN: &str = "<tool_call>";

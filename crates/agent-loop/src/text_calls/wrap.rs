@@ -6,16 +6,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use futures_util::{StreamExt, stream};
 
 use crate::error::{ErrorKind, Result};
-use crate::message::Message;
 use crate::model::{
     Delta, EndReason, ImageSupport, Model, Parallel, ReplyStream, Request, TextCursor, ToolChoice, ToolSupport,
 };
 use crate::tool::{BoxFuture, ToolSpec};
 
 use super::checked_answer::{Ask, CheckedAnswer};
-use super::foreign::foreign_call;
+use super::deltas::{deltas_of, keep_text};
+use super::foreign::{foreign_call, was_told};
+use super::leaked::LeakedStream;
 use super::prompt::answer_block;
-use super::{Format, Parser, Piece, prompt_block, transcript_messages};
+use super::{Format, Parser, prompt_block, transcript_messages};
 
 /// A model that writes its tool calls as text.
 ///
@@ -26,6 +27,11 @@ use super::{Format, Parser, Piece, prompt_block, transcript_messages};
 /// code and quotes, goes back to the model once. The second time it is the answer, with a [`Delta::Warning`].
 ///
 /// A schema of the answer is described after the tools.
+///
+/// Where the model is offered its tools as tools ([`when_needed`](Self::when_needed)), some servers leave its calls and
+/// thoughts in the text all the same. Thoughts at the beginning of a reply become reasoning, and a reply that is a call in a
+/// known form and nothing else becomes that call. A reply with a call beside other text goes back to the model once; the
+/// second time it is the answer, with a warning.
 #[derive(Debug)]
 pub struct TextCalls<M> {
     model: M,
@@ -77,7 +83,7 @@ impl<M: Model> TextCalls<M> {
     async fn parsed(&self, request: Request) -> Result<ReplyStream<'_>> {
         let parallel = request.parallel;
         let tools = request.tools.clone();
-        let was_told = was_told(&request);
+        let was_told = was_told(&request, FOREIGN);
         let inner = self.model.reply(written_out(self.format, request)).await?;
         let (cursor, parser) = (TextCursor::new(), Parser::of(self.format, tools.clone()));
         let stream = TextCallStream {
@@ -119,7 +125,7 @@ impl<M: Model> Model for TextCalls<M> {
                     self.in_text.store(true, Ordering::Relaxed);
                     self.in_text(request).await
                 }
-                other => other,
+                other => Ok(LeakedStream::deltas(other?, &request)),
             }
         })
     }
@@ -139,15 +145,6 @@ pub fn written_out(format: Format, request: Request) -> Request {
 /// What a model is told that wrote a call in the form of another family.
 const FOREIGN: &str = "This looks like a tool call in a form that is not known here, so nothing ran. Write calls exactly in \
     the form that the system text shows, or, if no call was meant, answer again.";
-
-/// Whether the model was told so since the person's last message.
-fn was_told(request: &Request) -> bool {
-    let since = request.messages.iter().rev().take_while(|message| !message.is_of_person());
-    since.into_iter().any(|message| match &**message {
-        Message::Results { results } => results.iter().any(|result| result.text().contains(FOREIGN)),
-        _ => false,
-    })
-}
 
 /// A reply on its way through the parser.
 struct TextCallStream<'a> {
@@ -207,42 +204,4 @@ impl TextCallStream<'_> {
         }
         Some(Delta::CallFault { index: self.calls, fault: FOREIGN.into(), raw: String::new() })
     }
-}
-
-fn keep_text(said: &mut String, deltas: &[Delta]) {
-    said.extend(
-        deltas.iter().filter_map(|delta| if let Delta::Text { text } = delta { Some(text.as_str()) } else { None }),
-    );
-}
-
-/// The pieces as deltas. `calls` is how many calls the reply had before, and is counted on. Where only one call is wanted, the
-/// reply ends after it.
-pub fn deltas_of<'p>(pieces: impl Iterator<Item = Piece<'p>>, calls: &mut usize, parallel: Parallel) -> Vec<Delta> {
-    let mut deltas = Vec::new();
-    for piece in pieces {
-        let index = *calls;
-        match piece {
-            Piece::Text(text) => {
-                deltas.push(Delta::Text { text: text.into() });
-                continue;
-            }
-            Piece::Reasoning(text) => {
-                deltas.push(Delta::Reasoning { text, opaque: None });
-                continue;
-            }
-            Piece::Call { name, arguments } => deltas.extend([
-                Delta::CallStart { index, id: String::new(), name },
-                Delta::CallArguments { index, text: arguments },
-                Delta::CallEnd { index, opaque: None },
-            ]),
-            Piece::Fault { fault, raw } => deltas.push(Delta::CallFault { index, fault, raw }),
-        }
-        *calls += 1;
-        if parallel == Parallel::One {
-            // What follows would be written without knowing the result.
-            deltas.push(Delta::End(EndReason::Complete));
-            break;
-        }
-    }
-    deltas
 }

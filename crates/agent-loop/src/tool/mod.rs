@@ -1,5 +1,6 @@
 //! Tools: the trait `Tools`, the specification of a tool, its output and its errors.
 
+mod mend;
 mod set;
 mod typed;
 

@@ -10,6 +10,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::message::ToolCall;
 
 use super::ToolSpec;
+use super::mend::mended;
 
 /// The most issues reported for one value: a model fixes a few at a time.
 const MAX_ISSUES: usize = 8;
@@ -48,6 +49,11 @@ impl SchemaCheck {
             pointer => format!("{pointer}: {error}"),
         };
         self.0.iter_errors(value).take(MAX_ISSUES).map(issue).collect()
+    }
+
+    /// The JSON pointer of the first part of a value that does not fit.
+    pub(super) fn first_misfit(&self, value: &Value) -> Option<String> {
+        self.0.iter_errors(value).next().map(|error| error.instance_path().as_str().to_owned())
     }
 }
 
@@ -99,6 +105,29 @@ impl ToolSet {
         self.by_name.get(name).map(|index| &self.specs[*index])
     }
 
+    /// Mends a call that is nearly right, as small models write them: a name with blanks around it, behind `functions.` or in
+    /// other letters, if one tool alone fits; arguments of another JSON type that say the same, such as `"5"` for 5, an object
+    /// as text, one text for a list of texts. A call that [`check`](Self::check) takes is never changed, nor one that would not
+    /// fit afterwards.
+    pub fn mend(&self, call: &mut ToolCall) {
+        if !self.by_name.contains_key(&call.name) {
+            let written = call.name.trim();
+            let written = written.strip_prefix("functions.").unwrap_or(written);
+            let mut alike = self.specs.iter().filter(|spec| spec.name.eq_ignore_ascii_case(written));
+            if let (Some(spec), None) = (alike.next(), alike.next()) {
+                call.name.clone_from(&spec.name);
+            }
+        }
+        let Some(&index) = self.by_name.get(&call.name).filter(|_| call.fault.is_none()) else { return };
+        let check = &self.checks[index];
+        if call.arguments.is_object()
+            && !check.fits(&call.arguments)
+            && let Some(mended) = mended(check, &call.arguments)
+        {
+            call.arguments = mended;
+        }
+    }
+
     /// Checks that a call can run.
     ///
     /// # Errors
@@ -147,6 +176,25 @@ mod tests {
             let error = ToolSet::new(specs).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Tools);
             assert!(error.to_string().contains(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_name_in_other_letters_is_the_one_tool_that_it_fits() {
+        let object = || json!({"type": "object"});
+        let set = ToolSet::new(vec![spec("look", object()), spec("Look", object()), spec("find", object())]).unwrap();
+        for (written, expected) in [
+            (" find", "find"),
+            ("functions.find", "find"),
+            ("FIND", "find"),
+            ("look", "look"),
+            ("Look", "Look"),
+            ("LOOK", "LOOK"),
+            ("seek", "seek"),
+        ] {
+            let mut call = ToolCall::new("1", written, json!({}));
+            set.mend(&mut call);
+            assert_eq!(call.name, expected);
         }
     }
 

@@ -29,7 +29,7 @@ async fn drive(agent: &Agent, run: &mut Run, events: &mut Vec<Event>) -> Pause {
 async fn every_call_that_ends_has_one_event_whatever_became_of_it() {
     let script = [
         ("look", json!({"at": "a"})),
-        ("look", json!({"at": 7})),
+        ("look", json!({"at": [7]})),
         ("gone", json!({})),
         ("put", json!({})),
         ("delete", json!({})),

@@ -17,6 +17,8 @@ pub(super) struct BodyStream {
     form: BodyFormat,
     decoder: Box<dyn Decode>,
     deltas: Deltas,
+    /// Told behind the deltas that came before it.
+    failure: Option<Error>,
 }
 
 /// What a body is.
@@ -34,15 +36,21 @@ impl BodyFormat {
     fn of_first(bytes: &[u8]) -> Self {
         match bytes.trim_ascii_start().first() {
             None => Self::Unknown,
-            Some(b'{' | b'[') => Self::Whole(Vec::new()),
-            Some(_) => Self::Events(SseParser::default()),
+            Some(_) if Self::may_be_events(bytes.trim_ascii_start()) => Self::Events(SseParser::default()),
+            // What is no JSON either is refused as that, and not taken for a stream that broke off.
+            Some(_) => Self::Whole(Vec::new()),
         }
+    }
+
+    fn may_be_events(bytes: &[u8]) -> bool {
+        let fields = [":", "data:", "event:", "id:", "retry:"].map(str::as_bytes);
+        fields.iter().any(|field| bytes.starts_with(field) || field.starts_with(bytes))
     }
 }
 
 impl BodyStream {
     pub(super) fn new(body: ByteStream, form: BodyFormat, decoder: Box<dyn Decode>, deltas: Deltas) -> Self {
-        Self { body: Some(body), form, decoder, deltas }
+        Self { body: Some(body), form, decoder, deltas, failure: None }
     }
 
     pub(super) fn deltas(self) -> impl Stream<Item = Result<Delta>> + Send {
@@ -54,6 +62,9 @@ impl BodyStream {
     async fn next(&mut self) -> Option<Result<Delta>> {
         if let Some(delta) = self.deltas.ready.pop_front() {
             return Some(Ok(delta));
+        }
+        if let Some(failure) = self.failure.take() {
+            return Some(Err(failure));
         }
         let read = match self.body.as_mut()?.next().await {
             Some(Ok(bytes)) => self.read(&bytes),
@@ -68,8 +79,9 @@ impl BodyStream {
             self.body = None;
         }
         if let Err(error) = read {
-            self.deltas.ready.clear();
-            return Some(Err(error));
+            let Some(delta) = self.deltas.ready.pop_front() else { return Some(Err(error)) };
+            self.failure = Some(error);
+            return Some(Ok(delta));
         }
         self.deltas.ready.pop_front().or(self.body.as_ref().map(|_| Delta::Progress)).map(Ok)
     }

@@ -9,8 +9,8 @@ use crate::schema::{WireNames, strict, strict_answer};
 use crate::tool::ToolSpec;
 
 use super::body_text::BodyText;
-use super::chat_reasoning::{DETAILS, ReasoningFields, TEXTS, thinking_of};
-use super::deltas::{Deltas, first_of};
+use super::chat_reasoning::{DETAILS, ReasoningFields, TEXTS, THOUGHTS, thinking_of};
+use super::deltas::Deltas;
 use super::without_nulls::without_nulls;
 use super::{Decode, Provider, ReasoningField, ReturnReasoning, Streaming, Wire, failure};
 
@@ -135,6 +135,12 @@ fn add_reasoning(out: &mut Value, parts: &[Part], provider: &Provider) {
         ReturnReasoning::Details if fields.0.contains_key(DETAILS) => fields.0.retain(|field, _| field == DETAILS),
         ReturnReasoning::Details | ReturnReasoning::AsReceived => {}
     }
+    let thoughts = fields.0.remove(THOUGHTS);
+    if let Some(Value::Array(mut content)) = thoughts {
+        let text = out["content"].as_str().filter(|text| !text.is_empty());
+        content.extend(text.map(|text| json!({"type": "text", "text": text})));
+        out["content"] = Value::Array(content);
+    }
     if let Some(out) = out.as_object_mut() {
         out.extend(fields.0);
     }
@@ -165,6 +171,7 @@ struct Call {
 impl Decode for Decoder {
     fn event(&mut self, chunk: &Value, out: &mut Deltas) -> Result<()> {
         if let Some(fault) = failure::unreadable_call(chunk) {
+            self.end_reasoning(out);
             out.push(fault);
             out.push(Delta::End(EndReason::Complete));
             return Ok(());
@@ -172,20 +179,21 @@ impl Decode for Decoder {
         if !chunk["error"].is_null() {
             return Err(failure::in_stream(chunk));
         }
-        let choice = first_of(&chunk["choices"]);
-        self.piece(&choice["delta"], out);
-        // Some servers repeat the whole message, with the finish reason or in a chunk of its own.
-        self.whole_message(&choice["message"], out);
-        self.finish = match choice["finish_reason"].as_str() {
-            None | Some("") => self.finish,
-            // The second words of these are Z.ai's.
-            Some("length" | "model_context_window_exceeded") => Some(EndReason::Length),
-            Some("content_filter" | "sensitive") => Some(EndReason::Filtered),
-            // OpenRouter, with the error beside it.
-            Some("error") => return Err(failure::in_stream(choice)),
-            // Which of the other words is used says nothing: calls come with `stop`, answers with `tool_calls`.
-            Some(_) => Some(EndReason::Complete),
-        };
+        for choice in of_reply(&chunk["choices"]) {
+            self.piece(&choice["delta"], out);
+            // Some servers repeat the whole message, with the finish reason or in a chunk of its own.
+            self.whole_message(&choice["message"], out);
+            self.finish = match choice["finish_reason"].as_str() {
+                None | Some("") => self.finish,
+                // The second words of these are Z.ai's.
+                Some("length" | "model_context_window_exceeded") => Some(EndReason::Length),
+                Some("content_filter" | "sensitive") => Some(EndReason::Filtered),
+                // OpenRouter, with the error beside it.
+                Some("error") => return Err(failure::in_stream(choice)),
+                // Which of the other words is used says nothing: calls come with `stop`, answers with `tool_calls`.
+                Some(_) => Some(EndReason::Complete),
+            };
+        }
         let usage = &chunk["usage"];
         if let (Some(input), Some(output)) = (usage["prompt_tokens"].as_u64(), usage["completion_tokens"].as_u64()) {
             // The second is Moonshot's, the third was DeepSeek's.
@@ -226,16 +234,23 @@ impl Decode for Decoder {
 
     fn whole(&mut self, body: &Value, out: &mut Deltas) -> Result<()> {
         self.event(body, out)?;
-        match first_of(&body["choices"]) {
-            _ if out.is_over() => {}
-            // Azure's filter takes the whole message away.
-            choice if choice["message"].is_object() || choice["delta"].is_object() || self.finish.is_some() => {
-                self.done(out);
-            }
-            _ => return Err(failure::no_reply()),
+        let says = |choice: &Value| choice["message"].is_object() || choice["delta"].is_object();
+        if out.is_over() {
+            return Ok(());
         }
+        // Azure's filter takes the whole message away.
+        if self.finish.is_none() && !of_reply(&body["choices"]).any(says) {
+            return Err(failure::no_reply());
+        }
+        self.done(out);
         Ok(())
     }
+}
+
+/// The choices that make the reply: the first one, of servers that send several; all without an index, since Copilot's text
+/// and calls are two of those.
+fn of_reply(choices: &Value) -> impl Iterator<Item = &Value> {
+    choices.as_array().into_iter().flatten().filter(|choice| choice["index"].as_u64().unwrap_or(0) == 0)
 }
 
 impl Decoder {
@@ -254,6 +269,7 @@ impl Decoder {
         for (position, call) in delta["tool_calls"].as_array().into_iter().flatten().enumerate() {
             self.call(position as u64, call, out);
         }
+        self.old_call(delta, out);
     }
 
     /// All of a message, some of which may have arrived before.
@@ -275,6 +291,16 @@ impl Decoder {
             if !is_known {
                 self.call(position as u64, call, out);
             }
+        }
+        if known == 0 {
+            self.old_call(message, out);
+        }
+    }
+
+    /// The one call of a message before there were `tool_calls`. It is never asked for, and some servers still send it.
+    fn old_call(&mut self, message: &Value, out: &mut Deltas) {
+        if message["function_call"].is_object() {
+            self.call(0, &json!({"function": message["function_call"]}), out);
         }
     }
 
@@ -316,13 +342,15 @@ impl Decoder {
             Value::Null => String::new(),
             object => object.to_string(),
         };
-        let known = self.calls.iter().rposition(|call| call.index == wire_index).filter(|at| {
+        let named = name.as_str().is_some_and(|name| !name.is_empty());
+        let of_index = self.calls.iter().rposition(|call| call.index == wire_index);
+        // A fragment that begins no call, of an index that no call has, goes on with the last one.
+        let of_last = self.calls.len().checked_sub(1).filter(|_| of_index.is_none() && id.is_empty() && !named);
+        let known = of_index.or(of_last).filter(|at| {
             let call = &self.calls[*at];
             let is_other = !id.is_empty() && id != call.id;
             // Without ids, a name after complete arguments begins another call.
-            let is_next = id.is_empty()
-                && name.as_str().is_some_and(|name| !name.is_empty())
-                && serde_json::from_str::<Map<String, Value>>(&call.arguments).is_ok();
+            let is_next = id.is_empty() && named && serde_json::from_str::<Map<String, Value>>(&call.arguments).is_ok();
             !is_other && !is_next
         });
         let index = known.unwrap_or_else(|| {

@@ -8,6 +8,9 @@ pub(super) const TEXTS: [&str; 2] = ["reasoning_content", "reasoning"];
 /// OpenRouter's field: a list of texts, summaries and encrypted blocks, some of them signed.
 pub(super) const DETAILS: &str = "reasoning_details";
 
+/// Where Mistral's thoughts are kept, which are parts of the content and go back as such.
+pub(super) const THOUGHTS: &str = "thoughts";
+
 /// Mistral's thoughts, which are parts of the content.
 pub(super) fn thinking_of(message: &Value) -> String {
     let parts = message["content"].as_array().into_iter().flatten().filter(|part| part["type"] == "thinking");
@@ -30,10 +33,29 @@ impl ReasoningFields {
                 }
             }
         }
+        let kept = message[THOUGHTS].as_array().into_iter().flatten();
+        let came = message["content"].as_array().into_iter().flatten().filter(|part| part["type"] == "thinking");
+        kept.chain(came).for_each(|part| self.add_thoughts(part));
         for detail in message[DETAILS].as_array().into_iter().flatten() {
             match self.0.get_mut(DETAILS) {
                 Some(Value::Array(all)) => add_detail(all, detail),
                 _ => drop(self.0.insert(DETAILS.into(), json!([detail]))),
+            }
+        }
+    }
+
+    /// Pieces of one thought are put together; `closed` and other fields are those of the last piece.
+    fn add_thoughts(&mut self, part: &Value) {
+        let all = self.0.entry(THOUGHTS).or_insert_with(|| json!([{"type": "thinking", "thinking": []}]));
+        let Some(thought) = all[0].as_object_mut() else { return };
+        for (name, value) in part.as_object().into_iter().flatten().filter(|(name, _)| *name != "thinking") {
+            thought.insert(name.clone(), value.clone());
+        }
+        let Some(texts) = thought["thinking"].as_array_mut() else { return };
+        for text in part["thinking"].as_array().into_iter().flatten() {
+            match (texts.last_mut().and_then(|last| last.get_mut("text")), text["text"].as_str()) {
+                (Some(Value::String(last)), Some(more)) => last.push_str(more),
+                _ => texts.push(text.clone()),
             }
         }
     }

@@ -110,7 +110,10 @@ fn kind_of(status: u16, error: &Value, message: &str) -> ErrorKind {
 /// The delay that is asked for: in milliseconds, in seconds, or up to a moment.
 fn retry_after(reply: &HttpReply) -> Option<Duration> {
     let number = |name: &str| reply.header(name)?.trim().parse::<f64>().ok().filter(|number| *number >= 0.0);
-    let Some(seconds) = number("retry-after-ms").map(|ms| ms / 1000.0).or_else(|| number("retry-after")) else {
+    // Some gateways send no milliseconds beside seconds that count.
+    let milliseconds = number("retry-after-ms").map(|ms| ms / 1000.0);
+    let Some(seconds) = milliseconds.filter(|wait| *wait > 0.0).or_else(|| number("retry-after")).or(milliseconds)
+    else {
         let date = |name: &str| httpdate::parse_http_date(reply.header(name)?.trim()).ok();
         // Measured by the server's own clock where it gives the time: ours may be wrong.
         let now = date("date").unwrap_or_else(SystemTime::now);

@@ -162,10 +162,11 @@ impl Decode for Decoder {
             self.part(part, out);
         }
         let usage = &chunk["usageMetadata"];
-        if let Some(input) = usage["promptTokenCount"].as_u64() {
+        if usage.is_object() {
             let number = |field: &str| usage[field].as_u64().unwrap_or(0);
             let reasoning = number("thoughtsTokenCount");
             let output = number("candidatesTokenCount") + reasoning;
+            let input = usage["promptTokenCount"].as_u64().unwrap_or(number("totalTokenCount").saturating_sub(output));
             out.push(Delta::Usage(Usage {
                 input,
                 output,

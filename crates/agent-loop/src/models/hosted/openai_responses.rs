@@ -145,6 +145,8 @@ impl Decode for Decoder {
             }
             "response.output_item.done" => self.item_done(output_index(event), &event["item"], out),
             "response.completed" | "response.incomplete" => self.finish(&event["response"], out),
+            // Some servers put the error beside the response.
+            "response.failed" if event["response"]["error"].is_null() => return Err(failure::in_stream(event)),
             "response.failed" => return Err(failure::in_stream(&event["response"])),
             "error" if event["error"].is_object() => return Err(failure::in_stream(event)),
             "error" => return Err(failure::in_stream(&json!({"error": event}))),

@@ -30,11 +30,17 @@ impl OutputTexts {
 
     /// A whole item, which is over.
     pub(super) fn item(&mut self, index: u64, item: &Value, out: &mut Deltas) {
-        for (part, text) in texts_of(item).enumerate() {
-            let begin = self.begin_at(&item["id"], index, part as u64, out);
-            out.text_at(begin, text);
-        }
         let id = item["id"].as_str().unwrap_or_default();
+        let has_id = self.0.iter().any(|text| !id.is_empty() && text.item_id == id);
+        let is_of_item = |text: &&TextStart| {
+            if has_id { text.item_id == id } else { text.index == index && !text.is_over }
+        };
+        // By their order: where a part stands in the item is not always where its deltas said.
+        let begun: Vec<usize> = self.0.iter().filter(is_of_item).map(|text| text.begin).collect();
+        for (part, text) in texts_of(item).enumerate() {
+            let begin = begun.get(part).copied();
+            out.text_at(begin.unwrap_or_else(|| self.begin_at(&item["id"], index, part as u64, out)), text);
+        }
         for text in &mut self.0 {
             text.is_over |= if id.is_empty() { text.index == index } else { text.item_id == id };
         }

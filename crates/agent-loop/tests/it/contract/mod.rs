@@ -19,6 +19,7 @@ mod requests;
 mod served;
 #[cfg(feature = "hosted")]
 mod server;
+mod recorded;
 mod settings;
 mod table;
 pub mod cumulative_text;

@@ -115,7 +115,7 @@ async fn thoughts_that_come_whole() {
     let thought = json!({"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]});
     let content = json!([thought, {"type": "text", "text": "abc"}]);
     let body = json!({"choices": [{"message": {"content": content}, "finish_reason": "stop"}]});
-    assert_eq!(show(&reply(Wire::Chat, Answer::json(200, &body)).await.unwrap()), "(hm)|abc|Complete");
+    assert_eq!(show(&reply(Wire::Chat, Answer::json(200, &body)).await.unwrap()), "(hm signed)|abc|Complete");
     // An item without pieces before it, and one with them, whose text is not told again.
     let done = json!({"type": "response.output_item.done", "output_index": 0, "item": item});
     let piece = json!({"type": "response.reasoning_summary_text.delta", "output_index": 0, "delta": "hm"});
