@@ -5,11 +5,13 @@
 
 // The order of modules is the order of dependencies: a module uses only modules above it. A test checks it.
 mod workspace;
+mod call_line;
 mod change_text;
 mod changes;
 mod state;
 mod pending;
 mod watching;
+mod vectors;
 mod terminal;
 mod loop_error;
 mod providers;

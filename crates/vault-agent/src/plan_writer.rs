@@ -42,6 +42,8 @@ parameter that the person is asked for.
 pub(crate) enum Written {
     /// A valid plan.
     Plan(Value),
+    /// What the model said instead of a plan: a question, or why there is none.
+    Answer(String),
     /// The model stopped before its answer was whole, or a limit was reached.
     Stopped(StopReason),
 }
@@ -88,16 +90,27 @@ pub(crate) async fn write(
         of_all += outcome.spent;
         *spent += outcome.spent;
         faults = match outcome.stop {
-            StopReason::Answered | StopReason::BadAnswer { .. } => match valid_plan_in(&outcome.text, toolbox) {
-                Ok(plan) => return Ok(Written::Plan(plan)),
-                Err(faults) => faults,
-            },
+            StopReason::Answered | StopReason::BadAnswer { .. } if is_prose(&outcome.text) => {
+                return Ok(Written::Answer(outcome.text));
+            }
+            StopReason::Answered | StopReason::BadAnswer { .. } | StopReason::Empty => {
+                match valid_plan_in(&outcome.text, toolbox) {
+                    Ok(plan) => return Ok(Written::Plan(plan)),
+                    Err(faults) => faults,
+                }
+            }
             stop => return Ok(Written::Stopped(stop)),
         };
     }
     let message = format!("the model wrote no valid plan, and two repairs did not help; nothing was done:\n{faults}");
     Err(Error::new(ErrorKind::Plan, message)
         .with_remedy("split the instruction into smaller ones, or choose a larger model"))
+}
+
+/// Whether a text does not even try to be a plan.
+fn is_prose(answer: &str) -> bool {
+    let said = without_thoughts(answer);
+    !said.trim().is_empty() && !said.contains('{')
 }
 
 fn valid_plan_in(answer: &str, toolbox: &Toolbox) -> std::result::Result<Value, String> {
@@ -121,6 +134,8 @@ fn plan_in(answer: &str) -> std::result::Result<Value, String> {
         let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Value>();
         let taken = match values.next() {
             Some(Ok(value)) => {
+                // Some wrap it once more.
+                let value = if value["plan"].is_object() { value["plan"].clone() } else { value };
                 plan = value["steps"].is_array().then_some(value).or(plan);
                 values.byte_offset()
             }

@@ -27,16 +27,33 @@ pub(crate) struct Watching {
     threads: Vec<JoinHandle<()>>,
 }
 
+/// Who is told what happens to the indexes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Told {
+    /// Standard error, which clients keep in their logs.
+    Log,
+    /// Nobody: a person talks there, and each search says what it lacks.
+    Nobody,
+}
+
+impl Told {
+    fn note(self, text: &str) {
+        if self == Self::Log {
+            note(text);
+        }
+    }
+}
+
 impl Watching {
     /// Begins to watch vaults.
-    pub fn start(vaults: &[OpenVault]) -> Self {
+    pub fn start(vaults: &[OpenVault], told: Told) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let thread = |open: &OpenVault| {
             let (folder, options, stop) = (open.vault.path().to_owned(), open.index.clone(), Arc::clone(&stop));
             let name = open.name.clone();
             std::thread::spawn(move || match Index::open(&folder, options) {
-                Ok(index) => watch(&index, &name, &stop),
-                Err(error) => note(&unwatched(&name, &error)),
+                Ok(index) => watch(&index, &name, &stop, told),
+                Err(error) => told.note(&unwatched(&name, &error)),
             })
         };
         Self { threads: vaults.iter().map(thread).collect(), stop }
@@ -54,18 +71,20 @@ fn unwatched(name: &str, error: &Error) -> String {
     format!("{name}: the index is not kept up to date: {}", error.one_line())
 }
 
-fn watch(index: &Index, name: &str, stop: &AtomicBool) {
+fn watch(index: &Index, name: &str, stop: &AtomicBool, told: Told) {
     let options = WatchOptions::new().cancel(stop);
     let mut said = String::new();
     while !stop.load(Ordering::Relaxed) {
-        let ended = index.watch(&options).and_then(|mut watcher| watcher.try_for_each(|event| event.map(told(name))));
+        let ended = index
+            .watch(&options)
+            .and_then(|mut watcher| watcher.try_for_each(|event| event.map(|event| tell(name, event, told))));
         let pause = match ended {
             Ok(()) => continue,
             Err(error) if error.kind() == ErrorKind::Locked => TAKE_OVER,
             Err(error) => {
                 let fault = unwatched(name, &error);
                 if fault != said {
-                    note(&fault);
+                    told.note(&fault);
                     said = fault;
                 }
                 RETRY
@@ -78,12 +97,12 @@ fn watch(index: &Index, name: &str, stop: &AtomicBool) {
     }
 }
 
-/// What a person should know goes to standard error, which clients keep in their logs.
-fn told(name: &str) -> impl Fn(WatchEvent) {
-    move |event| match event {
-        WatchEvent::Notice(notice) => note(&format!("{name}: {notice}")),
-        WatchEvent::VaultGone => note(&format!("{name}: the vault's folder is gone")),
-        WatchEvent::VaultBack => note(&format!("{name}: the vault's folder is back")),
+/// What a person should know.
+fn tell(name: &str, event: WatchEvent, told: Told) {
+    match event {
+        WatchEvent::Notice(notice) => told.note(&format!("{name}: {notice}")),
+        WatchEvent::VaultGone => told.note(&format!("{name}: the vault's folder is gone")),
+        WatchEvent::VaultBack => told.note(&format!("{name}: the vault's folder is back")),
         _ => {}
     }
 }

@@ -50,8 +50,9 @@ impl Reply {
         let Some(at) = self.parts.iter().position(is_text) else { return };
         let Part::Text { text, .. } = &mut self.parts[at] else { return };
         let Some((thoughts, answer)) = text.split_once("</think>") else { return };
-        let is_code = thoughts.matches('`').count() % 2 == 1;
-        if is_code || thoughts.contains("<think>") {
+        // The mark stands on a line of its own; elsewhere a text speaks of it.
+        let ends_line = thoughts.rsplit('\n').next().is_none_or(|line| line.trim().is_empty());
+        if !ends_line || thoughts.contains("<think>") {
             return;
         }
         let thoughts = thoughts.trim().to_owned();

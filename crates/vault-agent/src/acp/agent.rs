@@ -32,7 +32,7 @@ use super::{commands, folder};
 use crate::conversation::{Conversation, Offer, SessionInfo as Saved, Sessions};
 use crate::model::{self, ChosenModel, Destination};
 use crate::settings::{SettingArgs, Settings};
-use crate::watching::Watching;
+use crate::watching::{Told, Watching};
 use crate::workspace::Workspace;
 
 /// Sessions on a page of the list.
@@ -209,8 +209,9 @@ impl Agent {
         let opened = Arc::new(block_in_place(|| folder::open(cwd, &self.vault_args)).map_err(of_failure)?);
         let folders: Vec<PathBuf> = opened.vaults().iter().map(|open| open.vault.path().to_owned()).collect();
         let mut workspaces = lock(&self.workspaces);
-        let known =
-            workspaces.entry(folders).or_insert_with(|| (Arc::clone(&opened), Watching::start(opened.vaults())));
+        let known = workspaces
+            .entry(folders)
+            .or_insert_with(|| (Arc::clone(&opened), Watching::start(opened.vaults(), Told::Log)));
         // With the settings as they are now.
         known.0 = Arc::clone(&opened);
         Ok(opened)

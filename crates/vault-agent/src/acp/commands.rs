@@ -154,6 +154,10 @@ async fn plan(instruction: &str, state: &mut State, asking: &Asking<'_>, setting
     })?;
     let plan = match written {
         Written::Plan(plan) => plan,
+        Written::Answer(answer) => {
+            state.updates.paragraph(&answer);
+            return Ok(Ended::Done);
+        }
         Written::Stopped(LoopStop::Cancelled) => return Ok(Ended::Cancelled),
         Written::Stopped(stop) => {
             let message = format!("{}; nothing was done", said_of_stop(&stop));

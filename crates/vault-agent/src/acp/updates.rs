@@ -17,7 +17,7 @@ use super::wire::{
     SessionId, SessionNotification, SessionUpdate, ToolCallId, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields,
     ToolKind, UsageUpdate, said, thought,
 };
-use crate::conversation::{CitationCheck, NoteTools, Source, cited_note, without_attached};
+use crate::conversation::{CitationCheck, NoteTools, ON_SCREEN, Source, citation_check, without_attached};
 use crate::loop_error::retrying;
 
 /// Tells an editor about one session.
@@ -115,9 +115,7 @@ impl Updates {
 
     /// A new turn: the answer to a message is checked for citations that do not exist.
     pub fn begin_turn(&mut self, message: &str) {
-        let workspace = Arc::clone(self.tools.workspace());
-        // Notes are read for this alone, so that what the model was told plays no part.
-        self.citations = Some(CitationCheck::new(message, move |path: &str| cited_note(&workspace, path)));
+        self.citations = Some(citation_check(&self.tools, message, Some(ON_SCREEN)));
         self.last_text = Text::Nothing;
     }
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use vault_search::VaultArgs;
 use vault_search::tools::{LogArgs, MacroCommand, RedoArgs, UndoArgs, shared_help, toolset_values};
-use vault_search::{CompletionsArgs, ListArgs};
+use vault_search::{CompletionsArgs, JsonArgs, ListArgs};
 use vault_tools::Toolset;
 
 use super::acp::AcpArgs;
@@ -69,6 +69,12 @@ Examples:\n  vault-agent plan \"a note in Projects for each bullet of the select
 vault-agent plan \"tag all notes about the garden\" --dry-run"
     )]
     Plan(PlanArgs),
+    /// Bring the index up to date, vectors included, and wait for it
+    #[command(
+        after_long_help = "As vault-index sync. Questions and conversations do the same meanwhile; this is for a large vault, once.\n\n\
+Examples:\n  vault-agent sync\n  vault-agent sync --vault ~/Notes"
+    )]
+    Sync(JsonArgs),
     /// List, search, show and delete saved conversations
     #[command(
         args_conflicts_with_subcommands = true,

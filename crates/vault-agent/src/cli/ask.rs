@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_loop::{
-    About, Decision, ErrorKind as ModelError, Event, Outcome as RunOutcome, Question, Spent, Status, StopReason,
+    About, Decision, ErrorKind as ModelError, Message, Outcome as RunOutcome, Question, Spent, Status, StopReason,
 };
 use clap::Args;
 use schemars::JsonSchema;
@@ -14,16 +14,24 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use vault_search::VaultArgs;
 use vault_search::tools::{EditorArgs, Question as Shown, Reply, TerminalPrompt, ask_about, editor, tick};
-use vault_search::{CliResult, Failure, Out, Outcome, can_ask, counted, note, sanitize, sanitize_line, say};
+use vault_search::{
+    CliResult, Failure, Out, Outcome, can_ask, counted, note, sanitize, sanitize_line, say, stderr_is_terminal,
+};
 use vault_tools::approval::{Answer, Approver, ChangeRequest, Preapproved, PreparedChange, now, settle};
 use vault_tools::{Cancel, Editor, Error, ErrorKind, Grants, Result};
 
-use super::call_line::{call_line, item_line, spent_text};
+use super::screen::Screen;
+use super::sources::source_lines;
+use super::stop::terminal_gone;
+use super::turn::{AnswerTo, Answered, ShownTurn, drive};
+use crate::call_line::{item_line, spent_text};
 use crate::changes::{carry_out, read_all};
-use crate::conversation::{Attachment, CitationCheck, Conversation, Offer, Source, Turn, cited_note, with_attached};
-use crate::loop_error::{retrying, said_of_stop};
+use crate::conversation::{Attachment, Conversation, Offer, Source, Turn, with_attached};
+use crate::loop_error::said_of_stop;
 use crate::model;
 use crate::settings::{SettingArgs, Settings};
+use crate::vectors;
+use crate::watching::{Told, Watching};
 use crate::workspace::{Granted, Workspace};
 
 /// How many passages are shown where there is no model.
@@ -65,22 +73,24 @@ pub(super) struct AskArgs {
 struct Record {
     /// The question.
     question: String,
-    /// The answer; `null` where no model is configured.
+    /// The answer, which is the last reply; `null` where no model is configured or it cannot be reached.
     answer: Option<String>,
     /// The places that the answer cites.
     sources: Vec<Source>,
     /// Citations and quotes that were taken out because they do not exist, and why.
     removed: Vec<String>,
+    /// The notes that the model was shown.
+    read: Vec<String>,
     /// The searches and other calls that were made.
     calls: Vec<CallRecord>,
-    /// The passages that fit best, where no model is configured.
+    /// The passages that fit best, where no model is configured or it cannot be reached.
     #[serde(skip_serializing_if = "Option::is_none")]
     passages: Option<Value>,
     /// How many notes there are.
     notes: usize,
     /// How many passages have no vector yet, and are found by words alone.
     pending: usize,
-    /// Why the run ended: "answered", or what went wrong.
+    /// Why the run ended: "answered", "unreachable" where the model cannot be reached, or what went wrong.
     stop: String,
     /// Tokens in and out.
     tokens: u64,
@@ -106,6 +116,24 @@ struct CallRecord {
 }
 
 impl Record {
+    fn of(question: &str) -> Self {
+        Self {
+            question: question.to_owned(),
+            answer: None,
+            sources: Vec::new(),
+            removed: Vec::new(),
+            read: Vec::new(),
+            calls: Vec::new(),
+            passages: None,
+            notes: 0,
+            pending: 0,
+            stop: "answered".to_owned(),
+            tokens: 0,
+            cost: None,
+            session: None,
+        }
+    }
+
     /// Whether the notes were searched in vain.
     fn found_nothing(&self) -> bool {
         let is_in_vain = |call: &CallRecord| call.status == Status::Ok && !call.has_result;
@@ -127,69 +155,206 @@ pub(super) fn ask(vault_args: &VaultArgs, args: &AskArgs, out: &mut Out) -> CliR
         let message = "there is no note to insert the answer into";
         return Err(Error::new(ErrorKind::InvalidArguments, message).with_remedy("add --note NOTE").into());
     }
-    let (notes, pending) = counts(&workspace);
-    let mut record = Record {
-        question: question.clone(),
-        answer: None,
-        sources: Vec::new(),
-        removed: Vec::new(),
-        calls: Vec::new(),
-        passages: None,
-        notes,
-        pending,
-        stop: "answered".to_owned(),
-        tokens: 0,
-        cost: None,
-        session: None,
+    let asked = Asked {
+        workspace,
+        is_json: args.json,
+        to: if args.json || args.insert { AnswerTo::Nowhere } else { AnswerTo::Output },
     };
-    let Some(model) = model::open(&settings)? else {
-        return passages(&workspace, record, args.json, out);
-    };
-    let mut conversation = Conversation::begin(Arc::clone(&workspace), model, settings, editor, Offer::Reading)?;
-    let runtime = super::runtime::runtime()?;
-    let answered = runtime.block_on(answer(&mut conversation, &mut record, args.json || args.insert, out));
-    runtime.shutdown_background();
-    let outcome = answered?;
-    record.session = Some(conversation.info().id.clone());
-    record.tokens = outcome.spent.tokens;
-    record.cost = outcome.spent.cost.map(|millionths| millionths as f64 / 1e6);
-    record.stop = outcome.stop.to_string();
-    // A sync beside the answer may have gone on.
-    (record.notes, record.pending) = counts(&workspace);
-    if !args.json && !args.insert && !record.sources.is_empty() {
-        out.line("\nSources")?;
-        for Source { path, line } in &record.sources {
-            out.line(&format!("  {}:{line}", out.paint.path(&sanitize_line(path))))?;
+    let watching = Watching::start(asked.workspace.vaults(), Told::Nobody);
+    let mut record = Record::of(&question);
+    let ended = match model::open(&settings)? {
+        None => asked.without_model(&mut record, out),
+        Some(model) => {
+            let workspace = Arc::clone(&asked.workspace);
+            let conversation = Conversation::begin(workspace, model, settings, editor, Offer::Reading)?;
+            asked.with_model(conversation, &mut record, args, out)
         }
-    }
-    // What standard error says about it comes after it.
-    out.flush()?;
-    record.removed.iter().for_each(|removed| say("taken out", removed));
-    let answer = record.answer.as_deref().unwrap_or_default();
-    let ended = match ended(&outcome.stop) {
-        // Whatever the answer says then, no note holds it.
-        Ok(Outcome::Done) if record.found_nothing() && !args.insert => Ok(Outcome::Nothing),
-        Ok(Outcome::Done) if args.insert => insert(&workspace, &conversation, answer, args.yes).map(|()| Outcome::Done),
-        ended => ended,
     };
-    if args.json {
-        out.json(&record)?;
-    } else {
-        // An answer that is in no note is not lost.
-        if args.insert && ended.is_err() && !answer.is_empty() {
-            out.line(&sanitize(answer))?;
-            out.flush()?;
-        }
-        note(&summary(&record, &outcome.spent));
-    }
+    drop(watching);
     ended
 }
 
+/// A question, and who asks.
+struct Asked {
+    workspace: Arc<Workspace>,
+    is_json: bool,
+    to: AnswerTo,
+}
+
+impl Asked {
+    /// Has what has no vector yet embedded after the answer, where a person has asked. What is said about it.
+    fn go_on(&self, record: &mut Record, out: &Out) -> String {
+        (record.notes, record.pending) = counts(&self.workspace);
+        let is_seen = !self.is_json && out.paint.is_terminal() && stderr_is_terminal();
+        let goes_on = record.pending > 0 && is_seen && vectors::go_on(self.workspace.vaults());
+        let how = if goes_on { "which are made in the background" } else { "which vault-agent sync makes" };
+        match record.pending {
+            0 => String::new(),
+            1 => format!("; 1 passage was ranked by its words alone until it has a vector, {how}"),
+            pending => format!("; {pending} passages were ranked by their words alone until they have vectors, {how}"),
+        }
+    }
+
+    fn with_model(
+        &self,
+        mut conversation: Conversation,
+        record: &mut Record,
+        args: &AskArgs,
+        out: &mut Out,
+    ) -> CliResult {
+        let runtime = super::runtime::runtime()?;
+        let mut screen = Screen::new();
+        let answered = runtime.block_on(answer(&mut conversation, &record.question, &mut screen, self.to));
+        runtime.shutdown_background();
+        let (outcome, answered, why_empty) = answered?;
+        record.session = Some(conversation.info().id.clone());
+        record.tokens = outcome.spent.tokens;
+        record.cost = outcome.spent.cost.map(|millionths| millionths as f64 / 1e6);
+        record.stop = outcome.stop.to_string();
+        record.calls = calls_of(&conversation);
+        record.read = conversation.notes_of_turn();
+        record.sources.clone_from(&answered.sources);
+        record.removed.clone_from(&answered.removed);
+        if is_unreachable(&outcome) && answered.text.is_empty() && record.calls.is_empty() {
+            record.stop = "unreachable".to_owned();
+            if !args.insert {
+                self.passages(record, "The model cannot be reached. The passages that fit best:", out)?;
+            } else if args.json {
+                out.json(record)?;
+            }
+            out.flush()?;
+            return Err(Failure::Error(outcome.stop.to_string()));
+        }
+        record.answer = Some(answered.text.clone());
+        if self.to == AnswerTo::Output {
+            let lines = source_lines(&answered, &conversation, out.paint);
+            match answered.sources.is_empty() {
+                true => lines.iter().for_each(|line| note(line)),
+                // On a terminal an empty line follows the answer already.
+                false if out.paint.is_terminal() => out.line(&lines.join("\n"))?,
+                false => out.line(&format!("\n{}", lines.join("\n")))?,
+            }
+        }
+        // What standard error says about it comes after it.
+        out.flush()?;
+        record.removed.iter().for_each(|removed| say("taken out", removed));
+        let ended = match (ended(&outcome.stop, &answered.text), why_empty) {
+            (_, Some(why)) => Err(Failure::Error(why)),
+            // Whatever the answer says then, no note holds it.
+            (Ok(Outcome::Done), _) if record.found_nothing() && !args.insert => Ok(Outcome::Nothing),
+            (Ok(Outcome::Done), _) if args.insert => {
+                insert(&self.workspace, &conversation, &answered.text, args.yes).map(|()| Outcome::Done)
+            }
+            (ended, _) => ended,
+        };
+        let pending = self.go_on(record, out);
+        if self.is_json {
+            out.json(record)?;
+            return ended;
+        }
+        // An answer that is in no note is not lost.
+        if args.insert && ended.is_err() && !answered.text.is_empty() {
+            out.line(&sanitize(&answered.text))?;
+            out.flush()?;
+        }
+        if !matches!(outcome.stop, StopReason::Failed { .. }) || !record.calls.is_empty() {
+            note(&summary(record, &outcome.spent, &pending));
+        }
+        ended
+    }
+
+    /// What helps without a model: the passages that fit best, and how to set a model up.
+    fn without_model(&self, record: &mut Record, out: &mut Out) -> CliResult {
+        record.stop = "no model is configured".to_owned();
+        let outcome = self.passages(record, "", out)?;
+        let pending = if record.pending > 0 { self.go_on(record, out) } else { String::new() };
+        note(&format!(
+            "no model is configured, so nothing is answered{pending}. To have questions answered: `vault-agent config set \
+             provider ollama` and `vault-agent config set model NAME` for a model on this machine, or `vault-agent login \
+             PROVIDER` for a hosted one; `vault-agent models` lists what there is"
+        ));
+        Ok(outcome)
+    }
+
+    /// Prints the passages that fit best.
+    fn passages(&self, record: &mut Record, head: &str, out: &mut Out) -> CliResult {
+        let mut screen = Screen::new();
+        let listening = vault_search::listen();
+        let screen_of = std::cell::RefCell::new(&mut screen);
+        vectors::wait(self.workspace.vaults(), vectors::FIRST_SEARCH, &|| listening.is_cancelled(), &|share| {
+            screen_of.borrow_mut().draw(&[format!("reading your notes, {share} %")]);
+        });
+        screen.erase();
+        let args = json!({ "query": record.question, "top_k": PASSAGES });
+        let found = self.workspace.with(|vaults| -> Result<Value> {
+            let route = vaults.route("search_notes", args)?;
+            Ok(read_all(vaults, "search_notes", &route, Cancel::default())?.value)
+        })?;
+        let found = found.as_array().cloned().unwrap_or_default();
+        (record.notes, record.pending) = counts(&self.workspace);
+        let is_weak = |passage: &Value| passage["weak"] == true;
+        let is_all_weak = found.iter().all(is_weak);
+        if self.is_json {
+            record.passages = Some(Value::Array(found.clone()));
+            out.json(record)?;
+        } else {
+            if !head.is_empty() {
+                out.line(&format!("{head}\n"))?;
+            }
+            // Beside what fits, what does not is left out.
+            for passage in found.iter().filter(|passage| is_all_weak || !is_weak(passage)) {
+                let text = |name: &str| sanitize_line(passage[name].as_str().unwrap_or_default());
+                let place = format!("{}:{}", text("path"), passage["line"]);
+                let heading = text("heading");
+                let heading = if heading.is_empty() { String::new() } else { format!(" › {heading}") };
+                out.line(&format!("{}  {}{heading}", out.paint.path(&place), text("title")))?;
+                for line in sanitize(passage["chunk"].as_str().unwrap_or_default().trim_end()).lines() {
+                    out.line(&format!("  {line}"))?;
+                }
+                out.line("")?;
+            }
+        }
+        out.flush()?;
+        let (outcome, what) = match (found.is_empty(), record.notes) {
+            (true, 0) => (Outcome::Nothing, "this folder holds no notes"),
+            (true, _) => (Outcome::Nothing, "no passage fits"),
+            (false, _) if is_all_weak => (Outcome::Nothing, "nothing fits well; these are the nearest passages"),
+            (false, _) => return Ok(Outcome::Done),
+        };
+        note(what);
+        Ok(outcome)
+    }
+}
+
+/// Whether the model could not be asked at all.
+fn is_unreachable(outcome: &RunOutcome) -> bool {
+    let StopReason::Failed { failure } = &outcome.stop else { return false };
+    matches!(failure.kind, ModelError::Unavailable | ModelError::TimedOut | ModelError::Io)
+}
+
+/// The calls since the question, with what they were made with.
+fn calls_of(conversation: &Conversation) -> Vec<CallRecord> {
+    let Some(run) = conversation.run() else { return Vec::new() };
+    let messages = run.history().messages().iter();
+    let calls =
+        messages.filter(|message| matches!(***message, Message::Assistant { .. })).flat_map(|message| message.calls());
+    let args: BTreeMap<_, _> = calls.map(|call| (&call.id, &call.arguments)).collect();
+    let record = |result: &agent_loop::ToolResult| CallRecord {
+        tool: result.name.clone(),
+        args: args.get(&result.call).map(|args| (*args).clone()).unwrap_or_default(),
+        status: result.status,
+        has_result: result.status == Status::Ok && result.text() != "[]",
+    };
+    run.results().map(record).collect()
+}
+
 /// How a command ends whose model has stopped.
-fn ended(stop: &StopReason) -> CliResult {
+fn ended(stop: &StopReason, answer: &str) -> CliResult {
     match stop {
         StopReason::Answered => Ok(Outcome::Done),
-        StopReason::Empty => Ok(Outcome::Nothing),
+        StopReason::Limit { .. } if !answer.is_empty() => {
+            Err(Failure::Refused(format!("{}; the answer sums up what was found until then", said_of_stop(stop))))
+        }
         StopReason::Limit { .. } | StopReason::Length => Err(Failure::Refused(said_of_stop(stop))),
         StopReason::Cancelled => Err(Failure::Interrupted("the conversation is saved")),
         stop => Err(Failure::Error(stop.to_string())),
@@ -241,77 +406,33 @@ fn with_selection(question: &str, editor: &Editor) -> String {
     with_attached(question, attached.as_slice())
 }
 
-/// Drives the conversation to its end; the answer is printed as it comes, unless it is collected.
+/// Drives the conversation to its end. Gives the answer, and why there is none where the model said nothing.
 async fn answer(
     conversation: &mut Conversation,
-    record: &mut Record,
-    is_collected: bool,
-    out: &mut Out,
-) -> Result<RunOutcome> {
+    question: &str,
+    screen: &mut Screen,
+    to: AnswerTo,
+) -> Result<(RunOutcome, Answered, Option<String>)> {
     let cancel = CancellationToken::new();
     let watching = tokio::spawn(cancel_on_signal(cancel.clone()));
-    // Notes are read once more for this alone, so that what the model was told plays no part.
-    let workspace = Arc::clone(conversation.tools().workspace());
-    let question = record.question.clone();
-    let message = with_selection(&question, &conversation.tools().editor());
-    let mut check = CitationCheck::new(&question, move |path: &str| cited_note(&workspace, path));
-    let mut text = String::new();
-    let mut turn = None;
-    let mut started = BTreeMap::new();
-    loop {
-        let calls = &mut record.calls;
-        let mut show = |shown: String| {
-            text.push_str(&shown);
-            if !is_collected && !shown.is_empty() {
-                let _ = out.text(&sanitize(&shown)).and_then(|()| out.flush());
-            }
-        };
-        let mut on_event = |event: Event| match event {
-            Event::Text(more) => show(check.push(&more)),
-            Event::ToolStarted { index, call } => _ = started.insert(index, call),
-            Event::ToolFinished { index, result } => {
-                let call = started.remove(&index);
-                say("tool", &call_line(call.as_ref(), &result));
-                let args = call.map(|call| call.arguments).unwrap_or_default();
-                let has_result = result.status == Status::Ok && result.text() != "[]";
-                calls.push(CallRecord { tool: result.name, args, status: result.status, has_result });
-            }
-            Event::Warning(warning) => say("warning", &warning),
-            Event::Retry { delay, failure, .. } => {
-                note(&retrying(&failure, delay));
-            }
-            Event::Compacted { .. } => note("the conversation was made shorter for the model"),
-            Event::NotCompacted { failure } if failure.kind != ModelError::ContextTooLong => {
-                note(&format!("the conversation could not be made shorter: {failure}"))
-            }
-            _ => {}
-        };
-        let next = match turn.take() {
-            None => conversation.say(&message, &mut on_event, &cancel).await?,
-            Some(()) => conversation.go_on(&mut on_event, &cancel).await?,
-        };
-        match next {
-            Turn::Done(outcome) => {
-                show(check.finish());
-                watching.abort();
-                if !is_collected && !text.ends_with('\n') && !text.is_empty() {
-                    let _ = out.text("\n");
-                }
-                record.sources = check.sources().to_vec();
-                record.removed = check.removed().to_vec();
-                record.answer = Some(text.trim().to_owned());
-                conversation.add_sources(&record.sources, &record.removed)?;
-                return Ok(outcome);
-            }
+    let mut message = Some(with_selection(question, &conversation.tools().editor()));
+    let mut shown = ShownTurn::new(screen, conversation, question, to);
+    let outcome = loop {
+        match drive(conversation, &mut shown, message.take().as_deref(), &cancel, None).await? {
+            Turn::Done(outcome) => break outcome,
             Turn::Waiting(questions) => {
                 for question in questions {
                     let decision = tokio::task::block_in_place(|| decision(conversation, &question))?;
                     conversation.decide(&question, decision)?;
                 }
-                turn = Some(());
             }
         }
-    }
+    };
+    watching.abort();
+    let answered = shown.finish(&outcome, conversation);
+    conversation.add_sources(&answered.sources, &answered.removed)?;
+    let why_empty = shown.why_empty(&outcome.stop);
+    Ok((outcome, answered, why_empty))
 }
 
 /// A person's decision at the terminal; nobody there is a no.
@@ -337,67 +458,29 @@ fn decision(conversation: &Conversation, question: &Question) -> Result<Decision
     Ok(if ask_about(&about)? == Reply::Yes { Decision::Allow } else { denied("the person said no") })
 }
 
-/// Cancels when the process is asked to stop.
+/// Cancels when the process is asked to stop, or its terminal has gone.
 pub(super) async fn cancel_on_signal(cancel: CancellationToken) {
     let listening = vault_search::listen();
-    while !listening.is_cancelled() {
-        tokio::time::sleep(TICK).await;
+    let asked_to_stop = async {
+        while !listening.is_cancelled() {
+            tokio::time::sleep(TICK).await;
+        }
+    };
+    tokio::select! {
+        () = asked_to_stop => {}
+        () = terminal_gone() => {}
     }
     cancel.cancel();
 }
 
 /// What was searched, in one sentence.
-fn summary(record: &Record, spent: &Spent) -> String {
+fn summary(record: &Record, spent: &Spent, pending: &str) -> String {
     let calls = match record.calls.len() {
         0 => "nothing was searched".to_owned(),
         calls => counted(calls, "call"),
     };
-    let pending = match record.pending {
-        0 => String::new(),
-        1 => "; 1 passage is found by words alone until it has a vector".to_owned(),
-        pending => format!("; {pending} passages are found by words alone until they have vectors"),
-    };
+    let pending = if record.calls.is_empty() { "" } else { pending };
     format!("{calls} in {}{pending}; {}", counted(record.notes, "note"), spent_text(spent))
-}
-
-/// What helps without a model: the passages that fit best, and how to set a model up.
-fn passages(workspace: &Workspace, mut record: Record, is_json: bool, out: &mut Out) -> CliResult {
-    let args = json!({ "query": record.question, "top_k": PASSAGES });
-    let found = workspace.with(|vaults| -> Result<Value> {
-        let route = vaults.route("search_notes", args)?;
-        Ok(read_all(vaults, "search_notes", &route, Cancel::default())?.value)
-    })?;
-    let found = found.as_array().cloned().unwrap_or_default();
-    (record.notes, record.pending) = counts(workspace);
-    let (outcome, what) = match (found.is_empty(), record.notes) {
-        (true, 0) => (Outcome::Nothing, "this folder holds no notes"),
-        (true, _) => (Outcome::Nothing, "no passage fits"),
-        (false, _) => (Outcome::Done, "these are the passages that fit best"),
-    };
-    if is_json {
-        record.stop = "no model is configured".to_owned();
-        record.passages = Some(Value::Array(found));
-        out.json(&record)?;
-    } else {
-        for passage in &found {
-            let text = |name: &str| sanitize_line(passage[name].as_str().unwrap_or_default());
-            let place = format!("{}:{}", text("path"), passage["line"]);
-            let heading = text("heading");
-            let heading = if heading.is_empty() { String::new() } else { format!(" › {heading}") };
-            out.line(&format!("{}  {}{heading}", out.paint.path(&place), text("title")))?;
-            for line in sanitize(passage["chunk"].as_str().unwrap_or_default().trim_end()).lines() {
-                out.line(&format!("  {line}"))?;
-            }
-            out.line("")?;
-        }
-    }
-    out.flush()?;
-    note(&format!(
-        "no model is configured, so nothing is answered; {what}. To have questions answered: `vault-agent config set \
-         provider ollama` and `vault-agent config set model NAME` for a model on this machine, or `vault-agent login \
-         PROVIDER` for a hosted one; `vault-agent models` lists what there is"
-    ));
-    Ok(outcome)
 }
 
 /// The prompt for inserting an answer.

@@ -8,7 +8,11 @@ mod listening;
 mod config;
 mod login;
 mod models;
-mod call_line;
+mod screen;
+mod keyboard;
+mod stop;
+mod turn;
+mod sources;
 mod ask;
 mod plan;
 mod sessions;
@@ -98,6 +102,7 @@ fn run(args: AgentArgs, out: &mut Out) -> CliResult {
         Command::Chat(args) => chat::chat(&vault, &args),
         Command::Resume(args) => chat::resume(&vault, &args),
         Command::Plan(args) => plan::plan(&vault, &args, out),
+        Command::Sync(args) => vault_search::search::sync_vault(&vault, &args, out),
         Command::Sessions(args) => sessions::sessions(&args, out),
         Command::Macro(command) => run_macro(&vault, &command, out),
         Command::Undo(args) => undo(&vault, &args, out),

@@ -6,11 +6,11 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use vault_search::VaultArgs;
 use vault_search::tools::{MacroCommand, MacroSaveArgs, RunningArgs, run_macro, run_plan, with_toolbox};
-use vault_search::{CliResult, Failure, Out, Outcome, ask, can_ask, note, say};
+use vault_search::{CliResult, Failure, Out, Outcome, ask, can_ask, note, sanitize, say};
 use vault_tools::Toolbox;
 
 use super::ask::cancel_on_signal;
-use super::call_line::spent_text;
+use crate::call_line::spent_text;
 use crate::loop_error::{retrying, said_of_stop};
 use crate::model;
 use crate::plan_writer::{Written, write};
@@ -35,7 +35,15 @@ pub(super) fn plan(vault_args: &VaultArgs, args: &PlanArgs, out: &mut Out) -> Cl
     let model = model::required(&settings)?;
     let instruction = args.instruction.join(" ");
     let outcome = with_toolbox(vault_args, &args.running.context, |toolbox| {
-        let plan = written(&instruction, toolbox, &model, &settings)?;
+        let plan = match written(&instruction, toolbox, &model, &settings)? {
+            Ok(plan) => plan,
+            Err(answer) => {
+                out.line(&sanitize(answer.trim()))?;
+                out.flush()?;
+                note("the model answered instead of writing a plan; nothing was done");
+                return Ok(Outcome::Nothing);
+            }
+        };
         if args.print {
             out.json(&plan)?;
             return Ok(Outcome::Done);
@@ -48,7 +56,13 @@ pub(super) fn plan(vault_args: &VaultArgs, args: &PlanArgs, out: &mut Out) -> Cl
     Ok(outcome)
 }
 
-fn written(instruction: &str, toolbox: &Toolbox, model: &model::ChosenModel, settings: &Settings) -> CliResult<Value> {
+/// A plan, or what the model said instead.
+fn written(
+    instruction: &str,
+    toolbox: &Toolbox,
+    model: &model::ChosenModel,
+    settings: &Settings,
+) -> CliResult<std::result::Result<Value, String>> {
     note(&format!("{} writes a plan", model.name));
     let runtime = super::runtime::runtime()?;
     let cancel = CancellationToken::new();
@@ -65,7 +79,8 @@ fn written(instruction: &str, toolbox: &Toolbox, model: &model::ChosenModel, set
     runtime.shutdown_background();
     note(&spent_text(&spent));
     match written? {
-        Written::Plan(plan) => Ok(plan),
+        Written::Plan(plan) => Ok(Ok(plan)),
+        Written::Answer(answer) => Ok(Err(answer)),
         Written::Stopped(stop) => Err(not_written(&stop)),
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use agent_loop::{BoxFuture, Model, ReplyStream, Request, ToolSupport};
-use agent_proxy::{Proxy, ProxyOptions};
+use agent_proxy::{Proxy, ProxyOptions, StoreLimits};
 use clap::Args;
 use vault_index::{Embedder, Index, LoadOptions, ModelName};
 use vault_search::VaultArgs;
@@ -20,7 +20,7 @@ use crate::embeddings;
 use crate::mcp::{Access, listen};
 use crate::model::{self, ChosenModel};
 use crate::settings::{SettingArgs, Settings, Source};
-use crate::watching::Watching;
+use crate::watching::{Told, Watching};
 use crate::with_notes::WithNotes;
 use crate::workspace::{Granted, Workspace};
 
@@ -61,8 +61,10 @@ pub(super) fn proxy(vault_args: &VaultArgs, args: &ProxyArgs) -> CliResult {
         true => Some(Arc::new(Workspace::open(vault_args, Granted::default())?)),
         false => None,
     };
-    let watching = workspace.as_ref().map(|workspace| Watching::start(workspace.vaults()));
+    let watching = workspace.as_ref().map(|workspace| Watching::start(workspace.vaults(), Told::Log));
     let options = ProxyOptions::default().on_warning(Some(Arc::new(|warning: &str| note(warning))));
+    // Some clients name what they were answered before instead of sending it again.
+    let options = options.store(Some(StoreLimits::default()));
     let access = Access::new(args.key_file.as_deref().map(key_in).transpose()?, &args.host);
     let options = options.key(access.key.clone()).hosts(access.hosts.clone());
     let proxy = served(Proxy::new(options), chosen, workspace, &settings);

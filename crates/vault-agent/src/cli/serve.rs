@@ -9,7 +9,7 @@ use vault_tools::{Error, Result, Toolset};
 use super::args::{HttpArgs, McpArgs};
 use super::listening::{key_in, stop_signal};
 use crate::mcp::{Access, Offered, PATH, Server, listen};
-use crate::watching::Watching;
+use crate::watching::{Told, Watching};
 use crate::workspace::{AT_ONCE, Granted, Workspace};
 
 pub(super) fn serve(vault_args: &VaultArgs, args: &McpArgs) -> CliResult {
@@ -30,7 +30,7 @@ pub(super) fn serve(vault_args: &VaultArgs, args: &McpArgs) -> CliResult {
         require_expect: offer.require_expect,
     };
     let server = Server::new(workspace, offered)?;
-    let watching = Watching::start(server.workspace().vaults());
+    let watching = Watching::start(server.workspace().vaults(), Told::Log);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .max_blocking_threads(AT_ONCE)

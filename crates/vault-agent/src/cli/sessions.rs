@@ -24,12 +24,12 @@ pub(super) enum SessionsCommand {
     /// List the conversations in which all of these words stand
     #[command(after_long_help = "Example:\n  vault-agent sessions search roses winter")]
     Search(SearchArgs),
-    /// Print a conversation as Markdown, with the notes that it cited
+    /// Print a conversation: questions, answers, sources
     #[command(
         visible_alias = "export",
         after_long_help = "Examples:\n  vault-agent sessions show 3f2a\n  vault-agent sessions show 3f2a > ~/Notes/Roses.md"
     )]
-    Show(SessionArgs),
+    Show(ShowArgs),
     /// Delete a conversation
     #[command(after_long_help = "Example:\n  vault-agent sessions delete 3f2a")]
     Delete(DeleteArgs),
@@ -45,9 +45,12 @@ pub(super) struct SearchArgs {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct SessionArgs {
+pub(super) struct ShowArgs {
     /// Its id, or the beginning of it [default: the last one]
     pub session: Option<String>,
+    /// With all that the tools returned
+    #[arg(long)]
+    pub full: bool,
 }
 
 #[derive(Debug, Args)]
@@ -66,7 +69,7 @@ pub(super) fn sessions(args: &SessionsArgs, out: &mut Out) -> CliResult {
         Some(SessionsCommand::List(of)) => list(sessions.list()?, of, out),
         Some(SessionsCommand::Search(search)) => list(sessions.search(&search.words.join(" "))?, &search.list, out),
         Some(SessionsCommand::Show(show)) => {
-            let text = sessions.export(&sessions.find(show.session.as_deref())?)?;
+            let text = sessions.export(&sessions.find(show.session.as_deref())?, show.full)?;
             // A terminal is shown nothing that acts on it; a file gets the text as it is.
             if out.paint.is_terminal() {
                 out.text(&sanitize(&text))?

@@ -11,13 +11,14 @@ mod approval_tests;
 #[cfg(all(test, feature = "local"))]
 mod real_model_tests;
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::sync::Arc;
 
 use agent_loop::mcp::{AskBeforeDestroying, McpTools};
 use agent_loop::{
-    About, Agent, AskBeforeWriting, Budget, Decision, Durability, Event, ModelSettings, Observer, Outcome, Pause,
-    Permission, Policy, Question, Review, Run, RunId, RunOptions, ToolCall, ToolSpec, Transcript,
+    About, Agent, AskBeforeWriting, AtLimit, Budget, Decision, Durability, Event, Message, ModelSettings, Observer,
+    Outcome, Pause, Permission, Policy, Question, Review, Run, RunId, RunOptions, ToolCall, ToolSpec, Transcript,
 };
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -33,11 +34,12 @@ use crate::settings::Settings;
 use crate::workspace::Workspace;
 
 pub(crate) use attached::{Attachment, with_attached, without_attached};
-pub(crate) use citations::{CitationCheck, Source};
+pub(crate) use citations::{CitationCheck, ON_SCREEN, Source};
 pub(crate) use note_tools::{NoteTools, Offer};
 pub(crate) use prompt::system_message;
 pub(crate) use session::{SessionInfo, Sessions};
 
+use citations::Cited;
 use session::title_of;
 
 /// Of the context of a model, the share above which the conversation is made shorter.
@@ -45,6 +47,9 @@ const COMPACT_AT: f64 = 0.8;
 
 /// Characters of what a tool does, in a question about a call.
 const LONGEST_SENTENCE: usize = 160;
+
+/// Tools whose result is a note, and not a list of those that were found.
+const READS: [&str; 2] = ["read_note", "file_read"];
 
 const NOTHING_SAID: &str = "nothing was said in this conversation yet";
 
@@ -428,9 +433,45 @@ impl Conversation {
     /// Nothing was said; a transcript that cannot be read.
     pub fn export(&self) -> Result<String> {
         match self.run {
-            Some(_) => self.sessions.export(&self.info),
+            Some(_) => self.sessions.export(&self.info, false),
             None => Err(Error::new(ErrorKind::InvalidArguments, NOTHING_SAID)),
         }
+    }
+
+    /// Places with a mark where their note was not read in this conversation.
+    pub fn marked(&self, sources: &[Source]) -> Vec<Source> {
+        let mut shown = BTreeSet::new();
+        let messages = self.run.as_ref().map(|run| run.history().messages().iter()).into_iter().flatten();
+        let mut said = String::new();
+        for message in messages {
+            match &**message {
+                Message::Results { results } => {
+                    results.iter().flat_map(|result| &result.items).for_each(|item| shown.extend(notes_in(item)));
+                }
+                Message::User { text, .. } | Message::Note { text } => said.push_str(text),
+                Message::Assistant { .. } => {}
+            }
+        }
+        let is_read = |path: &str| shown.contains(path) || said.contains(path);
+        sources.iter().map(|source| Source { unread: !is_read(&source.path), ..source.clone() }).collect()
+    }
+
+    /// The notes that the tools have shown since the person's last message: those that were read, else those that were found.
+    pub fn notes_of_turn(&self) -> Vec<String> {
+        let Some(run) = &self.run else { return Vec::new() };
+        let of = |reads: bool| {
+            let results = run.results().filter(move |result| !reads || READS.contains(&&*result.name));
+            let paths = results.flat_map(|result| &result.items).flat_map(|item| notes_in(item));
+            let mut all: Vec<String> = Vec::new();
+            paths.for_each(|path| {
+                if !all.contains(&path) {
+                    all.push(path)
+                }
+            });
+            all
+        };
+        let read = of(true);
+        if read.is_empty() { of(false) } else { read }
     }
 
     /// Notes the places that an answer cited, and what in it was found to be false.
@@ -452,7 +493,7 @@ impl Conversation {
         let limit = self.model.context_length.map(|length| (length as f64 * COMPACT_AT) as u64);
         RunOptions::default()
             .system(Some(system_message(self.tools.workspace(), settings.system.as_deref(), &self.tools.editor())))
-            .budget(budget_of(settings))
+            .budget(budget_of(settings).at_limit(AtLimit::SumUp))
             .compact_above(limit)
             .max_output_tokens(settings.max_tokens)
             .temperature(settings.temperature)
@@ -474,17 +515,56 @@ pub(crate) fn budget_of(settings: &Settings) -> Budget {
         .time(settings.max_seconds.map(std::time::Duration::from_secs))
 }
 
-/// Reads a note for checking a citation: one that the settings deny is not there.
-pub(crate) fn cited_note(workspace: &Workspace, path: &str) -> Option<String> {
+/// A check of an answer to a message against the notes, which are read for this alone, so that what the model was told
+/// plays no part. It holds `hold` bytes at most, or whole lines.
+pub(crate) fn citation_check(tools: &NoteTools, message: &str, hold: Option<usize>) -> CitationCheck<'static> {
+    let workspace = Arc::clone(tools.workspace());
+    CitationCheck::new(message, hold, move |name: &str| cited_note(&workspace, name))
+}
+
+/// The note that a citation names, by its path or as a link does: one that the settings deny is not there.
+fn cited_note(workspace: &Workspace, name: &str) -> Option<Cited> {
+    if name.trim().is_empty() {
+        return None;
+    }
     workspace.with(|vaults| {
-        let route = vaults.route("read_note", json!({ "path": path })).ok()?;
-        let toolbox = vaults.toolbox(*route.vaults.first()?);
-        let path = SafePath::new(route.args["path"].as_str()?).ok()?;
-        let sandbox = toolbox.vault().sandbox();
-        let real = sandbox.real(&path).ok()?;
-        let permits = |path: &SafePath| toolbox.policy().permits_path(path.as_str());
-        if permits(&path) && permits(&real) { sandbox.text(&path).ok() } else { None }
+        let route = vaults.route("read_note", json!({ "path": name })).ok()?;
+        let named = route.args["path"].as_str()?.to_owned();
+        let names: Vec<String> = vaults.names().map(str::to_owned).collect();
+        route.vaults.into_iter().find_map(|vault| {
+            let toolbox = vaults.toolbox(vault);
+            let sandbox = toolbox.vault().sandbox();
+            let path = SafePath::new(&named).ok().filter(|path| sandbox.text(path).is_ok()).or_else(|| {
+                let resolved = toolbox.vault().index().ok()?.resolve(&format!("[[{named}]]"), None).ok()?;
+                SafePath::new(resolved.target?.as_str()).ok()
+            })?;
+            let real = sandbox.real(&path).ok()?;
+            let permits = |path: &SafePath| toolbox.policy().permits_path(path.as_str());
+            let text = sandbox.text(&path).ok().filter(|_| permits(&path) && permits(&real))?;
+            let shown = if names.len() > 1 { format!("{}/{path}", names[vault]) } else { path.to_string() };
+            Some(Cited { path: shown, text })
+        })
     })
+}
+
+/// The paths of the notes that an item of a result names.
+fn notes_in(item: &str) -> Vec<String> {
+    fn collect(value: &Value, paths: &mut Vec<String>) {
+        match value {
+            Value::Object(fields) => {
+                paths.extend(fields.get("path").and_then(Value::as_str).map(str::to_owned));
+                fields.values().for_each(|value| collect(value, paths));
+            }
+            Value::Array(items) => items.iter().for_each(|item| collect(item, paths)),
+            _ => {}
+        }
+    }
+    let mut paths = Vec::new();
+    // Behind the fields of a note stands its text.
+    if let Some(Ok(value)) = serde_json::Deserializer::from_str(item).into_iter::<Value>().next() {
+        collect(&value, &mut paths);
+    }
+    paths
 }
 
 fn agent(model: &ChosenModel, tools: &NoteTools, servers: Option<&McpTools>) -> Result<Agent> {

@@ -10,7 +10,7 @@
 //! nothing is done.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use agent_loop::{
@@ -26,7 +26,14 @@ use vault_tools::{
 
 use crate::changes::{LONGEST, blocking, carry_out, limited, read_all};
 use crate::settings::{Review as ReviewSetting, Settings};
+use crate::vectors;
 use crate::workspace::{OpenVault, Workspace};
+
+/// Tools that rank by meaning.
+const SEARCHES: [&str; 3] = ["search_notes", "vault_search", "find_similar_notes"];
+
+/// No search waits for vectors.
+const NOT_READING: usize = usize::MAX;
 
 /// Which tools are offered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +59,10 @@ struct Inner {
     state: Mutex<State>,
     /// The person has set the conversation to read only, which holds at once.
     is_closed: AtomicBool,
+    /// A search has waited for vectors.
+    has_waited: AtomicBool,
+    /// How many per cent of the passages have vectors, while a search waits for them; [`NOT_READING`] else.
+    reading: AtomicUsize,
 }
 
 /// A tool as it is offered.
@@ -122,6 +133,8 @@ impl NoteTools {
             review: settings.review,
             state: Mutex::default(),
             is_closed: AtomicBool::new(false),
+            has_waited: AtomicBool::new(false),
+            reading: AtomicUsize::new(NOT_READING),
         }))
     }
 
@@ -156,6 +169,20 @@ impl NoteTools {
     pub fn closed(&self) -> Option<String> {
         let is_closed = self.0.is_closed.load(Ordering::Relaxed);
         is_closed.then(|| "the person has set this conversation to read only".to_owned())
+    }
+
+    /// How many per cent of the passages have vectors, where a search waits for them now.
+    pub fn reading(&self) -> Option<usize> {
+        Some(self.0.reading.load(Ordering::Relaxed)).filter(|share| *share != NOT_READING)
+    }
+
+    /// Has the first search of this conversation wait a little for vectors, which are made meanwhile.
+    pub fn wait_for_vectors(&self, is_cancelled: &dyn Fn() -> bool) {
+        if !self.0.has_waited.swap(true, Ordering::Relaxed) {
+            let told = |share| self.0.reading.store(share, Ordering::Relaxed);
+            vectors::wait(self.0.workspace.vaults(), vectors::FIRST_SEARCH, is_cancelled, &told);
+            told(NOT_READING);
+        }
     }
 
     /// Whether a tool is one of these.
@@ -418,7 +445,12 @@ impl Tools for NoteTools {
     ) -> BoxFuture<'a, std::result::Result<ToolOutput, ToolError>> {
         let (tools, call, cancel) = (self.clone(), call.clone(), cancel.clone());
         Box::pin(async move {
-            let made = blocking(cancel.cancelled(), move |cancel| tools.make(&call, limited(cancel)));
+            let made = blocking(cancel.cancelled(), move |cancel| {
+                if SEARCHES.contains(&&*call.name) {
+                    tools.wait_for_vectors(&|| cancel.check().is_err());
+                }
+                tools.make(&call, limited(cancel))
+            });
             made.await.map(output).map_err(|error| ToolError::new(error.to_string()))
         })
     }

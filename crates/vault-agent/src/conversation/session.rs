@@ -8,12 +8,13 @@
 //!
 //! Both are in the user's state folder, private to the user.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use agent_loop::{Message, Transcript, to_markdown};
+use agent_loop::{Message, ToolResult, Transcript, to_markdown};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,6 +23,7 @@ use vault_tools::{Error, ErrorKind, Result, State};
 
 use super::attached::without_attached;
 use super::citations::Source;
+use crate::call_line::call_line;
 use crate::loop_error::of_loop;
 use crate::state::state_of_user;
 
@@ -141,17 +143,21 @@ impl Sessions {
         Transcript::messages(self.transcript(info)).map_err(of_loop)
     }
 
-    /// The conversation as Markdown, with its sources and what its answers say that is in no note.
+    /// The conversation as Markdown: questions, answers, calls as a line each, its sources, and what its answers say that is
+    /// in no note. The whole has what the tools returned, too.
     ///
     /// # Errors
     /// A transcript that cannot be read.
-    pub fn export(&self, info: &SessionInfo) -> Result<String> {
-        let mut text = to_markdown(&self.messages(info)?);
+    pub fn export(&self, info: &SessionInfo, is_whole: bool) -> Result<String> {
+        let messages = self.messages(info)?;
+        let mut text = if is_whole { to_markdown(&messages) } else { as_talk(&messages) };
         if !info.sources.is_empty() {
             text.push_str("\n## Sources\n\n");
-            for Source { path, line } in &info.sources {
-                let name = path.strip_suffix(".md").unwrap_or(path);
-                text.push_str(&format!("- [[{name}]], line {line}\n"));
+            for source in &info.sources {
+                let name = source.path.strip_suffix(".md").unwrap_or(&source.path);
+                let line = source.line.map(|line| format!(", line {line}")).unwrap_or_default();
+                let last = source.last.map(|last| format!("-{last}")).unwrap_or_default();
+                text.push_str(&format!("- [[{name}]]{line}{last}\n"));
             }
         }
         if !info.removed.is_empty() {
@@ -210,6 +216,37 @@ impl Sessions {
     }
 }
 
+/// Questions and answers, with a line for each call between them.
+fn as_talk(messages: &[Message]) -> String {
+    let (mut talk, mut answer) = (String::new(), None);
+    let mut calls = BTreeMap::new();
+    let end = |talk: &mut String, answer: Option<String>| {
+        let answer = answer.filter(|answer| !answer.trim().is_empty());
+        answer.into_iter().for_each(|answer| talk.push_str(&format!("## Answer\n\n{}\n\n", answer.trim())));
+    };
+    for message in messages {
+        match message {
+            Message::User { text, .. } => {
+                end(&mut talk, answer.take());
+                talk.push_str(&format!("## Question\n\n{}\n\n", without_attached(text).trim()));
+            }
+            // What is said before calls is no answer.
+            Message::Assistant { .. } => {
+                calls.extend(message.calls().map(|call| (call.id.clone(), call.clone())));
+                answer = message.calls().next().is_none().then(|| message.text());
+            }
+            Message::Results { results } => {
+                let line = |result: &ToolResult| format!("- {}\n", call_line(calls.get(&result.call), result));
+                talk.extend(results.iter().map(line));
+                talk.push('\n');
+            }
+            Message::Note { .. } => {}
+        }
+    }
+    end(&mut talk, answer);
+    talk
+}
+
 /// What a person and the model said.
 fn said(messages: &[Message]) -> String {
     messages.iter().map(Message::text).collect::<Vec<_>>().join("\n")
@@ -240,7 +277,7 @@ mod tests {
             model: "m".to_owned(),
             created: updated,
             updated,
-            sources: vec![Source { path: "a/B.md".to_owned(), line: 3 }],
+            sources: vec![Source { path: "a/B.md".to_owned(), line: Some(3), ..Source::default() }],
             removed: vec!["[b.md:1]: there is no such note".to_owned()],
             waits: false,
         }
@@ -264,7 +301,8 @@ mod tests {
         assert_eq!(sessions.find(Some("x")).unwrap_err().kind(), ErrorKind::NotFound);
         assert_eq!(ids(sessions.search("prune ROSES").unwrap()), ["abc1"]);
         let roses = sessions.find(Some("abc1")).unwrap();
-        let text = sessions.export(&roses).unwrap();
+        let text = sessions.export(&roses, false).unwrap();
+        assert!(sessions.export(&roses, true).unwrap().starts_with("## User\n"));
         assert!(text.contains("How do I prune Roses?") && text.contains("- [[a/B]], line 3"), "{text}");
         assert!(text.ends_with("\n## Not in the notes\n\n- [b.md:1]: there is no such note\n"), "{text}");
         sessions.delete(&roses).unwrap();

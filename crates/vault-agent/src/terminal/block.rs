@@ -25,6 +25,27 @@ pub(super) fn block(source: &str, number: Option<u64>, paint: &Paint) -> String 
     writer.out
 }
 
+/// Before a part of a paragraph, so that what it begins with is no mark of a list or another block.
+pub(super) const LEAD: &str = "x ";
+
+/// The text of a part of a paragraph, behind a space.
+pub(super) fn paragraph_spans(source: &str, paint: &Paint) -> Vec<Span> {
+    let mut spans = vec![Span::new(Style::default(), " ")];
+    if !paint.has_colors() {
+        spans.push(Span::new(Style::default(), source));
+        return spans;
+    }
+    let mut writer = Writer::new(paint, None);
+    let inside = |event: &Event<'_>| !matches!(event, Event::Start(Tag::Paragraph) | Event::End(TagEnd::Paragraph));
+    Parser::new_ext(&format!("{LEAD}{source}"), options()).filter(inside).for_each(|event| writer.event(event));
+    let mut inline = writer.spans;
+    if let Some(first) = inline.first_mut() {
+        *first = Span::new(first.style, first.text().strip_prefix(LEAD.trim_end()).unwrap_or(first.text()));
+    }
+    spans.extend(inline);
+    spans
+}
+
 /// What begins each line of a quote or an item: the first one otherwise than the others.
 struct Prefix {
     first: Option<String>,

@@ -1,19 +1,20 @@
 //! Markdown that arrives in pieces, shown block by block: a block when the next one begins, an item of a list likewise,
-//! and code line by line.
+//! code and long paragraphs line by line.
 //!
-//! What is shown does not depend on the pieces: only whole lines are looked at, and those decide where a block ends.
+//! What is shown does not depend on the pieces: only whole words and lines are looked at, and those decide what is complete.
 
 use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag};
 use vault_search::{Paint, sanitize_line};
 
-use super::block::{block, fence, options};
+use super::block::{LEAD, block, fence, options, paragraph_spans};
+use super::wrap::Wrap;
 
 /// From so many bytes on a block that did not end is looked at again only when it has doubled, which keeps a hostile
 /// text from costing the square of its length.
 const LOOKED_AT_AGAIN: usize = 4 * 1024;
 
-/// The most bytes that are taken in one go.
-const PIECE: usize = 4 * 1024;
+/// The most bytes of a paragraph that wait for the mark that ends a style, a link or code.
+const LONGEST_OPEN: usize = 200;
 
 /// Markdown as it arrives.
 #[derive(Debug)]
@@ -27,8 +28,20 @@ pub(crate) struct MarkdownStream {
     item: Option<Option<u64>>,
     /// How long `pending` was when it was last looked at in vain.
     in_vain: usize,
+    /// The paragraph of which the first lines were shown; `pending` goes on with it.
+    paragraph: Option<Paragraph>,
+    /// `pending` begins with something other than a paragraph.
+    is_no_paragraph: bool,
     /// Something was shown.
     has_shown: bool,
+}
+
+/// A paragraph that is shown line by line.
+#[derive(Debug)]
+struct Paragraph {
+    wrap: Wrap,
+    /// The line of its source has ended, and it is not known yet whether the next one belongs to it.
+    is_line_over: bool,
 }
 
 /// The marks around a block of code.
@@ -51,21 +64,30 @@ enum Split {
 impl MarkdownStream {
     /// Nothing yet.
     pub fn new(paint: Paint) -> Self {
-        Self { paint, pending: String::new(), code: None, item: None, in_vain: 0, has_shown: false }
+        Self {
+            paint,
+            pending: String::new(),
+            code: None,
+            item: None,
+            in_vain: 0,
+            paragraph: None,
+            is_no_paragraph: false,
+            has_shown: false,
+        }
     }
 
     /// More text; what can be shown now, in whole lines.
     pub fn push(&mut self, text: &str) -> String {
         let mut shown = String::new();
-        let mut left = text;
-        while !left.is_empty() {
-            let (piece, rest) = left.split_at(left.ceil_char_boundary(PIECE.min(left.len())));
+        for piece in text.split_inclusive([' ', '\n']) {
             // The parser takes a carriage return alone for the end of a line.
             self.pending.extend(piece.chars().filter(|c| *c != '\r'));
-            if piece.contains('\n') {
-                self.show_blocks(&mut shown);
+            match piece.as_bytes().last() {
+                Some(b'\n') if self.paragraph.is_some() => self.end_paragraph_line(&mut shown),
+                Some(b'\n') => self.show_blocks(&mut shown),
+                Some(b' ') => self.show_paragraph(&mut shown),
+                _ => {}
             }
-            left = rest;
         }
         shown
     }
@@ -76,6 +98,10 @@ impl MarkdownStream {
         if !self.pending.is_empty() && !self.pending.ends_with('\n') {
             self.pending.push('\n');
         }
+        if self.paragraph.is_some() && !self.pending.is_empty() {
+            self.end_paragraph_line(&mut shown);
+        }
+        self.end_paragraph(&mut shown);
         self.in_vain = 0;
         self.show_blocks(&mut shown);
         if !self.pending.trim().is_empty() {
@@ -86,9 +112,76 @@ impl MarkdownStream {
         shown
     }
 
-    /// The last line of what is not shown yet.
+    /// What is not shown yet, as it is written.
     pub fn unfinished(&self) -> String {
-        sanitize_line(self.pending.trim_end().rsplit('\n').next().unwrap_or_default())
+        let line = self.paragraph.as_ref().map(|paragraph| paragraph.wrap.text()).unwrap_or_default();
+        let space = if line.is_empty() { "" } else { " " };
+        format!("{line}{space}{}", self.pending)
+    }
+
+    /// Shows the lines of a paragraph that no more text can change.
+    fn show_paragraph(&mut self, shown: &mut String) {
+        if self.code.is_some() || self.item.is_some() || self.is_no_paragraph {
+            return;
+        }
+        if let Some(paragraph) = &mut self.paragraph
+            && std::mem::take(&mut paragraph.is_line_over)
+            && !self.pending.starts_with(char::is_alphabetic)
+        {
+            // It may begin another block.
+            self.end_paragraph(shown);
+            return;
+        }
+        let width = self.paint.columns();
+        if self.paragraph.is_none() && self.pending.len() <= width {
+            return;
+        }
+        if self.paragraph.is_none() && !is_paragraph(&self.pending) {
+            self.is_no_paragraph = true;
+            return;
+        }
+        let end = settled(&self.pending);
+        let spans = paragraph_spans(&self.pending[..end], &self.paint);
+        match &mut self.paragraph {
+            Some(paragraph) => {
+                paragraph.wrap.push(&spans, &self.paint).into_iter().for_each(|line| shown.push_str(&(line + "\n")));
+            }
+            None => {
+                let mut wrap = Wrap::new(width);
+                let lines = wrap.push(&spans, &self.paint);
+                if lines.is_empty() {
+                    return;
+                }
+                if self.has_shown {
+                    shown.push('\n');
+                }
+                lines.into_iter().for_each(|line| shown.push_str(&(line + "\n")));
+                self.has_shown = true;
+                self.paragraph = Some(Paragraph { wrap, is_line_over: false });
+            }
+        }
+        self.pending.drain(..end);
+    }
+
+    /// A line of the source of the paragraph has ended.
+    fn end_paragraph_line(&mut self, shown: &mut String) {
+        let Some(paragraph) = &mut self.paragraph else { return };
+        let is_first = std::mem::replace(&mut paragraph.is_line_over, true);
+        if !is_first || self.pending.starts_with(char::is_alphabetic) {
+            let line = std::mem::take(&mut self.pending);
+            let spans = paragraph_spans(line.trim_end(), &self.paint);
+            paragraph.wrap.push(&spans, &self.paint).into_iter().for_each(|line| shown.push_str(&(line + "\n")));
+            return;
+        }
+        self.end_paragraph(shown);
+        self.show_blocks(shown);
+    }
+
+    fn end_paragraph(&mut self, shown: &mut String) {
+        if let Some(mut paragraph) = self.paragraph.take() {
+            shown.push_str(&paragraph.wrap.finish(&self.paint));
+            shown.push('\n');
+        }
     }
 
     fn show_blocks(&mut self, shown: &mut String) {
@@ -118,6 +211,7 @@ impl MarkdownStream {
                 from = to;
             }
             self.pending = blocks[from..].to_owned();
+            self.is_no_paragraph &= from == 0;
             let Some(code) = code else {
                 self.in_vain = end - from;
                 return;
@@ -151,7 +245,7 @@ impl MarkdownStream {
         }
         shown.push_str(&fence(&marks[..code.length], language.trim(), &self.paint));
         shown.push('\n');
-        (self.has_shown, self.item, self.in_vain) = (true, None, 0);
+        (self.has_shown, self.item, self.in_vain, self.is_no_paragraph) = (true, None, 0, false);
         self.code = Some(code);
     }
 
@@ -178,6 +272,49 @@ impl Fence {
         let marks = line.trim_start_matches(' ');
         let rest = marks.trim_start_matches(self.mark);
         line.len() - marks.len() < 4 && marks.len() - rest.len() >= self.length && rest.trim().is_empty()
+    }
+}
+
+/// Whether a text is the beginning of a paragraph, and cannot become a heading or a table.
+fn is_paragraph(text: &str) -> bool {
+    let mut events = Parser::new_ext(text, options());
+    let begins = matches!(events.next(), Some(Event::Start(Tag::Paragraph)));
+    // A number may still get the dot of a list's.
+    begins && !text.contains('|') && !text.starts_with(|c: char| c.is_ascii_digit())
+}
+
+/// How much of a part of a paragraph, up to the end of a word, does not depend on what follows: up to the first mark that
+/// may begin a style, a link or code, unless that has waited for its end for too long.
+fn settled(text: &str) -> usize {
+    let inline = format!("{LEAD}{text}");
+    for (event, range) in Parser::new_ext(&inline, options()).into_offset_iter() {
+        let range = range.start.saturating_sub(LEAD.len())..range.end.saturating_sub(LEAD.len());
+        if !matches!(event, Event::Text(_)) {
+            continue;
+        }
+        let open = text[range.clone()]
+            .char_indices()
+            .map(|(at, c)| (range.start + at, c))
+            .find(|(at, c)| text.len() - at <= LONGEST_OPEN && is_open(&text[..*at], *c, &text[at + c.len_utf8()..]));
+        if let Some((at, _)) = open {
+            return text[..at].rfind(' ').map_or(0, |space| space + 1);
+        }
+    }
+    text.len()
+}
+
+/// Whether a character of a text may begin something whose end has not come.
+fn is_open(before: &str, c: char, after: &str) -> bool {
+    let follows_space = after.starts_with(char::is_whitespace);
+    match c {
+        '`' | '<' | '\\' | '&' => !follows_space,
+        '*' | '~' => !follows_space,
+        '_' => !follows_space && !before.ends_with(char::is_alphanumeric),
+        // With another character behind its end it is no link.
+        '[' => after
+            .find(']')
+            .is_none_or(|end| after[end + 1..].is_empty() || after[end + 1..].starts_with(['(', '[', ':'])),
+        _ => false,
     }
 }
 
@@ -282,6 +419,28 @@ mod tests {
         assert_eq!(stream.push("```\nend"), "\x1b[2m```\x1b[0m\n");
         assert_eq!(stream.finish(), "\nend\n");
         assert_eq!(stream.finish(), "");
+    }
+
+    #[test]
+    fn a_long_paragraph_is_shown_line_by_line() {
+        let mut stream = MarkdownStream::new(Paint::full(20));
+        let mut shown: Vec<String> = Vec::new();
+        for word in "Prune them in **late winter**, when it is dry, and [see](u) more of it.".split_inclusive(' ') {
+            shown.push(stream.push(word));
+        }
+        let styled = "Prune them in \x1b[1mlate\x1b[0m\n";
+        assert!(shown.iter().any(|piece| piece == styled), "{shown:?}");
+        assert_eq!(
+            shown.concat() + &stream.push("\nIt goes on\n\nNext.") + &stream.finish(),
+            whole(
+                "Prune them in **late winter**, when it is dry, and [see](u) more of it.\nIt goes on\n\nNext.",
+                Paint::full(20)
+            )
+        );
+        // What never ends waits for a while, and no longer.
+        let mut stream = MarkdownStream::new(Paint::full(20));
+        let words: String = "an *open style ".chars().chain("and many words ".repeat(30).chars()).collect();
+        assert!(stream.push(&words).starts_with("an *open style and\n"));
     }
 
     #[test]

@@ -55,42 +55,71 @@ enum Token {
 
 /// Lines of at most `width` columns, painted. A word that is longer than a line is broken.
 pub(super) fn wrapped(spans: &[Span], width: usize, paint: &Paint) -> Vec<String> {
-    let mut lines = vec![Line::default()];
-    let mut space = None;
-    for token in tokens(spans) {
-        let line = lines.last_mut().expect("there is always a line");
-        match token {
-            Token::Break => {
-                lines.push(Line::default());
-                space = None;
-            }
-            Token::Space(style) => space = (line.columns > 0).then_some(style),
-            Token::Word(word, columns) => {
-                let gap = usize::from(space.is_some());
-                if line.columns > 0 && line.columns + gap + columns > width {
-                    lines.push(Line::default());
-                } else if let Some(style) = space {
-                    line.push(style, ' ');
+    let mut wrap = Wrap::new(width);
+    let mut lines = wrap.push(spans, paint);
+    lines.push(wrap.finish(paint));
+    lines
+}
+
+/// Text that is put on lines while it comes.
+#[derive(Debug)]
+pub(super) struct Wrap {
+    width: usize,
+    /// The line under way, and the space that stands behind it if a word follows.
+    line: Line,
+    space: Option<Style>,
+}
+
+impl Wrap {
+    /// Nothing yet.
+    pub fn new(width: usize) -> Self {
+        Self { width, line: Line::default(), space: None }
+    }
+
+    /// More text, which ends no word that goes on; the lines that are complete now.
+    pub fn push(&mut self, spans: &[Span], paint: &Paint) -> Vec<String> {
+        let mut complete = Vec::new();
+        for token in tokens(spans) {
+            match token {
+                Token::Break => {
+                    complete.push(self.finish(paint));
+                    self.space = None;
                 }
-                space = None;
-                for span in word {
-                    for c in span.text.chars() {
-                        let is_full = lines
-                            .last()
-                            .is_some_and(|line| line.columns > 0 && line.columns + char_columns(c) > width.max(1));
-                        if is_full {
-                            lines.push(Line::default());
+                Token::Space(style) => self.space = (self.line.columns > 0).then_some(style),
+                Token::Word(word, columns) => {
+                    let space = self.space.take();
+                    let gap = usize::from(space.is_some());
+                    if self.line.columns > 0 && self.line.columns + gap + columns > self.width {
+                        complete.push(self.finish(paint));
+                    } else if let Some(style) = space {
+                        self.line.push(style, ' ');
+                    }
+                    for span in word {
+                        for c in span.text.chars() {
+                            if self.line.columns > 0 && self.line.columns + char_columns(c) > self.width.max(1) {
+                                complete.push(self.finish(paint));
+                            }
+                            self.line.push(span.style, c);
                         }
-                        lines.last_mut().expect("there is always a line").push(span.style, c);
                     }
                 }
             }
         }
+        complete
     }
-    lines.iter().map(|line| painted(&line.spans, paint)).collect()
+
+    /// The line under way.
+    pub fn finish(&mut self, paint: &Paint) -> String {
+        painted(&std::mem::take(&mut self.line).spans, paint)
+    }
+
+    /// The text of the line under way.
+    pub fn text(&self) -> String {
+        self.line.spans.iter().map(|span| span.text.as_str()).collect()
+    }
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Line {
     spans: Vec<Span>,
     columns: usize,

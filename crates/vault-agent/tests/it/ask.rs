@@ -53,8 +53,8 @@ fn an_answer_has_sources_that_exist() {
     );
     let said = errors(&output);
     for line in [
-        "tool: search_notes \"prune roses\"",
-        "tool: read_note \"Garden/Roses.md\"",
+        "  search_notes \"prune roses\"",
+        "  read_note \"Garden/Roses.md\"",
         "taken out: \"in early spring\": not in Garden/Roses.md",
         "taken out: [Garden/Lilies.md:1]: there is no such note",
         "note: 2 calls in 3 notes",
@@ -138,35 +138,34 @@ fn a_model_that_has_too_many_requests_is_asked_again() {
     let said = errors(&output);
     let line = said.lines().find(|line| line.contains("Rate limit reached")).expect(&said);
     // Somewhat more than it is told, so that not all clients come at once.
-    assert!(line.starts_with("note: ") && line.contains("429") && line.ends_with("; trying again in 2 s"), "{line}");
+    assert!(line.starts_with("! ") && line.contains("429") && line.ends_with("; trying again in 2 s"), "{line}");
     let [first, second] = &model.requests()[..] else { panic!("two requests") };
     assert_eq!(first, second);
 }
 
+/// While the model thinks, vectors are made, and what is still missing is said.
 #[test]
-fn passages_without_vectors_are_counted() {
-    let place = Place::new(NOTES);
+fn vectors_are_made_while_the_model_thinks() {
+    let place = Place::new("");
+    let text =
+        "Prune roses in late winter, when the buds swell and the frost is over, above a bud that looks outwards. ";
+    (0..300).for_each(|n| {
+        place.write(
+            &format!("Note {n}.md"),
+            &format!("# Rose {n}\n\n{}", text.repeat(8).replace("roses", &format!("rose {n}"))),
+        )
+    });
     let file = place.home().join("index.db");
     let options = vault_index::Options::new().index_file(file.clone());
     let index = vault_index::Index::open(place.vault(), options).unwrap();
     index.sync_with(&vault_index::SyncOptions::new().without_vectors()).unwrap();
     let pending = index.status().unwrap().pending;
-    assert!(pending > 1, "{pending}");
-    // Nothing is searched, so that nothing gets its vector meanwhile.
-    let ask = |extra: &[&str]| {
-        let model = ModelServer::with([Reply::text("I do not know.")]);
-        run(&place, &model, &[&["ask", "when?", "--index", file.to_str().unwrap()], extra].concat())
-    };
-    let said = errors(&ask(&[]));
-    let line = format!("note: nothing was searched in 3 notes; {pending} passages are found by words alone until");
-    assert!(said.contains(&line), "{said}");
-    let record: Value = serde_json::from_slice(&ask(&["--json"]).stdout).unwrap();
-    assert_eq!((&record["notes"], &record["pending"]), (&json!(3), &json!(pending)));
-    index.sync().unwrap();
-    let said = errors(&ask(&[]));
-    assert!(said.contains("in 3 notes; 110 tokens"), "{said}");
-    let record: Value = serde_json::from_slice(&ask(&["--json"]).stdout).unwrap();
-    assert_eq!(record["pending"], 0);
+    let model = ModelServer::with([searches(), Reply::Slowly("In winter.".into(), 300)]);
+    let output = run(&place, &model, &["ask", "--json", "when?", "--index", file.to_str().unwrap()]);
+    let record: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let left = index.status().unwrap().pending;
+    assert!(left < pending, "{left} of {pending}: {}", errors(&output));
+    assert_eq!((&record["notes"], record["pending"].as_u64().unwrap() >= left as u64), (&json!(300), true));
 }
 
 #[test]
@@ -177,8 +176,130 @@ fn a_limit_ends_the_run_with_its_reason() {
         Reply::call("search_notes", json!({ "query": format!("roses {turn}") }))
     });
     let output = run(&place, &model, &["ask", "--max-turns", "3", "when?"]);
-    assert_eq!((output.status.code(), model.requests().len()), (Some(3), 3), "{}", errors(&output));
+    // One more turn, in which it is to sum up; this one does not.
+    assert_eq!((output.status.code(), model.requests().len()), (Some(3), 4), "{}", errors(&output));
     assert!(errors(&output).contains("Agent exceeded maximum iterations"), "{}", errors(&output));
+    assert_eq!(out(&output), "");
+}
+
+#[test]
+fn at_a_limit_the_model_sums_up() {
+    let place = Place::new(NOTES);
+    let model = ModelServer::that(|request| match request["tool_choice"] == "none" {
+        true => Reply::text("So far: in late winter [Garden/Roses.md:3]."),
+        false => {
+            let turn = request["messages"].as_array().unwrap().len();
+            Reply::call("search_notes", json!({ "query": format!("roses {turn}") }))
+        }
+    });
+    let output = run(&place, &model, &["ask", "--max-turns", "2", "when?"]);
+    assert_eq!(output.status.code(), Some(3), "{}", errors(&output));
+    assert!(out(&output).starts_with("So far: in late winter [Garden/Roses.md:3].\n"), "{}", out(&output));
+    assert!(errors(&output).contains("max_turns") && errors(&output).contains("sums up"), "{}", errors(&output));
+}
+
+/// What a model says before its calls is no part of the answer, wherever that goes.
+#[test]
+fn the_answer_is_the_last_reply() {
+    let place = Place::new(NOTES);
+    let answers = || {
+        let search = ("search_notes".to_owned(), json!({ "query": "prune roses" }));
+        let read = ("read_note".to_owned(), json!({ "path": "Garden/Roses.md" }));
+        ModelServer::with([
+            Reply::Before("I'll search your notes.".into(), vec![search]),
+            Reply::Before("Let me read it.".into(), vec![read]),
+            Reply::text("In late winter [Garden/Roses.md:3]."),
+        ])
+    };
+    let output = run(&place, &answers(), &["ask", "when?"]);
+    assert_eq!(out(&output), "In late winter [Garden/Roses.md:3].\n\nSources\n  Garden/Roses.md:3\n");
+    assert!(errors(&output).contains("I'll search your notes.\n  search_notes"), "{}", errors(&output));
+    let output = run(&place, &answers(), &["ask", "--json", "when?"]);
+    let record: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(record["answer"], "In late winter [Garden/Roses.md:3].");
+    let output = run(&place, &answers(), &["ask", "--note", "Home.md", "--insert", "--yes", "when?"]);
+    assert_eq!(output.status.code(), Some(0), "{}", errors(&output));
+    assert!(place.read("Home.md").ends_with("In late winter [Garden/Roses.md:3].\n"), "{}", place.read("Home.md"));
+    assert!(!place.read("Home.md").contains("search"));
+}
+
+#[test]
+fn an_empty_answer_is_said_with_its_thoughts() {
+    let place = Place::new(NOTES);
+    for (reply, said) in [
+        (Reply::text(""), "the model answered nothing"),
+        (Reply::Thoughts("It is in late winter.".into()), "its thoughts end with: It is in late winter."),
+    ] {
+        let model = ModelServer::that(move |_| reply.clone());
+        let output = run(&place, &model, &["ask", "when?"]);
+        assert_eq!((output.status.code(), &*out(&output)), (Some(2), ""), "{}", errors(&output));
+        assert!(errors(&output).contains(said), "{}", errors(&output));
+    }
+}
+
+/// Of notes that were not read and of none at all a person learns that.
+#[test]
+fn what_an_answer_is_from_is_said() {
+    let place = Place::new(NOTES);
+    let read = || Reply::call("read_note", json!({ "path": "Home.md" }));
+    let output = run(&place, &ModelServer::with([read(), Reply::text("As [[Roses]] says.")]), &["ask", "when?"]);
+    assert_eq!(out(&output), "As [[Roses]] says.\n\nSources\n  Garden/Roses.md  (not read here)\n");
+    let output = run(&place, &ModelServer::with([read(), Reply::text("In winter.")]), &["ask", "when?"]);
+    assert_eq!(out(&output), "In winter.\n");
+    assert!(errors(&output).contains("cites no note; read for it: Home.md"), "{}", errors(&output));
+}
+
+/// A person sees the answer come, wrapped at words, and each line once it is complete.
+#[cfg(unix)]
+#[test]
+fn an_answer_streams_on_a_terminal() {
+    let place = Place::new(NOTES);
+    let words =
+        "In **late winter**, and never in autumn, as every gardener knows who has lost one to frost. ".repeat(8);
+    let text = format!("{words}\n\nSo says [Garden/Roses.md:3].");
+    let model = ModelServer::with([Reply::Slowly(text, 25)]);
+    let mut terminal = crate::terminal::Terminal::start(&command(&place, &model, &["ask", "when?"]), 60);
+    terminal.until("In ");
+    terminal.until("as every gardener knows who has lost one to frost.");
+    let early = terminal.screen();
+    assert!(!early.contains("So says"), "{early}");
+    let (screen, code) = terminal.end();
+    assert_eq!(code, 0, "{screen}");
+    assert!(screen.contains("So says [Garden/Roses.md:3].\n\nSources\n  Garden/Roses.md:3"), "{screen}");
+    let first = screen.lines().take_while(|line| !line.is_empty());
+    assert!(
+        first.clone().all(
+            |line| line.len() <= 60 && words.contains(line.replace("late", "late").trim()) || line.contains("late")
+        ),
+        "{screen}"
+    );
+}
+
+/// The model cannot be reached, and what could be shown is shown.
+#[test]
+fn without_its_model_the_best_passages_help() {
+    let place = Place::new(NOTES);
+    let ask = |extra: &[&str]| {
+        let mut command = place.command(&[&["ask", "when do I prune roses?"], extra].concat());
+        command.env("VAULT_AGENT_PROVIDER", "http://127.0.0.1:9/v1").env("VAULT_AGENT_MODEL", "m").output().unwrap()
+    };
+    let output = ask(&[]);
+    assert_eq!(output.status.code(), Some(2), "{}", errors(&output));
+    assert!(
+        out(&output).starts_with("The model cannot be reached. The passages that fit best:\n\nGarden/Roses.md:"),
+        "{}",
+        out(&output)
+    );
+    let output = ask(&["--json"]);
+    let record: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        (output.status.code(), &record["stop"], &record["answer"]),
+        (Some(2), &json!("unreachable"), &Value::Null)
+    );
+    assert_eq!(record["passages"][0]["path"], "Garden/Roses.md");
+    let before = place.read("Home.md");
+    assert_eq!(ask(&["--note", "Home.md", "--insert", "--yes"]).status.code(), Some(2));
+    assert_eq!(place.read("Home.md"), before);
 }
 
 #[test]
@@ -235,8 +356,13 @@ fn conversations_are_listed_searched_shown_and_deleted() {
     assert_eq!(out(&run(&["sessions", "search", "LATE winter"])), listed);
     assert_eq!(out(&run(&["sessions", "search", "lilies"])), "");
     let shown = out(&run(&["sessions", "show"]));
-    let (question, answer) = shown.split_once("## Assistant\n").expect(&shown);
-    assert!(question.contains("## User\n\nwhen do I prune roses?"), "{question}");
+    let (question, answer) = shown.split_once("## Answer\n").expect(&shown);
+    assert!(
+        question.starts_with("## Question\n\nwhen do I prune roses?\n\n- search_notes \"prune roses\": "),
+        "{question}"
+    );
+    assert!(!question.contains("Prune them"), "what a tool returned is no part of it: {question}");
+    assert!(out(&run(&["sessions", "show", "--full"])).contains("Prune them in late winter"));
     assert!(answer.contains("In late winter") && answer.contains("- [[Garden/Roses]], line 3"), "{answer}");
     let id = listed.split_whitespace().next().unwrap();
     assert_eq!(run(&["sessions", "delete", id]).status.code(), Some(3));
@@ -268,7 +394,7 @@ fn an_interrupted_answer_is_kept() {
         .unwrap();
     let mut errors = child.stderr.take().unwrap();
     let (mut said, mut byte) = (Vec::new(), [0]);
-    while !String::from_utf8_lossy(&said).contains("tool: search_notes") {
+    while !String::from_utf8_lossy(&said).contains("search_notes \"prune") {
         assert_eq!(errors.read(&mut byte).unwrap(), 1, "{}", String::from_utf8_lossy(&said));
         said.push(byte[0]);
     }

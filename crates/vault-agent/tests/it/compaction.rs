@@ -23,7 +23,7 @@ fn a_question_with_long_results_goes_on_without_the_oldest() {
     let output = command(&place, &model, &["ask", "when do I prune roses?"]).output().unwrap();
     let [out, errors] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
     assert_eq!(output.status.code(), Some(0), "{errors}");
-    assert!(errors.contains("note: the conversation was made shorter for the model"), "{errors}");
+    assert!(errors.contains("the conversation was made shorter for the model"), "{errors}");
     assert!(out.starts_with("In late winter [Garden/Roses.md:3]."), "{out}");
     let requests = model.requests();
     assert_eq!(requests.len(), 6, "{errors}");

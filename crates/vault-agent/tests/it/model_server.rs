@@ -21,6 +21,12 @@ pub enum Reply {
     Counted(String, u32),
     /// Calls of tools, side by side.
     Calls(Vec<(String, Value)>),
+    /// A text, and the calls behind it; on Chat Completions.
+    Before(String, Vec<(String, Value)>),
+    /// Thoughts and nothing else; on Chat Completions.
+    Thoughts(String),
+    /// A text of which a piece comes after so many milliseconds each; on Chat Completions.
+    Slowly(String, u64),
     /// An error of the provider.
     Error(u16, String),
     /// Too many requests; try again after as many seconds.
@@ -34,7 +40,7 @@ impl Reply {
 
     fn said(&self) -> &str {
         match self {
-            Self::Text(text) | Self::Cut(text) | Self::Counted(text, _) => text,
+            Self::Text(text) | Self::Cut(text) | Self::Counted(text, _) | Self::Slowly(text, _) => text,
             _ => "",
         }
     }
@@ -122,6 +128,15 @@ pub fn text_of(content: &Value) -> String {
 
 fn answer(mut stream: TcpStream, path: &str, reply: &Reply) -> std::io::Result<()> {
     let mut more = String::new();
+    if let Reply::Slowly(_, pause) = reply {
+        write!(stream, "HTTP/1.1 200 X\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n")?;
+        for event in events(path, reply).split_inclusive("\n\n") {
+            std::thread::sleep(std::time::Duration::from_millis(*pause));
+            stream.write_all(event.as_bytes())?;
+            stream.flush()?;
+        }
+        return Ok(());
+    }
     let (status, kind, body) = match reply {
         Reply::Error(status, message) => {
             (*status, "application/json", json!({ "error": { "message": message } }).to_string())
@@ -165,6 +180,12 @@ fn chat(reply: &Reply) -> Vec<Value> {
     let chunk =
         |delta: Value, finish: Value| json!({ "choices": [{ "index": 0, "delta": delta, "finish_reason": finish }] });
     let (mut chunks, finish) = match reply {
+        Reply::Thoughts(thoughts) => (vec![chunk(json!({ "reasoning_content": thoughts }), Value::Null)], "stop"),
+        Reply::Before(text, calls) => {
+            let mut all = chat(&Reply::Calls(calls.clone()));
+            all.insert(0, chunk(json!({ "content": text }), Value::Null));
+            return all;
+        }
         Reply::Calls(calls) => {
             let call = |(index, (name, args)): (usize, &(String, Value))| {
                 json!({ "index": index, "id": format!("call_{}", next_id()), "type": "function",

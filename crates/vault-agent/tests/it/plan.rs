@@ -54,7 +54,7 @@ fn an_instruction_becomes_notes_and_is_undone() {
 fn the_limits_of_a_message_hold_for_repairs_too() {
     for (limit, requests) in [("--max-turns=1", 1), ("--max-total-tokens=200", 2)] {
         let place = Place::new(NOTES);
-        let model = ModelServer::that(|_| Reply::text("Here is your plan."));
+        let model = ModelServer::that(|_| Reply::text("Here is your plan: {}"));
         let output = command(&place, &model, &["--yes", limit]).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!((output.status.code(), model.requests().len()), (Some(3), requests), "{said}");
@@ -68,7 +68,7 @@ fn a_plan_that_is_not_valid_is_repaired_at_most_twice() {
         let place = Place::new(NOTES);
         let before = place.tree();
         let bad = |number: usize| match number {
-            0 => Reply::text("Here is your plan."),
+            0 => Reply::text("Here is your plan: {}"),
             1 => Reply::Text(
                 json!({ "version": "1.0", "goal": "x", "riskLevel": "writes", "steps": [
                 { "id": "one", "tool": "vault.createFiles", "args": {} } ] })
@@ -120,6 +120,8 @@ fn a_plan_is_taken_from_whatever_stands_around_it() {
         format!("The arguments are {{\"path\": \"a.md\"}}.\n{json}"),
         format!("<think>\nFirst {draft}, but {{\"steps\": [\n</think>\n\n{json}"),
         format!("I begin with {draft}\nbut better is\n{json}"),
+        format!("{{\"plan\": {json}}}"),
+        format!("[{json}]"),
     ];
     let place = Place::new(NOTES);
     for answer in answers {
@@ -132,12 +134,26 @@ fn a_plan_is_taken_from_whatever_stands_around_it() {
 }
 
 #[test]
+fn what_is_said_instead_of_a_plan_is_an_answer() {
+    let place = Place::new(NOTES);
+    for (answer, shown) in [
+        ("I cannot do that: which bullets?", "I cannot do that: which bullets?\n"),
+        ("<think>{} is too much</think>\nNo.", "No.\n"),
+    ] {
+        let model = ModelServer::with([Reply::text(answer)]);
+        let output = command(&place, &model, &["--print"]).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!((output.status.code(), model.requests().len()), (Some(1), 1), "{answer}\n{said}");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), shown);
+        assert!(said.contains("nothing was done"), "{said}");
+    }
+}
+
+#[test]
 fn a_model_is_told_why_there_is_no_plan_in_its_answer() {
     let plan = plan("a.md");
     let (json, pretty) = (plan.to_string(), serde_json::to_string_pretty(&plan).unwrap());
     let cases = [
-        ("I cannot do that.".to_owned(), "no JSON object that has a list `steps`\n".to_owned()),
-        (format!("<think>{json} is too much</think>No."), "no JSON object that has a list `steps`\n".to_owned()),
         (format!("<think>{json}, but"), "no JSON object that has a list `steps`\n".to_owned()),
         ("For {x}: {\"goal\": \"a\"}".to_owned(), "no JSON object that has a list `steps`; ".to_owned()),
         (format!("Here:\n```json\n{}", &pretty[..pretty.len() - 20]), "JSON is cut off".to_owned()),

@@ -276,7 +276,7 @@ fn calls_and_time_are_limited() {
     };
     let (of_calls, _) = said("--max-calls=2", Duration::ZERO);
     assert!(of_calls.contains("the setting is max_calls"), "{of_calls}");
-    assert_eq!(of_calls.matches("tool: search_notes \"roses").count(), 2, "{of_calls}");
+    assert_eq!(of_calls.matches("search_notes \"roses").count(), 2, "{of_calls}");
     let (of_time, requests) = said("--max-seconds=1", Duration::from_millis(400));
     assert!(of_time.contains("the setting is max_seconds"), "{of_time}");
     assert!((1..=3).contains(&requests), "{requests}: {of_time}");

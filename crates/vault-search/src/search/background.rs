@@ -68,6 +68,12 @@ pub(crate) fn start(index: &Index) -> std::io::Result<()> {
     command.spawn().map(drop)
 }
 
+/// Starts a process that embeds what is pending, if it has anything to do and may run. Whether it was started.
+#[doc(hidden)]
+pub fn embed_in_background(index: &Index, config: &UserConfig) -> bool {
+    is_due(index, config) && start(index).is_ok()
+}
+
 /// What the process does.
 #[doc(hidden)]
 pub fn embed_main() -> ExitCode {

@@ -40,11 +40,12 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 
-use crate::{CliResult, Failure, Out};
+use crate::{CliResult, Failure, JsonArgs, Out, VaultArgs};
 
-pub use background::embed_main;
-use index_args::{Command, IndexArgs};
+pub use background::{embed_in_background, embed_main};
+use index_args::{Command, IndexArgs, ReportArgs, SyncArgs};
 use search_args::SearchArgs;
+use settings::IndexedVaultArgs;
 
 /// What `vault-search` does.
 #[doc(hidden)]
@@ -60,6 +61,16 @@ pub fn search_main() -> ExitCode {
         _ => one_query::run(&args, &mut out),
     });
     out.finish(result)
+}
+
+/// `vault-index sync` of the vault that is meant.
+///
+/// # Errors
+/// Those of the index; several vaults.
+pub fn sync_vault(vault_args: &VaultArgs, json: &JsonArgs, out: &mut Out) -> CliResult {
+    let vault_args = IndexedVaultArgs { vault_args: vault_args.clone(), ..IndexedVaultArgs::default() };
+    let output = ReportArgs { warnings: false, json: json.clone() };
+    sync::sync(&vault_args, &SyncArgs { no_vectors: false, full: false, yes: false, output }, out)
 }
 
 /// What `vault-index` does.

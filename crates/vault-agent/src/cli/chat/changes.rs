@@ -8,17 +8,17 @@ use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use vault_search::VaultArgs;
 use vault_search::tools::{RunningArgs, run_plan, texts_of_change};
-use vault_search::{CliResult, Out, Outcome, sanitize_line};
+use vault_search::{CliResult, Out, Outcome, sanitize, sanitize_line};
 use vault_tools::approval::{Answer, Approver, ChangeRequest, PreparedChange, now, settle};
 use vault_tools::{Cancel, Grants, Result};
 
 use super::panel::{Key, Shown, key};
-use super::screen::Screen;
-use super::stop::{Interrupts, Stop};
+use crate::call_line::spent_text;
 use crate::change_text::{kind, what_undo_does};
 use crate::changes::carry_out as carry_out_in;
-use crate::cli::call_line::spent_text;
 use crate::cli::plan::{not_written, offer_macro};
+use crate::cli::screen::Screen;
+use crate::cli::stop::{Interrupts, Stop};
 use crate::conversation::Conversation;
 use crate::loop_error::retrying;
 use crate::plan_writer::{Written, write};
@@ -161,6 +161,11 @@ pub(super) fn plan(
             Written::Plan(plan) => {
                 let running = RunningArgs::default();
                 run_plan(toolbox, &plan, &running, &[], &mut out)
+            }
+            Written::Answer(answer) => {
+                out.line(&sanitize(answer.trim()))?;
+                out.flush()?;
+                Ok(Outcome::Nothing)
             }
             Written::Stopped(stop) => Err(not_written(&stop)),
         }

@@ -13,7 +13,7 @@ use reedline::{
 use vault_tools::{Error, Result, State};
 
 use super::completion::NoteCompleter;
-use super::screen::Screen;
+use crate::cli::screen::Screen;
 use crate::workspace::Workspace;
 
 /// Lines that the history keeps.

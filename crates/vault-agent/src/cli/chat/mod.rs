@@ -7,11 +7,7 @@
 
 mod commands;
 mod completion;
-mod screen;
-mod keyboard;
-mod stop;
 mod input;
-mod turn;
 mod panel;
 mod changes;
 mod talk;
@@ -28,11 +24,13 @@ use vault_tools::Editor;
 use crate::conversation::{Conversation, Offer, SessionInfo, Sessions};
 use crate::model;
 use crate::settings::{SettingArgs, Settings};
+use crate::vectors;
+use crate::watching::{Told, Watching};
 use crate::workspace::{Granted, Workspace};
 
+use super::screen::Screen;
+use super::stop::Stop;
 use input::Input;
-use screen::Screen;
-use stop::Stop;
 use talk::Talk;
 
 #[derive(Debug, Args)]
@@ -77,6 +75,7 @@ fn talk(workspace: Workspace, editor: Editor, flags: &SettingArgs, saved: Option
     let runtime = super::runtime::runtime()?;
     let stop = Stop::install(runtime.handle())?;
     let workspace = Arc::new(workspace);
+    let watching = Watching::start(workspace.vaults(), Told::Nobody);
     let screen = Screen::new();
     let input = Input::open(&workspace, &screen)?;
     let is_saved = saved.is_some();
@@ -84,9 +83,12 @@ fn talk(workspace: Workspace, editor: Editor, flags: &SettingArgs, saved: Option
         None => Conversation::begin(Arc::clone(&workspace), model, settings.clone(), editor.clone(), Offer::All)?,
         Some(saved) => Conversation::resume(saved, Arc::clone(&workspace), model, settings.clone(), editor.clone())?,
     };
+    let open = Arc::clone(&workspace);
     let mut talk = Talk { workspace, settings, editor, conversation, screen, input, stop, spent: Spent::default() };
     let ended = talk.run(&runtime, is_saved);
     // A line that is being read cannot be cancelled, and the process ends anyway.
     runtime.shutdown_background();
+    drop(watching);
+    vectors::go_on(open.vaults());
     ended.map(|()| Outcome::Done)
 }

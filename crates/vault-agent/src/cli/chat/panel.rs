@@ -14,8 +14,8 @@ use vault_search::{Paint, sanitize, sanitize_line};
 use vault_tools::{Error, Result};
 
 use super::input::ask;
-use super::screen::Screen;
-use crate::cli::call_line::item_line;
+use crate::call_line::item_line;
+use crate::cli::screen::Screen;
 use crate::conversation::{Conversation, Panel, declined};
 
 /// What a person made of a question.

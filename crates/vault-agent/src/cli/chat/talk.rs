@@ -1,6 +1,5 @@
 //! The loop of a conversation: a line is read, and is a message or a command.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use agent_loop::{Decision, Effect, Message, Question, Spent, StopReason};
@@ -14,11 +13,12 @@ use super::changes;
 use super::commands::{COMMANDS, Command, parse};
 use super::input::{Input, Line, ask};
 use super::panel::{Answer, decide};
-use super::screen::Screen;
-use super::stop::Stop;
-use super::turn::{ShownTurn, drive};
+use crate::call_line::spent_text;
 use crate::cli::ask::counts;
-use crate::cli::call_line::spent_text;
+use crate::cli::screen::Screen;
+use crate::cli::sources::source_lines;
+use crate::cli::stop::Stop;
+use crate::cli::turn::{AnswerTo, ShownTurn, drive};
 use crate::conversation::{Conversation, Offer, SessionInfo, Sessions, Turn};
 use crate::loop_error::said_of_stop;
 use crate::model::{self, Destination};
@@ -154,13 +154,13 @@ impl Talk {
     /// One turn with all its questions.
     fn turn(&mut self, runtime: &Runtime, message: Option<&str>) -> CliResult<()> {
         let Self { conversation, screen, input, stop, .. } = self;
-        let mut shown = ShownTurn::new(screen, conversation, message.unwrap_or_default());
+        let mut shown = ShownTurn::new(screen, conversation, message.unwrap_or_default(), AnswerTo::Output);
         let mut message = message;
         let mut cancel = CancellationToken::new();
         // Of the questions of one reply: how many were answered, and how many are left then.
         let (mut answered, mut left) = (0, 0);
         let outcome = loop {
-            let turn = runtime.block_on(drive(conversation, &mut shown, message.take(), stop, &cancel))?;
+            let turn = runtime.block_on(drive(conversation, &mut shown, message.take(), &cancel, Some(stop)))?;
             let questions = match turn {
                 Turn::Done(outcome) => break outcome,
                 Turn::Waiting(_) if stop.is_ending() => return Ok(()),
@@ -191,16 +191,16 @@ impl Talk {
                 }
             }
         };
-        let (sources, removed) = shown.cited();
-        let (sources, removed) = (sources.to_vec(), removed.to_vec());
+        let answered = shown.finish(&outcome, conversation);
+        let why_empty = shown.why_empty(&outcome.stop);
         drop(shown);
-        self.conversation.add_sources(&sources, &removed)?;
-        if !sources.is_empty() {
-            let places: BTreeSet<String> =
-                sources.iter().map(|source| format!("{}:{}", sanitize_line(&source.path), source.line)).collect();
-            self.screen.quiet(&format!("sources: {}", places.into_iter().collect::<Vec<_>>().join(", ")));
+        self.conversation.add_sources(&answered.sources, &answered.removed)?;
+        let lines = source_lines(&answered, &self.conversation, self.screen.paint);
+        match answered.sources.is_empty() {
+            true => lines.iter().for_each(|line| self.screen.quiet(line)),
+            false => self.screen.show(&lines.join("\n")),
         }
-        removed.iter().for_each(|removed| self.screen.warn(&format!("taken out: {removed}")));
+        answered.removed.iter().for_each(|removed| self.screen.warn(&format!("taken out: {removed}")));
         self.spent += outcome.spent;
         if self.input.has_person() {
             let calls = match outcome.spent.calls {
@@ -209,7 +209,10 @@ impl Talk {
             };
             self.screen.quiet(&format!("{calls}{}", spent_text(&outcome.spent)));
         }
-        ended(&outcome.stop)
+        match why_empty {
+            Some(why) => Err(Failure::Error(why)),
+            None => ended(&outcome.stop),
+        }
     }
 
     fn command(&mut self, command: Command, runtime: &Runtime) -> CliResult<Then> {

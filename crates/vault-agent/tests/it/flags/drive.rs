@@ -234,7 +234,7 @@ fn script() -> impl FnMut(&Value) -> Reply + Send + 'static {
         }
         if is_plan {
             if is_first && text.contains("badly") {
-                return Reply::text("Here is your plan.");
+                return Reply::text("Here is your plan: {}");
             }
             let meant = last["content"].to_string();
             let [(_, simple), ..] = plans();

@@ -135,7 +135,9 @@ pub fn groups() -> Vec<Group> {
         group("sessions", "", &LIST).setup(&["ask --no-tools hello"]),
         group("sessions list", "", &LIST).setup(&["ask --no-tools hello"]),
         group("sessions search", "hello", &LIST).setup(&["ask --no-tools hello"]),
-        group("sessions show", "", &[]).setup(&["ask --no-tools hello"]),
+        group("sessions show", "", &["--full"]).setup(&["ask --no-tools hello"]),
+        // Where the index can be made, the second run finds it there.
+        group("sync", "", &["--json", "--schema"]).common(Common { index: "--index /dev/null/named.db", ..COMMON }),
         group("sessions delete", "{session}", &["--yes"]).setup(&["ask --no-tools hello"]),
         group("macro save", "other", &["--run 1", "--description why"]).setup(RUN_TWO),
         group("macro save", "other", &["--untried @ named.json", "--default name=y @ named.json --untried"]).again(),

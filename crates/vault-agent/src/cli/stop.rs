@@ -12,6 +12,10 @@ use vault_tools::{Error, Result};
 /// How long a turn may take to stop before the process ends all the same.
 const ENDS_WITHIN: Duration = Duration::from_secs(10);
 
+/// How often it is looked whether the terminal is there.
+#[cfg(unix)]
+const LOOKS_EVERY: Duration = Duration::from_millis(500);
+
 /// Whether the process is to end.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Stop {
@@ -51,6 +55,11 @@ impl Stop {
                     }
                 });
             }
+            let stop = stop.clone();
+            runtime.spawn(async move {
+                terminal_gone().await;
+                stop.end(128 + 1).await;
+            });
         }
         #[cfg(not(unix))]
         let _ = runtime;
@@ -84,6 +93,25 @@ impl Stop {
     pub async fn ending(&self) {
         self.ending.cancelled().await;
     }
+}
+
+/// Ready when the terminal that standard input is has gone. A process that does not lead its session, or that was started by
+/// one that ignores the signal, is not told otherwise.
+pub(super) async fn terminal_gone() {
+    #[cfg(unix)]
+    if std::io::IsTerminal::is_terminal(&std::io::stdin()) {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        loop {
+            tokio::time::sleep(LOOKS_EVERY).await;
+            let stdin = std::io::stdin();
+            let mut asked = [PollFd::new(&stdin, PollFlags::empty())];
+            let is_gone = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
+            if poll(&mut asked, Some(&Timespec::default())).is_ok() && asked[0].revents().intersects(is_gone) {
+                return;
+            }
+        }
+    }
+    std::future::pending::<()>().await;
 }
 
 /// Ctrl-C from now on: none is missed between two waits.

@@ -12,7 +12,7 @@ const LONGEST_ERROR: usize = 100;
 const TELLING: [&str; 8] = ["query", "path", "fromPath", "tags", "filePaths", "text", "prefix", "id"];
 
 /// `search_notes "how to prune": 8 results`.
-pub(super) fn call_line(call: Option<&ToolCall>, result: &ToolResult) -> String {
+pub(crate) fn call_line(call: Option<&ToolCall>, result: &ToolResult) -> String {
     let argument = call.and_then(|call| telling(&call.arguments)).map(|text| format!(" {text}")).unwrap_or_default();
     let ended = match result.status {
         Status::Ok => match result.items.iter().filter(|item| !item.starts_with("note: ")).count() {
@@ -28,7 +28,7 @@ pub(super) fn call_line(call: Option<&ToolCall>, result: &ToolResult) -> String 
 }
 
 /// An item of a result on one line: of a note, its path and what else says most.
-pub(super) fn item_line(item: &str) -> String {
+pub(crate) fn item_line(item: &str) -> String {
     // Behind the fields of a file stands its text.
     let fields = serde_json::Deserializer::from_str(item).into_iter::<Value>().next().and_then(Result::ok);
     let field = |name: &str| fields.as_ref()?.get(name)?.as_str().map(str::to_owned);
@@ -39,7 +39,7 @@ pub(super) fn item_line(item: &str) -> String {
 }
 
 /// The tokens of a turn, and what they cost where the provider says so.
-pub(super) fn spent_text(spent: &Spent) -> String {
+pub(crate) fn spent_text(spent: &Spent) -> String {
     let cost = spent.cost.map(|millionths| format!(", ${:.4}", millionths as f64 / 1e6)).unwrap_or_default();
     format!("{}{cost}", counted(spent.tokens as usize, "token"))
 }

@@ -1,0 +1,342 @@
+//! One turn as a person sees it: the answer as it streams, each call on a quiet line, and below them what is under way.
+//!
+//! The answer is the last reply. What the model says before its calls is told quietly, on standard error: where that is not
+//! plain yet, the first lines of a reply are drawn and not printed.
+
+use std::collections::BTreeMap;
+use std::pin::pin;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use agent_loop::{CallId, ErrorKind, Event, Outcome, StopReason, ToolCall};
+use tokio_util::sync::CancellationToken;
+use vault_search::{Paint, sanitize, sanitize_line, wrapped};
+use vault_tools::Result;
+
+use super::keyboard::Quiet;
+use super::screen::Screen;
+use super::stop::{Interrupts, Stop};
+use crate::call_line::call_line;
+use crate::conversation::{CitationCheck, Conversation, NoteTools, ON_SCREEN, Source, Turn, citation_check};
+use crate::loop_error::retrying;
+use crate::terminal::MarkdownStream;
+
+/// How often what is under way is drawn anew.
+const FRAME: Duration = Duration::from_millis(50);
+
+/// Every second frame has another one.
+const FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
+
+/// Lines of a reply that may still be what is said before calls.
+const OPENING_LINES: usize = 3;
+
+/// Characters of thoughts that are shown where nothing else was said.
+const LONGEST_THOUGHTS: usize = 600;
+
+/// Where an answer goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AnswerTo {
+    /// To standard output: in a terminal as it comes, else when it is whole.
+    Output,
+    /// To whoever asked for it, in [`ShownTurn::finish`].
+    Nowhere,
+}
+
+/// A turn as it is shown.
+pub(super) struct ShownTurn<'a> {
+    screen: &'a mut Screen,
+    tools: NoteTools,
+    to: AnswerTo,
+    markdown: MarkdownStream,
+    check: CitationCheck<'static>,
+    /// The calls of which something was told, until they have their results.
+    calls: BTreeMap<CallId, ToolCall>,
+    /// What the reply under way says, as the model writes it.
+    said: String,
+    /// The provider says that this is no answer.
+    is_commentary: bool,
+    /// The thoughts of the reply under way.
+    thoughts: String,
+    /// Lines of the reply that are drawn only; `None` once they are printed.
+    opening: Option<String>,
+    /// Something of the reply was printed.
+    has_printed: bool,
+    doing: String,
+    since: Instant,
+    drawn: Option<Instant>,
+    frame: usize,
+}
+
+/// What a turn has come to.
+#[derive(Debug, Default)]
+pub(super) struct Answered {
+    /// The answer, without what does not exist.
+    pub text: String,
+    /// The places that it cites.
+    pub sources: Vec<Source>,
+    /// What was taken out of it, and why.
+    pub removed: Vec<String>,
+}
+
+impl<'a> ShownTurn<'a> {
+    /// Nothing of it yet.
+    pub fn new(screen: &'a mut Screen, conversation: &Conversation, message: &str, to: AnswerTo) -> Self {
+        let streams = to == AnswerTo::Output && screen.answer_paint.is_terminal();
+        Self {
+            markdown: MarkdownStream::new(screen.answer_paint),
+            check: citation_check(conversation.tools(), message, streams.then_some(ON_SCREEN)),
+            tools: conversation.tools().clone(),
+            screen,
+            to,
+            calls: BTreeMap::new(),
+            said: String::new(),
+            is_commentary: false,
+            thoughts: String::new(),
+            opening: Some(String::new()),
+            has_printed: false,
+            doing: String::new(),
+            since: Instant::now(),
+            drawn: None,
+            frame: 0,
+        }
+    }
+
+    /// Where the panels of the turn are shown.
+    pub fn screen(&mut self) -> &mut Screen {
+        self.screen
+    }
+
+    fn streams(&self) -> bool {
+        self.to == AnswerTo::Output && self.screen.answer_paint.is_terminal()
+    }
+
+    fn event(&mut self, event: Event) {
+        match event {
+            Event::Text(text) => {
+                if std::mem::take(&mut self.is_commentary) {
+                    self.said_before_calls();
+                }
+                self.doing.clear();
+                self.said.push_str(&text);
+                if self.streams() {
+                    let lines = self.markdown.push(&self.check.push(&text));
+                    self.print(lines);
+                }
+            }
+            Event::Commentary(text) => {
+                self.doing.clear();
+                self.is_commentary = true;
+                self.said.push_str(&text);
+            }
+            Event::Reasoning(text) => {
+                self.doing = "thinking".to_owned();
+                self.thoughts.push_str(&text);
+            }
+            Event::CallStarted { name, .. } => {
+                self.said_before_calls();
+                self.doing = format!("{} …", sanitize_line(&name));
+            }
+            Event::ToolStarted { call, .. } => {
+                self.said_before_calls();
+                self.doing = sanitize_line(&call.name);
+                self.calls.insert(call.id.clone(), call);
+            }
+            Event::ToolFinished { result, .. } => {
+                self.said_before_calls();
+                let call = self.calls.remove(&result.call);
+                self.screen.quiet(&format!("  {}", call_line(call.as_ref(), &result)));
+                self.doing.clear();
+            }
+            Event::ApprovalNeeded(question) => {
+                self.said_before_calls();
+                self.calls.insert(question.call.id.clone(), question.call);
+            }
+            Event::Warning(warning) => self.screen.warn(&warning),
+            Event::Retry { delay, failure, .. } => self.screen.warn(&retrying(&failure, delay)),
+            Event::Compacted { .. } => self.screen.quiet("the conversation was made shorter for the model"),
+            // Where nothing can be left out, the model says whether that is a problem.
+            Event::NotCompacted { failure } if failure.kind != ErrorKind::ContextTooLong => {
+                self.screen.warn(&format!("the conversation could not be made shorter: {failure}"));
+            }
+            _ => {}
+        }
+        // The first word is on the screen at once.
+        if self.drawn.is_none_or(|drawn| drawn.elapsed() >= FRAME) {
+            self.draw();
+        }
+    }
+
+    /// Prints lines of the answer once it is plain that it is one.
+    fn print(&mut self, lines: String) {
+        match &mut self.opening {
+            Some(opening) => {
+                opening.push_str(&lines);
+                if opening.lines().count() > OPENING_LINES {
+                    self.print_opening();
+                }
+            }
+            None => self.screen.answer(&lines),
+        }
+    }
+
+    fn print_opening(&mut self) {
+        if let Some(opening) = self.opening.take() {
+            self.has_printed |= !opening.is_empty();
+            self.screen.answer(&opening);
+        }
+    }
+
+    /// The reply calls tools, so that its text so far is no answer.
+    fn said_before_calls(&mut self) {
+        let said = std::mem::take(&mut self.said);
+        if self.has_printed {
+            // The rest of what stands in the answer's place already.
+            let rest = self.check.finish();
+            let lines = self.markdown.push(&rest) + &self.markdown.finish() + "\n";
+            self.screen.answer(&lines);
+        } else if !said.trim().is_empty() {
+            let columns = Paint::stderr().columns();
+            let lines: Vec<String> = sanitize(said.trim()).lines().map(|line| wrapped(line, columns)).collect();
+            self.screen.quiet(&lines.join("\n"));
+        }
+        self.check.restart();
+        self.markdown = MarkdownStream::new(self.screen.answer_paint);
+        (self.opening, self.has_printed) = (Some(String::new()), false);
+        self.thoughts.clear();
+        self.is_commentary = false;
+    }
+
+    /// The turn is over: shows what of the answer was held back, and gives what it came to.
+    pub fn finish(&mut self, outcome: &Outcome, conversation: &Conversation) -> Answered {
+        // What a reply said before it failed is not part of the outcome.
+        let text = if outcome.text.is_empty() { std::mem::take(&mut self.said) } else { outcome.text.clone() };
+        let shown = if self.streams() {
+            let rest = self.check.finish();
+            let mut lines = self.markdown.push(&rest) + &self.markdown.finish();
+            if self.is_commentary {
+                lines = self.markdown.push(&self.check.whole(&text)) + &self.markdown.finish();
+            }
+            self.print(lines);
+            self.print_opening();
+            if self.has_printed {
+                self.screen.answer("\n");
+            }
+            text
+        } else {
+            self.check.restart();
+            let shown = self.check.whole(&text);
+            if self.to == AnswerTo::Output && !shown.trim().is_empty() {
+                self.screen.answer(&format!("{}\n", shown.trim_end()));
+            }
+            shown
+        };
+        self.screen.erase();
+        Answered {
+            text: shown.trim().to_owned(),
+            sources: conversation.marked(self.check.sources()),
+            removed: self.check.removed().to_vec(),
+        }
+    }
+
+    /// Why there is no answer, with what the model thought.
+    pub fn why_empty(&self, stop: &StopReason) -> Option<String> {
+        let is_empty = *stop == StopReason::Empty;
+        is_empty.then(|| match self.thoughts.trim() {
+            "" => "the model answered nothing".to_owned(),
+            thoughts => {
+                let skipped = thoughts.chars().count().saturating_sub(LONGEST_THOUGHTS);
+                let end: String = thoughts.chars().skip(skipped).collect();
+                format!("the model answered nothing; its thoughts end with: {}", sanitize(&end))
+            }
+        })
+    }
+
+    fn tick(&mut self) {
+        self.frame += 1;
+        self.draw();
+    }
+
+    fn draw(&mut self) {
+        self.drawn = Some(Instant::now());
+        let mark = FRAMES[(self.frame / 2) % FRAMES.len()];
+        let unfinished = self.unfinished();
+        let what = match (self.tools.reading(), self.doing.as_str()) {
+            (Some(percent), _) => format!("reading your notes, {percent} %"),
+            (None, "") if unfinished.is_empty() => "thinking".to_owned(),
+            (None, doing) => doing.to_owned(),
+        };
+        let since = self.since.elapsed().as_secs();
+        let since = if since < 2 { String::new() } else { format!(" {since} s · Ctrl-C stops") };
+        let mut lines = unfinished;
+        lines.push(format!("{mark}{since} {what}").trim_end().to_owned());
+        self.screen.draw(&lines);
+    }
+
+    /// The last lines of what is not printed yet.
+    fn unfinished(&self) -> Vec<String> {
+        let text = match &self.opening {
+            _ if !self.streams() => String::new(),
+            Some(_) => self.said.clone(),
+            None => self.markdown.unfinished() + self.check.held(),
+        };
+        let columns = Paint::stderr().columns().saturating_sub(1);
+        let text = sanitize(text.trim()).into_owned();
+        let lines: Vec<String> = text
+            .lines()
+            .flat_map(|line| wrapped(line, columns).lines().map(str::to_owned).collect::<Vec<_>>())
+            .collect();
+        lines[lines.len().saturating_sub(OPENING_LINES)..].to_vec()
+    }
+}
+
+/// Says something, or goes on after decisions, until the turn is over or a person has to decide. Ctrl-C ends it where the
+/// signals are the conversation's own (`stop`).
+///
+/// # Errors
+/// What could not be saved.
+pub(super) async fn drive(
+    conversation: &mut Conversation,
+    shown: &mut ShownTurn<'_>,
+    message: Option<&str>,
+    cancel: &CancellationToken,
+    stop: Option<&Stop>,
+) -> Result<Turn> {
+    let _busy = stop.map(|stop| (stop.busy(), Quiet::begin(shown.screen)));
+    shown.since = Instant::now();
+    let shown = Mutex::new(shown);
+    let ended = {
+        let mut on_event = |event| lock(&shown).event(event);
+        let mut turn = pin!(async {
+            match message {
+                Some(message) => conversation.say(message, &mut on_event, cancel).await,
+                None => conversation.go_on(&mut on_event, cancel).await,
+            }
+        });
+        let mut frames = tokio::time::interval(FRAME);
+        let mut interrupts = stop.map(|_| Interrupts::listen());
+        loop {
+            tokio::select! {
+                ended = &mut turn => break ended,
+                _ = frames.tick() => lock(&shown).tick(),
+                () = interrupted(&mut interrupts, stop), if !cancel.is_cancelled() => cancel.cancel(),
+            }
+        }
+    };
+    lock(&shown).screen.erase();
+    ended
+}
+
+/// Ready when Ctrl-C comes or the process is to end.
+async fn interrupted(interrupts: &mut Option<Interrupts>, stop: Option<&Stop>) {
+    match (interrupts, stop) {
+        (Some(interrupts), Some(stop)) => tokio::select! {
+            () = interrupts.next() => {}
+            () = stop.ending() => {}
+        },
+        _ => std::future::pending().await,
+    }
+}
+
+fn lock<'m, T>(shown: &'m Mutex<T>) -> MutexGuard<'m, T> {
+    shown.lock().unwrap_or_else(PoisonError::into_inner)
+}
