@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::set::SchemaCheck;
+use super::schema_check::SchemaCheck;
 
 /// The most places of one call that are mended.
 const MOST: usize = 8;
@@ -17,7 +17,9 @@ pub(super) fn mended(check: &SchemaCheck, arguments: &Value) -> Option<Value> {
         let value = mended.pointer(&pointer).filter(|_| !pointer.is_empty())?.clone();
         let mut readings = readings(&value).into_iter();
         let fits = readings.any(|reading| {
-            mended.pointer_mut(&pointer).map(|place| *place = reading);
+            if let Some(place) = mended.pointer_mut(&pointer) {
+                *place = reading;
+            }
             check.first_misfit(&mended).is_none_or(|other| !other.starts_with(&pointer))
         });
         if !fits {

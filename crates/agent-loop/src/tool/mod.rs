@@ -1,5 +1,6 @@
 //! Tools: the trait `Tools`, the specification of a tool, its output and its errors.
 
+mod schema_check;
 mod mend;
 mod set;
 mod typed;
@@ -14,8 +15,9 @@ use tokio_util::sync::CancellationToken;
 use crate::message::ToolCall;
 
 pub use futures_util::future::BoxFuture;
-pub(crate) use set::list_issues;
-pub use set::{SchemaCheck, ToolSet};
+pub use schema_check::SchemaCheck;
+pub(crate) use schema_check::list_issues;
+pub use set::ToolSet;
 #[cfg(feature = "mcp")]
 pub(crate) use typed::strip as strip_schema;
 pub use typed::{IntoOutput, Json, Tool, ToolContext, portable_schema};

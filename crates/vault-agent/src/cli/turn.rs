@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use agent_loop::{CallId, ErrorKind, Event, Outcome, StopReason, ToolCall};
 use tokio_util::sync::CancellationToken;
-use vault_search::{Paint, sanitize, sanitize_line, wrapped};
+use vault_search::{Paint, sanitize, sanitize_line};
 use vault_tools::Result;
 
 use super::keyboard::Quiet;
@@ -19,7 +19,7 @@ use super::stop::{Interrupts, Stop};
 use crate::call_line::call_line;
 use crate::conversation::{CitationCheck, Conversation, NoteTools, ON_SCREEN, Source, Turn, citation_check};
 use crate::loop_error::retrying;
-use crate::terminal::MarkdownStream;
+use crate::terminal::{MarkdownStream, plain_lines};
 
 /// How often what is under way is drawn anew.
 const FRAME: Duration = Duration::from_millis(50);
@@ -29,6 +29,9 @@ const FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '�
 
 /// Lines of a reply that may still be what is said before calls.
 const OPENING_LINES: usize = 3;
+
+/// Lines that are drawn of what is not printed yet: the opening, and what may wait behind it for the end of a mark.
+const DRAWN_LINES: usize = OPENING_LINES + 4;
 
 /// Characters of thoughts that are shown where nothing else was said.
 const LONGEST_THOUGHTS: usize = 600;
@@ -195,9 +198,7 @@ impl<'a> ShownTurn<'a> {
             let lines = self.markdown.push(&rest) + &self.markdown.finish() + "\n";
             self.screen.answer(&lines);
         } else if !said.trim().is_empty() {
-            let columns = Paint::stderr().columns();
-            let lines: Vec<String> = sanitize(said.trim()).lines().map(|line| wrapped(line, columns)).collect();
-            self.screen.quiet(&lines.join("\n"));
+            self.screen.quiet(&plain_lines(said.trim(), Paint::stderr().columns()).join("\n"));
         }
         self.check.restart();
         self.markdown = MarkdownStream::new(self.screen.answer_paint);
@@ -280,12 +281,8 @@ impl<'a> ShownTurn<'a> {
             None => self.markdown.unfinished() + self.check.held(),
         };
         let columns = Paint::stderr().columns().saturating_sub(1);
-        let text = sanitize(text.trim()).into_owned();
-        let lines: Vec<String> = text
-            .lines()
-            .flat_map(|line| wrapped(line, columns).lines().map(str::to_owned).collect::<Vec<_>>())
-            .collect();
-        lines[lines.len().saturating_sub(OPENING_LINES)..].to_vec()
+        let lines = if text.trim().is_empty() { Vec::new() } else { plain_lines(text.trim(), columns) };
+        lines[lines.len().saturating_sub(DRAWN_LINES)..].to_vec()
     }
 }
 

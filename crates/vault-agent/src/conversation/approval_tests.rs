@@ -9,6 +9,8 @@ use tempfile::TempDir;
 use vault_search::VaultArgs;
 use vault_tools::{PathArg, State, Tool};
 
+use serde_json::json;
+
 use super::*;
 use crate::workspace::Granted;
 

@@ -5,27 +5,27 @@ mod note_tools;
 mod attached;
 mod prompt;
 mod citations;
+mod cited_notes;
 mod session;
 #[cfg(test)]
 mod approval_tests;
 #[cfg(all(test, feature = "local"))]
 mod real_model_tests;
 
-use std::collections::BTreeSet;
 use std::fs::File;
 use std::sync::Arc;
 
 use agent_loop::mcp::{AskBeforeDestroying, McpTools};
 use agent_loop::{
-    About, Agent, AskBeforeWriting, AtLimit, Budget, Decision, Durability, Event, Message, ModelSettings, Observer,
-    Outcome, Pause, Permission, Policy, Question, Review, Run, RunId, RunOptions, ToolCall, ToolSpec, Transcript,
+    About, Agent, AskBeforeWriting, AtLimit, Budget, Decision, Durability, Event, ModelSettings, Observer, Outcome,
+    Pause, Permission, Policy, Question, Review, Run, RunId, RunOptions, ToolCall, ToolSpec, Transcript,
 };
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use vault_search::shortened;
 use vault_search::tools::texts_of_change;
-use vault_tools::{EditedFile, Editor, Error, ErrorKind, Preview, Result, Risk, SafePath, View};
+use vault_tools::{EditedFile, Editor, Error, ErrorKind, Preview, Result, Risk};
 
 use crate::change_text::{kind, what_undo_does};
 use crate::loop_error::of_loop;
@@ -35,11 +35,12 @@ use crate::workspace::Workspace;
 
 pub(crate) use attached::{Attachment, with_attached, without_attached};
 pub(crate) use citations::{CitationCheck, ON_SCREEN, Source};
+pub(crate) use cited_notes::citation_check;
 pub(crate) use note_tools::{NoteTools, Offer};
 pub(crate) use prompt::system_message;
 pub(crate) use session::{SessionInfo, Sessions};
 
-use citations::Cited;
+use cited_notes::{marked, notes_of_turn};
 use session::title_of;
 
 /// Of the context of a model, the share above which the conversation is made shorter.
@@ -47,9 +48,6 @@ const COMPACT_AT: f64 = 0.8;
 
 /// Characters of what a tool does, in a question about a call.
 const LONGEST_SENTENCE: usize = 160;
-
-/// Tools whose result is a note, and not a list of those that were found.
-const READS: [&str; 2] = ["read_note", "file_read"];
 
 const NOTHING_SAID: &str = "nothing was said in this conversation yet";
 
@@ -440,38 +438,12 @@ impl Conversation {
 
     /// Places with a mark where their note was not read in this conversation.
     pub fn marked(&self, sources: &[Source]) -> Vec<Source> {
-        let mut shown = BTreeSet::new();
-        let messages = self.run.as_ref().map(|run| run.history().messages().iter()).into_iter().flatten();
-        let mut said = String::new();
-        for message in messages {
-            match &**message {
-                Message::Results { results } => {
-                    results.iter().flat_map(|result| &result.items).for_each(|item| shown.extend(notes_in(item)));
-                }
-                Message::User { text, .. } | Message::Note { text } => said.push_str(text),
-                Message::Assistant { .. } => {}
-            }
-        }
-        let is_read = |path: &str| shown.contains(path) || said.contains(path);
-        sources.iter().map(|source| Source { unread: !is_read(&source.path), ..source.clone() }).collect()
+        self.run.as_ref().map_or_else(|| sources.to_vec(), |run| marked(run, sources))
     }
 
     /// The notes that the tools have shown since the person's last message: those that were read, else those that were found.
     pub fn notes_of_turn(&self) -> Vec<String> {
-        let Some(run) = &self.run else { return Vec::new() };
-        let of = |reads: bool| {
-            let results = run.results().filter(move |result| !reads || READS.contains(&&*result.name));
-            let paths = results.flat_map(|result| &result.items).flat_map(|item| notes_in(item));
-            let mut all: Vec<String> = Vec::new();
-            paths.for_each(|path| {
-                if !all.contains(&path) {
-                    all.push(path)
-                }
-            });
-            all
-        };
-        let read = of(true);
-        if read.is_empty() { of(false) } else { read }
+        self.run.as_ref().map(notes_of_turn).unwrap_or_default()
     }
 
     /// Notes the places that an answer cited, and what in it was found to be false.
@@ -513,58 +485,6 @@ pub(crate) fn budget_of(settings: &Settings) -> Budget {
         .calls(settings.max_calls)
         .tokens(settings.max_total_tokens)
         .time(settings.max_seconds.map(std::time::Duration::from_secs))
-}
-
-/// A check of an answer to a message against the notes, which are read for this alone, so that what the model was told
-/// plays no part. It holds `hold` bytes at most, or whole lines.
-pub(crate) fn citation_check(tools: &NoteTools, message: &str, hold: Option<usize>) -> CitationCheck<'static> {
-    let workspace = Arc::clone(tools.workspace());
-    CitationCheck::new(message, hold, move |name: &str| cited_note(&workspace, name))
-}
-
-/// The note that a citation names, by its path or as a link does: one that the settings deny is not there.
-fn cited_note(workspace: &Workspace, name: &str) -> Option<Cited> {
-    if name.trim().is_empty() {
-        return None;
-    }
-    workspace.with(|vaults| {
-        let route = vaults.route("read_note", json!({ "path": name })).ok()?;
-        let named = route.args["path"].as_str()?.to_owned();
-        let names: Vec<String> = vaults.names().map(str::to_owned).collect();
-        route.vaults.into_iter().find_map(|vault| {
-            let toolbox = vaults.toolbox(vault);
-            let sandbox = toolbox.vault().sandbox();
-            let path = SafePath::new(&named).ok().filter(|path| sandbox.text(path).is_ok()).or_else(|| {
-                let resolved = toolbox.vault().index().ok()?.resolve(&format!("[[{named}]]"), None).ok()?;
-                SafePath::new(resolved.target?.as_str()).ok()
-            })?;
-            let real = sandbox.real(&path).ok()?;
-            let permits = |path: &SafePath| toolbox.policy().permits_path(path.as_str());
-            let text = sandbox.text(&path).ok().filter(|_| permits(&path) && permits(&real))?;
-            let shown = if names.len() > 1 { format!("{}/{path}", names[vault]) } else { path.to_string() };
-            Some(Cited { path: shown, text })
-        })
-    })
-}
-
-/// The paths of the notes that an item of a result names.
-fn notes_in(item: &str) -> Vec<String> {
-    fn collect(value: &Value, paths: &mut Vec<String>) {
-        match value {
-            Value::Object(fields) => {
-                paths.extend(fields.get("path").and_then(Value::as_str).map(str::to_owned));
-                fields.values().for_each(|value| collect(value, paths));
-            }
-            Value::Array(items) => items.iter().for_each(|item| collect(item, paths)),
-            _ => {}
-        }
-    }
-    let mut paths = Vec::new();
-    // Behind the fields of a note stands its text.
-    if let Some(Ok(value)) = serde_json::Deserializer::from_str(item).into_iter::<Value>().next() {
-        collect(&value, &mut paths);
-    }
-    paths
 }
 
 fn agent(model: &ChosenModel, tools: &NoteTools, servers: Option<&McpTools>) -> Result<Agent> {

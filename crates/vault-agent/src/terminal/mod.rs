@@ -8,3 +8,8 @@ mod block;
 mod stream;
 
 pub(crate) use stream::MarkdownStream;
+
+/// Plain text wrapped at words.
+pub(crate) fn plain_lines(text: &str, width: usize) -> Vec<String> {
+    wrap::wrapped(&[wrap::Span::new(wrap::Style::default(), text)], width, &vault_search::Paint::default())
+}

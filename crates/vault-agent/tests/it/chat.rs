@@ -668,3 +668,22 @@ fn without_a_model_it_says_how_to_set_one_up() {
     let none = place.command(&["resume"]).stdin(Stdio::null()).output().unwrap();
     assert!(String::from_utf8_lossy(&none.stderr).contains("no saved conversation"), "{none:?}");
 }
+
+/// Whoever started it, and whatever it waits for: nobody can answer any more.
+#[test]
+fn a_terminal_that_is_gone_ends_the_program() {
+    let place = Place::new(NOTES);
+    for is_asked in [false, true] {
+        let model = ModelServer::with([append("- prune the roses"), Reply::text("Done.")]);
+        let mut terminal = Terminal::start_beside(&command(&place, &model, &["chat"]), 80);
+        if is_asked {
+            terminal.say("remind me");
+            terminal.until(KEYS);
+        } else {
+            terminal.until("/help");
+        }
+        assert_ne!(terminal.close(), 0);
+        let sessions = place.command(&["sessions"]).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&sessions.stdout).contains("waits for your decision"), is_asked);
+    }
+}

@@ -46,6 +46,15 @@ struct State {
 impl Terminal {
     /// Starts a command as the leader of a session whose terminal this is.
     pub fn start(command: &Command, columns: u16) -> Self {
+        Self::begin(command, columns, true)
+    }
+
+    /// Starts a command that has the terminal and is not told when it goes: it leads no session.
+    pub fn start_beside(command: &Command, columns: u16) -> Self {
+        Self::begin(command, columns, false)
+    }
+
+    fn begin(command: &Command, columns: u16, leads: bool) -> Self {
         let side = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         // So that the reader can be told to end.
         rustix::fs::fcntl_setfl(&side, OFlags::NONBLOCK).unwrap();
@@ -57,8 +66,11 @@ impl Terminal {
         let size = rustix::termios::Winsize { ws_row: ROWS, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
         rustix::termios::tcsetwinsize(&other, size).unwrap();
         let other = File::from(other);
-        let mut session = Command::new("setsid");
-        session.arg("-c").arg("-w").arg(command.get_program()).args(command.get_args()).env_clear();
+        let mut session = if leads { Command::new("setsid") } else { Command::new(command.get_program()) };
+        if leads {
+            session.arg("-c").arg("-w").arg(command.get_program());
+        }
+        session.args(command.get_args()).env_clear();
         session.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
         if let Some(folder) = command.get_current_dir() {
             session.current_dir(folder);

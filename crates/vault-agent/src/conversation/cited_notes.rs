@@ -1,0 +1,99 @@
+//! Finds the notes that answers cite, and those that the tools have shown.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use agent_loop::{Message, Run};
+use serde_json::{Value, json};
+use vault_tools::{SafePath, View};
+
+use super::citations::{CitationCheck, Cited, Source};
+use super::note_tools::NoteTools;
+use crate::workspace::Workspace;
+
+/// Tools whose result is a note, and not a list of those that were found.
+const READS: [&str; 2] = ["read_note", "file_read"];
+
+/// A check of an answer to a message against the notes, which are read for this alone, so that what the model was told
+/// plays no part. It holds `hold` bytes at most, or whole lines.
+pub(crate) fn citation_check(tools: &NoteTools, message: &str, hold: Option<usize>) -> CitationCheck<'static> {
+    let workspace = Arc::clone(tools.workspace());
+    CitationCheck::new(message, hold, move |name: &str| cited_note(&workspace, name))
+}
+
+/// The note that a citation names, by its path or as a link does: one that the settings deny is not there.
+fn cited_note(workspace: &Workspace, name: &str) -> Option<Cited> {
+    if name.trim().is_empty() {
+        return None;
+    }
+    workspace.with(|vaults| {
+        let route = vaults.route("read_note", json!({ "path": name })).ok()?;
+        let named = route.args["path"].as_str()?.to_owned();
+        let names: Vec<String> = vaults.names().map(str::to_owned).collect();
+        route.vaults.into_iter().find_map(|vault| {
+            let toolbox = vaults.toolbox(vault);
+            let sandbox = toolbox.vault().sandbox();
+            let path = SafePath::new(&named).ok().filter(|path| sandbox.text(path).is_ok()).or_else(|| {
+                let resolved = toolbox.vault().index().ok()?.resolve(&format!("[[{named}]]"), None).ok()?;
+                SafePath::new(resolved.target?.as_str()).ok()
+            })?;
+            let real = sandbox.real(&path).ok()?;
+            let permits = |path: &SafePath| toolbox.policy().permits_path(path.as_str());
+            let text = sandbox.text(&path).ok().filter(|_| permits(&path) && permits(&real))?;
+            let shown = if names.len() > 1 { format!("{}/{path}", names[vault]) } else { path.to_string() };
+            Some(Cited { path: shown, text })
+        })
+    })
+}
+
+/// The paths of the notes that an item of a result names.
+fn notes_in(item: &str) -> Vec<String> {
+    fn collect(value: &Value, paths: &mut Vec<String>) {
+        match value {
+            Value::Object(fields) => {
+                paths.extend(fields.get("path").and_then(Value::as_str).map(str::to_owned));
+                fields.values().for_each(|value| collect(value, paths));
+            }
+            Value::Array(items) => items.iter().for_each(|item| collect(item, paths)),
+            _ => {}
+        }
+    }
+    let mut paths = Vec::new();
+    // Behind the fields of a note stands its text.
+    if let Some(Ok(value)) = serde_json::Deserializer::from_str(item).into_iter::<Value>().next() {
+        collect(&value, &mut paths);
+    }
+    paths
+}
+
+/// Places with a mark where neither a tool nor the person has shown their note.
+pub(super) fn marked(run: &Run, sources: &[Source]) -> Vec<Source> {
+    let (mut shown, mut said) = (BTreeSet::new(), String::new());
+    for message in run.history().messages().iter() {
+        match &**message {
+            Message::Results { results } => {
+                results.iter().flat_map(|result| &result.items).for_each(|item| shown.extend(notes_in(item)));
+            }
+            Message::User { text, .. } | Message::Note { text } => said.push_str(text),
+            Message::Assistant { .. } => {}
+        }
+    }
+    let is_read = |path: &str| shown.contains(path) || said.contains(path);
+    sources.iter().map(|source| Source { unread: !is_read(&source.path), ..source.clone() }).collect()
+}
+
+/// The notes that were read since the person's last message, else those that were found.
+pub(super) fn notes_of_turn(run: &Run) -> Vec<String> {
+    let of = |reads: bool| {
+        let results = run.results().filter(move |result| !reads || READS.contains(&&*result.name));
+        let mut all: Vec<String> = Vec::new();
+        for path in results.flat_map(|result| &result.items).flat_map(|item| notes_in(item)) {
+            if !all.contains(&path) {
+                all.push(path);
+            }
+        }
+        all
+    };
+    let read = of(true);
+    if read.is_empty() { of(false) } else { read }
+}
