@@ -222,7 +222,7 @@ impl Agent {
     }
 
     async fn new_session(&self, params: Value) -> Result<(Value, Arc<Session>), Error> {
-        let request: NewSessionRequest = read(params)?;
+        let request: NewSessionRequest = read(with_servers(params))?;
         let (settings, model) = block_in_place(|| self.model())?;
         let workspace = self.workspace(&request.cwd)?;
         let servers = self.servers(request.mcp_servers, &request.cwd).await?;
@@ -235,7 +235,7 @@ impl Agent {
     }
 
     async fn load(&self, params: Value) -> Result<(Value, Arc<Session>), Error> {
-        let request: LoadSessionRequest = read(params)?;
+        let request: LoadSessionRequest = read(with_servers(params))?;
         let session = self.saved(&request.session_id, &request.cwd, request.mcp_servers).await?;
         session.replay().await;
         let response = LoadSessionResponse::new().modes(session.modes()).config_options(session.options());
@@ -243,7 +243,7 @@ impl Agent {
     }
 
     async fn resume(&self, params: Value) -> Result<(Value, Arc<Session>), Error> {
-        let request: ResumeSessionRequest = read(params)?;
+        let request: ResumeSessionRequest = read(with_servers(params))?;
         let session = self.saved(&request.session_id, &request.cwd, request.mcp_servers).await?;
         let response = ResumeSessionResponse::new().modes(session.modes()).config_options(session.options());
         Ok((answer(response)?, session))
@@ -267,8 +267,9 @@ impl Agent {
         let servers = self.servers(servers, cwd).await?;
         self.drop_session(id).await;
         // It waits for a turn that has just ended to let go of the conversation.
-        let resumed =
-            block_in_place(|| Conversation::resume(saved, workspace, model, settings.clone(), Editor::default()));
+        let resumed = block_in_place(|| {
+            Conversation::resume(saved, workspace, model, settings.clone(), Editor::default(), Offer::All)
+        });
         self.open(settings, resumed.map_err(of_tools)?, servers)
     }
 
@@ -457,4 +458,12 @@ fn not_found(id: &SessionId) -> Error {
 
 fn of_failure(failure: Failure) -> Error {
     error(ErrorCode::InvalidParams, failure.to_string())
+}
+
+/// Parameters of a session with the servers that it has to name: some editors leave them out where there are none.
+fn with_servers(mut params: Value) -> Value {
+    if let Some(fields) = params.as_object_mut() {
+        fields.entry("mcpServers").or_insert_with(|| Value::Array(Vec::new()));
+    }
+    params
 }

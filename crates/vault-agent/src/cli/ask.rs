@@ -1,6 +1,7 @@
 //! `vault-agent ask`: a question to the notes, answered with the places that the answer is from.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,13 +21,14 @@ use vault_search::{
 use vault_tools::approval::{Answer, Approver, ChangeRequest, Preapproved, PreparedChange, now, settle};
 use vault_tools::{Cancel, Editor, Error, ErrorKind, Grants, Result};
 
+use super::first_run::what_is_here;
 use super::screen::Screen;
 use super::sources::source_lines;
 use super::stop::terminal_gone;
 use super::turn::{AnswerTo, Answered, ShownTurn, drive};
 use crate::call_line::{item_line, spent_text};
 use crate::changes::{carry_out, read_all};
-use crate::conversation::{Attachment, Conversation, Offer, Source, Turn, with_attached};
+use crate::conversation::{Attachment, Conversation, Offer, SessionInfo, Sessions, Source, Turn, with_attached};
 use crate::loop_error::said_of_stop;
 use crate::model;
 use crate::settings::{SettingArgs, Settings};
@@ -48,6 +50,9 @@ pub(super) struct AskArgs {
     /// The note that you are viewing: "this note" means it
     #[arg(long, value_name = "NOTE", conflicts_with = "active_file")]
     pub note: Option<String>,
+    /// Go on with the last conversation about these vaults
+    #[arg(short = 'c', long = "continue")]
+    pub goes_on: bool,
     /// Insert the answer into that note, after your approval
     ///
     /// At the cursor that --cursor names, else at the note's end.
@@ -163,15 +168,36 @@ pub(super) fn ask(vault_args: &VaultArgs, args: &AskArgs, out: &mut Out) -> CliR
     let watching = Watching::start(asked.workspace.vaults(), Told::Nobody);
     let mut record = Record::of(&question);
     let ended = match model::open(&settings)? {
-        None => asked.without_model(&mut record, out),
+        None => asked.without_model(&mut record, &settings, out),
         Some(model) => {
             let workspace = Arc::clone(&asked.workspace);
-            let conversation = Conversation::begin(workspace, model, settings, editor, Offer::Reading)?;
+            let conversation = match args.goes_on {
+                false => Conversation::begin(workspace, model, settings, editor, Offer::Reading)?,
+                true => {
+                    let last = last_conversation(&workspace)?;
+                    Conversation::resume(last, workspace, model, settings, editor, Offer::Reading)?
+                }
+            };
             asked.with_model(conversation, &mut record, args, out)
         }
     };
     drop(watching);
     ended
+}
+
+/// The last conversation about these vaults, if it has come to its end.
+fn last_conversation(workspace: &Workspace) -> Result<SessionInfo> {
+    let vaults: Vec<&Path> = workspace.vaults().iter().map(|open| open.vault.path()).collect();
+    let last = Sessions::of_user()?.list()?.into_iter().find(|info| info.vaults == vaults);
+    match last {
+        None => Err(Error::new(ErrorKind::NotFound, "there is no conversation about these notes to go on with")
+            .with_remedy("ask without --continue")),
+        Some(info) if info.waits => {
+            Err(Error::new(ErrorKind::Conflict, "the last conversation waits for your decision")
+                .with_remedy(format!("vault-agent resume {} asks again", info.id)))
+        }
+        Some(info) => Ok(info),
+    }
 }
 
 /// A question, and who asks.
@@ -264,12 +290,13 @@ impl Asked {
     }
 
     /// What helps without a model: the passages that fit best, and how to set a model up.
-    fn without_model(&self, record: &mut Record, out: &mut Out) -> CliResult {
+    fn without_model(&self, record: &mut Record, settings: &Settings, out: &mut Out) -> CliResult {
         record.stop = "no model is configured".to_owned();
         let outcome = self.passages(record, "", out)?;
         let pending = if record.pending > 0 { self.go_on(record, out) } else { String::new() };
+        let here = what_is_here(settings);
         note(&format!(
-            "no model is configured, so nothing is answered{pending}. To have questions answered: `vault-agent config set \
+            "no model is configured, so nothing is answered{pending}{here}. To have questions answered: `vault-agent config set \
              provider ollama` and `vault-agent config set model NAME` for a model on this machine, or `vault-agent login \
              PROVIDER` for a hosted one; `vault-agent models` lists what there is"
         ));

@@ -8,6 +8,7 @@ mod listening;
 mod config;
 mod login;
 mod models;
+mod first_run;
 mod screen;
 mod keyboard;
 mod stop;

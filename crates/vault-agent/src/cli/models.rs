@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use agent_loop::Provider;
 use clap::Args;
@@ -18,7 +19,7 @@ use crate::model::{chosen_provider, provider_with_key};
 use crate::providers::{Choice, KNOWN, connection, context_length, is_this_machine, takes_tools};
 use crate::settings::{SettingArgs, Settings};
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(super) struct ModelsArgs {
     /// The providers to ask, by name or address
     ///
@@ -34,11 +35,11 @@ pub(super) struct ModelsArgs {
 
 /// A model that can be used.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Model {
-    provider: String,
-    model: String,
+pub(super) struct Model {
+    pub provider: String,
+    pub model: String,
     /// Whether notes that it reads stay on this machine.
-    is_local: bool,
+    pub is_local: bool,
     /// In tokens, request and reply together; `null` where it is not known.
     context_length: Option<u64>,
     /// Whether it takes tools, where that is known; one that does not calls them in text.
@@ -100,6 +101,51 @@ pub(super) fn models(args: &ModelsArgs, out: &mut Out) -> CliResult {
         found.iter().try_for_each(|model| out.line(line(model, width).trim_end()))
     })?;
     Ok(if found.is_empty() { Outcome::Nothing } else { Outcome::Done })
+}
+
+/// The models of the servers that run on this machine, and of the files in the folder of models; a server that does not
+/// answer in time has none.
+///
+/// # Errors
+/// Settings that name no provider.
+pub(super) fn models_here(settings: &Settings, within: Duration) -> CliResult<Vec<Model>> {
+    let mut asked = asked(&ModelsArgs::default(), settings)?;
+    asked.iter_mut().for_each(|asked| asked.is_named = false);
+    asked.retain(|asked| matches!(asked.choice.provider(None), Ok(Some(at)) if is_this_machine(&at.base_url)));
+    let mut found = answered(&asked, settings, within)?;
+    if let Some(folder) = settings.models_folder.as_deref() {
+        found.extend(files(folder, settings).unwrap_or_default());
+    }
+    Ok(found)
+}
+
+/// The models of one provider.
+///
+/// # Errors
+/// It does not answer in time, or refuses.
+pub(super) fn models_of(choice: Choice, settings: &Settings, within: Duration) -> CliResult<Vec<Model>> {
+    let asked = [Asked { choice, is_named: true }];
+    let found = answered(&asked, settings, within)?;
+    match found.is_empty() {
+        true => Err(Failure::Error(format!("{} names no models", asked[0].choice.name()))),
+        false => Ok(found),
+    }
+}
+
+fn answered(asked: &[Asked], settings: &Settings, within: Duration) -> CliResult<Vec<Model>> {
+    let mut found = Vec::new();
+    let answers = runtime()?.block_on(async { tokio::time::timeout(within, ask_all(asked, settings)).await });
+    let Ok(answers) = answers else { return Ok(found) };
+    for (Asked { choice, is_named }, answer) in asked.iter().zip(answers?) {
+        match answer {
+            Ok((provider, listed)) => {
+                found.extend(listed.into_iter().map(|one| model(choice, &provider, one, settings)));
+            }
+            Err(error) if *is_named => return Err(error.into()),
+            Err(_) => {}
+        }
+    }
+    Ok(found)
 }
 
 fn line(model: &Model, width: usize) -> String {

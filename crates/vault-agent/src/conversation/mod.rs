@@ -1,6 +1,7 @@
 //! A conversation about notes: a run of the agent over the vaults, saved as it goes. The terminal, the editor and the
 //! command `ask` drive the same one.
 
+mod line_numbers;
 mod note_tools;
 mod attached;
 mod prompt;
@@ -152,11 +153,12 @@ impl Conversation {
         model: ChosenModel,
         settings: Settings,
         editor: Editor,
+        offer: Offer,
     ) -> Result<Self> {
         let sessions = Sessions::of_user()?;
         let path = sessions.transcript(&info);
         let mut conversation =
-            Self::with(NoteTools::new(workspace, &settings, Offer::All), model, settings, editor, sessions, info)?;
+            Self::with(NoteTools::new(workspace, &settings, offer), model, settings, editor, sessions, info)?;
         conversation.held = Some(conversation.sessions.hold(&conversation.info)?);
         let (transcript, mut run, _) = Transcript::open(path, Durability::Machine).map_err(of_loop)?;
         // They were given for other settings, and maybe to other programs of the same name.

@@ -29,6 +29,8 @@ use crate::settings::{Review as ReviewSetting, Settings};
 use crate::vectors;
 use crate::workspace::{OpenVault, Workspace};
 
+use super::line_numbers::{number_lines, without_line_numbers};
+
 /// Tools that rank by meaning.
 const SEARCHES: [&str; 3] = ["search_notes", "vault_search", "find_similar_notes"];
 
@@ -266,8 +268,9 @@ impl NoteTools {
         if self.risk(&call.name) == Some(Risk::Read) {
             return Ok(None);
         }
+        let (args, _) = without_line_numbers(&call.name, args.clone());
         self.with(|vaults| {
-            let route = vaults.route(&call.name, args.clone())?;
+            let route = vaults.route(&call.name, args)?;
             let vault = route.vaults.first().copied().unwrap_or_default();
             Ok(Some((vault, prepare(vaults, vault, &call.name, route.args, Cancel::default())?)))
         })
@@ -354,8 +357,9 @@ impl NoteTools {
         }
         let shown = held.filter(|held| held.args == call.arguments).map_or(Ok(None), |held| held.change())?;
         let was_shown = shown.is_some();
+        let (args, had_numbers) = without_line_numbers(&call.name, call.arguments.clone());
         self.with(|vaults| {
-            let route = vaults.route(&call.name, call.arguments.clone())?;
+            let route = vaults.route(&call.name, args)?;
             let [vault] = route.vaults[..] else { return read_all(vaults, &call.name, &route, cancel) };
             let change = match shown {
                 Some((_, change)) => change,
@@ -378,6 +382,10 @@ impl NoteTools {
                 _ => error,
             })?;
             done.notices.extend(route.notice);
+            if had_numbers {
+                done.notices
+                    .push("the line numbers in your text are not part of the note and were left out".to_owned());
+            }
             if vault == 0
                 && let Ok(editor) = vaults.toolbox(0).editor()
             {
@@ -444,6 +452,9 @@ impl Tools for NoteTools {
         cancel: &'a CancellationToken,
     ) -> BoxFuture<'a, std::result::Result<ToolOutput, ToolError>> {
         let (tools, call, cancel) = (self.clone(), call.clone(), cancel.clone());
+        let (name, args) = (call.name.clone(), call.arguments.clone());
+        // A client of the proxy may show what a model repeats.
+        let is_read_by_model = self.0.offer != Offer::Unattended;
         Box::pin(async move {
             let made = blocking(cancel.cancelled(), move |cancel| {
                 if SEARCHES.contains(&&*call.name) {
@@ -451,7 +462,11 @@ impl Tools for NoteTools {
                 }
                 tools.make(&call, limited(cancel))
             });
-            made.await.map(output).map_err(|error| ToolError::new(error.to_string()))
+            let mut done = made.await.map_err(|error| ToolError::new(error.to_string()))?;
+            if is_read_by_model {
+                number_lines(&name, &args, &mut done.value);
+            }
+            Ok(output(done))
         })
     }
 }

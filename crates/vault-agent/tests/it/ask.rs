@@ -429,3 +429,16 @@ fn options_without_an_effect_are_refused() {
     let (code, error) = ran(&["config", "check", "--vault", place.vault().to_str().unwrap()]);
     assert_eq!(code, Some(0), "{error}");
 }
+
+#[test]
+fn a_question_goes_on_with_the_last_conversation() {
+    let place = Place::new(NOTES);
+    let none = run(&place, &ModelServer::with([]), &["ask", "-c", "and then?"]);
+    assert!(none.status.code() == Some(2) && errors(&none).contains("no conversation"), "{}", errors(&none));
+    let model = ModelServer::with([Reply::text("In late winter."), Reply::text("In spring, too.")]);
+    run(&place, &model, &["ask", "when do I prune?"]);
+    let output = run(&place, &model, &["ask", "--continue", "and when else?"]);
+    assert_eq!((output.status.code(), &*out(&output)), (Some(0), "In spring, too.\n"), "{}", errors(&output));
+    assert_eq!(model.told("user").len(), 2);
+    assert_eq!(out(&place.command(&["sessions"]).output().unwrap()).lines().count(), 1);
+}

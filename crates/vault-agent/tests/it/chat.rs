@@ -381,25 +381,6 @@ fn a_closed_terminal_keeps_the_conversation_with_its_question() {
 }
 
 #[test]
-fn a_question_that_was_left_open_is_asked_before_the_next_message() {
-    let place = Place::new(NOTES);
-    let model = ModelServer::with([append("- one"), Reply::text("Done."), Reply::text("Fine.")]);
-    let mut terminal = chat(&place, &model, &[]);
-    terminal.say("note it");
-    terminal.until(KEYS);
-    terminal.press("\x04");
-    terminal.until("the question stays open");
-    terminal.say("how are you?");
-    terminal.until(KEYS);
-    terminal.press("y");
-    terminal.until("Fine.");
-    terminal.until("tokens");
-    let screen = leave(terminal);
-    assert_eq!(place.read("Log.md"), "# Log\n\n- one\n");
-    assert!(screen.contains("Done.\n"), "{screen}");
-}
-
-#[test]
 fn commands_show_switch_save_and_resume() {
     let place = Place::new(NOTES);
     let model = ModelServer::that(|_| Reply::text("In winter [Garden/Roses.md:3]."));
@@ -686,4 +667,79 @@ fn a_terminal_that_is_gone_ends_the_program() {
         let sessions = place.command(&["sessions"]).output().unwrap();
         assert_eq!(String::from_utf8_lossy(&sessions.stdout).contains("waits for your decision"), is_asked);
     }
+}
+
+/// A model cites the line that it used, and copies the numbers into what it writes.
+#[test]
+fn lines_are_numbered_for_the_model_and_not_in_the_note() {
+    let place = Place::new(NOTES);
+    let edit = json!({ "path": "Garden/Roses.md", "old_text": "3→Prune them in late winter, never in autumn.", "new_text": "3→Prune them in March." });
+    let model = ModelServer::with([
+        Reply::call("read_note", json!({ "path": "Garden/Roses.md" })),
+        Reply::call("edit_note", edit),
+        append("3→one\n4→two"),
+        Reply::text("Done [Garden/Roses.md:3]."),
+    ]);
+    let mut terminal = chat(&place, &model, &[]);
+    terminal.say("move it to March");
+    terminal.until(KEYS);
+    terminal.press("y");
+    terminal.until(KEYS);
+    terminal.press("y");
+    terminal.until("tokens");
+    leave(terminal);
+    assert_eq!(place.read("Garden/Roses.md"), "# Roses\n\nPrune them in March.\n");
+    assert!(place.read("Log.md").ends_with("\none\ntwo\n"), "{}", place.read("Log.md"));
+    let told = model.requests()[1]["messages"].to_string();
+    assert!(told.contains("1→# Roses\\n2→\\n3→Prune them"), "{told}");
+    let told = model.requests()[2]["messages"].to_string();
+    assert!(told.contains("the line numbers in your text are not part of the note"), "{told}");
+}
+
+#[test]
+fn the_end_of_input_at_a_question_leaves_with_it_open() {
+    let place = Place::new(NOTES);
+    let model = ModelServer::with([append("- prune the roses"), Reply::text("Done.")]);
+    let mut terminal = chat(&place, &model, &[]);
+    terminal.say("remind me");
+    terminal.until(KEYS);
+    terminal.press("\u{4}");
+    let (screen, code) = terminal.end();
+    assert!(code == 0 && screen.contains("the question stays open\nsaved; vault-agent resume "), "{screen}");
+    assert!(!place.read("Log.md").contains("prune"));
+    let mut terminal = Terminal::start(&command(&place, &model, &["resume"]), 100);
+    terminal.until(KEYS);
+    terminal.press("y");
+    terminal.until("Done.");
+    leave(terminal);
+    assert!(place.read("Log.md").contains("prune"));
+}
+
+/// A provider alone is enough: the person chooses among its models, once.
+#[test]
+fn a_model_is_chosen_where_none_is_set() {
+    let place = Place::new(NOTES);
+    let model = ModelServer::with([Reply::text("Hello.")]);
+    let command = |args: &[&str]| {
+        let mut command = command(&place, &model, args);
+        command.env_remove("VAULT_AGENT_MODEL");
+        command
+    };
+    let mut terminal = Terminal::start(&command(&["chat"]), 100);
+    terminal.until("Its number");
+    terminal.press("2\r");
+    terminal.until("Use it from now on?");
+    terminal.press("y\r");
+    terminal.say("hello");
+    terminal.until("110 tokens");
+    let screen = leave(terminal);
+    assert!(screen.contains("   1  other\n") && screen.contains("scripted on this machine"), "{screen}");
+    assert_eq!(model.requests()[0]["model"], "scripted");
+    let shown = place.command(&["config", "show", "--json"]).output().unwrap();
+    assert!(String::from_utf8_lossy(&shown.stdout).contains("\"scripted\""));
+    // Without a terminal nobody is asked.
+    place.command(&["config", "set", "model", "--unset"]).output().unwrap();
+    let output = command(&["chat"]).stdin(Stdio::null()).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code() == Some(2) && errors.contains("model"), "{errors}");
 }

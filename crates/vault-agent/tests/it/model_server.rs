@@ -88,6 +88,13 @@ impl ModelServer {
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 let Some(request) = read_request(&stream) else { continue };
+                if request.target.ends_with("/models") {
+                    let models = json!({ "data": [{ "id": "other" }, { "id": "scripted" }] }).to_string();
+                    let head =
+                        format!("HTTP/1.1 200 X\r\ncontent-type: application/json\r\ncontent-length: {}", models.len());
+                    let _ = write!(&stream, "{head}\r\nconnection: close\r\n\r\n{models}");
+                    continue;
+                }
                 let Ok(body) = serde_json::from_str(&request.body) else { continue };
                 let (reply, path) = (replies(&request, &body), request.target.clone());
                 seen.lock().unwrap().push(request);

@@ -92,7 +92,7 @@ fn what_does_not_answer_is_said() {
     let address = format!("http://{closed}/v1");
     let output = models(&place, &[&address], &[]);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.code() == Some(2) && said.contains(&format!("no connection to {closed}")), "{said}");
+    assert!(output.status.code() == Some(2) && said.contains(&format!("no server is running at {closed}")), "{said}");
 
     let server = WebServer::that(|asked| match asked.header("authorization") {
         Some("Bearer sk-right") => (200, json!({ "data": [{ "id": "x" }] })),

@@ -158,8 +158,7 @@ SCREENS = [
         "chat-left-with-a-question",
         "vault-agent chat",
         [[append("- water the seedlings")]],
-        [prompt("remind me to water the seedlings"), (LAST_KEY, CTRL_D), ("the question stays open", Keys()),
-         prompt("/quit")],
+        [prompt("remind me to water the seedlings"), (LAST_KEY, CTRL_D), ("the question stays open", Keys())],
     ),
     (
         "chat-resumed",

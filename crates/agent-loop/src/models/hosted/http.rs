@@ -228,8 +228,21 @@ fn refused(what: impl Into<String>) -> Error {
     Error::new(ErrorKind::BadRequest, what)
 }
 
+/// Programs whose port is known, and what starts them.
+const SERVERS: [(u16, &str, &str); 2] = [
+    (11434, "Ollama is not running", "start it with `ollama serve`; ollama.com has it"),
+    (1234, "LM Studio's server is not running", "start it with `lms server start`"),
+];
+
 /// There is no head of a reply.
 fn unanswered(error: &reqwest::Error, url: &Url) -> Error {
+    if error.is_connect() && is_local(url) && is_refused(error) {
+        let known = SERVERS.iter().find(|(port, ..)| url.port_or_known_default() == Some(*port));
+        let (what, remedy) = known
+            .map_or(("no server is running", "start it, or check the address"), |(_, what, remedy)| (*what, *remedy));
+        let what = format!("{what} at {}", host_and_port(url));
+        return Error::new(ErrorKind::Unavailable, what).with_remedy(remedy);
+    }
     let (kind, what, remedy) = if error.is_builder() {
         (ErrorKind::BadRequest, "no request can be made to", "give an address that begins with https:// or http://")
     } else if error.is_connect() {
@@ -250,8 +263,20 @@ fn redirected(reply: &reqwest::Response, url: &Url) -> Error {
         .with_remedy("give the address where it leads, if you trust it")
 }
 
+fn is_refused(error: &reqwest::Error) -> bool {
+    let refused = |cause: &(dyn std::error::Error + 'static)| {
+        cause
+            .downcast_ref::<std::io::Error>()
+            .is_some_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused)
+    };
+    causes(error).any(refused)
+}
+
+fn causes(error: &reqwest::Error) -> impl Iterator<Item = &(dyn std::error::Error + 'static)> {
+    std::iter::successors(std::error::Error::source(error), |cause| cause.source())
+}
+
 /// The innermost cause: the outer ones quote the address.
 fn reason(error: &reqwest::Error) -> String {
-    let causes = std::iter::successors(std::error::Error::source(error), |cause| cause.source());
-    causes.last().map_or_else(|| "the request failed".into(), ToString::to_string)
+    causes(error).last().map_or_else(|| "the request failed".into(), ToString::to_string)
 }

@@ -28,6 +28,7 @@ use crate::vectors;
 use crate::watching::{Told, Watching};
 use crate::workspace::{Granted, Workspace};
 
+use super::first_run::choose;
 use super::screen::Screen;
 use super::stop::Stop;
 use input::Input;
@@ -70,7 +71,11 @@ pub(super) fn resume(vault_args: &VaultArgs, args: &ResumeArgs) -> CliResult {
 }
 
 fn talk(workspace: Workspace, editor: Editor, flags: &SettingArgs, saved: Option<SessionInfo>) -> CliResult {
-    let settings = Settings::load(flags)?;
+    let mut settings = Settings::load(flags)?;
+    let is_file = model::chosen_provider(&settings)?.is_some_and(|choice| choice.is_file());
+    if settings.model.is_none() && !is_file {
+        settings = choose(settings)?;
+    }
     let model = model::required(&settings)?;
     let runtime = super::runtime::runtime()?;
     let stop = Stop::install(runtime.handle())?;
@@ -81,10 +86,13 @@ fn talk(workspace: Workspace, editor: Editor, flags: &SettingArgs, saved: Option
     let is_saved = saved.is_some();
     let conversation = match saved {
         None => Conversation::begin(Arc::clone(&workspace), model, settings.clone(), editor.clone(), Offer::All)?,
-        Some(saved) => Conversation::resume(saved, Arc::clone(&workspace), model, settings.clone(), editor.clone())?,
+        Some(saved) => {
+            Conversation::resume(saved, Arc::clone(&workspace), model, settings.clone(), editor.clone(), Offer::All)?
+        }
     };
     let open = Arc::clone(&workspace);
-    let mut talk = Talk { workspace, settings, editor, conversation, screen, input, stop, spent: Spent::default() };
+    let mut talk =
+        Talk { workspace, settings, editor, conversation, screen, input, stop, spent: Spent::default(), leaves: false };
     let ended = talk.run(&runtime, is_saved);
     // A line that is being read cannot be cancelled, and the process ends anyway.
     runtime.shutdown_background();

@@ -23,14 +23,13 @@ use crate::conversation::{Conversation, Offer, SessionInfo, Sessions, Turn};
 use crate::loop_error::said_of_stop;
 use crate::model::{self, Destination};
 use crate::settings::Settings;
-use crate::terminal::MarkdownStream;
+use crate::terminal::{MarkdownStream, plain_lines};
 use crate::workspace::Workspace;
 
 /// Saved conversations that are listed.
 const LISTED: usize = 12;
 
-const KEYS: &str = "\
-  Enter sends; Alt-Enter, Ctrl-J or a \\ at the end of a line begin another one
+const KEYS: &str = "  Enter sends; Alt-Enter, Ctrl-J or a \\ at the end of a line begin another one
   Tab completes /commands, @notes and #tags; arrow up and Ctrl-R find what you typed before
   Ctrl-C stops a turn, or drops what you typed; Ctrl-D leaves";
 
@@ -45,6 +44,8 @@ pub(super) struct Talk {
     pub stop: Stop,
     /// What all turns took since the start.
     pub spent: Spent,
+    /// The person leaves, with a question open.
+    pub leaves: bool,
 }
 
 /// What follows after a line.
@@ -80,6 +81,9 @@ impl Talk {
             }
             if self.stop.is_ending() {
                 return Ok(());
+            }
+            if self.leaves {
+                return self.leave();
             }
             let text = match self.input.read()? {
                 Line::Text(text) => text,
@@ -153,7 +157,7 @@ impl Talk {
 
     /// One turn with all its questions.
     fn turn(&mut self, runtime: &Runtime, message: Option<&str>) -> CliResult<()> {
-        let Self { conversation, screen, input, stop, .. } = self;
+        let Self { conversation, screen, input, stop, leaves, .. } = self;
         let mut shown = ShownTurn::new(screen, conversation, message.unwrap_or_default(), AnswerTo::Output);
         let mut message = message;
         let mut cancel = CancellationToken::new();
@@ -187,6 +191,7 @@ impl Talk {
                 }
                 Answer::Leave => {
                     shown.screen().quiet("  the question stays open");
+                    *leaves = true;
                     return Ok(());
                 }
             }
@@ -263,13 +268,15 @@ impl Talk {
     fn tools(&mut self) {
         let specs = agent_loop::Tools::specs(self.conversation.tools());
         let width = specs.iter().map(|spec| spec.name.len()).max().unwrap_or(0);
+        let columns = self.screen.paint.columns();
         let lines: Vec<String> = specs
             .iter()
             .map(|spec| {
                 let writes = if spec.effect == Effect::Write { "changes notes: " } else { "" };
-                let does = spec.description.split_inclusive(['.', ':', ';']).next().unwrap_or_default();
+                let does = spec.description.split(". ").next().unwrap_or_default().trim_end_matches('.');
                 let name = padded(&sanitize_line(&spec.name), width);
-                format!("  {name}  {writes}{}", sanitize_line(does.trim_end_matches(['.', ':', ';'])))
+                let does = plain_lines(&sanitize_line(&format!("{writes}{does}")), columns.saturating_sub(width + 4));
+                format!("  {name}  {}", does.join(&format!("\n  {}  ", " ".repeat(width))))
             })
             .collect();
         match lines.is_empty() {
@@ -299,7 +306,7 @@ impl Talk {
         }
         let (model, settings) = (self.conversation.model().clone(), self.settings.clone());
         let workspace = Arc::clone(&self.workspace);
-        self.conversation = Conversation::resume(saved, workspace, model, settings, self.editor.clone())?;
+        self.conversation = Conversation::resume(saved, workspace, model, settings, self.editor.clone(), Offer::All)?;
         self.show_last();
         self.finish_turn(runtime)?;
         Ok(Then::Go)

@@ -101,6 +101,7 @@ pub fn groups() -> Vec<Group> {
             "{said}",
             &[
                 "--note Home.md",
+                "--continue",
                 "--insert @ --note Home.md",
                 "--yes @ --note Home.md --insert",
                 "--json",

@@ -1,0 +1,127 @@
+//! The choice of a model for a person who has set none: servers that run on this machine, files in the folder of models, and
+//! providers of which a key is there.
+
+use std::time::Duration;
+
+use serde_json::json;
+use vault_search::{CliResult, Failure, ask, can_ask, confirm, note, padded, sanitize_line};
+use vault_tools::{Error, ErrorKind};
+
+use super::models::{Model, models_here, models_of};
+use super::screen::Screen;
+use crate::model::{chosen_provider, required};
+use crate::providers::{Choice, KNOWN};
+use crate::settings::{self, Settings};
+
+/// How long a server on this machine is waited for.
+const LOCAL: Duration = Duration::from_secs(1);
+
+/// How long a hosted provider is waited for.
+const HOSTED: Duration = Duration::from_secs(10);
+
+/// Models of one provider that are listed.
+const LISTED: usize = 20;
+
+/// A model, or a provider whose models are not asked for yet.
+struct Offered {
+    provider: String,
+    model: Option<String>,
+    about: String,
+}
+
+fn offered(settings: &Settings) -> CliResult<Vec<Offered>> {
+    let of_model = |model: Model| Offered {
+        about: format!("{}, on this machine", model.provider),
+        provider: model.provider,
+        model: Some(model.model),
+    };
+    let mut all: Vec<Offered> =
+        models_here(settings, LOCAL)?.into_iter().filter(|model| model.is_local).map(of_model).collect();
+    for provider in KNOWN.iter().filter(|provider| provider.name != "openai-chat") {
+        if let Some(key) = crate::keys::of_variables(&Choice::Known(provider)) {
+            let about = format!("hosted; its key is in {}", key.source());
+            all.push(Offered { provider: provider.name.to_owned(), model: None, about });
+        }
+    }
+    Ok(all)
+}
+
+/// What can be used here, in a sentence; nothing where nothing was found.
+pub(super) fn what_is_here(settings: &Settings) -> String {
+    let named: Vec<String> = offered(settings)
+        .unwrap_or_default()
+        .into_iter()
+        .take(LISTED)
+        .map(|one| {
+            sanitize_line(&one.model.map_or(one.provider.clone(), |model| format!("{model} ({})", one.provider)))
+        })
+        .collect();
+    if named.is_empty() { String::new() } else { format!("; here you can use {}", named.join(", ")) }
+}
+
+/// Settings with a model that a person at the terminal has chosen, and kept if they wanted.
+///
+/// # Errors
+/// Nobody is there to choose, or nothing to choose from; what could not be written.
+pub(super) fn choose(mut settings: Settings) -> CliResult<Settings> {
+    let (provider, model) = match chosen_provider(&settings)? {
+        _ if !can_ask() => return Err(nothing_chosen(&settings)),
+        // As it is written: the name of an address is shorter.
+        Some(choice) => (settings.provider.clone().or(settings.base_url.clone()).unwrap_or(choice.name()), None),
+        None => {
+            let mut all = offered(&settings)?;
+            if all.is_empty() {
+                return Err(nothing_chosen(&settings));
+            }
+            note("no model is configured yet. You can use:");
+            let name = |one: &Offered| one.model.clone().unwrap_or_else(|| one.provider.clone());
+            let at = number_of(&all.iter().map(|one| (name(one), one.about.clone())).collect::<Vec<_>>())?;
+            let Offered { provider, model, .. } = all.swap_remove(at);
+            (provider, model)
+        }
+    };
+    let model = match model {
+        Some(model) => model,
+        None => {
+            let choice = Choice::parse(&provider).map_err(Failure::Error)?;
+            let mut models = models_of(choice, &settings, HOSTED)?;
+            models.truncate(LISTED);
+            note(&format!("models of {provider}:"));
+            let lines: Vec<(String, String)> =
+                models.iter().map(|model| (model.model.clone(), String::new())).collect();
+            models.swap_remove(number_of(&lines)?).model
+        }
+    };
+    if confirm("Use it from now on?") {
+        for (name, value) in [("provider", &provider), ("model", &model)] {
+            settings::set(settings::find(name).map_err(Failure::Error)?, &json!(value))?;
+        }
+    }
+    (settings.provider, settings.model) = (Some(provider), Some(model));
+    Ok(settings)
+}
+
+/// Why there is no model, and what there is.
+fn nothing_chosen(settings: &Settings) -> Failure {
+    let here = what_is_here(settings);
+    match required(settings) {
+        Err(error) if here.is_empty() => error.into(),
+        Err(error) => Error::new(error.kind(), format!("{}{here}", error.message()))
+            .with_remedy(error.remedy().unwrap_or_default())
+            .into(),
+        Ok(_) => Failure::Error("no model is configured".to_owned()),
+    }
+}
+
+/// The place of the line that a person chooses.
+fn number_of(lines: &[(String, String)]) -> CliResult<usize> {
+    let width = lines.iter().map(|(name, _)| vault_search::columns(name)).max().unwrap_or(0);
+    let line = |(number, (name, about)): (usize, &(String, String))| {
+        let line = format!("  {:2}  {}  {}", number + 1, padded(&sanitize_line(name), width), sanitize_line(about));
+        line.trim_end().to_owned()
+    };
+    Screen::new().show(&lines.iter().enumerate().map(line).collect::<Vec<_>>().join("\n"));
+    let chosen = ask("Its number, or empty for none:").and_then(|typed| typed.parse::<usize>().ok());
+    let at = chosen.and_then(|number| number.checked_sub(1)).filter(|at| *at < lines.len());
+    at.ok_or_else(|| Error::new(ErrorKind::Cancelled, "no model was chosen").into())
+}
