@@ -3,7 +3,6 @@
 
 use std::time::{Duration, Instant};
 
-use vault_index::Mode;
 use vault_search::UserConfig;
 use vault_search::search::embed_in_background;
 
@@ -15,7 +14,7 @@ pub(crate) const FIRST_SEARCH: Duration = Duration::from_secs(5);
 /// Nobody makes vectors where none was made for so long.
 const NO_PROGRESS: Duration = Duration::from_millis(1_500);
 
-const TICK: Duration = Duration::from_millis(50);
+const TICK: Duration = Duration::from_millis(100);
 
 /// Waits until all passages have vectors, at most so long, and not where nobody makes any. `on_share` is told how many
 /// per cent have one.
@@ -37,9 +36,10 @@ pub(crate) fn wait(vaults: &[OpenVault], most: Duration, is_cancelled: &dyn Fn()
 
 /// Passages without vectors, and all.
 fn counts(vaults: &[OpenVault]) -> (usize, usize) {
-    let hits = |open: &OpenVault| Some(open.vault.index().ok()?.searcher().ok()?.nothing(Mode::Semantic));
+    let status = |open: &OpenVault| open.vault.index().ok()?.status().ok();
     // A vault that is not indexed yet has something pending.
-    let count = |open: &OpenVault| hits(open).map_or((1, 1), |hits| (hits.pending, hits.passages.max(hits.pending)));
+    let count =
+        |open: &OpenVault| status(open).map_or((1, 1), |status| (status.pending, status.chunks.max(status.pending)));
     vaults.iter().map(count).fold((0, 0), |(pending, all), (more, of)| (pending + more, all + of))
 }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use futures_util::{StreamExt, stream};
 
 use crate::error::Result;
-use crate::model::{Delta, EndReason, ReplyStream, Request, TextCursor, ToolChoice};
+use crate::model::{Delta, EndReason, Parallel, ReplyStream, Request, TextCursor, ToolChoice};
 use crate::run::without_fence;
 use crate::tool::ToolSpec;
 
@@ -54,6 +54,8 @@ pub(super) struct LeakedStream<'a> {
     /// Looks for thoughts alone.
     thoughts: Parser,
     tools: Arc<[ToolSpec]>,
+    parallel: Parallel,
+    /// The model was told of a call in text since the person's last message.
     was_told: bool,
     /// Text that may be a call, as far as it has come.
     held: Option<String>,
@@ -64,7 +66,7 @@ pub(super) struct LeakedStream<'a> {
 }
 
 impl<'a> LeakedStream<'a> {
-    /// The reply to a request, which has told the model of a call in text before where `was_told`.
+    /// The deltas of the reply to a request.
     pub(super) fn deltas(inner: ReplyStream<'a>, request: &Request) -> ReplyStream<'a> {
         let tools = if request.tool_choice == ToolChoice::None { Arc::default() } else { Arc::clone(&request.tools) };
         let stream = Self {
@@ -74,6 +76,7 @@ impl<'a> LeakedStream<'a> {
             was_told: was_told(request, AS_TEXT),
             held: (!tools.is_empty()).then(String::new),
             tools,
+            parallel: request.parallel,
             said: String::new(),
             has_calls: false,
             is_over: false,
@@ -138,7 +141,13 @@ impl<'a> LeakedStream<'a> {
         let held = self.held.take().unwrap_or_default();
         let may_call = reason == EndReason::Complete && !self.has_calls;
         match whole(&held, &self.tools).filter(|_| may_call) {
-            Some(recovered) => deltas.extend(recovered),
+            Some(mut recovered) => {
+                let first = recovered.iter().position(|delta| matches!(delta, Delta::CallEnd { .. }));
+                if let Some(first) = first.filter(|_| self.parallel == Parallel::One) {
+                    recovered.truncate(first + 1);
+                }
+                deltas.extend(recovered);
+            }
             None => {
                 if !held.is_empty() {
                     deltas.push(Delta::Text { text: held });
@@ -188,7 +197,9 @@ fn begins_call(text: &str, tools: &[ToolSpec]) -> bool {
     let list = lower.strip_prefix('[').unwrap_or(&lower).trim_start();
     let json = list.strip_prefix('{').map(str::trim_start);
     json.is_some_and(|rest| rest.is_empty() || rest.starts_with('"'))
-        || MARKS.iter().copied().chain([BARE_CALL, BARE_ANALYSIS]).any(begins)
+        || MARKS.iter().copied().any(begins)
+        // As gpt-oss writes them: an answer may begin with "Analysis".
+        || [BARE_CALL, BARE_ANALYSIS].iter().any(|bare| text.starts_with(bare) || bare.starts_with(text))
         || own.any(|mark| begins(&mark))
         || (lower.starts_with('[') && tools.iter().any(|tool| is_called(list, &tool.name.to_ascii_lowercase())))
 }
@@ -366,7 +377,9 @@ mod tests {
     #[test]
     fn text_that_is_no_call_streams() {
         let tools = [tool()];
-        for text in ["Hello", "[[Note]]", "[Garden/Compost.md:19]", "{x}", "<b>", "```rust\nlet", "analysts"] {
+        for text in
+            ["Hello", "[[Note]]", "[Garden/Compost.md:19]", "{x}", "<b>", "```rust\nlet", "analysts", "Analysis of"]
+        {
             assert!(!may_be_call(text, &tools), "{text}");
         }
     }

@@ -20,13 +20,18 @@ pub(super) fn mended(check: &SchemaCheck, arguments: &Value) -> Option<Value> {
             if let Some(place) = mended.pointer_mut(&pointer) {
                 *place = reading;
             }
-            check.first_misfit(&mended).is_none_or(|other| !other.starts_with(&pointer))
+            check.first_misfit(&mended).is_none_or(|other| !is_within(&other, &pointer))
         });
         if !fits {
             return None;
         }
     }
     check.fits(&mended).then_some(mended)
+}
+
+/// Whether a place is this one or inside of it.
+fn is_within(place: &str, pointer: &str) -> bool {
+    place.strip_prefix(pointer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// What a value may have been meant as, the likeliest first.
@@ -50,6 +55,7 @@ mod tests {
     fn what_the_schema_takes_is_never_changed() {
         let schema = json!({"type": "object", "additionalProperties": false, "required": ["query"], "properties": {
             "query": {"type": "string"},
+            "tag": {"type": "string"},
             "top_k": {"type": ["integer", "null"]},
             "filter": {"anyOf": [{"type": "null"}, {"type": "object", "properties": {"tags": {"type": "array", "items": {"type": "string"}}}}]},
             "tags": {"type": "array", "items": {"type": "string"}},
@@ -65,6 +71,10 @@ mod tests {
             (json!({"query": "x", "tags": "[\"a\", \"b\"]"}), Some(json!({"query": "x", "tags": ["a", "b"]}))),
             (json!({"query": "x", "tags": "garden"}), Some(json!({"query": "x", "tags": ["garden"]}))),
             (json!({"query": "x", "tags": [1, "b"]}), Some(json!({"query": "x", "tags": ["1", "b"]}))),
+            (
+                json!({"query": "x", "tag": 7, "tags": "garden"}),
+                Some(json!({"query": "x", "tag": "7", "tags": ["garden"]})),
+            ),
             (json!({"query": "x", "top_k": "five"}), None),
             (json!({"query": "x", "top_k": "5", "other": 1}), None),
             (json!({"query": {"a": 1}}), None),

@@ -160,7 +160,7 @@ pub(super) fn ask(vault_args: &VaultArgs, args: &AskArgs, out: &mut Out) -> CliR
         let message = "there is no note to insert the answer into";
         return Err(Error::new(ErrorKind::InvalidArguments, message).with_remedy("add --note NOTE").into());
     }
-    let asked = Asked {
+    let asked = AskCommand {
         workspace,
         is_json: args.json,
         to: if args.json || args.insert { AnswerTo::Nowhere } else { AnswerTo::Output },
@@ -201,13 +201,13 @@ fn last_conversation(workspace: &Workspace) -> Result<SessionInfo> {
 }
 
 /// A question, and who asks.
-struct Asked {
+struct AskCommand {
     workspace: Arc<Workspace>,
     is_json: bool,
     to: AnswerTo,
 }
 
-impl Asked {
+impl AskCommand {
     /// Has what has no vector yet embedded after the answer, where a person has asked. What is said about it.
     fn go_on(&self, record: &mut Record, out: &Out) -> String {
         (record.notes, record.pending) = counts(&self.workspace);

@@ -23,24 +23,24 @@ const HOSTED: Duration = Duration::from_secs(10);
 const LISTED: usize = 20;
 
 /// A model, or a provider whose models are not asked for yet.
-struct Offered {
+struct ModelChoice {
     provider: String,
     model: Option<String>,
     about: String,
 }
 
-fn offered(settings: &Settings) -> CliResult<Vec<Offered>> {
-    let of_model = |model: Model| Offered {
+fn model_choices(settings: &Settings) -> CliResult<Vec<ModelChoice>> {
+    let of_model = |model: Model| ModelChoice {
         about: format!("{}, on this machine", model.provider),
         provider: model.provider,
         model: Some(model.model),
     };
-    let mut all: Vec<Offered> =
+    let mut all: Vec<ModelChoice> =
         models_here(settings, LOCAL)?.into_iter().filter(|model| model.is_local).map(of_model).collect();
     for provider in KNOWN.iter().filter(|provider| provider.name != "openai-chat") {
         if let Some(key) = crate::keys::of_variables(&Choice::Known(provider)) {
             let about = format!("hosted; its key is in {}", key.source());
-            all.push(Offered { provider: provider.name.to_owned(), model: None, about });
+            all.push(ModelChoice { provider: provider.name.to_owned(), model: None, about });
         }
     }
     Ok(all)
@@ -48,7 +48,7 @@ fn offered(settings: &Settings) -> CliResult<Vec<Offered>> {
 
 /// What can be used here, in a sentence; nothing where nothing was found.
 pub(super) fn what_is_here(settings: &Settings) -> String {
-    let named: Vec<String> = offered(settings)
+    let named: Vec<String> = model_choices(settings)
         .unwrap_or_default()
         .into_iter()
         .take(LISTED)
@@ -69,14 +69,14 @@ pub(super) fn choose(mut settings: Settings) -> CliResult<Settings> {
         // As it is written: the name of an address is shorter.
         Some(choice) => (settings.provider.clone().or(settings.base_url.clone()).unwrap_or(choice.name()), None),
         None => {
-            let mut all = offered(&settings)?;
+            let mut all = model_choices(&settings)?;
             if all.is_empty() {
                 return Err(nothing_chosen(&settings));
             }
             note("no model is configured yet. You can use:");
-            let name = |one: &Offered| one.model.clone().unwrap_or_else(|| one.provider.clone());
+            let name = |one: &ModelChoice| one.model.clone().unwrap_or_else(|| one.provider.clone());
             let at = number_of(&all.iter().map(|one| (name(one), one.about.clone())).collect::<Vec<_>>())?;
-            let Offered { provider, model, .. } = all.swap_remove(at);
+            let ModelChoice { provider, model, .. } = all.swap_remove(at);
             (provider, model)
         }
     };

@@ -112,7 +112,7 @@ pub(super) fn models_here(settings: &Settings, within: Duration) -> CliResult<Ve
     let mut asked = asked(&ModelsArgs::default(), settings)?;
     asked.iter_mut().for_each(|asked| asked.is_named = false);
     asked.retain(|asked| matches!(asked.choice.provider(None), Ok(Some(at)) if is_this_machine(&at.base_url)));
-    let mut found = answered(&asked, settings, within)?;
+    let mut found = answered(&asked, settings, within)?.unwrap_or_default();
     if let Some(folder) = settings.models_folder.as_deref() {
         found.extend(files(folder, settings).unwrap_or_default());
     }
@@ -125,17 +125,21 @@ pub(super) fn models_here(settings: &Settings, within: Duration) -> CliResult<Ve
 /// It does not answer in time, or refuses.
 pub(super) fn models_of(choice: Choice, settings: &Settings, within: Duration) -> CliResult<Vec<Model>> {
     let asked = [Asked { choice, is_named: true }];
-    let found = answered(&asked, settings, within)?;
+    let Some(found) = answered(&asked, settings, within)? else {
+        let name = asked[0].choice.name();
+        return Err(Failure::Error(format!("{name} did not list its models within {} s", within.as_secs())));
+    };
     match found.is_empty() {
         true => Err(Failure::Error(format!("{} names no models", asked[0].choice.name()))),
         false => Ok(found),
     }
 }
 
-fn answered(asked: &[Asked], settings: &Settings, within: Duration) -> CliResult<Vec<Model>> {
+/// The models of several providers; `None` where that took too long.
+fn answered(asked: &[Asked], settings: &Settings, within: Duration) -> CliResult<Option<Vec<Model>>> {
     let mut found = Vec::new();
     let answers = runtime()?.block_on(async { tokio::time::timeout(within, ask_all(asked, settings)).await });
-    let Ok(answers) = answers else { return Ok(found) };
+    let Ok(answers) = answers else { return Ok(None) };
     for (Asked { choice, is_named }, answer) in asked.iter().zip(answers?) {
         match answer {
             Ok((provider, listed)) => {
@@ -145,7 +149,7 @@ fn answered(asked: &[Asked], settings: &Settings, within: Duration) -> CliResult
             Err(_) => {}
         }
     }
-    Ok(found)
+    Ok(Some(found))
 }
 
 fn line(model: &Model, width: usize) -> String {

@@ -37,7 +37,7 @@ impl Source {
 }
 
 /// A note as it was found.
-pub(crate) struct Cited {
+pub(crate) struct CitedNote {
     /// Its path, as the person knows it.
     pub path: String,
     pub text: String,
@@ -98,7 +98,7 @@ static NAMED: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// Finds a note by its path, or its name as in a link; `None` where there is none that may be read.
-type Lookup<'l> = dyn FnMut(&str) -> Option<Cited> + Send + 'l;
+type Lookup<'l> = dyn FnMut(&str) -> Option<CitedNote> + Send + 'l;
 
 /// Checks an answer as it streams.
 pub(crate) struct CitationCheck<'l> {
@@ -107,7 +107,7 @@ pub(crate) struct CitationCheck<'l> {
     question: String,
     /// How many bytes are held at most; `None`: whole lines.
     hold: Option<usize>,
-    notes: BTreeMap<String, Option<Cited>>,
+    notes: BTreeMap<String, Option<CitedNote>>,
     /// What of the last line is not shown yet, and what is.
     held: String,
     shown: String,
@@ -119,7 +119,7 @@ pub(crate) struct CitationCheck<'l> {
 impl<'l> CitationCheck<'l> {
     /// A check of the answer to a question, which finds notes by `lookup`, each once, and holds `hold` bytes at most; without
     /// a limit, whole lines.
-    pub fn new(question: &str, hold: Option<usize>, lookup: impl FnMut(&str) -> Option<Cited> + Send + 'l) -> Self {
+    pub fn new(question: &str, hold: Option<usize>, lookup: impl FnMut(&str) -> Option<CitedNote> + Send + 'l) -> Self {
         Self {
             lookup: Box::new(lookup),
             question: question.to_owned(),
@@ -380,7 +380,7 @@ impl<'l> CitationCheck<'l> {
         })
     }
 
-    fn note(&mut self, name: &str) -> Option<&Cited> {
+    fn note(&mut self, name: &str) -> Option<&CitedNote> {
         if !self.notes.contains_key(name) {
             let found = (self.lookup)(name);
             self.notes.insert(name.to_owned(), found);
@@ -491,13 +491,13 @@ mod tests {
     const ROSES: &str = "# Roses\n\nPrune them in *late* winter,\nnever in autumn.\n\n## Feeding\nBone meal. ^meal\n";
 
     /// As links are resolved: by path, by name, in any case, with or without the extension.
-    fn lookup(name: &str) -> Option<Cited> {
+    fn lookup(name: &str) -> Option<CitedNote> {
         let (path, text) = match name.to_lowercase().trim_end_matches(".md") {
             "garden/roses" | "roses" => ("Garden/Roses.md", ROSES),
             "a, b" => ("A, b.md", "one\n"),
             _ => return None,
         };
-        Some(Cited { path: path.to_owned(), text: text.to_owned() })
+        Some(CitedNote { path: path.to_owned(), text: text.to_owned() })
     }
 
     fn check(hold: Option<usize>) -> CitationCheck<'static> {

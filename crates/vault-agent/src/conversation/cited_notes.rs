@@ -7,7 +7,7 @@ use agent_loop::{Message, Run};
 use serde_json::{Value, json};
 use vault_tools::{SafePath, View};
 
-use super::citations::{CitationCheck, Cited, Source};
+use super::citations::{CitationCheck, CitedNote, Source};
 use super::note_tools::NoteTools;
 use crate::workspace::Workspace;
 
@@ -22,7 +22,7 @@ pub(crate) fn citation_check(tools: &NoteTools, message: &str, hold: Option<usiz
 }
 
 /// The note that a citation names, by its path or as a link does: one that the settings deny is not there.
-fn cited_note(workspace: &Workspace, name: &str) -> Option<Cited> {
+fn cited_note(workspace: &Workspace, name: &str) -> Option<CitedNote> {
     if name.trim().is_empty() {
         return None;
     }
@@ -41,7 +41,7 @@ fn cited_note(workspace: &Workspace, name: &str) -> Option<Cited> {
             let permits = |path: &SafePath| toolbox.policy().permits_path(path.as_str());
             let text = sandbox.text(&path).ok().filter(|_| permits(&path) && permits(&real))?;
             let shown = if names.len() > 1 { format!("{}/{path}", names[vault]) } else { path.to_string() };
-            Some(Cited { path: shown, text })
+            Some(CitedNote { path: shown, text })
         })
     })
 }

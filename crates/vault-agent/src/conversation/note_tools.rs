@@ -453,17 +453,17 @@ impl Tools for NoteTools {
     ) -> BoxFuture<'a, std::result::Result<ToolOutput, ToolError>> {
         let (tools, call, cancel) = (self.clone(), call.clone(), cancel.clone());
         let (name, args) = (call.name.clone(), call.arguments.clone());
-        // A client of the proxy may show what a model repeats.
-        let is_read_by_model = self.0.offer != Offer::Unattended;
+        // A client of the proxy may show what a model repeats, and is told nothing while it waits.
+        let is_conversation = self.0.offer != Offer::Unattended;
         Box::pin(async move {
             let made = blocking(cancel.cancelled(), move |cancel| {
-                if SEARCHES.contains(&&*call.name) {
+                if is_conversation && SEARCHES.contains(&&*call.name) {
                     tools.wait_for_vectors(&|| cancel.check().is_err());
                 }
                 tools.make(&call, limited(cancel))
             });
             let mut done = made.await.map_err(|error| ToolError::new(error.to_string()))?;
-            if is_read_by_model {
+            if is_conversation {
                 number_lines(&name, &args, &mut done.value);
             }
             Ok(output(done))
