@@ -28,7 +28,9 @@ use super::stop::terminal_gone;
 use super::turn::{AnswerTo, Answered, ShownTurn, drive};
 use crate::call_line::{item_line, spent_text};
 use crate::changes::{carry_out, read_all};
-use crate::conversation::{Attachment, Conversation, Offer, SessionInfo, Sessions, Source, Turn, with_attached};
+use crate::conversation::{
+    Attachment, Conversation, Offer, SessionInfo, Sessions, Source, Turn, named_note, with_attached,
+};
 use crate::loop_error::said_of_stop;
 use crate::model;
 use crate::settings::{SettingArgs, Settings};
@@ -165,18 +167,16 @@ pub(super) fn ask(vault_args: &VaultArgs, args: &AskArgs, out: &mut Out) -> CliR
         is_json: args.json,
         to: if args.json || args.insert { AnswerTo::Nowhere } else { AnswerTo::Output },
     };
+    let last = args.goes_on.then(|| last_conversation(&asked.workspace)).transpose()?;
     let watching = Watching::start(asked.workspace.vaults(), Told::Nobody);
     let mut record = Record::of(&question);
     let ended = match model::open(&settings)? {
         None => asked.without_model(&mut record, &settings, out),
         Some(model) => {
             let workspace = Arc::clone(&asked.workspace);
-            let conversation = match args.goes_on {
-                false => Conversation::begin(workspace, model, settings, editor, Offer::Reading)?,
-                true => {
-                    let last = last_conversation(&workspace)?;
-                    Conversation::resume(last, workspace, model, settings, editor, Offer::Reading)?
-                }
+            let conversation = match last {
+                None => Conversation::begin(workspace, model, settings, editor, Offer::Reading)?,
+                Some(last) => Conversation::resume(last, workspace, model, settings, editor, Offer::Reading)?,
             };
             asked.with_model(conversation, &mut record, args, out)
         }
@@ -409,7 +409,9 @@ pub(super) fn editor_of(workspace: &Workspace, args: &EditorArgs) -> Result<Edit
         let message = "a note that is viewed and a selection are of one vault, and several are open";
         return Err(Error::new(ErrorKind::InvalidArguments, message).with_remedy("name one vault"));
     }
-    editor(&first.vault, &first.policy, args)
+    let mut args = args.clone();
+    args.active_file = args.active_file.map(|name| named_note(workspace, &name).unwrap_or(name));
+    editor(&first.vault, &first.policy, &args)
 }
 
 /// How many notes there are, and how many passages have no vector.

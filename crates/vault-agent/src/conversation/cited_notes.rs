@@ -21,6 +21,11 @@ pub(crate) fn citation_check(tools: &NoteTools, message: &str, hold: Option<usiz
     CitationCheck::new(message, hold, move |name: &str| cited_note(&workspace, name))
 }
 
+/// The path of the note that a person names, by its path or as a link does.
+pub(crate) fn named_note(workspace: &Workspace, name: &str) -> Option<String> {
+    cited_note(workspace, name).map(|note| note.path)
+}
+
 /// The note that a citation names, by its path or as a link does: one that the settings deny is not there.
 fn cited_note(workspace: &Workspace, name: &str) -> Option<CitedNote> {
     if name.trim().is_empty() {

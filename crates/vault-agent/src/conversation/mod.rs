@@ -36,7 +36,7 @@ use crate::workspace::Workspace;
 
 pub(crate) use attached::{Attachment, with_attached, without_attached};
 pub(crate) use citations::{CitationCheck, ON_SCREEN, Source};
-pub(crate) use cited_notes::citation_check;
+pub(crate) use cited_notes::{citation_check, named_note};
 pub(crate) use note_tools::{NoteTools, Offer};
 pub(crate) use prompt::system_message;
 pub(crate) use session::{SessionInfo, Sessions};

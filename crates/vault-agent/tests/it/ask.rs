@@ -442,3 +442,13 @@ fn a_question_goes_on_with_the_last_conversation() {
     assert_eq!(model.told("user").len(), 2);
     assert_eq!(out(&place.command(&["sessions"]).output().unwrap()).lines().count(), 1);
 }
+
+#[test]
+fn a_note_is_named_as_in_a_link() {
+    let place = Place::new(NOTES);
+    place.command(&["sync"]).output().unwrap();
+    let model = ModelServer::with([Reply::text("Yes.")]);
+    let output = run(&place, &model, &["ask", "--note", "Roses", "what is this?"]);
+    assert_eq!(output.status.code(), Some(0), "{}", errors(&output));
+    assert!(model.told("system")[0].contains("viewing the note \"Garden/Roses.md\""));
+}
