@@ -22,6 +22,10 @@ pub struct ResponseEvents {
     /// Fields of the request that the response repeats.
     echo: Map<String, Value>,
     strict: Vec<(String, SchemaCheck)>,
+    /// Arguments that a strict tool does not take fail the reply.
+    is_enforced: bool,
+    /// The names of the tools that are offered.
+    offered: HashSet<String>,
     choice: ToolChoice,
     /// The ids of all calls of the conversation.
     taken: HashSet<CallId>,
@@ -35,12 +39,15 @@ pub struct ResponseEvents {
     /// The items that have not ended, oldest first.
     open: Vec<OpenItem>,
     cursor: TextCursor,
+    /// Blank text before which no message is open: it begins one only if more follows.
+    blank: String,
     /// What the text that comes is for, where the backend tells.
     phase: Option<TextPhase>,
     /// The name of a call that was left out, since none was allowed.
     unwanted: Option<String>,
     usage: Option<Usage>,
     events: Vec<Value>,
+    warnings: Vec<String>,
     last: Option<Value>,
 }
 
@@ -57,8 +64,7 @@ impl ResponseEvents {
     /// For one request. `stem` makes the ids of this response unlike those of any other: some random hexadecimal
     /// digits. `now` is in seconds since 1970.
     pub fn new(request: &ApiRequest, stem: impl Into<String>, now: u64) -> Self {
-        let is_checked = |name: &String| request.strict_tools == StrictTools::Enforced && request.strict.contains(name);
-        let strict_tools = request.request.tools.iter().filter(|tool| is_checked(&tool.name));
+        let strict_tools = request.request.tools.iter().filter(|tool| request.strict.contains(&tool.name));
         let made = request.request.messages.iter().flat_map(|message| message.calls());
         Self {
             stem: stem.into(),
@@ -68,6 +74,8 @@ impl ResponseEvents {
             strict: strict_tools
                 .filter_map(|tool| Some((tool.name.clone(), SchemaCheck::new(&tool.parameters).ok()?)))
                 .collect(),
+            offered: request.request.tools.iter().map(|tool| tool.name.clone()).collect(),
+            is_enforced: request.strict_tools == StrictTools::Enforced,
             choice: request.request.tool_choice.clone(),
             taken: made.map(|call| call.id.clone()).collect(),
             stop: StopSequences::new(request.stop.clone()),
@@ -77,10 +85,12 @@ impl ResponseEvents {
             output: Vec::new(),
             open: Vec::new(),
             cursor: TextCursor::new(),
+            blank: String::new(),
             phase: None,
             unwanted: None,
             usage: None,
             events: Vec::new(),
+            warnings: Vec::new(),
             last: None,
         }
     }
@@ -131,6 +141,12 @@ impl ResponseEvents {
     /// The response object of the terminal event, for clients that do not stream; `None` before it.
     pub fn response(&self) -> Option<&Value> {
         self.last.as_ref().map(|event| &event["response"])
+    }
+
+    /// Faults of the reply since the last call that the client is not told, for a log: calls of tools that the request does
+    /// not offer, arguments that a strict tool does not take.
+    pub fn take_warnings(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.warnings)
     }
 
     fn emit(&mut self, kind: &str, mut fields: Value) {
@@ -202,6 +218,10 @@ impl ResponseEvents {
         let at = match self.open.iter().find(|item| item.call.is_none()) {
             Some(message) => message.at,
             None => {
+                self.blank.push_str(text);
+                if self.blank.trim().is_empty() {
+                    return;
+                }
                 let id = self.new_id("msg");
                 let mut item = json!({"id": id, "type": "message", "role": "assistant", "content": []});
                 if let Some(phase) = self.phase {
@@ -214,7 +234,8 @@ impl ResponseEvents {
                 at
             }
         };
-        append(&mut self.output[at]["content"][0]["text"], text);
+        let text = if self.blank.is_empty() { text.to_owned() } else { std::mem::take(&mut self.blank) };
+        append(&mut self.output[at]["content"][0]["text"], &text);
         let delta = json!({"content_index": 0, "delta": text, "logprobs": []});
         self.emit_at(at, "response.output_text.delta", delta);
     }
@@ -225,6 +246,10 @@ impl ResponseEvents {
             return;
         }
         self.flush();
+        self.blank.clear();
+        if !self.offered.contains(name) {
+            self.warnings.push(format!("the model calls {name}, which the request does not offer"));
+        }
         // A message is closed before a call opens; calls of one reply may be open side by side.
         self.close_message();
         // Some servers give all calls of a reply one id, and others count them anew in each reply.
@@ -268,6 +293,8 @@ impl ResponseEvents {
             }
         }
         let fault = self.strict_fault(&self.output[call.at]);
+        self.warnings.extend(fault.clone());
+        let fault = fault.filter(|_| self.is_enforced);
         self.close(call, if fault.is_some() { "incomplete" } else { "completed" });
         if let Some(fault) = fault {
             self.fail("server_error", &fault);

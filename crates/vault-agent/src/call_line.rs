@@ -8,6 +8,9 @@ use vault_search::{counted, sanitize_line, shortened};
 const LONGEST_ARGUMENT: usize = 60;
 const LONGEST_ERROR: usize = 100;
 
+/// How what a tool says about its result begins, among its items.
+pub(crate) const NOTICE: &str = "note: ";
+
 /// The arguments that say most, the first first.
 const TELLING: [&str; 8] = ["query", "path", "fromPath", "tags", "filePaths", "text", "prefix", "id"];
 
@@ -15,7 +18,7 @@ const TELLING: [&str; 8] = ["query", "path", "fromPath", "tags", "filePaths", "t
 pub(crate) fn call_line(call: Option<&ToolCall>, result: &ToolResult) -> String {
     let argument = call.and_then(|call| telling(&call.arguments)).map(|text| format!(" {text}")).unwrap_or_default();
     let ended = match result.status {
-        Status::Ok => match result.items.iter().filter(|item| !item.starts_with("note: ")).count() {
+        Status::Ok => match result.items.iter().filter(|item| !item.starts_with(NOTICE)).count() {
             0 | 1 if result.text() == "[]" => ": nothing found".to_owned(),
             0 | 1 => String::new(),
             count => format!(": {}", counted(count, "result")),
@@ -33,9 +36,16 @@ pub(crate) fn item_line(item: &str) -> String {
     let fields = serde_json::Deserializer::from_str(item).into_iter::<Value>().next().and_then(Result::ok);
     let field = |name: &str| fields.as_ref()?.get(name)?.as_str().map(str::to_owned);
     let Some(path) = field("path") else { return shortened(item.trim(), LONGEST_ARGUMENT) };
+    let line = ["line", "start_line"].into_iter().find_map(|name| fields.as_ref()?.get(name)?.as_u64());
+    let line = line.map(|line| format!(":{line}")).unwrap_or_default();
     let preview = ["preview", "chunk", "snippet", "content", "title"].into_iter().find_map(field);
     let preview = preview.map(|text| format!("  {}", shortened(text.trim(), LONGEST_ARGUMENT))).unwrap_or_default();
-    format!("{}{preview}", sanitize_line(&path))
+    format!("{}{line}{preview}", sanitize_line(&path))
+}
+
+/// The items of a result that a person can withhold: all but what the tool says about it.
+pub(crate) fn shared_items(items: &[String]) -> Vec<usize> {
+    (0..items.len()).filter(|at| !items[*at].starts_with(NOTICE)).collect()
 }
 
 /// The tokens of a turn, and what they cost where the provider says so.
@@ -60,6 +70,7 @@ mod tests {
         for (item, line) in [
             (r#"{"path": "a/B.md", "preview": "Prune\nroses"}"#, "a/B.md  Prune roses"),
             ("{\"path\":\"Inbox.md\",\"size\":103}\n---\ntags: x\n---\nBuy seed", "Inbox.md"),
+            (r#"{"path": "a/B.md", "line": 7, "title": "B", "chunk": "Prune"}"#, "a/B.md:7  Prune"),
             ("no file", "no file"),
         ] {
             assert_eq!(item_line(item), line);

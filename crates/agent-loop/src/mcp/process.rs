@@ -89,9 +89,15 @@ pub(super) fn start(
     program.wrap(process_wrap::tokio::JobObject);
     let started = TokioChildProcess::builder(program).stderr(Stdio::piped()).spawn();
     let (process, stderr) = started.map_err(|error| {
-        Error::new(ErrorKind::Unavailable, format!("{} cannot be started", command.display()))
+        // The system names neither of the two.
+        let gone = dir.filter(|dir| !dir.is_dir());
+        let (why, remedy) = match gone {
+            Some(dir) => (format!(" in {}", dir.display()), "check that this folder is there"),
+            None => (String::new(), "check that the program is installed and can be found"),
+        };
+        Error::new(ErrorKind::Unavailable, format!("{} cannot be started{why}", command.display()))
             .with_source(error)
-            .with_remedy("check that the program is installed and can be found")
+            .with_remedy(remedy)
     })?;
     Ok((process, stderr.map(LastWords::read)))
 }

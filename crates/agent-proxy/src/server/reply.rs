@@ -14,8 +14,8 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::ProxyOptions;
 use super::refusal::{Refusal, json_response};
+use super::{OnWarning, ProxyOptions};
 use crate::chat::{self, ChatEvents};
 use crate::{Delivery, Keep, ResponseEvents, Store, to_sse};
 
@@ -65,6 +65,16 @@ impl Api {
         lines.into()
     }
 
+    /// The bytes to send for a delta; what is wrong in it is for the log.
+    fn push(&mut self, delta: Delta, on_warning: Option<&OnWarning>) -> Bytes {
+        self.write(|events| {
+            let sent = events.push(delta);
+            let warnings = events.take_warnings();
+            on_warning.iter().for_each(|hear| warnings.iter().for_each(|warning| hear(warning)));
+            sent
+        })
+    }
+
     /// The whole object; `None` before the end.
     fn whole(&self) -> Option<&Value> {
         match self {
@@ -104,7 +114,7 @@ impl Job {
         let mut deltas = backend.start(&*self.model, self.request, self.options.backend_timeout).await?;
         while self.api.whole().is_none() {
             if let Some(delta) = backend.next(&mut deltas).await? {
-                self.api.write(|events| events.push(delta));
+                self.api.push(delta, self.options.on_warning.as_ref());
             }
         }
         let object = self.api.whole().cloned().unwrap_or_default();
@@ -134,7 +144,7 @@ impl Job {
         }
         let last = loop {
             let bytes = match backend.next(&mut deltas).await {
-                Ok(Some(delta)) => self.api.write(|events| events.push(delta)),
+                Ok(Some(delta)) => self.api.push(delta, self.options.on_warning.as_ref()),
                 Ok(None) => Bytes::from_static(COMMENT.as_bytes()),
                 Err(error) => self.api.write(|events| events.end(Some(&error))),
             };

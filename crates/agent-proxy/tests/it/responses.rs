@@ -212,7 +212,40 @@ fn text_behind_a_call_does_not_break_it() {
     let response = accumulate(&events(&simple(), deltas, None))["response"].clone();
     let call = &response["output"][0];
     assert_eq!((&call["status"], &call["arguments"]), (&json!("completed"), &json!("{\"at\":1}")));
-    assert_eq!(response["output"][1]["content"][0]["text"], "\n");
+    assert_eq!(response["output"].as_array().unwrap().len(), 1, "a blank is no message: {response}");
+}
+
+#[test]
+fn blank_text_is_part_of_a_message_and_never_one_of_its_own() {
+    let text = |text: &str| Delta::Text { text: text.into() };
+    let reply = |parts: Vec<Delta>| {
+        let deltas = parts.into_iter().chain([Delta::End(EndReason::Complete)]);
+        accumulate(&events(&simple(), deltas, None))["response"]["output"].clone()
+    };
+    let two_calls = [call("a", "look", "{}"), vec![text("\n"), text(" ")], call("b", "look", "{}")].concat();
+    let calls: Vec<Delta> = two_calls.into_iter().filter(|delta| !matches!(delta, Delta::End(_))).collect();
+    let kinds: Vec<Value> = reply(calls).as_array().unwrap().iter().map(|item| item["type"].clone()).collect();
+    assert_eq!(kinds, ["function_call", "function_call"]);
+    assert_eq!(reply(vec![text("\n"), text(" So"), text("\n")])[0]["content"][0]["text"], "\n So\n");
+}
+
+#[test]
+fn a_log_is_told_what_the_client_is_not() {
+    let tool = json!({"type": "function", "name": "look", "strict": true,
+        "parameters": {"type": "object", "required": ["at"], "properties": {"at": {"type": "string"}}}});
+    let request = request(json!({"model": "m", "input": "hi", "tools": [tool]}));
+    for (name, arguments, warning) in [
+        ("look", "{\"at\":\"a\"}", None),
+        ("look", "{\"at\":7}", Some("the strict tool look do not fit")),
+        ("see", "{}", Some("the model calls see, which the request does not offer")),
+    ] {
+        let mut events = ResponseEvents::new(&request, "0", 0);
+        let sent: Vec<Value> = call("c", name, arguments).into_iter().flat_map(|delta| events.push(delta)).collect();
+        let warnings = events.take_warnings();
+        assert_eq!(warnings.len(), usize::from(warning.is_some()), "{warnings:?}");
+        assert!(warnings.iter().all(|said| said.contains(warning.unwrap())), "{warnings:?}");
+        assert_eq!(sent.last().unwrap()["response"]["status"], "completed");
+    }
 }
 
 #[test]

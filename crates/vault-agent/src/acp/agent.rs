@@ -228,6 +228,7 @@ impl Agent {
         let servers = self.servers(request.mcp_servers, &request.cwd).await?;
         let conversation =
             Conversation::begin(workspace, model, settings.clone(), Editor::default(), Offer::All).map_err(of_tools)?;
+        block_in_place(|| conversation.keep()).map_err(of_tools)?;
         let session = self.open(settings, conversation, servers)?;
         let response = NewSessionResponse::new(session.id.clone());
         let response = response.modes(session.modes()).config_options(session.options());
@@ -448,8 +449,8 @@ impl Agent {
 
 /// The saved session of exactly this id.
 fn find(id: &SessionId) -> Result<Saved, Error> {
-    let all = Sessions::of_user().and_then(|sessions| sessions.list()).map_err(of_tools)?;
-    all.into_iter().find(|saved| *saved.id == *id.0).ok_or_else(|| not_found(id))
+    let saved = Sessions::of_user().and_then(|sessions| sessions.get(&id.0)).map_err(of_tools)?;
+    saved.ok_or_else(|| not_found(id))
 }
 
 fn not_found(id: &SessionId) -> Error {

@@ -14,9 +14,10 @@ use super::rpc::Client;
 use super::shown::{Places, fenced, kind, title};
 use super::wire::{
     self, CLIENT_METHODS, ClientCapabilities, CompactionStatus, CompactionUpdate, Cost, Notice, NoticeSeverity,
-    SessionId, SessionNotification, SessionUpdate, ToolCallId, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields,
-    ToolKind, UsageUpdate, said, thought,
+    SessionId, SessionNotification, SessionUpdate, ToolCallId, ToolCallLocation, ToolCallStatus, ToolCallUpdate,
+    ToolCallUpdateFields, ToolKind, UsageUpdate, said, thought,
 };
+use crate::call_line::item_line;
 use crate::conversation::{CitationCheck, NoteTools, ON_SCREEN, Source, citation_check, without_attached};
 use crate::loop_error::retrying;
 
@@ -225,12 +226,21 @@ impl Updates {
     fn begin(&mut self, id: &ToolCallId, name: &str, arguments: &Value, status: ToolCallStatus) {
         let kind = kind(name, self.tools.risk(name));
         let call = wire::ToolCall::new(id.clone(), title(name, arguments)).name(name.to_owned()).kind(kind);
-        let call = call.status(status).locations(self.places.named_in(arguments));
+        let call = call.status(status).locations(self.named_in(name, arguments));
         self.send(SessionUpdate::ToolCall(match arguments.is_null() {
             true => call,
             false => call.raw_input(arguments.clone()),
         }));
         self.last_text = Text::Nothing;
+    }
+
+    /// Where the paths of a tool lead: those of another program's tool are not those of the vaults.
+    fn places_of(&self, tool: &str) -> Option<&Places> {
+        self.tools.has(tool).then_some(&self.places)
+    }
+
+    fn named_in(&self, tool: &str, arguments: &Value) -> Vec<ToolCallLocation> {
+        self.places_of(tool).map(|places| places.named_in(arguments)).unwrap_or_default()
     }
 
     pub fn update(&self, id: &ToolCallId, fields: ToolCallUpdateFields) {
@@ -257,7 +267,8 @@ impl Updates {
                 live.is_named = true;
                 let id = live.id.clone();
                 let fields = ToolCallUpdateFields::new().title(title(&call.name, &call.arguments));
-                let fields = fields.locations(self.places.named_in(&call.arguments)).raw_input(call.arguments.clone());
+                let fields =
+                    fields.locations(self.named_in(&call.name, &call.arguments)).raw_input(call.arguments.clone());
                 self.update(&id, fields);
                 id
             }
@@ -306,7 +317,7 @@ impl Updates {
             }
         };
         let is_change_shown = self.changes.contains(&id);
-        self.update(&id, finished(&self.places, result, is_change_shown));
+        self.update(&id, finished(self.places_of(&result.name), result, is_change_shown));
         self.last_text = Text::Nothing;
     }
 
@@ -320,7 +331,7 @@ impl Updates {
                 Message::Results { results } => {
                     for result in results {
                         let Some(id) = self.named.get(&result.call).cloned() else { continue };
-                        self.update(&id, finished(&self.places, result, false));
+                        self.update(&id, finished(self.places_of(&result.name), result, false));
                     }
                 }
             }
@@ -343,13 +354,18 @@ impl Updates {
 }
 
 /// How a call ended. A change stays as it was shown; what a tool returned takes its place otherwise.
-fn finished(places: &Places, result: &ToolResult, is_change_shown: bool) -> ToolCallUpdateFields {
+fn finished(places: Option<&Places>, result: &ToolResult, is_change_shown: bool) -> ToolCallUpdateFields {
     let status = if result.status == Status::Ok { ToolCallStatus::Completed } else { ToolCallStatus::Failed };
     let fields = ToolCallUpdateFields::new().status(status);
     if is_change_shown && result.status == Status::Ok {
         return fields;
     }
-    let found = places.found_in(&result.items);
-    let fields = fields.content(vec![wire::text(fenced(&result.text()))]);
+    let found = places.map(|places| places.found_in(&result.items)).unwrap_or_default();
+    let text = match &result.items[..] {
+        // A line for each passage, note or tag that was found.
+        [_, _, ..] if !found.is_empty() => result.items.iter().map(|item| item_line(item) + "\n").collect(),
+        _ => result.text(),
+    };
+    let fields = fields.content(vec![wire::text(fenced(&text))]);
     if found.is_empty() { fields } else { fields.locations(found) }
 }

@@ -14,19 +14,20 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use vault_search::VaultArgs;
-use vault_search::tools::{EditorArgs, Question as Shown, Reply, TerminalPrompt, ask_about, editor, tick};
+use vault_search::tools::{EditorArgs, Question as Shown, Reply, TerminalPrompt, ask_about, editor};
 use vault_search::{
     CliResult, Failure, Out, Outcome, can_ask, counted, note, sanitize, sanitize_line, say, stderr_is_terminal,
 };
 use vault_tools::approval::{Answer, Approver, ChangeRequest, Preapproved, PreparedChange, now, settle};
 use vault_tools::{Cancel, Editor, Error, ErrorKind, Grants, Result};
 
+use super::chat::withheld;
 use super::first_run::what_is_here;
 use super::screen::Screen;
 use super::sources::source_lines;
 use super::stop::terminal_gone;
 use super::turn::{AnswerTo, Answered, ShownTurn, drive};
-use crate::call_line::{item_line, spent_text};
+use crate::call_line::spent_text;
 use crate::changes::{carry_out, read_all};
 use crate::conversation::{
     Attachment, Conversation, Offer, SessionInfo, Sessions, Source, Turn, named_note, with_attached,
@@ -476,9 +477,7 @@ fn decision(conversation: &Conversation, question: &Question) -> Result<Decision
         Err(error) => return Ok(denied(&error.to_string())),
     };
     if let (Some(items), About::Sharing { .. }) = (&panel.items, &question.about) {
-        let lines: Vec<String> = items.iter().map(|item| item_line(item)).collect();
-        let ticked = tick(&format!("{} {}", panel.title, panel.leaves), &lines, |at| items[at].clone());
-        let withheld = ticked.iter().enumerate().filter(|(_, is)| !**is).map(|(at, _)| at).collect();
+        let (withheld, _) = withheld(&format!("{} {}", panel.title, panel.leaves), items);
         return Ok(Decision::Share { withheld });
     }
     let head = format!("{}\n{}\n", panel.what_undo_does, panel.leaves);

@@ -202,7 +202,7 @@ impl Server {
         let started = Instant::now();
         let mut command = Command::new(&start.program);
         command.args(&start.args).envs(&start.env).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        if let Some(home) = home() {
+        if let Some(home) = home().filter(|home| home.is_dir()) {
             command.current_dir(home);
         }
         let mut child = command.spawn().map_err(|error| {

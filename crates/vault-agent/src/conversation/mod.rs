@@ -143,6 +143,14 @@ impl Conversation {
         Self::with(NoteTools::new(workspace, &settings, offer), model, settings, editor, sessions, info)
     }
 
+    /// Keeps the id of a conversation in which nothing was said yet, so that it can be opened again.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn keep(&self) -> Result<()> {
+        self.sessions.write(&self.info)
+    }
+
     /// A saved conversation, to go on with. Where it waits for a decision, [`Self::go_on`] asks again.
     ///
     /// # Errors
@@ -157,8 +165,12 @@ impl Conversation {
     ) -> Result<Self> {
         let sessions = Sessions::of_user()?;
         let path = sessions.transcript(&info);
+        let is_empty = info.is_empty();
         let mut conversation =
             Self::with(NoteTools::new(workspace, &settings, offer), model, settings, editor, sessions, info)?;
+        if is_empty {
+            return Ok(conversation);
+        }
         conversation.held = Some(conversation.sessions.hold(&conversation.info)?);
         let (transcript, mut run, _) = Transcript::open(path, Durability::Machine).map_err(of_loop)?;
         // They were given for other settings, and maybe to other programs of the same name.

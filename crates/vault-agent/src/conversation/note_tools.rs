@@ -24,6 +24,7 @@ use vault_tools::{
     output_text,
 };
 
+use crate::call_line::NOTICE;
 use crate::changes::{LONGEST, blocking, carry_out, limited, read_all};
 use crate::settings::{Review as ReviewSetting, Settings};
 use crate::vectors;
@@ -477,7 +478,7 @@ fn output(done: Done) -> ToolOutput {
     notices.extend(transaction.map(|transaction| format!("transaction {transaction}; the person can undo it")));
     match value {
         Value::Array(entries) if !entries.is_empty() => {
-            let notices = notices.iter().map(|notice| format!("note: {notice}"));
+            let notices = notices.iter().map(|notice| format!("{NOTICE}{notice}"));
             ToolOutput::items(notices.chain(entries.iter().map(|entry| output_text(entry, &[]))))
         }
         value => ToolOutput::text(output_text(&value, &notices)),

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use agent_loop::{Message, ToolResult, Transcript, to_markdown};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use vault_index::private_file::private_file;
@@ -30,6 +30,9 @@ use crate::state::state_of_user;
 /// How often, and after which pause, a conversation that another program has is tried again.
 const HELD_TRIES: usize = 40;
 const HELD_PAUSE: Duration = Duration::from_millis(50);
+
+/// How long a conversation is kept in which nothing was said: an editor may open its thread again.
+const EMPTY_KEPT: SignedDuration = SignedDuration::from_hours(24 * 30);
 
 /// Characters of a title.
 const LONGEST_TITLE: usize = 72;
@@ -62,6 +65,13 @@ pub(crate) struct SessionInfo {
     pub waits: bool,
 }
 
+impl SessionInfo {
+    /// Whether nothing was said in it yet, so that it has no transcript.
+    pub fn is_empty(&self) -> bool {
+        self.title.is_empty()
+    }
+}
+
 /// The folder of saved conversations.
 #[derive(Debug, Clone)]
 pub(crate) struct Sessions {
@@ -77,7 +87,7 @@ impl Sessions {
         Ok(Self { folder: state_of_user("sessions")? })
     }
 
-    /// All conversations, the last written first. Those that cannot be read are left out.
+    /// All conversations in which something was said, the last written first. Those that cannot be read are left out.
     ///
     /// # Errors
     /// When the folder cannot be read.
@@ -92,10 +102,29 @@ impl Sessions {
             let name = entry.file_name().to_string_lossy().into_owned();
             let Some(id) = name.strip_suffix(".json") else { continue };
             let text = self.folder.read(&name)?.unwrap_or_default();
-            all.extend(serde_json::from_str::<SessionInfo>(&text).ok().filter(|info| info.id == id));
+            let Some(info) = serde_json::from_str::<SessionInfo>(&text).ok().filter(|info| info.id == id) else {
+                continue;
+            };
+            if !info.is_empty() {
+                all.push(info);
+            } else if Timestamp::now().duration_since(info.updated) > EMPTY_KEPT {
+                self.folder.remove(&name)?;
+            }
         }
         all.sort_by(|a, b| b.updated.cmp(&a.updated).then_with(|| a.id.cmp(&b.id)));
         Ok(all)
+    }
+
+    /// The conversation of exactly this id.
+    ///
+    /// # Errors
+    /// When its file cannot be read.
+    pub fn get(&self, id: &str) -> Result<Option<SessionInfo>> {
+        if !id.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+            return Ok(None);
+        }
+        let text = self.folder.read(&format!("{id}.json"))?.unwrap_or_default();
+        Ok(serde_json::from_str::<SessionInfo>(&text).ok().filter(|info| info.id == id))
     }
 
     /// The conversation that an id or the beginning of one names; the last written without a name.

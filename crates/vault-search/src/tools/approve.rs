@@ -268,14 +268,14 @@ pub fn page(text: &str) {
     }
 }
 
-/// Other JSON: written in `$VISUAL` or `$EDITOR` where one is set, else typed. `None` if it is left as it is. What is not
+/// Other JSON: written in `$VISUAL`, `$EDITOR` or the system's editor where there is one, else typed. `None` if it is left as it is. What is not
 /// JSON can be edited further.
 ///
 /// # Errors
 /// A file that cannot be written or read; an editor that fails; what was typed and is no JSON.
 pub fn edited(what: &str, value: &Value) -> Result<Option<Value>> {
     let failed = |error: io::Error| Error::io(format!("{what} to edit"), &error);
-    let program = || program("VISUAL").or_else(|| program("EDITOR"));
+    let program = || program("VISUAL").or_else(|| program("EDITOR")).or_else(system_editor);
     if program().is_none() {
         show(&escape_json(value.to_string()));
         let typed = ask(&format!("{what} as JSON, empty for no change:")).filter(|text| !text.is_empty());
@@ -301,6 +301,16 @@ pub fn edited(what: &str, value: &Value) -> Result<Option<Value>> {
         }
     }
     Ok(None)
+}
+
+/// The editor that every Unix or Windows has, where it can be found.
+fn system_editor() -> Option<Command> {
+    let name = if cfg!(windows) { "notepad.exe" } else { "vi" };
+    let folders = std::env::var_os("PATH")?;
+    let file = std::env::split_paths(&folders).map(|folder| folder.join(name)).find(|file| file.is_file())?;
+    let mut command = Command::new(file);
+    command.stdout(io::stderr());
+    Some(command)
 }
 
 /// The program that an environment variable names, with its options; its arguments are added. What it prints goes to the

@@ -2,11 +2,14 @@
 
 use vault_tools::{Approval, Record, ToolStats, log_stats, read_log};
 
-use crate::{CliResult, Out, sanitize_line};
+use crate::{CliResult, Out, sanitize_line, shortened};
 
 use super::args::LogArgs;
 use super::settings;
 use crate::VaultArgs;
+
+/// Characters of the arguments of a call in the table; `--json` has all of them.
+const LONGEST_ARGUMENTS: usize = 80;
 
 pub fn log(vault_args: &VaultArgs, args: &LogArgs, out: &mut Out) -> CliResult {
     if args.output.schema {
@@ -49,8 +52,11 @@ pub fn log(vault_args: &VaultArgs, args: &LogArgs, out: &mut Out) -> CliResult {
                 (_, None) => "done".to_string(),
             };
             let why = row.error.as_deref().unwrap_or_default();
+            let time =
+                row.timestamp.split_once('.').map_or(row.timestamp.clone(), |(seconds, _)| format!("{seconds}Z"));
+            let arguments = shortened(&row.arguments.to_string(), LONGEST_ARGUMENTS);
             let line =
-                format!("{}  {how}  {}  {} ms  {}", row.timestamp, row.tool, row.duration_ms, sanitize_line(why));
+                format!("{time}  {how}  {} {arguments}  {} ms  {}", row.tool, row.duration_ms, sanitize_line(why));
             out.line(line.trim_end())?;
         }
         Ok(())

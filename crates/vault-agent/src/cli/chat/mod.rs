@@ -31,6 +31,8 @@ use crate::workspace::{Granted, Workspace};
 use super::first_run::choose;
 use super::screen::Screen;
 use super::stop::Stop;
+pub(super) use panel::withheld;
+
 use input::Input;
 use talk::Talk;
 

@@ -74,7 +74,25 @@ fn sessions_are_listed_loaded_resumed_closed_and_deleted() {
         "what is not there is deleted"
     );
     assert!(listed(&mut editor, json!({})).is_empty());
+    assert_eq!(editor.error("session/load", json!({ "sessionId": silent, "cwd": place.vault() })).0, -32002);
     assert_eq!(editor.error("session/resume", json!({ "sessionId": session, "cwd": place.vault() })).0, -32002);
+}
+
+#[test]
+fn a_session_in_which_nothing_was_said_can_be_opened_again() {
+    let place = Place::new(NOTES);
+    let model = ModelServer::that(|_| Reply::text("ok"));
+    let mut editor = Editor::plain(&place, &model);
+    let session = editor.session(&place.vault());
+    // In the same process and in another one, as after a reload of the editor.
+    editor.result("session/load", json!({ "sessionId": session, "cwd": place.vault(), "mcpServers": [] }));
+    drop(editor);
+    let mut editor = Editor::plain(&place, &model);
+    assert!(listed(&mut editor, json!({})).is_empty());
+    editor.result("session/load", json!({ "sessionId": session, "cwd": place.vault(), "mcpServers": [] }));
+    assert!(editor.updates.iter().all(|update| update["sessionUpdate"] == "available_commands_update"));
+    editor.say(&session, "Hi");
+    assert_eq!(listed(&mut editor, json!({})).len(), 1);
 }
 
 #[test]
