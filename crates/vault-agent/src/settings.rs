@@ -6,6 +6,7 @@
 mod value;
 mod table;
 mod file;
+mod tools_file;
 mod flags;
 
 use std::collections::BTreeMap;
@@ -24,6 +25,7 @@ use crate::providers::{Choice, KEY_OF_ADDRESS, host_of};
 pub(crate) use file::{path, remove, set};
 pub(crate) use flags::{SettingArgs, ValueArgs, WriterArgs};
 pub(crate) use table::{Setting, TABLE, find};
+pub(crate) use tools_file::{PREFIX, add_permission, remove_permission, set_policy, tools_path};
 
 /// What the user has set, or the defaults.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -272,6 +274,14 @@ impl Settings {
             }
         }
         Ok((settings, problems))
+    }
+
+    /// Chooses another model, and another provider where one is named: an address that was set is the provider's before.
+    pub fn set_model(&mut self, provider: Option<String>, model: String) {
+        if provider.is_some() && provider != self.provider {
+            (self.base_url, self.provider) = (None, provider);
+        }
+        self.model = Some(model);
     }
 
     /// Where a setting's value comes from.

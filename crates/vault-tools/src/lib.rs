@@ -77,7 +77,9 @@ pub use log::{
 };
 pub use macros::{Export, IfExists, Imported, Macro, Macros, Parameter, ParameterKind, Rejected, SaveOptions};
 pub use overlay::{BrokenFrontmatter, Deleted, Overlay, Renamed, Written};
-pub use policy::{Call, Grants, Permission, Policy, Risk, Settings, ToolSetting, Toolset, VaultLists, is_tool_of};
+pub use policy::{
+    Call, Grants, LastingPermission, Permission, Policy, Risk, Settings, ToolSetting, Toolset, VaultLists, is_tool_of,
+};
 pub use sandbox::{Entry, EntryKind, SafePath, Sandbox, Stat, View, missing};
 pub use state::State;
 pub use store::IndexUse;

@@ -4,11 +4,14 @@
 //! 1. Denied tools, denied paths, and deletes and commands that are not allowed are denied, whatever else says yes.
 //! 2. A session grant allows.
 //! 3. The tool's own setting: always ask, never ask.
-//! 4. The default for its risk: reads are free except in the toolset `chat`; writes, deletes and commands ask.
+//! 4. A lasting permission allows, once the changes of the call are known.
+//! 5. The default for its risk: reads are free except in the toolset `chat`; writes, deletes and commands ask.
 //!
 //! Grants and settings are about a tool, so they cover no more than the tool's own risk: a rename that deletes the
 //! file it overwrites asks. A plan asks if one of its calls asks, and also if it only reads. Risks are computed from
 //! tools and changes; the risk that a plan declares plays no part.
+
+mod lasting;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,6 +22,8 @@ use unicode_normalization::UnicodeNormalization;
 
 use crate::action::DeleteMode;
 use crate::error::{Error, ErrorKind, Result};
+
+pub use lasting::LastingPermission;
 
 /// The worst that a call can do; each level includes those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -134,6 +139,8 @@ pub struct Settings {
     pub trash: Option<DeleteMode>,
     /// Settings for single tools, by name.
     pub tools: BTreeMap<String, ToolSetting>,
+    /// What changes notes without asking until it is revoked, by tool and folder. None by default.
+    pub permissions: Vec<LastingPermission>,
     /// What is added for single vaults, by the name of their folder; see [`Settings::of_vault`].
     pub vault: BTreeMap<String, VaultLists>,
 }
@@ -151,6 +158,8 @@ pub struct VaultLists {
     pub allowed_paths: Vec<String>,
     /// As [`Settings::denied_paths`].
     pub denied_paths: Vec<String>,
+    /// As [`Settings::permissions`].
+    pub permissions: Vec<LastingPermission>,
 }
 
 impl Default for Settings {
@@ -166,6 +175,7 @@ impl Default for Settings {
             denied_paths: Vec::new(),
             trash: None,
             tools: BTreeMap::new(),
+            permissions: Vec::new(),
             vault: BTreeMap::new(),
         }
     }
@@ -257,11 +267,12 @@ impl Settings {
     pub fn of_vault(mut self, name: &str) -> Self {
         let lists =
             std::mem::take(&mut self.vault).into_iter().filter(|(of, _)| of.to_lowercase() == name.to_lowercase());
-        for (_, VaultLists { allowed_tools, denied_tools, allowed_paths, denied_paths }) in lists {
+        for (_, VaultLists { allowed_tools, denied_tools, allowed_paths, denied_paths, permissions }) in lists {
             self.allowed_tools.extend(allowed_tools);
             self.denied_tools.extend(denied_tools);
             self.allowed_paths.extend(allowed_paths);
             self.denied_paths.extend(denied_paths);
+            self.permissions.extend(permissions);
         }
         self
     }
@@ -276,6 +287,7 @@ impl Settings {
             let message = format!("the settings of the vault {name} are not applied");
             return Err(Error::new(ErrorKind::Config, message).with_remedy("name the vault whose settings are meant"));
         }
+        self.permissions.iter().try_for_each(LastingPermission::check)?;
         let tools = |globs: &[String]| globs.iter().map(|glob| matcher(&key(glob), glob)).collect::<Result<Vec<_>>>();
         Ok(Policy {
             allowed_tools: tools(&self.allowed_tools)?,
@@ -325,6 +337,30 @@ impl Policy {
             None if grants.cover(call) => Permission::Allow,
             None => self.default_of(call),
         }
+    }
+
+    /// Whether a call may run whose changes are known.
+    pub(crate) fn decide_change(&self, call: &Call<'_>, grants: &Grants) -> Permission {
+        let is_covered = || self.settings.permissions.iter().any(|permission| permission.covers(call));
+        match self.decide(call, grants) {
+            Permission::Ask if !self.always_asks(call) && is_covered() => Permission::Allow,
+            decided => decided,
+        }
+    }
+
+    /// The lasting permission that would cover a call whose changes are known, which asks now.
+    pub(crate) fn lasting_permission(&self, call: &Call<'_>) -> Option<LastingPermission> {
+        let asks = self.decide_change(call, &Grants::default()) == Permission::Ask && !self.always_asks(call);
+        asks.then(|| LastingPermission::for_call(call)).flatten()
+    }
+
+    /// The lasting permissions, in the order in which they were given.
+    pub fn permissions(&self) -> &[LastingPermission] {
+        &self.settings.permissions
+    }
+
+    fn always_asks(&self, call: &Call<'_>) -> bool {
+        self.tool_settings.get(&key(call.tool)) == Some(&ToolSetting::AlwaysAsk)
     }
 
     /// Whether a plan may run, all of its calls considered. One denied call denies the plan.

@@ -467,7 +467,7 @@ impl Toolbox {
             grants.grant(&proposal.tool);
         }
         // A person approves this very call; a grant approves its tool, up to the tool's own risk.
-        approval.check(self.policy.decide(&proposal.as_call(), &grants), &proposal.tool)?;
+        approval.check(self.policy.decide_change(&proposal.as_call(), &grants), &proposal.tool)?;
         approval.check_seen(proposal.unless_seen.as_ref())?;
         let mut value = proposal.output.clone();
         let mut transaction = None;

@@ -162,7 +162,8 @@ fn find<'w>(file: &Path, workspace: &'w Workspace) -> Option<Found<'w>> {
 /// Whether the settings let anyone see a file.
 fn permits(open: &OpenVault, path: &SafePath) -> bool {
     let real = open.vault.sandbox().real(path).unwrap_or_else(|_| path.clone());
-    open.policy.permits_path(path.as_str()) && open.policy.permits_path(real.as_str())
+    let policy = open.policy();
+    policy.permits_path(path.as_str()) && policy.permits_path(real.as_str())
 }
 
 /// Whether an address of another scheme, such as `vault://VAULT/PATH` or `zed://…?path=PATH`, names a note that there is

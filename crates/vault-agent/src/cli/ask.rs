@@ -412,7 +412,7 @@ pub(super) fn editor_of(workspace: &Workspace, args: &EditorArgs) -> Result<Edit
     }
     let mut args = args.clone();
     args.active_file = args.active_file.map(|name| named_note(workspace, &name).unwrap_or(name));
-    editor(&first.vault, &first.policy, &args)
+    editor(&first.vault, &first.policy(), &args)
 }
 
 /// How many notes there are, and how many passages have no vector.

@@ -4,7 +4,6 @@ use clap::{Args, Subcommand};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
-use vault_index::dirs::config_folder;
 use vault_index::settings_file::read_toml;
 use vault_search::VaultArgs;
 use vault_search::tools::check_settings;
@@ -12,7 +11,7 @@ use vault_search::{CliResult, Failure, ListArgs, Out, Outcome, note};
 use vault_tools::{Error, ErrorKind, Settings as Policy};
 
 use crate::model::{chosen_provider, provider_with_key};
-use crate::settings::{self, Setting, SettingArgs, Settings, Source, TABLE, ValueArgs};
+use crate::settings::{self, PREFIX, Setting, SettingArgs, Settings, Source, TABLE, ValueArgs, tools_path};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ConfigCommand {
@@ -30,7 +29,7 @@ these: nothing in a vault does.\n\nExamples:\n  vault-agent config show\n  VAULT
     #[command(
         after_long_help = "Comments and everything else in the file stay as they are. `none` removes a limit.\n\nExamples:\n  \
 vault-agent config set provider ollama\n  vault-agent config set model qwen3:8b\n  vault-agent config set toolsets notes,bulk\n  \
-vault-agent config set max_total_tokens 200000\n  vault-agent config set model --unset"
+vault-agent config set max_total_tokens 200000\n  vault-agent config set model --unset\n  vault-agent config set policy.allow_delete true"
     )]
     Set(SetArgs),
     /// Check the settings, and print each invalid value with its file and line
@@ -137,8 +136,7 @@ fn shown(setting: &Setting, settings: &Settings) -> Shown {
 
 /// What may run, as `tools.toml` says it of all vaults.
 fn policy() -> vault_tools::Result<Vec<Shown>> {
-    let Some(folder) = config_folder() else { return Ok(Vec::new()) };
-    let file = folder.join("tools.toml");
+    let Ok(file) = tools_path() else { return Ok(Vec::new()) };
     let given: Map<String, Value> = read_toml(&file, "vault-tools --help says what it may hold")?.unwrap_or_default();
     let bad = |error: serde_json::Error| Error::new(ErrorKind::Config, error.to_string()).at(file.display());
     let policy: Policy = serde_json::from_value(Value::Object(given.clone())).map_err(bad)?;
@@ -148,7 +146,7 @@ fn policy() -> vault_tools::Result<Vec<Shown>> {
         let is_given = given.contains_key(&name);
         let description = schema.as_value()["properties"][&name]["description"].as_str().unwrap_or_default();
         Shown {
-            setting: format!("policy.{name}"),
+            setting: format!("{PREFIX}{name}"),
             value,
             source: if is_given { "file" } else { "default" },
             at: is_given.then(|| file.display().to_string()),
@@ -170,6 +168,11 @@ fn in_words(value: &Value) -> String {
 }
 
 fn set(args: &SetArgs) -> CliResult {
+    if let Some(name) = args.name.strip_prefix(PREFIX) {
+        let file = settings::set_policy(name, args.value.as_deref())?;
+        note(&format!("written to {}; what runs already keeps to what it read at its start", file.display()));
+        return Ok(Outcome::Done);
+    }
     let setting = settings::find(&args.name).map_err(Failure::Error)?;
     let file = match &args.value {
         Some(text) => {

@@ -1,4 +1,4 @@
-//! The choice of a model for a person who has set none: servers that run on this machine, files in the folder of models, and
+//! The choice of a model, for a person who has set none or wants another: servers that run on this machine, files in the folder of models, and
 //! providers of which a key is there.
 
 use std::time::Duration;
@@ -69,28 +69,17 @@ pub(super) fn choose(mut settings: Settings) -> CliResult<Settings> {
         // As it is written: the name of an address is shorter.
         Some(choice) => (settings.provider.clone().or(settings.base_url.clone()).unwrap_or(choice.name()), None),
         None => {
-            let mut all = model_choices(&settings)?;
+            let all = model_choices(&settings)?;
             if all.is_empty() {
                 return Err(nothing_chosen(&settings));
             }
             note("no model is configured yet. You can use:");
-            let name = |one: &ModelChoice| one.model.clone().unwrap_or_else(|| one.provider.clone());
-            let at = number_of(&all.iter().map(|one| (name(one), one.about.clone())).collect::<Vec<_>>())?;
-            let ModelChoice { provider, model, .. } = all.swap_remove(at);
-            (provider, model)
+            picked(all).ok_or_else(none_chosen)?
         }
     };
     let model = match model {
         Some(model) => model,
-        None => {
-            let choice = Choice::parse(&provider).map_err(Failure::Error)?;
-            let mut models = models_of(choice, &settings, HOSTED)?;
-            models.truncate(LISTED);
-            note(&format!("models of {provider}:"));
-            let lines: Vec<(String, String)> =
-                models.iter().map(|model| (model.model.clone(), String::new())).collect();
-            models.swap_remove(number_of(&lines)?).model
-        }
+        None => model_of(&provider, &settings)?.ok_or_else(none_chosen)?,
     };
     if confirm("Use it from now on?") {
         for (name, value) in [("provider", &provider), ("model", &model)] {
@@ -99,6 +88,67 @@ pub(super) fn choose(mut settings: Settings) -> CliResult<Settings> {
     }
     (settings.provider, settings.model) = (Some(provider), Some(model));
     Ok(settings)
+}
+
+/// Settings with another model that a person at the terminal has chosen: one of the provider's own, of this machine, or of
+/// another provider of which a key is there. They hold for the conversation, and are not written. `None` where they chose none.
+///
+/// # Errors
+/// There is nothing to choose from; a provider that does not name its models.
+pub(super) fn choose_other(mut settings: Settings) -> CliResult<Option<Settings>> {
+    let current = chosen_provider(&settings)?.filter(|choice| !choice.is_file());
+    let mut all: Vec<ModelChoice> = Vec::new();
+    if let Some(choice) = current {
+        let at = settings.provider.clone().or(settings.base_url.clone()).unwrap_or(choice.name());
+        match models_of(choice, &settings, HOSTED) {
+            Ok(models) => all.extend(models.into_iter().take(LISTED).map(|model| ModelChoice {
+                about: if model.is_local { format!("{at}, on this machine") } else { at.clone() },
+                provider: at.clone(),
+                model: Some(model.model),
+            })),
+            Err(failure) => note(&failure.to_string()),
+        }
+    }
+    let others = model_choices(&settings)?;
+    let is_there = |one: &ModelChoice| {
+        all.iter().any(|there| there.provider == one.provider && (one.model.is_none() || there.model == one.model))
+    };
+    let others: Vec<ModelChoice> = others.into_iter().filter(|one| !is_there(one)).collect();
+    all.extend(others);
+    if all.is_empty() {
+        return Err(nothing_chosen(&settings));
+    }
+    let Some((provider, model)) = picked(all) else { return Ok(None) };
+    let model = match model {
+        Some(model) => Some(model),
+        None => model_of(&provider, &settings)?,
+    };
+    Ok(model.map(|model| {
+        settings.set_model(Some(provider), model);
+        settings
+    }))
+}
+
+/// The line that a person chooses: a provider, and its model where the line names one.
+fn picked(mut all: Vec<ModelChoice>) -> Option<(String, Option<String>)> {
+    let name = |one: &ModelChoice| one.model.clone().unwrap_or_else(|| one.provider.clone());
+    let at = number_of(&all.iter().map(|one| (name(one), one.about.clone())).collect::<Vec<_>>())?;
+    let ModelChoice { provider, model, .. } = all.swap_remove(at);
+    Some((provider, model))
+}
+
+/// The model of a provider that a person chooses.
+fn model_of(provider: &str, settings: &Settings) -> CliResult<Option<String>> {
+    let choice = Choice::parse(provider).map_err(Failure::Error)?;
+    let mut models = models_of(choice, settings, HOSTED)?;
+    models.truncate(LISTED);
+    note(&format!("models of {provider}:"));
+    let lines: Vec<(String, String)> = models.iter().map(|model| (model.model.clone(), String::new())).collect();
+    Ok(number_of(&lines).map(|at| models.swap_remove(at).model))
+}
+
+fn none_chosen() -> Failure {
+    Error::new(ErrorKind::Cancelled, "no model was chosen").into()
 }
 
 /// Why there is no model, and what there is.
@@ -113,8 +163,8 @@ fn nothing_chosen(settings: &Settings) -> Failure {
     }
 }
 
-/// The place of the line that a person chooses.
-fn number_of(lines: &[(String, String)]) -> CliResult<usize> {
+/// The place of the line that a person chooses, if they choose one.
+fn number_of(lines: &[(String, String)]) -> Option<usize> {
     let width = lines.iter().map(|(name, _)| vault_search::columns(name)).max().unwrap_or(0);
     let line = |(number, (name, about)): (usize, &(String, String))| {
         let line = format!("  {:2}  {}  {}", number + 1, padded(&sanitize_line(name), width), sanitize_line(about));
@@ -122,6 +172,5 @@ fn number_of(lines: &[(String, String)]) -> CliResult<usize> {
     };
     Screen::new().show(&lines.iter().enumerate().map(line).collect::<Vec<_>>().join("\n"));
     let chosen = ask("Its number, or empty for none:").and_then(|typed| typed.parse::<usize>().ok());
-    let at = chosen.and_then(|number| number.checked_sub(1)).filter(|at| *at < lines.len());
-    at.ok_or_else(|| Error::new(ErrorKind::Cancelled, "no model was chosen").into())
+    chosen.and_then(|number| number.checked_sub(1)).filter(|at| *at < lines.len())
 }

@@ -26,7 +26,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use vault_search::shortened;
 use vault_search::tools::texts_of_change;
-use vault_tools::{EditedFile, Editor, Error, ErrorKind, Preview, Result, Risk};
+use vault_tools::{EditedFile, Editor, Error, ErrorKind, LastingPermission, Preview, Result, Risk};
 
 use crate::change_text::{kind, what_undo_does};
 use crate::loop_error::of_loop;
@@ -105,6 +105,8 @@ pub(crate) struct Panel {
     pub files: Vec<EditedFile>,
     /// What "do not ask again" covers; `None` where it cannot be given.
     pub grant: Option<String>,
+    /// What "always" would cover, in the vault of the change.
+    pub lasting: Option<LastingPermission>,
 }
 
 /// A person's no to a call, in the words of the source documents, and what they said.
@@ -355,6 +357,7 @@ impl Conversation {
             items: None,
             files: Vec::new(),
             grant: Some(question.call.name.clone()),
+            lasting: None,
         };
         if let About::Sharing { output } = &question.about {
             panel.title = format!("Share what {} found?", panel.tool);
@@ -381,6 +384,7 @@ impl Conversation {
             panel.what_undo_does = what_undo_does(change.risk());
             (panel.short, panel.whole) = texts_of_change(&change, Vec::new());
             panel.files = change.separable_files();
+            panel.lasting = change.lasting_permission().cloned();
             panel.change = Some((vault, change.preview().clone()));
             if to.is_some() {
                 panel.leaves = panel.leaves.replace("What it returns", "What it answers, not the change,");

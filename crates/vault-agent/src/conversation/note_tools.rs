@@ -110,7 +110,8 @@ impl NoteTools {
                     Offer::All => false,
                     Offer::Reading => spec.risk != Risk::Read,
                     Offer::Unattended => {
-                        let runs = |open: &OpenVault| open.policy.runs_unattended(&spec.name, spec.toolset, spec.risk);
+                        let runs =
+                            |open: &OpenVault| open.policy().runs_unattended(&spec.name, spec.toolset, spec.risk);
                         !workspace.vaults().iter().all(runs) || reviews(settings.review, spec.toolset, spec.risk)
                     }
                 };
@@ -205,7 +206,7 @@ impl NoteTools {
             Permission::Deny(reason) => Some(reason),
             _ => None,
         };
-        self.0.workspace.vaults().iter().find_map(|open| denied(&open.policy))
+        self.0.workspace.vaults().iter().find_map(|open| denied(&open.policy()))
     }
 
     /// The worst that a tool of these does.

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use serde_json::Value;
-use toml_edit::{Document, DocumentMut};
+use toml_edit::{Document, DocumentMut, Table};
 use vault_index::dirs::config_folder;
 use vault_index::settings_file::read_settings_file;
 use vault_tools::{Error, ErrorKind, Result, State};
@@ -68,18 +68,23 @@ pub(super) fn read() -> Result<(Vec<Given>, Vec<Problem>)> {
 /// # Errors
 /// A file that cannot be understood or written.
 pub(crate) fn set(setting: &Setting, value: &Value) -> Result<PathBuf> {
-    change(|document| {
-        let value = of_json(value);
-        match document.get_mut(setting.name).and_then(|item| item.as_value_mut()) {
-            Some(old) => {
-                // A comment behind it stays.
-                let decor = old.decor().clone();
-                *old = value;
-                *old.decor_mut() = decor;
-            }
-            None => document[setting.name] = toml_edit::value(value),
-        }
+    change(path()?, |document| {
+        put(document.as_table_mut(), setting.name, value);
+        Ok(())
     })
+}
+
+/// Sets a value of a table. A comment behind it stays.
+pub(super) fn put(table: &mut Table, name: &str, value: &Value) {
+    let value = of_json(value);
+    match table.get_mut(name).and_then(|item| item.as_value_mut()) {
+        Some(old) => {
+            let decor = old.decor().clone();
+            *old = value;
+            *old.decor_mut() = decor;
+        }
+        None => table[name] = toml_edit::value(value),
+    }
 }
 
 /// Takes a setting out of the file.
@@ -87,18 +92,21 @@ pub(crate) fn set(setting: &Setting, value: &Value) -> Result<PathBuf> {
 /// # Errors
 /// As [`set`].
 pub(crate) fn remove(setting: &Setting) -> Result<PathBuf> {
-    change(|document| drop(document.remove(setting.name)))
+    change(path()?, |document| {
+        document.remove(setting.name);
+        Ok(())
+    })
 }
 
-fn change(act: impl FnOnce(&mut DocumentMut)) -> Result<PathBuf> {
-    let path = path()?;
+/// Changes a settings file; where `act` fails, it stays as it is.
+pub(super) fn change(path: PathBuf, act: impl FnOnce(&mut DocumentMut) -> Result<()>) -> Result<PathBuf> {
     // A link to a file elsewhere stays one.
     let path = path.canonicalize().unwrap_or(path);
     let text = read_settings_file(&path, REMEDY)?.unwrap_or_default();
     let mut document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| {
         Error::new(ErrorKind::Config, error.to_string()).at(path.display()).with_remedy("repair it, then set it again")
     })?;
-    act(&mut document);
+    act(&mut document)?;
     let (folder, name) = (path.parent().unwrap_or(&path), path.file_name().unwrap_or_default());
     State::at(folder).replace(&name.to_string_lossy(), document.to_string().into_bytes())?;
     Ok(path)

@@ -393,6 +393,14 @@ fn commands_show_switch_save_and_resume() {
     terminal.until("/nonsense is no command");
     terminal.say("when?");
     terminal.until("tokens");
+    terminal.say("/model");
+    terminal.until("Its number");
+    terminal.press("2\r");
+    terminal.until("from now on: scripted");
+    terminal.say("/model");
+    terminal.until("Its number");
+    terminal.press("\r");
+    terminal.until("it stays as it is");
     terminal.say("/model other");
     terminal.until("from now on: other");
     terminal.say("/status");

@@ -31,6 +31,7 @@ mod install;
 mod library;
 mod models;
 mod names;
+mod permissions;
 mod plan;
 mod proxy;
 mod requests;

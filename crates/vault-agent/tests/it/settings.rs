@@ -123,6 +123,40 @@ fn what_cannot_count_is_named_with_file_and_line() {
 }
 
 #[test]
+fn what_may_run_is_set_by_name_and_checked_before_it_is_written() {
+    let place = Place::new("");
+    place.configure("tools.toml", "# mine\nconfirm_writes = true # as it is\n\n[tools]\nedit_note = \"always-ask\"\n");
+    let file = place.home().join("vault-index/tools.toml");
+    for args in [
+        &["policy.confirm_writes", "false"][..],
+        &["policy.denied_paths", "Private, Old/Keys"],
+        &["policy.trash", "system"],
+        &["policy.trash", "--unset"],
+        &["policy.tools.append_to_note", "never-ask"],
+    ] {
+        let set = run(&place, &[&["config", "set"], args].concat());
+        assert!(set.status.success(), "{args:?} {set:?}");
+    }
+    let expected = "# mine\nconfirm_writes = false # as it is\ndenied_paths = [\"Private\", \"Old/Keys\"]\n\n[tools]\n\
+                    edit_note = \"always-ask\"\nappend_to_note = \"never-ask\"\n";
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), expected);
+    for (args, said) in [
+        (["policy.alow_delete", "true"], "did you mean policy.allow_delete?"),
+        (["policy.allow_delete", "maybe"], "true or false"),
+        (["policy.denied_paths", "a[b"], "is not a pattern"),
+        (["policy.trash", "bin"], "bin"),
+        (["policy.tools.edit_note", "often"], "often"),
+        (["policy.vault", "x"], "this is a table"),
+        (["policy.permissions", "x"], "/permissions"),
+    ] {
+        let set = run(&place, &[&["config", "set"], &args[..]].concat());
+        let said_all = String::from_utf8_lossy(&set.stderr).into_owned();
+        assert!(set.status.code() == Some(2) && said_all.contains(said), "{args:?}: {said_all}");
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), expected, "{args:?}");
+    }
+}
+
+#[test]
 fn setting_one_leaves_the_rest_of_the_file() {
     let place = Place::new("");
     place.configure("agent.toml", "# mine\nmax_turns = 3 # not many\n\n# local\nprovider = \"ollama\"\n");

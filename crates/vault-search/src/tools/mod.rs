@@ -57,7 +57,7 @@ use plan_args::PlanCommand;
 pub use plan_args::{EditorArgs, MacroCommand, MacroSaveArgs, RunningArgs};
 pub use plan_text::{texts_for_client, texts_of_change};
 pub use preview_text::cut;
-pub use settings::{OpenedVault, check_settings, open_with_settings};
+pub use settings::{OpenedVault, check_settings, open_with_settings, policy_of};
 pub use shared_help::shared_help;
 pub use undo::{redo, undo};
 

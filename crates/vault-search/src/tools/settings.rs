@@ -104,11 +104,11 @@ pub(super) fn name_of(folder: &Path) -> Cow<'_, str> {
     folder.file_name().unwrap_or_default().to_string_lossy()
 }
 
-/// What may run in a vault of this name.
+/// What the user's `tools.toml` lets run in a vault of this name.
 ///
 /// # Errors
-/// As [`policy`].
-pub(super) fn policy_of(name: &str) -> Result<Policy> {
+/// A file that cannot be parsed, or names a tool that does not exist: a slip must not allow what was to be denied.
+pub fn policy_of(name: &str) -> Result<Policy> {
     let settings = read_policy()?.unwrap_or_default().of_vault(name);
     let is_glob = |name: &str| name.contains(['*', '?', '[', '{']);
     let tools = builtin_tools();

@@ -11,7 +11,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::expect::Touched;
 use crate::journal::TransactionId;
 use crate::plan::PlanPreview;
-use crate::policy::{Call, Grants, Permission, Policy, Risk, Toolset};
+use crate::policy::{Call, Grants, LastingPermission, Permission, Policy, Risk, Toolset};
 use crate::tool::HostEffect;
 use crate::toolbox::Proposal;
 
@@ -25,6 +25,7 @@ pub const UNDO: &str = "undo";
 pub struct PreparedChange {
     pub(super) held: Held,
     permission: Permission,
+    lasting: Option<LastingPermission>,
     digest: String,
     is_edited: bool,
     /// Made when it is first shown: comparing texts takes time, and what is allowed is never shown.
@@ -41,13 +42,14 @@ pub(super) enum Held {
 impl PreparedChange {
     /// Of a call that was proposed.
     pub fn of_call(proposal: Proposal, policy: &Policy) -> Self {
-        let permission = policy.decide(&proposal.as_call(), &Grants::default());
+        let permission = policy.decide_change(&proposal.as_call(), &Grants::default());
+        let lasting = policy.lasting_permission(&proposal.as_call());
         // A tool that asks before it reads, asks about what it would return.
         let digest = match proposal.only_reads() {
             true => ContentHash::of(proposal.output.to_string().as_bytes()).to_string(),
             false => proposal.change.digest(),
         };
-        Self::new(Held::Call(Box::new(proposal)), permission, digest)
+        Self { lasting, ..Self::new(Held::Call(Box::new(proposal)), permission, digest) }
     }
 
     /// Of a plan that was previewed.
@@ -77,7 +79,7 @@ impl PreparedChange {
     }
 
     fn new(held: Held, permission: Permission, digest: String) -> Self {
-        Self { held, permission, digest, is_edited: false, preview: OnceLock::new() }
+        Self { held, permission, lasting: None, digest, is_edited: false, preview: OnceLock::new() }
     }
 
     /// The same, as one whose arguments or plan a person has edited: the log says so.
@@ -112,6 +114,11 @@ impl PreparedChange {
     /// What the policy says about it. [`settle`](super::settle) decides by it.
     pub fn permission(&self) -> &Permission {
         &self.permission
+    }
+
+    /// The lasting permission that would cover it, the narrowest; `None` where none can.
+    pub fn lasting_permission(&self) -> Option<&LastingPermission> {
+        self.lasting.as_ref()
     }
 
     /// Whether a session's grants cover it: those of its tools, up to the tools' own risks.

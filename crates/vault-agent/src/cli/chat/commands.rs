@@ -15,6 +15,8 @@ pub(super) enum Command {
     New,
     Resume(Option<String>),
     Compact,
+    /// The number of the one to revoke, or list them.
+    Permissions(Option<usize>),
     Status,
     Help,
     Quit,
@@ -32,8 +34,8 @@ const fn listed(name: &'static str, argument: &'static str, does: &'static str) 
     Listed { name, argument, does }
 }
 
-pub(super) const COMMANDS: [Listed; 11] = [
-    listed("/model", "[NAME]", "go on with another model; without a name, say which one it is"),
+pub(super) const COMMANDS: [Listed; 12] = [
+    listed("/model", "[[PROVIDER] NAME]", "go on with another model; without a name, choose one of a list"),
     listed("/tools", "", "list the tools, and which of them ask first"),
     listed("/plan", "INSTRUCTION", "have a plan written; it runs when you have seen and approved it"),
     listed("/undo", "[TRANSACTION]", "undo the last change to the notes, or the one of this number"),
@@ -41,6 +43,7 @@ pub(super) const COMMANDS: [Listed; 11] = [
     listed("/new", "", "begin a new conversation; this one stays saved"),
     listed("/resume", "[ID]", "go on with a saved conversation; without an id, list them"),
     listed("/compact", "", "make the conversation shorter before the next message"),
+    listed("/permissions", "[revoke N]", "list what may change notes without asking, or end one of them"),
     listed("/status", "", "show vaults, model, session and tokens"),
     listed("/help", "", "show this list, and the keys"),
     listed("/quit", "", "leave (Ctrl-D)"),
@@ -70,6 +73,11 @@ pub(super) fn parse(line: &str) -> Option<Result<Command, String>> {
         "/new" => Command::New,
         "/resume" => Command::Resume(optional()),
         "/compact" => Command::Compact,
+        "/permissions" => match argument.strip_prefix("revoke ").map(|number| number.trim().parse()) {
+            Some(Ok(number)) => Command::Permissions(Some(number)),
+            None if argument.is_empty() => Command::Permissions(None),
+            _ => return Some(Err(format!("/permissions takes revoke and a number, and {argument:?} is neither"))),
+        },
         "/status" => Command::Status,
         "/help" => Command::Help,
         "/quit" | "/exit" => Command::Quit,
@@ -98,8 +106,11 @@ mod tests {
         assert_eq!(unknown, "/stat is no command; did you mean /status? (/help lists them)");
         assert_eq!(parse("/undo 7"), Some(Ok(Command::Undo(Some(7)))));
         assert!(parse("/undo it").unwrap().is_err());
+        assert_eq!(parse("/permissions revoke 2"), Some(Ok(Command::Permissions(Some(2)))));
+        assert!(parse("/permissions 2").unwrap().is_err());
         for listed in COMMANDS {
-            assert!(parse(&format!("{} 1", listed.name)).unwrap().is_ok(), "{}", listed.name);
+            let argument = if listed.argument.contains("revoke") { "revoke 1" } else { "1" };
+            assert!(parse(&format!("{} {argument}", listed.name)).unwrap().is_ok(), "{}", listed.name);
         }
         // README lists the same.
         let readme = include_str!("../../../README.md");

@@ -17,6 +17,8 @@ use super::input::ask;
 use crate::call_line::{item_line, shared_items};
 use crate::cli::screen::Screen;
 use crate::conversation::{Conversation, Panel, declined};
+use crate::settings::add_permission;
+use crate::terminal::plain_lines;
 
 /// Columns before an item in the list of those to tick: `  [x] 12 `.
 const TICK_COLUMNS: usize = 10;
@@ -106,7 +108,7 @@ pub(super) fn decide(
     loop {
         let has_parts = files.iter().map(|file| file.hunks().len()).sum::<usize>() > 1;
         match key(&keys(&panel, &shown, is_edited, has_parts), screen)? {
-            Key::Letter('y' | 'a' | 'w') if !shown.is_whole() => shown.show_whole(screen.paint),
+            Key::Letter('y' | 'a' | 'l' | 'w') if !shown.is_whole() => shown.show_whole(screen.paint),
             Key::Letter('y') if is_edited => {
                 screen.quiet("  yes, as edited");
                 return Ok(Answer::Decided(Decision::AllowEdited { arguments: panel.arguments }));
@@ -119,6 +121,11 @@ pub(super) fn decide(
                 screen.quiet(&format!("  yes, and {} is not asked about again in this conversation", panel.tool));
                 return Ok(Answer::Decided(Decision::AllowForSession));
             }
+            Key::Letter('l') => match always(conversation, &panel, screen) {
+                Ok(true) => return Ok(Answer::Decided(Decision::Allow)),
+                Ok(false) => {}
+                Err(error) => screen.warn(&error.to_string()),
+            },
             Key::Letter('n') => {
                 let Some(reason) = ask("  what instead? (Enter: no more to say) ", screen) else { continue };
                 screen.quiet("  no");
@@ -150,6 +157,27 @@ pub(super) fn decide(
             Key::End => return Ok(Answer::Leave),
         }
     }
+}
+
+/// Gives the permission that would cover this change from now on, once a person has said yes to its exact words: whether they
+/// have.
+fn always(conversation: &Conversation, panel: &Panel, screen: &mut Screen) -> Result<bool> {
+    let (Some(permission), Some((vault, _))) = (&panel.lasting, &panel.change) else { return Ok(false) };
+    let workspace = conversation.tools().workspace();
+    let vault = &workspace.vaults()[*vault].name;
+    let rule = format!(
+        "From now on, {permission}, in the vault {vault}: in every program of yours that uses these settings, until you revoke \
+         it (/permissions). Deletes, plans, commands and changes elsewhere still ask."
+    );
+    screen.show(&plain_lines(&sanitize_line(&rule), screen.paint.columns()).join("\n"));
+    let keys = [('y', "yes, always".to_owned()), ('n', "no, back to this change (Esc)".to_owned())];
+    if key(&keys, screen)? != Key::Letter('y') {
+        return Ok(false);
+    }
+    let file = add_permission(vault, permission)?;
+    workspace.reload_policies()?;
+    screen.quiet(&format!("  yes, always; written to {}", file.display()));
+    Ok(true)
 }
 
 /// Lets a person tick what of a result is shared.
@@ -190,6 +218,7 @@ fn keys(panel: &Panel, shown: &Shown, is_edited: bool, has_parts: bool) -> Vec<O
     let lines = [
         offered(true, 'y', shown.yes().to_owned()),
         offered(grant, 'a', format!("yes, and do not ask again for {} in this conversation", panel.tool)),
+        offered(panel.lasting.is_some() && !is_edited, 'l', "yes, and always in this folder".to_owned()),
         offered(true, 'n', "no, and say what instead (Esc)".to_owned()),
         offered(true, 'e', "edit the arguments".to_owned()),
         offered(has_parts, 'p', "leave out parts".to_owned()),

@@ -7,7 +7,7 @@ use jiff::tz::TimeZone;
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 use vault_search::{CliResult, Failure, counted, padded, sanitize_line};
-use vault_tools::{Editor, Error, ErrorKind, Result};
+use vault_tools::{Editor, Error, ErrorKind, LastingPermission, Result};
 
 use super::changes;
 use super::commands::{COMMANDS, Command, parse};
@@ -15,6 +15,7 @@ use super::input::{Input, Line, ask};
 use super::panel::{Answer, decide};
 use crate::call_line::spent_text;
 use crate::cli::ask::counts;
+use crate::cli::first_run::choose_other;
 use crate::cli::screen::Screen;
 use crate::cli::sources::source_lines;
 use crate::cli::stop::Stop;
@@ -22,9 +23,10 @@ use crate::cli::turn::{AnswerTo, ShownTurn, drive};
 use crate::conversation::{Conversation, Offer, SessionInfo, Sessions, Turn};
 use crate::loop_error::said_of_stop;
 use crate::model::{self, Destination};
-use crate::settings::Settings;
+use crate::providers::Choice;
+use crate::settings::{Settings, remove_permission};
 use crate::terminal::{MarkdownStream, plain_lines};
-use crate::workspace::Workspace;
+use crate::workspace::{OpenVault, Workspace};
 
 /// Saved conversations that are listed.
 const LISTED: usize = 12;
@@ -128,6 +130,12 @@ impl Talk {
         let line =
             format!("{} · {} {} · /help", names.join(", "), sanitize_line(&model.name), place(&model.destination));
         self.screen.quiet(&line);
+        match self.permissions().len() {
+            0 => {}
+            count => {
+                self.screen.quiet(&format!("{} without asking · /permissions", counted(count, "lasting permission")))
+            }
+        }
     }
 
     /// What the model said last in a saved conversation.
@@ -224,10 +232,21 @@ impl Talk {
         match command {
             Command::Model(None) => {
                 let model = self.conversation.model();
-                let line = format!("{} {}", sanitize_line(&model.name), place(&model.destination));
+                let line = format!("{} {}. Others:", sanitize_line(&model.name), place(&model.destination));
                 self.screen.show(&line);
+                match choose_other(self.settings.clone())? {
+                    Some(settings) => self.change_model(settings)?,
+                    None => self.screen.quiet("it stays as it is"),
+                }
             }
-            Command::Model(Some(name)) => self.change_model(&name)?,
+            Command::Model(Some(name)) => {
+                let mut settings = self.settings.clone();
+                match name.split_once(' ').filter(|(provider, _)| Choice::parse(provider).is_ok()) {
+                    Some((provider, model)) => settings.set_model(Some(provider.to_owned()), model.trim().to_owned()),
+                    None => settings.set_model(None, name),
+                }
+                self.change_model(settings)?;
+            }
             Command::Tools => self.tools(),
             Command::Plan(instruction) => {
                 let handle = runtime.handle();
@@ -247,6 +266,8 @@ impl Talk {
                 self.conversation.compact_next();
                 self.screen.quiet("it is made shorter before your next message is answered");
             }
+            Command::Permissions(None) => self.list_permissions(),
+            Command::Permissions(Some(number)) => self.revoke(number)?,
             Command::Status => self.status(),
             Command::Help => self.help(),
             Command::Quit => return Ok(Then::Leave),
@@ -254,14 +275,12 @@ impl Talk {
         Ok(Then::Go)
     }
 
-    fn change_model(&mut self, name: &str) -> Result<()> {
-        let mut settings = self.settings.clone();
-        settings.model = Some(name.to_owned());
-        let model = model::open(&settings)?
-            .ok_or_else(|| Error::new(ErrorKind::Config, format!("there is no model {name}")))?;
+    fn change_model(&mut self, settings: Settings) -> Result<()> {
+        let model = model::required(&settings)?;
+        let line = format!("from now on: {} {}", sanitize_line(&model.name), place(&model.destination));
         self.conversation.set_model(model)?;
         self.settings = settings;
-        self.screen.quiet(&format!("from now on: {}", sanitize_line(name)));
+        self.screen.quiet(&line);
         Ok(())
     }
 
@@ -356,6 +375,36 @@ impl Talk {
             format!("  tokens   {} since the start", spent_text(&self.spent)),
         ];
         self.screen.show(&lines.join("\n"));
+    }
+
+    /// The vaults with the permissions that last there.
+    fn permissions(&self) -> Vec<(String, LastingPermission)> {
+        let of =
+            |open: &OpenVault| open.policy().permissions().iter().map(|one| (open.name.clone(), one.clone())).collect();
+        self.workspace.vaults().iter().flat_map::<Vec<_>, _>(of).collect()
+    }
+
+    fn list_permissions(&mut self) {
+        let line = |(number, (vault, permission)): (usize, &(String, LastingPermission))| {
+            format!("  {:2}  {}: {}", number + 1, sanitize_line(vault), sanitize_line(&permission.to_string()))
+        };
+        let lines: Vec<String> = self.permissions().iter().enumerate().map(line).collect();
+        match lines.is_empty() {
+            true => self.screen.quiet("every change asks: no permission lasts beyond its conversation"),
+            false => self.screen.show(&format!("{}\n  /permissions revoke N ends one", lines.join("\n"))),
+        }
+    }
+
+    fn revoke(&mut self, number: usize) -> Result<()> {
+        let all = self.permissions();
+        let Some((vault, permission)) = number.checked_sub(1).and_then(|at| all.get(at)) else {
+            let message = format!("there is no permission {number}");
+            return Err(Error::new(ErrorKind::InvalidArguments, message).with_remedy("/permissions lists them"));
+        };
+        remove_permission(vault, permission)?;
+        self.workspace.reload_policies()?;
+        self.screen.quiet(&format!("revoked: {}", sanitize_line(&permission.to_string())));
+        Ok(())
     }
 
     fn help(&mut self) {
