@@ -8,6 +8,9 @@ use vault_search::{counted, sanitize_line, shortened};
 const LONGEST_ARGUMENT: usize = 60;
 const LONGEST_ERROR: usize = 100;
 
+/// Characters of the arguments that another program is sent.
+const LONGEST_SENT: usize = 400;
+
 /// How what a tool says about its result begins, among its items.
 pub(crate) const NOTICE: &str = "note: ";
 
@@ -16,7 +19,7 @@ const TELLING: [&str; 8] = ["query", "path", "fromPath", "tags", "filePaths", "t
 
 /// `search_notes "how to prune": 8 results`.
 pub(crate) fn call_line(call: Option<&ToolCall>, result: &ToolResult) -> String {
-    let argument = call.and_then(|call| telling(&call.arguments)).map(|text| format!(" {text}")).unwrap_or_default();
+    let argument = call.and_then(telling).map(|text| format!(" {text}")).unwrap_or_default();
     let ended = match result.status {
         Status::Ok => match result.items.iter().filter(|item| !item.starts_with(NOTICE)).count() {
             0 | 1 if result.text() == "[]" => ": nothing found".to_owned(),
@@ -54,10 +57,14 @@ pub(crate) fn spent_text(spent: &Spent) -> String {
     format!("{}{cost}", counted(spent.tokens as usize, "token"))
 }
 
-fn telling(arguments: &Value) -> Option<String> {
+fn telling(call: &ToolCall) -> Option<String> {
+    // All that another program is sent, whose tools have names `server__tool`.
+    if call.name.contains("__") {
+        return Some(shortened(&call.arguments.to_string(), LONGEST_SENT));
+    }
     TELLING
         .into_iter()
-        .find_map(|name| arguments.get(name))
+        .find_map(|name| call.arguments.get(name))
         .map(|value| shortened(&value.to_string(), LONGEST_ARGUMENT))
 }
 

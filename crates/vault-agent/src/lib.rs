@@ -16,6 +16,7 @@ mod terminal;
 mod loop_error;
 mod providers;
 mod settings;
+mod own_servers;
 mod keys;
 mod traffic;
 mod local;

@@ -39,6 +39,9 @@ pub enum Hints {
     /// It is not believed: every tool counts as one that writes. For servers that nobody vouches for.
     #[default]
     OnlyStricter,
+    /// Somebody vouches that its tools only read: each counts as one that does, but for those of which the server says
+    /// otherwise.
+    Vouched,
     /// It is believed: such a tool runs without a question, beside others, and again after a crash.
     Believed,
 }

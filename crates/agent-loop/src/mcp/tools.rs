@@ -260,10 +260,15 @@ impl Shared {
 /// # Errors
 /// Why it cannot be offered.
 fn read_tool(tool: &model::Tool, hints: Hints) -> Result<Listed, String> {
-    let hint =
-        |read: fn(&model::ToolAnnotations) -> Option<bool>| tool.annotations.as_ref().and_then(read) == Some(true);
-    let harm = if hint(|hints| hints.destructive_hint) { Harm::Destroys } else { Harm::Unknown };
-    let only_reads = hint(|hints| hints.read_only_hint) && hints == Hints::Believed && harm == Harm::Unknown;
+    let destroys = tool.annotations.as_ref().and_then(|hints| hints.destructive_hint) == Some(true);
+    let harm = if destroys { Harm::Destroys } else { Harm::Unknown };
+    let read_only = tool.annotations.as_ref().and_then(|hints| hints.read_only_hint);
+    let is_believed = match hints {
+        Hints::OnlyStricter => false,
+        Hints::Believed => read_only == Some(true),
+        Hints::Vouched => read_only != Some(false),
+    };
+    let only_reads = is_believed && harm == Harm::Unknown;
     let described = tool.description.as_deref().or(tool.title.as_deref()).unwrap_or_default();
     Ok(Listed {
         name: tool.name.to_string(),

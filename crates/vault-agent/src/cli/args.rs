@@ -17,6 +17,7 @@ use super::login::{LoginArgs, LogoutArgs};
 use super::models::ModelsArgs;
 use super::plan::PlanArgs;
 use super::proxy::ProxyArgs;
+use super::servers::{AddArgs, RemoveArgs};
 use super::sessions::SessionsArgs;
 use crate::clients::Client;
 
@@ -174,6 +175,22 @@ none has, or with --vault or --http, a server of the vault is.\n\nExit codes: 0 
 Examples:\n  vault-agent mcp doctor\n  vault-agent mcp doctor claude-code"
     )]
     Doctor(DoctorArgs),
+    /// Add a server of your own, whose tools `ask` and `chat` offer beside those of the notes
+    #[command(
+        after_long_help = "In `chat` each call asks, as every other does; `ask` offers only tools that you vouch for (--reads). \
+What `tools.toml` denies stays denied. The program gets none of your environment but what programs need to run, and what \
+--env names.\n\nExamples:\n  vault-agent mcp add calendar calendar-mcp -- --read-only\n  vault-agent mcp add search --url \
+https://example.org/mcp --header 'Authorization=Bearer KEY' --reads"
+    )]
+    Add(AddArgs),
+    /// List the servers of your own
+    #[command(
+        after_long_help = "Values of variables and headers are not shown.\n\nExample:\n  vault-agent mcp list --json"
+    )]
+    List(ListArgs),
+    /// Take a server of your own out
+    #[command(after_long_help = "Example:\n  vault-agent mcp remove calendar")]
+    Remove(RemoveArgs),
     /// Print how an agent works with these tools, as a skill or for an AGENTS.md
     #[command(after_long_help = "Example:\n  vault-agent mcp skill > AGENTS.md")]
     Skill,

@@ -12,6 +12,7 @@ use clap::Args;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
+use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 use vault_search::VaultArgs;
 use vault_search::tools::{EditorArgs, Question as Shown, Reply, TerminalPrompt, ask_about, editor};
@@ -34,6 +35,7 @@ use crate::conversation::{
 };
 use crate::loop_error::said_of_stop;
 use crate::model;
+use crate::own_servers::{connect, own_servers};
 use crate::settings::{SettingArgs, Settings};
 use crate::vectors;
 use crate::watching::{Told, Watching};
@@ -231,6 +233,7 @@ impl AskCommand {
     ) -> CliResult {
         let runtime = super::runtime::runtime()?;
         let mut screen = Screen::new();
+        add_servers(&mut conversation, &runtime, &mut screen)?;
         let answered = runtime.block_on(answer(&mut conversation, &record.question, &mut screen, self.to));
         runtime.shutdown_background();
         let (outcome, answered, why_empty) = answered?;
@@ -352,6 +355,24 @@ impl AskCommand {
         note(what);
         Ok(outcome)
     }
+}
+
+/// Adds the tools of the person's own servers to a conversation: where nothing is changed, of those that only read, as the
+/// person vouches.
+pub(super) fn add_servers(conversation: &mut Conversation, runtime: &Runtime, screen: &mut Screen) -> Result<()> {
+    let mut servers = own_servers()?;
+    servers.retain(|server| server.reads || conversation.tools().offers_changes());
+    if !servers.is_empty() {
+        let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
+        screen.draw(&[format!("starting {}", names.join(", "))]);
+    }
+    let connected = runtime.block_on(connect(&servers));
+    screen.erase();
+    if let Some((tools, failures)) = connected? {
+        failures.iter().for_each(|failure| screen.warn(failure));
+        conversation.set_servers(tools)?;
+    }
+    Ok(())
 }
 
 /// Whether the model could not be asked at all.

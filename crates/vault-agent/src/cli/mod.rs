@@ -23,6 +23,7 @@ mod chat;
 mod args;
 mod approve;
 mod serve;
+mod servers;
 mod install;
 mod doctor;
 
@@ -73,7 +74,11 @@ fn run(args: AgentArgs, out: &mut Out) -> CliResult {
             true
         }
         Command::Config(command) => !matches!(command, config::ConfigCommand::Check(_)),
-        Command::Mcp(args) => matches!(args.command, Some(McpCommand::Uninstall(_) | McpCommand::Skill)),
+        Command::Mcp(args) => match &args.command {
+            None | Some(McpCommand::Install(_) | McpCommand::Doctor(_)) => false,
+            Some(McpCommand::Uninstall(_) | McpCommand::Skill) => true,
+            Some(McpCommand::Add(_) | McpCommand::List(_) | McpCommand::Remove(_)) => true,
+        },
         Command::Completions(_) | Command::Man => true,
         _ => false,
     };
@@ -94,6 +99,9 @@ fn run(args: AgentArgs, out: &mut Out) -> CliResult {
             Some(McpCommand::Install(args)) => install::install(&vault, args, out),
             Some(McpCommand::Uninstall(args)) => install::uninstall(args, out),
             Some(McpCommand::Doctor(args)) => doctor::doctor(&vault, args, out),
+            Some(McpCommand::Add(args)) => servers::add(args, out),
+            Some(McpCommand::List(args)) => servers::list(args, out),
+            Some(McpCommand::Remove(args)) => servers::remove(args),
             Some(McpCommand::Skill) => {
                 out.text(SKILL)?;
                 Ok(Outcome::Done)

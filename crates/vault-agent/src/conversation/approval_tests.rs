@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use agent_loop::{Scripted, ScriptedReply};
+use agent_loop::{Policy, Scripted, ScriptedReply};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tempfile::TempDir;

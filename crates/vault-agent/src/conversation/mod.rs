@@ -3,6 +3,7 @@
 
 mod line_numbers;
 mod note_tools;
+mod other_tools;
 mod attached;
 mod prompt;
 mod citations;
@@ -16,10 +17,10 @@ mod real_model_tests;
 use std::fs::File;
 use std::sync::Arc;
 
-use agent_loop::mcp::{AskBeforeDestroying, McpTools};
+use agent_loop::mcp::McpTools;
 use agent_loop::{
-    About, Agent, AskBeforeWriting, AtLimit, Budget, Decision, Durability, Event, ModelSettings, Observer, Outcome,
-    Pause, Permission, Policy, Question, Review, Run, RunId, RunOptions, ToolCall, ToolSpec, Transcript,
+    About, Agent, AtLimit, Budget, Decision, Durability, Effect, Event, ModelSettings, Observer, Outcome, Pause,
+    Permission, Question, Run, RunId, RunOptions, ToolCall, ToolSpec, Transcript,
 };
 use jiff::Timestamp;
 use serde_json::Value;
@@ -42,6 +43,7 @@ pub(crate) use prompt::system_message;
 pub(crate) use session::{SessionInfo, Sessions};
 
 use cited_notes::{marked, notes_of_turn};
+use other_tools::{ReadingTools, WithOthers};
 use session::title_of;
 
 /// Of the context of a model, the share above which the conversation is made shorter.
@@ -228,6 +230,11 @@ impl Conversation {
         &self.tools
     }
 
+    /// All tools that are offered, those of other programs too.
+    pub fn tool_specs(&self) -> &[ToolSpec] {
+        self.agent.context().tools.specs()
+    }
+
     /// Goes on with another model.
     ///
     /// # Errors
@@ -370,8 +377,13 @@ impl Conversation {
             return Ok(panel);
         }
         if !self.tools.has(&question.call.name) {
-            panel.risk = Risk::Write;
-            panel.what_undo_does = "It is a tool of another program: nothing here can undo it.";
+            let is_vouched = self.is_asked_once(&question.call);
+            panel.risk = if is_vouched { Risk::Read } else { Risk::Write };
+            panel.what_undo_does = match is_vouched {
+                true => "It is a tool of another program that only reads, as you said; you are asked once.",
+                false => "It is a tool of another program: nothing here can undo it.",
+            };
+            panel.leaves = format!("That program is sent the arguments below. {}", panel.leaves);
             panel.grant = self.grant(&question.call);
             return Ok(panel);
         }
@@ -412,11 +424,21 @@ impl Conversation {
         }
     }
 
+    fn is_asked_once(&self, call: &ToolCall) -> bool {
+        let spec = self.agent.context().tools.get(&call.name);
+        !self.tools.has(&call.name) && spec.is_some_and(|spec| spec.effect == Effect::Read)
+    }
+
     /// Applies a person's decision about a question.
     ///
     /// # Errors
     /// A decision that does not fit; the question stays open.
     pub fn decide(&mut self, question: &Question, decision: Decision) -> Result<()> {
+        // A person agrees to a tool that only reads once.
+        let decision = match decision {
+            Decision::Allow if self.is_asked_once(&question.call) => Decision::AllowForSession,
+            other => other,
+        };
         let Some(run) = &mut self.run else { return Ok(()) };
         let refused = match &decision {
             Decision::Deny { reason } if matches!(question.about, About::Running { .. }) => {
@@ -507,41 +529,18 @@ pub(crate) fn budget_of(settings: &Settings) -> Budget {
 
 fn agent(model: &ChosenModel, tools: &NoteTools, servers: Option<&McpTools>) -> Result<Agent> {
     let model = Arc::clone(&model.model);
-    // What only reads notes offers no program that nobody knows.
-    let agent = match servers.filter(|_| tools.offers_changes()) {
+    let agent = match servers {
         None => Agent::new(model, tools.clone()).map(|agent| agent.policy(tools.clone())),
         Some(servers) => {
-            let policy = WithServers {
-                notes: tools.clone(),
-                servers: AskBeforeDestroying::new(servers.clone(), AskBeforeWriting),
-            };
-            Agent::new(model, (tools.clone(), servers.clone())).map(|agent| agent.policy(policy))
+            let policy = WithOthers::new(tools.clone(), servers.clone());
+            match tools.offers_changes() {
+                true => Agent::new(model, (tools.clone(), servers.clone())),
+                false => Agent::new(model, (tools.clone(), ReadingTools(servers.clone()))),
+            }
+            .map(|agent| agent.policy(policy))
         }
     };
     agent.map_err(of_loop)
-}
-
-/// The policy where there are tools of other programs: what the settings of a vault deny stays denied, and every other call
-/// of theirs asks.
-struct WithServers {
-    notes: NoteTools,
-    servers: AskBeforeDestroying<AskBeforeWriting>,
-}
-
-impl Policy for WithServers {
-    fn permission(&self, call: &ToolCall, spec: &ToolSpec) -> Permission {
-        if self.notes.has(&call.name) {
-            return self.notes.permission(call, spec);
-        }
-        match self.notes.closed().or_else(|| self.notes.denies(&call.name)) {
-            Some(reason) => Permission::Deny { reason },
-            None => self.servers.permission(call, spec),
-        }
-    }
-
-    fn review(&self, call: &ToolCall, spec: &ToolSpec) -> Review {
-        if self.notes.has(&call.name) { self.notes.review(call, spec) } else { Review::Pass }
-    }
 }
 
 /// Arguments, one on a line; a text that is long or of several lines is indented below its name.

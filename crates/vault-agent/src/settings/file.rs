@@ -21,7 +21,15 @@ const REMEDY: &str = "vault-agent config show lists what may stand there";
 /// # Errors
 /// When the system names no configuration folder.
 pub(crate) fn path() -> Result<PathBuf> {
-    config_folder().map(|folder| folder.join(NAME)).ok_or_else(|| {
+    config_file(NAME)
+}
+
+/// Where a file of the user's configuration folder is, whether or not it is there.
+///
+/// # Errors
+/// When the system names no configuration folder.
+pub(crate) fn config_file(name: &str) -> Result<PathBuf> {
+    config_folder().map(|folder| folder.join(name)).ok_or_else(|| {
         Error::new(ErrorKind::Io, "the system names no folder for configurations")
             .with_remedy("set HOME or XDG_CONFIG_HOME")
     })
@@ -68,7 +76,7 @@ pub(super) fn read() -> Result<(Vec<Given>, Vec<Problem>)> {
 /// # Errors
 /// A file that cannot be understood or written.
 pub(crate) fn set(setting: &Setting, value: &Value) -> Result<PathBuf> {
-    change(path()?, |document| {
+    change_file(path()?, |document| {
         put(document.as_table_mut(), setting.name, value);
         Ok(())
     })
@@ -92,14 +100,14 @@ pub(super) fn put(table: &mut Table, name: &str, value: &Value) {
 /// # Errors
 /// As [`set`].
 pub(crate) fn remove(setting: &Setting) -> Result<PathBuf> {
-    change(path()?, |document| {
+    change_file(path()?, |document| {
         document.remove(setting.name);
         Ok(())
     })
 }
 
 /// Changes a settings file; where `act` fails, it stays as it is.
-pub(super) fn change(path: PathBuf, act: impl FnOnce(&mut DocumentMut) -> Result<()>) -> Result<PathBuf> {
+pub(crate) fn change_file(path: PathBuf, act: impl FnOnce(&mut DocumentMut) -> Result<()>) -> Result<PathBuf> {
     // A link to a file elsewhere stays one.
     let path = path.canonicalize().unwrap_or(path);
     let text = read_settings_file(&path, REMEDY)?.unwrap_or_default();

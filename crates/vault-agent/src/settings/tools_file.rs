@@ -5,10 +5,9 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use toml_edit::{ArrayOfTables, DocumentMut, Item, Table};
-use vault_index::dirs::config_folder;
 use vault_tools::{Error, ErrorKind, LastingPermission, Result, Settings as Policy};
 
-use super::file::{change, put};
+use super::file::{change_file, config_file, put};
 use super::value::Kind;
 use crate::providers::meant;
 
@@ -22,10 +21,7 @@ const PERMISSIONS: &str = "permissions";
 /// # Errors
 /// When the system names no configuration folder.
 pub(crate) fn tools_path() -> Result<PathBuf> {
-    config_folder().map(|folder| folder.join("tools.toml")).ok_or_else(|| {
-        Error::new(ErrorKind::Io, "the system names no folder for configurations")
-            .with_remedy("set HOME or XDG_CONFIG_HOME")
-    })
+    config_file("tools.toml")
 }
 
 /// Sets `allow_delete`, `denied_paths`, `tools.NAME` and the others, or takes one out. Everything else in the file stays as it
@@ -143,7 +139,7 @@ fn implicit_table() -> Table {
 /// Changes the file, if it can be used afterwards.
 fn change_tools(act: impl FnOnce(&mut DocumentMut)) -> Result<PathBuf> {
     let path = tools_path()?;
-    change(path.clone(), |document| {
+    change_file(path.clone(), |document| {
         act(document);
         let mut policy: Policy = toml_edit::de::from_str(&document.to_string())
             .map_err(|error| Error::new(ErrorKind::Config, error.message().to_owned()).at(path.display()))?;

@@ -31,6 +31,7 @@ mod install;
 mod library;
 mod models;
 mod names;
+mod own_servers;
 mod permissions;
 mod plan;
 mod proxy;

@@ -83,15 +83,16 @@ fn talk(workspace: Workspace, editor: Editor, flags: &SettingArgs, saved: Option
     let stop = Stop::install(runtime.handle())?;
     let workspace = Arc::new(workspace);
     let watching = Watching::start(workspace.vaults(), Told::Nobody);
-    let screen = Screen::new();
+    let mut screen = Screen::new();
     let input = Input::open(&workspace, &screen)?;
     let is_saved = saved.is_some();
-    let conversation = match saved {
+    let mut conversation = match saved {
         None => Conversation::begin(Arc::clone(&workspace), model, settings.clone(), editor.clone(), Offer::All)?,
         Some(saved) => {
             Conversation::resume(saved, Arc::clone(&workspace), model, settings.clone(), editor.clone(), Offer::All)?
         }
     };
+    super::ask::add_servers(&mut conversation, &runtime, &mut screen)?;
     let open = Arc::clone(&workspace);
     let mut talk =
         Talk { workspace, settings, editor, conversation, screen, input, stop, spent: Spent::default(), leaves: false };

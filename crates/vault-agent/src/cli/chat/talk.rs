@@ -285,7 +285,7 @@ impl Talk {
     }
 
     fn tools(&mut self) {
-        let specs = agent_loop::Tools::specs(self.conversation.tools());
+        let specs = self.conversation.tool_specs();
         let width = specs.iter().map(|spec| spec.name.len()).max().unwrap_or(0);
         let columns = self.screen.paint.columns();
         let lines: Vec<String> = specs

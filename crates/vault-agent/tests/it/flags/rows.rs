@@ -196,6 +196,18 @@ pub fn groups() -> Vec<Group> {
         ),
         group("mcp uninstall", "codex", &["--print"]).setup(&["mcp install codex"]),
         group("mcp doctor", "", &["--http 127.0.0.1:0", "--json", "--jsonl", "--schema"]),
+        group(
+            "mcp add",
+            "web",
+            &[
+                "--url http://127.0.0.1:9/mcp",
+                "--header A=b @ --url http://127.0.0.1:9/mcp",
+                "--env A=b @ /gone/program",
+                "--reads @ /gone/program",
+            ],
+        ),
+        group("mcp list", "", &LIST).setup(&["mcp add web --url http://127.0.0.1:9/mcp"]),
+        group("mcp remove", "web", &[]),
         group("mcp skill", "", &[]),
         asking(group("acp", "", &[]).input("{said}")).common(SEARCHING),
         group(

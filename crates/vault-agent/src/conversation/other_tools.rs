@@ -1,0 +1,63 @@
+//! Tools of other programs in a conversation: which are offered, and what asks.
+
+use agent_loop::mcp::{AskBeforeDestroying, McpTools};
+use agent_loop::{
+    AskBeforeWriting, BoxFuture, Effect, Permission, Policy, Review, ToolCall, ToolError, ToolOutput, ToolSpec, Tools,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::note_tools::NoteTools;
+
+/// Those of the tools that only read, as somebody vouches: a question without a person offers no others.
+#[derive(Clone)]
+pub(super) struct ReadingTools(pub McpTools);
+
+impl Tools for ReadingTools {
+    fn specs(&self) -> Vec<ToolSpec> {
+        let mut specs = self.0.specs();
+        specs.retain(|spec| spec.effect == Effect::Read);
+        specs
+    }
+
+    fn call<'a>(
+        &'a self,
+        call: &'a ToolCall,
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, std::result::Result<ToolOutput, ToolError>> {
+        self.0.call(call, cancel)
+    }
+}
+
+/// The policy where there are tools of other programs: what the settings of a vault deny stays denied. In a conversation every
+/// call of theirs asks; of one that only reads, as the person vouches, the first.
+pub(super) struct WithOthers {
+    notes: NoteTools,
+    others: AskBeforeDestroying<AskBeforeWriting>,
+}
+
+impl WithOthers {
+    pub fn new(notes: NoteTools, others: McpTools) -> Self {
+        Self { notes, others: AskBeforeDestroying::new(others, AskBeforeWriting) }
+    }
+}
+
+impl Policy for WithOthers {
+    fn permission(&self, call: &ToolCall, spec: &ToolSpec) -> Permission {
+        if self.notes.has(&call.name) {
+            return self.notes.permission(call, spec);
+        }
+        if let Some(reason) = self.notes.closed().or_else(|| self.notes.denies(&call.name)) {
+            return Permission::Deny { reason };
+        }
+        match self.others.permission(call, spec) {
+            Permission::Allow if self.notes.offers_changes() => {
+                Permission::Ask { why: format!("{} is a tool of another program", call.name), grant: call.name.clone() }
+            }
+            other => other,
+        }
+    }
+
+    fn review(&self, call: &ToolCall, spec: &ToolSpec) -> Review {
+        if self.notes.has(&call.name) { self.notes.review(call, spec) } else { Review::Pass }
+    }
+}
