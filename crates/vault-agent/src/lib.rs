@@ -5,6 +5,7 @@
 
 // The order of modules is the order of dependencies: a module uses only modules above it. A test checks it.
 mod workspace;
+mod vault_instructions;
 mod call_line;
 mod change_text;
 mod changes;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use agent_loop::{
-    BoxFuture, ErrorKind as ModelError, Hosted, Model, ModelSettings, Provider, ReplyStream, Request, Streaming,
-    ToolSupport, Wire,
+    BoxFuture, ErrorKind as ModelError, Hosted, ImageSupport, Model, ModelSettings, Provider, ReplyStream, Request,
+    Streaming, ToolSupport, Wire,
 };
 use vault_search::note;
 use vault_tools::{Error, ErrorKind, Result};
@@ -190,6 +190,10 @@ impl<M: Model> Model for Configured<M> {
 
     fn tool_support(&self) -> ToolSupport {
         self.model.tool_support()
+    }
+
+    fn image_support(&self) -> ImageSupport {
+        self.model.image_support()
     }
 
     fn reply(&self, request: Request) -> BoxFuture<'_, agent_loop::Result<ReplyStream<'_>>> {

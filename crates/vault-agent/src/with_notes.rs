@@ -14,9 +14,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use agent_loop::{
-    Agent, AnswerShape, AtLimit, BoxFuture, Budget, Delta, EndReason, Error, Event, History, Limits, Model, Pause,
-    Permission, Policy, Question, ReplyStream, Request, Result, Retries, Review, Run, RunId, RunOptions, StopReason,
-    ToolCall, ToolChoice, ToolError, ToolOutput, ToolSpec, Tools, Usage,
+    Agent, AnswerShape, AtLimit, BoxFuture, Budget, Delta, EndReason, Error, Event, History, ImageSupport, Limits,
+    Model, Pause, Permission, Policy, Question, ReplyStream, Request, Result, Retries, Review, Run, RunId, RunOptions,
+    StopReason, ToolCall, ToolChoice, ToolError, ToolOutput, ToolSpec, Tools, Usage,
 };
 use futures_util::{StreamExt, stream};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
@@ -46,6 +46,10 @@ impl Model for WithNotes {
 
     fn provider(&self) -> Option<&str> {
         self.model.provider()
+    }
+
+    fn image_support(&self) -> ImageSupport {
+        self.model.image_support()
     }
 
     fn reply(&self, request: Request) -> BoxFuture<'_, Result<ReplyStream<'_>>> {

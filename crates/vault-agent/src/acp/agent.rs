@@ -167,7 +167,7 @@ impl Agent {
             .delete(SessionDeleteCapabilities::new());
         let capabilities = AgentCapabilities::new()
             .load_session(true)
-            .prompt_capabilities(PromptCapabilities::new().embedded_context(true))
+            .prompt_capabilities(PromptCapabilities::new().embedded_context(true).image(true))
             .mcp_capabilities(ClientServers::capabilities())
             .session_capabilities(sessions);
         let what = "In a terminal: `vault-agent config set provider NAME`, `vault-agent config set model NAME`, and \

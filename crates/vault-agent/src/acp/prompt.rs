@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+use agent_loop::Image;
 use percent_encoding::percent_decode_str;
 use vault_tools::edit::position_of;
 use vault_tools::{Editor, Leaf, Position, SafePath, Selection, Span, View};
@@ -23,6 +24,7 @@ pub(super) struct Prompt {
     /// What the person says.
     pub said: String,
     pub attached: Vec<Attachment>,
+    pub images: Vec<Image>,
     /// What the editor shows around the first vault; `None` where the prompt does not say.
     pub editor: Option<Editor>,
     /// What the person should know.
@@ -41,7 +43,7 @@ struct Found<'w> {
 /// Reads a prompt.
 ///
 /// # Errors
-/// Invalid params for what the agent did not say it takes: images, sounds, bytes.
+/// Invalid params for what the agent did not say it takes: sounds, bytes.
 pub(super) fn read(blocks: Vec<ContentBlock>, workspace: &Workspace) -> Result<Prompt, Error> {
     let mut prompt = Prompt::default();
     let last_text = blocks.iter().rposition(|block| matches!(block, ContentBlock::Text(text) if !is_for_model(text)));
@@ -67,7 +69,14 @@ pub(super) fn read(blocks: Vec<ContentBlock>, workspace: &Workspace) -> Result<P
                 EmbeddedResourceResource::TextResourceContents(contents) => (contents.uri, Some(contents.text)),
                 _ => return Err(not_taken("embedded bytes")),
             },
-            ContentBlock::Image(_) => return Err(not_taken("images")),
+            ContentBlock::Image(image) => {
+                let is_base64 = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte);
+                if image.data.is_empty() || !image.data.bytes().all(is_base64) {
+                    return Err(error(ErrorCode::InvalidParams, "the data of an image is not in Base64"));
+                }
+                prompt.images.push(Image::Inline { media_type: image.mime_type, base64: image.data });
+                continue;
+            }
             ContentBlock::Audio(_) => return Err(not_taken("sounds")),
             _ => return Err(not_taken("blocks of this type")),
         };
@@ -116,7 +125,11 @@ pub(super) fn read(blocks: Vec<ContentBlock>, workspace: &Workspace) -> Result<P
             }
         }
     }
-    if prompt.said.trim().is_empty() && prompt.attached.is_empty() && prompt.notices.is_empty() {
+    if prompt.said.trim().is_empty()
+        && prompt.images.is_empty()
+        && prompt.attached.is_empty()
+        && prompt.notices.is_empty()
+    {
         return Err(error(ErrorCode::InvalidParams, "the prompt is empty"));
     }
     Ok(prompt)

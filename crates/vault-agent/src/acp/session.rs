@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use agent_loop::{Effect, ErrorKind as LoopError, Limit, Outcome, StopReason as Stop};
+use agent_loop::{Effect, ErrorKind as LoopError, Limit, Outcome, StopReason as Stop, UserMessage};
 use tokio_util::sync::CancellationToken;
 use vault_tools::Error as ToolsError;
 
@@ -199,20 +199,26 @@ impl Session {
         let state = &mut *state;
         self.apply_choices(state)?;
         let workspace = Arc::clone(state.conversation.tools().workspace());
-        let Prompt { said, attached, editor, notices } =
+        let Prompt { said, attached, images, editor, notices } =
             tokio::task::block_in_place(|| prompt::read(blocks, &workspace))?;
         notices.iter().for_each(|notice| state.updates.notice(NoticeSeverity::Warning, notice));
         if let Some(editor) = editor {
             state.conversation.tools().set_editor(editor);
         }
-        if said.trim().is_empty() && attached.is_empty() {
+        if said.trim().is_empty() && attached.is_empty() && images.is_empty() {
             // All of it was denied.
             return Ok(StopReason::EndTurn);
         }
         let ended = match Command::parse(&said) {
             Some(Command::Continue) => self.converse(state, running, None).await,
             Some(command) => commands::run(command, state, &self.asking(running), &self.settings).await,
-            None => self.converse(state, running, Some(with_attached(&said, &attached))).await,
+            None => {
+                self.converse(state, running, {
+                    let message = UserMessage::from(with_attached(&said, &attached));
+                    Some(images.into_iter().fold(message, UserMessage::image))
+                })
+                .await
+            }
         };
         self.tell_title(state);
         ended
@@ -248,7 +254,7 @@ impl Session {
         &self,
         state: &mut State,
         running: &Running,
-        mut message: Option<String>,
+        mut message: Option<UserMessage>,
     ) -> Result<StopReason, Error> {
         let State { conversation, updates, refused, .. } = state;
         let is_under_way = conversation.run().is_some_and(|run| !run.is_done());
@@ -256,13 +262,13 @@ impl Session {
             updates.paragraph("Nothing is waiting.");
             return Ok(StopReason::EndTurn);
         }
-        updates.begin_turn(message.as_deref().unwrap_or_default());
+        updates.begin_turn(message.as_ref().map_or("", |message| &message.text));
         let asking = self.asking(running);
         let mut to_say = if is_under_way { None } else { message.take() };
         let ended = loop {
             let mut on_event = |event| updates.event(event);
             let turn = match to_say.take() {
-                Some(message) => conversation.say(&message, &mut on_event, &running.cancel).await,
+                Some(message) => conversation.say(message, &mut on_event, &running.cancel).await,
                 None => conversation.go_on(&mut on_event, &running.cancel).await,
             };
             match turn.map_err(of_tools)? {
@@ -270,7 +276,7 @@ impl Session {
                 Turn::Done(_) => {
                     let (sources, removed) = updates.end_turn();
                     conversation.add_sources(&sources, &removed).map_err(of_tools)?;
-                    updates.begin_turn(message.as_deref().unwrap_or_default());
+                    updates.begin_turn(message.as_ref().map_or("", |message| &message.text));
                     to_say = message.take();
                 }
                 Turn::Waiting(questions) => {

@@ -8,35 +8,37 @@ use std::time::Duration;
 use agent_loop::{
     About, Decision, ErrorKind as ModelError, Message, Outcome as RunOutcome, Question, Spent, Status, StopReason,
 };
-use clap::Args;
+use clap::{Args, ValueEnum};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 use vault_search::VaultArgs;
-use vault_search::tools::{EditorArgs, Question as Shown, Reply, TerminalPrompt, ask_about, editor};
+use vault_search::tools::{EditorArgs, Question as Shown, Reply, ask_about, editor};
 use vault_search::{
     CliResult, Failure, Out, Outcome, can_ask, counted, note, sanitize, sanitize_line, say, stderr_is_terminal,
 };
-use vault_tools::approval::{Answer, Approver, ChangeRequest, Preapproved, PreparedChange, now, settle};
-use vault_tools::{Cancel, Editor, Error, ErrorKind, Grants, Result};
+use vault_tools::{Cancel, Editor, Error, ErrorKind, Result};
 
 use super::chat::withheld;
 use super::first_run::what_is_here;
+use super::insert::insert;
 use super::screen::Screen;
 use super::sources::source_lines;
 use super::stop::terminal_gone;
+use super::stream_json::StreamLine;
 use super::turn::{AnswerTo, Answered, ShownTurn, drive};
 use crate::call_line::spent_text;
-use crate::changes::{carry_out, read_all};
+use crate::changes::read_all;
 use crate::conversation::{
-    Attachment, Conversation, Offer, SessionInfo, Sessions, Source, Turn, named_note, with_attached,
+    Attached, Attachment, Conversation, Offer, SessionInfo, Sessions, Source, Turn, attach, named_note,
 };
 use crate::loop_error::said_of_stop;
 use crate::model;
 use crate::own_servers::{connect, own_servers};
 use crate::settings::{SettingArgs, Settings};
+use crate::vault_instructions::vault_instructions;
 use crate::vectors;
 use crate::watching::{Told, Watching};
 use crate::workspace::{Granted, Workspace};
@@ -67,15 +69,35 @@ pub(super) struct AskArgs {
     #[arg(long, requires = "insert")]
     pub yes: bool,
     /// Print one JSON document
-    #[arg(long, help_heading = "Output")]
+    #[arg(long, help_heading = "Output", conflicts_with = "output_format")]
     pub json: bool,
-    /// Print the JSON schema of that document
+    /// How to print: text, json, stream-json
+    ///
+    /// stream-json prints a JSON object a line, as it happens.
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        help_heading = "Output",
+        default_value = "text",
+        hide_default_value = true,
+        hide_possible_values = true
+    )]
+    pub output_format: OutputFormat,
+    /// Print the JSON schema of that document, or of a line
     #[arg(long, help_heading = "Output")]
     pub schema: bool,
     #[command(flatten)]
     pub editor: EditorArgs,
     #[command(flatten)]
     pub settings: SettingArgs,
+}
+
+/// How the answer is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum OutputFormat {
+    Text,
+    Json,
+    StreamJson,
 }
 
 /// What `--json` prints.
@@ -153,7 +175,10 @@ impl Record {
 
 pub(super) fn ask(vault_args: &VaultArgs, args: &AskArgs, out: &mut Out) -> CliResult {
     if args.schema {
-        return out.schema::<Record>();
+        return match args.output_format {
+            OutputFormat::StreamJson => out.schema::<StreamLine<'_, Record>>(),
+            _ => out.schema::<Record>(),
+        };
     }
     let question = question(args)?;
     let settings = Settings::load(&args.settings)?;
@@ -167,14 +192,20 @@ pub(super) fn ask(vault_args: &VaultArgs, args: &AskArgs, out: &mut Out) -> CliR
     }
     let asked = AskCommand {
         workspace,
-        is_json: args.json,
-        to: if args.json || args.insert { AnswerTo::Nowhere } else { AnswerTo::Output },
+        format: if args.json { OutputFormat::Json } else { args.output_format },
+        inserts: args.insert,
     };
     let last = args.goes_on.then(|| last_conversation(&asked.workspace)).transpose()?;
+    for instructions in vault_instructions(&asked.workspace).iter().filter(|one| one.is_used.is_none()) {
+        note(&format!("{} is not used: vault-agent chat asks about it once", instructions.described()));
+    }
     let watching = Watching::start(asked.workspace.vaults(), Told::Nobody);
     let mut record = Record::of(&question);
     let ended = match model::open(&settings)? {
-        None => asked.without_model(&mut record, &settings, out),
+        None => {
+            asked.start(&record, None, out)?;
+            asked.without_model(&mut record, &settings, out)
+        }
         Some(model) => {
             let workspace = Arc::clone(&asked.workspace);
             let conversation = match last {
@@ -206,15 +237,46 @@ fn last_conversation(workspace: &Workspace) -> Result<SessionInfo> {
 /// A question, and who asks.
 struct AskCommand {
     workspace: Arc<Workspace>,
-    is_json: bool,
-    to: AnswerTo,
+    format: OutputFormat,
+    inserts: bool,
 }
 
 impl AskCommand {
+    fn is_json(&self) -> bool {
+        self.format != OutputFormat::Text
+    }
+
+    /// Where the answer goes.
+    fn to(&self) -> AnswerTo {
+        match self.format {
+            OutputFormat::StreamJson => AnswerTo::Events,
+            OutputFormat::Text if !self.inserts => AnswerTo::Output,
+            _ => AnswerTo::Nowhere,
+        }
+    }
+
+    /// Prints the first line of those that tell what happens.
+    fn start(&self, record: &Record, session: Option<&str>, out: &mut Out) -> CliResult<()> {
+        if self.format == OutputFormat::StreamJson {
+            out.line(&stream_line(&StreamLine::Start { question: &record.question, session }))?;
+            out.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Prints the document, or the last line of those that tell what happens.
+    fn print(&self, record: &Record, out: &mut Out) -> CliResult<()> {
+        match self.format {
+            OutputFormat::StreamJson => out.line(&stream_line(&StreamLine::End(record)))?,
+            _ => out.json(record)?,
+        }
+        Ok(())
+    }
+
     /// Has what has no vector yet embedded after the answer, where a person has asked. What is said about it.
     fn go_on(&self, record: &mut Record, out: &Out) -> String {
         (record.notes, record.pending) = counts(&self.workspace);
-        let is_seen = !self.is_json && out.paint.is_terminal() && stderr_is_terminal();
+        let is_seen = !self.is_json() && out.paint.is_terminal() && stderr_is_terminal();
         let goes_on = record.pending > 0 && is_seen && vectors::go_on(self.workspace.vaults());
         let how = if goes_on { "which are made in the background" } else { "which vault-agent sync makes" };
         match record.pending {
@@ -234,7 +296,8 @@ impl AskCommand {
         let runtime = super::runtime::runtime()?;
         let mut screen = Screen::new();
         add_servers(&mut conversation, &runtime, &mut screen)?;
-        let answered = runtime.block_on(answer(&mut conversation, &record.question, &mut screen, self.to));
+        self.start(record, Some(&conversation.info().id), out)?;
+        let answered = runtime.block_on(answer(&mut conversation, &record.question, &mut screen, self.to()));
         runtime.shutdown_background();
         let (outcome, answered, why_empty) = answered?;
         record.session = Some(conversation.info().id.clone());
@@ -249,14 +312,14 @@ impl AskCommand {
             record.stop = "unreachable".to_owned();
             if !args.insert {
                 self.passages(record, "The model cannot be reached. The passages that fit best:", out)?;
-            } else if args.json {
-                out.json(record)?;
+            } else if self.is_json() {
+                self.print(record, out)?;
             }
             out.flush()?;
             return Err(Failure::Error(outcome.stop.to_string()));
         }
         record.answer = Some(answered.text.clone());
-        if self.to == AnswerTo::Output {
+        if self.to() == AnswerTo::Output {
             let lines = source_lines(&answered, &conversation, out.paint);
             match answered.sources.is_empty() {
                 true => lines.iter().for_each(|line| note(line)),
@@ -278,8 +341,8 @@ impl AskCommand {
             (ended, _) => ended,
         };
         let pending = self.go_on(record, out);
-        if self.is_json {
-            out.json(record)?;
+        if self.is_json() {
+            self.print(record, out)?;
             return ended;
         }
         // An answer that is in no note is not lost.
@@ -325,9 +388,9 @@ impl AskCommand {
         (record.notes, record.pending) = counts(&self.workspace);
         let is_weak = |passage: &Value| passage["weak"] == true;
         let is_all_weak = found.iter().all(is_weak);
-        if self.is_json {
+        if self.is_json() {
             record.passages = Some(Value::Array(found.clone()));
-            out.json(record)?;
+            self.print(record, out)?;
         } else {
             if !head.is_empty() {
                 out.line(&format!("{head}\n"))?;
@@ -355,6 +418,10 @@ impl AskCommand {
         note(what);
         Ok(outcome)
     }
+}
+
+fn stream_line(line: &StreamLine<'_, &Record>) -> String {
+    serde_json::to_string(line).unwrap_or_default()
 }
 
 /// Adds the tools of the person's own servers to a conversation: where nothing is changed, of those that only read, as the
@@ -446,15 +513,15 @@ pub(super) fn counts(workspace: &Workspace) -> (usize, usize) {
         .fold((0, 0), |(notes, pending), status| (notes + status.notes, pending + status.pending))
 }
 
-/// The question with the selection that the command line names.
-fn with_selection(question: &str, editor: &Editor) -> String {
+/// The selection that the command line names.
+fn selection_of(editor: &Editor) -> Vec<Attachment> {
     let attached = editor.selection.as_ref().map(|selection| Attachment {
         path: selection.span.and(editor.active_file.as_ref()).map(|path| path.as_str().to_owned()),
         source: None,
         lines: selection.span.map(|span| format!("{}-{}", span.from.line + 1, span.to.line + 1)),
         text: Some(selection.text.clone()),
     });
-    with_attached(question, attached.as_slice())
+    attached.into_iter().collect()
 }
 
 /// Drives the conversation to its end. Gives the answer, and why there is none where the model said nothing.
@@ -466,10 +533,13 @@ async fn answer(
 ) -> Result<(RunOutcome, Answered, Option<String>)> {
     let cancel = CancellationToken::new();
     let watching = tokio::spawn(cancel_on_signal(cancel.clone()));
-    let mut message = Some(with_selection(question, &conversation.tools().editor()));
+    let selected = selection_of(&conversation.tools().editor());
+    let Attached { message, told } = attach(question, selected, conversation);
+    told.iter().for_each(|line| note(line));
+    let mut message = Some(message);
     let mut shown = ShownTurn::new(screen, conversation, question, to);
     let outcome = loop {
-        match drive(conversation, &mut shown, message.take().as_deref(), &cancel, None).await? {
+        match drive(conversation, &mut shown, message.take(), &cancel, None).await? {
             Turn::Done(outcome) => break outcome,
             Turn::Waiting(questions) => {
                 for question in questions {
@@ -530,46 +600,4 @@ fn summary(record: &Record, spent: &Spent, pending: &str) -> String {
     };
     let pending = if record.calls.is_empty() { "" } else { pending };
     format!("{calls} in {}{pending}; {}", counted(record.notes, "note"), spent_text(spent))
-}
-
-/// The prompt for inserting an answer.
-struct InsertPrompt<'a>(TerminalPrompt<'a>);
-
-impl Approver for InsertPrompt<'_> {
-    fn ask(&mut self, change: &PreparedChange) -> Answer {
-        match can_ask() {
-            true => self.0.ask(change),
-            false => Answer::No(
-                Error::new(ErrorKind::Denied, "inserting the answer needs your approval")
-                    .with_remedy("run it in a terminal, or add --yes"),
-            ),
-        }
-    }
-}
-
-/// Inserts the answer at the cursor, or at the end of the note, as a change that can be undone.
-fn insert(workspace: &Workspace, conversation: &Conversation, answer: &str, yes: bool) -> CliResult<()> {
-    let editor = conversation.tools().editor();
-    let Some(path) = editor.active_file.clone() else { return Ok(()) };
-    let request = match editor.cursor {
-        Some(_) => ChangeRequest::Call { tool: "editor.insertAtCursor".to_owned(), args: json!({ "text": answer }) },
-        None => ChangeRequest::Call {
-            tool: "append_to_note".to_owned(),
-            args: json!({ "path": path.as_str(), "content": answer }),
-        },
-    };
-    workspace.with(|vaults| {
-        let toolbox = vaults.toolbox(0);
-        toolbox.set_editor(editor);
-        let prepared = request.prepare(toolbox, &now(), Cancel::default())?;
-        let mut prompt =
-            InsertPrompt(TerminalPrompt { question: Some("Insert the answer"), ..TerminalPrompt::default() });
-        let approver: &mut dyn Approver = if yes { &mut Preapproved } else { &mut prompt };
-        let approved = settle(prepared, &Grants::default(), approver);
-        let approved = approved.map_err(|refused| refused.log(vaults.toolbox(0)))?;
-        let done = carry_out(approved, vaults, 0, Cancel::default(), &mut |_| {})?;
-        let undo = done.transaction.map(|id| format!("; transaction {id}, vault-agent undo reverts it"));
-        note(&format!("inserted into {}{}", sanitize_line(path.as_str()), undo.unwrap_or_default()));
-        Ok(())
-    })
 }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use agent_loop::{BoxFuture, Model, ReplyStream, Request, ToolSupport};
+use agent_loop::{BoxFuture, ImageSupport, Model, ReplyStream, Request, ToolSupport};
 use agent_proxy::{Proxy, ProxyOptions, StoreLimits};
 use clap::Args;
 use vault_index::{Embedder, Index, LoadOptions, ModelName};
@@ -117,6 +117,10 @@ impl Model for WithDefaults {
 
     fn tool_support(&self) -> ToolSupport {
         self.model.tool_support()
+    }
+
+    fn image_support(&self) -> ImageSupport {
+        self.model.image_support()
     }
 
     fn reply(&self, mut request: Request) -> BoxFuture<'_, agent_loop::Result<ReplyStream<'_>>> {

@@ -5,6 +5,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
+use super::keyboard::Typed;
 use vault_search::{Failure, Paint, cut_to, sanitize};
 
 /// The two outputs.
@@ -15,6 +16,10 @@ pub(super) struct Screen {
     pub paint: Paint,
     /// Whether lines can be drawn anew.
     is_live: bool,
+    /// Whether the terminal rings when a person is asked something.
+    pub rings: bool,
+    /// What a person typed while a turn ran.
+    pub typed: Typed,
     /// How many lines are drawn that are to be erased.
     drawn: usize,
     /// The reader of the answers has gone.
@@ -29,6 +34,8 @@ impl Screen {
             answer_paint: Paint::stdout(),
             paint: Paint::stderr(),
             is_live: io::stderr().is_terminal() && !is_dumb,
+            rings: false,
+            typed: Typed::default(),
             drawn: 0,
             failure: None,
         }
@@ -54,6 +61,13 @@ impl Screen {
     /// Why nothing more can be shown.
     pub fn failure(&mut self) -> Option<Failure> {
         self.failure.take().map(Failure::from)
+    }
+
+    /// Rings, for a person who looks elsewhere.
+    pub fn ring(&mut self) {
+        if self.rings && self.is_live {
+            let _ = io::stderr().lock().write_all(b"\x07");
+        }
     }
 
     /// Lines that stay, which have passed the terminal filter.

@@ -26,7 +26,7 @@ pub(super) struct AddArgs {
     /// A variable of the program (repeatable)
     #[arg(long, value_name = "NAME=VALUE", value_parser = pair, conflicts_with = "url")]
     pub env: Vec<(String, String)>,
-    /// A header of each request, such as `Authorization=Bearer KEY` (repeatable)
+    /// A header of its requests (repeatable)
     #[arg(long, value_name = "NAME=VALUE", value_parser = pair, requires = "url")]
     pub header: Vec<(String, String)>,
     /// Vouch that its tools only read

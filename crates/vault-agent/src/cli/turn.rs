@@ -8,7 +8,7 @@ use std::pin::pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use agent_loop::{CallId, ErrorKind, Event, Outcome, StopReason, ToolCall};
+use agent_loop::{CallId, ErrorKind, Event, Outcome, StopReason, ToolCall, UserMessage};
 use tokio_util::sync::CancellationToken;
 use vault_search::{Paint, sanitize, sanitize_line};
 use vault_tools::Result;
@@ -16,6 +16,7 @@ use vault_tools::Result;
 use super::keyboard::Quiet;
 use super::screen::Screen;
 use super::stop::{Interrupts, Stop};
+use super::stream_json::line_of;
 use crate::call_line::call_line;
 use crate::conversation::{CitationCheck, Conversation, NoteTools, ON_SCREEN, Source, Turn, citation_check};
 use crate::loop_error::retrying;
@@ -43,6 +44,8 @@ pub(super) enum AnswerTo {
     Output,
     /// To whoever asked for it, in [`ShownTurn::finish`].
     Nowhere,
+    /// To standard output as what happens, a JSON object a line.
+    Events,
 }
 
 /// A turn as it is shown.
@@ -58,8 +61,13 @@ pub(super) struct ShownTurn<'a> {
     said: String,
     /// The provider says that this is no answer.
     is_commentary: bool,
-    /// The thoughts of the reply under way.
+    /// The thoughts of the reply under way, and since when they come.
     thoughts: String,
+    thinks_since: Option<Instant>,
+    /// The thoughts of all replies of the turn.
+    all_thoughts: String,
+    /// Tokens of the last request and its reply.
+    context: Option<u64>,
     /// Lines of the reply that are drawn only; `None` once they are printed.
     opening: Option<String>,
     /// Something of the reply was printed.
@@ -79,6 +87,10 @@ pub(super) struct Answered {
     pub sources: Vec<Source>,
     /// What was taken out of it, and why.
     pub removed: Vec<String>,
+    /// What the model thought on the way.
+    pub thoughts: String,
+    /// Tokens of the last request and its reply, where the provider counts them.
+    pub context: Option<u64>,
 }
 
 impl<'a> ShownTurn<'a> {
@@ -95,6 +107,9 @@ impl<'a> ShownTurn<'a> {
             said: String::new(),
             is_commentary: false,
             thoughts: String::new(),
+            thinks_since: None,
+            all_thoughts: String::new(),
+            context: None,
             opening: Some(String::new()),
             has_printed: false,
             doing: String::new(),
@@ -114,6 +129,12 @@ impl<'a> ShownTurn<'a> {
     }
 
     fn event(&mut self, event: Event) {
+        if self.to == AnswerTo::Events {
+            line_of(&event).into_iter().for_each(|line| self.screen.answer(&(line + "\n")));
+        }
+        if !matches!(event, Event::Reasoning(_) | Event::Usage(_)) {
+            self.fold_thoughts();
+        }
         match event {
             Event::Text(text) => {
                 if std::mem::take(&mut self.is_commentary) {
@@ -133,7 +154,9 @@ impl<'a> ShownTurn<'a> {
             }
             Event::Reasoning(text) => {
                 self.doing = "thinking".to_owned();
+                self.thinks_since.get_or_insert_with(Instant::now);
                 self.thoughts.push_str(&text);
+                self.all_thoughts.push_str(&text);
             }
             Event::CallStarted { name, .. } => {
                 self.said_before_calls();
@@ -154,6 +177,7 @@ impl<'a> ShownTurn<'a> {
                 self.said_before_calls();
                 self.calls.insert(question.call.id.clone(), question.call);
             }
+            Event::Usage(usage) => self.context = Some(usage.total()),
             Event::Warning(warning) => self.screen.warn(&warning),
             Event::Retry { delay, failure, .. } => self.screen.warn(&retrying(&failure, delay)),
             Event::Compacted { .. } => self.screen.quiet("the conversation was made shorter for the model"),
@@ -166,6 +190,16 @@ impl<'a> ShownTurn<'a> {
         // The first word is on the screen at once.
         if self.drawn.is_none_or(|drawn| drawn.elapsed() >= FRAME) {
             self.draw();
+        }
+    }
+
+    /// Thoughts are one quiet line; a conversation shows them when asked.
+    fn fold_thoughts(&mut self) {
+        let Some(since) = self.thinks_since.take() else { return };
+        self.all_thoughts.push_str("\n\n");
+        match since.elapsed().as_secs() {
+            0 => {}
+            seconds => self.screen.quiet(&format!("  thought for {seconds} s")),
         }
     }
 
@@ -236,6 +270,8 @@ impl<'a> ShownTurn<'a> {
             text: shown.trim().to_owned(),
             sources: conversation.marked(self.check.sources()),
             removed: self.check.removed().to_vec(),
+            thoughts: std::mem::take(&mut self.all_thoughts),
+            context: self.context,
         }
     }
 
@@ -250,6 +286,13 @@ impl<'a> ShownTurn<'a> {
                 format!("the model answered nothing; its thoughts end with: {}", sanitize(&end))
             }
         })
+    }
+
+    /// Reads what a person types meanwhile, in a conversation.
+    fn read_keys(&mut self, is_conversation: bool) {
+        if is_conversation && self.screen.is_live() {
+            self.screen.typed.read();
+        }
     }
 
     fn tick(&mut self) {
@@ -270,6 +313,7 @@ impl<'a> ShownTurn<'a> {
         let since = if since < 2 { String::new() } else { format!(" {since} s · Ctrl-C stops") };
         let mut lines = unfinished;
         lines.push(format!("{mark}{since} {what}").trim_end().to_owned());
+        lines.extend(self.screen.typed.shown());
         self.screen.draw(&lines);
     }
 
@@ -294,7 +338,7 @@ impl<'a> ShownTurn<'a> {
 pub(super) async fn drive(
     conversation: &mut Conversation,
     shown: &mut ShownTurn<'_>,
-    message: Option<&str>,
+    message: Option<UserMessage>,
     cancel: &CancellationToken,
     stop: Option<&Stop>,
 ) -> Result<Turn> {
@@ -314,12 +358,18 @@ pub(super) async fn drive(
         loop {
             tokio::select! {
                 ended = &mut turn => break ended,
-                _ = frames.tick() => lock(&shown).tick(),
+                _ = frames.tick() => {
+                    let mut shown = lock(&shown);
+                    shown.read_keys(stop.is_some());
+                    shown.tick();
+                }
                 () = interrupted(&mut interrupts, stop), if !cancel.is_cancelled() => cancel.cancel(),
             }
         }
     };
-    lock(&shown).screen.erase();
+    let mut shown = lock(&shown);
+    shown.read_keys(stop.is_some());
+    shown.screen.erase();
     ended
 }
 

@@ -27,7 +27,7 @@ pub(crate) fn named_note(workspace: &Workspace, name: &str) -> Option<String> {
 }
 
 /// The note that a citation names, by its path or as a link does: one that the settings deny is not there.
-fn cited_note(workspace: &Workspace, name: &str) -> Option<CitedNote> {
+pub(super) fn cited_note(workspace: &Workspace, name: &str) -> Option<CitedNote> {
     if name.trim().is_empty() {
         return None;
     }

@@ -26,7 +26,8 @@ pub(super) fn number_lines(tool: &str, args: &Value, value: &mut Value) {
     }
 }
 
-fn numbered(text: &str, first: u64) -> String {
+/// A text with a number before each line.
+pub(super) fn numbered(text: &str, first: u64) -> String {
     let lines = text.split_inclusive('\n').zip(first..);
     lines.map(|(line, number)| format!("{number}{MARK}{line}")).collect()
 }

@@ -8,6 +8,7 @@ mod attached;
 mod prompt;
 mod citations;
 mod cited_notes;
+mod mentions;
 mod session;
 #[cfg(test)]
 mod approval_tests;
@@ -20,7 +21,7 @@ use std::sync::Arc;
 use agent_loop::mcp::McpTools;
 use agent_loop::{
     About, Agent, AtLimit, Budget, Decision, Durability, Effect, Event, ModelSettings, Observer, Outcome, Pause,
-    Permission, Question, Run, RunId, RunOptions, ToolCall, ToolSpec, Transcript,
+    Permission, Question, Run, RunId, RunOptions, ToolCall, ToolSpec, Transcript, UserMessage,
 };
 use jiff::Timestamp;
 use serde_json::Value;
@@ -38,6 +39,7 @@ use crate::workspace::Workspace;
 pub(crate) use attached::{Attachment, with_attached, without_attached};
 pub(crate) use citations::{CitationCheck, ON_SCREEN, Source};
 pub(crate) use cited_notes::{citation_check, named_note};
+pub(crate) use mentions::{Attached, attach};
 pub(crate) use note_tools::{NoteTools, Offer};
 pub(crate) use prompt::system_message;
 pub(crate) use session::{SessionInfo, Sessions};
@@ -275,10 +277,11 @@ impl Conversation {
     /// What could not be saved. What goes wrong with the model is part of the outcome.
     pub async fn say(
         &mut self,
-        message: &str,
+        message: impl Into<UserMessage>,
         on_event: &mut (dyn FnMut(Event) + Send),
         cancel: &CancellationToken,
     ) -> Result<Turn> {
+        let message = message.into();
         let options = self.options();
         match &mut self.run {
             Some(run) => {
@@ -290,8 +293,8 @@ impl Conversation {
                 }
             }
             None => {
+                self.info.title = title_of(&message.text);
                 let run = Run::new(RunId::random(), options, message);
-                self.info.title = title_of(message);
                 self.sessions.write(&self.info)?;
                 self.held = Some(self.sessions.hold(&self.info)?);
                 let path = self.sessions.transcript(&self.info);

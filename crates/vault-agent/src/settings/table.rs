@@ -79,7 +79,7 @@ const fn optional(name: &'static str, kind: Kind, flag: Option<Flag>, what: &'st
 const ANY: u64 = u64::MAX;
 
 /// All of them, in the order of the fields of `Settings`.
-pub(crate) const TABLE: [Setting; 25] = [
+pub(crate) const TABLE: [Setting; 26] = [
     optional(
         "provider",
         Kind::Text,
@@ -200,6 +200,7 @@ functionary, react",
         common("show-traffic", "", "Print what is sent to the model and what comes back"),
         "Print what is sent to the model and what comes back, exactly, on standard error; never keys",
     ),
+    required("bell", Kind::Switch, None, "Whether the terminal rings when chat asks you something"),
     optional("threads", Kind::Count(1, 1024), None, "Of local: how many threads compute; by default one for each core"),
     optional(
         "gpu_layers",

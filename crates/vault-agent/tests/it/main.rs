@@ -19,6 +19,7 @@ mod chat;
 mod compaction;
 mod doctor;
 #[cfg(unix)]
+mod everyday;
 mod flags;
 #[cfg(unix)]
 mod full_disk;

@@ -17,6 +17,7 @@ pub(super) enum Command {
     Compact,
     /// The number of the one to revoke, or list them.
     Permissions(Option<usize>),
+    Thoughts,
     Status,
     Help,
     Quit,
@@ -34,7 +35,7 @@ const fn listed(name: &'static str, argument: &'static str, does: &'static str) 
     Listed { name, argument, does }
 }
 
-pub(super) const COMMANDS: [Listed; 12] = [
+pub(super) const COMMANDS: [Listed; 13] = [
     listed("/model", "[[PROVIDER] NAME]", "go on with another model; without a name, choose one of a list"),
     listed("/tools", "", "list the tools, and which of them ask first"),
     listed("/plan", "INSTRUCTION", "have a plan written; it runs when you have seen and approved it"),
@@ -44,10 +45,16 @@ pub(super) const COMMANDS: [Listed; 12] = [
     listed("/resume", "[ID]", "go on with a saved conversation; without an id, list them"),
     listed("/compact", "", "make the conversation shorter before the next message"),
     listed("/permissions", "[revoke N]", "list what may change notes without asking, or end one of them"),
+    listed("/thoughts", "", "show what the model thought before its last answer"),
     listed("/status", "", "show vaults, model, session and tokens"),
     listed("/help", "", "show this list, and the keys"),
     listed("/quit", "", "leave (Ctrl-D)"),
 ];
+
+/// Whether a command has this name, without its `/`.
+pub(super) fn is_command(name: &str) -> bool {
+    name == "exit" || COMMANDS.iter().any(|listed| &listed.name[1..] == name)
+}
 
 /// Reads a line: `None` where it is a message, an error where it is a command that there is not.
 pub(super) fn parse(line: &str) -> Option<Result<Command, String>> {
@@ -78,6 +85,7 @@ pub(super) fn parse(line: &str) -> Option<Result<Command, String>> {
             None if argument.is_empty() => Command::Permissions(None),
             _ => return Some(Err(format!("/permissions takes revoke and a number, and {argument:?} is neither"))),
         },
+        "/thoughts" => Command::Thoughts,
         "/status" => Command::Status,
         "/help" => Command::Help,
         "/quit" | "/exit" => Command::Quit,

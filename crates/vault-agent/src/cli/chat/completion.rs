@@ -6,6 +6,7 @@ use reedline::{Completer, CompletionResult, Span, Suggestion};
 use vault_search::sanitize_line;
 
 use super::commands::COMMANDS;
+use super::prompts::saved_prompts;
 use crate::workspace::Workspace;
 
 /// The most suggestions that are shown.
@@ -54,7 +55,10 @@ impl Completer for NoteCompleter {
     fn complete(&mut self, line: &str, pos: usize) -> CompletionResult {
         let Some(asked) = Asked::at(line, pos) else { return CompletionResult::fresh(Vec::new()) };
         let values = match asked.kind {
-            Kind::Command => COMMANDS.iter().map(|listed| listed.name[1..].to_owned()).collect(),
+            Kind::Command => {
+                let prompts = saved_prompts().unwrap_or_default().into_iter().map(|prompt| prompt.name);
+                COMMANDS.iter().map(|listed| listed.name[1..].to_owned()).chain(prompts).collect()
+            }
             Kind::Note => self.notes(),
             Kind::Tag => self.tags(),
         };
@@ -119,7 +123,7 @@ impl<'l> Asked<'l> {
         let text = match self.kind {
             Kind::Command => format!("/{value}"),
             // As a link: a path with spaces stays one.
-            Kind::Note => format!("[[{value}]]"),
+            Kind::Note => format!("@[[{value}]]"),
             Kind::Tag => format!("#{value}"),
         };
         Suggestion {
@@ -158,7 +162,7 @@ mod tests {
         let notes = ["Compost heap/Log.md", "Garden/Compost.md", "Welcome.md", "Other.md"].map(str::to_owned).into();
         let suggestions = asked.suggestions(notes);
         let values: Vec<&str> = suggestions.iter().map(|suggestion| suggestion.value.as_str()).collect();
-        assert_eq!(values, ["[[Garden/Compost.md]]", "[[Compost heap/Log.md]]", "[[Welcome.md]]"]);
+        assert_eq!(values, ["@[[Garden/Compost.md]]", "@[[Compost heap/Log.md]]", "@[[Welcome.md]]"]);
         assert_eq!((suggestions[0].span.start, suggestions[0].span.end), (4, 8));
         let hostile = Asked::at("@", 1).unwrap().suggestions(vec!["a\u{1b}[2J.md".to_owned()]);
         assert!(!hostile[0].value.contains('\u{1b}'));

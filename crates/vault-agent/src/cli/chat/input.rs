@@ -70,13 +70,16 @@ impl Input {
         !matches!(self, Self::Pipe)
     }
 
-    /// The next line.
+    /// The next line, which begins with what was typed already where it can be edited.
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn read(&mut self) -> Result<Line> {
+    pub fn read(&mut self, typed: String) -> Result<Line> {
         match self {
             Self::Editor(editor) => {
+                if !typed.is_empty() {
+                    editor.run_edit_commands(&[EditCommand::InsertString(typed)]);
+                }
                 let line = read(editor, "> ")?;
                 // A history that cannot be written is no reason to end a conversation.
                 let _ = editor.sync_history();

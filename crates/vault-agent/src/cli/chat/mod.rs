@@ -9,6 +9,7 @@ mod commands;
 mod completion;
 mod input;
 mod panel;
+mod prompts;
 mod changes;
 mod talk;
 
@@ -84,6 +85,7 @@ fn talk(workspace: Workspace, editor: Editor, flags: &SettingArgs, saved: Option
     let workspace = Arc::new(workspace);
     let watching = Watching::start(workspace.vaults(), Told::Nobody);
     let mut screen = Screen::new();
+    screen.rings = settings.bell;
     let input = Input::open(&workspace, &screen)?;
     let is_saved = saved.is_some();
     let mut conversation = match saved {
@@ -94,8 +96,18 @@ fn talk(workspace: Workspace, editor: Editor, flags: &SettingArgs, saved: Option
     };
     super::ask::add_servers(&mut conversation, &runtime, &mut screen)?;
     let open = Arc::clone(&workspace);
-    let mut talk =
-        Talk { workspace, settings, editor, conversation, screen, input, stop, spent: Spent::default(), leaves: false };
+    let mut talk = Talk {
+        workspace,
+        settings,
+        editor,
+        conversation,
+        screen,
+        input,
+        stop,
+        spent: Spent::default(),
+        thoughts: String::new(),
+        leaves: false,
+    };
     let ended = talk.run(&runtime, is_saved);
     // A line that is being read cannot be cancelled, and the process ends anyway.
     runtime.shutdown_background();

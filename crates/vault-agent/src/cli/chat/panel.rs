@@ -209,6 +209,7 @@ fn show(panel: &Panel, place: &str, screen: &mut Screen) -> Shown {
         lines.push(paint.diff(&shown.part).trim_end().to_owned());
     }
     screen.show(&lines.join("\n"));
+    screen.ring();
     shown
 }
 

@@ -6,13 +6,15 @@ use agent_loop::{Decision, Effect, Message, Question, Spent, StopReason};
 use jiff::tz::TimeZone;
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
-use vault_search::{CliResult, Failure, counted, padded, sanitize_line};
+use vault_search::tools::page;
+use vault_search::{CliResult, Failure, counted, padded, sanitize, sanitize_line};
 use vault_tools::{Editor, Error, ErrorKind, LastingPermission, Result};
 
 use super::changes;
 use super::commands::{COMMANDS, Command, parse};
 use super::input::{Input, Line, ask};
-use super::panel::{Answer, decide};
+use super::panel::{Answer, Key, Shown, decide, key};
+use super::prompts::{folder, message_of, saved_prompts};
 use crate::call_line::spent_text;
 use crate::cli::ask::counts;
 use crate::cli::first_run::choose_other;
@@ -20,12 +22,13 @@ use crate::cli::screen::Screen;
 use crate::cli::sources::source_lines;
 use crate::cli::stop::Stop;
 use crate::cli::turn::{AnswerTo, ShownTurn, drive};
-use crate::conversation::{Conversation, Offer, SessionInfo, Sessions, Turn};
+use crate::conversation::{Conversation, Offer, SessionInfo, Sessions, Turn, attach};
 use crate::loop_error::said_of_stop;
 use crate::model::{self, Destination};
 use crate::providers::Choice;
 use crate::settings::{Settings, remove_permission};
 use crate::terminal::{MarkdownStream, plain_lines};
+use crate::vault_instructions::vault_instructions;
 use crate::workspace::{OpenVault, Workspace};
 
 /// Saved conversations that are listed.
@@ -46,6 +49,8 @@ pub(super) struct Talk {
     pub stop: Stop,
     /// What all turns took since the start.
     pub spent: Spent,
+    /// What the model thought before its last answer.
+    pub thoughts: String,
     /// The person leaves, with a question open.
     pub leaves: bool,
 }
@@ -64,6 +69,7 @@ impl Talk {
     /// What could not be read or saved; in a pipe, how the last turn ended if it did not end well.
     pub fn run(&mut self, runtime: &Runtime, is_saved: bool) -> CliResult<()> {
         if self.input.has_person() {
+            self.ask_about_instructions()?;
             self.greet();
         }
         let mut ended = Ok(());
@@ -79,6 +85,8 @@ impl Talk {
             if self.input.has_person()
                 && let Err(failure) = std::mem::replace(&mut ended, Ok(()))
             {
+                // What was to follow is edited first.
+                self.screen.typed.reopen();
                 self.screen.warn(&failure.to_string());
             }
             if self.stop.is_ending() {
@@ -87,15 +95,23 @@ impl Talk {
             if self.leaves {
                 return self.leave();
             }
-            let text = match self.input.read()? {
-                Line::Text(text) => text,
-                Line::Interrupted => continue,
-                Line::End if self.input.has_person() => return self.leave(),
-                Line::End => return ended,
+            let text = match self.screen.typed.next_line() {
+                Some(text) => {
+                    self.screen.show(&format!("> {}", sanitize(&text)));
+                    text
+                }
+                None => match self.input.read(self.screen.typed.take_open())? {
+                    Line::Text(text) => text,
+                    Line::Interrupted => continue,
+                    Line::End if self.input.has_person() => return self.leave(),
+                    Line::End => return ended,
+                },
             };
             let is_command = self.input.has_person();
+            let prompt = if is_command { message_of(&text)? } else { None };
             ended = match parse(&text).filter(|_| is_command) {
                 _ if text.trim().is_empty() => continue,
+                _ if prompt.is_some() => self.say(runtime, &prompt.unwrap_or_default()),
                 None => self.say(runtime, &text),
                 Some(Err(fault)) => Err(Failure::Error(fault)),
                 Some(Ok(command)) => match self.command(command, runtime) {
@@ -124,12 +140,42 @@ impl Talk {
         self.conversation.run().is_some_and(|run| !run.is_done())
     }
 
+    /// Asks about instructions in a vault that the person has not seen yet.
+    fn ask_about_instructions(&mut self) -> Result<()> {
+        for instructions in vault_instructions(&self.workspace).iter().filter(|one| one.is_used.is_none()) {
+            let described = sanitize_line(&instructions.described());
+            let text = sanitize(&instructions.text).into_owned();
+            let mut shown = Shown::new(&text, text.clone());
+            self.screen.show(&format!(
+                "{described} holds instructions for assistants:\n\n{}\n\nUse them as your own?",
+                shown.part
+            ));
+            loop {
+                let yes = if shown.is_whole() { "yes, as long as the file stays as it is" } else { shown.yes() };
+                let keys = [Some(('y', yes.to_owned())), Some(('n', "no (Esc)".to_owned())), shown.key()];
+                match key(&keys.into_iter().flatten().collect::<Vec<_>>(), &mut self.screen)? {
+                    Key::Letter('w') => shown.show_whole(self.screen.paint),
+                    Key::Letter('y') if !shown.is_whole() => shown.show_whole(self.screen.paint),
+                    Key::Letter(letter) => {
+                        instructions.answer(&self.workspace, letter == 'y')?;
+                        self.screen.quiet(if letter == 'y' { "  yes" } else { "  no" });
+                        break;
+                    }
+                    // Without an answer they are not used, and asked about again.
+                    Key::Interrupt | Key::End => break,
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn greet(&mut self) {
         let names: Vec<String> = self.workspace.vaults().iter().map(|open| sanitize_line(&open.name)).collect();
         let model = self.conversation.model();
-        let line =
-            format!("{} · {} {} · /help", names.join(", "), sanitize_line(&model.name), place(&model.destination));
-        self.screen.quiet(&line);
+        let model = format!("{} {}", sanitize_line(&model.name), place(&model.destination));
+        let agreed = vault_instructions(&self.workspace).iter().any(|one| one.is_used == Some(true));
+        let instructions = if agreed { " · AGENTS.md" } else { "" };
+        self.screen.quiet(&format!("{} · {model}{instructions} · /help", names.join(", ")));
         match self.permissions().len() {
             0 => {}
             count => {
@@ -166,13 +212,20 @@ impl Talk {
     /// One turn with all its questions.
     fn turn(&mut self, runtime: &Runtime, message: Option<&str>) -> CliResult<()> {
         let Self { conversation, screen, input, stop, leaves, .. } = self;
+        let mut attached = message.map(|message| attach(message, Vec::new(), conversation));
+        attached.iter().flat_map(|attached| &attached.told).for_each(|line| screen.quiet(&format!("  {line}")));
         let mut shown = ShownTurn::new(screen, conversation, message.unwrap_or_default(), AnswerTo::Output);
-        let mut message = message;
         let mut cancel = CancellationToken::new();
         // Of the questions of one reply: how many were answered, and how many are left then.
         let (mut answered, mut left) = (0, 0);
         let outcome = loop {
-            let turn = runtime.block_on(drive(conversation, &mut shown, message.take(), &cancel, Some(stop)))?;
+            let turn = runtime.block_on(drive(
+                conversation,
+                &mut shown,
+                attached.take().map(|it| it.message),
+                &cancel,
+                Some(stop),
+            ))?;
             let questions = match turn {
                 Turn::Done(outcome) => break outcome,
                 Turn::Waiting(_) if stop.is_ending() => return Ok(()),
@@ -215,12 +268,16 @@ impl Talk {
         }
         answered.removed.iter().for_each(|removed| self.screen.warn(&format!("taken out: {removed}")));
         self.spent += outcome.spent;
+        self.thoughts = answered.thoughts;
         if self.input.has_person() {
             let calls = match outcome.spent.calls {
                 0 => String::new(),
                 calls => format!("{} · ", counted(calls as usize, "call")),
             };
-            self.screen.quiet(&format!("{calls}{}", spent_text(&outcome.spent)));
+            let context = self.conversation.model().context_length.zip(answered.context);
+            let context =
+                context.map(|(length, used)| format!(" · {} % of the context", (100 * used).div_ceil(length.max(1))));
+            self.screen.quiet(&format!("{calls}{}{}", spent_text(&outcome.spent), context.unwrap_or_default()));
         }
         match why_empty {
             Some(why) => Err(Failure::Error(why)),
@@ -268,6 +325,13 @@ impl Talk {
             }
             Command::Permissions(None) => self.list_permissions(),
             Command::Permissions(Some(number)) => self.revoke(number)?,
+            Command::Thoughts if self.thoughts.trim().is_empty() => {
+                self.screen.quiet("no thoughts came with the last answer");
+            }
+            Command::Thoughts => {
+                let lines = plain_lines(self.thoughts.trim(), self.screen.paint.columns());
+                page(&lines.join("\n"));
+            }
             Command::Status => self.status(),
             Command::Help => self.help(),
             Command::Quit => return Ok(Then::Leave),
@@ -412,7 +476,16 @@ impl Talk {
         let width = COMMANDS.iter().map(|listed| usage(listed).len()).max().unwrap_or(0);
         let lines: Vec<String> =
             COMMANDS.iter().map(|listed| format!("  {}  {}", padded(&usage(listed), width), listed.does)).collect();
-        self.screen.show(&format!("{}\n\n{KEYS}", lines.join("\n")));
+        let mut text = lines.join("\n");
+        for prompt in saved_prompts().unwrap_or_default() {
+            text.push_str(&format!(
+                "\n  {}  {}",
+                padded(&format!("/{}", sanitize_line(&prompt.name)), width),
+                prompt.head()
+            ));
+        }
+        let prompts = folder().map(|folder| format!("\n  A file NAME.md in {} is /NAME", folder.display()));
+        self.screen.show(&format!("{text}\n\n{KEYS}{}", prompts.unwrap_or_default()));
     }
 }
 

@@ -276,3 +276,20 @@ fn an_agent_that_is_asked_to_end_does_so_at_once() {
     // The runtime would wait for ten seconds.
     assert!(begun.elapsed() < std::time::Duration::from_secs(8), "{:?}", begun.elapsed());
 }
+
+#[test]
+fn an_image_is_shown_to_the_model() {
+    let place = Place::new("//- Home.md\nx\n");
+    let model = ModelServer::that(|_| Reply::text("A heron."));
+    let mut editor = Editor::plain(&place, &model);
+    let session = editor.session(&place.vault());
+    let prompt = |data: &str| {
+        let image = json!({ "type": "image", "mimeType": "image/png", "data": data });
+        json!({ "sessionId": session, "prompt": [{ "type": "text", "text": "What is this?" }, image] })
+    };
+    assert_eq!(editor.result("session/prompt", prompt("iVBORw0KGgo="))["stopReason"], "end_turn");
+    assert_eq!(editor.said(), "A heron.");
+    let sent = model.requests().pop().unwrap().to_string();
+    assert!(sent.contains("data:image/png;base64,iVBORw0KGgo=") && sent.contains("What is this?"), "{sent}");
+    assert_eq!(editor.error("session/prompt", prompt("<svg>")).0, -32602);
+}

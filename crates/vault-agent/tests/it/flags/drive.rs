@@ -160,7 +160,8 @@ fn observed_at(stand: &Stand, run: &Run) -> String {
     let command = stand.command(&args, &model.address, &web.address);
     let is = |flag: &str| run.args.iter().any(|arg| arg == flag);
     let name = run.args.iter().find(|arg| ["mcp", "acp", "proxy"].contains(&arg.as_str())).map_or("", |name| name);
-    let has_subcommand = ["install", "uninstall", "doctor", "skill"].iter().any(|name| is(name));
+    let has_subcommand =
+        ["install", "uninstall", "doctor", "add", "list", "remove", "skill"].iter().any(|name| is(name));
     let mut seen = match name {
         "mcp" if has_subcommand => of_command(command, &run.said),
         "mcp" if is("--http") => of_server(command, mcp_requests),
@@ -214,6 +215,8 @@ fn normalized(text: &str) -> String {
             rule(r"resume [0-9a-f]+", "resume ID"),
             rule(r"\d+(\.\d+)? ms|(mean|max)_ms.:[\d.]+|duration_ms.:\d+", "TIME"),
             rule(r"in \d+(\.\d+)? s\b", "in TIME"),
+            // A stage of no time is not named.
+            rule(r"\(TIME: (walk|read|text|links|vectors) TIME(, (walk|read|text|links|vectors) TIME)*\)", "(TIME)"),
         ]
     });
     RULES.iter().fold(text.to_owned(), |text, (pattern, to)| pattern.replace_all(&text, *to).into_owned())

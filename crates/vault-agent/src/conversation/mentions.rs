@@ -1,0 +1,127 @@
+//! `@Note` in what a person types: the note is attached to the message, or the image is shown to the model.
+//!
+//! ```text
+//! sum up @[[Garden/Compost heap]] and @Log.md, as drawn in @sketch.png
+//! ```
+
+use std::fs;
+
+use agent_loop::{Image, ImageSupport, UserMessage};
+use vault_search::counted;
+use vault_tools::SafePath;
+
+use super::Conversation;
+use super::attached::{Attachment, with_attached};
+use super::cited_notes::cited_note;
+use super::line_numbers::numbered;
+use crate::workspace::Workspace;
+
+/// Bytes of a note that are attached, as `read_note` gives by default.
+const LONGEST_NOTE: usize = 40_000;
+
+/// Bytes of an image that providers take.
+const LARGEST_IMAGE: u64 = 5_000_000;
+
+/// Characters of a token, on average, in English.
+const PER_TOKEN: usize = 4;
+
+/// The types of images that the providers take, by their endings.
+const IMAGES: [(&str, &str); 5] =
+    [("png", "image/png"), ("jpg", "image/jpeg"), ("jpeg", "image/jpeg"), ("webp", "image/webp"), ("gif", "image/gif")];
+
+/// A message with what it mentions, and what the person is told about it.
+pub(crate) struct Attached {
+    pub message: UserMessage,
+    pub told: Vec<String>,
+}
+
+/// Attaches what a message mentions, beside what is attached already. What is not there or denied is said, and the words
+/// stay as they are.
+pub(crate) fn attach(said: &str, mut attached: Vec<Attachment>, conversation: &Conversation) -> Attached {
+    let workspace = conversation.tools().workspace();
+    let sees_images = conversation.model().model.image_support() == ImageSupport::Native;
+    let (mut images, mut told) = (Vec::new(), Vec::new());
+    for Mention { name, is_link } in mentions(said) {
+        if let Some(note) = cited_note(workspace, name) {
+            let end = note.text.floor_char_boundary(LONGEST_NOTE);
+            let rest = if end < note.text.len() { ", its beginning: read_note reads the rest" } else { "" };
+            let tokens = counted(note.text[..end].chars().count().div_ceil(PER_TOKEN), "token");
+            told.push(format!("attached {}, about {tokens}{rest}", note.path));
+            let text = Some(numbered(&note.text[..end], 1));
+            attached.push(Attachment { path: Some(note.path), text, ..Attachment::default() });
+        } else if let Some((image, about)) = image_of(workspace, name) {
+            match sees_images {
+                true => told.push(about),
+                false => told.push(format!("the model only reads text, so it is not shown {name}")),
+            }
+            images.extend(image.filter(|_| sees_images));
+        } else if is_link {
+            told.push(format!("there is no note {name}, so nothing is attached"));
+        }
+    }
+    let message = UserMessage::from(with_attached(said, &attached));
+    Attached { message: images.into_iter().fold(message, UserMessage::image), told }
+}
+
+/// An image of a vault, with what is said of it; `None` where the name is no image's.
+fn image_of(workspace: &Workspace, name: &str) -> Option<(Option<Image>, String)> {
+    let ending = name.rsplit_once('.')?.1.to_ascii_lowercase();
+    let (_, media_type) = IMAGES.iter().find(|(known, _)| *known == ending)?;
+    let file = workspace.vaults().iter().find_map(|open| {
+        let below = match workspace.vaults().len() {
+            1 => name,
+            _ => name.strip_prefix(&open.name)?.strip_prefix('/')?,
+        };
+        let path = SafePath::new(below).ok()?;
+        let real = open.vault.sandbox().real(&path).ok()?;
+        let policy = open.policy();
+        let is_permitted = policy.permits_path(path.as_str()) && policy.permits_path(real.as_str());
+        is_permitted.then(|| open.vault.path().join(real.as_str())).filter(|file| file.is_file())
+    })?;
+    let size = fs::metadata(&file).ok()?.len();
+    if size > LARGEST_IMAGE {
+        let most = LARGEST_IMAGE / 1_000_000;
+        return Some((None, format!("{name} has more than {most} MB, so the model is not shown it")));
+    }
+    let bytes = fs::read(&file).ok()?;
+    Some((Some(Image::new(*media_type, bytes)), format!("the model is shown {name}, {} kB", size.div_ceil(1000))))
+}
+
+struct Mention<'m> {
+    name: &'m str,
+    /// It stands in brackets, so that it can be nothing else.
+    is_link: bool,
+}
+
+/// Each name once, in the order of the message.
+fn mentions(said: &str) -> Vec<Mention<'_>> {
+    let mut found: Vec<Mention<'_>> = Vec::new();
+    for (at, _) in said.match_indices('@') {
+        let is_word =
+            said[..at].chars().next_back().is_none_or(|before| before.is_whitespace() || "([\"'".contains(before));
+        let rest = &said[at + 1..];
+        let mention = match rest.strip_prefix("[[") {
+            Some(link) => link.split_once("]]").map(|(name, _)| Mention { name, is_link: true }),
+            None => {
+                let word = rest.split(char::is_whitespace).next().unwrap_or_default();
+                let name = word.trim_end_matches(|sign: char| ".,;:!?)]\"'".contains(sign));
+                Some(Mention { name, is_link: false }).filter(|mention| !mention.name.is_empty())
+            }
+        };
+        found.extend(mention.filter(|new| is_word && found.iter().all(|known| known.name != new.name)));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_mentioned() {
+        let names = |said: &str| mentions(said).iter().map(|mention| mention.name.to_owned()).collect::<Vec<_>>();
+        assert_eq!(names("sum up @[[Compost heap]] and (@Log.md), then @a/b."), ["Compost heap", "Log.md", "a/b"]);
+        assert_eq!(names("me@example.org, @ alone, @[[open"), Vec::<String>::new());
+        assert_eq!(names("@Log and @Log"), ["Log"]);
+    }
+}

@@ -1,0 +1,74 @@
+//! `AGENTS.md` at the root of a vault: instructions for assistants, which a person is shown once and says yes or no to. The
+//! answer holds for exactly this text, and lies in the user's state folder. A text with a yes counts as the person's own; it
+//! changes no policy, no approval, no model and no budget.
+
+use serde::{Deserialize, Serialize};
+use vault_tools::{ContentHash, Error, Result, SafePath, View};
+
+use crate::workspace::{OpenVault, Workspace};
+
+const NAME: &str = "AGENTS.md";
+
+/// Where the answer is kept, in the state folder of the vault.
+const ANSWER: &str = "agents-md.json";
+
+/// Bytes of the longest text that is used: it goes to the model with every message.
+const LONGEST: usize = 32_000;
+
+/// The instructions of a vault.
+#[derive(Debug, Clone)]
+pub(crate) struct VaultInstructions {
+    /// The name of the vault.
+    pub vault: String,
+    pub text: String,
+    /// What the person said about this text; `None` where they were not asked.
+    pub is_used: Option<bool>,
+    number: usize,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct GivenAnswer {
+    digest: String,
+    is_used: bool,
+}
+
+impl VaultInstructions {
+    /// The file and its size, in words.
+    pub fn described(&self) -> String {
+        format!("{NAME} of {} ({} kB)", self.vault, self.text.len().div_ceil(1000))
+    }
+
+    /// Keeps a person's answer for this text.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn answer(&self, workspace: &Workspace, is_used: bool) -> Result<()> {
+        let answer = GivenAnswer { digest: digest(&self.text), is_used };
+        let json = serde_json::to_vec(&answer).map_err(|error| Error::io(ANSWER, &error.into()))?;
+        workspace.vaults()[self.number].vault.state().replace(ANSWER, json)
+    }
+}
+
+/// Those of all vaults that have some and whose settings let them be read.
+pub(crate) fn vault_instructions(workspace: &Workspace) -> Vec<VaultInstructions> {
+    let of = |(number, open): (usize, &OpenVault)| {
+        let path = SafePath::new(NAME).ok()?;
+        let sandbox = open.vault.sandbox();
+        let real = sandbox.real(&path).ok()?;
+        let policy = open.policy();
+        let is_permitted = policy.permits_path(path.as_str()) && policy.permits_path(real.as_str());
+        let text = sandbox.text(&path).ok().filter(|text| is_permitted && !text.trim().is_empty())?;
+        if text.len() > LONGEST {
+            return None;
+        }
+        let given = open.vault.state().read(ANSWER).ok().flatten();
+        let given = given.and_then(|json| serde_json::from_str::<GivenAnswer>(&json).ok());
+        let is_used = given.filter(|answer| answer.digest == digest(&text)).map(|answer| answer.is_used);
+        Some(VaultInstructions { vault: open.name.clone(), text, is_used, number })
+    };
+    workspace.vaults().iter().enumerate().filter_map(of).collect()
+}
+
+fn digest(text: &str) -> String {
+    ContentHash::of(text.as_bytes()).to_string()
+}
