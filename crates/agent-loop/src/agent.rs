@@ -48,7 +48,7 @@ use reply::ReplyOutcome;
 /// use agent_loop::{Agent, AllowAll, Pause, Run, RunId, RunOptions, Scripted, ScriptedReply, Tool};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> agent_loop::Result<()> {
+/// # async fn main() -> agent_loop::error::Result<()> {
 /// let model = Scripted::new([ScriptedReply::text("Hello!"), ScriptedReply::text("Hello again!")]);
 /// let agent = Agent::new(model, Vec::<Tool>::new())?.policy(AllowAll);
 /// assert_eq!(agent.ask("Hi").await.text, "Hello!");

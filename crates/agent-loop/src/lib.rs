@@ -66,7 +66,7 @@ macro_rules! setters {
 }
 
 // The order of the modules is the order of dependencies: a module uses only modules above it. A test checks it.
-mod error;
+pub mod error;
 mod canonical;
 mod raw_json;
 mod message;
@@ -91,7 +91,7 @@ pub use approval::{
 };
 pub use budget::{AtLimit, Budget, Limit, Spent};
 pub use compaction::{Compaction, DropThenSummarize};
-pub use error::{Error, ErrorKind, Failure, Result};
+pub use error::{Error, ErrorKind, Failure};
 pub use message::{
     CallId, History, Image, Message, Messages, Part, Repair, Status, TextPhase, ToolCall, ToolResult, Usage,
     UserMessage,

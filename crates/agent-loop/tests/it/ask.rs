@@ -140,3 +140,19 @@ fn a_request_can_be_written_as_json() {
     assert_eq!(written["messages"], json!([{"role": "user", "text": "hi"}]));
     assert_eq!((&written["tools"][0]["name"], &written["tool_choice"]), (&json!("look"), &json!("auto")));
 }
+
+/// Compiles only while no `Result` comes with the glob: of two globs with the same name, neither could be used.
+mod a_glob_import {
+    mod own {
+        pub type Result<T> = std::result::Result<T, String>;
+    }
+
+    use agent_loop::*;
+    use own::*;
+
+    #[test]
+    fn leaves_result_alone() {
+        let id: Result<RunId> = Ok(RunId::random());
+        assert!(id.is_ok());
+    }
+}

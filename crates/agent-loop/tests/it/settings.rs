@@ -1,8 +1,9 @@
 //! What is set for a run: a call that is required, settings that are saved, images that reach those models that see.
 
 use agent_loop::{
-    Agent, Image, Model, ModelSettings, Next, PromptCache, ReasoningEffort, ReplyStream, Request, Result, Run, RunId,
-    RunOptions, Scripted, ScriptedReply, StopReason, TextCalls, Tool, ToolChoice, UserMessage, to_markdown,
+    Agent, Image, Model, ModelSettings, Next, PromptCache, ReasoningEffort, ReplyStream, Request, Run, RunId,
+    RunOptions, Scripted, ScriptedReply, StopReason, TextCalls, Tool, ToolChoice, UserMessage, error::Result,
+    to_markdown,
 };
 use serde_json::json;
 

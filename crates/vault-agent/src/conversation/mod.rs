@@ -558,7 +558,7 @@ impl Observer for Saving<'_> {
         (self.on_event)(event);
     }
 
-    fn save(&mut self, run: &Run) -> agent_loop::Result<()> {
+    fn save(&mut self, run: &Run) -> agent_loop::error::Result<()> {
         self.tools.set_granted(run.grants());
         self.transcript.append(run)
     }
