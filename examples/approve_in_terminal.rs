@@ -54,8 +54,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             Pause::Done(outcome) => break println!("\n({})", outcome.stop),
             Pause::Waiting(questions) => {
                 let decisions: Vec<_> = questions.iter().map(|question| question.decide(ask(question))).collect();
-                for rejection in run.decide(agent.context(), decisions).err().into_iter().flatten() {
-                    println!("not taken: {rejection}");
+                if let Err(rejections) = run.decide(agent.context(), decisions) {
+                    println!("not taken: {rejections}");
                 }
             }
         }

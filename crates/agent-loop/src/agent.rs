@@ -33,7 +33,7 @@ use crate::compaction::{Compaction, DropThenSummarize};
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::UserMessage;
 use crate::model::{Model, Request};
-use crate::run::{Next, Outcome, Run, RunContext, RunOptions, StopReason};
+use crate::run::{Next, Outcome, Run, RunContext, RunError, RunOptions, StopReason};
 use crate::tool::{ToolSet, Tools};
 
 pub use event::{Event, Observer};
@@ -48,10 +48,10 @@ use reply::ReplyOutcome;
 /// use agent_loop::{Agent, AllowAll, Pause, Run, RunId, RunOptions, Scripted, ScriptedReply, Tool};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> agent_loop::error::Result<()> {
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let model = Scripted::new([ScriptedReply::text("Hello!"), ScriptedReply::text("Hello again!")]);
 /// let agent = Agent::new(model, Vec::<Tool>::new())?.policy(AllowAll);
-/// assert_eq!(agent.ask("Hi").await.text, "Hello!");
+/// assert_eq!(agent.ask("Hi").await?.text, "Hello!");
 ///
 /// // With events, approvals, cancelling, and a run that can be saved:
 /// let mut run = Run::new(RunId::random(), RunOptions::default(), "Hi");
@@ -131,14 +131,18 @@ impl Agent {
         self
     }
 
-    /// Answers one message: a new run, driven to its end, with nobody to ask. Calls that need a person's decision do not
-    /// run; the model is told so. Dropping the future ends everything.
-    pub async fn ask(&self, message: impl Into<UserMessage>) -> Outcome {
+    /// Answers one message: begins a run and drives it to its end. Calls that need a person's decision do not run, and the
+    /// model is told so. Dropping the future cancels the run.
+    ///
+    /// # Errors
+    /// [`RunError`] where the run ended otherwise than with an answer, for example because the provider rejected the key
+    /// or the budget was used up. It has the outcome.
+    pub async fn ask(&self, message: impl Into<UserMessage>) -> Result<Outcome, RunError> {
         let mut run = Run::new(RunId::random(), self.options.clone(), message);
         let cancel = CancellationToken::new();
         loop {
             match self.drive(&mut run, &mut (), &cancel).await.expect("nothing is saved, and nobody else drives it") {
-                Pause::Done(outcome) => return outcome,
+                Pause::Done(outcome) => return outcome.answered(),
                 Pause::Waiting(questions) => {
                     let no = Decision::Deny { reason: Some(NOBODY.into()) };
                     // What the policy has decided meanwhile needs no decision.

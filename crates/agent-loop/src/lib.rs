@@ -87,7 +87,7 @@ pub mod mcp;
 pub use agent::{Agent, Event, Limits, Observer, Pause, Retries};
 pub use approval::{
     About, AllowAll, AskBeforeWriting, BoundDecision, Decision, Digest, Permission, Policy, Question, RejectedBecause,
-    Rejection, Review, RunId,
+    Rejection, Rejections, Review, RunId,
 };
 pub use budget::{AtLimit, Budget, Limit, Spent};
 pub use compaction::{Compaction, DropThenSummarize};
@@ -106,7 +106,7 @@ pub use models::{
 };
 #[cfg(feature = "hosted")]
 pub use models::{Http, HttpOptions, HttpProxy};
-pub use run::{AnswerShape, Next, Outcome, ReadyCall, Run, RunContext, RunOptions, StopReason};
+pub use run::{AnswerShape, Next, Outcome, ReadyCall, Run, RunContext, RunError, RunOptions, StopReason};
 pub use text_calls::TextCalls;
 pub use tool::{
     BoxFuture, Effect, IntoOutput, Json, SchemaCheck, Tool, ToolContext, ToolError, ToolOutput, ToolSet, ToolSpec,

@@ -3,8 +3,9 @@
 use std::sync::{Arc, Mutex};
 
 use agent_loop::{
-    Agent, AnswerShape, Decision, ErrorKind, History, Json, Limits, Message, Part, Pause, Run, RunId, RunOptions,
-    Scripted, ScriptedReply, Status, StopReason, Tool, ToolCall, ToolContext, ToolError, ToolResult, tool,
+    Agent, AnswerShape, Budget, Decision, Delta, EndReason, Error, ErrorKind, History, Json, Limit, Limits, Message,
+    Part, Pause, Run, RunId, RunOptions, Scripted, ScriptedReply, Status, StopReason, Tool, ToolCall, ToolContext,
+    ToolError, ToolResult, tool,
 };
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -37,10 +38,31 @@ async fn one_call_answers_a_message() {
     ]);
     let options = RunOptions::default().system(Some("Be exact.".into())).answer(Some(AnswerShape::of::<Sum>()));
     let agent = Agent::new(model, vec![add]).unwrap().options(options);
-    let outcome = agent.ask("What is 2 + 3?").await;
+    let outcome = agent.ask("What is 2 + 3?").await.unwrap();
     assert_eq!((&outcome.stop, outcome.text.as_str()), (&StopReason::Answered, text));
     assert_eq!(outcome.answer::<Sum>().unwrap(), Sum { reasoning: "2 and 3".into(), sum: 5 });
     assert_eq!(outcome.answer::<Vec<u8>>().unwrap_err().kind(), ErrorKind::BadResponse);
+}
+
+#[tokio::test(start_paused = true)]
+async fn asking_fails_where_the_run_ends_without_an_answer() {
+    let wrong_key = || Error::new(ErrorKind::Authentication, "the key is not valid").with_status(401);
+    let ended = |end| ScriptedReply::deltas([Delta::Text { text: "Half".into() }, Delta::End(end)]);
+    let cases = [
+        (ScriptedReply::fails(wrong_key()), "", StopReason::Failed { failure: (&wrong_key()).into() }),
+        (ended(EndReason::Length), "Half", StopReason::Length),
+        (ended(EndReason::Filtered), "Half", StopReason::Filtered),
+        (ended(EndReason::Refused), "Half", StopReason::Refused),
+        (ScriptedReply::deltas([Delta::End(EndReason::Complete)]), "", StopReason::Empty),
+        (ScriptedReply::calls([("look", json!({}))]), "", StopReason::Limit { limit: Limit::Turns }),
+    ];
+    for (reply, text, stop) in cases {
+        let options = RunOptions::default().budget(Budget::default().turns(Some(1)));
+        let agent = Agent::new(Scripted::new([reply]), live(&Arc::default())).unwrap().options(options);
+        let error = agent.ask("go").await.unwrap_err();
+        assert_eq!((&error.outcome().stop, error.outcome().text.as_str()), (&stop, text));
+        assert_eq!(error.to_string(), stop.to_string());
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -82,7 +104,7 @@ async fn what_needs_a_person_does_not_run_where_there_is_none() {
         ScriptedReply::text("I may not.").expecting(told),
     ]);
     let agent = Agent::new(model, live(&log)).unwrap();
-    assert_eq!(agent.ask("go").await.text, "I may not.");
+    assert_eq!(agent.ask("go").await.unwrap().text, "I may not.");
     assert_eq!(*log.lock().unwrap(), ["look begins", "look ends"]);
 }
 
@@ -94,7 +116,7 @@ async fn an_answer_is_read_from_a_run_that_is_done() {
     assert!(run.answer::<u32>().unwrap_err().to_string().contains("under way"));
     agent.drive(&mut run, &mut (), &Default::default()).await.unwrap();
     assert_eq!(run.answer::<u32>().unwrap(), 7);
-    let unshaped = agent.ask("How many?").await.answer::<u32>().unwrap_err();
+    let unshaped = agent.ask("How many?").await.unwrap().answer::<u32>().unwrap_err();
     assert_eq!(unshaped.kind(), ErrorKind::State);
     assert!(unshaped.to_string().contains("RunOptions::answer"), "{unshaped}");
 }

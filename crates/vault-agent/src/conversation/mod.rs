@@ -409,10 +409,8 @@ impl Conversation {
             _ => None,
         };
         let agrees = matches!(question.about, About::Running { .. }) && !matches!(decision, Decision::Deny { .. });
-        run.decide(self.agent.context(), [question.decide(decision)]).map_err(|rejections| {
-            let faults: Vec<String> = rejections.iter().map(ToString::to_string).collect();
-            Error::new(ErrorKind::InvalidArguments, faults.join("; "))
-        })?;
+        run.decide(self.agent.context(), [question.decide(decision)])
+            .map_err(|rejections| Error::new(ErrorKind::InvalidArguments, rejections.to_string()))?;
         if agrees {
             self.tools.agree(&question.call);
         }
