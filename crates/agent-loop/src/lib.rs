@@ -84,7 +84,7 @@ mod models;
 #[cfg(feature = "mcp")]
 pub mod mcp;
 
-pub use agent::{Agent, Event, Limits, Observer, Pause, Retries};
+pub use agent::{Agent, Event, EventStream, Limits, Observer, Pause, Retries};
 pub use approval::{
     About, AllowAll, AskBeforeWriting, BoundDecision, Decision, Digest, Permission, Policy, Question, RejectedBecause,
     Rejection, Rejections, Review, RunId,
