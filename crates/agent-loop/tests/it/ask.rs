@@ -163,6 +163,43 @@ fn a_request_can_be_written_as_json() {
     assert_eq!((&written["tools"][0]["name"], &written["tool_choice"]), (&json!("look"), &json!("auto")));
 }
 
+#[tokio::test(start_paused = true)]
+async fn tools_share_a_state_that_their_functions_name() {
+    let (notes, prefix) = (Arc::new(Mutex::new(Vec::<String>::new())), "note: ".to_owned());
+    let add = tool! {
+        /// Adds a note.
+        write(notes, prefix) async fn add(text: String, times: Option<usize>) -> Result<String, ToolError> {
+            if text.is_empty() {
+                return Err("there is no text".into());
+            }
+            tokio::task::yield_now().await;
+            let times = u8::try_from(times.unwrap_or(1))?;
+            (0..times).for_each(|_| notes.lock().unwrap().push(prefix.clone() + &text));
+            Ok(text)
+        }
+    };
+    let count = tool! {
+        /// Counts the notes.
+        read(notes) async fn count() -> Result<Json<usize>, ToolError> { Ok(Json(notes.lock().unwrap().len())) }
+    };
+    let model = Scripted::new([
+        ScriptedReply::calls([
+            ("add", json!({"text": "a"})),
+            ("add", json!({"text": ""})),
+            ("add", json!({"text": "b", "times": 2})),
+            ("add", json!({"text": "c", "times": 999})),
+            ("count", json!({})),
+        ]),
+        ScriptedReply::text("Done."),
+    ]);
+    let agent = Agent::new(model, vec![add, count]).unwrap().policy(agent_loop::AllowAll);
+    let mut run = Run::new(RunId::random(), RunOptions::default(), "go");
+    agent.drive(&mut run, &mut (), &Default::default()).await.unwrap();
+    let texts: Vec<String> = run.results().map(ToolResult::text).collect();
+    assert_eq!(texts, ["a", "there is no text", "b", "out of range integral type conversion attempted", "3"]);
+    assert_eq!(*notes.lock().unwrap(), [format!("{prefix}a"), format!("{prefix}b"), format!("{prefix}b")]);
+}
+
 /// Compiles only while no `Result` comes with the glob: of two globs with the same name, neither could be used.
 mod a_glob_import {
     mod own {
