@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use agent_loop::{
     Agent, AnswerShape, Budget, Decision, Delta, EndReason, Error, ErrorKind, History, Json, Limit, Limits, Message,
     Part, Pause, Run, RunId, RunOptions, Scripted, ScriptedReply, Status, StopReason, Tool, ToolCall, ToolContext,
-    ToolError, ToolResult, tool,
+    ToolError, ToolResult, ToolSpec, tool,
 };
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -198,6 +198,32 @@ async fn tools_share_a_state_that_their_functions_name() {
     let texts: Vec<String> = run.results().map(ToolResult::text).collect();
     assert_eq!(texts, ["a", "there is no text", "b", "out of range integral type conversion attempted", "3"]);
     assert_eq!(*notes.lock().unwrap(), [format!("{prefix}a"), format!("{prefix}b"), format!("{prefix}b")]);
+}
+
+#[test]
+fn a_request_can_be_written_as_openai_does() {
+    let call = ToolCall::new("c1", "notes.read", json!({"at": "a"}));
+    let parts = vec![Part::Reasoning { text: "hm".into(), opaque: None }, Part::Call(call.clone())];
+    let messages = [
+        Message::user("hi"),
+        Message::Assistant { parts },
+        Message::Results { results: vec![ToolResult::new(&call, Status::Ok, "a lamp")] },
+    ];
+    let spec = ToolSpec { name: "notes.read".into(), ..crate::test_tools::specs().remove(0) };
+    let request = agent_loop::Request::default()
+        .system(Some("Be brief.".into()))
+        .messages(messages.into_iter().collect())
+        .tools([spec.clone()].into());
+    let function = json!({"name": "notes.read", "arguments": "{\"at\":\"a\"}"});
+    let expected = json!([
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": null, "tool_calls": [{"id": "c1", "type": "function", "function": function}]},
+        {"role": "tool", "tool_call_id": "c1", "content": "a lamp"},
+    ]);
+    assert_eq!(json!(request.to_openai_messages()), expected);
+    let function = json!({"name": "notes.read", "description": spec.description, "parameters": spec.parameters});
+    assert_eq!(json!(request.to_openai_tools()), json!([{"type": "function", "function": function}]));
 }
 
 /// Compiles only while no `Result` comes with the glob: of two globs with the same name, neither could be used.
