@@ -13,39 +13,51 @@
 //! with its number (`invariant_05_…`), in `tests/it` or beside the code.
 //!
 //! ```
-//! use agent_loop::{Agent, Event, Json, Pause, Run, RunId, RunOptions, Scripted, ScriptedReply, Tool};
-//!
-//! /// Adds two numbers.
-//! #[derive(serde::Deserialize, schemars::JsonSchema)]
-//! struct Add {
-//!     a: i64,
-//!     b: i64,
-//! }
+//! use agent_loop::{Agent, Event, Json, Run, RunId, RunOptions, Scripted, ScriptedReply, ToolError, tool};
+//! use futures_util::TryStreamExt;
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let tools = vec![Tool::read("add", |Add { a, b }| async move { Ok(Json(a + b)) })];
+//! let add = tool! {
+//!     /// Adds two numbers.
+//!     read async fn add(a: i64, b: i64) -> Result<Json<i64>, ToolError> { Ok(Json(a + b)) }
+//! };
+//! // Of a provider: `Hosted::from_env("openai:gpt-5.6")?`, with the feature `hosted`.
 //! let model = Scripted::new([
 //!     ScriptedReply::calls([("add", serde_json::json!({"a": 2, "b": 3}))]),
 //!     ScriptedReply::text("It is 5."),
+//! #   ScriptedReply::text("It is 5."),
 //! ]);
-//! let agent = Agent::new(model, tools)?;
+//! let agent = Agent::new(model, vec![add])?;
+//!
+//! // The run with its events, which can be saved and resumed:
 //! let mut run = Run::new(RunId::random(), RunOptions::default(), "What is 2 + 3?");
-//! let mut shown = String::new();
-//! let mut watch = |event| {
+//! let mut events = agent.stream(&mut run, ());
+//! while let Some(event) = events.try_next().await? {
 //!     if let Event::Text(text) = event {
-//!         shown.push_str(&text);
+//!         print!("{text}");
 //!     }
-//! };
-//! let Pause::Done(outcome) = agent.drive(&mut run, &mut watch, &Default::default()).await? else {
-//!     unreachable!("a tool that only reads needs nobody");
-//! };
-//! assert_eq!(outcome.text, "It is 5.");
+//! }
+//! # drop(events);
 //! assert_eq!(run.results().next().map(|result| result.text()).as_deref(), Some("5"));
-//! assert_eq!(shown, "It is 5.");
+//!
+//! // The same without events:
+//! assert_eq!(agent.ask("What is 2 + 3?").await?.text, "It is 5.");
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # Compared with other libraries
+//!
+//! - **rig** has more providers, vector stores, embeddings and hooks at every step, and runs in a browser. A pause that
+//!   outlives the process is driven by hand there, without the agent's hooks, and a saved run resumes only with the
+//!   version that saved it.
+//! - **genai** has more providers and chooses them by the model's name. It sends one request and returns one reply: the
+//!   loop, approvals and budgets are the program's.
+//! - **Pydantic AI** has more providers, typed dependencies, evaluations, and durable execution on Temporal, DBOS, Prefect
+//!   or Restate. It is Python; a pause ends the run, and an approval names a call's id, not its arguments.
+//!
+//! The README has versions and links.
 
 #![deny(missing_docs, missing_debug_implementations)]
 
