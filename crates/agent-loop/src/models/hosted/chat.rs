@@ -321,8 +321,10 @@ impl Decoder {
 
     /// The one call of a message before there were `tool_calls`. It is never asked for, and some servers still send it.
     fn old_call(&mut self, message: &Value, out: &mut Deltas) {
-        if message["function_call"].is_object() {
-            self.call(0, &json!({"function": message["function_call"]}), out);
+        // Snowflake sends an empty one with every message.
+        let call = &message["function_call"];
+        if ["name", "arguments"].iter().any(|field| call[field].as_str().is_some_and(|text| !text.is_empty())) {
+            self.call(0, &json!({"function": call}), out);
         }
     }
 
