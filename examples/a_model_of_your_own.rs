@@ -20,7 +20,9 @@ impl MyServer {
         let request = HttpRequest { url: self.url.clone(), headers, body: body.to_string().into_bytes() };
         let reply = self.http.post(request).await?;
         if reply.status != 200 {
-            return Err(Error::new(ErrorKind::Unavailable, "my server failed").with_status(reply.status));
+            // The agent asks again where the kind is one that may pass.
+            let kind = if reply.status >= 500 { ErrorKind::Unavailable } else { ErrorKind::BadRequest };
+            return Err(Error::new(kind, "my server failed").with_status(reply.status));
         }
         let bytes: Vec<Vec<u8>> = reply.body.try_collect().await?;
         serde_json::from_slice(&bytes.concat())

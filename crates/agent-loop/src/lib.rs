@@ -55,7 +55,8 @@
 //! - **genai** has more providers and chooses them by the model's name. It sends one request and returns one reply: the
 //!   loop, approvals and budgets are the program's.
 //! - **Pydantic AI** has more providers, typed dependencies, evaluations, and durable execution on Temporal, DBOS, Prefect
-//!   or Restate. It is Python; a pause ends the run, and an approval names a call's id, not its arguments.
+//!   or Restate. It is Python; a pause that outlives the process ends the run there, and an approval names a call's id,
+//!   not its arguments.
 //!
 //! The README has versions and links.
 
@@ -133,6 +134,7 @@ pub mod __private {
     pub use serde::{self, Deserialize};
 }
 
-#[cfg(doctest)]
+// Its programs use hosted models and MCP servers.
+#[cfg(all(doctest, feature = "mcp"))]
 #[doc = include_str!("../README.md")]
 struct ReadMe;

@@ -4,9 +4,11 @@ use std::fmt;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// Providers by name, each with the variables that may have its key: the first that is set counts. One without
-/// variables needs no key.
-const NAMED: [(&str, &[&str], fn(String) -> Provider); 10] = [
+/// A name, the variables that may have the key, of which the first that is set counts, and the provider with a key. One
+/// without variables needs no key.
+type Named = (&'static str, &'static [&'static str], fn(String) -> Provider);
+
+const NAMED: [Named; 10] = [
     ("openai", &["OPENAI_API_KEY"], |key| Provider::openai(key)),
     ("anthropic", &["ANTHROPIC_API_KEY"], |key| Provider::anthropic(key)),
     ("gemini", &["GEMINI_API_KEY", "GOOGLE_API_KEY"], |key| Provider::gemini(key)),
