@@ -2,9 +2,8 @@
 
 use std::io::{BufRead, Write};
 
-use agent_loop::{
-    About, Agent, Decision, Event, Pause, Question, Run, RunId, RunOptions, Scripted, ScriptedReply, Tool,
-};
+use agent_loop::{About, Agent, Decision, Event, Question, Run, RunId, RunOptions, Scripted, ScriptedReply, Tool};
+use futures_util::TryStreamExt;
 use serde_json::json;
 
 /// Writes a note.
@@ -42,22 +41,15 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     })];
     let call = ("write_note", json!({"path": "Plan.md", "text": "1. Prune the roses."}));
     let model = Scripted::new([ScriptedReply::calls([call]), ScriptedReply::text("That is all.")]);
-    let agent = Agent::new(model, tools)?;
+    let agent = Agent::new(model, tools)?.approver(async |question: Question| ask(&question));
     let mut run = Run::new(RunId::random(), RunOptions::default(), "Write down my plan.");
-    let mut show = |event: Event| match event {
-        Event::Text(text) => print!("{text}"),
-        Event::ToolFinished { result, .. } => println!("  {:?}: {}", result.status, result.text()),
-        _ => {}
-    };
-    loop {
-        match agent.drive(&mut run, &mut show, &Default::default()).await? {
-            Pause::Done(outcome) => break println!("\n({})", outcome.stop),
-            Pause::Waiting(questions) => {
-                let decisions: Vec<_> = questions.iter().map(|question| question.decide(ask(question))).collect();
-                for rejection in run.decide(agent.context(), decisions).err().into_iter().flatten() {
-                    println!("not taken: {rejection}");
-                }
-            }
+    let mut events = agent.stream(&mut run, ());
+    while let Some(event) = events.try_next().await? {
+        match event {
+            Event::Text(text) => print!("{text}"),
+            Event::ToolFinished { result, .. } => println!("  {:?}: {}", result.status, result.text()),
+            Event::Done(outcome) => println!("\n({})", outcome.stop),
+            _ => {}
         }
     }
     Ok(())

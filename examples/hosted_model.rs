@@ -3,26 +3,12 @@
 
 use std::io::Write;
 
-use agent_loop::{Agent, Event, Hosted, Http, Pause, Provider, Run, RunId, RunOptions, Tool, Wire};
+use agent_loop::{Agent, Event, Hosted, Http, Provider, Run, RunId, RunOptions, Wire};
+use futures_util::TryStreamExt;
 
 const USAGE: &str = "hosted_model PROVIDER MODEL QUESTION
 PROVIDER: openai, anthropic, gemini, openrouter (with OPENAI_API_KEY and so on), ollama, lm-studio, llama.cpp,
 or the address of anything that speaks Chat Completions, such as http://127.0.0.1:8000/v1 (with API_KEY, if it wants one)";
-
-fn provider(name: &str) -> Result<Provider, Box<dyn std::error::Error>> {
-    let key = |variable: &str| std::env::var(variable).map_err(|_| format!("{variable} is not set"));
-    Ok(match name {
-        "openai" => Provider::openai(key("OPENAI_API_KEY")?),
-        "anthropic" => Provider::anthropic(key("ANTHROPIC_API_KEY")?),
-        "gemini" => Provider::gemini(key("GEMINI_API_KEY")?),
-        "openrouter" => Provider::openrouter(key("OPENROUTER_API_KEY")?),
-        "ollama" => Provider::ollama(),
-        "lm-studio" => Provider::lm_studio(),
-        "llama.cpp" => Provider::llama_cpp(),
-        address if address.contains("://") => Provider::new("custom", Wire::Chat, address, key("API_KEY").ok()),
-        other => return Err(format!("{other} is no provider that this example knows").into()),
-    })
-}
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -31,20 +17,25 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("{USAGE}");
         return Ok(());
     };
-    let model = Hosted::new(provider(name)?, model.as_str(), Http::new()?);
-    let agent = Agent::new(model, Vec::<Tool>::new())?;
-    let mut run = Run::new(RunId::random(), RunOptions::default(), question.as_str());
-    let mut show = |event: Event| match event {
-        Event::Text(text) => {
-            print!("{text}");
-            std::io::stdout().flush().expect("the terminal is there");
+    let provider = match name.as_str() {
+        address if address.contains("://") => {
+            Provider::new("custom", Wire::Chat, address, std::env::var("API_KEY").ok())
         }
-        Event::Retry { delay, failure, .. } => println!("({failure}; again in {delay:?})"),
-        _ => {}
+        name => Provider::from_env(name)?,
     };
-    let Pause::Done(outcome) = agent.drive(&mut run, &mut show, &Default::default()).await? else {
-        return Err("without tools nobody is asked".into());
-    };
-    println!("\n({})", outcome.stop);
+    let agent = Agent::new(Hosted::new(provider, model.as_str(), Http::new()?), ())?;
+    let mut run = Run::new(RunId::random(), RunOptions::default(), question.as_str());
+    let mut events = agent.stream(&mut run, ());
+    while let Some(event) = events.try_next().await? {
+        match event {
+            Event::Text(text) => {
+                print!("{text}");
+                std::io::stdout().flush()?;
+            }
+            Event::Retry { delay, failure, .. } => println!("({failure}; again in {delay:?})"),
+            Event::Done(outcome) => println!("\n({})", outcome.stop),
+            _ => {}
+        }
+    }
     Ok(())
 }

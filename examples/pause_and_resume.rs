@@ -34,7 +34,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("loaded with {} repairs", repairs.len());
     let second = Agent::new(Scripted::new([ScriptedReply::text("It is deleted.")]), tools())?;
     let decision = questions[0].decide(Decision::Allow);
-    run.decide(second.context(), [decision]).map_err(|rejections| rejections[0].to_string())?;
+    run.decide(second.context(), [decision])?;
     let Pause::Done(outcome) = second.drive(&mut run, &mut transcript, &Default::default()).await? else {
         return Err("nothing is left to ask".into());
     };

@@ -1,7 +1,7 @@
 //! A model that only writes text, behind the Responses and the Chat Completions API:
 //! `cargo run -p examples --example responses_proxy -- [PORT]`.
 
-use agent_loop::{BoxFuture, Delta, EndReason, Model, ReplyStream, Request, Result, ToolSupport};
+use agent_loop::{BoxFuture, Delta, EndReason, Model, ReplyStream, Request, ToolSupport, error::Result};
 use agent_proxy::{Proxy, ProxyOptions, UnknownModel};
 use futures_util::stream;
 

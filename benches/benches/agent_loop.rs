@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use agent_loop::text_calls::Parser;
 use agent_loop::{
-    Agent, BoxFuture, Budget, Delta, EndReason, Model, Pause, ReplyStream, Request, Result, Run, RunId, RunOptions,
-    Scripted, ScriptedReply, Tool, ToolOutput,
+    Agent, BoxFuture, Budget, Delta, EndReason, Model, Pause, ReplyStream, Request, Run, RunId, RunOptions, Scripted,
+    ScriptedReply, Tool, ToolOutput, error::Result,
 };
 use agent_proxy::{Proxy, ProxyOptions};
 use benches::median;

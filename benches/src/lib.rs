@@ -1,4 +1,5 @@
-//! What is measured with: vaults and texts that are made, rows that are scanned, the peers, the judging of results.
+//! What is measured with: vaults and texts that are made, rows that are scanned, recordings that are replayed, the peers,
+//! the judging of results.
 
 mod notes;
 mod random;
@@ -13,6 +14,7 @@ mod rows;
 mod indexed_rows;
 mod turns;
 mod renames;
+mod recordings;
 pub mod peers;
 pub mod eval;
 
@@ -23,6 +25,7 @@ pub use median::median;
 pub use named_vault::make_named_vault;
 pub use notes::notes_in;
 pub use random::Random;
+pub use recordings::{Recording, Verdict, recordings_in, replay};
 pub use renames::{Led, Links, RenamePlan, RenameTrial, Respelled, Tree, copy_tree, rename_trial, respelled};
 pub use rows::{ROWS_SEED, RealVectors, random_rows, read_floats, resample, write_floats};
 pub use texts::make_texts;

@@ -13,7 +13,7 @@ use std::io::{self, BufReader, Read};
 use std::path::Path;
 
 use agent_loop::text_calls::Format;
-use agent_loop::{Error, ErrorKind, Result};
+use agent_loop::{Error, ErrorKind, error::Result};
 
 /// The newest version that is read here.
 const NEWEST: u32 = 3;

@@ -20,7 +20,7 @@ use futures_util::StreamExt;
 
 use crate::gguf::Gguf;
 use agent_loop::BoxFuture;
-use agent_loop::{Error, ErrorKind, Result};
+use agent_loop::{Error, ErrorKind, error::Result};
 use agent_loop::{Hosted, Http, Provider, Wire};
 use agent_loop::{Model, ReplyStream, Request};
 
@@ -111,7 +111,7 @@ impl Default for LlamaServerOptions {
 /// Where this process is killed, the server ends on Unix too; on Windows it stays.
 ///
 /// ```no_run
-/// # async fn main_() -> agent_loop::Result<()> {
+/// # async fn main_() -> agent_loop::error::Result<()> {
 /// use agent_llama::{LlamaServer, LlamaServerOptions};
 /// use agent_loop::{Agent, Http, Tool};
 ///

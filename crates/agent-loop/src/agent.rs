@@ -8,7 +8,8 @@
 //!     CallModel -> reply                    streamed, retried while nothing was shown      reply.rs, retry.rs
 //!     RunTools  -> results                  reads in parallel, a write alone               tools.rs
 //!     Compact   -> a shorter history                                                       compact.rs
-//!     Ask       -> return Waiting           a person decides; drive again, here or elsewhere
+//!     Ask       -> a decision               of the approver, where there is one
+//!               -> return Waiting           a person decides; drive again, here or elsewhere
 //!     Done      -> return Done
 //! ```
 
@@ -19,8 +20,10 @@ mod spans;
 mod compact;
 mod reply;
 mod tools;
+mod stream;
 
 use std::fmt;
+use std::future::ready;
 use std::sync::Arc;
 
 use tokio::time::{Instant, sleep};
@@ -33,25 +36,29 @@ use crate::compaction::{Compaction, DropThenSummarize};
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::UserMessage;
 use crate::model::{Model, Request};
-use crate::run::{Next, Outcome, Run, RunContext, RunOptions, StopReason};
-use crate::tool::{ToolSet, Tools};
+use crate::run::{Next, Outcome, Run, RunContext, RunError, RunOptions, StopReason};
+use crate::tool::{BoxFuture, ToolSet, Tools};
 
 pub use event::{Event, Observer};
 pub use retry::Retries;
+pub use stream::EventStream;
 pub use timeouts::Limits;
 
 use reply::ReplyOutcome;
 
-/// A model, tools and a policy that drive runs, any number at once.
+/// Decides about calls that the policy asks about.
+type Approver = dyn Fn(Question) -> BoxFuture<'static, Decision> + Send + Sync;
+
+/// A model, tools and a policy that drive runs, any number at once. Clones share them.
 ///
 /// ```
 /// use agent_loop::{Agent, AllowAll, Pause, Run, RunId, RunOptions, Scripted, ScriptedReply, Tool};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> agent_loop::Result<()> {
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let model = Scripted::new([ScriptedReply::text("Hello!"), ScriptedReply::text("Hello again!")]);
 /// let agent = Agent::new(model, Vec::<Tool>::new())?.policy(AllowAll);
-/// assert_eq!(agent.ask("Hi").await.text, "Hello!");
+/// assert_eq!(agent.ask("Hi").await?.text, "Hello!");
 ///
 /// // With events, approvals, cancelling, and a run that can be saved:
 /// let mut run = Run::new(RunId::random(), RunOptions::default(), "Hi");
@@ -60,11 +67,13 @@ use reply::ReplyOutcome;
 /// # Ok(())
 /// # }
 /// ```
+#[derive(Clone)]
 pub struct Agent {
     model: Arc<dyn Model>,
     tools: Arc<dyn Tools>,
-    set: ToolSet,
+    set: Arc<ToolSet>,
     policy: Arc<dyn Policy>,
+    approver: Option<Arc<Approver>>,
     compaction: Arc<dyn Compaction>,
     limits: Limits,
     options: RunOptions,
@@ -81,13 +90,14 @@ impl fmt::Debug for Agent {
 
 setters!(Agent { limits: Limits });
 
-/// Why no call runs that needs a person, where there is none.
-const NOBODY: &str = "no one is there to approve it";
+/// The reason why [`Agent::ask`] denies a call where the agent has no approver.
+const NO_APPROVER: &str = "no one is there to approve it";
 
 /// Why [`Agent::drive`] returned.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Pause {
-    /// A person has to decide about these; then drive on, here or in another process.
+    /// A person has to decide about these; then drive on, here or in another process. Only an agent without an
+    /// [`approver`](Agent::approver) waits.
     Waiting(Vec<Question>),
     /// The run is done.
     Done(Outcome),
@@ -102,13 +112,52 @@ impl Agent {
         let set = ToolSet::new(tools.specs())?;
         let (model, tools) = (Arc::new(model), Arc::new(tools));
         let (policy, compaction) = (Arc::new(AskBeforeWriting), Arc::new(DropThenSummarize::default()));
-        Ok(Self { model, tools, set, policy, compaction, limits: Limits::default(), options: RunOptions::default() })
+        let (limits, options) = (Limits::default(), RunOptions::default());
+        Ok(Self { model, tools, set: Arc::new(set), policy, approver: None, compaction, limits, options })
     }
 
     /// Sets the policy.
     #[must_use]
     pub fn policy(mut self, policy: impl Policy + 'static) -> Self {
         self.policy = Arc::new(policy);
+        self
+    }
+
+    /// Sets the function that decides about calls which the policy asks about. [`ask`](Self::ask), [`drive`](Self::drive)
+    /// and [`stream`](Self::stream) then await it instead of pausing, for one question at a time: a call that is allowed
+    /// runs before the next question, which a decision for the session may have made unnecessary.
+    ///
+    /// A decision that [`Run::decide`] rejects, for example because edited arguments do not fit the schema, counts as a
+    /// denial, and the model is told why. Cancelling the run drops the future.
+    ///
+    /// ```
+    /// use agent_loop::{Agent, Decision, Question, Scripted, ScriptedReply, ToolError, tool};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let delete = tool! {
+    ///     /// Deletes a file.
+    ///     write async fn delete(path: String) -> Result<String, ToolError> { Ok(format!("deleted {path}")) }
+    /// };
+    /// # let calls = ScriptedReply::calls([("delete", serde_json::json!({"path": "a.tmp"}))]);
+    /// # let model = Scripted::new([calls, ScriptedReply::text("Done.")]);
+    /// let agent = Agent::new(model, vec![delete])?.approver(async |question: Question| {
+    ///     match question.call.arguments["path"].as_str() {
+    ///         Some(path) if path.ends_with(".tmp") => Decision::Allow,
+    ///         _ => Decision::Deny { reason: Some("only temporary files may be deleted".into()) },
+    ///     }
+    /// });
+    /// assert_eq!(agent.ask("Delete a.tmp.").await?.text, "Done.");
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn approver<F, Fut>(mut self, approver: F) -> Self
+    where
+        F: Fn(Question) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Decision> + Send + 'static,
+    {
+        self.approver = Some(Arc::new(move |question| Box::pin(approver(question))));
         self
     }
 
@@ -131,24 +180,25 @@ impl Agent {
         self
     }
 
-    /// Answers one message: a new run, driven to its end, with nobody to ask. Calls that need a person's decision do not
-    /// run; the model is told so. Dropping the future ends everything.
-    pub async fn ask(&self, message: impl Into<UserMessage>) -> Outcome {
+    /// Answers one message: begins a run and drives it to its end. Calls that need a person's decision are put to the
+    /// [`approver`](Self::approver); without one they do not run, and the model is told so. Dropping the future cancels
+    /// the run.
+    ///
+    /// # Errors
+    /// [`RunError`] where the run ended otherwise than with an answer, for example because the provider rejected the key
+    /// or the budget was used up. It has the outcome.
+    pub async fn ask(&self, message: impl Into<UserMessage>) -> Result<Outcome, RunError> {
         let mut run = Run::new(RunId::random(), self.options.clone(), message);
-        let cancel = CancellationToken::new();
-        loop {
-            match self.drive(&mut run, &mut (), &cancel).await.expect("nothing is saved, and nobody else drives it") {
-                Pause::Done(outcome) => return outcome,
-                Pause::Waiting(questions) => {
-                    let no = Decision::Deny { reason: Some(NOBODY.into()) };
-                    // What the policy has decided meanwhile needs no decision.
-                    drop(run.decide(self.context(), questions.iter().map(|question| question.decide(no.clone()))));
-                }
-            }
+        let deny: Arc<Approver> = Arc::new(|_| Box::pin(ready(Decision::Deny { reason: Some(NO_APPROVER.into()) })));
+        let approver = self.approver.as_ref().unwrap_or(&deny);
+        let pause = self.drive_with(&mut run, &mut (), &CancellationToken::new(), Some(&**approver)).await;
+        match pause.expect("nothing is saved, and nothing else drives the run") {
+            Pause::Done(outcome) => outcome.answered(),
+            Pause::Waiting(_) => unreachable!("an approver decides every question"),
         }
     }
 
-    /// Drives a run until a person is needed or it is done.
+    /// Drives a run until it is done or, where the agent has no [`approver`](Self::approver), a person has to decide.
     ///
     /// The observer sees everything as it happens and saves the run after every step. Cancelling ends the run within
     /// [`Limits::cancel`]. A future that is dropped instead leaves a run that can be driven on.
@@ -156,11 +206,27 @@ impl Agent {
     /// # Errors
     /// Only what the observer could not save. What goes wrong with the model or a tool is part of the run.
     pub async fn drive(&self, run: &mut Run, observer: &mut dyn Observer, cancel: &CancellationToken) -> Result<Pause> {
-        let span = spans::invoke_agent(run);
-        self.drive_on(run, observer, cancel).instrument(span).await
+        self.drive_with(run, observer, cancel, self.approver.as_deref()).await
     }
 
-    async fn drive_on(&self, run: &mut Run, observer: &mut dyn Observer, cancel: &CancellationToken) -> Result<Pause> {
+    async fn drive_with(
+        &self,
+        run: &mut Run,
+        observer: &mut dyn Observer,
+        cancel: &CancellationToken,
+        approver: Option<&Approver>,
+    ) -> Result<Pause> {
+        let span = spans::invoke_agent(run);
+        self.drive_on(run, observer, cancel, approver).instrument(span).await
+    }
+
+    async fn drive_on(
+        &self,
+        run: &mut Run,
+        observer: &mut dyn Observer,
+        cancel: &CancellationToken,
+        approver: Option<&Approver>,
+    ) -> Result<Pause> {
         run.interrupted();
         loop {
             if cancel.is_cancelled() {
@@ -174,6 +240,9 @@ impl Agent {
                 Next::Compact => self.compact(run, observer, cancel).await?,
                 Next::RunTools(calls) => self.run_tools(run, calls, observer, cancel).await?,
                 Next::Wait => return Err(Error::new(ErrorKind::State, "calls of this run are running elsewhere")),
+                Next::Ask(questions) if let Some(approver) = approver => {
+                    self.approve(run, &questions[0], observer, cancel, approver).await;
+                }
                 Next::Ask(questions) => {
                     questions.iter().for_each(|question| observer.event(Event::ApprovalNeeded(question.clone())));
                     return Ok(Pause::Waiting(questions));
@@ -184,6 +253,28 @@ impl Agent {
                     return Ok(Pause::Done(outcome));
                 }
             }
+        }
+    }
+
+    /// Has the approver decide one question. Nothing is decided where the run is cancelled first.
+    async fn approve(
+        &self,
+        run: &mut Run,
+        question: &Question,
+        observer: &mut dyn Observer,
+        cancel: &CancellationToken,
+        approver: &Approver,
+    ) {
+        observer.event(Event::ApprovalNeeded(question.clone()));
+        let decision = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return,
+            decision = approver(question.clone()) => decision,
+        };
+        if let Err(rejections) = run.decide(self.context(), [question.decide(decision)]) {
+            let reason = Some(format!("the decision about it was not valid: {rejections}"));
+            // Rejected, too, where the policy of now decides: then there is nothing left to decide.
+            drop(run.decide(self.context(), [question.decide(Decision::Deny { reason })]));
         }
     }
 

@@ -244,6 +244,21 @@ impl fmt::Display for Rejection {
     }
 }
 
+impl std::error::Error for Rejection {}
+
+/// The decisions that [`Run::decide`](crate::Run::decide) rejected, at least one. Their questions stay open.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rejections(pub Vec<Rejection>);
+
+impl fmt::Display for Rejections {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let texts: Vec<String> = self.0.iter().map(Rejection::to_string).collect();
+        f.write_str(&texts.join("; "))
+    }
+}
+
+impl std::error::Error for Rejections {}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

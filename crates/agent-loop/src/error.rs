@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// A result of this crate.
+/// A `Result` with the error of this crate. It is not exported by the root of the crate, so that `use agent_loop::*`
+/// leaves the standard library's `Result` in place.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// An error: what kind, where, what happened, and what the reader can do about it.

@@ -13,39 +13,52 @@
 //! with its number (`invariant_05_…`), in `tests/it` or beside the code.
 //!
 //! ```
-//! use agent_loop::{Agent, Event, Json, Pause, Run, RunId, RunOptions, Scripted, ScriptedReply, Tool};
-//!
-//! /// Adds two numbers.
-//! #[derive(serde::Deserialize, schemars::JsonSchema)]
-//! struct Add {
-//!     a: i64,
-//!     b: i64,
-//! }
+//! use agent_loop::{Agent, Event, Json, Run, RunId, RunOptions, Scripted, ScriptedReply, ToolError, tool};
+//! use futures_util::TryStreamExt;
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let tools = vec![Tool::read("add", |Add { a, b }| async move { Ok(Json(a + b)) })];
+//! let add = tool! {
+//!     /// Adds two numbers.
+//!     read async fn add(a: i64, b: i64) -> Result<Json<i64>, ToolError> { Ok(Json(a + b)) }
+//! };
+//! // Of a provider: `Hosted::from_env("openai:gpt-5.6")?`, with the feature `hosted`.
 //! let model = Scripted::new([
 //!     ScriptedReply::calls([("add", serde_json::json!({"a": 2, "b": 3}))]),
 //!     ScriptedReply::text("It is 5."),
+//! #   ScriptedReply::text("It is 5."),
 //! ]);
-//! let agent = Agent::new(model, tools)?;
+//! let agent = Agent::new(model, vec![add])?;
+//!
+//! // The run with its events, which can be saved and resumed:
 //! let mut run = Run::new(RunId::random(), RunOptions::default(), "What is 2 + 3?");
-//! let mut shown = String::new();
-//! let mut watch = |event| {
+//! let mut events = agent.stream(&mut run, ());
+//! while let Some(event) = events.try_next().await? {
 //!     if let Event::Text(text) = event {
-//!         shown.push_str(&text);
+//!         print!("{text}");
 //!     }
-//! };
-//! let Pause::Done(outcome) = agent.drive(&mut run, &mut watch, &Default::default()).await? else {
-//!     unreachable!("a tool that only reads needs nobody");
-//! };
-//! assert_eq!(outcome.text, "It is 5.");
+//! }
+//! # drop(events);
 //! assert_eq!(run.results().next().map(|result| result.text()).as_deref(), Some("5"));
-//! assert_eq!(shown, "It is 5.");
+//!
+//! // The same without events:
+//! assert_eq!(agent.ask("What is 2 + 3?").await?.text, "It is 5.");
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # Compared with other libraries
+//!
+//! - **rig** has more providers, vector stores, embeddings and hooks at every step, and runs in a browser. A pause that
+//!   outlives the process is driven by hand there, without the agent's hooks, and a saved run resumes only with the
+//!   version that saved it.
+//! - **genai** has more providers and chooses them by the model's name. It sends one request and returns one reply: the
+//!   loop, approvals and budgets are the program's.
+//! - **Pydantic AI** has more providers, typed dependencies, evaluations, and durable execution on Temporal, DBOS, Prefect
+//!   or Restate. It is Python; a pause that outlives the process ends the run there, and an approval names a call's id,
+//!   not its arguments.
+//!
+//! The README has versions and links.
 
 #![deny(missing_docs, missing_debug_implementations)]
 
@@ -66,7 +79,7 @@ macro_rules! setters {
 }
 
 // The order of the modules is the order of dependencies: a module uses only modules above it. A test checks it.
-mod error;
+pub mod error;
 mod canonical;
 mod raw_json;
 mod message;
@@ -84,14 +97,14 @@ mod models;
 #[cfg(feature = "mcp")]
 pub mod mcp;
 
-pub use agent::{Agent, Event, Limits, Observer, Pause, Retries};
+pub use agent::{Agent, Event, EventStream, Limits, Observer, Pause, Retries};
 pub use approval::{
     About, AllowAll, AskBeforeWriting, BoundDecision, Decision, Digest, Permission, Policy, Question, RejectedBecause,
-    Rejection, Review, RunId,
+    Rejection, Rejections, Review, RunId,
 };
 pub use budget::{AtLimit, Budget, Limit, Spent};
 pub use compaction::{Compaction, DropThenSummarize};
-pub use error::{Error, ErrorKind, Failure, Result};
+pub use error::{Error, ErrorKind, Failure};
 pub use message::{
     CallId, History, Image, Message, Messages, Part, Repair, Status, TextPhase, ToolCall, ToolResult, Usage,
     UserMessage,
@@ -106,7 +119,7 @@ pub use models::{
 };
 #[cfg(feature = "hosted")]
 pub use models::{Http, HttpOptions, HttpProxy};
-pub use run::{AnswerShape, Next, Outcome, ReadyCall, Run, RunContext, RunOptions, StopReason};
+pub use run::{AnswerShape, Next, Outcome, ReadyCall, Run, RunContext, RunError, RunOptions, StopReason};
 pub use text_calls::TextCalls;
 pub use tool::{
     BoxFuture, Effect, IntoOutput, Json, SchemaCheck, Tool, ToolContext, ToolError, ToolOutput, ToolSet, ToolSpec,
@@ -121,6 +134,7 @@ pub mod __private {
     pub use serde::{self, Deserialize};
 }
 
-#[cfg(doctest)]
+// Its programs use hosted models and MCP servers.
+#[cfg(all(doctest, feature = "mcp"))]
 #[doc = include_str!("../README.md")]
 struct ReadMe;

@@ -16,6 +16,7 @@
 //! The driver does what [`Run::next`] says and reports the outcome to the run; [`Agent`](crate::Agent) is such a driver.
 //! It never reads a clock, a file or a random number.
 
+mod outcome;
 mod answer;
 mod calls;
 mod transitions;
@@ -28,7 +29,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::approval::{BoundDecision, Policy, Question, RejectedBecause, Rejection, RunId};
+use crate::approval::{BoundDecision, Policy, Question, RejectedBecause, Rejection, Rejections, RunId};
 use crate::budget::{AtLimit, Budget, Limit, Repeats, Spent};
 use crate::error::{Error, ErrorKind, Failure, Result};
 use crate::message::{CallId, History, Message, Part, ToolCall, ToolResult, UserMessage};
@@ -37,6 +38,7 @@ use crate::tool::{Effect, ToolError, ToolOutput, ToolSet};
 
 pub use answer::AnswerShape;
 pub(crate) use answer::{check_answer, correction, without_fence};
+pub use outcome::{Outcome, RunError, StopReason};
 pub(crate) use saved::SavedRun;
 
 use calls::Calls;
@@ -127,71 +129,6 @@ pub struct ReadyCall {
     pub effect: Effect,
     /// The tool's own limit of time.
     pub time_limit: Option<Duration>,
-}
-
-/// Why a run is done.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "stop", rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum StopReason {
-    /// The model answered without calling a tool.
-    Answered,
-    /// The model answered, but never in the shape that was asked for.
-    BadAnswer {
-        /// What was wrong with the last one.
-        faults: String,
-    },
-    /// The budget is used up.
-    Limit {
-        /// Which part of it.
-        limit: Limit,
-    },
-    /// The reply hit its limit of length; its text is incomplete.
-    Length,
-    /// A content filter stopped the reply.
-    Filtered,
-    /// The model or the provider declined to answer.
-    Refused,
-    /// The model said nothing and called nothing; it may have reasoned.
-    Empty,
-    /// It was cancelled.
-    Cancelled,
-    /// The model failed for good. [`Run::retry`] tries again.
-    Failed {
-        /// How.
-        failure: Failure,
-    },
-}
-
-impl fmt::Display for StopReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Answered => f.write_str("answered"),
-            Self::BadAnswer { faults } => write!(f, "the answer does not have the shape that was asked for:\n{faults}"),
-            Self::Limit { limit } => write!(f, "{limit}"),
-            Self::Length => f.write_str("the reply was cut off by the limit on its length"),
-            Self::Filtered => f.write_str("a content filter stopped the reply"),
-            Self::Refused => f.write_str("the model declined to answer"),
-            Self::Empty => f.write_str("the model said nothing"),
-            Self::Cancelled => f.write_str("cancelled"),
-            Self::Failed { failure } => write!(f, "{failure}"),
-        }
-    }
-}
-
-/// How a run ended.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Outcome {
-    /// Why.
-    pub stop: StopReason,
-    /// The last reply to the person's message, without commentary where the provider tells it apart from the answer; empty
-    /// if it said nothing. What was said before calls is no part of it.
-    pub text: String,
-    /// The answer, where [`RunOptions::answer`] asked for one and it fits.
-    pub answer: Option<Value>,
-    /// What was used since the person's last message.
-    pub spent: Spent,
 }
 
 /// One conversation and its state. A value: clone it, save it, resume it in another process.
@@ -393,7 +330,7 @@ impl Run {
         &mut self,
         context: RunContext<'_>,
         decisions: impl IntoIterator<Item = BoundDecision>,
-    ) -> Result<(), Vec<Rejection>> {
+    ) -> Result<(), Rejections> {
         let mut rejections = Vec::new();
         for decision in decisions {
             let call = decision.call.clone();
@@ -404,7 +341,7 @@ impl Run {
             };
             rejections.extend(taken.err().map(|why| Rejection { call, why }));
         }
-        if rejections.is_empty() { Ok(()) } else { Err(rejections) }
+        if rejections.is_empty() { Ok(()) } else { Err(Rejections(rejections)) }
     }
 
     /// Reports how long the tool of a running call took, before [`finished`](Self::finished).

@@ -81,7 +81,7 @@ async fn a_run_its_requests_and_its_tools_are_spans_of_the_conventions() {
     };
     let look = Tool::dynamic(look, |call, _| async move { Ok(ToolOutput::text(call.arguments.to_string())) });
     let agent = Agent::new(model, vec![look]).unwrap().options(options);
-    assert_eq!(agent.ask("Tell me the secret.").await.text, "a secret, too");
+    assert_eq!(agent.ask("Tell me the secret.").await.unwrap().text, "a secret, too");
     let all = &spans.0.lock().unwrap().all;
     let names: Vec<_> = all.iter().map(|(name, parent, _)| (*name, *parent)).collect();
     let expected = [("chat", Some(0)), ("chat", Some(0)), ("execute_tool", Some(0)), ("chat", Some(0))];

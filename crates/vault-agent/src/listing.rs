@@ -128,7 +128,7 @@ async fn fetch(http: &Http, provider: &Provider, url: &str) -> Result<Value> {
     serde_json::from_slice(&bytes).map_err(|_| no_list(&provider.base_url))
 }
 
-async fn body(mut reply: HttpReply) -> agent_loop::Result<Vec<u8>> {
+async fn body(mut reply: HttpReply) -> agent_loop::error::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     while let Some(part) = reply.body.next().await {
         bytes.extend_from_slice(&part?);

@@ -196,7 +196,7 @@ impl<M: Model> Model for Configured<M> {
         self.model.image_support()
     }
 
-    fn reply(&self, request: Request) -> BoxFuture<'_, agent_loop::Result<ReplyStream<'_>>> {
+    fn reply(&self, request: Request) -> BoxFuture<'_, agent_loop::error::Result<ReplyStream<'_>>> {
         let request = self.configured(request);
         if request.temperature.is_none() || request.temperature != self.temperature {
             return self.model.reply(request);

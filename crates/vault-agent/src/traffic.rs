@@ -2,7 +2,7 @@
 
 use std::io::{IsTerminal, Write, stderr};
 
-use agent_loop::{BoxFuture, ByteStream, Http, HttpReply, HttpRequest, Result, Transport};
+use agent_loop::{BoxFuture, ByteStream, Http, HttpReply, HttpRequest, Transport, error::Result};
 use futures_util::StreamExt;
 use vault_search::sanitize;
 

@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 use agent_loop::{
     Agent, AnswerShape, AtLimit, BoxFuture, Budget, Delta, EndReason, Error, Event, History, ImageSupport, Limits,
-    Model, Pause, Permission, Policy, Question, ReplyStream, Request, Result, Retries, Review, Run, RunId, RunOptions,
-    StopReason, ToolCall, ToolChoice, ToolError, ToolOutput, ToolSpec, Tools, Usage,
+    Model, Pause, Permission, Policy, Question, ReplyStream, Request, Retries, Review, Run, RunId, RunOptions,
+    StopReason, ToolCall, ToolChoice, ToolError, ToolOutput, ToolSpec, Tools, Usage, error::Result,
 };
 use futures_util::{StreamExt, stream};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};

@@ -70,6 +70,31 @@ fn hosted_model() {
     assert!(said(program("hosted_model"), "").starts_with("hosted_model PROVIDER MODEL QUESTION"));
 }
 
+#[test]
+fn a_model_of_your_own() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}/reply", listener.local_addr().unwrap());
+    let server = std::thread::spawn(move || {
+        let call = r#"{"tool_calls": [{"id": "c1", "function": {"name": "add", "arguments": "{\"a\":2,\"b\":3}"}}]}"#;
+        [call, r#"{"content": "It is 5."}"#].map(|body| {
+            let (mut stream, _) = listener.accept().unwrap();
+            let head = read_until(&mut stream, "\r\n\r\n");
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).expect("a length");
+            let end = head.find("\r\n\r\n").unwrap() + 4 + length.parse::<usize>().unwrap();
+            let request = read_while(&mut stream, head, |all| all.len() < end);
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n";
+            write!(stream, "{head}{body}").unwrap();
+            request
+        })
+    });
+    let mut command = program("a_model_of_your_own");
+    command.args([&address, "What is 2 + 3?"]);
+    assert_eq!(said(command, ""), "It is 5.\n");
+    let [first, second] = server.join().unwrap();
+    assert!(first.starts_with("POST /reply ") && first.contains(r#""content":"What is 2 + 3?""#), "{first}");
+    assert!(second.contains(r#""tool_call_id":"c1""#) && second.contains(r#""content":"5""#), "{second}");
+}
+
 /// Ends the program, whatever becomes of the test.
 struct Ended(Child);
 
@@ -98,9 +123,12 @@ fn responses_proxy() {
 }
 
 fn read_until(stream: &mut TcpStream, wanted: &str) -> String {
-    let mut all = String::new();
+    read_while(stream, String::new(), |all| !all.contains(wanted))
+}
+
+fn read_while(stream: &mut TcpStream, mut all: String, is_open: impl Fn(&str) -> bool) -> String {
     let mut bytes = [0; 4096];
-    while !all.contains(wanted) {
+    while is_open(&all) {
         let read = stream.read(&mut bytes).unwrap();
         assert!(read > 0, "{all}");
         all.push_str(&String::from_utf8_lossy(&bytes[..read]));

@@ -5,7 +5,7 @@ use llama_cpp_2::context::LlamaContext;
 use llama_cpp_2::llama_batch::LlamaBatch;
 use llama_cpp_2::token::LlamaToken;
 
-use agent_loop::{Error, ErrorKind, Result};
+use agent_loop::{Error, ErrorKind, error::Result};
 
 use super::vocabulary::Vocabulary;
 

@@ -14,7 +14,7 @@ use llama_cpp_2::{LogOptions, send_logs_to_tracing};
 use llguidance::toktrie::SimpleVob;
 
 use crate::gguf::Gguf;
-use agent_loop::{Error, ErrorKind, Result};
+use agent_loop::{Error, ErrorKind, error::Result};
 
 use super::cache::{Cache, CacheUse};
 use super::grammar::Grammars;

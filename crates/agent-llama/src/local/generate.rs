@@ -15,7 +15,7 @@ use agent_loop::ToolSpec;
 use agent_loop::Usage;
 use agent_loop::text_calls::{Format, Parser, deltas_of};
 use agent_loop::{Delta, EndReason, Parallel, Request, ToolChoice};
-use agent_loop::{Error, ErrorKind, Result};
+use agent_loop::{Error, ErrorKind, error::Result};
 
 use super::engine::Engine;
 use super::grammar::Wanted;

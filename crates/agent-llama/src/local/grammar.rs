@@ -8,7 +8,7 @@ use llguidance::{Matcher, ParserFactory};
 use serde_json::{Map, Value, json};
 
 use agent_loop::ToolSpec;
-use agent_loop::{Error, ErrorKind, Result};
+use agent_loop::{Error, ErrorKind, error::Result};
 
 use super::form::{Arguments, CallForm, ID};
 use super::vocabulary::{Part, Vocabulary};

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::gguf::Gguf;
-use agent_loop::{Error, ErrorKind, Result};
+use agent_loop::{Error, ErrorKind, error::Result};
 
 /// Bytes beside weights and cache: what is computed in between, and the vocabulary.
 const WORKSPACE: u64 = 200 << 20;

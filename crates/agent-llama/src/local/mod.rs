@@ -33,7 +33,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use agent_loop::BoxFuture;
-use agent_loop::{Error, ErrorKind, Result};
+use agent_loop::{Error, ErrorKind, error::Result};
 use agent_loop::{Model, ReplyStream, Request};
 
 pub use cache::CacheUse;
@@ -50,7 +50,7 @@ const STACK: usize = 64 << 20;
 /// next token, or within a prompt at the next few hundred. Dropping the model waits for that, and frees its memory.
 ///
 /// ```no_run
-/// # async fn main_() -> agent_loop::Result<()> {
+/// # async fn main_() -> agent_loop::error::Result<()> {
 /// use agent_llama::{Local, LocalOptions};
 /// use agent_loop::{Agent, Tool};
 ///

@@ -8,7 +8,7 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use crate::gguf::Gguf;
-use agent_loop::{Error, ErrorKind, Result};
+use agent_loop::{Error, ErrorKind, error::Result};
 
 use super::cache::Cache;
 

@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::gguf::Gguf;
 use agent_loop::{Delta, Request};
-use agent_loop::{Error, ErrorKind, Result};
+use agent_loop::{Error, ErrorKind, error::Result};
 
 use super::cache::CacheUse;
 use super::engine::{Engine, load};

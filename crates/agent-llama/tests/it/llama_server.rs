@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use agent_llama::{LlamaServer, LlamaServerOptions};
-use agent_loop::{EndReason, ErrorKind, Http, Message, Model, Reply, Request, Result};
+use agent_loop::{EndReason, ErrorKind, Http, Message, Model, Reply, Request, error::Result};
 use tokio::sync::Mutex;
 
 use crate::programs::program;

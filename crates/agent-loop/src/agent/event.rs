@@ -182,6 +182,16 @@ impl<F: FnMut(Event) + Send> Observer for F {
     }
 }
 
+impl Observer for &mut (dyn Observer + '_) {
+    fn event(&mut self, event: Event) {
+        (**self).event(event);
+    }
+
+    fn save(&mut self, run: &Run) -> Result<()> {
+        (**self).save(run)
+    }
+}
+
 impl<A: Observer, B: Observer> Observer for (A, B) {
     fn event(&mut self, event: Event) {
         self.0.event(event.clone());

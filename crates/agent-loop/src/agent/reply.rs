@@ -36,7 +36,7 @@ impl Agent {
                     let usage = builder.usage();
                     return ReplyOutcome::Cancelled(builder.give_up(), usage);
                 }
-                streamed = self.stream(request, &mut builder, &mut is_shown, observer).instrument(span.clone()) => streamed,
+                streamed = self.stream_reply(request, &mut builder, &mut is_shown, observer).instrument(span.clone()) => streamed,
             };
             let reply = streamed.and_then(|()| builder.finish());
             spans::record_reply(&span, reply.as_ref());
@@ -60,7 +60,7 @@ impl Agent {
         unreachable!("attempts do not end by themselves")
     }
 
-    async fn stream(
+    async fn stream_reply(
         &self,
         request: &Request,
         builder: &mut ReplyBuilder,

@@ -14,7 +14,7 @@
 //! All revisions of the protocol are spoken, the newest first. Resources, prompts, sampling and roots are not.
 //!
 //! ```no_run
-//! # async fn example(model: agent_loop::Scripted) -> agent_loop::Result<()> {
+//! # async fn example(model: agent_loop::Scripted) -> agent_loop::error::Result<()> {
 //! use agent_loop::mcp::{AskBeforeDestroying, McpOptions, McpServer, McpTools};
 //! use agent_loop::{Agent, AskBeforeWriting, Tool};
 //!

@@ -1,6 +1,4 @@
 //! A scripted model for tests: it plays back given replies and fails on requests that the script does not expect.
-//!
-//! To add a provider, begin with a copy of this file: all that a model has to do is in its `impl Model`.
 
 use std::collections::VecDeque;
 use std::fmt;

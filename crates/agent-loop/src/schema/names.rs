@@ -32,6 +32,12 @@ impl WireNames {
         this
     }
 
+    /// For these tools, each under its own name.
+    pub fn unchanged<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
+        let to_wire = names.into_iter().map(|name| (name.to_string(), name.to_string())).collect();
+        Self { to_wire, from_wire: HashMap::new() }
+    }
+
     /// The name on the wire. A name that is not in the list is cleaned too: histories name former tools.
     pub fn wire(&self, name: &str) -> String {
         self.to_wire.get(name).cloned().unwrap_or_else(|| clean_name(name))

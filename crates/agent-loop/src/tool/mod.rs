@@ -85,7 +85,7 @@ impl<T: fmt::Display> From<T> for ToolError {
     }
 }
 
-/// The tools of an agent. `Vec<Tool>` implements it, and so does a pair of two that do.
+/// The tools of an agent. `Vec<Tool>` implements it, and so do `()`, which has none, and a pair of two that do.
 pub trait Tools: Send + Sync {
     /// All tools, in an order that does not change from call to call. Read once, when an agent is made.
     fn specs(&self) -> Vec<ToolSpec>;
@@ -104,6 +104,21 @@ pub trait Tools: Send + Sync {
         call: &'a ToolCall,
         cancel: &'a CancellationToken,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
+}
+
+/// No tools.
+impl Tools for () {
+    fn specs(&self) -> Vec<ToolSpec> {
+        Vec::new()
+    }
+
+    fn call<'a>(
+        &'a self,
+        call: &'a ToolCall,
+        _: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async move { Err(ToolError(format!("there is no tool {:?}", call.name))) })
+    }
 }
 
 /// The tools of both, those of the first before those of the second.

@@ -151,8 +151,8 @@ impl Tools for Vec<Tool> {
     }
 }
 
-/// A [`Tool`](crate::Tool) from an asynchronous function: its arguments are those of the function, what it does and what
-/// they mean are its doc comments. It begins with `read` or `write`, the effect.
+/// Makes a [`Tool`](crate::Tool) from an asynchronous function. The schema is made of the function's arguments; the
+/// descriptions are the doc comments. The first word is the effect, `read` or `write`.
 ///
 /// ```
 /// use agent_loop::{Json, ToolError, tool};
@@ -166,11 +166,49 @@ impl Tools for Vec<Tool> {
 /// assert_eq!((add.spec().name.as_str(), add.spec().description.as_str()), ("add", "Adds two numbers."));
 /// assert_eq!(add.spec().parameters["required"], serde_json::json!(["a", "b"]));
 /// ```
+///
+/// A tool with state names the variables that it uses after the effect, for example a handle of a database or an HTTP
+/// client. The tool keeps a clone of each, and every call gets a clone of its own, so use types that are cheap to clone,
+/// such as an `Arc`. Several tools can share one.
+///
+/// ```
+/// use std::collections::HashMap;
+/// use std::sync::{Arc, Mutex};
+///
+/// use agent_loop::{Agent, AllowAll, Scripted, ScriptedReply, ToolError, tool};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let db = Arc::new(Mutex::new(HashMap::from([("apple".to_owned(), 3)])));
+/// let stock = tool! {
+///     /// Returns how many pieces there are.
+///     read(db) async fn stock(item: String) -> Result<String, ToolError> {
+///         let db = db.lock().unwrap();
+///         Ok(db.get(&item).ok_or("there is no such item")?.to_string())
+///     }
+/// };
+/// let order = tool! {
+///     /// Orders one more piece.
+///     write(db) async fn order(item: String) -> Result<&'static str, ToolError> {
+///         *db.lock().unwrap().entry(item).or_default() += 1;
+///         Ok("ordered")
+///     }
+/// };
+/// # let call = |name| ScriptedReply::calls([(name, serde_json::json!({"item": "apple"}))]);
+/// # let model = Scripted::new([call("stock"), call("order"), call("stock"), ScriptedReply::text("There are 4 now.")]);
+/// let agent = Agent::new(model, vec![stock, order])?.policy(AllowAll);
+/// println!("{}", agent.ask("Order an apple.").await?.text);
+/// assert_eq!(db.lock().unwrap()["apple"], 4);
+/// # Ok(())
+/// # }
+/// ```
 #[macro_export]
 macro_rules! tool {
     (
         $(#[$about:meta])*
-        $effect:ident async fn $name:ident($($(#[$of_argument:meta])* $argument:ident: $type:ty),* $(,)?) -> $out:ty $body:block
+        $effect:ident $(($($state:ident),+ $(,)?))? async fn $name:ident(
+            $($(#[$of_argument:meta])* $argument:ident: $type:ty),* $(,)?
+        ) -> $out:ty $body:block
     ) => {{
         $(#[$about])*
         #[derive($crate::__private::Deserialize, $crate::__private::JsonSchema)]
@@ -179,8 +217,13 @@ macro_rules! tool {
         struct Arguments {
             $($(#[$of_argument])* $argument: $type,)*
         }
-        async fn $name($($argument: $type),*) -> $out $body
-        $crate::Tool::$effect(stringify!($name), |Arguments { $($argument),* }: Arguments| $name($($argument),*))
+        $($(let $state = ::core::clone::Clone::clone(&$state);)+)?
+        $crate::Tool::$effect(stringify!($name), move |Arguments { $($argument),* }: Arguments| {
+            $($(let $state = ::core::clone::Clone::clone(&$state);)+)?
+            // A closure rather than a block: `return` and `?` in the body need the declared type.
+            let call = async move || -> $out { $body };
+            async move { call().await }
+        })
     }};
 }
 

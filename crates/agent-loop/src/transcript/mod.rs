@@ -261,6 +261,12 @@ impl Observer for Transcript {
     }
 }
 
+impl Observer for &mut Transcript {
+    fn save(&mut self, run: &Run) -> Result<()> {
+        self.append(run)
+    }
+}
+
 fn damaged(number: usize, what: String) -> Error {
     Error::new(ErrorKind::Damaged, format!("line {number} cannot be read: {what}"))
         .with_remedy("delete the damaged lines at its end; what stands before them can be loaded")

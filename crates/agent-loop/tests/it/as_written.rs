@@ -104,7 +104,7 @@ async fn a_text_only_model_reads_its_call_as_it_wrote_it() {
         fn reply(
             &self,
             request: agent_loop::Request,
-        ) -> agent_loop::BoxFuture<'_, agent_loop::Result<agent_loop::ReplyStream<'_>>> {
+        ) -> agent_loop::BoxFuture<'_, agent_loop::error::Result<agent_loop::ReplyStream<'_>>> {
             *self.0.lock().unwrap() = request.messages.iter().map(|message| message.text()).collect();
             Box::pin(async { Ok(Box::pin(futures_util::stream::empty()) as agent_loop::ReplyStream<'_>) })
         }

@@ -105,7 +105,7 @@ impl Observer for CancelsAt {
         self.count();
     }
 
-    fn save(&mut self, _: &Run) -> agent_loop::Result<()> {
+    fn save(&mut self, _: &Run) -> agent_loop::error::Result<()> {
         self.count();
         Ok(())
     }

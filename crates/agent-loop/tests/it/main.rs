@@ -7,6 +7,7 @@ mod programs;
 #[allow(clippy::duplicate_mod)]
 mod contract;
 mod as_written;
+mod approver;
 mod ask;
 mod driver;
 mod edited;
@@ -20,6 +21,7 @@ mod loop_contract;
 mod mcp;
 mod saved_runs;
 mod settings;
+mod stream;
 mod text_models;
 mod transcripts;
 mod tree;

@@ -1,8 +1,9 @@
 //! What is set for a run: a call that is required, settings that are saved, images that reach those models that see.
 
 use agent_loop::{
-    Agent, Image, Model, ModelSettings, Next, PromptCache, ReasoningEffort, ReplyStream, Request, Result, Run, RunId,
-    RunOptions, Scripted, ScriptedReply, StopReason, TextCalls, Tool, ToolChoice, UserMessage, to_markdown,
+    Agent, Image, Model, ModelSettings, Next, PromptCache, ReasoningEffort, ReplyStream, Request, Run, RunId,
+    RunOptions, Scripted, ScriptedReply, StopReason, TextCalls, Tool, ToolChoice, UserMessage, error::Result,
+    to_markdown,
 };
 use serde_json::json;
 
@@ -82,14 +83,15 @@ fn scripted() -> Scripted {
 async fn images_reach_models_that_see_and_others_refuse_them() {
     let shown = || UserMessage::from("What is this?").image(Image::new("image/png", [1, 2, 3]));
     let sees = Agent::new(scripted(), Vec::<Tool>::new()).unwrap();
-    assert_eq!(sees.ask(shown()).await.text, "A cat.");
+    assert_eq!(sees.ask(shown()).await.unwrap().text, "A cat.");
     let in_text = Agent::new(TextCalls::new(scripted()), Vec::<Tool>::new()).unwrap();
-    assert_eq!(in_text.ask(shown()).await.text, "A cat.", "who writes calls in text may see all the same");
+    assert_eq!(in_text.ask(shown()).await.unwrap().text, "A cat.", "who writes calls in text may see all the same");
     for blind in [
         Agent::new(Blind(Scripted::new([])), Vec::<Tool>::new()),
         Agent::new(TextCalls::new(Blind(Scripted::new([]))), Vec::<Tool>::new()),
     ] {
-        let StopReason::Failed { failure } = blind.unwrap().ask(shown()).await.stop else { panic!() };
+        let error = blind.unwrap().ask(shown()).await.unwrap_err();
+        let StopReason::Failed { failure } = &error.outcome().stop else { panic!() };
         assert_eq!(failure.kind, agent_loop::ErrorKind::BadRequest);
         let expected = "blind: the model only reads text, and a message shows an image (leave the image out, or take a model that can be shown images)";
         assert_eq!(failure.message, expected);

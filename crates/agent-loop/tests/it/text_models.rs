@@ -152,7 +152,7 @@ impl Model for Slow {
         "slow"
     }
 
-    fn reply(&self, _: Request) -> BoxFuture<'_, agent_loop::Result<ReplyStream<'_>>> {
+    fn reply(&self, _: Request) -> BoxFuture<'_, agent_loop::error::Result<ReplyStream<'_>>> {
         let deltas = pieces(self.0.lock().unwrap().pop_front().unwrap(), 3).into_iter();
         let items = stream::unfold(deltas, |mut deltas| async move {
             tokio::time::sleep(Duration::from_secs(60)).await;

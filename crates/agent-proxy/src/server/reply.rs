@@ -4,7 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use agent_loop::{Delta, Error, ErrorKind, Model, ReplyStream, Request, Result};
+use agent_loop::{Delta, Error, ErrorKind, Model, ReplyStream, Request, error::Result};
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderName, HeaderValue, Response, header};
 use futures_util::{FutureExt, StreamExt, TryFutureExt, stream};

@@ -18,7 +18,7 @@
 #![allow(clippy::print_stdout)]
 
 use agent_loop::{
-    BoxFuture, Delta, EndReason, Error, ErrorKind, Model, ReplyStream, Request, Result, ToolSupport, Usage,
+    BoxFuture, Delta, EndReason, Error, ErrorKind, Model, ReplyStream, Request, ToolSupport, Usage, error::Result,
 };
 use agent_proxy::{Proxy, ProxyOptions, StoreLimits};
 use futures_util::{StreamExt, stream};

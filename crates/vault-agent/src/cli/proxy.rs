@@ -123,7 +123,7 @@ impl Model for WithDefaults {
         self.model.image_support()
     }
 
-    fn reply(&self, mut request: Request) -> BoxFuture<'_, agent_loop::Result<ReplyStream<'_>>> {
+    fn reply(&self, mut request: Request) -> BoxFuture<'_, agent_loop::error::Result<ReplyStream<'_>>> {
         let Settings { system, max_tokens, temperature, .. } = &self.settings;
         let systems: Vec<&str> = system.as_deref().into_iter().chain(request.system.as_deref()).collect();
         request.system = (!systems.is_empty()).then(|| systems.join("\n\n").into());

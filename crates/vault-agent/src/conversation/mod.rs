@@ -450,10 +450,8 @@ impl Conversation {
             _ => None,
         };
         let agrees = matches!(question.about, About::Running { .. }) && !matches!(decision, Decision::Deny { .. });
-        run.decide(self.agent.context(), [question.decide(decision)]).map_err(|rejections| {
-            let faults: Vec<String> = rejections.iter().map(ToString::to_string).collect();
-            Error::new(ErrorKind::InvalidArguments, faults.join("; "))
-        })?;
+        run.decide(self.agent.context(), [question.decide(decision)])
+            .map_err(|rejections| Error::new(ErrorKind::InvalidArguments, rejections.to_string()))?;
         if agrees {
             self.tools.agree(&question.call);
         }
@@ -576,7 +574,7 @@ impl Observer for Saving<'_> {
         (self.on_event)(event);
     }
 
-    fn save(&mut self, run: &Run) -> agent_loop::Result<()> {
+    fn save(&mut self, run: &Run) -> agent_loop::error::Result<()> {
         self.tools.set_granted(run.grants());
         self.transcript.append(run)
     }

@@ -28,7 +28,7 @@ impl Model for Guided {
         self.model.name()
     }
 
-    fn reply(&self, request: Request) -> BoxFuture<'_, agent_loop::Result<ReplyStream<'_>>> {
+    fn reply(&self, request: Request) -> BoxFuture<'_, agent_loop::error::Result<ReplyStream<'_>>> {
         let choice = self.choices.lock().unwrap().pop_front().unwrap_or(ToolChoice::None);
         let length = if choice == ToolChoice::None { 24 } else { 400 };
         let tools: Arc<[_]> = request.tools.iter().cloned().map(narrowed).collect();

@@ -12,7 +12,7 @@ use std::path::Path;
 
 use agent_llama::{Local, LocalOptions};
 use agent_loop::{
-    Delta, Effect, Message, Model, Part, Reply, ReplyBuilder, Request, Result, ToolCall, ToolSpec, Usage,
+    Delta, Effect, Message, Model, Part, Reply, ReplyBuilder, Request, ToolCall, ToolSpec, Usage, error::Result,
 };
 use futures_util::StreamExt;
 use serde_json::{Value, json};

@@ -8,7 +8,6 @@ use crate::model::{Delta, EndReason, ModelSettings, Parallel, PromptCache, Reaso
 use crate::schema::{WireNames, strict, strict_answer};
 use crate::tool::ToolSpec;
 
-use super::body_text::BodyText;
 use super::chat_reasoning::{DETAILS, ReasoningFields, TEXTS, THOUGHTS, thinking_of};
 use super::deltas::Deltas;
 use super::without_nulls::without_nulls;
@@ -16,17 +15,6 @@ use super::{Decode, Provider, ReasoningField, ReturnReasoning, Streaming, Wire, 
 
 pub(super) fn fields(model: &str, request: &Request, names: &WireNames, provider: &Provider) -> Value {
     let (is_openai, is_streamed) = (provider.wire == Wire::OpenAiChat, provider.streaming == Streaming::Yes);
-    let tool = |tool: &ToolSpec| {
-        let mut function = json!({"name": names.wire(&tool.name), "description": tool.description});
-        if is_openai {
-            let strict = strict(&tool.parameters);
-            function["strict"] = json!(strict.is_some());
-            function["parameters"] = strict.unwrap_or_else(|| tool.parameters.clone());
-        } else {
-            function["parameters"] = tool.parameters.clone();
-        }
-        json!({"type": "function", "function": function})
-    };
     let has_tools = !request.tools.is_empty();
     let choice = match &request.tool_choice {
         ToolChoice::Tool(name) => json!({"type": "function", "function": {"name": names.wire(name)}}),
@@ -52,7 +40,7 @@ pub(super) fn fields(model: &str, request: &Request, names: &WireNames, provider
         "model": model,
         "stream": is_streamed,
         "stream_options": is_streamed.then(|| json!({"include_usage": true})),
-        "tools": has_tools.then(|| request.tools.iter().map(tool).collect::<Value>()),
+        "tools": has_tools.then(|| request.tools.iter().map(|tool| tool_object(tool, names, is_openai)).collect::<Value>()),
         "tool_choice": has_tools.then_some(choice),
         "parallel_tool_calls": (has_tools && request.parallel == Parallel::One).then_some(false),
         "response_format": format,
@@ -70,7 +58,41 @@ pub(super) fn fields(model: &str, request: &Request, names: &WireNames, provider
     }))
 }
 
-pub(super) fn add_messages(body: &mut BodyText, request: &Request, names: &WireNames, provider: &Provider) {
+fn tool_object(tool: &ToolSpec, names: &WireNames, is_openai: bool) -> Value {
+    let mut function = json!({"name": names.wire(&tool.name), "description": tool.description});
+    if is_openai {
+        let strict = strict(&tool.parameters);
+        function["strict"] = json!(strict.is_some());
+        function["parameters"] = strict.unwrap_or_else(|| tool.parameters.clone());
+    } else {
+        function["parameters"] = tool.parameters.clone();
+    }
+    json!({"type": "function", "function": function})
+}
+
+/// For an own [`Model`](crate::Model) whose server takes messages as OpenAI's Chat Completions does. The names of tools
+/// stay as they are.
+impl Request {
+    /// Returns the system text and the messages in the form of OpenAI's Chat Completions. Reasoning is left out.
+    pub fn to_openai_messages(&self) -> Vec<Value> {
+        let provider = Provider::new("", Wire::Chat, "", None).return_reasoning(ReturnReasoning::Never);
+        let mut messages = Vec::new();
+        add_messages(&mut messages, self, &self.own_names(), &provider);
+        messages
+    }
+
+    /// Returns the tools in the form of OpenAI's Chat Completions, with their schemas as they are (not strict).
+    pub fn to_openai_tools(&self) -> Vec<Value> {
+        let names = self.own_names();
+        self.tools.iter().map(|tool| tool_object(tool, &names, false)).collect()
+    }
+
+    fn own_names(&self) -> WireNames {
+        WireNames::unchanged(self.tools.iter().map(|tool| tool.name.as_str()))
+    }
+}
+
+pub(super) fn add_messages(body: &mut impl Extend<Value>, request: &Request, names: &WireNames, provider: &Provider) {
     body.extend(request.system.iter().map(|text| json!({"role": "system", "content": &**text})));
     for message in request.messages.iter() {
         add_message(body, message, names, provider);
@@ -83,16 +105,16 @@ fn reasoning_object(settings: &ModelSettings) -> Option<Value> {
     (object != json!({})).then_some(object)
 }
 
-fn add_message(body: &mut BodyText, message: &Message, names: &WireNames, provider: &Provider) {
+fn add_message(body: &mut impl Extend<Value>, message: &Message, names: &WireNames, provider: &Provider) {
     match message {
         Message::User { text, images } if !images.is_empty() => {
             let image = |image: &Image| json!({"type": "image_url", "image_url": {"url": image.to_url()}});
             let text = (!text.is_empty()).then(|| json!({"type": "text", "text": text}));
             let content: Vec<Value> = images.iter().map(image).chain(text).collect();
-            body.push(json!({"role": "user", "content": content}));
+            body.extend([json!({"role": "user", "content": content})]);
         }
         Message::User { text, .. } | Message::Note { text } => {
-            body.push(json!({"role": "user", "content": text}));
+            body.extend([json!({"role": "user", "content": text})]);
         }
         Message::Assistant { parts } => {
             let text = message.text();
@@ -112,7 +134,7 @@ fn add_message(body: &mut BodyText, message: &Message, names: &WireNames, provid
                 return;
             }
             add_reasoning(&mut out, parts, provider);
-            body.push(out);
+            body.extend([out]);
         }
         Message::Results { results } => body.extend(
             results.iter().map(|result| json!({"role": "tool", "tool_call_id": result.call, "content": result.text()})),
@@ -299,8 +321,10 @@ impl Decoder {
 
     /// The one call of a message before there were `tool_calls`. It is never asked for, and some servers still send it.
     fn old_call(&mut self, message: &Value, out: &mut Deltas) {
-        if message["function_call"].is_object() {
-            self.call(0, &json!({"function": message["function_call"]}), out);
+        // Snowflake sends an empty one with every message.
+        let call = &message["function_call"];
+        if ["name", "arguments"].iter().any(|field| call[field].as_str().is_some_and(|text| !text.is_empty())) {
+            self.call(0, &json!({"function": call}), out);
         }
     }
 

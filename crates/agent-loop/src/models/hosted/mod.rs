@@ -34,6 +34,8 @@ use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
 use serde_json::Value;
 
+#[cfg(feature = "hosted")]
+use crate::error::ErrorKind;
 use crate::error::{Error, Result};
 use crate::model::{Delta, EndReason, ImageSupport, Model, ReplyStream, Request};
 use crate::raw_json::to_text;
@@ -126,6 +128,23 @@ pub struct Hosted<T> {
     provider: Provider,
     model: String,
     transport: T,
+}
+
+#[cfg(feature = "hosted")]
+impl Hosted<Http> {
+    /// Returns a model by the names of its provider and its own, `"openai:gpt-5.6"`, with the key that the environment
+    /// has for the provider ([`Provider::from_env`] lists the names) and a connection of its own.
+    ///
+    /// # Errors
+    /// `BadRequest` where the text has no `:` or the provider is unknown, `Authentication` where its key is not set; that
+    /// of [`Http::new`].
+    pub fn from_env(model: &str) -> Result<Self> {
+        let Some((provider, model)) = model.split_once(':') else {
+            let message = format!("{model:?} names no provider: write it as \"openai:{model}\"");
+            return Err(Error::new(ErrorKind::BadRequest, message));
+        };
+        Ok(Self::new(Provider::from_env(provider)?, model, Http::new()?))
+    }
 }
 
 impl<T: Transport> Hosted<T> {

@@ -2,6 +2,25 @@
 
 use std::fmt;
 
+use crate::error::{Error, ErrorKind, Result};
+
+/// A name, the variables that may have the key, of which the first that is set counts, and the provider with a key. One
+/// without variables needs no key.
+type Named = (&'static str, &'static [&'static str], fn(String) -> Provider);
+
+const NAMED: [Named; 10] = [
+    ("openai", &["OPENAI_API_KEY"], |key| Provider::openai(key)),
+    ("anthropic", &["ANTHROPIC_API_KEY"], |key| Provider::anthropic(key)),
+    ("gemini", &["GEMINI_API_KEY", "GOOGLE_API_KEY"], |key| Provider::gemini(key)),
+    ("openrouter", &["OPENROUTER_API_KEY"], |key| Provider::openrouter(key)),
+    ("deepseek", &["DEEPSEEK_API_KEY"], |key| Provider::deepseek(key)),
+    ("moonshot", &["MOONSHOT_API_KEY"], |key| Provider::moonshot(key)),
+    ("z.ai", &["ZAI_API_KEY"], |key| Provider::z_ai(key)),
+    ("ollama", &[], |_| Provider::ollama()),
+    ("lm-studio", &[], |_| Provider::lm_studio()),
+    ("llama.cpp", &[], |_| Provider::llama_cpp()),
+];
+
 /// How to reach a provider.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -126,6 +145,30 @@ impl Provider {
         }
     }
 
+    /// Returns a provider by its name, with the key that the environment has for it: `openai` (`OPENAI_API_KEY`),
+    /// `anthropic`, `gemini` (or `GOOGLE_API_KEY`), `openrouter`, `deepseek`, `moonshot`, `z.ai` (`ZAI_API_KEY`), or
+    /// without a key `ollama`, `lm-studio`, `llama.cpp`.
+    ///
+    /// # Errors
+    /// `Authentication` where the variable is not set, `BadRequest` where the name is unknown.
+    pub fn from_env(name: &str) -> Result<Self> {
+        Self::named(name, |variable| std::env::var(variable).ok())
+    }
+
+    fn named(name: &str, value: impl Fn(&str) -> Option<String>) -> Result<Self> {
+        let Some((_, variables, make)) = NAMED.iter().find(|(known, ..)| *known == name) else {
+            let known: Vec<&str> = NAMED.iter().map(|(known, ..)| *known).collect();
+            let message = format!("unknown provider {name:?}, known are {}", known.join(", "));
+            return Err(Error::new(ErrorKind::BadRequest, message));
+        };
+        let key = variables.iter().find_map(|variable| value(variable).filter(|key| !key.is_empty()));
+        if key.is_none() && !variables.is_empty() {
+            let error = Error::new(ErrorKind::Authentication, "there is no API key").with_path(name);
+            return Err(error.with_remedy(format!("set {}", variables.join(" or "))));
+        }
+        Ok(make(key.unwrap_or_default()))
+    }
+
     /// OpenAI, by its Responses.
     pub fn openai(key: impl Into<String>) -> Self {
         Self::new("openai", Wire::OpenAiResponses, "https://api.openai.com/v1", Some(key.into()))
@@ -207,5 +250,38 @@ impl fmt::Debug for Provider {
         let mut provider = f.debug_struct("Provider");
         provider.field("name", &self.name).field("wire", &self.wire).field("base_url", &self.base_url);
         provider.finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_come_from_the_first_variable_that_is_set() {
+        let value = |variable: &str| match variable {
+            "GOOGLE_API_KEY" | "ZAI_API_KEY" => Some(format!("of {variable}")),
+            "GEMINI_API_KEY" | "OPENAI_API_KEY" => Some(String::new()),
+            _ => None,
+        };
+        for (name, key) in [("gemini", Some("of GOOGLE_API_KEY")), ("z.ai", Some("of ZAI_API_KEY")), ("ollama", None)] {
+            let provider = Provider::named(name, value).unwrap();
+            assert_eq!((provider.name.as_str(), provider.key.as_deref()), (name, key));
+        }
+        for (name, kind, text) in [
+            ("openai", ErrorKind::Authentication, "set OPENAI_API_KEY"),
+            ("anthropic", ErrorKind::Authentication, "set ANTHROPIC_API_KEY"),
+            ("opnai", ErrorKind::BadRequest, "known are openai, anthropic"),
+        ] {
+            let error = Provider::named(name, value).unwrap_err();
+            assert!(error.kind() == kind && error.to_string().contains(text), "{error}");
+        }
+    }
+
+    #[test]
+    fn every_name_is_the_providers_own() {
+        for (name, _, make) in NAMED {
+            assert_eq!(make("key".into()).name, name);
+        }
     }
 }

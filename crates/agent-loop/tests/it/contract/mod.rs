@@ -33,7 +33,7 @@ use std::time::Duration;
 
 use agent_loop::{
     BoxFuture, Delta, Effect, Error, ErrorKind, Hosted, HttpReply, HttpRequest, Model, Part, Provider, Reply,
-    ReplyBuilder, Request, Result, ToolSpec, Transport, Usage, Wire,
+    ReplyBuilder, Request, ToolSpec, Transport, Usage, Wire, error::Result,
 };
 use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};

@@ -38,6 +38,10 @@ async fn calls_of_chat_in_odd_places() {
     let message = json!({"content": null, "function_call": {"name": "now", "arguments": "{}"}});
     let whole = json!({"choices": [{"index": 0, "message": message, "finish_reason": "function_call"}]});
     assert_eq!(shown(Wire::Chat, Answer::json(200, &whole)).await, "now {}|Complete");
+    // An empty call in that field is none.
+    let message = json!({"content": "4", "function_call": {"name": "", "arguments": ""}, "tool_calls": null});
+    let whole = json!({"choices": [{"index": 0, "message": message, "finish_reason": ""}]});
+    assert_eq!(shown(Wire::Chat, Answer::json(200, &whole)).await, "4|Complete");
     // Text and call as two choices without an index.
     let call = json!({"id": "c1", "type": "function", "function": {"name": "now", "arguments": "{}"}});
     let choice = |message: Value| json!({"message": message, "finish_reason": "tool_calls"});

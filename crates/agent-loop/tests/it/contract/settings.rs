@@ -431,7 +431,7 @@ async fn settings_of_a_run() {
         let tool = Tool::dynamic(tools().swap_remove(0), |_, _| async { Ok(agent_loop::ToolOutput::text("12:00")) });
         let set = settings().top_p(Some(0.5)).extra_body(json!({"metadata": {"run": "7"}}));
         let agent = Agent::new(model, vec![tool]).unwrap().options(RunOptions::default().settings(set));
-        let outcome = agent.ask("hi").await;
+        let outcome = agent.ask("hi").await.unwrap();
         assert_eq!((outcome.text.as_str(), &outcome.stop), ("abc", &StopReason::Answered), "{wire:?}");
         let body = sent(&canned).1;
         assert_eq!(body["metadata"], json!({"run": "7"}));

@@ -14,7 +14,7 @@ fn invariant_03_a_decision_is_bound_to_run_call_and_digest() {
     let context = run_context(&tools, &AskBeforeWriting);
     let mut run = called(context, &[("put", json!({"at": "a"})), ("put", json!({"at": "b"}))]);
     let asked = questions(run.next(context));
-    let why = |run: &mut Run, decision| run.decide(context, [decision]).unwrap_err()[0].why.clone();
+    let why = |run: &mut Run, decision| run.decide(context, [decision]).unwrap_err().0[0].why.clone();
     let of_other_run = decision(&asked[0], |decision| decision.run = RunId("run_2".into()));
     assert_eq!(why(&mut run, of_other_run), RejectedBecause::OtherRun);
     let of_other_call = decision(&asked[0], |decision| decision.call = "c2".into());
@@ -40,10 +40,10 @@ fn invariant_03_partial_decisions_are_kept_over_a_reload_and_each_is_taken_once(
     decide(&mut run, context, &asked[1], Decision::Deny { reason: Some("not b".into()) });
     let (mut run, _) = Run::from_json(&run.to_json()).unwrap();
     assert_eq!(questions(run.next(context)), asked[..1], "only what is open is asked again");
-    let again = run.decide(context, [asked[1].decide(Decision::Allow)]).unwrap_err();
+    let again = run.decide(context, [asked[1].decide(Decision::Allow)]).unwrap_err().0;
     assert_eq!(again[0].why, RejectedBecause::AlreadyDecided);
     decide(&mut run, context, &asked[0], Decision::Allow);
-    let again = run.decide(context, [asked[0].decide(Decision::Allow)]).unwrap_err();
+    let again = run.decide(context, [asked[0].decide(Decision::Allow)]).unwrap_err().0;
     assert_eq!(again[0].why, RejectedBecause::AlreadyDecided);
     assert_eq!(ready(&run.next(context)), ["c1"]);
     finish(&mut run, context, "c1", "done");
@@ -52,7 +52,7 @@ fn invariant_03_partial_decisions_are_kept_over_a_reload_and_each_is_taken_once(
         results(&run),
         [("c1".into(), Status::Ok, "done".into()), ("c2".into(), Status::Denied, "Tool call denied: not b".into())]
     );
-    let late = run.decide(context, [asked[0].decide(Decision::Allow)]).unwrap_err();
+    let late = run.decide(context, [asked[0].decide(Decision::Allow)]).unwrap_err().0;
     assert_eq!(late[0].why, RejectedBecause::AlreadyDecided);
 }
 
@@ -104,7 +104,7 @@ fn invariant_03_what_a_person_decided_counts_where_the_policy_of_now_would_not_h
     let next = run.next(allowing);
     let agent_loop::Next::RunTools(batch) = &next else { panic!("{next:?}") };
     assert_eq!(batch[0].call.arguments, json!({"at": "b"}), "it runs as the person wants it");
-    let late = run.decide(allowing, [asked[0].decide(Decision::Deny { reason: None })]).unwrap_err();
+    let late = run.decide(allowing, [asked[0].decide(Decision::Deny { reason: None })]).unwrap_err().0;
     assert_eq!(late[0].why, RejectedBecause::AlreadyDecided, "what runs cannot be denied");
 
     let (mut run, _) = Run::from_json(&paused.to_json()).unwrap();
@@ -112,7 +112,7 @@ fn invariant_03_what_a_person_decided_counts_where_the_policy_of_now_would_not_h
         decision.digest = Digest::of(&RunId("run_1".into()), &ToolCall::new("c1", "put", json!({"at": "c"})), None);
         decision.decision = Decision::Deny { reason: None };
     });
-    let rejected = run.decide(allowing, [of_other_arguments]).unwrap_err();
+    let rejected = run.decide(allowing, [of_other_arguments]).unwrap_err().0;
     assert_eq!(rejected[0].why, RejectedBecause::OtherDigest);
 }
 
@@ -142,7 +142,8 @@ fn invariant_03_a_decision_that_does_not_fit_costs_no_other() {
     let asked = questions(run.next(context));
     let wrong = decision(&asked[0], |decision| decision.run = RunId("another".into()));
     let rejections = run.decide(context, [wrong, asked[1].decide(Decision::Allow)]).unwrap_err();
-    assert_eq!(rejections.len(), 1, "{rejections:?}");
+    let error: Box<dyn std::error::Error> = Box::new(rejections);
+    assert_eq!(error.to_string(), "c1: the decision belongs to another run");
     let asked = run.questions(context);
     let open: Vec<&str> = asked.iter().map(|question| question.call.id.0.as_str()).collect();
     assert_eq!(open, ["c1"], "the one behind it is taken");
@@ -189,7 +190,7 @@ fn invariant_03_edited_arguments_are_checked_again_and_the_model_is_told() {
     let mut run = called(context, &[("put", json!({"at": "a"}))]);
     let asked = questions(run.next(context));
     let wrong = asked[0].decide(Decision::AllowEdited { arguments: json!({"at": 7}) });
-    let rejections = run.decide(context, [wrong]).unwrap_err();
+    let rejections = run.decide(context, [wrong]).unwrap_err().0;
     assert!(rejections[0].to_string().contains("/at"), "{}", rejections[0]);
     decide(&mut run, context, &asked[0], Decision::AllowEdited { arguments: json!({"at": "b"}) });
     let next = run.next(context);
@@ -230,7 +231,7 @@ fn invariant_03_items_of_a_result_can_be_withheld() {
     let asked = questions(run.next(context));
     assert_eq!(asked.len(), 2);
     assert_eq!(asked[0].about, About::Sharing { output: items });
-    let beyond = run.decide(context, [asked[0].decide(Decision::Share { withheld: vec![3] })]).unwrap_err();
+    let beyond = run.decide(context, [asked[0].decide(Decision::Share { withheld: vec![3] })]).unwrap_err().0;
     assert_eq!(beyond[0].why, RejectedBecause::NoSuchItem(3));
     decide(&mut run, context, &asked[0], Decision::Share { withheld: vec![1] });
     decide(&mut run, context, &asked[1], Decision::Deny { reason: None });

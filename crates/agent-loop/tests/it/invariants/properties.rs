@@ -246,7 +246,7 @@ impl Model for Summariser {
         "summarizer"
     }
 
-    fn reply(&self, request: Request) -> BoxFuture<'_, agent_loop::Result<ReplyStream<'_>>> {
+    fn reply(&self, request: Request) -> BoxFuture<'_, agent_loop::error::Result<ReplyStream<'_>>> {
         assert!(request.messages.check().is_ok() && request.tools.is_empty());
         let deltas = [Ok(Delta::Text { text: "sum".into() }), Ok(Delta::End(EndReason::Complete))];
         Box::pin(async move { Ok(Box::pin(stream::iter(deltas)) as ReplyStream<'_>) })

@@ -85,6 +85,6 @@ async fn an_agent_has_its_own_tools_beside_those_of_a_server() {
     let model =
         Scripted::new([ScriptedReply::calls([destroy(), ("t__write", json!({}))]), ScriptedReply::text("Done.")]);
     let agent = Agent::new(model, tools.clone()).unwrap().policy(AskBeforeDestroying::new(tools, AllowAll));
-    let outcome = within(agent.ask("go")).await;
+    let outcome = within(agent.ask("go")).await.unwrap();
     assert_eq!(outcome.text, "Done.");
 }

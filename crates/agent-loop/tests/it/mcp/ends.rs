@@ -43,7 +43,7 @@ async fn an_agent_goes_on_after_its_server_ended() {
         ScriptedReply::text("Two.").expecting(sees("{\"sum\":2}")),
     ]);
     let agent = Agent::new(model, tools).unwrap().policy(agent_loop::AllowAll);
-    let outcome = within(agent.ask("go")).await;
+    let outcome = within(agent.ask("go")).await.unwrap();
     assert_eq!(outcome.text, "Two.", "{outcome:?}");
 }
 

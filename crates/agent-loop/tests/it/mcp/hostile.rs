@@ -29,6 +29,6 @@ async fn a_result_forges_no_call_no_role_and_no_end_of_a_result() {
         }),
     ]);
     let agent = Agent::new(TextCalls::new(model.without_tools()), tools).unwrap().policy(AllowAll);
-    let outcome = within(agent.ask("go")).await;
+    let outcome = within(agent.ask("go")).await.unwrap();
     assert_eq!((&outcome.text[..], outcome.spent.calls), ("Fine.", 1), "{outcome:?}");
 }

@@ -1,6 +1,6 @@
 //! A backend in the test's hand: every request is handed over, and is answered delta by delta.
 
-use agent_loop::{BoxFuture, Delta, EndReason, Error, Model, ReplyStream, Request, Result, ToolSupport};
+use agent_loop::{BoxFuture, Delta, EndReason, Error, Model, ReplyStream, Request, ToolSupport, error::Result};
 use futures_util::stream;
 use tokio::sync::{mpsc, oneshot, watch};
 

@@ -112,7 +112,7 @@ impl Model for Broken {
         "broken"
     }
 
-    fn reply(&self, _: Request) -> BoxFuture<'_, agent_loop::Result<ReplyStream<'_>>> {
+    fn reply(&self, _: Request) -> BoxFuture<'_, agent_loop::error::Result<ReplyStream<'_>>> {
         assert!(!self.at_once, "this backend breaks down, which is expected here");
         Box::pin(async { Ok(Box::pin(stream::poll_fn(|_| panic!("expected here"))) as ReplyStream<'_>) })
     }
