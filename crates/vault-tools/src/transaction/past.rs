@@ -4,6 +4,7 @@
 //! later transaction removed it, else on the disk, if the file has not been edited outside since.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use crate::action::Action;
 use crate::change::Change;
@@ -68,10 +69,11 @@ impl VaultStore {
                 if let Action::Move { from, to } = outline {
                     now = now.moved(from, to).unwrap_or(now);
                 } else if *outline.paths().0 == now && outline.removed_content() == Some(&hash) {
-                    if !cache.contains_key(&entry.id) {
-                        cache.insert(entry.id, journal::contents(&self.state, entry)?);
-                    }
-                    return Ok(cache[&entry.id].get(index).cloned().flatten());
+                    let removed = match cache.entry(entry.id) {
+                        Entry::Occupied(known) => known.into_mut(),
+                        Entry::Vacant(unread) => unread.insert(journal::contents(&self.state, entry)?),
+                    };
+                    return Ok(removed.get(index).cloned().flatten());
                 }
             }
         }
