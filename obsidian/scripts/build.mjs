@@ -17,6 +17,8 @@ await build({
   target: "es2022",
   // The app provides these.
   external: ["obsidian", "@codemirror/*", "electron"],
+  // The app's window resolves Node's modules by `require` only.
+  supported: { "dynamic-import": false },
   minify: true,
   legalComments: "none",
   logLevel: "warning",

@@ -19,6 +19,9 @@ const AGAIN_MS = 3_000;
 
 const LISTED = 20;
 
+/** Related notes that are shown at first, so that the missing links below are in sight. */
+const SHOWN = 6;
+
 const REASONS = { name: "by name", "link-text": "linked so elsewhere", meaning: "by meaning" } as const;
 
 /** Links that can be ticked and made in one change. */
@@ -148,7 +151,9 @@ export class RelatedView extends AgentView {
   private showRelated(notes: RelatedNote[]): void {
     this.relatedEl.empty();
     if (notes.length === 0) return void this.relatedEl.createDiv({ cls: "vault-agent-muted", text: "None found." });
-    for (const note of notes) {
+    const more = createEl("button", { cls: "vault-agent-more", text: "Show more", attr: { type: "button" } });
+    notes.forEach((note, index) => {
+      if (index === SHOWN) this.relatedEl.append(more);
       const row = this.relatedEl.createDiv({ cls: "vault-agent-related", attr: { draggable: "true" } });
       const head = row.createDiv({ cls: "vault-agent-result-title" });
       this.opener(head, note.title, note.path, note.line);
@@ -158,7 +163,12 @@ export class RelatedView extends AgentView {
       row.addEventListener("dragstart", (event) => {
         event.dataTransfer?.setData("text/plain", linkTo(this.app, note.path, this.file?.path ?? ""));
       });
-    }
+      row.toggle(index < SHOWN);
+    });
+    more.addEventListener("click", () => {
+      more.remove();
+      for (const row of Array.from(this.relatedEl.children)) if (row.instanceOf(HTMLElement)) row.show();
+    });
   }
 
   /** A title that opens its note, with a modifier in a new tab. */

@@ -195,7 +195,8 @@ export class SearchView extends AgentView {
 
   private report({ hits, ranking, coverage, substitutions, unknownOperators, nearMisses }: SearchResult): void {
     const more = hits.length >= this.limit ? "first " : "";
-    const parts = [hits.length === 0 ? "Nothing found" : `${more}${counted(hits.length, "note")} by ${ranking === "words" ? "words" : "words and meaning"}`];
+    const hasMeaning = ranking === "meaning" && coverage.pending < coverage.passages;
+    const parts = [hits.length === 0 ? "Nothing found" : `${more}${counted(hits.length, "note")} by ${hasMeaning ? "words and meaning" : "words"}`];
     for (const { word, readAs } of substitutions) parts.push(`searched for ${readAs.join(", ")} instead of ${word}`);
     if (unknownOperators.length > 0) parts.push(`not operators: ${unknownOperators.join(", ")}`);
     parts.push(...coverageOf(coverage));

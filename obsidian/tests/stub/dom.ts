@@ -51,6 +51,9 @@ export function installDom(window: Window & typeof globalThis): void {
     appendText(this: Node, text: string) {
       this.appendChild(doc.createTextNode(text));
     },
+    instanceOf(this: Node, type: new () => Node) {
+      return this instanceof type;
+    },
     empty(this: Node) {
       while (this.lastChild !== null) this.removeChild(this.lastChild);
     },
