@@ -50,12 +50,16 @@ export class ApprovalModal extends Modal {
     super(services.app);
     this.modalEl.addClass("vault-agent-modal");
     this.setTitle(title);
-    this.messageEl = this.contentEl.createDiv({ cls: "vault-agent-status", attr: { role: "status" } });
+    this.messageEl = this.contentEl.createDiv({ cls: "vault-agent-status", attr: { role: "status", tabindex: "-1" } });
     this.bodyEl = this.contentEl.createDiv({ cls: "vault-agent-approval" });
     const buttons = this.contentEl.createDiv({ cls: "modal-button-container" });
     this.applyButton = buttons.createEl("button", { text: applyLabel, cls: "mod-cta", attr: { type: "button" } });
     this.applyButton.disabled = true;
     this.applyButton.addEventListener("click", () => void this.apply());
+    // A key that is still held down from before the dialog approves nothing.
+    this.applyButton.addEventListener("keydown", (event) => {
+      if (event.repeat) event.preventDefault();
+    });
     const cancel = buttons.createEl("button", { text: "Cancel", attr: { type: "button" } });
     cancel.addEventListener("click", () => this.close());
   }
@@ -104,8 +108,9 @@ export class ApprovalModal extends Modal {
     }
     this.prepared = { change, shown };
     this.applyButton.disabled = false;
-    // A field of the dialog keeps the focus.
-    if (!this.contentEl.contains(this.contentEl.doc.activeElement) || notice !== "") this.applyButton.focus();
+    // What was changed meanwhile is not approved by a second press of the same key. A field of the dialog keeps the focus.
+    if (notice !== "") this.messageEl.focus();
+    else if (!this.contentEl.contains(this.contentEl.doc.activeElement)) this.applyButton.focus();
   }
 
   /** Makes the change that is shown, and no other. */

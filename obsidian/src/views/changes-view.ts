@@ -40,7 +40,8 @@ export class ChangesView extends AgentView {
   private limit = PAGE;
   private reading = new AbortController();
   private readonly open = new Set<number>();
-  private hasShown = false;
+  /** The list that is shown; empty before the first. */
+  private shown = "";
 
   constructor(leaf: WorkspaceLeaf, services: ViewServices) {
     super(leaf, services);
@@ -71,7 +72,7 @@ export class ChangesView extends AgentView {
   }
 
   protected hasContent(): boolean {
-    return this.hasShown;
+    return this.shown !== "";
   }
 
   protected ready(): void {
@@ -94,8 +95,10 @@ export class ChangesView extends AgentView {
     const { signal } = (this.reading = new AbortController());
     this.services.agent.request("_vault/transactions", { limit: this.limit }, signal).then(
       ({ transactions, hasMore, warnings }) => {
-        if (signal.aborted) return;
-        this.hasShown = true;
+        // Most changes of files are edits by hand, which are in no journal: the list stays as it is, with its focus.
+        const shown = JSON.stringify([transactions, hasMore, warnings]);
+        if (signal.aborted || shown === this.shown) return;
+        this.shown = shown;
         this.statusEl.toggleClass("is-error", warnings.length > 0);
         this.statusEl.setText(visible(warnings.join(" ") || (transactions.length === 0 ? "No change was made yet." : "")));
         this.listEl.empty();

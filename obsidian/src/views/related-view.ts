@@ -14,8 +14,9 @@ export const RELATED_VIEW = "vault-agent-related";
 /** How long edits rest before the note is looked at again. */
 const REST_MS = 800;
 
-/** How soon a note whose embeddings are missing is looked at again. */
+/** How soon a note whose embeddings are missing is looked at again: later each time. */
 const AGAIN_MS = 3_000;
+const LONGEST_MS = 60_000;
 
 const LISTED = 20;
 
@@ -35,7 +36,11 @@ export class RelatedView extends AgentView {
   private missingEl!: Record<Kind, HTMLElement>;
   private looking = new AbortController();
   private timer: number | null = null;
-  private hasShown = false;
+  /** What is shown; empty before the first. */
+  private shown = "";
+  /** The note was not looked at while the view was hidden. */
+  private isStale = false;
+  private pause = AGAIN_MS;
 
   constructor(leaf: WorkspaceLeaf, services: ViewServices) {
     super(leaf, services);
@@ -63,14 +68,16 @@ export class RelatedView extends AgentView {
     const later = debounce(() => this.look(), REST_MS, true);
     this.registerEvent(this.app.workspace.on("file-open", (file) => this.followFile(file)));
     this.registerEvent(this.app.metadataCache.on("changed", (file) => {
-      if (file === this.file) later();
+      if (file !== this.file) return;
+      this.pause = AGAIN_MS;
+      later();
     }));
     this.registerEvent(this.app.vault.on("rename", () => later()));
     this.followFile(this.app.workspace.getActiveFile());
   }
 
   protected hasContent(): boolean {
-    return this.hasShown;
+    return this.shown !== "";
   }
 
   protected ready(): void {
@@ -97,11 +104,19 @@ export class RelatedView extends AgentView {
     // A view of another kind, such as a graph, has no file: the last note stays.
     if (file === null || file === this.file) return;
     this.file = file;
+    this.pause = AGAIN_MS;
     this.look();
+  }
+
+  /** The view came into sight, or has another size. */
+  override onResize(): void {
+    if (this.isStale) this.look();
   }
 
   private look(): void {
     this.stop();
+    this.isStale = !this.containerEl.isShown();
+    if (this.isStale) return;
     this.titleEl.setText(this.file === null ? "" : visible(baseName(this.file.path)));
     if (this.file === null) return this.say("Open a note to see what is related to it.");
     if (this.file.extension !== "md") return this.clear("This file is not a note.");
@@ -114,12 +129,15 @@ export class RelatedView extends AgentView {
     ]).then(
       ([related, missing]) => {
         if (signal.aborted) return;
-        this.hasShown = true;
         this.say(coverageOf(related.coverage).join(" · "));
+        if (related.coverage.pending + related.coverage.unread > 0) this.again();
+        // Ticks and the focus stay where nothing is new.
+        const shown = JSON.stringify([path, related.notes, missing]);
+        if (shown === this.shown) return;
+        this.shown = shown;
         this.showRelated(related.notes);
         this.showMissing("suggestions", missing.suggestions, missing.suggestionsInAll);
         this.showMissing("mentions", missing.mentions, missing.mentionsInAll);
-        if (related.coverage.pending + related.coverage.unread > 0) this.again();
       },
       (error: unknown) => {
         if (signal.aborted || error instanceof Cancelled) return;
@@ -133,7 +151,8 @@ export class RelatedView extends AgentView {
   }
 
   private again(): void {
-    this.timer = window.setTimeout(() => this.look(), AGAIN_MS);
+    this.timer = window.setTimeout(() => this.look(), this.pause);
+    this.pause = Math.min(LONGEST_MS, this.pause * 2);
   }
 
   private say(message: string, isError = false): void {
@@ -143,6 +162,7 @@ export class RelatedView extends AgentView {
 
   private clear(message: string, isError = false): void {
     this.say(message, isError);
+    this.shown = "";
     this.relatedEl.empty();
     this.missingEl.suggestions.empty();
     this.missingEl.mentions.empty();

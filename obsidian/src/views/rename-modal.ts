@@ -35,7 +35,7 @@ export class RenameModal extends ApprovalModal {
     this.inputEl.addEventListener("keydown", (event) => {
       if (event.key === "Enter") {
         event.preventDefault();
-        void this.apply();
+        if (!event.repeat) void this.apply();
       }
     });
   }

@@ -156,9 +156,9 @@ export class SearchView extends AgentView {
     }
     if (this.services.agent.state.kind !== "ready") return;
     const run = async () => {
-      await this.ask(query, "words", searching.signal);
+      const byWords = await this.ask(query, "words", searching.signal);
       await new Promise((resolve) => window.setTimeout(resolve, REST_MS));
-      if (!searching.signal.aborted) await this.ask(query, "meaning", searching.signal);
+      if (!searching.signal.aborted) await this.ask(query, "meaning", searching.signal, byWords);
     };
     run().catch((error: unknown) => {
       if (error instanceof Cancelled || searching.signal.aborted) return;
@@ -167,12 +167,14 @@ export class SearchView extends AgentView {
     });
   }
 
-  private async ask(query: string, ranking: Ranking, signal: AbortSignal): Promise<void> {
+  private async ask(query: string, ranking: Ranking, signal: AbortSignal, before: SearchHit[] = []): Promise<SearchHit[]> {
     const found = await this.services.agent.request("_vault/search", { query, ranking, limit: this.limit }, signal);
-    if (signal.aborted) return;
-    this.show(found.hits);
-    this.report(found);
+    if (signal.aborted) return [];
+    const hits = merged(found.hits, before, this.limit);
+    this.show(hits);
+    this.report({ ...found, hits });
     if (ranking === "meaning" && found.coverage.pending + found.coverage.unread > 0) this.poll();
+    return hits;
   }
 
   /** Searches again when more of the index is there. */
@@ -412,6 +414,12 @@ export class SearchView extends AgentView {
     if (option !== undefined) this.inputEl.setAttr("aria-activedescendant", option.id);
     else this.inputEl.removeAttribute("aria-activedescendant");
   }
+}
+
+/** The best hits, then those that an earlier, coarser search has besides. */
+export function merged(best: SearchHit[], others: SearchHit[], most: number): SearchHit[] {
+  const known = new Set(best.map(({ path }) => path));
+  return [...best, ...others.filter(({ path }) => !known.has(path))].slice(0, most);
 }
 
 /** What the index lacks, in words. */

@@ -22,11 +22,11 @@ export async function makeNotes(folder, count) {
 
 /** Types queries key by key, and prints the time from each key to the first results that are shown for it. */
 export async function latency(browser, place) {
+  const started = Date.now();
   const app = await Harness.open(browser, place);
   await app.until("ready");
   await app.command("search");
   // All notes can be found by words; embeddings may still be made, as in the first minutes of a new vault.
-  const started = Date.now();
   await app.page.waitForFunction(
     async () => {
       const { index } = await window.plugin.services.agent.request("_vault/index_state", {});

@@ -90,7 +90,7 @@ export function installDom(window: Window & typeof globalThis): void {
       this.style.display = isShown ? "" : "none";
     },
     isShown(this: HTMLElement) {
-      return this.isConnected;
+      return this.offsetParent !== null;
     },
   };
   Object.assign(window.HTMLElement.prototype, elementHelpers);

@@ -193,6 +193,7 @@ export class Workspace extends Events {
 
   async revealLeaf(leaf: WorkspaceLeaf): Promise<void> {
     for (const other of this.leaves) other.view?.containerEl.toggle(other === leaf);
+    leaf.view?.onResize();
     return Promise.resolve();
   }
 }
@@ -230,6 +231,7 @@ export abstract class ItemView extends Component {
   abstract getViewType(): string;
   abstract getDisplayText(): string;
   abstract onOpen(): Promise<void>;
+  onResize(): void {}
 }
 
 export class MarkdownView extends ItemView {

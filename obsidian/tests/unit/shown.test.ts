@@ -1,10 +1,11 @@
 import { beforeEach, describe, expect, it } from "vitest";
-import type { FileChange, IndexStateResult, PastTransaction } from "../../src/protocol";
+import type { FileChange, IndexStateResult, PastTransaction, SearchHit } from "../../src/protocol";
 import { indexLines, preferencesFrom } from "../../src/settings";
 import { labelOf, revertOf } from "../../src/views/changes-view";
 import { diffLines, showDiff } from "../../src/views/diff";
 import { showFileChanges } from "../../src/views/file-changes";
 import { newPath } from "../../src/views/rename-modal";
+import { merged } from "../../src/views/search-view";
 import { ago, baseName, counted, showSegments, visible } from "../../src/views/text";
 
 let parent: HTMLElement;
@@ -70,6 +71,12 @@ describe("diffs", () => {
     parent.querySelector<HTMLButtonElement>(".vault-agent-files > button")?.click();
     expect(parent.querySelectorAll("details")).toHaveLength(200);
   });
+});
+
+it("hits by meaning come before those that only words found, each once", () => {
+  const hit = (path: string): SearchHit => ({ path, title: path, headings: [], line: 1, startLine: 1, score: 1, isWeak: false, excerpt: [], passage: [], tags: [], modified: "" });
+  const paths = (most: number) => merged([hit("a"), hit("b")], [hit("b"), hit("c"), hit("d")], most).map(({ path }) => path);
+  expect([paths(9), paths(3)]).toEqual([["a", "b", "c", "d"], ["a", "b", "c"]]);
 });
 
 describe("names", () => {

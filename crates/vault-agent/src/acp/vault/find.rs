@@ -62,8 +62,20 @@ pub(super) fn search(open: &OpenVault, request: &SearchRequest, cancel: Cancel<'
         Ranking::Words => Mode::Lexical,
         Ranking::Meaning => Mode::Hybrid,
     });
-    let unknown_operators = query.unknown_operators.clone();
-    let (hits, is_current) = ranked(open, query, limit(request.limit)?, cancel)?;
+    let (unknown_operators, limit) = (query.unknown_operators.clone(), limit(request.limit)?);
+    let (mut hits, is_current) = ranked(open, query.clone(), limit, cancel)?;
+    if request.ranking == Ranking::Words && hits.results.len() < limit && !query.is_empty() {
+        // A note that has a word of the query is better than nothing, for example while the first letters are typed.
+        let (weak, _) = ranked(open, query.min_score(0.0), limit, cancel)?;
+        let known: HashSet<String> = hits.results.iter().map(|hit| hit.path.to_string()).collect();
+        let is_new = |hit: &Hit| !hit.why.terms.is_empty() && !known.contains(hit.path.as_str());
+        let weak = weak.results.into_iter().filter(is_new).map(|mut hit| {
+            hit.is_weak = true;
+            hit
+        });
+        hits.results.extend(weak);
+        hits.results.truncate(limit);
+    }
     let near_misses = hits.near_misses.iter().filter(|near| permits(open, near.path.as_str()));
     let near_misses = near_misses.map(|near| NoteName { path: near.path.to_string(), title: near.title.clone() });
     let substitutions = hits.substitutions.iter();
