@@ -165,7 +165,11 @@ export class Harness {
     const folder = process.env.SCREENSHOTS;
     if (folder === undefined || folder === "") return;
     await mkdir(folder, { recursive: true });
+    const notices = this.page.locator(".notice-container");
+    const hide = (isHidden) => notices.evaluateAll((all, isHidden) => all.forEach((one) => one.toggleAttribute("hidden", isHidden)), isHidden);
+    await hide(true);
     await this.page.screenshot({ path: path.join(folder, `${name}.png`) });
+    await hide(false);
   }
 
   async close() {
