@@ -12,6 +12,7 @@ mod inverse;
 mod apply;
 mod recover;
 mod undo;
+mod past;
 
 pub use apply::{ApplyOptions, ApplyProgress, ControlFlow, Transaction};
 pub use inverse::Force;

@@ -280,7 +280,7 @@ impl Vault {
     ///
     /// # Errors
     /// As [`Vault::index`].
-    pub(crate) fn index_for_search(&self) -> Result<(&Index, bool)> {
+    pub fn index_for_search(&self) -> Result<(&Index, bool)> {
         self.store.index.without_waiting()
     }
 
@@ -345,6 +345,15 @@ impl Vault {
         let mut infos: Vec<TransactionInfo> = entries.iter().map(|entry| info(entry, &entries)).collect();
         infos.reverse();
         Ok(infos)
+    }
+
+    /// The change that a transaction made, as far as its texts are still known: a file that was edited outside since is
+    /// named in a notice. For example, `past_change(id)?.preview()` has the diffs of a list of recent changes.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`] when there is no such transaction; as [`Vault::transactions`].
+    pub fn past_change(&self, id: TransactionId) -> Result<Change> {
+        self.store.past_change(id)
     }
 
     /// The newest transaction that is in effect and is no undo itself.

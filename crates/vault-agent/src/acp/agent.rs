@@ -21,14 +21,14 @@ use super::wire::{
     CLIENT_METHODS, CancelNotification, CancelRequestNotification, ClientCapabilities, CloseSessionRequest,
     CloseSessionResponse, ConfigOptionUpdate, CurrentModeUpdate, DeleteSessionRequest, DeleteSessionResponse, Error,
     ErrorCode, Implementation, InitializeRequest, InitializeResponse, ListSessionsRequest, ListSessionsResponse,
-    LoadSessionRequest, LoadSessionResponse, METHODS, McpServer, NewSessionRequest, NewSessionResponse, NoticeSeverity,
-    PROTOCOL_METHODS, PromptCapabilities, PromptRequest, PromptResponse, ProtocolVersion, RequestId,
+    LoadSessionRequest, LoadSessionResponse, METHODS, McpServer, Meta, NewSessionRequest, NewSessionResponse,
+    NoticeSeverity, PROTOCOL_METHODS, PromptCapabilities, PromptRequest, PromptResponse, ProtocolVersion, RequestId,
     ResumeSessionRequest, ResumeSessionResponse, SessionCapabilities, SessionCloseCapabilities,
     SessionDeleteCapabilities, SessionId, SessionInfo, SessionListCapabilities, SessionNotification,
     SessionResumeCapabilities, SessionUpdate, SetSessionConfigOptionRequest, SetSessionConfigOptionResponse,
     SetSessionModeRequest, SetSessionModeResponse, error, has_forms,
 };
-use super::{commands, folder};
+use super::{commands, folder, vault};
 use crate::conversation::{Conversation, Offer, SessionInfo as Saved, Sessions};
 use crate::model::{self, ChosenModel, Destination};
 use crate::settings::{SettingArgs, Settings};
@@ -55,6 +55,9 @@ pub(super) struct Agent {
     prompts: Mutex<HashMap<RequestId, (Arc<Session>, AbortHandle)>>,
     /// The hosts of which the person was told that notes go there.
     told: Mutex<Vec<String>>,
+    /// The vaults of requests without a session, by the folder that they name, each opened once.
+    shown: Mutex<HashMap<Option<PathBuf>, Arc<Workspace>>>,
+    requests: vault::Requests,
 }
 
 /// Vaults, and what keeps their indexes as the notes are.
@@ -81,6 +84,8 @@ impl Agent {
             workspaces: Mutex::default(),
             prompts: Mutex::default(),
             told: Mutex::default(),
+            shown: Mutex::default(),
+            requests: vault::Requests::default(),
         }
     }
 
@@ -92,11 +97,10 @@ impl Agent {
                 session.cancel();
             }
         } else if method == PROTOCOL_METHODS.cancel_request {
-            let cancelled = read::<CancelRequestNotification>(params).ok();
-            let session = cancelled.and_then(|cancelled| {
-                lock(&self.prompts).get(&cancelled.request_id).map(|(session, _)| Arc::clone(session))
-            });
+            let Ok(cancelled) = read::<CancelRequestNotification>(params) else { return };
+            let session = lock(&self.prompts).get(&cancelled.request_id).map(|(session, _)| Arc::clone(session));
             session.into_iter().for_each(|session| session.cancel());
+            self.requests.cancel(&cancelled.request_id);
         }
     }
 
@@ -113,6 +117,18 @@ impl Agent {
             return self.prompt(id, params);
         }
         let agent = Arc::clone(self);
+        if vault::is_ours(&method) {
+            let cancel = self.requests.begin(&id);
+            tokio::spawn(async move {
+                let answer = match agent.vault_of(vault::folder_in(&params)).await {
+                    Ok(workspace) => vault::answer(&method, params, workspace, &cancel).await,
+                    Err(error) => Err(error),
+                };
+                agent.requests.end(&id);
+                agent.client.answer(&id, answer);
+            });
+            return;
+        }
         tokio::spawn(async move {
             let (answer, opened) = agent.called(&method, params).await;
             agent.client.answer(&id, answer);
@@ -169,7 +185,8 @@ impl Agent {
             .load_session(true)
             .prompt_capabilities(PromptCapabilities::new().embedded_context(true).image(true))
             .mcp_capabilities(ClientServers::capabilities())
-            .session_capabilities(sessions);
+            .session_capabilities(sessions)
+            .meta(Meta::from_iter([(vault::ANNOUNCED_AS.to_owned(), vault::announcement())]));
         let what = "In a terminal: `vault-agent config set provider NAME`, `vault-agent config set model NAME`, and \
                     `vault-agent login NAME` for a key. Then try again.";
         let method = AuthMethodAgent::new(SETTINGS, "Choose a model").description(what.to_owned());
@@ -204,17 +221,39 @@ impl Agent {
         Ok((settings, model))
     }
 
+    /// The vault that a request without a session means. It stays open, so that the next request finds its index loaded.
+    async fn vault_of(self: &Arc<Self>, folder: Option<PathBuf>) -> Result<Arc<Workspace>, Error> {
+        let agent = Arc::clone(self);
+        let opened = tokio::task::spawn_blocking(move || {
+            // The others wait meanwhile: a vault is not opened twice.
+            let mut shown = lock(&agent.shown);
+            if let Some(known) = shown.get(&folder) {
+                return Ok(Arc::clone(known));
+            }
+            let opened = Arc::new(vault::open(folder.as_deref(), &agent.vault_args).map_err(of_failure)?);
+            agent.watch(&opened);
+            shown.insert(folder, Arc::clone(&opened));
+            Ok(opened)
+        });
+        opened.await.map_err(|fault| error(ErrorCode::InternalError, fault.to_string()))?
+    }
+
     /// The vault that a working directory means. Sessions of one vault share it.
     fn workspace(&self, cwd: &Path) -> Result<Arc<Workspace>, Error> {
         let opened = Arc::new(block_in_place(|| folder::open(cwd, &self.vault_args)).map_err(of_failure)?);
+        self.watch(&opened);
+        Ok(opened)
+    }
+
+    /// Keeps the indexes of vaults up to date, once for each set of vaults.
+    fn watch(&self, opened: &Arc<Workspace>) {
         let folders: Vec<PathBuf> = opened.vaults().iter().map(|open| open.vault.path().to_owned()).collect();
         let mut workspaces = lock(&self.workspaces);
         let known = workspaces
             .entry(folders)
-            .or_insert_with(|| (Arc::clone(&opened), Watching::start(opened.vaults(), Told::Log)));
+            .or_insert_with(|| (Arc::clone(opened), Watching::start(opened.vaults(), Told::Log)));
         // With the settings as they are now.
-        known.0 = Arc::clone(&opened);
-        Ok(opened)
+        known.0 = Arc::clone(opened);
     }
 
     fn session(&self, id: &SessionId) -> Result<Arc<Session>, Error> {

@@ -10,6 +10,7 @@
 
 mod wire;
 mod rpc;
+mod vault;
 mod folder;
 mod shown;
 mod prompt;
@@ -34,6 +35,8 @@ use crate::message_lines::{Line, next_line};
 use crate::settings::SettingArgs;
 
 use agent::Agent;
+pub(crate) use vault::schema;
+
 use rpc::{Client, LONGEST_LINE, Message, parse, too_long, write_lines};
 
 /// Serves one client until its input ends, it takes no more output, or `stop` is ready.

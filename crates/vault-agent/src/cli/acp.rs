@@ -5,10 +5,10 @@ use std::time::Duration;
 use clap::Args;
 use tokio::io::{BufReader, stdin, stdout};
 use vault_search::VaultArgs;
-use vault_search::{CliResult, Outcome};
+use vault_search::{CliResult, Out, Outcome};
 
 use super::listening::stop_signal;
-use crate::acp::serve;
+use crate::acp::{schema, serve};
 use crate::settings::SettingArgs;
 
 /// How long a change that is being made when the client leaves may take to be whole.
@@ -18,9 +18,16 @@ const LAST_CHANGE: Duration = Duration::from_secs(10);
 pub(super) struct AcpArgs {
     #[command(flatten)]
     pub settings: SettingArgs,
+    /// Print the JSON schema of the methods beside those of the protocol, and exit
+    #[arg(long)]
+    pub schema: bool,
 }
 
-pub(super) fn acp(vault_args: &VaultArgs, args: &AcpArgs) -> CliResult {
+pub(super) fn acp(vault_args: &VaultArgs, args: &AcpArgs, out: &mut Out) -> CliResult {
+    if args.schema {
+        out.json(&schema())?;
+        return Ok(Outcome::Done);
+    }
     let runtime = super::runtime::runtime()?;
     let (vault_args, settings) = (vault_args.clone(), args.settings.clone());
     // A read of standard input cannot be cancelled, and the runtime would wait for it at its end.

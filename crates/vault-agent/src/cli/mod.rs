@@ -119,7 +119,7 @@ fn run(args: AgentArgs, out: &mut Out) -> CliResult {
         Command::Undo(args) => undo(&vault, &args, out),
         Command::Redo(args) => redo(&vault, &args, out),
         Command::Log(args) => log(&vault, &args, out),
-        Command::Acp(args) => acp::acp(&vault, &args),
+        Command::Acp(args) => acp::acp(&vault, &args, out),
         Command::Approve(args) => approve::approve(&args, out),
         Command::Proxy(args) => proxy::proxy(&vault, &args),
         Command::Models(args) => models::models(&args, out),

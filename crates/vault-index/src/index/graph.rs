@@ -197,6 +197,14 @@ impl Index {
         self.read(Store::tag_counts)
     }
 
+    /// The names of the properties that have a value in some note, in lower case, sorted.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn properties(&self) -> Result<Vec<String>> {
+        self.read(Store::property_keys)
+    }
+
     /// Where a link leads from a note (the vault's root if none is named), and which rule decided. The link may be
     /// written as it stands in a note, `[[path#heading|shown]]` or `[shown](path%20encoded.md)`, or be its path alone.
     ///

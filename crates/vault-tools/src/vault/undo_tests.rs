@@ -214,3 +214,34 @@ fn names_come_back_as_the_disk_had_them() {
     }
     assert_eq!(fixture.vault.sandbox().text(&note).unwrap(), "x");
 }
+
+#[test]
+fn a_past_change_has_its_diffs_after_later_changes_and_renames() {
+    let fixture = Fixture::new("//- a.md\none\n//- b.md\nuntouched\n");
+    let edit = |text: &'static str| fixture.change(|overlay| overlay.write(&path("a.md"), text)).unwrap();
+    edit("two\n");
+    edit("three\n");
+    fixture.change(|overlay| overlay.rename(&path("a.md"), &path("c.md"))).unwrap();
+    let ids: Vec<_> = fixture.vault.transactions().unwrap().iter().rev().map(|info| info.id).collect();
+    let diff = |at: usize| fixture.vault.past_change(ids[at]).unwrap().preview().to_string();
+    assert!(diff(0).contains("-one\n+two\n"), "{}", diff(0));
+    assert!(diff(1).contains("-two\n+three\n"), "{}", diff(1));
+    assert_eq!(diff(2), "rename a.md -> c.md\n");
+    // The newest text of the file stands only on the disk.
+    write(fixture.root(), "c.md", "edited outside\n");
+    assert!(diff(0).contains("-one\n+two\n"), "{}", diff(0));
+    assert_eq!(diff(1), "note: a.md: it was edited, and its text is no longer known\n");
+    let unknown = fixture.vault.past_change(TransactionId(99)).unwrap_err();
+    assert_eq!(unknown.kind(), ErrorKind::NotFound);
+}
+
+#[test]
+fn the_undo_of_a_new_note_is_a_past_change_too() {
+    let fixture = Fixture::new("//- a.md\none\n");
+    fixture.change(|overlay| overlay.create(&path("new.md"), "text\n")).unwrap();
+    fixture.vault.undo(None, Force::No).unwrap();
+    let newest = fixture.vault.transactions().unwrap();
+    let diff = |at: usize| fixture.vault.past_change(newest[at].id).unwrap().preview().to_string();
+    assert!(diff(1).starts_with("create new.md\n") && diff(1).contains("+text"), "{}", diff(1));
+    assert!(diff(0).starts_with("delete new.md") && diff(0).contains("-text"), "{}", diff(0));
+}

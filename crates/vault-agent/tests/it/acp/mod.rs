@@ -8,3 +8,4 @@ mod protocol;
 mod questions;
 mod sessions;
 mod turns;
+mod vault;

@@ -1,0 +1,115 @@
+// The plugin: views, commands and settings over one running vault-agent.
+
+import { FileSystemAdapter, Notice, Platform, Plugin, type TAbstractFile, type WorkspaceLeaf } from "obsidian";
+import { nodeRuntime } from "./agent/node-runtime";
+import { Agent } from "./agent/process";
+import { SettingsTab, preferencesFrom, type Preferences } from "./settings";
+import type { ViewServices } from "./views/agent-view";
+import { redoTransaction, undoTransaction } from "./views/approval-modal";
+import { CHANGES_VIEW, ChangesView } from "./views/changes-view";
+import { RELATED_VIEW, RelatedView } from "./views/related-view";
+import { RenameModal } from "./views/rename-modal";
+import { SEARCH_VIEW, SearchView } from "./views/search-view";
+
+/** The app's own window of settings, which its types do not declare. */
+interface AppWithSettings {
+  setting?: { open?(): void; openTabById?(id: string): void };
+}
+
+export default class VaultAgentPlugin extends Plugin {
+  preferences: Preferences = preferencesFrom(null);
+  services!: ViewServices;
+
+  override async onload(): Promise<void> {
+    const { adapter } = this.app.vault;
+    if (!Platform.isDesktopApp || !(adapter instanceof FileSystemAdapter)) {
+      new Notice("This plugin works in the desktop app only: it needs a program on the computer.");
+      return;
+    }
+    this.preferences = preferencesFrom(await this.loadData());
+    const agent = new Agent(await nodeRuntime(), adapter.getBasePath(), () => this.preferences.program);
+    this.services = { app: this.app, agent, changed: () => this.changed(), openSettings: () => this.openSettings() };
+    this.register(() => agent.stop());
+
+    this.registerView(SEARCH_VIEW, (leaf) => new SearchView(leaf, this.services));
+    this.registerView(RELATED_VIEW, (leaf) => new RelatedView(leaf, this.services));
+    this.registerView(CHANGES_VIEW, (leaf) => new ChangesView(leaf, this.services));
+    this.registerHoverLinkSource(SEARCH_VIEW, { display: "Vault search", defaultMod: true });
+    this.addSettingTab(new SettingsTab(this.app, this));
+    this.addCommands();
+    // The program reads the vault, so it starts when the app is no longer busy with that.
+    this.app.workspace.onLayoutReady(() => void agent.start());
+  }
+
+  private addCommands(): void {
+    this.addRibbonIcon("search", "Search by words and meaning", () => void this.openSearch());
+    this.addCommand({ id: "search", name: "Search by words and meaning", callback: () => void this.openSearch() });
+    this.addCommand({ id: "related", name: "Show related notes and missing links", callback: () => void this.reveal(RELATED_VIEW) });
+    this.addCommand({ id: "changes", name: "Show recent changes", callback: () => void this.reveal(CHANGES_VIEW) });
+    this.addCommand({ id: "undo", name: "Undo the last change", checkCallback: (checking) => this.whenReady(checking, () => undoTransaction(this.services, null)) });
+    this.addCommand({ id: "redo", name: "Redo the last undone change", checkCallback: (checking) => this.whenReady(checking, () => redoTransaction(this.services, null)) });
+    this.addCommand({
+      id: "rename",
+      name: "Rename or move the current note, with a preview of its links",
+      checkCallback: (checking) => {
+        const file = this.app.workspace.getActiveFile();
+        return file !== null && this.whenReady(checking, () => this.rename(file));
+      },
+    });
+    this.addCommand({ id: "restart", name: "Restart vault-agent", callback: () => void this.services.agent.start() });
+    this.registerEvent(
+      this.app.workspace.on("file-menu", (menu, file) => {
+        menu.addItem((item) =>
+          item
+            .setTitle("Rename or move, with a preview of its links…")
+            .setIcon("pencil-line")
+            .onClick(() => this.rename(file)),
+        );
+      }),
+    );
+  }
+
+  private whenReady(checking: boolean, act: () => void): boolean {
+    if (this.services.agent.state.kind !== "ready") return false;
+    if (!checking) act();
+    return true;
+  }
+
+  private rename(file: TAbstractFile): void {
+    new RenameModal(this.services, file).open();
+  }
+
+  private async openSearch(): Promise<void> {
+    const leaf = await this.reveal(SEARCH_VIEW);
+    if (leaf?.view instanceof SearchView) leaf.view.focus();
+  }
+
+  private async reveal(type: string): Promise<WorkspaceLeaf | null> {
+    const { workspace } = this.app;
+    const known = workspace.getLeavesOfType(type)[0];
+    const leaf = known ?? workspace.getRightLeaf(false);
+    if (leaf === null) return null;
+    if (known === undefined) await leaf.setViewState({ type, active: true });
+    await workspace.revealLeaf(leaf);
+    return leaf;
+  }
+
+  /** Has the views show what is there after a change. */
+  private changed(): void {
+    for (const type of [RELATED_VIEW, CHANGES_VIEW]) {
+      for (const { view } of this.app.workspace.getLeavesOfType(type)) {
+        if (view instanceof RelatedView || view instanceof ChangesView) view.refresh();
+      }
+    }
+  }
+
+  private openSettings(): void {
+    const { setting } = this.app as AppWithSettings;
+    setting?.open?.();
+    setting?.openTabById?.(this.manifest.id);
+  }
+
+  async savePreferences(): Promise<void> {
+    await this.saveData(this.preferences);
+  }
+}

@@ -1,0 +1,461 @@
+// Generated from protocol.schema.json by `npm run types`. Do not edit.
+
+/** The version of the methods that this plugin speaks. */
+export const PROTOCOL_VERSION = 1;
+
+/** A search. */
+export interface SearchRequest {
+  /** The vault's folder, absolute. It can be left out if the program was started with one `--vault`. */
+  vault?: string | null;
+  /** Words and operators, for example `compost tag:garden -draft`. */
+  query: string;
+  /** How passages are ranked. */
+  ranking?: Ranking;
+  /** The most notes to return, 1 to 200; 20 by default. */
+  limit?: number | null;
+}
+
+/** How passages are ranked. */
+export type Ranking = "words" | "meaning";
+
+/** The notes that a search found. */
+export interface SearchResult {
+  /** The notes, best first. */
+  hits: Array<SearchHit>;
+  /** How they were ranked. */
+  ranking: Ranking;
+  /** What the result lacks. */
+  coverage: Coverage;
+  /** Misspelled words, and the words that were searched for instead. */
+  substitutions: Array<Substitution>;
+  /** Words of the query that look like operators but are not. They are searched for as words. */
+  unknownOperators: Array<string>;
+  /** If nothing was found: the notes that came closest. */
+  nearMisses: Array<NoteName>;
+  /** Milliseconds that the program needed. */
+  tookMs: number;
+}
+
+/** A note that a search found. */
+export interface SearchHit {
+  /** The path. */
+  path: string;
+  /** The title. */
+  title: string;
+  /** The headings above the line, outermost first. */
+  headings: Array<string>;
+  /** The line to open, from 1. */
+  line: number;
+  /** The first line of the passage. */
+  startLine: number;
+  /** 0 to 1. */
+  score: number;
+  /** Whether the match is weak. */
+  isWeak: boolean;
+  /** The part of the passage that matches best, without markup. */
+  excerpt: Array<Segment>;
+  /** The whole passage, as it is written. */
+  passage: Array<Segment>;
+  /** The note's tags, without `#`. */
+  tags: Array<string>;
+  /** When the file was last changed, as RFC 3339. */
+  modified: string;
+}
+
+/** A piece of a text. The pieces, joined, are the text. */
+export interface Segment {
+  /** The text. */
+  text: string;
+  /** Whether it matched and is to be highlighted. */
+  isMatch: boolean;
+}
+
+/** What the index lacks at the moment. */
+export interface Coverage {
+  /** Notes in the index. */
+  notes: number;
+  /** Notes that are not read yet and so cannot be found. */
+  unread: number;
+  /** Passages in the index. */
+  passages: number;
+  /** Passages that are found by their words only, since they have no embedding yet. */
+  pending: number;
+  /** False if another process is updating the index, so that the newest changes can be missing. */
+  isCurrent: boolean;
+}
+
+/** A word that no note has, and what was searched for instead. */
+export interface Substitution {
+  /** The word of the query. */
+  word: string;
+  /** The words that were searched for. */
+  readAs: Array<string>;
+}
+
+/** A note by path and title. */
+export interface NoteName {
+  /** The path. */
+  path: string;
+  /** The title. */
+  title: string;
+}
+
+/** Notes about the same as a note. */
+export interface RelatedRequest {
+  /** The vault's folder, absolute. It can be left out if the program was started with one `--vault`. */
+  vault?: string | null;
+  /** The note. */
+  path: string;
+  /** The most notes to return, 1 to 200; 20 by default. */
+  limit?: number | null;
+}
+
+/** Notes about the same as a note. */
+export interface RelatedResult {
+  /** The notes, the nearest first. */
+  notes: Array<RelatedNote>;
+  /** What the result lacks. */
+  coverage: Coverage;
+}
+
+/** A note about the same as another one. */
+export interface RelatedNote {
+  /** The path. */
+  path: string;
+  /** The title. */
+  title: string;
+  /** The line of the nearest passage, from 1. */
+  line: number;
+  /** 0 to 1. */
+  score: number;
+  /** The beginning of the nearest passage. */
+  excerpt: Array<Segment>;
+  /** Whether a link leads from one of the two notes to the other. */
+  isLinked: boolean;
+}
+
+/** The links that are missing around a note. */
+export interface MentionsRequest {
+  /** The vault's folder, absolute. It can be left out if the program was started with one `--vault`. */
+  vault?: string | null;
+  /** The note. */
+  path: string;
+  /** The most entries of each list to return, 1 to 200; 20 by default. */
+  limit?: number | null;
+}
+
+/** The links that are missing around a note. */
+export interface MentionsResult {
+  /** Where other notes name this note without a link. */
+  mentions: Array<MissingLink>;
+  /** How many there are in all. */
+  mentionsInAll: number;
+  /** Links that this note could have. */
+  suggestions: Array<MissingLink>;
+  /** How many there are in all. */
+  suggestionsInAll: number;
+}
+
+/** A link that could be made. */
+export interface MissingLink {
+  /** What to send with `_vault/prepare` to make the link. */
+  link: NewLink;
+  /** The title of the note that the link leads to. */
+  targetTitle: string;
+  /** The sentence or line, with the words that become the link marked. */
+  sentence: Array<Segment>;
+  /** Why the link is suggested. */
+  reason: LinkReason;
+}
+
+/** A link to be made. */
+export interface NewLink {
+  /** The note that gets the link. */
+  path: string;
+  /** Its line, from 1. */
+  line: number;
+  /** The words that become the link. Without them, the link is added at the end of the line. */
+  text?: string | null;
+  /** The path of the note that the link leads to. */
+  target: string;
+}
+
+/** Why a link is suggested. */
+export type LinkReason = "name" | "link-text" | "meaning";
+
+/** A vault, for requests that have no other parameters. */
+export interface VaultRequest {
+  /** The vault's folder, absolute. It can be left out if the program was started with one `--vault`. */
+  vault?: string | null;
+}
+
+/** What can be completed in a query. */
+export interface VocabularyResult {
+  /** The operators of the query syntax. */
+  operators: Array<Operator>;
+  /** The tags of the vault, without `#`, the most used first. */
+  tags: Array<Tag>;
+  /** The names of the properties of all notes. */
+  properties: Array<string>;
+}
+
+/** An operator of the query syntax. */
+export interface Operator {
+  /** The text to insert, for example `tag:`. */
+  insert: string;
+  /** What it does. */
+  description: string;
+  /** What can be completed after it. */
+  completes: Completes;
+}
+
+/** What can be completed after an operator. */
+export type Completes = "tags" | "folders" | "notes" | "properties" | "nothing";
+
+/** A tag, and how many notes have it. */
+export interface Tag {
+  /** The tag, without `#`. */
+  name: string;
+  /** How many notes have it or a tag below it. */
+  notes: number;
+}
+
+/** A part of the list of changes. */
+export interface TransactionsRequest {
+  /** The vault's folder, absolute. It can be left out if the program was started with one `--vault`. */
+  vault?: string | null;
+  /** Only transactions before this one. */
+  before?: number | null;
+  /** The most transactions to return, 1 to 200; 20 by default. */
+  limit?: number | null;
+}
+
+/** A part of the list of changes. */
+export interface TransactionsResult {
+  /** The transactions, newest first. */
+  transactions: Array<PastTransaction>;
+  /** Whether there are older ones. */
+  hasMore: boolean;
+  /** What a person should know of the journal, for example that it is damaged. */
+  warnings: Array<string>;
+}
+
+/** A change that was made, by whatever program: an assistant, a plan, the command line, the plugin. */
+export interface PastTransaction {
+  /** Its number. */
+  transaction: number;
+  /** When it began, as RFC 3339. */
+  time: string;
+  /** The tool, or the goal of the plan. */
+  label: string;
+  /** What it does. */
+  kind: PastKind;
+  /** The transaction that it undid or redid. */
+  of?: number | null;
+  /** What became of it. */
+  status: PastStatus;
+  /** The first of the files and folders that it touched. */
+  paths: Array<string>;
+  /** How many files and folders it touched. */
+  pathsInAll: number;
+}
+
+/** What a transaction does. */
+export type PastKind = "change" | "undo" | "redo";
+
+/** What became of a transaction. */
+export type PastStatus = "done" | "undone" | "rolled-back" | "interrupted" | "damaged";
+
+/** One change that was made. */
+export interface TransactionRequest {
+  /** The vault's folder, absolute. It can be left out if the program was started with one `--vault`. */
+  vault?: string | null;
+  /** Its number. */
+  transaction: number;
+}
+
+/** The files of a change. */
+export interface TransactionResult {
+  /** Files and moved folders, by path. */
+  files: Array<FileChange>;
+  /** Folders that were made or removed. */
+  folders: Array<FolderChange>;
+  /** What else a person should know, for example that a text is no longer known. */
+  notices: Array<string>;
+}
+
+/** What happens to a file. */
+export interface FileChange {
+  /** What happens to it. */
+  kind: FileChangeKind;
+  /** The path before; of a new file, its path after. */
+  path: string;
+  /** The path after, if it changes. */
+  to?: string | null;
+  /** The change of its text as a unified diff. */
+  diff?: string | null;
+  /** How many lines are added. */
+  added: number;
+  /** How many lines are removed. */
+  removed: number;
+  /** Of a folder that moves: the files in it. */
+  inside: Array<string>;
+}
+
+/** What happens to a file or folder. */
+export type FileChangeKind = "created" | "modified" | "renamed" | "deleted";
+
+/** What happens to a folder. */
+export interface FolderChange {
+  /** Created or deleted. */
+  kind: FileChangeKind;
+  /** The folder. */
+  path: string;
+}
+
+/** A change to be shown before it is made. */
+export interface PrepareRequest {
+  /** The vault's folder, absolute. It can be left out if the program was started with one `--vault`. */
+  vault?: string | null;
+  /** The change. */
+  change: WantedChange;
+}
+
+/** A change that a person wants. */
+export type WantedChange = {
+  kind: "rename";
+  /** The present path. */
+  path: string;
+  /** The new path, with the extension. */
+  newPath: string;
+} | {
+  kind: "links";
+  /** The links. */
+  links: Array<NewLink>;
+} | {
+  kind: "undo";
+  /** Its number; by default the newest that can be undone. */
+  transaction?: number | null;
+} | {
+  kind: "redo";
+  /** The number of the transaction that was undone; by default the one that was undone last. */
+  transaction?: number | null;
+};
+
+/** A change that a person approves by its digest. Nothing is done yet. */
+export interface PrepareResult {
+  /** To be sent with `_vault/apply`: it stands for exactly this change. */
+  digest: string;
+  /** Files and moved folders, by path. */
+  files: Array<FileChange>;
+  /** Folders that are made or removed. */
+  folders: Array<FolderChange>;
+  /** What else a person should know. */
+  notices: Array<string>;
+  /** How many notes are created, changed, moved or deleted. */
+  notes: number;
+  /** How many links of existing notes change. */
+  links: number;
+  /** Why the settings of the vault deny the change; if set, `_vault/apply` refuses it. */
+  denied?: string | null;
+}
+
+/** The approval of a change that was shown. */
+export interface ApplyRequest {
+  /** The vault's folder, absolute. It can be left out if the program was started with one `--vault`. */
+  vault?: string | null;
+  /** The change, as it was sent with `_vault/prepare`. */
+  change: WantedChange;
+  /** The digest of the change that the person saw. If the change would be another one by now, nothing is done and the error has the kind `CONFLICT`. */
+  digest: string;
+}
+
+/** A change that was made. */
+export interface ApplyResult {
+  /** The transaction in the journal, for undo. */
+  transaction?: number | null;
+  /** What else a person should know. */
+  notices: Array<string>;
+}
+
+/** The state of a vault's index. */
+export interface IndexStateResult {
+  /** The version of the program. */
+  version: string;
+  /** The vault's folder. */
+  vault: string;
+  /** The index; none if the vault was not indexed yet. */
+  index?: IndexState | null;
+}
+
+/** The state of an index. */
+export interface IndexState {
+  /** The index file. It lies outside of the vault. */
+  file: string;
+  /** Its size. */
+  bytes: number;
+  /** The embedding model. */
+  model: string;
+  /** Notes in the index. */
+  notes: number;
+  /** Notes that are not read yet. */
+  unread: number;
+  /** Passages in the index. */
+  passages: number;
+  /** Passages that have no embedding yet. */
+  pending: number;
+  /** When the index was last equal to the notes, as RFC 3339. */
+  lastSync?: string | null;
+  /** Notes that cannot be indexed, each with the reason. */
+  skipped: Array<SkippedNote>;
+  /** What a person should know, for example that another model fits the language better. */
+  advice: Array<string>;
+}
+
+/** A note that cannot be indexed. */
+export interface SkippedNote {
+  /** The path. */
+  path: string;
+  /** Why. */
+  reason: string;
+}
+
+/** Methods of vault-agent beside those of the Agent Client Protocol, with their parameters and results. */
+export interface VaultMethods {
+  "_vault/search": {
+    params: SearchRequest;
+    result: SearchResult;
+  };
+  "_vault/related": {
+    params: RelatedRequest;
+    result: RelatedResult;
+  };
+  "_vault/mentions": {
+    params: MentionsRequest;
+    result: MentionsResult;
+  };
+  "_vault/vocabulary": {
+    params: VaultRequest;
+    result: VocabularyResult;
+  };
+  "_vault/transactions": {
+    params: TransactionsRequest;
+    result: TransactionsResult;
+  };
+  "_vault/transaction": {
+    params: TransactionRequest;
+    result: TransactionResult;
+  };
+  "_vault/prepare": {
+    params: PrepareRequest;
+    result: PrepareResult;
+  };
+  "_vault/apply": {
+    params: ApplyRequest;
+    result: ApplyResult;
+  };
+  "_vault/index_state": {
+    params: VaultRequest;
+    result: IndexStateResult;
+  };
+}

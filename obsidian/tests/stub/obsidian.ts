@@ -1,0 +1,474 @@
+// A stub of the app: the classes that the plugin extends and calls, over a vault that a test provides. Its members are
+// checked against the types of npm `obsidian` where they are used by the plugin's own code.
+
+type Callback = (...data: never[]) => unknown;
+
+export class Events {
+  private readonly listeners = new Map<string, Set<Callback>>();
+
+  on(name: string, callback: Callback): { name: string; callback: Callback } {
+    const all = this.listeners.get(name) ?? new Set();
+    this.listeners.set(name, all.add(callback));
+    return { name, callback };
+  }
+
+  offref({ name, callback }: { name: string; callback: Callback }): void {
+    this.listeners.get(name)?.delete(callback);
+  }
+
+  trigger(name: string, ...data: unknown[]): void {
+    for (const callback of [...(this.listeners.get(name) ?? [])]) (callback as (...data: unknown[]) => unknown)(...data);
+  }
+}
+
+export class Component {
+  private readonly cleanups: Array<() => unknown> = [];
+
+  register(cleanup: () => unknown): void {
+    this.cleanups.push(cleanup);
+  }
+
+  registerEvent(ref: { name: string; callback: Callback; source?: Events }): void {
+    this.register(() => app().vault.offref(ref));
+    this.register(() => app().workspace.offref(ref));
+  }
+
+  unload(): void {
+    for (const cleanup of this.cleanups.splice(0)) cleanup();
+  }
+}
+
+export abstract class TAbstractFile {
+  name: string;
+
+  constructor(public path: string) {
+    this.name = path.slice(path.lastIndexOf("/") + 1);
+  }
+}
+
+export class TFile extends TAbstractFile {
+  get extension(): string {
+    return /\.([^./]+)$/.exec(this.name)?.[1] ?? "";
+  }
+
+  get basename(): string {
+    return this.name.replace(/\.[^.]+$/, "");
+  }
+}
+
+export class TFolder extends TAbstractFile {}
+
+/** What the stub needs of the world around it. */
+export interface World {
+  folder: string;
+  /** The files of the vault, with something that changes when they change. */
+  list(): Promise<Record<string, string>>;
+}
+
+export class FileSystemAdapter {
+  constructor(private readonly folder: string) {}
+
+  getBasePath(): string {
+    return this.folder;
+  }
+}
+
+export class Vault extends Events {
+  readonly configDir = [".", "obsidian"].join("");
+  readonly adapter: FileSystemAdapter;
+  private files = new Map<string, TFile>();
+  private versions: Record<string, string> = {};
+
+  constructor(private readonly world: World) {
+    super();
+    this.adapter = new FileSystemAdapter(world.folder);
+  }
+
+  /** Reads the vault again and tells what has changed, as the app does when a program changes files. */
+  async refresh(): Promise<void> {
+    const versions = await this.world.list();
+    const before = this.versions;
+    this.versions = versions;
+    for (const path of Object.keys(versions)) {
+      const file = this.files.get(path) ?? new TFile(path);
+      this.files.set(path, file);
+      if (before[path] === undefined) this.trigger("create", file);
+      else if (before[path] !== versions[path]) {
+        this.trigger("modify", file);
+        app().metadataCache.trigger("changed", file);
+      }
+    }
+    for (const path of Object.keys(before).filter((path) => versions[path] === undefined)) {
+      const file = this.files.get(path);
+      this.files.delete(path);
+      this.trigger("delete", file);
+    }
+  }
+
+  getFileByPath(path: string): TFile | null {
+    return this.files.get(path) ?? null;
+  }
+
+  getMarkdownFiles(): TFile[] {
+    return [...this.files.values()].filter(({ extension }) => extension === "md");
+  }
+
+  getAllFolders(): TFolder[] {
+    const folders = new Set([...this.files.keys()].filter((path) => path.includes("/")).map((path) => path.slice(0, path.lastIndexOf("/"))));
+    return [...folders].sort().map((path) => new TFolder(path));
+  }
+}
+
+export class MetadataCache extends Events {}
+
+export class FileManager {
+  generateMarkdownLink(file: TFile): string {
+    return `[[${file.basename}]]`;
+  }
+}
+
+export interface Opened {
+  path: string;
+  state: unknown;
+  inNewTab: boolean;
+}
+
+export class Workspace extends Events {
+  readonly leaves: WorkspaceLeaf[] = [];
+  /** What was opened, in order. */
+  readonly opened: Opened[] = [];
+  /** What was inserted into the editor. */
+  readonly inserted: string[] = [];
+  readonly saved: string[] = [];
+  active: TFile | null = null;
+  editorLeaf: WorkspaceLeaf | null = null;
+  readonly sidebarEl: HTMLElement;
+
+  constructor() {
+    super();
+    this.sidebarEl = document.body.appendChild(document.createElement("div"));
+    this.sidebarEl.className = "workspace-split mod-right-split";
+  }
+
+  getActiveFile(): TFile | null {
+    return this.active;
+  }
+
+  /** Opens a note as a click on it does. */
+  openFile(path: string): void {
+    this.active = app().vault.getFileByPath(path);
+    this.trigger("file-open", this.active);
+  }
+
+  onLayoutReady(callback: () => void): void {
+    callback();
+  }
+
+  getLeaf(kind: "tab" | boolean): { openFile(file: TFile, state: unknown): Promise<void> } {
+    return {
+      openFile: async (file, state) => {
+        this.opened.push({ path: file.path, state, inNewTab: kind === "tab" });
+        return Promise.resolve();
+      },
+    };
+  }
+
+  getRightLeaf(): WorkspaceLeaf {
+    const leaf = new WorkspaceLeaf(this);
+    this.leaves.push(leaf);
+    return leaf;
+  }
+
+  getLeavesOfType(type: string): WorkspaceLeaf[] {
+    return this.leaves.filter(({ view }) => view?.getViewType() === type);
+  }
+
+  iterateAllLeaves(callback: (leaf: WorkspaceLeaf) => unknown): void {
+    for (const leaf of [...this.leaves, ...(this.editorLeaf === null ? [] : [this.editorLeaf])]) callback(leaf);
+  }
+
+  getMostRecentLeaf(): WorkspaceLeaf | null {
+    return this.editorLeaf;
+  }
+
+  async revealLeaf(leaf: WorkspaceLeaf): Promise<void> {
+    for (const other of this.leaves) other.view?.containerEl.toggle(other === leaf);
+    leaf.view?.onResize();
+    return Promise.resolve();
+  }
+}
+
+export class WorkspaceLeaf {
+  view: ItemView | null = null;
+
+  constructor(readonly workspace: Workspace) {}
+
+  async setViewState({ type }: { type: string }): Promise<void> {
+    const make = viewTypes.get(type);
+    if (make === undefined) throw new Error(`there is no view ${type}`);
+    this.view = make(this);
+    this.workspace.sidebarEl.append(this.view.containerEl);
+    await this.view.onOpen();
+  }
+}
+
+const viewTypes = new Map<string, (leaf: WorkspaceLeaf) => ItemView>();
+
+export abstract class ItemView extends Component {
+  icon = "";
+  readonly app = app();
+  readonly containerEl: HTMLElement;
+  readonly contentEl: HTMLElement;
+
+  constructor(readonly leaf: WorkspaceLeaf) {
+    super();
+    this.containerEl = document.createElement("div");
+    this.containerEl.className = "workspace-leaf-content";
+    this.contentEl = this.containerEl.appendChild(document.createElement("div"));
+    this.contentEl.className = "view-content";
+  }
+
+  abstract getViewType(): string;
+  abstract getDisplayText(): string;
+  abstract onOpen(): Promise<void>;
+  onResize(): void {}
+}
+
+export class MarkdownView extends ItemView {
+  file: TFile | null = null;
+  /** What saving does, for tests. */
+  onSave: () => Promise<void> = async () => Promise.resolve();
+  readonly editor = {
+    replaceSelection: (text: string) => void app().workspace.inserted.push(text),
+    focus: () => undefined,
+  };
+
+  getViewType(): string {
+    return "markdown";
+  }
+
+  getDisplayText(): string {
+    return this.file?.path ?? "";
+  }
+
+  async onOpen(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  getMode(): string {
+    return "source";
+  }
+
+  async save(): Promise<void> {
+    app().workspace.saved.push(this.file?.path ?? "");
+    await this.onSave();
+  }
+}
+
+export class App {
+  readonly vault: Vault;
+  readonly workspace = new Workspace();
+  readonly metadataCache = new MetadataCache();
+  readonly fileManager = new FileManager();
+  readonly commands = new Map<string, Command>();
+
+  constructor(world: World) {
+    this.vault = new Vault(world);
+  }
+}
+
+let theApp: App | null = null;
+
+export function makeApp(world: World): App {
+  return (theApp = new App(world));
+}
+
+function app(): App {
+  if (theApp === null) throw new Error("makeApp comes first");
+  return theApp;
+}
+
+interface Command {
+  id: string;
+  name: string;
+  callback?(): unknown;
+  checkCallback?(checking: boolean): unknown;
+}
+
+export class Plugin extends Component {
+  readonly tabs: PluginSettingTab[] = [];
+  data: unknown = null;
+
+  constructor(
+    readonly app: App,
+    readonly manifest: { id: string },
+  ) {
+    super();
+  }
+
+  addCommand(command: Command): void {
+    this.app.commands.set(command.id, command);
+  }
+
+  addRibbonIcon(): void {}
+
+  addSettingTab(tab: PluginSettingTab): void {
+    this.tabs.push(tab);
+  }
+
+  registerView(type: string, make: (leaf: WorkspaceLeaf) => ItemView): void {
+    viewTypes.set(type, make);
+  }
+
+  registerHoverLinkSource(): void {}
+
+  async loadData(): Promise<unknown> {
+    return Promise.resolve(this.data);
+  }
+
+  async saveData(data: unknown): Promise<void> {
+    this.data = structuredClone(data);
+    return Promise.resolve();
+  }
+}
+
+export abstract class PluginSettingTab {
+  readonly containerEl = document.createElement("div");
+
+  constructor(
+    readonly app: App,
+    readonly plugin: Plugin,
+  ) {}
+
+  abstract display(): void;
+
+  hide(): void {
+    this.containerEl.remove();
+  }
+}
+
+export class Setting {
+  private readonly settingEl: HTMLElement;
+  private readonly nameEl: HTMLElement;
+
+  constructor(parent: HTMLElement) {
+    this.settingEl = parent.createDiv("setting-item");
+    this.nameEl = this.settingEl.createDiv("setting-item-name");
+  }
+
+  setName(name: string): this {
+    this.nameEl.setText(name);
+    return this;
+  }
+
+  setHeading(): this {
+    this.settingEl.addClass("setting-item-heading");
+    return this;
+  }
+
+  setDesc(text: string): this {
+    this.settingEl.createDiv({ cls: "setting-item-description", text });
+    return this;
+  }
+
+  addText(build: (text: unknown) => unknown): this {
+    const input = this.settingEl.createEl("input", { type: "text" });
+    const name = this.nameEl.textContent ?? "";
+    input.setAttribute("aria-label", name);
+    const text = {
+      setPlaceholder: (placeholder: string) => ((input.placeholder = placeholder), text),
+      setValue: (value: string) => ((input.value = value), text),
+      onChange: (callback: (value: string) => unknown) => (input.addEventListener("input", () => callback(input.value)), text),
+    };
+    build(text);
+    return this;
+  }
+
+  addButton(build: (button: unknown) => unknown): this {
+    const element = this.settingEl.createEl("button", { attr: { type: "button" } });
+    const button = {
+      setButtonText: (name: string) => (element.setText(name), button),
+      setCta: () => (element.addClass("mod-cta"), button),
+      onClick: (callback: () => unknown) => (element.addEventListener("click", callback), button),
+    };
+    build(button);
+    return this;
+  }
+}
+
+let modals = 0;
+
+export class Modal {
+  readonly containerEl = document.createElement("div");
+  readonly modalEl: HTMLElement;
+  readonly titleEl: HTMLElement;
+  readonly contentEl: HTMLElement;
+  private focused: Element | null = null;
+
+  constructor(readonly app: App) {
+    this.containerEl.className = "modal-container";
+    const id = `modal-title-${++modals}`;
+    this.modalEl = this.containerEl.createDiv({ cls: "modal", attr: { role: "dialog", "aria-modal": "true", "aria-labelledby": id } });
+    this.titleEl = this.modalEl.createDiv({ cls: "modal-title", attr: { id } });
+    this.contentEl = this.modalEl.createDiv("modal-content");
+    this.containerEl.addEventListener("keydown", (event) => {
+      if (event.key === "Escape") this.close();
+    });
+  }
+
+  setTitle(title: string): this {
+    this.titleEl.setText(title);
+    return this;
+  }
+
+  open(): void {
+    this.focused = document.activeElement;
+    document.body.append(this.containerEl);
+    this.onOpen();
+  }
+
+  close(): void {
+    this.containerEl.remove();
+    this.onClose();
+    if (this.focused instanceof HTMLElement) this.focused.focus();
+  }
+
+  onOpen(): void {}
+  onClose(): void {}
+}
+
+export class Notice {
+  readonly noticeEl: HTMLElement;
+
+  constructor(message: string | DocumentFragment) {
+    const known = document.querySelector(".notice-container");
+    const container = known ?? document.body.appendChild(document.createElement("div"));
+    container.className = "notice-container";
+    this.noticeEl = container.appendChild(document.createElement("div"));
+    this.noticeEl.className = "notice";
+    this.noticeEl.append(message);
+  }
+
+  hide(): void {
+    this.noticeEl.remove();
+  }
+}
+
+export const Platform = { isDesktopApp: true };
+
+export const Keymap = {
+  isModEvent: (event: MouseEvent): "tab" | false => (event.ctrlKey || event.metaKey ? "tab" : false),
+};
+
+/** Calls back when calls have rested, or so long after the first of them. */
+export function debounce(callback: () => unknown, timeout = 0, resetTimer = false): () => void {
+  let timer: number | null = null;
+  return () => {
+    if (timer !== null && !resetTimer) return;
+    if (timer !== null) window.clearTimeout(timer);
+    timer = window.setTimeout(() => {
+      timer = null;
+      callback();
+    }, timeout);
+  };
+}

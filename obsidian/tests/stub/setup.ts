@@ -1,0 +1,3 @@
+import { installDom } from "./dom";
+
+if (typeof window !== "undefined") installDom(window as Window & typeof globalThis);
