@@ -11,6 +11,7 @@
 //! file it overwrites asks. A plan asks if one of its calls asks, and also if it only reads. Risks are computed from
 //! tools and changes; the risk that a plan declares plays no part.
 
+mod call;
 mod lasting;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,86 +19,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use globset::{GlobBuilder, GlobMatcher};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use unicode_normalization::UnicodeNormalization;
 
 use crate::action::DeleteMode;
 use crate::error::{Error, ErrorKind, Result};
 
+pub use call::{Call, Risk, Toolset};
 pub use lasting::LastingPermission;
 
-/// The worst that a call can do; each level includes those before it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Risk {
-    /// Reads notes.
-    Read,
-    /// Creates or changes files; `undo` reverts it.
-    Write,
-    /// Deletes files.
-    Delete,
-    /// Runs a command of a live host, which cannot be undone.
-    Command,
-}
-
-impl Risk {
-    /// The name in records and badges.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Delete => "delete",
-            Self::Command => "command",
-        }
-    }
-}
-
-/// The named sets in which tools are offered.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-#[non_exhaustive]
-pub enum Toolset {
-    /// For a model that works on notes.
-    #[default]
-    Notes,
-    /// For a conversation: two tools that only read, and ask first.
-    Chat,
-    /// For plans.
-    Actions,
-    /// For work on many notes: tags, lists, moves and merges. Not offered to models unless named.
-    Bulk,
-    /// For the care of a vault: links to repair and to make, orphans, duplicates, history, templates. Not offered to models
-    /// unless named.
-    Library,
-}
-
-impl Toolset {
-    /// All of them, the default first.
-    pub const ALL: [Self; 5] = [Self::Notes, Self::Chat, Self::Actions, Self::Bulk, Self::Library];
-
-    /// In one line, for help texts.
-    pub fn description(self) -> &'static str {
-        match self {
-            Self::Notes => "For a model that works on notes",
-            Self::Chat => "For a conversation: two tools that only read, and ask first",
-            Self::Actions => "For plans",
-            Self::Bulk => "For work on many notes: tags, lists, moves and merges. Not offered to models unless named",
-            Self::Library => {
-                "For the care of a vault: links, orphans, duplicates, history. Not offered to models unless named"
-            }
-        }
-    }
-
-    /// The name on command lines and in records.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Notes => "notes",
-            Self::Chat => "chat",
-            Self::Actions => "actions",
-            Self::Bulk => "bulk",
-            Self::Library => "library",
-        }
-    }
-}
+use call::{folded, key};
 
 /// The user's setting for one tool.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -178,34 +107,6 @@ impl Default for Settings {
             permissions: Vec::new(),
             vault: BTreeMap::new(),
         }
-    }
-}
-
-/// What the policy knows about a call.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Call<'a> {
-    /// The tool's name; `vault.delete` and `vault_delete` are the same one.
-    pub tool: &'a str,
-    /// The toolset that offers it.
-    pub toolset: Toolset,
-    /// The worst that the tool can do.
-    pub tool_risk: Risk,
-    /// The worst that this call does, going by its changes: `tool_risk` or more.
-    pub risk: Risk,
-    /// The vault paths that it names or changes, including notes whose links are rewritten.
-    pub paths: &'a [String],
-}
-
-impl<'a> Call<'a> {
-    /// A call that does no worse than its tool.
-    pub fn new(tool: &'a str, toolset: Toolset, risk: Risk, paths: &'a [String]) -> Self {
-        Self { tool, toolset, tool_risk: risk, risk, paths }
-    }
-
-    /// Whether it does worse than its tool's own risk, so that grants and settings for the tool do not cover it.
-    fn exceeds_its_tool(&self) -> bool {
-        self.risk > self.tool_risk
     }
 }
 
@@ -474,11 +375,6 @@ pub fn is_tool_of(glob: &str, tool: &str) -> bool {
     matcher(&key(glob), glob).map_or(true, |matcher| matcher.is_match(key(tool)))
 }
 
-/// Tools are offered under names with and without dots; settings hold for both.
-fn key(tool: &str) -> String {
-    tool.trim().replace('.', "_").to_lowercase()
-}
-
 fn matcher(pattern: &str, written: &str) -> Result<GlobMatcher> {
     let glob = GlobBuilder::new(pattern).case_insensitive(true).literal_separator(true).build();
     glob.map(|glob| glob.compile_matcher()).map_err(|error| {
@@ -507,15 +403,6 @@ fn path_matchers(patterns: &[String], at_any_depth: bool) -> Result<Vec<GlobMatc
         }
     }
     Ok(matchers)
-}
-
-/// The form in which paths are compared: globs ignore the case of ASCII letters only.
-fn folded(path: &str) -> String {
-    // The same for ASCII letters, and far quicker: a list asks it of every note.
-    if path.is_ascii() {
-        return path.to_ascii_lowercase();
-    }
-    path.nfc().collect::<String>().to_lowercase().nfc().collect()
 }
 
 #[cfg(test)]

@@ -12,7 +12,6 @@ use clap::{Args, ValueEnum};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
-use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 use vault_search::VaultArgs;
 use vault_search::tools::{EditorArgs, Question as Shown, Reply, ask_about, editor};
@@ -21,14 +20,15 @@ use vault_search::{
 };
 use vault_tools::{Cancel, Editor, Error, ErrorKind, Result};
 
-use super::chat::withheld;
 use super::first_run::what_is_here;
 use super::insert::insert;
 use super::screen::Screen;
+use super::servers::add_servers;
 use super::sources::source_lines;
 use super::stop::terminal_gone;
 use super::stream_json::StreamLine;
 use super::turn::{AnswerTo, Answered, ShownTurn, drive};
+use super::withheld::withheld;
 use crate::call_line::spent_text;
 use crate::changes::read_all;
 use crate::conversation::{
@@ -36,7 +36,6 @@ use crate::conversation::{
 };
 use crate::loop_error::said_of_stop;
 use crate::model;
-use crate::own_servers::{connect, own_servers};
 use crate::settings::{SettingArgs, Settings};
 use crate::vault_instructions::vault_instructions;
 use crate::vectors;
@@ -422,24 +421,6 @@ impl AskCommand {
 
 fn stream_line(line: &StreamLine<'_, &Record>) -> String {
     serde_json::to_string(line).unwrap_or_default()
-}
-
-/// Adds the tools of the person's own servers to a conversation: where nothing is changed, of those that only read, as the
-/// person vouches.
-pub(super) fn add_servers(conversation: &mut Conversation, runtime: &Runtime, screen: &mut Screen) -> Result<()> {
-    let mut servers = own_servers()?;
-    servers.retain(|server| server.reads || conversation.tools().offers_changes());
-    if !servers.is_empty() {
-        let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
-        screen.draw(&[format!("starting {}", names.join(", "))]);
-    }
-    let connected = runtime.block_on(connect(&servers));
-    screen.erase();
-    if let Some((tools, failures)) = connected? {
-        failures.iter().for_each(|failure| screen.warn(failure));
-        conversation.set_servers(tools)?;
-    }
-    Ok(())
 }
 
 /// Whether the model could not be asked at all.

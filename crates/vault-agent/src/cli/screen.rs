@@ -5,7 +5,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use super::keyboard::Typed;
+use super::typed::Typed;
 use vault_search::{Failure, Paint, cut_to, sanitize};
 
 /// The two outputs.

@@ -7,7 +7,12 @@ use agent_loop::{Effect, Tools};
 use clap::Args;
 use vault_search::{CliResult, Failure, ListArgs, Out, Outcome, counted, note, padded, sanitize_line};
 
+use tokio::runtime::Runtime;
+use vault_tools::Result as ToolResult;
+
 use super::runtime::runtime;
+use super::screen::Screen;
+use crate::conversation::Conversation;
 use crate::own_servers::{OwnServer, add_server, connect, own_servers, remove_server};
 
 #[derive(Debug, Args)]
@@ -106,4 +111,22 @@ pub(super) fn remove(args: &RemoveArgs) -> CliResult {
     let file = remove_server(&args.name).map_err(Failure::from)?;
     note(&format!("written to {}", file.display()));
     Ok(Outcome::Done)
+}
+
+/// Adds the tools of the person's own servers to a conversation: where nothing is changed, of those that only read, as the
+/// person vouches.
+pub(super) fn add_servers(conversation: &mut Conversation, runtime: &Runtime, screen: &mut Screen) -> ToolResult<()> {
+    let mut servers = own_servers()?;
+    servers.retain(|server| server.reads || conversation.tools().offers_changes());
+    if !servers.is_empty() {
+        let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
+        screen.draw(&[format!("starting {}", names.join(", "))]);
+    }
+    let connected = runtime.block_on(connect(&servers));
+    screen.erase();
+    if let Some((tools, failures)) = connected? {
+        failures.iter().for_each(|failure| screen.warn(failure));
+        conversation.set_servers(tools)?;
+    }
+    Ok(())
 }

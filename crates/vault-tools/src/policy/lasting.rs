@@ -5,7 +5,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Call, Risk, folded, key};
+use super::call::{Call, Risk, folded, key};
 use crate::error::{Error, ErrorKind, Result};
 
 /// A person's yes to every further change that one tool makes in one folder. It covers no deletes, no commands, no plans,

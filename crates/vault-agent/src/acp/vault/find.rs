@@ -36,7 +36,7 @@ pub(super) fn limit(asked: Option<usize>) -> Result<usize> {
 
 /// Whether the settings of a vault permit showing a file; for a symbolic link, its target too.
 pub(super) fn permits(open: &OpenVault, path: &str) -> bool {
-    let permits = |path: &SafePath| open.policy.permits_path(path.as_str());
+    let permits = |path: &SafePath| open.policy().permits_path(path.as_str());
     let target = |path: &SafePath| open.vault.sandbox().real(path).ok();
     SafePath::new(path).is_ok_and(|path| permits(&path) && target(&path).is_none_or(|real| permits(&real)))
 }

@@ -61,7 +61,7 @@ fn past(open: &OpenVault, info: TransactionInfo) -> Option<PastTransaction> {
 
 /// Whether a path of the journal may be shown. The trash is no path of a note, but a place where one went.
 fn is_shown(open: &OpenVault, path: &str) -> bool {
-    path.strip_prefix(".trash/").map_or_else(|| permits(open, path), |path| open.policy.permits_path(path))
+    path.strip_prefix(".trash/").map_or_else(|| permits(open, path), |path| open.policy().permits_path(path))
 }
 
 /// Shows a transaction with its diffs.

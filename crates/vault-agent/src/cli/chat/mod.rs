@@ -6,10 +6,10 @@
 //! ```
 
 mod commands;
+mod prompts;
 mod completion;
 mod input;
 mod panel;
-mod prompts;
 mod changes;
 mod talk;
 
@@ -32,8 +32,6 @@ use crate::workspace::{Granted, Workspace};
 use super::first_run::choose;
 use super::screen::Screen;
 use super::stop::Stop;
-pub(super) use panel::withheld;
-
 use input::Input;
 use talk::Talk;
 
@@ -94,7 +92,7 @@ fn talk(workspace: Workspace, editor: Editor, flags: &SettingArgs, saved: Option
             Conversation::resume(saved, Arc::clone(&workspace), model, settings.clone(), editor.clone(), Offer::All)?
         }
     };
-    super::ask::add_servers(&mut conversation, &runtime, &mut screen)?;
+    super::servers::add_servers(&mut conversation, &runtime, &mut screen)?;
     let open = Arc::clone(&workspace);
     let mut talk = Talk {
         workspace,

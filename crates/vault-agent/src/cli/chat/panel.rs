@@ -9,19 +9,16 @@ use crossterm::event::{
 };
 use crossterm::execute;
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
-use vault_search::tools::{Chosen, choose_hunks, cut, edited, page, tick};
-use vault_search::{Paint, cut_to, sanitize, sanitize_line};
+use vault_search::tools::{Chosen, choose_hunks, cut, edited, page};
+use vault_search::{Paint, sanitize, sanitize_line};
 use vault_tools::{Error, Result};
 
 use super::input::ask;
-use crate::call_line::{item_line, shared_items};
 use crate::cli::screen::Screen;
+use crate::cli::withheld::withheld;
 use crate::conversation::{Conversation, Panel, declined};
 use crate::settings::add_permission;
 use crate::terminal::plain_lines;
-
-/// Columns before an item in the list of those to tick: `  [x] 12 `.
-const TICK_COLUMNS: usize = 10;
 
 /// What a person made of a question.
 #[derive(Debug)]
@@ -186,17 +183,6 @@ fn share(panel: &Panel, items: &[String], place: &str, screen: &mut Screen) -> R
     let (withheld, count) = withheld("Share the ticked ones?", items);
     screen.quiet(&format!("  shared {} of {count}", count - withheld.len()));
     Ok(Answer::Decided(Decision::Share { withheld }))
-}
-
-/// The items of a result that a person unticks, and how many could be.
-pub(in crate::cli) fn withheld(question: &str, items: &[String]) -> (Vec<usize>, usize) {
-    let offered = shared_items(items);
-    // As wide as what stands before it in the list leaves room for.
-    let columns = Paint::stderr().columns().saturating_sub(TICK_COLUMNS);
-    let lines: Vec<String> = offered.iter().map(|at| cut_to(&item_line(&items[*at]), columns)).collect();
-    let ticked = tick(question, &lines, |number| items[offered[number]].clone());
-    let unticked = offered.iter().zip(ticked).filter(|(_, is_ticked)| !is_ticked).map(|(at, _)| *at);
-    (unticked.collect(), offered.len())
 }
 
 fn show(panel: &Panel, place: &str, screen: &mut Screen) -> Shown {
