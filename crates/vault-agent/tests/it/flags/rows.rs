@@ -197,7 +197,7 @@ pub fn groups() -> Vec<Group> {
         group("mcp uninstall", "codex", &["--print"]).setup(&["mcp install codex"]),
         group("mcp doctor", "", &["--http 127.0.0.1:0", "--json", "--jsonl", "--schema"]),
         group("mcp skill", "", &[]),
-        asking(group("acp", "", &[]).input("{said}")).common(SEARCHING),
+        asking(group("acp", "", &["--schema"]).input("{said}")).common(SEARCHING),
         group(
             "proxy",
             "--http 127.0.0.1:0",
