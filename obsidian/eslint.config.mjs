@@ -2,7 +2,7 @@ import { defineConfig, globalIgnores } from "eslint/config";
 import obsidianmd from "eslint-plugin-obsidianmd";
 
 export default defineConfig([
-  // What is not part of the plugin runs in Node or stands for the app.
+  // Files that are not part of the plugin run in Node or stand for the app.
   globalIgnores(["main.js", "node_modules", "package-lock.json", "*.config.mjs", "scripts", "tests/browser", "tests/stub"]),
   ...obsidianmd.configs.recommended,
   {

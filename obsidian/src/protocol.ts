@@ -24,7 +24,7 @@ export interface SearchResult {
   hits: Array<SearchHit>;
   /** How they were ranked. */
   ranking: Ranking;
-  /** What the result lacks. */
+  /** The parts of the index that are missing from the result. */
   coverage: Coverage;
   /** Misspelled words, and the words that were searched for instead. */
   substitutions: Array<Substitution>;
@@ -70,7 +70,7 @@ export interface Segment {
   isMatch: boolean;
 }
 
-/** What the index lacks at the moment. */
+/** How much of the vault the index has at the moment. */
 export interface Coverage {
   /** Notes in the index. */
   notes: number;
@@ -114,7 +114,7 @@ export interface RelatedRequest {
 export interface RelatedResult {
   /** The notes, the nearest first. */
   notes: Array<RelatedNote>;
-  /** What the result lacks. */
+  /** The parts of the index that are missing from the result. */
   coverage: Coverage;
 }
 
@@ -158,7 +158,7 @@ export interface MentionsResult {
 
 /** A link that could be made. */
 export interface MissingLink {
-  /** What to send with `_vault/prepare` to make the link. */
+  /** The link, to be sent with `_vault/prepare`. */
   link: NewLink;
   /** The title of the note that the link leads to. */
   targetTitle: string;
@@ -189,7 +189,7 @@ export interface VaultRequest {
   vault?: string | null;
 }
 
-/** What can be completed in a query. */
+/** The completions for a query. */
 export interface VocabularyResult {
   /** The operators of the query syntax. */
   operators: Array<Operator>;
@@ -203,13 +203,13 @@ export interface VocabularyResult {
 export interface Operator {
   /** The text to insert, for example `tag:`. */
   insert: string;
-  /** What it does. */
+  /** The effect, in words for a person. */
   description: string;
-  /** What can be completed after it. */
+  /** The names that can follow it. */
   completes: Completes;
 }
 
-/** What can be completed after an operator. */
+/** The names that can follow an operator. */
 export type Completes = "tags" | "folders" | "notes" | "properties" | "nothing";
 
 /** A tag, and how many notes have it. */
@@ -236,7 +236,7 @@ export interface TransactionsResult {
   transactions: Array<PastTransaction>;
   /** Whether there are older ones. */
   hasMore: boolean;
-  /** What a person should know of the journal, for example that it is damaged. */
+  /** Warnings about the journal, for example that it is damaged. */
   warnings: Array<string>;
 }
 
@@ -248,11 +248,11 @@ export interface PastTransaction {
   time: string;
   /** The tool, or the goal of the plan. */
   label: string;
-  /** What it does. */
+  /** The effect, in words for a person. */
   kind: PastKind;
   /** The transaction that it undid or redid. */
   of?: number | null;
-  /** What became of it. */
+  /** Its present status. */
   status: PastStatus;
   /** The first of the files and folders that it touched. */
   paths: Array<string>;
@@ -260,10 +260,10 @@ export interface PastTransaction {
   pathsInAll: number;
 }
 
-/** What a transaction does. */
+/** The kind of a transaction. */
 export type PastKind = "change" | "undo" | "redo";
 
-/** What became of a transaction. */
+/** The present status of a transaction. */
 export type PastStatus = "done" | "undone" | "rolled-back" | "interrupted" | "damaged";
 
 /** One change that was made. */
@@ -280,13 +280,13 @@ export interface TransactionResult {
   files: Array<FileChange>;
   /** Folders that were made or removed. */
   folders: Array<FolderChange>;
-  /** What else a person should know, for example that a text is no longer known. */
+  /** Notices for the person, for example that a text is no longer known. */
   notices: Array<string>;
 }
 
-/** What happens to a file. */
+/** The change of a file. */
 export interface FileChange {
-  /** What happens to it. */
+  /** The kind of the change. */
   kind: FileChangeKind;
   /** The path before; of a new file, its path after. */
   path: string;
@@ -302,10 +302,10 @@ export interface FileChange {
   inside: Array<string>;
 }
 
-/** What happens to a file or folder. */
+/** The kind of the change of a file or folder. */
 export type FileChangeKind = "created" | "modified" | "renamed" | "deleted";
 
-/** What happens to a folder. */
+/** The change of a folder. */
 export interface FolderChange {
   /** Created or deleted. */
   kind: FileChangeKind;
@@ -350,7 +350,7 @@ export interface PrepareResult {
   files: Array<FileChange>;
   /** Folders that are made or removed. */
   folders: Array<FolderChange>;
-  /** What else a person should know. */
+  /** Notices for the person. */
   notices: Array<string>;
   /** How many notes are created, changed, moved or deleted. */
   notes: number;
@@ -374,7 +374,7 @@ export interface ApplyRequest {
 export interface ApplyResult {
   /** The transaction in the journal, for undo. */
   transaction?: number | null;
-  /** What else a person should know. */
+  /** Notices for the person. */
   notices: Array<string>;
 }
 
@@ -408,7 +408,7 @@ export interface IndexState {
   lastSync?: string | null;
   /** Notes that cannot be indexed, each with the reason. */
   skipped: Array<SkippedNote>;
-  /** What a person should know, for example that another model fits the language better. */
+  /** Advice, for example that another model fits the language better. */
   advice: Array<string>;
 }
 

@@ -4,15 +4,15 @@ import type { VocabularyResult } from "./protocol";
 
 /** A completion of the word before the cursor. */
 export interface Completion {
-  /** What is shown. */
+  /** The text of the list. */
   label: string;
-  /** What it means, for example how many notes have a tag. */
+  /** Its meaning, for example how many notes have a tag. */
   detail: string;
   /** The text that replaces the word. */
   insert: string;
 }
 
-/** What the app knows of the vault. */
+/** The names of the vault, as the app has them. */
 export interface Names {
   folders(): string[];
   notes(): string[];

@@ -6,7 +6,7 @@ import { showState, type ViewServices } from "./views/agent-view";
 import { messageOf } from "./views/approval-modal";
 import { counted, visible } from "./views/text";
 
-/** What the person can set. */
+/** The settings of the person. */
 export interface Preferences {
   /** The program's path; empty: it is looked for. */
   program: string;

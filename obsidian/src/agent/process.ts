@@ -15,7 +15,7 @@ export interface Child {
   onEnd(take: (reason: string) => void): void;
 }
 
-/** What the agent needs of the system. Tests give another one. */
+/** The parts of the system that the agent needs. Tests give another one. */
 export interface Runtime extends System {
   spawn(program: string, args: string[], folder: string): Promise<Child>;
 }

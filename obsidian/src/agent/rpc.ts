@@ -9,7 +9,7 @@ export class RpcError extends Error {
     readonly code: number,
     /** The kind of a vault's error, for example `CONFLICT`. */
     readonly kind: string | null,
-    /** What the person can do about it. */
+    /** A remedy for the person. */
     readonly remedy: string | null,
   ) {
     super(message);

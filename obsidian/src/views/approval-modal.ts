@@ -8,7 +8,7 @@ import type { ApplyResult, PrepareResult, WantedChange } from "../protocol";
 import { showFileChanges } from "./file-changes";
 import { counted, visible } from "./text";
 
-/** What a view can use of the plugin. */
+/** The parts of the plugin that a view uses. */
 export interface Services {
   app: App;
   agent: Agent;
@@ -108,7 +108,7 @@ export class ApprovalModal extends Modal {
     }
     this.prepared = { change, shown };
     this.applyButton.disabled = false;
-    // What was changed meanwhile is not approved by a second press of the same key. A field of the dialog keeps the focus.
+    // A change that differs from the one before is not approved by a second press of the same key. A field of the dialog keeps the focus.
     if (notice !== "") this.messageEl.focus();
     else if (!this.contentEl.contains(this.contentEl.doc.activeElement)) this.applyButton.focus();
   }
@@ -120,7 +120,7 @@ export class ApprovalModal extends Modal {
     this.isApplying = true;
     this.applyButton.disabled = true;
     try {
-      // What the person typed a moment ago belongs to the notes.
+      // Text that the person typed a moment ago belongs to the notes.
       await saveEditors(this.services.app, pathsBefore(shown));
       const result = await this.services.agent.request("_vault/apply", { change, digest: shown.digest });
       this.close();
@@ -132,7 +132,7 @@ export class ApprovalModal extends Modal {
         await this.show(change, "The notes have changed since this was shown. This is the change as it would be now:");
       } else {
         this.fail(messageOf(error));
-        // It was not made, or nobody knows: it is prepared again before it can be approved again.
+        // It was not made, or its outcome is unknown: it is prepared again before it can be approved again.
         this.prepared = null;
       }
     } finally {

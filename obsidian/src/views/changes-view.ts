@@ -18,7 +18,7 @@ const MOST = 200;
 
 const STATUS = { done: "", undone: "undone", "rolled-back": "failed, rolled back", interrupted: "interrupted", damaged: "damaged" } as const;
 
-/** What a transaction did, for people: `rename_note` is `Rename note`. */
+/** The label of a transaction for people: `rename_note` is `Rename note`. */
 export function labelOf({ kind, label, of }: PastTransaction): string {
   if (kind === "undo") return `Undo of ${of ?? "a change"}`;
   if (kind === "redo") return `Redo of ${of ?? "a change"}`;
@@ -27,7 +27,7 @@ export function labelOf({ kind, label, of }: PastTransaction): string {
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
-/** What can be done about a transaction. A change that was undone can be redone. */
+/** The action that reverts a transaction. A change that was undone can be redone. */
 export function revertOf({ kind, status }: PastTransaction): "undo" | "redo" | null {
   if (status === "done" && kind !== "undo") return "undo";
   return status === "undone" && kind === "change" ? "redo" : null;

@@ -1,4 +1,4 @@
-// What a change does to files, with diffs. Used for changes that are about to be made and for those that were made.
+// The files of a change, with diffs. Used for changes that are about to be made and for those that were made.
 
 import type { FileChange, FolderChange } from "../protocol";
 import { showDiff } from "./diff";

@@ -36,7 +36,7 @@ export class RelatedView extends AgentView {
   private missingEl!: Record<Kind, HTMLElement>;
   private looking = new AbortController();
   private timer: number | null = null;
-  /** What is shown; empty before the first. */
+  /** The result that is shown, as JSON; empty before the first. */
   private shown = "";
   /** The note was not looked at while the view was hidden. */
   private isStale = false;

@@ -28,7 +28,7 @@ export class RenameModal extends ApprovalModal {
     this.contentEl.prepend(field);
     const look = debounce(() => this.look(), REST_MS, true);
     this.inputEl.addEventListener("input", () => {
-      // What was shown is for another path.
+      // The links that were shown are for another path.
       this.forget("…");
       look();
     });

@@ -422,7 +422,7 @@ export function merged(best: SearchHit[], others: SearchHit[], most: number): Se
   return [...best, ...others.filter(({ path }) => !known.has(path))].slice(0, most);
 }
 
-/** What the index lacks, in words. */
+/** The missing parts of the index, in words. */
 export function coverageOf({ notes, unread, passages, pending, isCurrent }: Coverage): string[] {
   const parts: string[] = [];
   if (unread > 0) parts.push(`${counted(unread, "note")} of ${(notes + unread).toLocaleString("en")} not read yet`);

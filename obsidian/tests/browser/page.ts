@@ -3,7 +3,7 @@
 import { installDom } from "../stub/dom";
 import * as obsidian from "../stub/obsidian";
 
-/** What the test provides. */
+/** The functions that the test provides. */
 interface Bridge {
   nodeSpawn(program: string, args: string[], folder: string): Promise<number>;
   nodeWrite(id: number, line: string): Promise<void>;

@@ -58,7 +58,7 @@ export class TFile extends TAbstractFile {
 
 export class TFolder extends TAbstractFile {}
 
-/** What the stub needs of the world around it. */
+/** The parts of the world that the stub needs. */
 export interface World {
   folder: string;
   /** The files of the vault, with something that changes when they change. */
@@ -135,9 +135,9 @@ export interface Opened {
 
 export class Workspace extends Events {
   readonly leaves: WorkspaceLeaf[] = [];
-  /** What was opened, in order. */
+  /** The notes that were opened, in order. */
   readonly opened: Opened[] = [];
-  /** What was inserted into the editor. */
+  /** The texts that were inserted into the editor. */
   readonly inserted: string[] = [];
   readonly saved: string[] = [];
   active: TFile | null = null;
@@ -236,7 +236,7 @@ export abstract class ItemView extends Component {
 
 export class MarkdownView extends ItemView {
   file: TFile | null = null;
-  /** What saving does, for tests. */
+  /** Called when the view is saved; for tests. */
   onSave: () => Promise<void> = async () => Promise.resolve();
   readonly editor = {
     replaceSelection: (text: string) => void app().workspace.inserted.push(text),

@@ -18,7 +18,7 @@ use crate::store::VaultStore;
 type Removed = BTreeMap<TransactionId, Vec<Option<Content>>>;
 
 impl VaultStore {
-    /// What a transaction did. A file whose text is no longer known is named in a notice instead.
+    /// Returns the change that a transaction made. A file whose text is no longer known is named in a notice instead.
     pub(crate) fn past_change(&self, id: TransactionId) -> Result<Change> {
         let (entries, _) = journal::entries(&self.state)?;
         let at = entries.iter().position(|entry| entry.id == id);

@@ -56,7 +56,7 @@ pub(crate) struct SearchResult {
     pub hits: Vec<SearchHit>,
     /// How they were ranked.
     pub ranking: Ranking,
-    /// What the result lacks.
+    /// The parts of the index that are missing from the result.
     pub coverage: Coverage,
     /// Misspelled words, and the words that were searched for instead.
     pub substitutions: Vec<Substitution>,
@@ -68,7 +68,7 @@ pub(crate) struct SearchResult {
     pub took_ms: u64,
 }
 
-/// What the index lacks at the moment.
+/// How much of the vault the index has at the moment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Coverage {
@@ -150,7 +150,7 @@ pub(crate) struct RelatedRequest {
 pub(crate) struct RelatedResult {
     /// The notes, the nearest first.
     pub notes: Vec<RelatedNote>,
-    /// What the result lacks.
+    /// The parts of the index that are missing from the result.
     pub coverage: Coverage,
 }
 
@@ -202,7 +202,7 @@ pub(crate) struct MentionsResult {
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct MissingLink {
-    /// What to send with `_vault/prepare` to make the link.
+    /// The link, to be sent with `_vault/prepare`.
     pub link: NewLink,
     /// The title of the note that the link leads to.
     pub target_title: String,
@@ -224,7 +224,7 @@ pub(crate) enum LinkReason {
     Meaning,
 }
 
-/// What can be completed in a query.
+/// The completions for a query.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct VocabularyResult {
@@ -242,13 +242,13 @@ pub(crate) struct VocabularyResult {
 pub(crate) struct Operator {
     /// The text to insert, for example `tag:`.
     pub insert: String,
-    /// What it does.
+    /// The effect, in words for a person.
     pub description: String,
-    /// What can be completed after it.
+    /// The names that can follow it.
     pub completes: Completes,
 }
 
-/// What can be completed after an operator.
+/// The names that can follow an operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Completes {
@@ -294,7 +294,7 @@ pub(crate) struct TransactionsResult {
     pub transactions: Vec<PastTransaction>,
     /// Whether there are older ones.
     pub has_more: bool,
-    /// What a person should know of the journal, for example that it is damaged.
+    /// Warnings about the journal, for example that it is damaged.
     pub warnings: Vec<String>,
 }
 
@@ -308,11 +308,11 @@ pub(crate) struct PastTransaction {
     pub time: String,
     /// The tool, or the goal of the plan.
     pub label: String,
-    /// What it does.
+    /// The effect, in words for a person.
     pub kind: PastKind,
     /// The transaction that it undid or redid.
     pub of: Option<u64>,
-    /// What became of it.
+    /// Its present status.
     pub status: PastStatus,
     /// The first of the files and folders that it touched.
     pub paths: Vec<String>,
@@ -320,7 +320,7 @@ pub(crate) struct PastTransaction {
     pub paths_in_all: usize,
 }
 
-/// What a transaction does.
+/// The kind of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum PastKind {
@@ -332,7 +332,7 @@ pub(crate) enum PastKind {
     Redo,
 }
 
-/// What became of a transaction.
+/// The present status of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum PastStatus {
@@ -366,15 +366,15 @@ pub(crate) struct TransactionResult {
     pub files: Vec<FileChange>,
     /// Folders that were made or removed.
     pub folders: Vec<FolderChange>,
-    /// What else a person should know, for example that a text is no longer known.
+    /// Notices for the person, for example that a text is no longer known.
     pub notices: Vec<String>,
 }
 
-/// What happens to a file.
+/// The change of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct FileChange {
-    /// What happens to it.
+    /// The kind of the change.
     pub kind: FileChangeKind,
     /// The path before; of a new file, its path after.
     pub path: String,
@@ -390,7 +390,7 @@ pub(crate) struct FileChange {
     pub inside: Vec<String>,
 }
 
-/// What happens to a file or folder.
+/// The kind of the change of a file or folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum FileChangeKind {
@@ -404,7 +404,7 @@ pub(crate) enum FileChangeKind {
     Deleted,
 }
 
-/// What happens to a folder.
+/// The change of a folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct FolderChange {
@@ -476,7 +476,7 @@ pub(crate) struct PrepareResult {
     pub files: Vec<FileChange>,
     /// Folders that are made or removed.
     pub folders: Vec<FolderChange>,
-    /// What else a person should know.
+    /// Notices for the person.
     pub notices: Vec<String>,
     /// How many notes are created, changed, moved or deleted.
     pub notes: usize,
@@ -505,7 +505,7 @@ pub(crate) struct ApplyRequest {
 pub(crate) struct ApplyResult {
     /// The transaction in the journal, for undo.
     pub transaction: Option<u64>,
-    /// What else a person should know.
+    /// Notices for the person.
     pub notices: Vec<String>,
 }
 
@@ -543,7 +543,7 @@ pub(crate) struct IndexState {
     pub last_sync: Option<String>,
     /// Notes that cannot be indexed, each with the reason.
     pub skipped: Vec<SkippedNote>,
-    /// What a person should know, for example that another model fits the language better.
+    /// Advice, for example that another model fits the language better.
     pub advice: Vec<String>,
 }
 

@@ -46,7 +46,7 @@ fn of<Params: JsonSchema, Returned: JsonSchema>(generator: &mut SchemaGenerator)
     [generator.subschema_for::<Params>(), generator.subschema_for::<Returned>()]
 }
 
-/// What is announced in `agentCapabilities._meta`.
+/// The value that is announced in `agentCapabilities._meta`.
 pub(in crate::acp) fn announcement() -> Value {
     json!({ "version": VERSION, "methods": METHODS.map(|(name, _)| name) })
 }
