@@ -1,6 +1,7 @@
 //! What a person types while a turn runs: it is shown below what is under way, and whole lines are the next messages.
 
 use std::collections::VecDeque;
+use std::io::{self, IsTerminal};
 use std::time::Duration;
 
 use crossterm::event::{Event, KeyCode, KeyEventKind, KeyModifiers, poll, read};
@@ -15,8 +16,11 @@ pub(super) struct Typed {
 }
 
 impl Typed {
-    /// Takes the keys that were pressed, and waits for none.
+    /// Takes the keys that were pressed, and waits for none. Where messages come from a pipe, keys are nobody's message.
     pub fn read(&mut self) {
+        if !io::stdin().is_terminal() {
+            return;
+        }
         while poll(Duration::ZERO).unwrap_or(false) {
             match read() {
                 Ok(event) => self.press(event),

@@ -101,8 +101,14 @@ fn a_prompt_of_ones_own_is_sent_by_its_name() {
     std::fs::write(prompts.join("week.md"), "What did I do this week?").unwrap();
     // A command stays one.
     std::fs::write(prompts.join("quit.md"), "No.").unwrap();
+    let unreadable = prompts.join("bytes.md");
+    std::fs::write(&unreadable, [0xff, 0xfe]).unwrap();
     let model = ModelServer::that(|_| Reply::text("Ok."));
     let mut terminal = chat(&place, &model, &[]);
+    // A file that cannot be read is named, and the conversation goes on.
+    terminal.say("/week");
+    terminal.until("bytes.md");
+    std::fs::remove_file(&unreadable).unwrap();
     terminal.say("/help");
     terminal.until("/week");
     for (line, turns) in [("/sum the roses", 1), ("/week", 2), ("/week in the garden", 3)] {

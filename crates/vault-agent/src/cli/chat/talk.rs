@@ -108,13 +108,14 @@ impl Talk {
                 },
             };
             let is_command = self.input.has_person();
-            let prompt = if is_command { message_of(&text)? } else { None };
-            ended = match parse(&text).filter(|_| is_command) {
+            let prompt = if is_command { message_of(&text) } else { Ok(None) };
+            ended = match (prompt, parse(&text).filter(|_| is_command)) {
                 _ if text.trim().is_empty() => continue,
-                _ if prompt.is_some() => self.say(runtime, &prompt.unwrap_or_default()),
-                None => self.say(runtime, &text),
-                Some(Err(fault)) => Err(Failure::Error(fault)),
-                Some(Ok(command)) => match self.command(command, runtime) {
+                (Err(unreadable), _) => Err(unreadable.into()),
+                (Ok(Some(prompt)), _) => self.say(runtime, &prompt),
+                (Ok(None), None) => self.say(runtime, &text),
+                (Ok(None), Some(Err(fault))) => Err(Failure::Error(fault)),
+                (Ok(None), Some(Ok(command))) => match self.command(command, runtime) {
                     Ok(Then::Leave) => return self.leave(),
                     Ok(Then::Go) => Ok(()),
                     Err(failure) => Err(failure),
