@@ -15,6 +15,8 @@ use crate::loop_error::{retrying, said_of_stop};
 use crate::model;
 use crate::plan_writer::{Written, write};
 use crate::settings::{Settings, WriterArgs};
+use crate::watching::{Told, Watching};
+use crate::workspace::{Granted, Workspace};
 
 #[derive(Debug, Args)]
 pub(super) struct PlanArgs {
@@ -34,6 +36,9 @@ pub(super) fn plan(vault_args: &VaultArgs, args: &PlanArgs, out: &mut Out) -> Cl
     let settings = Settings::load(&args.settings.0)?;
     let model = model::required(&settings)?;
     let instruction = args.instruction.join(" ");
+    // Vectors are made while the model thinks: the plan may search.
+    let workspace = Workspace::open(vault_args, Granted::default())?;
+    let watching = Watching::start(workspace.vaults(), Told::Nobody);
     let outcome = with_toolbox(vault_args, &args.running.context, |toolbox| {
         let plan = match written(&instruction, toolbox, &model, &settings)? {
             Ok(plan) => plan,
@@ -49,7 +54,9 @@ pub(super) fn plan(vault_args: &VaultArgs, args: &PlanArgs, out: &mut Out) -> Cl
             return Ok(Outcome::Done);
         }
         run_plan(toolbox, &plan, &args.running, &[], out)
-    })?;
+    });
+    drop(watching);
+    let outcome = outcome?;
     if !args.print && !args.running.dry_run && outcome == Outcome::Done {
         offer_macro(vault_args, &instruction, out)?;
     }

@@ -227,3 +227,20 @@ fn without_a_model_it_says_how_to_set_one_up() {
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("vault-agent config set model"));
 }
+
+#[test]
+fn vectors_are_made_while_the_model_writes() {
+    let place = Place::new(NOTES);
+    let text = "Prune roses in late winter, when the buds swell and the frost is over. ".repeat(8);
+    (0..300).for_each(|n| {
+        place.write(&format!("Note {n}.md"), &format!("# Rose {n}\n\n{}", text.replace("roses", &format!("rose {n}"))))
+    });
+    let file = place.home().join("index.db");
+    let index = vault_index::Index::open(place.vault(), vault_index::Options::new().index_file(file.clone())).unwrap();
+    index.sync_with(&vault_index::SyncOptions::new().without_vectors()).unwrap();
+    let pending = index.status().unwrap().pending;
+    let model = ModelServer::with([Reply::Slowly(plan("Projects/${item.text}.md").to_string(), 20)]);
+    let output = command(&place, &model, &["--print", "--index", file.to_str().unwrap()]).output().unwrap();
+    let left = index.status().unwrap().pending;
+    assert!(output.status.success() && left < pending, "{left} of {pending}: {output:?}");
+}
