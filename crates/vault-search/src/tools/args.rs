@@ -26,7 +26,8 @@ Settings: what may run is set in tools.toml in the user's configuration folder (
 allow_commands, allow_delete, auto_approve_read_only, allowed_tools, denied_tools, allowed_paths, denied_paths, \
 trash (\"vault\": .trash in it, or \"system\"; by default as Obsidian is set, else .trash), and \
 under [tools] NAME = \"always-ask\", \"never-ask\" or \"by-risk\"; under [vault.NAME], with the name of a vault's folder, \
-what is added to the four lists for that vault. Paths are folders or globs; one that is denied and \
+what is added to the four lists for that vault; under [[vault.NAME.permissions]], a tool and a folder whose notes it \
+changes without asking. Paths are folders or globs; one that is denied and \
 has no / in it is denied in every folder. No flag allows what is denied. \
 Setting NO_COLOR turns colors off.";
 

@@ -5,7 +5,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::call::{Call, Risk, folded, key};
+use super::call::{Call, Risk, key};
 use crate::error::{Error, ErrorKind, Result};
 
 /// A person's yes to every further change that one tool makes in one folder. It covers no deletes, no commands, no plans,
@@ -60,8 +60,9 @@ impl fmt::Display for LastingPermission {
     }
 }
 
+// In exact letters: on some systems `Log` and `log` are two folders, and a permission errs on the side of asking.
 fn is_below(path: &str, folder: &str) -> bool {
-    folded(path).strip_prefix(&folded(folder)).is_some_and(|rest| rest.starts_with('/'))
+    path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
 }
 
 #[cfg(test)]
@@ -105,7 +106,8 @@ mod tests {
             assert_eq!(policy.decide(&call, &Grants::default()), Permission::Ask);
             policy.decide_change(&call, &Grants::default()) == Permission::Ask
         };
-        assert!(!asked(&policy, "append_to_note", Risk::Write, &["Log/a.md", "log/B/c.md"]));
+        assert!(!asked(&policy, "append_to_note", Risk::Write, &["Log/a.md", "Log/B/c.md"]));
+        assert!(asked(&policy, "append_to_note", Risk::Write, &["log/a.md"]));
         assert!(asked(&policy, "edit_note", Risk::Write, &["Log/a.md"]));
         assert!(asked(&policy, "append_to_note", Risk::Write, &["Log.md"]));
         assert!(asked(&policy, "append_to_note", Risk::Write, &["Log/a.md", "Home.md"]));
