@@ -12,6 +12,7 @@ use vault_tools::Result as ToolResult;
 
 use super::runtime::runtime;
 use super::screen::Screen;
+use super::stop::Interrupts;
 use crate::conversation::Conversation;
 use crate::own_servers::{OwnServer, add_server, connect, own_servers, remove_server};
 
@@ -120,9 +121,15 @@ pub(super) fn add_servers(conversation: &mut Conversation, runtime: &Runtime, sc
     servers.retain(|server| server.reads || conversation.tools().offers_changes());
     if !servers.is_empty() {
         let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
-        screen.draw(&[format!("starting {}", names.join(", "))]);
+        screen.draw(&[format!("starting {} · Ctrl-C goes on without", names.join(", "))]);
     }
-    let connected = runtime.block_on(connect(&servers));
+    let connected = runtime.block_on(async {
+        let mut interrupts = Interrupts::listen();
+        tokio::select! {
+            connected = connect(&servers) => connected,
+            () = interrupts.next() => Ok(None),
+        }
+    });
     screen.erase();
     if let Some((tools, failures)) = connected? {
         failures.iter().for_each(|failure| screen.warn(failure));
