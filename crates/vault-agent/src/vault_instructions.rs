@@ -21,7 +21,7 @@ pub(crate) struct VaultInstructions {
     /// The name of the vault.
     pub vault: String,
     pub text: String,
-    /// What the person said about this text; `None` where they were not asked.
+    /// What the person said about this text; `None` where they were not asked. A text that is too long is not used.
     pub is_used: Option<bool>,
     number: usize,
 }
@@ -36,6 +36,12 @@ impl VaultInstructions {
     /// The file and its size, in words.
     pub fn described(&self) -> String {
         format!("{NAME} of {} ({} kB)", self.vault, self.text.len().div_ceil(1000))
+    }
+
+    /// Why the text is not used whatever a person says.
+    pub fn fault(&self) -> Option<String> {
+        let is_too_long = self.text.len() > LONGEST;
+        is_too_long.then(|| format!("{} is longer than {} kB, so it is not used", self.described(), LONGEST / 1000))
     }
 
     /// Keeps a person's answer for this text.
@@ -58,12 +64,10 @@ pub(crate) fn vault_instructions(workspace: &Workspace) -> Vec<VaultInstructions
         let policy = open.policy();
         let is_permitted = policy.permits_path(path.as_str()) && policy.permits_path(real.as_str());
         let text = sandbox.text(&path).ok().filter(|text| is_permitted && !text.trim().is_empty())?;
-        if text.len() > LONGEST {
-            return None;
-        }
         let given = open.vault.state().read(ANSWER).ok().flatten();
         let given = given.and_then(|json| serde_json::from_str::<GivenAnswer>(&json).ok());
-        let is_used = given.filter(|answer| answer.digest == digest(&text)).map(|answer| answer.is_used);
+        let given = given.filter(|answer| answer.digest == digest(&text)).map(|answer| answer.is_used);
+        let is_used = if text.len() > LONGEST { Some(false) } else { given };
         Some(VaultInstructions { vault: open.name.clone(), text, is_used, number })
     };
     workspace.vaults().iter().enumerate().filter_map(of).collect()

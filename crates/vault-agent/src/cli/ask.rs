@@ -195,8 +195,9 @@ pub(super) fn ask(vault_args: &VaultArgs, args: &AskArgs, out: &mut Out) -> CliR
         inserts: args.insert,
     };
     let last = args.goes_on.then(|| last_conversation(&asked.workspace)).transpose()?;
-    for instructions in vault_instructions(&asked.workspace).iter().filter(|one| one.is_used.is_none()) {
-        note(&format!("{} is not used: vault-agent chat asks about it once", instructions.described()));
+    for instructions in vault_instructions(&asked.workspace) {
+        let unasked = format!("{} is not used: vault-agent chat asks about it once", instructions.described());
+        instructions.fault().or(instructions.is_used.is_none().then_some(unasked)).iter().for_each(|said| note(said));
     }
     let watching = Watching::start(asked.workspace.vaults(), Told::Nobody);
     let mut record = Record::of(&question);

@@ -1,5 +1,5 @@
-//! The choice of a model, for a person who has set none or wants another: servers that run on this machine, files in the folder of models, and
-//! providers of which a key is there.
+//! The choice of a model, for a person who has set none or wants another: servers that run on this machine, files in the
+//! folder of models, and providers of which a key is there.
 
 use std::time::Duration;
 
@@ -91,7 +91,8 @@ pub(super) fn choose(mut settings: Settings) -> CliResult<Settings> {
 }
 
 /// Settings with another model that a person at the terminal has chosen: one of the provider's own, of this machine, or of
-/// another provider of which a key is there. They hold for the conversation, and are not written. `None` where they chose none.
+/// another provider of which a key is there. They hold for the conversation, and are not written. `None` if the person chose
+/// no model.
 ///
 /// # Errors
 /// There is nothing to choose from; a provider that does not name its models.

@@ -101,14 +101,12 @@ fn a_prompt_of_ones_own_is_sent_by_its_name() {
     std::fs::write(prompts.join("week.md"), "What did I do this week?").unwrap();
     // A command stays one.
     std::fs::write(prompts.join("quit.md"), "No.").unwrap();
-    let unreadable = prompts.join("bytes.md");
-    std::fs::write(&unreadable, [0xff, 0xfe]).unwrap();
+    std::fs::write(prompts.join("bytes.md"), [0xff, 0xfe]).unwrap();
     let model = ModelServer::that(|_| Reply::text("Ok."));
     let mut terminal = chat(&place, &model, &[]);
     // A file that cannot be read is named, and the conversation goes on.
-    terminal.say("/week");
-    terminal.until("bytes.md");
-    std::fs::remove_file(&unreadable).unwrap();
+    terminal.say("/bytes");
+    terminal.until("bytes.md: cannot be read");
     terminal.say("/help");
     terminal.until("/week");
     for (line, turns) in [("/sum the roses", 1), ("/week", 2), ("/week in the garden", 3)] {
@@ -198,6 +196,10 @@ fn instructions_in_the_vault_are_used_after_a_yes_to_their_very_text() {
     assert!(!screen.contains("AGENTS.md · /help"), "{screen}");
     let output = ask();
     assert!(!String::from_utf8_lossy(&output.stderr).contains("AGENTS.md"), "it was answered: {output:?}");
+    std::fs::write(&file, "rhymes ".repeat(5_000)).unwrap();
+    let output = ask();
+    assert!(String::from_utf8_lossy(&output.stderr).contains("is longer than 32 kB, so it is not used"), "{output:?}");
+    assert!(!system(&model).contains("rhymes"));
 }
 
 #[test]

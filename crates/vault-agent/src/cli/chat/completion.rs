@@ -56,7 +56,7 @@ impl Completer for NoteCompleter {
         let Some(asked) = Asked::at(line, pos) else { return CompletionResult::fresh(Vec::new()) };
         let values = match asked.kind {
             Kind::Command => {
-                let prompts = saved_prompts().unwrap_or_default().into_iter().map(|prompt| prompt.name);
+                let prompts = saved_prompts().into_iter().map(|prompt| prompt.name);
                 COMMANDS.iter().map(|listed| listed.name[1..].to_owned()).chain(prompts).collect()
             }
             Kind::Note => self.notes(),

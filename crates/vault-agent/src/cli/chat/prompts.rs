@@ -1,6 +1,6 @@
-//! Prompts of the person's own: Markdown files in the folder `prompts` beside their settings, which `/NAME` sends.
+//! Prompts of your own: a Markdown file `prompts/NAME.md` beside the settings, which `/NAME` sends.
 //!
-//! `$ARGUMENTS` in one is what follows the name; without it, that is added at the end.
+//! `$ARGUMENTS` in it stands for the text behind the name. Without it, that text is added at the end.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,59 +13,56 @@ use crate::settings::config_file;
 
 const ARGUMENTS: &str = "$ARGUMENTS";
 
-/// A prompt, by the name of its file.
+/// A prompt, named like its file.
 pub(super) struct SavedPrompt {
     pub name: String,
-    text: String,
+    path: PathBuf,
 }
 
 impl SavedPrompt {
-    /// Its first line with words, for lists.
+    /// The first line with words, for a list; empty if the file cannot be read.
     pub fn head(&self) -> String {
-        let line = self.text.lines().map(|line| line.trim_start_matches(['#', ' '])).find(|line| !line.is_empty());
+        let text = fs::read_to_string(&self.path).unwrap_or_default();
+        let line = text.lines().map(|line| line.trim_start_matches(['#', ' '])).find(|line| !line.is_empty());
         sanitize_line(line.unwrap_or_default())
     }
 
-    fn filled(&self, arguments: &str) -> String {
-        match self.text.contains(ARGUMENTS) {
-            true => self.text.replace(ARGUMENTS, arguments),
-            false if arguments.is_empty() => self.text.clone(),
-            false => format!("{}\n\n{arguments}", self.text.trim_end()),
-        }
+    fn filled(&self, arguments: &str) -> Result<String> {
+        let text = fs::read_to_string(&self.path).map_err(|error| Error::io(self.path.display(), &error))?;
+        Ok(match text.contains(ARGUMENTS) {
+            true => text.replace(ARGUMENTS, arguments),
+            false if arguments.is_empty() => text,
+            false => format!("{}\n\n{arguments}", text.trim_end()),
+        })
     }
 }
 
-/// The folder, whether or not it is there.
+/// The folder of the prompts, whether or not it exists.
 pub(super) fn folder() -> Option<PathBuf> {
     config_file("prompts").ok()
 }
 
-/// All of them, by name. One whose name is a command's is never sent, and left out.
-///
-/// # Errors
-/// A file that cannot be read.
-pub(super) fn saved_prompts() -> Result<Vec<SavedPrompt>> {
+/// All prompts, by name. A file with the name of a command is left out, because the command goes first.
+pub(super) fn saved_prompts() -> Vec<SavedPrompt> {
     let entries = folder().and_then(|folder| fs::read_dir(folder).ok()).into_iter().flatten().flatten();
-    let mut prompts = Vec::new();
-    for path in entries.map(|entry| entry.path()) {
+    let prompt = |path: PathBuf| {
         let is_text = path.extension().is_some_and(|extension| extension == "md" || extension == "txt");
-        let Some(name) = path.file_stem().and_then(|stem| stem.to_str()).filter(|_| is_text) else { continue };
-        if !name.contains(char::is_whitespace) && !is_command(name) {
-            let text = fs::read_to_string(&path).map_err(|error| Error::io(path.display(), &error))?;
-            prompts.push(SavedPrompt { name: name.to_owned(), text });
-        }
-    }
+        let name = path.file_stem().and_then(|stem| stem.to_str()).filter(|_| is_text)?.to_owned();
+        let is_prompt = !name.contains(char::is_whitespace) && !is_command(&name);
+        is_prompt.then_some(SavedPrompt { name, path })
+    };
+    let mut prompts: Vec<SavedPrompt> = entries.filter_map(|entry| prompt(entry.path())).collect();
     prompts.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(prompts)
+    prompts
 }
 
-/// The message of a line `/NAME what else`; `None` where the line names no prompt.
+/// The message for a line `/NAME ARGUMENTS`; `None` if the line names no prompt.
 ///
 /// # Errors
-/// As [`saved_prompts`].
+/// The file cannot be read.
 pub(super) fn message_of(line: &str) -> Result<Option<String>> {
     let Some(line) = line.trim().strip_prefix('/') else { return Ok(None) };
     let (name, arguments) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-    let prompt = saved_prompts()?.into_iter().find(|prompt| prompt.name == name);
-    Ok(prompt.map(|prompt| prompt.filled(arguments.trim())))
+    let prompt = saved_prompts().into_iter().find(|prompt| prompt.name == name);
+    prompt.map(|prompt| prompt.filled(arguments.trim())).transpose()
 }

@@ -28,7 +28,7 @@ use crate::model::{self, Destination};
 use crate::providers::Choice;
 use crate::settings::{Settings, remove_permission};
 use crate::terminal::{MarkdownStream, plain_lines};
-use crate::vault_instructions::vault_instructions;
+use crate::vault_instructions::{VaultInstructions, vault_instructions};
 use crate::workspace::{OpenVault, Workspace};
 
 /// Saved conversations that are listed.
@@ -143,7 +143,9 @@ impl Talk {
 
     /// Asks about instructions in a vault that the person has not seen yet.
     fn ask_about_instructions(&mut self) -> Result<()> {
-        for instructions in vault_instructions(&self.workspace).iter().filter(|one| one.is_used.is_none()) {
+        let all = vault_instructions(&self.workspace);
+        all.iter().filter_map(VaultInstructions::fault).for_each(|fault| self.screen.warn(&fault));
+        for instructions in all.iter().filter(|one| one.is_used.is_none()) {
             let described = sanitize_line(&instructions.described());
             let text = sanitize(&instructions.text).into_owned();
             let mut shown = Shown::new(&text, text.clone());
@@ -478,7 +480,7 @@ impl Talk {
         let lines: Vec<String> =
             COMMANDS.iter().map(|listed| format!("  {}  {}", padded(&usage(listed), width), listed.does)).collect();
         let mut text = lines.join("\n");
-        for prompt in saved_prompts().unwrap_or_default() {
+        for prompt in saved_prompts() {
             text.push_str(&format!(
                 "\n  {}  {}",
                 padded(&format!("/{}", sanitize_line(&prompt.name)), width),
