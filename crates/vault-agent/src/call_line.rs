@@ -26,7 +26,7 @@ pub(crate) fn call_line(call: Option<&ToolCall>, result: &ToolResult) -> String 
             0 | 1 => String::new(),
             count => format!(": {}", counted(count, "result")),
         },
-        Status::Error => format!(": {}", shortened(&result.text(), LONGEST_ERROR)),
+        Status::Error => format!(": {}", shortened(without_code(&result.text()), LONGEST_ERROR)),
         Status::Denied => ": denied".to_owned(),
         Status::Cancelled => ": cancelled".to_owned(),
     };
@@ -55,6 +55,12 @@ pub(crate) fn shared_items(items: &[String]) -> Vec<usize> {
 pub(crate) fn spent_text(spent: &Spent) -> String {
     let cost = spent.cost.map(|millionths| format!(", ${:.4}", millionths as f64 / 1e6)).unwrap_or_default();
     format!("{}{cost}", counted(spent.tokens as usize, "token"))
+}
+
+/// An error as the model reads it, without the code in front, which is for programs.
+fn without_code(error: &str) -> &str {
+    let is_code = |code: &str| code.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
+    error.split_once(": ").filter(|(code, _)| is_code(code)).map_or(error, |(_, said)| said)
 }
 
 fn telling(call: &ToolCall) -> Option<String> {

@@ -189,10 +189,10 @@ impl Error {
 }
 
 impl Error {
-    /// Code, path, message, causes and remedy in one line, for programs that show an error as one. `Display` leaves out
-    /// the causes, which [`source`](std::error::Error::source) gives.
+    /// Path, message, causes and remedy in one line, for people. `Display` begins with the code and leaves out the causes,
+    /// which [`source`](std::error::Error::source) gives.
     pub fn one_line(&self) -> String {
-        self.line(&self.message_with_causes())
+        self.line("", &self.message_with_causes())
     }
 
     fn message_with_causes(&self) -> String {
@@ -205,13 +205,8 @@ impl Error {
         text
     }
 
-    fn line(&self, message: &str) -> String {
-        let Inner { kind, path, remedy, .. } = &*self.0;
-        // These two begin with the words that callers know them by.
-        let code = match kind {
-            ErrorKind::InvalidPath | ErrorKind::NotFound => String::new(),
-            kind => format!("{}: ", kind.code()),
-        };
+    fn line(&self, code: &str, message: &str) -> String {
+        let Inner { path, remedy, .. } = &*self.0;
         let path = path.as_ref().map_or_else(String::new, |path| format!("{path}: "));
         let remedy = remedy.as_ref().map_or_else(String::new, |remedy| format!(" ({remedy})"));
         format!("{code}{path}{message}{remedy}")
@@ -220,7 +215,12 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.line(&self.0.message))
+        // These two begin with the words that callers know them by.
+        let code = match self.0.kind {
+            ErrorKind::InvalidPath | ErrorKind::NotFound => String::new(),
+            kind => format!("{}: ", kind.code()),
+        };
+        f.write_str(&self.line(&code, &self.0.message))
     }
 }
 

@@ -212,7 +212,7 @@ fn check(vault_args: &VaultArgs, args: &CheckArgs, out: &mut Out) -> CliResult {
     if problems.is_empty() {
         match model_of(&settings) {
             Ok(found) => add("model".to_owned(), true, found),
-            Err(error) => add("model".to_owned(), false, error.to_string()),
+            Err(error) => add("model".to_owned(), false, error.one_line()),
         }
     }
     let is_ok = checks.iter().all(|check| check.is_ok);

@@ -484,7 +484,7 @@ fn a_note_that_changes_while_a_person_thinks_is_a_conflict() {
     terminal.until("220 tokens");
     let screen = leave(terminal);
     assert_eq!(place.tree(), before, "the other's text stays: {screen}");
-    assert!(screen.contains("append_to_note \"Log.md\": CONFLICT: "), "{screen}");
+    assert!(screen.contains("append_to_note \"Log.md\": the notes have changed since this was shown"), "{screen}");
     let told = model.told("tool").remove(0);
     assert!(told.contains("the notes have changed since this was shown"), "{told}");
 }

@@ -107,7 +107,7 @@ fn what_does_not_answer_is_said() {
     // One of several.
     let output = models(&place, &[&address, "openai", "--jsonl"], &[("VAULT_AGENT_API_KEY", "sk-right")]);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success() && said.contains("warning: CONFIG: openai: there is no key for openai"), "{said}");
+    assert!(output.status.success() && said.contains("warning: openai: there is no key for openai"), "{said}");
     let line: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&line["model"], &line["provider"]), (&json!("x"), &json!(server.address)));
 

@@ -141,7 +141,7 @@ impl TerminalPrompt<'_> {
                         Ok(Chosen::Nothing) => return Ok(Answer::Declined(None)),
                         Err(error) if error.kind() == ErrorKind::Cancelled => return Err(error),
                         Err(error) => {
-                            say("error", &error.within("without what is left out").to_string());
+                            say("error", &error.within("without what is left out").one_line());
                             note("nothing is left out; this is all of it again:");
                             Some(all.clone())
                         }
@@ -158,7 +158,7 @@ impl TerminalPrompt<'_> {
                     }
                     // It can be edited again; what the settings deny stays denied.
                     Err(error) if !matches!(error.kind(), ErrorKind::Denied | ErrorKind::Cancelled) => {
-                        say("error", &error.to_string());
+                        say("error", &error.one_line());
                         typed = Some(edited);
                     }
                     Err(error) => return Err(error),
@@ -207,7 +207,7 @@ pub fn ask_about(about: &Question<'_>) -> Result<Reply> {
             ("e" | "edit", Some((what, value))) => match edited(what, value) {
                 Ok(Some(edited)) => return Ok(Reply::Edited(edited)),
                 Ok(None) => {}
-                Err(error) => say("error", &error.to_string()),
+                Err(error) => say("error", &error.one_line()),
             },
             _ => {}
         }
@@ -294,7 +294,7 @@ pub fn edited(what: &str, value: &Value) -> Result<Option<Value>> {
         let text = std::fs::read_to_string(file.path()).map_err(failed)?;
         match json(&text, what) {
             Ok(edited) => return Ok((edited != *value).then_some(edited)),
-            Err(error) => say("error", &error.to_string()),
+            Err(error) => say("error", &error.one_line()),
         }
         if !confirm("Edit it again?") {
             break;

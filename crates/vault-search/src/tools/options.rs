@@ -13,7 +13,7 @@ const OPTIONS: [(&str, &str); 9] = [
         "nothing is selected, and there is no cursor",
         " (give --selection-from FILE:FROM-TO, or --active-file and --cursor)",
     ),
-    (": there is no cursor", " (give --active-file NOTE and --cursor LINE:CH)"),
+    ("the editor has no cursor", " (give --active-file NOTE and --cursor LINE:CH)"),
     ("no file is active", " (give --active-file NOTE)"),
     ("nothing was done, so that these later changes are not lost", "; --force undoes it all the same"),
     ("there is no transaction that could be undone", " (`undo --list` shows all)"),
@@ -52,8 +52,9 @@ mod tests {
 
     #[test]
     fn every_parameter_has_its_option() {
-        let error = "PLAN: the parameter `a` has no value\nthe parameter `selection` has no value\nthe parameter `b` has no value";
-        let expected = "PLAN: the parameter `a` has no value; give it with --set a=VALUE\n\
+        let error =
+            "the parameter `a` has no value\nthe parameter `selection` has no value\nthe parameter `b` has no value";
+        let expected = "the parameter `a` has no value; give it with --set a=VALUE\n\
                         the parameter `selection` has no value; give it with --selection TEXT, --selection - or \
                         --selection-from FILE:FROM-TO\nthe parameter `b` has no value; give it with --set b=VALUE";
         assert_eq!(named(error), expected);

@@ -484,7 +484,7 @@ fn user_settings_can_deny_and_slips_are_errors() {
     shell.configure("tools.toml", "denied = 1\n");
     let wrong = shell.run(&["call", "read_note", r#"{"path":"a.md"}"#]);
     assert_eq!(wrong.code, 2);
-    assert!(wrong.err.contains("CONFIG") && wrong.err.contains("tools.toml"), "{}", wrong.err);
+    assert!(wrong.err.contains("unknown field `denied`") && wrong.err.contains("tools.toml"), "{}", wrong.err);
 }
 
 #[test]

@@ -136,7 +136,7 @@ pub(super) struct InsertedText {
 pub(super) fn insert_at_cursor(args: InsertArgs, context: &mut Context<'_, '_>) -> Result<InsertedText> {
     let behind = context.editor.selection.as_ref().and_then(|selection| selection.span).map(|span| span.to);
     let Some(cursor) = context.editor.cursor.or(behind) else {
-        return Err(Error::new(ErrorKind::Unsupported, "there is no cursor"));
+        return Err(Error::new(ErrorKind::Unsupported, "the editor has no cursor"));
     };
     let span = Span { from: cursor, to: cursor };
     let (path, range) = type_text(span, "", &args.text, args.expected_etag.as_deref(), context)?;

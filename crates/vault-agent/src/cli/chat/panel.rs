@@ -121,7 +121,7 @@ pub(super) fn decide(
             Key::Letter('l') => match always(conversation, &panel, screen) {
                 Ok(true) => return Ok(Answer::Decided(Decision::Allow)),
                 Ok(false) => {}
-                Err(error) => screen.warn(&error.to_string()),
+                Err(error) => screen.warn(&error.one_line()),
             },
             Key::Letter('n') => {
                 let Some(reason) = ask("  what instead? (Enter: no more to say) ", screen) else { continue };
@@ -135,10 +135,10 @@ pub(super) fn decide(
                         panel = again;
                         shown = show(&panel, &place, screen);
                     }
-                    Err(error) => screen.warn(&error.to_string()),
+                    Err(error) => screen.warn(&error.one_line()),
                 },
                 Ok(None) => {}
-                Err(error) => screen.warn(&error.to_string()),
+                Err(error) => screen.warn(&error.one_line()),
             },
             Key::Letter('p') => match choose_hunks(files.clone()) {
                 Chosen::Part(kept) => {
