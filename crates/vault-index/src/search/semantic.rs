@@ -88,7 +88,7 @@ pub(super) enum Source<'a> {
     /// In memory.
     Loaded(&'a Codes),
     /// In the index, a block at a time, by two connections if there is another one.
-    Stored { store: MutexGuard<'a, Store>, other: Option<Store>, dimensions: usize },
+    Stored { store: MutexGuard<'a, Store>, other: Option<Box<Store>>, dimensions: usize },
 }
 
 /// A passage's exact cosine and its parts.
@@ -138,7 +138,7 @@ impl<'a> Semantic<'a> {
         let codes = QueryCodes::new(&query)?;
         let rows = match source {
             Source::Loaded(codes) => Rows::Codes(codes),
-            Source::Stored { store, other, .. } => Rows::Intervals(store.intervals(other, &codes)?),
+            Source::Stored { store, other, .. } => Rows::Intervals(store.intervals(other.map(|other| *other), &codes)?),
         };
         // Where there are no rows, not even [`NO_ROW`] can be asked for.
         let has_rows = match &rows {

@@ -99,7 +99,7 @@ impl Snapshot {
             let store = self.store();
             if !self.was_searched.swap(true, Ordering::Relaxed) {
                 let embedder = store.embedder()?;
-                let other = self.other.lock().unwrap_or_else(PoisonError::into_inner).take();
+                let other = self.other.lock().unwrap_or_else(PoisonError::into_inner).take().map(Box::new);
                 return Ok(embedder.map(|(_, dimensions)| Source::Stored { store, other, dimensions }));
             }
             if let Some(codes) = store.codes()? {

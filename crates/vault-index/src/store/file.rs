@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 use crate::dirs::{beside, indexes_folder};
 use crate::error::{Error, ErrorKind, Result};
+use crate::private_file::private_file;
+use crate::store::open_file::{OpenFile, look};
 use crate::store::schema::APPLICATION_ID;
 
 /// The logs that SQLite keeps beside an index.
@@ -75,11 +77,15 @@ pub(crate) enum FileContent {
 }
 
 impl FileContent {
-    /// Reads the first bytes of a file.
+    /// Reads the first bytes of a file, unless this process has it open as an index.
     ///
     /// # Errors
     /// [`ErrorKind::Io`] when it is there and cannot be read.
     pub(crate) fn of(path: &Path) -> Result<Self> {
+        look(path, || Self::read(path)).unwrap_or(Ok(Self::Index))
+    }
+
+    fn read(path: &Path) -> Result<Self> {
         // A pipe would have us wait for who writes to it.
         if std::fs::metadata(path).is_ok_and(|what| !what.is_file() && !what.is_dir()) {
             return Ok(Self::Unknown);
@@ -110,9 +116,12 @@ impl FileContent {
     /// # Errors
     /// [`ErrorKind::Damaged`] when the file is neither an index nor empty.
     pub(crate) fn index_or_nothing(path: &Path) -> Result<Self> {
-        let content = Self::of(path)?;
-        let (message, remedy) = match content {
-            Self::Index | Self::Nothing => return Ok(content),
+        Self::of(path)?.or_refuse(path)
+    }
+
+    fn or_refuse(self, path: &Path) -> Result<Self> {
+        let (message, remedy) = match self {
+            Self::Index | Self::Nothing => return Ok(self),
             Self::OtherDatabase => (
                 "this is the database of another program, or an index whose header is damaged",
                 "choose another file with --index FILE, or move this one away; an index is made anew by `vault-index sync`",
@@ -132,6 +141,33 @@ impl FileContent {
     }
 }
 
+/// An index that SQLite may open for reading.
+///
+/// # Errors
+/// As [`FileContent::index_or_nothing`]; [`ErrorKind::NotFound`] when there is no file or an empty one.
+pub(super) fn index_to_read(path: &Path) -> Result<OpenFile> {
+    OpenFile::new(path, || match FileContent::read(path)?.or_refuse(path)? {
+        FileContent::Nothing => Err(no_index(path)),
+        _ => Ok(()),
+    })
+}
+
+/// An index, or an empty file, that SQLite may open for writing. A missing file is made, private to the user.
+///
+/// # Errors
+/// As [`FileContent::index_or_nothing`]; [`ErrorKind::Io`] when it cannot be made.
+pub(super) fn index_to_write(path: &Path) -> Result<OpenFile> {
+    // Made by us before SQLite opens it, so that it is private from its first byte.
+    OpenFile::new(path, || {
+        drop(private_file(path)?);
+        FileContent::read(path)?.or_refuse(path).map(drop)
+    })
+}
+
+pub(super) fn no_index(path: &Path) -> Error {
+    Error::new(ErrorKind::NotFound, "there is no index yet").at(path).with_remedy("run `vault-index sync`")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -141,7 +177,7 @@ mod tests {
     fn by_its_first_bytes() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a.db");
-        let check = |expected| assert_eq!(FileContent::of(&file).unwrap(), expected);
+        let check = |expected| assert_eq!(FileContent::read(&file).unwrap(), expected);
         check(FileContent::Nothing);
         for (content, expected) in
             [(&b""[..], FileContent::Nothing), (b"SQLite", FileContent::Unknown), (b"# a note", FileContent::Unknown)]

@@ -35,6 +35,7 @@
 
 mod schema;
 mod checksum;
+mod open_file;
 mod file;
 mod names;
 mod notes;
@@ -55,8 +56,9 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, Params, Row, Transactio
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::path::{FileId, VaultPath};
-use crate::private_file::{make_private, private_file};
+use crate::private_file::make_private;
 use crate::report::counted_as;
+use crate::store::open_file::OpenFile;
 
 pub(crate) use file::{FileContent, damaged_of, free_damaged_name, index_bytes, logs_of, rebuild_of};
 pub(crate) use fulltext::{FIELD_COUNT, Field, Holder, NoteFields, PassageFields, Word};
@@ -97,6 +99,8 @@ pub(crate) struct Store {
     changed: RefCell<BTreeSet<ChangedBlock>>,
     /// Whether this connection has the views of [`occurrence_views`](Self::occurrence_views).
     has_views: Cell<bool>,
+    /// Dropped after the connection, as the last of the fields; `None` for one without a file.
+    _file: Option<OpenFile>,
 }
 
 /// A block that is finished when the transaction is committed.
@@ -151,13 +155,12 @@ impl Store {
     /// # Errors
     /// [`ErrorKind::Damaged`] for a file that is not an index, or a damaged one.
     pub(crate) fn open_any_format(path: &Path) -> Result<Self> {
-        // Made by us before SQLite opens it, so that it is private from its first byte.
-        drop(private_file(path)?);
-        let content = FileContent::index_or_nothing(path)?;
+        let file = file::index_to_write(path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let store = Self::connect(path, flags, false).map_err(|e| Error::from(e).at(path))?;
+        let conn = Self::connect(path, flags, false).map_err(|e| Error::from(e).at(path))?;
+        let store = Self::new(conn, path, Some(file));
         make_private(path)?;
-        if content == FileContent::Nothing {
+        if store.only::<i64>("PRAGMA application_id", [])? == 0 {
             // Before there is a log: from then on the file itself says whose it is, wherever its maker was killed.
             store.with(|conn| conn.pragma_update(None, "application_id", schema::APPLICATION_ID))?;
         }
@@ -186,28 +189,25 @@ impl Store {
     /// # Errors
     /// As [`Store::open_read`].
     pub(crate) fn open_settings(path: &Path) -> Result<Self> {
-        let nothing =
-            || Error::new(ErrorKind::NotFound, "there is no index yet").at(path).with_remedy("run `vault-index sync`");
-        if FileContent::index_or_nothing(path)? == FileContent::Nothing {
-            return Err(nothing());
-        }
+        let file = file::index_to_read(path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         // A WAL database wants its `-shm` file; where the folder cannot be written and no writer made one, the file
         // cannot change under us either, and is opened as immutable. The first look at the file tells. What a log
         // holds that was not folded in would be missed so.
         let [log, _] = logs_of(path);
         let is_folded = std::fs::metadata(&log).map_or(true, |log| log.len() == 0);
-        let store = match Self::connect(path, flags, false) {
+        let conn = match Self::connect(path, flags, false) {
             Err(error) if is_cannot_open(&error) && is_folded => Self::connect(path, flags, true),
             result => result,
         }
         .map_err(|e| Error::from(e).at(path))?;
+        let store = Self::new(conn, path, Some(file));
         // The process that made it was killed before it had tables.
-        if schema::format_of(&store)? == 0 { Err(nothing()) } else { Ok(store) }
+        if schema::format_of(&store)? == 0 { Err(file::no_index(path)) } else { Ok(store) }
     }
 
     /// `immutable`: nobody can change the file, as on read-only media.
-    fn connect(path: &Path, flags: OpenFlags, immutable: bool) -> rusqlite::Result<Self> {
+    fn connect(path: &Path, flags: OpenFlags, immutable: bool) -> rusqlite::Result<Connection> {
         vectors::register_sqlite_vec();
         let conn = match immutable {
             false => Connection::open_with_flags(path, flags)?,
@@ -217,22 +217,14 @@ impl Store {
                 Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI)?
             }
         };
-        let store = Self { conn, path: path.to_path_buf(), changed: RefCell::default(), has_views: Cell::default() };
-        store.setup()?;
-        store.conn.query_row("SELECT count(*) FROM sqlite_master", [], |_| Ok(()))?;
-        Ok(store)
+        setup(&conn)?;
+        conn.query_row("SELECT count(*) FROM sqlite_master", [], |_| Ok(()))?;
+        Ok(conn)
     }
 
-    fn setup(&self) -> rusqlite::Result<()> {
-        self.conn.busy_timeout(BUSY)?;
-        self.conn.pragma_update(None, "cache_size", -16_000)?;
-        self.conn.pragma_update(None, "temp_store", "memory")?;
-        self.conn.set_prepared_statement_cache_capacity(64);
-        checksum::register(&self.conn)?;
-        // Otherwise cached statements are compiled again at each use, since the bound values might suggest another
-        // plan.
-        self.conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-        Ok(())
+    fn new(conn: Connection, path: &Path, file: Option<OpenFile>) -> Self {
+        let (changed, has_views) = (RefCell::default(), Cell::default());
+        Self { conn, path: path.to_path_buf(), changed, has_views, _file: file }
     }
 
     /// Starts a transaction that will write; readers go on with what was there before.
@@ -291,13 +283,9 @@ impl Store {
     /// An empty index of no model, in a temporary file that nobody else can open.
     pub(crate) fn scratch() -> Result<Self> {
         vectors::register_sqlite_vec();
-        let store = Self {
-            conn: Connection::open("")?,
-            path: PathBuf::new(),
-            changed: RefCell::default(),
-            has_views: Cell::default(),
-        };
-        store.setup()?;
+        let conn = Connection::open("")?;
+        setup(&conn)?;
+        let store = Self::new(conn, Path::new(""), None);
         schema::create(&store)?;
         Ok(store)
     }
@@ -435,6 +423,17 @@ fn retry_while_busy(open: impl Fn() -> Result<Store>) -> Result<Store> {
 /// A text as a number of fixed length, for columns that are only compared: 64 bits of its BLAKE3 hash.
 pub(crate) fn number_of(text: &str) -> i64 {
     i64::from_le_bytes(*blake3::hash(text.as_bytes()).as_bytes().first_chunk().expect("a hash has 32 bytes"))
+}
+
+fn setup(conn: &Connection) -> rusqlite::Result<()> {
+    conn.busy_timeout(BUSY)?;
+    conn.pragma_update(None, "cache_size", -16_000)?;
+    conn.pragma_update(None, "temp_store", "memory")?;
+    conn.set_prepared_statement_cache_capacity(64);
+    checksum::register(conn)?;
+    // Otherwise cached statements are compiled again at each use, since the bound values might suggest another plan.
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    Ok(())
 }
 
 /// What may stand unescaped in the path of a `file:` URI.

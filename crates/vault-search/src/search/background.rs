@@ -3,7 +3,6 @@
 //! The process is this program under another name (see [`BACKGROUND`]). It belongs to no terminal, keeps no file that
 //! was open, and takes what processor time nobody else wants.
 
-use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
@@ -24,8 +23,16 @@ const AT_MOST: Duration = Duration::from_secs(15 * 60);
 pub(crate) fn is_due(index: &Index, config: &UserConfig) -> bool {
     is_allowed(|name| std::env::var(name).ok(), config.background)
         && !is_on_battery()
-        && OpenOptions::new().write(true).open(index.index_file()).is_ok()
+        && is_writable(index.index_file())
         && index.has_background_work().unwrap_or(false)
+}
+
+/// Asks without opening the file, see the locks of POSIX in vault-index's `open_file`.
+fn is_writable(file: &Path) -> bool {
+    #[cfg(unix)]
+    return rustix::fs::access(file, rustix::fs::Access::WRITE_OK).is_ok();
+    #[cfg(not(unix))]
+    std::fs::metadata(file).is_ok_and(|file| !file.permissions().readonly())
 }
 
 /// By the environment, else by `config.toml`.
