@@ -27,21 +27,16 @@ DOCS = Path(__file__).resolve().parent
 DEMO = DOCS.parent / "testdata" / "vaults" / "demo"
 SCREENS = DOCS.parent / "crates" / "vault-agent" / "tests" / "terminal"
 COLUMNS = 92
-# What is typed, what is answered to its questions, and which lines of its output are drawn: all, or the first and the
-# last so many, with a line between them that says how many are left out.
+# The session: what is typed. At most 15 lines with their output, so that a reader takes it in at a glance.
 SESSION = [
-    ("vault-search -n 2 'keeping money aside in case we lose a job'", "", None),
-    (
-        "vault-tools rename Magnitudes 'Star brightness'",
-        "y\n",
-        (24, 0),
-    ),
-    ("vault-tools undo", "y\n", (3, 1)),
-    ("vault-index backlinks Magnitudes", "", None),
+    "vault-tools rename Magnitudes 'Star brightness' --yes",
+    "vault-index backlinks 'Star brightness'",
+    "vault-tools undo --yes",
+    "vault-index backlinks Magnitudes",
 ]
+MAX_LINES = 15
 
-
-# Of which screens the picture of vault-agent is made.
+# The screens in the picture of vault-agent.
 AGENT = ["ask", "chat-yes"]
 
 
@@ -87,24 +82,18 @@ def draw_session_and_graph(binaries):
             ["vault-index", "graph", "--format", "json"], cwd=vault, env=environment, check=True, capture_output=True
         )
         lines = []
-        for command, answers, limits in SESSION:
+        for command in SESSION:
             lines.append([("prompt", "$ "), ("typed", command)])
-            output = lines_of(run(command, answers, vault, environment))
-            first, last = limits or (len(output), 0)
-            left_out = len(output) - first - last
-            lines.extend(output[:first])
-            if left_out > 0:
-                lines.append([("dim", f"[{left_out} lines left out]")])
-                lines.extend(output[len(output) - last :])
-            lines.append([])
-        lines.pop()
-    title = "A terminal: a search by meaning, a rename that updates links, and its undo"
+            lines.extend(lines_of(run(command, vault, environment)))
+    if len(lines) > MAX_LINES:
+        sys.exit(f"the session has {len(lines)} lines, more than {MAX_LINES}")
+    title = "A terminal: a note is renamed, the links to it follow, and the rename is undone"
     (DOCS / "session.svg").write_text(terminal_svg(lines, title))
     (DOCS / "graph.svg").write_text(graph_svg(json.loads(graph.stdout)))
 
 
-def run(command, answers, folder, environment):
-    """What a shell command prints to a terminal at which somebody types the answers."""
+def run(command, folder, environment):
+    """The output of a shell command on a terminal."""
     pid, terminal = pty.fork()
     if pid == 0:
         fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 50, COLUMNS, 0, 0))
@@ -112,9 +101,6 @@ def run(command, answers, folder, environment):
         os.execve("/bin/sh", ["sh", "-c", command], environment)
     output = b""
     while True:
-        if answers and output.endswith(b"] "):
-            os.write(terminal, answers.encode())
-            answers = ""
         try:
             part = os.read(terminal, 65536)
         except OSError:  # Linux: the other end is closed.

@@ -26,7 +26,7 @@ pub(super) fn install(vault_args: &VaultArgs, args: &InstallArgs, out: &mut Out)
     match args.client.install(&start)? {
         Changed::Unchanged => out.line(&format!("{title} has it already, in {}", file.display()))?,
         Changed::Written(backup) => {
-            out.line(&format!("{title} starts the server from now on, by {}", file.display()))?;
+            out.line(&format!("Added the server to {title} ({})", file.display()))?;
             said_backup(backup.as_deref(), out)?;
             out.line(&format!("Restart {title}; `vault-agent mcp doctor {}` checks it.", args.client.id()))?;
         }
