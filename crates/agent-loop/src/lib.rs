@@ -8,9 +8,15 @@
 //!            └──────────────────────── agent: does it (time, concurrency, retries) ─────────────────────────┘
 //! ```
 //!
-//! Every call gets exactly one result before the model speaks again. Where the policy asks, a person decides, in this
-//! process or a later one. One budget ends a run, unless every limit is removed. Each of the eleven invariants is a test
-//! with its number (`invariant_05_…`), in `tests/it` or beside the code.
+//! A [`Run`] is a conversation as a value. It decides what is needed next (a reply of the model, results of tools, an
+//! approval) and does nothing itself, so it can be saved after any step, as JSON, and resumed in another process; for
+//! example, when the person who has to approve a call is away until tomorrow. An [`Agent`] carries a run out: it calls the
+//! model, runs tools concurrently where they only read, retries what is safe to retry, and asks your approver.
+//! [`Agent::ask`] is a whole run in one call.
+//!
+//! Every call gets exactly one result before the model speaks again. A call that needs approval runs only after a decision
+//! about exactly this call and its arguments. One budget ends a run with a typed reason. Each of the eleven invariants is a
+//! test with its number (`invariant_05_…`), in `tests/it` or beside the code.
 //!
 //! ```
 //! use agent_loop::{Agent, Event, Json, Run, RunId, RunOptions, Scripted, ScriptedReply, ToolError, tool};
@@ -46,6 +52,11 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # Errors
+//! There are two, because they have different readers. A [`ToolError`] is for the model: it becomes the result of the call,
+//! so that the model can correct itself. An [`Error`] is for the program and ends the run; its kind says whether a repetition
+//! can help, and a run that failed can still be saved and continued.
 //!
 //! # Compared with other libraries
 //!

@@ -1,5 +1,10 @@
-//! Tools that read and safely change a folder of Markdown notes: every change is shown first, applied as one, and can
-//! be undone.
+//! Tools that read and safely change a folder of Markdown notes.
+//!
+//! A change is made in three steps. An [`Overlay`] is the vault with edits that are not on disk yet: you rename, write and
+//! delete in it, and it rewrites every link that would otherwise break. [`Overlay::change`] gives the [`Change`] that leads
+//! there, and [`Change::preview`] its diffs. [`Vault::apply`] carries it out as one transaction: if a file in it was edited
+//! since the overlay read it, nothing happens and you get a conflict; if the program is killed in the middle, the next one
+//! rolls back. [`Vault::undo`] restores every byte.
 //!
 //! ```text
 //! text ──> SafePath ──> Overlay: the vault with changes not yet made ──> Change ──> Preview
@@ -28,14 +33,20 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Nothing outside the vault's folder is read or written ([`SafePath`], [`Sandbox`]) but the files in the user's state
-//! folder ([`State`]). `links/relink.rs` says how links are kept, `journal.rs` what the journal holds.
+//! Models and programs use a [`Toolbox`] instead: typed tools under names, with JSON schemas, whose writes go through the
+//! same steps. A [`Policy`] says which calls run, which ask and which are denied, and an
+//! [`Approver`](approval::Approver) is asked with the prepared change, so that an approval is for exactly the diff that was
+//! shown. A plan is a list of such calls that is previewed and applied as a whole.
+//!
+//! Only files inside the vault's folder are read and written ([`SafePath`], [`Sandbox`]), apart from the journal and
+//! settings in the user's state folder ([`State`]).
+//!
+//! # Errors
+//! There is one type, [`Error`]: a kind, where it happened, a message and a remedy. Messages are written for two readers,
+//! the person who runs a command and the model that made a call, and both need the remedy ("read the note again, then
+//! repeat the edit with its new version") more than a backtrace. Programs match on [`ErrorKind`], whose names are the codes
+//! in JSON, for example `CONFLICT` and `DENIED`.
 
-#![deny(missing_docs)]
-// Tests create vaults and look at the files.
-#![cfg_attr(test, allow(clippy::disallowed_methods))]
-
-// The order of modules is the order of dependencies: a module uses only modules above it. A test checks it.
 mod failpoint;
 mod error;
 mod content;
