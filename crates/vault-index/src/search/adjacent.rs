@@ -24,7 +24,8 @@
 use std::ops::Range;
 
 use crate::error::Result;
-use crate::search::lexical::{Lexical, holders_of, idf};
+use crate::search::holders::holders_of;
+use crate::search::lexical::{Lexical, idf};
 use crate::search::repeated::REPEATED;
 use crate::search::snapshot::Snapshot;
 use crate::store::Store;

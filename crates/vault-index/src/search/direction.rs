@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use crate::embed::Role;
 use crate::error::{Error, ErrorKind, Result};
 use crate::path::FileId;
-use crate::search::lexical::holders_of;
+use crate::search::holders::holders_of;
 use crate::search::snapshot::Snapshot;
 use crate::store::{Store, may_share};
 use crate::terms::Matching;

@@ -16,7 +16,7 @@ use crate::note::{TagKey, code_blocks, property_key};
 use crate::path::{FileId, VaultPath};
 use crate::search::condition::{Condition, Expression, Scope, Test};
 use crate::search::find_note::find_note;
-use crate::search::lexical;
+use crate::search::holders::holders_of;
 use crate::search::note_dates::{Days, days_of_notes};
 use crate::search::passage_scopes::{blocks, sections, tasks};
 use crate::search::path_pattern::PathPattern;
@@ -220,8 +220,8 @@ impl<'a> Evaluator<'a> {
     fn indexed(&self, test: &TextTest) -> Result<Option<Vec<bool>>> {
         let store = self.snapshot.store();
         let holders = match &test.holds {
-            Holds::Words(text) => lexical::holders_of(&store, text, Matching::Whole)?,
-            Holds::Prefix(text) => lexical::holders_of(&store, text, Matching::Prefix)?,
+            Holds::Words(text) => holders_of(&store, text, Matching::Whole)?,
+            Holds::Prefix(text) => holders_of(&store, text, Matching::Prefix)?,
             Holds::Characters(_) | Holds::Regex(_) => None,
         };
         let Some(holders) = holders else { return Ok(None) };

@@ -101,7 +101,7 @@ mod tests {
     use crate::search::names::Bands;
     use crate::search::prune::prune;
     use crate::search::query::{Grouping, Mode};
-    use crate::search::semantic::Source;
+    use crate::search::vector_rows::Source;
     use crate::store::Slot;
     use crate::vectors::{Codes, Quantized, block_len, row_bytes};
 

@@ -14,7 +14,8 @@ use crate::search::note_passages::NotePassages;
 use crate::search::prune::prune_by;
 use crate::search::query::{Grouping, Mode};
 use crate::search::repeated::REPEATED;
-use crate::search::semantic::{PassageSlots, Semantic, Source};
+use crate::search::semantic::Semantic;
+use crate::search::vector_rows::{PassageSlots, Source};
 use crate::store::{PassageRow, Slot};
 use crate::vectors::{BLOCK_ROWS, Codes, Quantized, block_len, rescore, row_bytes};
 

@@ -8,7 +8,7 @@ use unicode_normalization::char::is_combining_mark;
 
 use crate::error::Result;
 use crate::search::hit::Substitution;
-use crate::search::slips::Vocabulary;
+use crate::search::vocabulary::Vocabulary;
 use crate::store::Store;
 use crate::terms::{Matching, QueryTerm, Terms, is_stop_word, stem};
 

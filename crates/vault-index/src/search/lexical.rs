@@ -438,37 +438,3 @@ pub(super) fn idf(passages: usize, holders: usize) -> f64 {
     let (all, holding) = (passages as f64, holders as f64);
     (1.0 + (all - holding + 0.5) / (holding + 0.5)).ln()
 }
-
-/// Passages that hold words side by side (with [`Matching::Prefix`], the last of them may go on), in their own fields or
-/// those of their notes: exactly, except for case, diacritics and punctuation. In no order, some twice. `None`: there is no
-/// word in the text.
-pub(crate) fn holders_of(store: &Store, text: &str, matching: Matching) -> Result<Option<Vec<i64>>> {
-    phrase_expression(text, matching).map(|expression| store.passages_with(&expression)).transpose()
-}
-
-fn phrase_expression(phrase: &str, matching: Matching) -> Option<String> {
-    let terms = Terms::new().phrase(phrase);
-    let (last, first) = terms.split_last()?;
-    let mut text = String::from("\"");
-    for term in first {
-        text.push_str(&term.text);
-        text.push(' ');
-    }
-    text.push_str(&last.text);
-    let is_prefix = last.matching == Matching::Prefix || matching == Matching::Prefix;
-    text.push_str(if is_prefix { "\"*" } else { "\"" });
-    Some(text)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn expressions() {
-        assert_eq!(phrase_expression("Gardening tools", Matching::Whole).as_deref(), Some("\"gardening tools\""));
-        assert_eq!(phrase_expression("京", Matching::Whole).as_deref(), Some("\"京\"*"));
-        assert_eq!(phrase_expression("old Excal", Matching::Prefix).as_deref(), Some("\"old excal\"*"));
-        assert_eq!(phrase_expression("?!", Matching::Whole), None);
-    }
-}

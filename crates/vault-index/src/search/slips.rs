@@ -5,6 +5,8 @@
 //! The distance is that of optimal string alignment: letters inserted, left out or replaced count one each, and so do two
 //! neighbours that changed places. An edit of the first letter counts half more, since slips are rare there.
 
+use crate::search::vocabulary::{NO_SLIP, Vocabulary, letters};
+
 /// Shorter words have too many others within one edit. Whatever is not in a vault may be a word all the same, rightly
 /// spelt: what is near must be near enough to be rare by chance.
 const LEAST_LETTERS: usize = 5;
@@ -22,14 +24,6 @@ const LEAST_PART_WITH_DIGIT: usize = 3;
 /// A part that is all that is known of a word has so many letters or more.
 const LEAST_ONLY_PART: usize = 6;
 
-/// All words of a vault, as they are folded.
-#[derive(Default)]
-pub(super) struct Vocabulary {
-    words: String,
-    /// Where each word ends in `words`, and which letters it has.
-    ends: Vec<(u32, u64)>,
-}
-
 /// A word that may have been meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Near {
@@ -39,22 +33,6 @@ pub(super) struct Near {
 }
 
 impl Vocabulary {
-    pub(super) fn new<'w>(words: impl Iterator<Item = &'w str>) -> Self {
-        let mut vocabulary = Self { words: String::new(), ends: Vec::new() };
-        for word in words {
-            // A number with another digit is another number, and no slip.
-            let letters = if word.chars().all(char::is_alphabetic) { letters(word) } else { NO_SLIP };
-            vocabulary.words.push_str(word);
-            vocabulary.ends.push((vocabulary.words.len() as u32, letters));
-        }
-        vocabulary
-    }
-
-    fn all(&self) -> impl Iterator<Item = &str> {
-        let starts = std::iter::once(0).chain(self.ends.iter().map(|(end, _)| *end as usize));
-        starts.zip(&self.ends).map(|(start, (end, _))| &self.words[start..*end as usize])
-    }
-
     /// The words that end with a word, in order: what a compound is, it says at its end. Linear in the vocabulary.
     pub(super) fn ending_with(&self, word: &str) -> Vec<String> {
         let has_digit = word.chars().any(|c| c.is_ascii_digit());
@@ -127,14 +105,6 @@ fn most(letters: usize) -> u32 {
         FIRST_LETTER.. => 3,
         _ => 2,
     }
-}
-
-/// Instead of the letters of a word that nothing is a slip of.
-const NO_SLIP: u64 = 0;
-
-/// A bit for each letter, of which some share one.
-fn letters(word: &str) -> u64 {
-    word.chars().fold(0, |letters, c| letters | 1 << (c as u32 % 64))
 }
 
 /// The last three rows of the table of distances, kept for the next word.

@@ -7,8 +7,8 @@ use crate::embed::Embedder;
 use crate::error::Result;
 use crate::search::note_passages::NotePassages;
 use crate::search::repeated::mark_repeated;
-use crate::search::semantic::{PassageSlots, Source};
-use crate::search::slips::Vocabulary;
+use crate::search::vector_rows::{PassageSlots, Source};
+use crate::search::vocabulary::Vocabulary;
 use crate::store::{PassageRow, Store, may_share};
 use crate::vectors::Codes;
 
