@@ -7,9 +7,9 @@ use jiff::Timestamp;
 use crate::error::{Error, ErrorKind, Result};
 use crate::path::{FileId, FileKind};
 use crate::search::excerpt::best_match;
-use crate::search::fuse::{Scored, Weights};
 use crate::search::hit::{Hit, Hits, NearMiss, Why};
 use crate::search::query::Mode;
+use crate::search::rank::fuse::{Scored, Weights};
 use crate::search::snapshot::Snapshot;
 use crate::store::Store;
 

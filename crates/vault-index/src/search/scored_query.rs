@@ -3,20 +3,20 @@
 use crate::embed::Role;
 use crate::error::{Error, ErrorKind, Result};
 use crate::path::FileId;
-use crate::search::adjacent::add_adjacent;
-use crate::search::direction::direction;
-use crate::search::eligible::eligible;
-use crate::search::estimate::Estimate;
-use crate::search::find_note::find_note;
-use crate::search::forms::{Asked, Reading};
-use crate::search::fuse::{Bounded, Candidates, Floor, Scored, Weights};
 use crate::search::hit::{Hit, NearMiss, Substitution};
-use crate::search::lexical::Lexical;
 use crate::search::make_hits::{NEAR_MISSES, hit, near_misses, order};
-use crate::search::names::{Band, Bands, named};
-use crate::search::prune::prune;
 use crate::search::query::{Grouping, Mode, Query, Sort};
-use crate::search::semantic::Semantic;
+use crate::search::rank::adjacent::add_adjacent;
+use crate::search::rank::direction::direction;
+use crate::search::rank::estimate::Estimate;
+use crate::search::rank::forms::{Asked, Reading};
+use crate::search::rank::fuse::{Bounded, Candidates, Floor, Scored, Weights};
+use crate::search::rank::lexical::Lexical;
+use crate::search::rank::names::{Band, Bands, named};
+use crate::search::rank::prune::prune;
+use crate::search::rank::semantic::Semantic;
+use crate::search::select::eligible::eligible;
+use crate::search::select::find_note::find_note;
 use crate::search::snapshot::Snapshot;
 
 /// What every passage's score is made of.

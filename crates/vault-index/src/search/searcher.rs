@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::path::{FileId, VaultPath};
-use crate::search::eligible::eligible;
-use crate::search::filter::Filter;
-use crate::search::fuse::{Floor, HYBRID_FLOOR, Scored, Weights};
 use crate::search::hit::{Hit, Hits};
 use crate::search::make_hits::{hit, hits};
+use crate::search::query::filter::Filter;
 use crate::search::query::{Grouping, Mode, Query, Sort};
+use crate::search::rank::fuse::{Floor, HYBRID_FLOOR, Scored, Weights};
 use crate::search::scored_query::{Ranking, ScoredQuery, prune_together, vectors_of};
+use crate::search::select::eligible::eligible;
 use crate::search::snapshot::{EmbedderSource, Snapshot};
 use crate::store::{PassageRow, Store};
 

@@ -7,11 +7,11 @@ use jiff::tz::TimeZone;
 
 use crate::error::{Error, Result};
 use crate::likeness::nearest;
-use crate::search::condition::{Condition, Expression, Test};
-use crate::search::eligible::Evaluator;
-use crate::search::property_condition::{Comparison, PropertyTest};
 use crate::search::query::Query;
+use crate::search::query::condition::{Condition, Expression, Test};
+use crate::search::query::property_condition::{Comparison, PropertyTest};
 use crate::search::searcher::Searcher;
+use crate::search::select::eligible::Evaluator;
 use crate::terms::Terms;
 
 /// Conditions that no note meets, a line each.

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::tokens::{behind_group, is_word, tokens};
 
-/// A crate's modules by their path: `[]` is the root, `["search", "fuse"]` is `search/fuse.rs`.
+/// A crate's modules by their path: `[]` is the root, `["search", "rank", "fuse"]` is `search/rank/fuse.rs`.
 pub(super) struct Crate {
     pub(super) modules: BTreeMap<Vec<String>, Module>,
 }

@@ -91,7 +91,7 @@ pub(super) fn date_of(text: &str, edge: DateEdge, now: &Zoned) -> Option<Timesta
 
 /// The days of a year, quarter, month or week of ISO 8601, in lower case: `2023`, `2023-q1`, `2023-02`, `2023-w05`; those with
 /// a letter also without the hyphen. The first one, and the one after the last.
-pub(super) fn period(text: &str) -> Option<(Date, Option<Date>)> {
+pub(in crate::search) fn period(text: &str) -> Option<(Date, Option<Date>)> {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let (year, part) = text.split_at_checked(4).filter(|(year, _)| is_number(year))?;
     let year: i16 = year.parse().ok()?;
@@ -135,7 +135,7 @@ fn weekday(text: &str, today: Date) -> Option<Date> {
 }
 
 /// The day that a text is, where no other one can be meant: `24.12.2023`, `24 Dec 2023`, `Sunday, December 24th, 2023`.
-pub(super) fn written_day(text: &str) -> Option<Date> {
+pub(in crate::search) fn written_day(text: &str) -> Option<Date> {
     let text = text.to_lowercase();
     let is_weekday = |word: &str| weekday(word.trim_end_matches(','), Date::ZERO).is_some();
     let words: Vec<&str> = text.split_whitespace().filter(|word| !is_weekday(word)).collect();
@@ -147,7 +147,7 @@ pub(super) fn written_day(text: &str) -> Option<Date> {
 }
 
 /// The month that a text is, with its name: `July 2022`.
-pub(super) fn written_month(text: &str) -> Option<(Date, Option<Date>)> {
+pub(in crate::search) fn written_month(text: &str) -> Option<(Date, Option<Date>)> {
     match with_month_name(&text.to_lowercase())? {
         Written::Month(first) => Some((first, first.checked_add(1.month()).ok())),
         _ => None,
@@ -305,7 +305,7 @@ impl DateRange {
     }
 
     /// Whether all days from `first` up to, and without, `end` lie in it.
-    pub(super) fn contains(&self, first: Date, end: Option<Date>) -> bool {
+    pub(in crate::search) fn contains(&self, first: Date, end: Option<Date>) -> bool {
         let ends = self.before.is_none_or(|before| end.is_some_and(|end| end <= before));
         self.from.is_none_or(|from| from <= first) && ends
     }
@@ -329,7 +329,7 @@ fn days(text: &str, now: &Zoned) -> Result<(Date, Option<Date>)> {
 }
 
 /// The days that the text of a property covers, if it is a month, a day, or a day with a time.
-pub(super) fn days_of_property(text: &str, now: &Zoned) -> Option<(Date, Option<Date>)> {
+pub(in crate::search) fn days_of_property(text: &str, now: &Zoned) -> Option<(Date, Option<Date>)> {
     let text = text.trim();
     date(&text.to_lowercase(), now)?;
     days(text, now).ok()

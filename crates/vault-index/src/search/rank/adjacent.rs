@@ -24,9 +24,9 @@
 use std::ops::Range;
 
 use crate::error::Result;
-use crate::search::holders::holders_of;
-use crate::search::lexical::{Lexical, idf};
+use crate::search::rank::lexical::{Lexical, idf};
 use crate::search::repeated::REPEATED;
+use crate::search::select::holders::holders_of;
 use crate::search::snapshot::Snapshot;
 use crate::store::Store;
 use crate::terms::{Matching, Terms, is_stop_word, name_key};
@@ -59,7 +59,12 @@ struct Word {
 }
 
 /// Raises the lexical scores of passages that have words of the text side by side, and of notes that are called so.
-pub(super) fn add_adjacent(store: &Store, snapshot: &Snapshot, text: &str, lexical: &mut Lexical) -> Result<()> {
+pub(in crate::search) fn add_adjacent(
+    store: &Store,
+    snapshot: &Snapshot,
+    text: &str,
+    lexical: &mut Lexical,
+) -> Result<()> {
     let passages = &snapshot.passages;
     let words = words(text, lexical, passages.len());
     for run in runs(text, &words) {

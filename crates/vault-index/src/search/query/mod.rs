@@ -1,11 +1,25 @@
-//! What is asked: the words to rank by, the conditions that must hold, and how the answer is made.
+//! The query language: what a person or a program asks. [`Query`] is the words to rank by, the conditions that must hold
+//! and how the answer is made; below it are the grammar of what is typed, and the conditions, filters and dates that it
+//! can ask for. Nothing here reads the index.
+
+pub(super) mod path_pattern;
+pub(super) mod dates;
+pub(super) mod text_condition;
+pub(super) mod property_condition;
+pub(super) mod filter;
+pub(super) mod condition;
+mod tokens;
+mod grammar;
+
+#[cfg(test)]
+mod grammar_tests;
 
 use jiff::Zoned;
 
 use crate::error::Result;
-use crate::search::condition::{Condition, Expression, Test};
-use crate::search::filter::Filter;
-use crate::search::grammar::{self, Parsed};
+use crate::search::query::condition::{Condition, Expression, Test};
+use crate::search::query::filter::Filter;
+use crate::search::query::grammar::Parsed;
 
 /// A question to a vault, with everything that shapes the answer.
 ///

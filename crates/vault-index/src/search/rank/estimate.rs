@@ -16,8 +16,8 @@
 //! It depends on the query and the state of the index only, not on filters. What matches no word has no estimate.
 
 use crate::error::Result;
-use crate::search::lexical::Lexical;
-use crate::search::semantic::Semantic;
+use crate::search::rank::lexical::Lexical;
+use crate::search::rank::semantic::Semantic;
 use crate::store::PassageRow;
 
 /// The passages whose cosines are looked at.
@@ -31,7 +31,7 @@ const DEVIATIONS: f64 = 2.0;
 
 /// An estimate for each passage that matches a word; see the module.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Estimate {
+pub(in crate::search) struct Estimate {
     /// Of a lexical score of 0.
     base: f64,
     /// Not negative.
@@ -40,7 +40,7 @@ pub(super) struct Estimate {
 
 impl Estimate {
     /// `None`: no passage needs one, or none with a vector matches a word, so that words alone decide.
-    pub(super) fn new(
+    pub(in crate::search) fn new(
         passages: &[PassageRow],
         lexical: &Lexical,
         semantic: &Semantic<'_>,
@@ -86,7 +86,7 @@ impl Estimate {
     }
 
     /// 0 to 1; grows with the lexical score. `None`: no word matches.
-    pub(super) fn cosine(&self, lexical: f32) -> Option<f32> {
+    pub(in crate::search) fn cosine(&self, lexical: f32) -> Option<f32> {
         (lexical > 0.0).then(|| (self.base + self.slope * f64::from(lexical)).clamp(0.0, 1.0) as f32)
     }
 }
@@ -97,10 +97,10 @@ mod tests {
 
     use super::*;
     use crate::path::FileId;
-    use crate::search::fuse::{Candidates, Floor, Weights};
-    use crate::search::names::Bands;
-    use crate::search::prune::prune;
     use crate::search::query::{Grouping, Mode};
+    use crate::search::rank::fuse::{Candidates, Floor, Weights};
+    use crate::search::rank::names::Bands;
+    use crate::search::rank::prune::prune;
     use crate::search::vector_rows::Source;
     use crate::store::Slot;
     use crate::vectors::{Codes, Quantized, block_len, row_bytes};

@@ -20,12 +20,12 @@
 use jiff::Zoned;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::search::condition::{Condition, Expression, Scope, Test};
-use crate::search::dates::DateRange;
-use crate::search::filter::{checked_path, checked_tag};
-use crate::search::property_condition::{Comparison, PropertyTest};
-use crate::search::text_condition::{Holds, TextTest};
-use crate::search::tokens::{key_at, prefix, property_at, quoted_at, regex_at, word_at};
+use crate::search::query::condition::{Condition, Expression, Scope, Test};
+use crate::search::query::dates::DateRange;
+use crate::search::query::filter::{checked_path, checked_tag};
+use crate::search::query::property_condition::{Comparison, PropertyTest};
+use crate::search::query::text_condition::{Holds, TextTest};
+use crate::search::query::tokens::{key_at, prefix, property_at, quoted_at, regex_at, word_at};
 use crate::terms::Terms;
 
 /// Groups within groups. Parentheses further in are characters of words.

@@ -39,7 +39,7 @@ const MAX_MEANT: usize = 3;
 
 /// A query's words, each with what it stands for.
 #[derive(Default)]
-pub(super) struct Reading {
+pub(in crate::search) struct Reading {
     pub words: Vec<Word>,
     pub substitutions: Vec<Substitution>,
     /// The words of them that are slips. What a word is a part of, or made of, was not meant: the model reads the word.
@@ -53,7 +53,7 @@ pub(super) struct Reading {
 }
 
 /// A word of the query, and what notes may have for it.
-pub(super) struct Word {
+pub(in crate::search) struct Word {
     /// How often the query has it.
     pub count: f64,
     /// The word itself first; slips have no such form.
@@ -65,7 +65,7 @@ pub(super) struct Word {
 
 /// A term of notes, or how terms of notes begin.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Form {
+pub(in crate::search) struct Form {
     pub text: String,
     pub matching: Matching,
     pub weight: f64,
@@ -73,7 +73,7 @@ pub(super) struct Form {
 }
 
 /// What is read.
-pub(super) struct Asked<'a> {
+pub(in crate::search) struct Asked<'a> {
     pub text: &'a str,
     /// Those of its words that stand for all that begin with them.
     pub prefixes: &'a [String],
@@ -90,7 +90,7 @@ struct Typed {
 
 impl Reading {
     /// Looks the words up. `vocabulary` is asked for where a word is in no note.
-    pub(super) fn new<'v>(
+    pub(in crate::search) fn new<'v>(
         store: &Store,
         asked: &Asked<'_>,
         vocabulary: &dyn Fn(&Store) -> Result<&'v Vocabulary>,
@@ -108,13 +108,13 @@ impl Reading {
     }
 
     /// The text to embed: slips say nothing to a model.
-    pub(super) fn text<'t>(&'t self, asked: &'t str) -> &'t str {
+    pub(in crate::search) fn text<'t>(&'t self, asked: &'t str) -> &'t str {
         self.meant.first().map_or(asked, String::as_str)
     }
 
     /// Words of the text that nothing is known for, as they are written. A part of a word is none, as of a compound or in
     /// a script without spaces.
-    pub(super) fn unknown_of(&self, text: &str) -> Vec<String> {
+    pub(in crate::search) fn unknown_of(&self, text: &str) -> Vec<String> {
         let mut unknown: Vec<String> = Vec::new();
         if !self.unknown.is_empty() {
             Terms::new().each(text, |term, span| {

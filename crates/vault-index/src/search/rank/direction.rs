@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use crate::embed::Role;
 use crate::error::{Error, ErrorKind, Result};
 use crate::path::FileId;
-use crate::search::holders::holders_of;
+use crate::search::select::holders::holders_of;
 use crate::search::snapshot::Snapshot;
 use crate::store::{Store, may_share};
 use crate::terms::Matching;
@@ -21,7 +21,7 @@ use crate::terms::Matching;
 const MAX_LINES: usize = 400;
 
 /// The sum of the vectors of what is a note's own.
-pub(super) fn direction(snapshot: &Snapshot, note: FileId) -> Result<Vec<f32>> {
+pub(in crate::search) fn direction(snapshot: &Snapshot, note: FileId) -> Result<Vec<f32>> {
     let (slots, mut texts) = {
         let store = snapshot.store();
         let Some(slots) = store.passage_vectors(note)? else {

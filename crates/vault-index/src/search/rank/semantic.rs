@@ -16,7 +16,7 @@ use crate::vectors::{Interval, QueryCodes, rescore};
 const TITLE_WEIGHT: f32 = 0.25;
 
 /// One query's vector, compared with those of the passages.
-pub(super) struct Semantic<'a> {
+pub(in crate::search) struct Semantic<'a> {
     query: Vec<f32>,
     /// `None`: nothing is ranked by meaning.
     scan: Option<Scan<'a>>,
@@ -32,7 +32,7 @@ struct Scan<'a> {
 
 /// A passage's exact cosine and its parts.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Cosine {
+pub(in crate::search) struct Cosine {
     /// With the file's name weighed in; half of the passage's own where many notes have it.
     pub score: f32,
     /// That of the file's name, where it has a vector.
@@ -40,23 +40,23 @@ pub(super) struct Cosine {
 }
 
 impl<'a> Semantic<'a> {
-    pub(super) fn none() -> Self {
+    pub(in crate::search) fn none() -> Self {
         Self { query: Vec::new(), scan: None, with_titles: false }
     }
 
     /// Whether nothing is ranked by meaning.
-    pub(super) fn is_none(&self) -> bool {
+    pub(in crate::search) fn is_none(&self) -> bool {
         self.scan.is_none()
     }
 
     /// Whether the passage has a vector that the query's is compared with.
-    pub(super) fn has_vector(&self, passage: &PassageRow) -> bool {
+    pub(in crate::search) fn has_vector(&self, passage: &PassageRow) -> bool {
         self.scanned_slots(passage).is_some()
     }
 
     /// Compares a query's vector with those of the index; where they are read from the index, all at once and now.
     /// `slots` are those of the passages, once they are known.
-    pub(super) fn new(
+    pub(in crate::search) fn new(
         query: Vec<f32>,
         source: Source<'a>,
         passages: &[PassageRow],
@@ -119,7 +119,7 @@ impl<'a> Semantic<'a> {
     }
 
     /// What the scores of some passages, whose positions ascend, lie within. [`Interval::NONE`]: it has no vector.
-    pub(super) fn intervals(&self, passages: &[PassageRow], positions: &[u32]) -> Vec<Interval> {
+    pub(in crate::search) fn intervals(&self, passages: &[PassageRow], positions: &[u32]) -> Vec<Interval> {
         let Some(scan) = &self.scan else { return vec![Interval::NONE; positions.len()] };
         let passages = positions.iter().map(|position| &passages[*position as usize]);
         let title = |passage: &PassageRow| scan.rows.slot(self.slots(passage)[1]);
@@ -135,7 +135,7 @@ impl<'a> Semantic<'a> {
     }
 
     /// The exact score, from the f32 vectors. `None`: the passage has no vector.
-    pub(super) fn exact(
+    pub(in crate::search) fn exact(
         &self,
         passage: &PassageRow,
         vector: &dyn Fn(i64) -> Result<Vec<f32>>,

@@ -22,8 +22,8 @@ use unicode_normalization::UnicodeNormalization;
 use crate::error::Result;
 use crate::path::FileId;
 use crate::search::hit::NameMatch;
-use crate::search::lexical::Lexical;
 use crate::search::note_passages::NotePassages;
+use crate::search::rank::lexical::Lexical;
 use crate::store::{NoteMeta, Store};
 use crate::terms::{Matching, Terms, is_stop_word, name_key};
 
@@ -44,7 +44,7 @@ const MAX_IN_FOLDERS: usize = 2000;
 
 /// How the names of a note match.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Band {
+pub(in crate::search) enum Band {
     /// The name is the query.
     Equal { spelling: Spelling, folders: u16, is_file_name: bool },
     /// It begins with the query or holds its words, which cover so much of it, 0 to 1.
@@ -53,14 +53,14 @@ pub(super) enum Band {
 
 /// A part of the scores of names that are nearly the query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Half {
+pub(in crate::search) enum Half {
     Lower,
     Upper,
 }
 
 /// How a name that is the query is spelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Spelling {
+pub(in crate::search) enum Spelling {
     /// Equal only when folded.
     Folded,
     /// Equal but for case.
@@ -70,7 +70,7 @@ pub(super) enum Spelling {
 
 impl Band {
     /// The score of a passage that has this one without a name. Grows with it.
-    pub(super) fn score(self, ordinary: f32) -> f32 {
+    pub(in crate::search) fn score(self, ordinary: f32) -> f32 {
         match self {
             // A step of a third each for the spellings, within it one for each folder, of which names of files have the
             // first half; within those the score.
@@ -105,7 +105,7 @@ impl Band {
 
 /// The bands of passages; those of most are none.
 #[derive(Debug, Default)]
-pub(super) struct Bands {
+pub(in crate::search) struct Bands {
     /// By position in the snapshot: 0, or 1 + the place in `bands`. Empty where no name matches.
     of_passages: Vec<u32>,
     bands: Vec<Band>,
@@ -113,7 +113,7 @@ pub(super) struct Bands {
 
 impl Bands {
     /// Each note's band for all its passages, of so many.
-    pub(super) fn new(notes: Vec<(FileId, Band)>, of_notes: &NotePassages, passages: usize) -> Self {
+    pub(in crate::search) fn new(notes: Vec<(FileId, Band)>, of_notes: &NotePassages, passages: usize) -> Self {
         let mut of_passages = vec![0; passages];
         for ((note, _), at) in notes.iter().zip(1..) {
             of_notes.of(*note).for_each(|position| of_passages[position as usize] = at);
@@ -126,14 +126,19 @@ impl Bands {
         self.bands.is_empty()
     }
 
-    pub(super) fn of(&self, position: usize) -> Option<Band> {
+    pub(in crate::search) fn of(&self, position: usize) -> Option<Band> {
         let at = self.of_passages.get(position)?.checked_sub(1)?;
         Some(self.bands[at as usize])
     }
 }
 
 /// The notes with a name that the query is or begins, or that holds its words. `meant` are its texts without slips.
-pub(super) fn named(store: &Store, query: &str, meant: &[String], lexical: &Lexical) -> Result<Vec<(FileId, Band)>> {
+pub(in crate::search) fn named(
+    store: &Store,
+    query: &str,
+    meant: &[String],
+    lexical: &Lexical,
+) -> Result<Vec<(FileId, Band)>> {
     let query = query.trim();
     let key = name_key(query);
     let mut bands: HashMap<FileId, Band> = HashMap::new();

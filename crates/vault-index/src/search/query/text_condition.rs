@@ -53,7 +53,7 @@ impl TextTest {
     }
 
     /// Ready to be asked of many texts.
-    pub(super) fn matcher(&self) -> Result<Matcher> {
+    pub(in crate::search) fn matcher(&self) -> Result<Matcher> {
         let case = self.match_case;
         Ok(match &self.holds {
             Holds::Words(text) | Holds::Prefix(text) => {
@@ -96,7 +96,7 @@ pub(super) fn quoted(text: &str) -> String {
 }
 
 /// A [`TextTest`] that is compiled.
-pub(super) enum Matcher {
+pub(in crate::search) enum Matcher {
     /// Terms as the keyword index has them, and the words with their case where that matters.
     Words {
         terms: String,
@@ -112,7 +112,7 @@ pub(super) enum Matcher {
 }
 
 impl Matcher {
-    pub(super) fn holds(&self, text: &Text<'_>) -> bool {
+    pub(in crate::search) fn holds(&self, text: &Text<'_>) -> bool {
         match self {
             Self::Words { terms, cased } => {
                 cased.as_ref().is_none_or(|words| cased_words(text.raw, Matching::Whole).contains(words))
@@ -126,13 +126,13 @@ impl Matcher {
 }
 
 /// A text that several tests are asked of: its terms are made once.
-pub(super) struct Text<'a> {
+pub(in crate::search) struct Text<'a> {
     raw: &'a str,
     terms: OnceCell<String>,
 }
 
 impl<'a> Text<'a> {
-    pub(super) fn new(raw: &'a str) -> Self {
+    pub(in crate::search) fn new(raw: &'a str) -> Self {
         Self { raw, terms: OnceCell::new() }
     }
 

@@ -20,8 +20,8 @@ use std::collections::{HashMap, HashSet};
 
 use crate::error::Result;
 use crate::path::FileId;
-use crate::search::forms::{Form, Reading};
 use crate::search::note_passages::NotePassages;
+use crate::search::rank::forms::{Form, Reading};
 use crate::search::repeated::REPEATED;
 use crate::store::{FIELD_COUNT, Field, Holder, PassageRow, Store};
 use crate::terms::{HYPHENATED, Matching, Terms, is_stop_word};
@@ -50,7 +50,7 @@ const B: f64 = 0.4;
 const MAX_PLACES: usize = 30_000;
 
 /// How well every passage matches the words of a query.
-pub(super) struct Lexical {
+pub(in crate::search) struct Lexical {
     /// By position in the snapshot; empty when nothing matches.
     scores: Vec<f32>,
     /// In the query's order, those of a word next to each other.
@@ -106,7 +106,7 @@ struct Counter<'a> {
 }
 
 impl Lexical {
-    pub(super) fn none() -> Self {
+    pub(in crate::search) fn none() -> Self {
         Self {
             scores: Vec::new(),
             found: Vec::new(),
@@ -129,7 +129,7 @@ impl Lexical {
     }
 
     /// Looks the words up; `in_passages` says whether not only in the notes' own fields, which say what names hold.
-    pub(super) fn run(
+    pub(in crate::search) fn run(
         store: &Store,
         passages: &[PassageRow],
         of_notes: &NotePassages,
@@ -228,7 +228,7 @@ impl Lexical {
 
     /// 0 where no word matches.
     #[inline]
-    pub(super) fn score(&self, position: usize) -> f32 {
+    pub(in crate::search) fn score(&self, position: usize) -> f32 {
         self.scores.get(position).copied().unwrap_or(0.0)
     }
 
@@ -251,7 +251,7 @@ impl Lexical {
     }
 
     /// The terms that a passage or its note holds, of those that the query stands for, in the query's order.
-    pub(super) fn terms_of(&self, position: usize) -> Vec<String> {
+    pub(in crate::search) fn terms_of(&self, position: usize) -> Vec<String> {
         let holds = |found: &&Found| found.holders.binary_search(&(position as u32)).is_ok();
         let mut terms: Vec<String> = Vec::new();
         for found in self.found.iter().filter(holds).map(Found::shown) {
@@ -274,7 +274,7 @@ pub(super) struct Coverage<'a> {
 impl Coverage<'_> {
     /// 0 to 1: a term that the query has counts by its length, another form of one of its words by half of that. `None`
     /// unless the name holds all words, each in any of its forms.
-    pub(super) fn of(&mut self, terms: &mut Terms, name: &str) -> Option<f32> {
+    pub(in crate::search) fn of(&mut self, terms: &mut Terms, name: &str) -> Option<f32> {
         self.held.fill(false);
         let (mut covered, mut length) = (0.0, 0.0);
         terms.each(name, |term, _| {

@@ -17,7 +17,7 @@ use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::sync::OnceLock;
 
-use crate::search::fuse::{Bounded, Candidates};
+use crate::search::rank::fuse::{Bounded, Candidates};
 use crate::vectors::TopK;
 
 /// How many bytes a thread must have to read to be worth starting. To start one takes about 30 µs, so on an idle machine
@@ -31,7 +31,7 @@ const CHUNK: usize = 512;
 const AHEAD: usize = 64;
 
 /// The passages that can be among the k best of each query, with the bounds of their scores.
-pub(super) fn prune(queries: &[Candidates<'_>]) -> Vec<Vec<Bounded>> {
+pub(in crate::search) fn prune(queries: &[Candidates<'_>]) -> Vec<Vec<Bounded>> {
     let bytes: usize = queries.iter().map(Candidates::bytes_scanned).sum();
     prune_by(threads_for(bytes), CHUNK, queries)
 }

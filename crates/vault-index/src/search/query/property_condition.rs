@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 use jiff::{Timestamp, Zoned};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::search::dates::{DateEdge, date, date_of};
-use crate::search::text_condition::{Holds, Matcher, Text, TextTest};
+use crate::search::query::dates::{DateEdge, date, date_of};
+use crate::search::query::text_condition::{Holds, Matcher, Text, TextTest};
 use crate::store::PropertyValue;
 
 /// `KEY`, `KEY=VALUE`, `KEY!=VALUE`, `KEY<VALUE`, `KEY~TEXT`, … on a frontmatter property. Keys fold case.
@@ -109,7 +109,7 @@ impl PropertyTest {
     ///
     /// # Errors
     /// A regular expression that cannot be understood.
-    pub(super) fn wanted(&self, now: &Zoned) -> Result<Wanted> {
+    pub(in crate::search) fn wanted(&self, now: &Zoned) -> Result<Wanted> {
         let text = self.value.trim().to_lowercase();
         let edge = |edge| date_of(&text, edge, now);
         let period = edge(DateEdge::Start).zip(edge(DateEdge::End));
@@ -135,7 +135,7 @@ impl PropertyTest {
 }
 
 /// A [`PropertyTest`] that is ready to be asked of many notes.
-pub(super) struct Wanted {
+pub(in crate::search) struct Wanted {
     test: Comparison,
     number: Option<f64>,
     /// The first moment of the date and the first one after it; twice the same where it is a moment.
@@ -149,7 +149,7 @@ pub(super) struct Wanted {
 
 impl Wanted {
     /// Whether the values of a property that is there (none: it is empty) pass.
-    pub(super) fn holds(&self, values: &[PropertyValue]) -> bool {
+    pub(in crate::search) fn holds(&self, values: &[PropertyValue]) -> bool {
         let equal = |value: &PropertyValue| self.order(value).is_some_and(Ordering::is_eq);
         match self.test {
             Comparison::Exists => true,

@@ -3,10 +3,10 @@
 use proptest::prelude::*;
 
 use crate::path::FileId;
-use crate::search::forms::{Asked, Reading};
-use crate::search::holders::holders_of;
-use crate::search::lexical::Lexical;
 use crate::search::note_passages::NotePassages;
+use crate::search::rank::forms::{Asked, Reading};
+use crate::search::rank::lexical::Lexical;
+use crate::search::select::holders::holders_of;
 use crate::search::vocabulary::Vocabulary;
 use crate::store::{NewPassage, NoteFields, PassageFields, PassageRow, Store, key_of};
 use crate::terms::{BETWEEN_ITEMS, Matching, QueryTerm, Terms, stem};

@@ -14,16 +14,16 @@ use rayon::prelude::*;
 use crate::error::{Error, Result};
 use crate::note::{TagKey, code_blocks, property_key};
 use crate::path::{FileId, VaultPath};
-use crate::search::condition::{Condition, Expression, Scope, Test};
-use crate::search::find_note::find_note;
-use crate::search::holders::holders_of;
-use crate::search::note_dates::{Days, days_of_notes};
-use crate::search::passage_scopes::{blocks, sections, tasks};
-use crate::search::path_pattern::PathPattern;
-use crate::search::property_condition::{Comparison, PropertyTest};
 use crate::search::query::Query;
+use crate::search::query::condition::{Condition, Expression, Scope, Test};
+use crate::search::query::path_pattern::PathPattern;
+use crate::search::query::property_condition::{Comparison, PropertyTest};
+use crate::search::query::text_condition::{Holds, Matcher, Text, TextTest};
+use crate::search::select::find_note::find_note;
+use crate::search::select::holders::holders_of;
+use crate::search::select::note_dates::{Days, days_of_notes};
+use crate::search::select::passage_scopes::{blocks, sections, tasks};
 use crate::search::snapshot::Snapshot;
-use crate::search::text_condition::{Holds, Matcher, Text, TextTest};
 use crate::store::{PropertyValue, Store};
 use crate::terms::Matching;
 
@@ -35,13 +35,13 @@ const TEXTS_AT_ONCE: usize = 4096;
 const BYTES_AT_ONCE: usize = 16 << 20;
 
 /// Whether each passage may be found, by position. `None`: all may.
-pub(super) fn eligible(snapshot: &Snapshot, query: &Query) -> Result<Option<Vec<bool>>> {
+pub(in crate::search) fn eligible(snapshot: &Snapshot, query: &Query) -> Result<Option<Vec<bool>>> {
     let Some(condition) = query.whole_condition() else { return Ok(None) };
     Evaluator::new(snapshot).passages(&condition).map(Some)
 }
 
 /// Says which notes and passages meet conditions.
-pub(super) struct Evaluator<'a> {
+pub(in crate::search) struct Evaluator<'a> {
     snapshot: &'a Snapshot,
     now: Zoned,
     notes: OnceCell<Vec<(FileId, VaultPath, i64)>>,
@@ -63,12 +63,12 @@ impl Answer {
 }
 
 impl<'a> Evaluator<'a> {
-    pub(super) fn new(snapshot: &'a Snapshot) -> Self {
+    pub(in crate::search) fn new(snapshot: &'a Snapshot) -> Self {
         Self { snapshot, now: Zoned::now(), notes: OnceCell::new(), days: OnceCell::new() }
     }
 
     /// The passages that are found under a condition.
-    pub(super) fn passages(&self, condition: &Condition) -> Result<Vec<bool>> {
+    pub(in crate::search) fn passages(&self, condition: &Condition) -> Result<Vec<bool>> {
         let all = vec![true; self.snapshot.passages.len()];
         self.evaluate(condition, &all).map(Answer::passages)
     }
