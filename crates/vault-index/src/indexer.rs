@@ -21,7 +21,7 @@ mod text;
 mod pace;
 mod embed;
 
-pub(crate) use embed::Run;
+pub(crate) use embed::EmbeddingSchedule;
 pub use options::SyncOptions;
 pub(crate) use pace::Pace;
 

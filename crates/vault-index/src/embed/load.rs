@@ -18,7 +18,7 @@ impl ModelName {
         match self {
             ModelName::Hashed => Ok(Arc::new(Hashed::new())),
             #[cfg(feature = "minilm")]
-            ModelName::MiniLm => Ok(Arc::new(super::minilm::Bundled::new())),
+            ModelName::MiniLm => Ok(Arc::new(super::minilm::BundledModel::new())),
             #[cfg(feature = "fastembed")]
             ModelName::FastEmbed(model) => Ok(Arc::new(super::fastembed::named(model, options)?)),
             #[cfg(feature = "fastembed")]

@@ -126,11 +126,11 @@ impl Exclude {
 pub struct Exclusion {
     root: PathBuf,
     exclude: Exclude,
-    folders: Mutex<HashMap<PathBuf, AskedFolder>>,
+    folders: Mutex<HashMap<PathBuf, FolderRules>>,
 }
 
 /// A folder, and whether nothing in it is indexed.
-type AskedFolder = (Option<Arc<Layer>>, bool);
+type FolderRules = (Option<Arc<Layer>>, bool);
 
 impl Exclusion {
     /// Reads the rules of the vault at `root`; `globs` are the user's.
@@ -156,7 +156,7 @@ impl Exclusion {
         self.exclude.obsidian.is_match(&begins_with_it) || on_disk(path).iter().any(|disk| self.folder(disk).1)
     }
 
-    fn folder(&self, disk: &Path) -> AskedFolder {
+    fn folder(&self, disk: &Path) -> FolderRules {
         if let Some(known) = self.folders.lock().unwrap_or_else(PoisonError::into_inner).get(disk) {
             return known.clone();
         }

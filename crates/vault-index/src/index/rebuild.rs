@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::index::Index;
-use crate::index::model::Wanted;
+use crate::index::model::RecordedModel;
 use crate::indexer::{Indexer, SyncOptions};
 use crate::lock::{LockName, lock};
 use crate::report::{Report, counted_as};
@@ -150,7 +150,7 @@ impl Index {
     pub(super) fn rebuild_into(
         &self,
         store: &mut Store,
-        wanted: &Wanted,
+        wanted: &RecordedModel,
         doubtful: Option<&BTreeSet<i64>>,
         options: &SyncOptions<'_>,
     ) -> Result<Report> {

@@ -164,7 +164,7 @@ impl Index {
         source: FileId,
         searcher: &Searcher,
         names: &NameTable,
-    ) -> Result<HashMap<FileId, Meant>> {
+    ) -> Result<HashMap<FileId, SimilarPassage>> {
         let (passages, queries) = self.read(|store| {
             let (mut places, mut queries) = (Vec::new(), Vec::new());
             let vectors = store.vectors()?;
@@ -180,13 +180,13 @@ impl Index {
             Ok((places, queries))
         })?;
         let ids: HashMap<&VaultPath, FileId> = names.paths.iter().map(|(id, path)| (path, *id)).collect();
-        let mut near: HashMap<FileId, Meant> = HashMap::new();
+        let mut near: HashMap<FileId, SimilarPassage> = HashMap::new();
         for (lines, hits) in passages.into_iter().zip(searcher.search_many(&queries)) {
             for hit in hits?.results {
                 let Some(target) = ids.get(&hit.path) else { continue };
                 let Some(cosine) = hit.why.semantic else { continue };
                 if near.get(target).is_none_or(|best| cosine > best.cosine) {
-                    near.insert(*target, Meant { cosine, lines, hit });
+                    near.insert(*target, SimilarPassage { cosine, lines, hit });
                 }
             }
         }
@@ -198,12 +198,12 @@ impl Index {
 #[derive(Default)]
 struct Candidate {
     parts: SuggestionParts,
-    named: Option<Named>,
-    meant: Option<Meant>,
+    named: Option<NameOccurrence>,
+    meant: Option<SimilarPassage>,
 }
 
 /// A passage of another note that is near one of the note's.
-struct Meant {
+struct SimilarPassage {
     cosine: f32,
     /// The lines of the note's passage.
     lines: (u32, u32),
@@ -278,7 +278,7 @@ struct TableName {
 }
 
 /// A name that stands in a note.
-struct Named {
+struct NameOccurrence {
     name: usize,
     span: Range<usize>,
     /// See [`spelling`].
@@ -329,7 +329,7 @@ impl NameTable {
     }
 
     /// The names that stand in the prose of a note, the longest at each place, in order.
-    fn named_in(&self, note: &Note) -> Vec<Named> {
+    fn named_in(&self, note: &Note) -> Vec<NameOccurrence> {
         let body = &note.text[note.body.clone()];
         let prose = Prose::of(note);
         let words: Vec<(String, Range<usize>)> = words(body).collect();
@@ -355,7 +355,7 @@ impl NameTable {
                 // A heading that is the name is about the same, and need not lead there.
                 let is_heading = note.headings.iter().any(|heading| heading.text == note.text[span.clone()]);
                 if prose.holds(&span) && !is_heading {
-                    found.push(Named { name, span, spelling });
+                    found.push(NameOccurrence { name, span, spelling });
                 }
             }
             at += length;

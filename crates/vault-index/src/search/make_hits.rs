@@ -9,12 +9,12 @@ use crate::path::{FileId, FileKind};
 use crate::search::excerpt::best_match;
 use crate::search::hit::{Hit, Hits, NearMiss, Why};
 use crate::search::query::Mode;
-use crate::search::rank::fuse::{Scored, Weights};
+use crate::search::rank::fuse::{ScoredPassage, Weights};
 use crate::search::snapshot::Snapshot;
 use crate::store::Store;
 
 /// The hit of a passage, with its text and what its score is made of.
-pub(super) fn hit(store: &Store, scored: &Scored, terms: Vec<String>, weights: Weights) -> Result<Hit> {
+pub(super) fn hit(store: &Store, scored: &ScoredPassage, terms: Vec<String>, weights: Weights) -> Result<Hit> {
     let missing =
         || Error::new(ErrorKind::Damaged, "a passage has no text").with_remedy("run `vault-index check --repair`");
     let text = store.passage_text(scored.passage)?.ok_or_else(missing)?;

@@ -8,7 +8,7 @@ use crate::store::{PassageRow, Slot, Store};
 use crate::vectors::{Codes, Interval};
 
 /// Where the codes are read.
-pub(super) enum Source<'a> {
+pub(super) enum VectorSource<'a> {
     /// In memory.
     Loaded(&'a Codes),
     /// In the index, a block at a time, by two connections if there is another one.
@@ -16,14 +16,14 @@ pub(super) enum Source<'a> {
 }
 
 /// What the score of each slot is bounded by.
-pub(super) enum Rows<'a> {
+pub(super) enum VectorRows<'a> {
     /// The codes that intervals are computed from.
     Codes(&'a Codes),
     /// An interval from eight bits.
     Intervals(Vec<Interval>),
 }
 
-impl Rows<'_> {
+impl VectorRows<'_> {
     /// The slot, where it has a row.
     pub(super) fn slot(&self, slot: Option<Slot>) -> Option<Slot> {
         slot.filter(|slot| match self {
@@ -43,7 +43,7 @@ pub(super) struct PassageSlots {
 }
 
 impl PassageSlots {
-    pub(super) fn new(passages: &[PassageRow], rows: &Rows<'_>) -> Self {
+    pub(super) fn new(passages: &[PassageRow], rows: &VectorRows<'_>) -> Self {
         let texts = passages.iter().map(|passage| rows.slot(passage.vector).map_or(NO_ROW, Slot::get)).collect();
         let mut titles = Vec::new();
         let mut start = 0;

@@ -69,6 +69,6 @@ mod tests;
 pub(crate) use block::{BLOCK_ROWS, Block, block_and_row, block_len, row_bytes, row_offsets};
 pub use kernel::Kernel;
 pub use quantize::rescore;
-pub(crate) use quantize::{Quantized, QueryCodes};
+pub(crate) use quantize::{QuantizedRow, QueryCodes};
 pub(crate) use scan::{Codes, Interval, MAX_SLOTS};
 pub use top_k::TopK;

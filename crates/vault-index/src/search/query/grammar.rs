@@ -35,7 +35,7 @@ const MAX_DEPTH: usize = 16;
 const MAX_TESTS: usize = 200;
 
 /// What a query says.
-pub(super) struct Parsed {
+pub(super) struct ParsedQuery {
     /// The words to rank by, in their order.
     pub text: String,
     /// Those of them that were written with a `*`.
@@ -52,7 +52,7 @@ pub(super) struct Parsed {
 /// # Errors
 /// [`ErrorKind::Query`] for a tag, path, regular expression, date or comparison that cannot be understood, and for more
 /// than 200 tests.
-pub(super) fn parse(text: &str, now: &Zoned) -> Result<Parsed> {
+pub(super) fn parse(text: &str, now: &Zoned) -> Result<ParsedQuery> {
     let mut parser = Parser::new(text, now);
     let expression = parser.any(&Place::Query)?;
     let literal = parser.rest.trim();
@@ -65,7 +65,7 @@ pub(super) fn parse(text: &str, now: &Zoned) -> Result<Parsed> {
         return Err(too_many());
     }
     let Parser { words, prefixes, unknown, .. } = parser;
-    Ok(Parsed { text: words.join(" ").trim().to_string(), prefixes, condition, has_free_words, unknown })
+    Ok(ParsedQuery { text: words.join(" ").trim().to_string(), prefixes, condition, has_free_words, unknown })
 }
 
 fn too_many() -> Error {

@@ -19,7 +19,7 @@ use jiff::Zoned;
 use crate::error::Result;
 use crate::search::query::condition::{Condition, Expression, Test};
 use crate::search::query::filter::Filter;
-use crate::search::query::grammar::Parsed;
+use crate::search::query::grammar::ParsedQuery;
 
 /// A question to a vault, with everything that shapes the answer.
 ///
@@ -234,7 +234,7 @@ impl Query {
     /// # Errors
     /// As [`Query::parse`].
     pub fn parse_at(text: &str, now: &Zoned) -> Result<Self> {
-        let Parsed { text, prefixes, condition, has_free_words, unknown } = grammar::parse(text, now)?;
+        let ParsedQuery { text, prefixes, condition, has_free_words, unknown } = grammar::parse(text, now)?;
         let words_are_conditions = condition.is_some() && !has_free_words;
         Ok(Self { text, prefixes, condition, words_are_conditions, unknown_operators: unknown, ..Self::default() })
     }

@@ -53,25 +53,25 @@ impl TextTest {
     }
 
     /// Ready to be asked of many texts.
-    pub(in crate::search) fn matcher(&self) -> Result<Matcher> {
+    pub(in crate::search) fn matcher(&self) -> Result<TextMatcher> {
         let case = self.match_case;
         Ok(match &self.holds {
             Holds::Words(text) | Holds::Prefix(text) => {
                 let matching = if matches!(self.holds, Holds::Prefix(_)) { Matching::Prefix } else { Matching::Whole };
                 match terms(text, matching) {
-                    None => Matcher::Raw(text.clone()),
+                    None => TextMatcher::Raw(text.clone()),
                     Some(terms) => {
                         let cased = case.then(|| cased_words(text, matching)).map(|words| {
                             // Scripts without spaces between words have no cases.
                             let spaced = words.chars().all(|c| (c as u32) < 0x0e00);
                             if spaced { words } else { words.trim().to_string() }
                         });
-                        Matcher::Words { terms, cased }
+                        TextMatcher::Words { terms, cased }
                     }
                 }
             }
-            Holds::Characters(text) => Matcher::Characters { text: folded(text, case), case },
-            Holds::Regex(pattern) => Matcher::Regex(regex(pattern, case)?),
+            Holds::Characters(text) => TextMatcher::Characters { text: folded(text, case), case },
+            Holds::Regex(pattern) => TextMatcher::Regex(regex(pattern, case)?),
         })
     }
 }
@@ -96,7 +96,7 @@ pub(super) fn quoted(text: &str) -> String {
 }
 
 /// A [`TextTest`] that is compiled.
-pub(in crate::search) enum Matcher {
+pub(in crate::search) enum TextMatcher {
     /// Terms as the keyword index has them, and the words with their case where that matters.
     Words {
         terms: String,
@@ -111,7 +111,7 @@ pub(in crate::search) enum Matcher {
     Regex(Regex),
 }
 
-impl Matcher {
+impl TextMatcher {
     pub(in crate::search) fn holds(&self, text: &Text<'_>) -> bool {
         match self {
             Self::Words { terms, cased } => {

@@ -24,7 +24,7 @@
 use std::ops::Range;
 
 use crate::error::Result;
-use crate::search::rank::lexical::{Lexical, idf};
+use crate::search::rank::lexical::{WordScores, idf};
 use crate::search::repeated::REPEATED;
 use crate::search::select::holders::holders_of;
 use crate::search::snapshot::Snapshot;
@@ -63,7 +63,7 @@ pub(in crate::search) fn add_adjacent(
     store: &Store,
     snapshot: &Snapshot,
     text: &str,
-    lexical: &mut Lexical,
+    lexical: &mut WordScores,
 ) -> Result<()> {
     let passages = &snapshot.passages;
     let words = words(text, lexical, passages.len());
@@ -90,7 +90,7 @@ pub(in crate::search) fn add_adjacent(
     Ok(())
 }
 
-fn words(text: &str, lexical: &Lexical, passages: usize) -> Vec<Word> {
+fn words(text: &str, lexical: &WordScores, passages: usize) -> Vec<Word> {
     let mut words: Vec<Word> = Vec::new();
     Terms::new().each(text, |term, span| {
         // Of a script without spaces, terms overlap: those that do not are enough.

@@ -39,8 +39,8 @@ const MAX_MEANT: usize = 3;
 
 /// A query's words, each with what it stands for.
 #[derive(Default)]
-pub(in crate::search) struct Reading {
-    pub words: Vec<Word>,
+pub(in crate::search) struct ExpandedQuery {
+    pub words: Vec<ExpandedWord>,
     pub substitutions: Vec<Substitution>,
     /// The words of them that are slips. What a word is a part of, or made of, was not meant: the model reads the word.
     slips: Vec<String>,
@@ -53,19 +53,19 @@ pub(in crate::search) struct Reading {
 }
 
 /// A word of the query, and what notes may have for it.
-pub(in crate::search) struct Word {
+pub(in crate::search) struct ExpandedWord {
     /// How often the query has it.
     pub count: f64,
     /// The word itself first; slips have no such form.
-    pub forms: Vec<Form>,
+    pub forms: Vec<WordForm>,
     /// What it is the beginning of. Looked for beside `forms`, and only where they are in a note not weighed in how rare
     /// the word is.
-    pub beginning: Option<Form>,
+    pub beginning: Option<WordForm>,
 }
 
 /// A term of notes, or how terms of notes begin.
 #[derive(Debug, Clone, PartialEq)]
-pub(in crate::search) struct Form {
+pub(in crate::search) struct WordForm {
     pub text: String,
     pub matching: Matching,
     pub weight: f64,
@@ -73,14 +73,14 @@ pub(in crate::search) struct Form {
 }
 
 /// What is read.
-pub(in crate::search) struct Asked<'a> {
+pub(in crate::search) struct QueryText<'a> {
     pub text: &'a str,
     /// Those of its words that stand for all that begin with them.
     pub prefixes: &'a [String],
 }
 
 /// What is known of a word of the query before the vault is asked.
-struct Typed {
+struct QueryWord {
     term: QueryTerm,
     count: f64,
     is_last: bool,
@@ -88,23 +88,23 @@ struct Typed {
     compounds: Vec<String>,
 }
 
-impl Reading {
+impl ExpandedQuery {
     /// Looks the words up. `vocabulary` is asked for where a word is in no note.
     pub(in crate::search) fn new<'v>(
         store: &Store,
-        asked: &Asked<'_>,
+        asked: &QueryText<'_>,
         vocabulary: &dyn Fn(&Store) -> Result<&'v Vocabulary>,
     ) -> Result<Self> {
-        let mut reading = Self::default();
+        let mut expanded = Self::default();
         let mut terms = Terms::new();
         let prefixes: Vec<QueryTerm> = asked.prefixes.iter().filter_map(|word| terms.words(word).pop()).collect();
         for typed in choose(store, asked.text)? {
             let is_prefix = prefixes.contains(&typed.term);
-            let word = if is_prefix { beginning_so(&typed) } else { reading.read(store, &typed, vocabulary)? };
-            reading.words.push(word);
+            let word = if is_prefix { beginning_so(&typed) } else { expanded.read(store, &typed, vocabulary)? };
+            expanded.words.push(word);
         }
-        reading.meant = reading.meant(asked.text);
-        Ok(reading)
+        expanded.meant = expanded.meant(asked.text);
+        Ok(expanded)
     }
 
     /// The text to embed: slips say nothing to a model.
@@ -132,23 +132,23 @@ impl Reading {
     fn read<'v>(
         &mut self,
         store: &Store,
-        typed: &Typed,
+        typed: &QueryWord,
         vocabulary: &dyn Fn(&Store) -> Result<&'v Vocabulary>,
-    ) -> Result<Word> {
+    ) -> Result<ExpandedWord> {
         let QueryTerm { text, matching } = &typed.term;
-        let itself = Form { text: text.clone(), matching: *matching, weight: 1.0, is_exact: true };
-        let mut word = Word { count: typed.count, forms: vec![itself], beginning: None };
+        let itself = WordForm { text: text.clone(), matching: *matching, weight: 1.0, is_exact: true };
+        let mut word = ExpandedWord { count: typed.count, forms: vec![itself], beginning: None };
         if *matching == Matching::Prefix {
             return Ok(word);
         }
         word.forms.extend(of_same_stem(store, text, 1.0)?);
         for text in typed.compounds.iter().cloned() {
             word.forms.extend(of_same_stem(store, &text, 1.0)?);
-            word.forms.push(Form { text, matching: Matching::Whole, weight: SAME_STEM, is_exact: false });
+            word.forms.push(WordForm { text, matching: Matching::Whole, weight: SAME_STEM, is_exact: false });
         }
         if typed.is_last && text.chars().count() >= LEAST_LETTERS_OF_PREFIX {
             let text = text.clone();
-            word.beginning = Some(Form { text, matching: Matching::Prefix, weight: BEGINS_SO, is_exact: false });
+            word.beginning = Some(WordForm { text, matching: Matching::Prefix, weight: BEGINS_SO, is_exact: false });
         }
         if self.in_no_note < MAX_SLIPS && !is_in_a_note(store, &word)? {
             self.in_no_note += 1;
@@ -169,7 +169,7 @@ impl Reading {
                 (word.forms, word.beginning) = (Vec::new(), None);
                 for meant in &meant {
                     let matching = Matching::Whole;
-                    word.forms.push(Form { text: meant.clone(), matching, weight: SLIP, is_exact: false });
+                    word.forms.push(WordForm { text: meant.clone(), matching, weight: SLIP, is_exact: false });
                     word.forms.extend(of_same_stem(store, meant, SLIP)?);
                 }
                 self.substitutions.push(Substitution { word: text.clone(), read_as: meant });
@@ -202,22 +202,22 @@ impl Reading {
 }
 
 /// A word that was asked for as a beginning.
-fn beginning_so(typed: &Typed) -> Word {
+fn beginning_so(typed: &QueryWord) -> ExpandedWord {
     let text = typed.term.text.clone();
-    let form = Form { text, matching: Matching::Prefix, weight: 1.0, is_exact: true };
-    Word { count: typed.count, forms: vec![form], beginning: None }
+    let form = WordForm { text, matching: Matching::Prefix, weight: 1.0, is_exact: true };
+    ExpandedWord { count: typed.count, forms: vec![form], beginning: None }
 }
 
 /// The other words of the stem of a word that has this weight.
-fn of_same_stem(store: &Store, word: &str, weight: f64) -> Result<impl Iterator<Item = Form>> {
+fn of_same_stem(store: &Store, word: &str, weight: f64) -> Result<impl Iterator<Item = WordForm>> {
     let words = store.words_with_stem(&stem(word))?;
     let others: Vec<String> = words.into_iter().filter(|other| other != word).collect();
     let weight = SAME_STEM * weight;
-    Ok(others.into_iter().map(move |text| Form { text, matching: Matching::Whole, weight, is_exact: false }))
+    Ok(others.into_iter().map(move |text| WordForm { text, matching: Matching::Whole, weight, is_exact: false }))
 }
 
 /// Whether a note has anything that the word stands for. Words of the vocabulary may be in none any more.
-fn is_in_a_note(store: &Store, word: &Word) -> Result<bool> {
+fn is_in_a_note(store: &Store, word: &ExpandedWord) -> Result<bool> {
     for form in word.forms.iter().chain(&word.beginning) {
         if store.is_in_a_note(&form.text, form.matching)? {
             return Ok(true);
@@ -257,9 +257,9 @@ fn most_frequent(store: &Store, words: Vec<String>) -> Result<Vec<String>> {
 }
 
 /// The words to look up, each once, in the query's order: no stop words unless there is nothing else.
-fn choose(store: &Store, text: &str) -> Result<Vec<Typed>> {
+fn choose(store: &Store, text: &str) -> Result<Vec<QueryWord>> {
     let mut known: HashMap<QueryTerm, usize> = HashMap::new();
-    let mut words: Vec<Typed> = Vec::new();
+    let mut words: Vec<QueryWord> = Vec::new();
     let mut last = None;
     for term in Terms::new().words(text) {
         last = known.get(&term).copied();
@@ -268,7 +268,7 @@ fn choose(store: &Store, text: &str) -> Result<Vec<Typed>> {
             None if words.len() < MAX_CONSIDERED => {
                 last = Some(words.len());
                 known.insert(term.clone(), words.len());
-                words.push(Typed { term, count: 1.0, is_last: false, compounds: Vec::new() });
+                words.push(QueryWord { term, count: 1.0, is_last: false, compounds: Vec::new() });
             }
             None => {}
         }

@@ -21,10 +21,10 @@ use crate::error::Result;
 use crate::path::FileId;
 use crate::search::hit::NameMatch;
 use crate::search::query::{Grouping, Mode};
-use crate::search::rank::estimate::Estimate;
-use crate::search::rank::lexical::Lexical;
+use crate::search::rank::estimate::ImputedCosine;
+use crate::search::rank::lexical::WordScores;
 use crate::search::rank::names::{Band, Bands, ORDINARY};
-use crate::search::rank::semantic::Semantic;
+use crate::search::rank::semantic::CosineBounds;
 use crate::store::PassageRow;
 use crate::vectors::{Interval, TopK};
 
@@ -95,7 +95,7 @@ impl Floor {
 
 /// A passage with its exact score.
 #[derive(Debug, Clone, PartialEq)]
-pub(in crate::search) struct Scored {
+pub(in crate::search) struct ScoredPassage {
     pub passage: i64,
     pub note: FileId,
     pub score: f32,
@@ -111,7 +111,7 @@ pub(in crate::search) struct Scored {
     pub repeated: Option<usize>,
 }
 
-impl Scored {
+impl ScoredPassage {
     /// A passage that is listed, not ranked.
     pub(in crate::search) fn listed(passage: &PassageRow) -> Self {
         let (passage, note) = (passage.id, passage.note);
@@ -136,10 +136,10 @@ pub(in crate::search) struct Candidates<'a> {
     pub passages: &'a [PassageRow],
     /// By position, as `passages`. `None`: all.
     pub eligible: Option<&'a [bool]>,
-    pub lexical: &'a Lexical,
-    pub semantic: &'a Semantic<'a>,
+    pub lexical: &'a WordScores,
+    pub semantic: &'a CosineBounds<'a>,
     /// For passages without a vector.
-    pub estimate: Option<Estimate>,
+    pub estimate: Option<ImputedCosine>,
     pub names: &'a Bands,
     pub weights: Weights,
     pub grouping: Grouping,
@@ -150,7 +150,7 @@ pub(in crate::search) struct Candidates<'a> {
 
 /// A passage, by its position, and what its score lies within.
 #[derive(Clone, Copy)]
-pub(in crate::search) struct Bounded {
+pub(in crate::search) struct BoundedPassage {
     pub position: u32,
     pub interval: Interval,
 }
@@ -161,9 +161,9 @@ impl Candidates<'_> {
     /// `kept` is what `prune.rs` keeps of these candidates.
     pub(in crate::search) fn best(
         &self,
-        mut kept: Vec<Bounded>,
+        mut kept: Vec<BoundedPassage>,
         vector: &dyn Fn(i64) -> Result<Vec<f32>>,
-    ) -> Result<Vec<Scored>> {
+    ) -> Result<Vec<ScoredPassage>> {
         kept.sort_unstable_by(|a, b| b.interval.upper.total_cmp(&a.interval.upper).then(a.position.cmp(&b.position)));
         let mut best = TopK::new(self.k);
         let mut scored = Vec::new();
@@ -193,11 +193,11 @@ impl Candidates<'_> {
     }
 
     /// What the scores of some passages lie within.
-    pub(super) fn bounds_of(&self, positions: &[u32]) -> impl Iterator<Item = Bounded> {
+    pub(super) fn bounds_of(&self, positions: &[u32]) -> impl Iterator<Item = BoundedPassage> {
         let bounded = |(position, cosine): (&u32, Interval)| {
             let score = |end: f32| self.score(*position as usize, cosine.is_some().then_some(end));
             let interval = Interval { lower: score(cosine.lower), upper: score(cosine.upper) };
-            Bounded { position: *position, interval }
+            BoundedPassage { position: *position, interval }
         };
         positions.iter().zip(self.semantic.intervals(self.passages, positions)).map(bounded)
     }
@@ -238,7 +238,7 @@ impl Candidates<'_> {
         self.estimate.and_then(|estimate| estimate.cosine(lexical))
     }
 
-    fn exact(&self, position: u32, vector: &dyn Fn(i64) -> Result<Vec<f32>>) -> Result<Scored> {
+    fn exact(&self, position: u32, vector: &dyn Fn(i64) -> Result<Vec<f32>>) -> Result<ScoredPassage> {
         let position = position as usize;
         let passage = &self.passages[position];
         let cosine = self.semantic.exact(passage, vector)?;
@@ -247,7 +247,7 @@ impl Candidates<'_> {
         let estimated = if semantic.is_none() { self.estimated(lexical) } else { None };
         let least = ORDINARY * self.lexical.least(position);
         let is_more = least > self.sum(semantic.or(estimated).unwrap_or(0.0), lexical);
-        Ok(Scored {
+        Ok(ScoredPassage {
             passage: passage.id,
             note: passage.note,
             score: self.score(position, cosine.map(|cosine| cosine.score)),

@@ -21,7 +21,7 @@ use std::collections::{HashMap, HashSet};
 use crate::error::Result;
 use crate::path::FileId;
 use crate::search::note_passages::NotePassages;
-use crate::search::rank::forms::{Form, Reading};
+use crate::search::rank::forms::{ExpandedQuery, WordForm};
 use crate::search::repeated::REPEATED;
 use crate::store::{FIELD_COUNT, Field, Holder, PassageRow, Store};
 use crate::terms::{HYPHENATED, Matching, Terms, is_stop_word};
@@ -50,11 +50,11 @@ const B: f64 = 0.4;
 const MAX_PLACES: usize = 30_000;
 
 /// How well every passage matches the words of a query.
-pub(in crate::search) struct Lexical {
+pub(in crate::search) struct WordScores {
     /// By position in the snapshot; empty when nothing matches.
     scores: Vec<f32>,
     /// In the query's order, those of a word next to each other.
-    found: Vec<Found>,
+    found: Vec<FoundTerm>,
     /// How many words were looked up.
     words: usize,
     /// What the whole score of passages is at least, by position, ascending.
@@ -66,7 +66,7 @@ pub(in crate::search) struct Lexical {
 }
 
 /// A term that the query stands for, and the passages that hold it, by position, ascending.
-struct Found {
+struct FoundTerm {
     /// The word of the query that it stands for, by its place among them.
     word: usize,
     term: String,
@@ -75,7 +75,7 @@ struct Found {
     in_name: bool,
 }
 
-impl Found {
+impl FoundTerm {
     /// The term as it is written without hyphens.
     fn shown(&self) -> &str {
         self.term.strip_prefix(HYPHENATED).unwrap_or(&self.term)
@@ -89,7 +89,7 @@ struct Counter<'a> {
     of_notes: &'a NotePassages,
     average_length: f64,
     sums: Vec<f64>,
-    found: Vec<Found>,
+    found: Vec<FoundTerm>,
     /// The word that is looked up, by its place among them.
     word: usize,
     /// Whether passages are looked at, not only the fields of notes.
@@ -105,7 +105,7 @@ struct Counter<'a> {
     holders: Vec<u32>,
 }
 
-impl Lexical {
+impl WordScores {
     pub(in crate::search) fn none() -> Self {
         Self {
             scores: Vec::new(),
@@ -133,7 +133,7 @@ impl Lexical {
         store: &Store,
         passages: &[PassageRow],
         of_notes: &NotePassages,
-        reading: &Reading,
+        expanded: &ExpandedQuery,
         in_passages: bool,
     ) -> Result<Self> {
         // A look at names alone goes through no passages.
@@ -156,8 +156,8 @@ impl Lexical {
         };
         let mut ideal = 0.0;
         let (mut in_names, mut in_paths): (Vec<FileId>, Vec<FileId>) = Default::default();
-        for word in &reading.words {
-            let (exact, others): (Vec<&Form>, Vec<&Form>) = word.forms.iter().partition(|form| form.is_exact);
+        for word in &expanded.words {
+            let (exact, others): (Vec<&WordForm>, Vec<&WordForm>) = word.forms.iter().partition(|form| form.is_exact);
             exact.into_iter().try_for_each(|form| counter.look_up(form))?;
             let share = if counter.holders.is_empty() { 0.0 } else { EXACT };
             ideal += counter.add(word.count * share, counter.idf());
@@ -184,7 +184,7 @@ impl Lexical {
                 break;
             }
         }
-        let words = reading.words.len();
+        let words = expanded.words.len();
         let scores = match in_passages && words > 0 {
             true => counter.sums.iter().map(|sum| (sum / ideal).clamp(0.0, 1.0) as f32).collect(),
             false => Vec::new(),
@@ -252,9 +252,9 @@ impl Lexical {
 
     /// The terms that a passage or its note holds, of those that the query stands for, in the query's order.
     pub(in crate::search) fn terms_of(&self, position: usize) -> Vec<String> {
-        let holds = |found: &&Found| found.holders.binary_search(&(position as u32)).is_ok();
+        let holds = |found: &&FoundTerm| found.holders.binary_search(&(position as u32)).is_ok();
         let mut terms: Vec<String> = Vec::new();
-        for found in self.found.iter().filter(holds).map(Found::shown) {
+        for found in self.found.iter().filter(holds).map(FoundTerm::shown) {
             if !terms.iter().any(|term| term == found) {
                 terms.push(found.to_owned());
             }
@@ -296,15 +296,15 @@ impl Coverage<'_> {
 
 impl Counter<'_> {
     /// Counts a form wherever it stands.
-    fn look_up(&mut self, form: &Form) -> Result<()> {
+    fn look_up(&mut self, form: &WordForm) -> Result<()> {
         self.look_up_others(form, usize::MAX, |_| true)
     }
 
     /// Counts the terms that a form stands for and that are `wanted`; nothing if all that it stands for
     /// is at more than `most` places.
-    fn look_up_others(&mut self, form: &Form, most: usize, wanted: impl Fn(&str) -> bool) -> Result<()> {
+    fn look_up_others(&mut self, form: &WordForm, most: usize, wanted: impl Fn(&str) -> bool) -> Result<()> {
         let mut places: Vec<(u32, f64, bool)> = Vec::new();
-        let mut found: Vec<Found> = Vec::new();
+        let mut found: Vec<FoundTerm> = Vec::new();
         let (mut named, mut in_folders): (Vec<FileId>, Vec<FileId>) = Default::default();
         let mut number = 0;
         let mut at = 0;
@@ -332,7 +332,7 @@ impl Counter<'_> {
                 },
             };
             if found.last().is_none_or(|found| found.term != term) {
-                found.push(Found { word: self.word, term: term.to_owned(), holders: Vec::new(), in_name: false });
+                found.push(FoundTerm { word: self.word, term: term.to_owned(), holders: Vec::new(), in_name: false });
             }
             let found = found.last_mut().expect("one was pushed");
             found.in_name |= matches!(field, Field::Title | Field::Aliases);

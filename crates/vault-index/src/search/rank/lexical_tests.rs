@@ -4,8 +4,8 @@ use proptest::prelude::*;
 
 use crate::path::FileId;
 use crate::search::note_passages::NotePassages;
-use crate::search::rank::forms::{Asked, Reading};
-use crate::search::rank::lexical::Lexical;
+use crate::search::rank::forms::{ExpandedQuery, QueryText};
+use crate::search::rank::lexical::WordScores;
 use crate::search::select::holders::holders_of;
 use crate::search::vocabulary::Vocabulary;
 use crate::store::{NewPassage, NoteFields, PassageFields, PassageRow, Store, key_of};
@@ -29,7 +29,7 @@ fn notes() -> impl Strategy<Value = Notes> {
 }
 
 /// The notes in an index, and for each passage its fields as terms with their weights, lists with the items apart.
-struct Indexed {
+struct IndexedNotes {
     store: Store,
     passages: Vec<PassageRow>,
     fields: Vec<[(f64, Vec<String>); 3]>,
@@ -41,7 +41,7 @@ fn terms_of(text: &str) -> Vec<String> {
     terms
 }
 
-fn indexed(notes: &Notes) -> Indexed {
+fn indexed(notes: &Notes) -> IndexedNotes {
     let store = Store::scratch().unwrap();
     let (mut passages, mut fields) = (Vec::new(), Vec::new());
     for (number, (title, tags, bodies)) in notes.iter().enumerate() {
@@ -92,13 +92,13 @@ fn indexed(notes: &Notes) -> Indexed {
     }
     // A word that no note has any more changes nothing.
     store.put_vocabulary(&[("gardened".to_owned(), Some("garden".to_owned()))]).unwrap();
-    Indexed { store, passages, fields }
+    IndexedNotes { store, passages, fields }
 }
 
-impl Indexed {
-    fn read(&self, text: &str, prefixes: &[String]) -> Reading {
+impl IndexedNotes {
+    fn read(&self, text: &str, prefixes: &[String]) -> ExpandedQuery {
         let none = Vocabulary::new(std::iter::empty());
-        Reading::new(&self.store, &Asked { text, prefixes }, &|_| Ok(&none)).unwrap()
+        ExpandedQuery::new(&self.store, &QueryText { text, prefixes }, &|_| Ok(&none)).unwrap()
     }
 
     /// The weighted count of terms in each passage, and what of it is in the fields of its note, by a weight for each term.
@@ -168,7 +168,7 @@ proptest! {
     fn scores_are_those_of_the_formula(notes in notes(), query in text(1..6)) {
         let indexed = indexed(&notes);
         let of_notes = NotePassages::new(&indexed.passages);
-        let lexical = Lexical::run(&indexed.store, &indexed.passages, &of_notes, &indexed.read(&query, &[]), true).unwrap();
+        let lexical = WordScores::run(&indexed.store, &indexed.passages, &of_notes, &indexed.read(&query, &[]), true).unwrap();
         for (at, expected) in indexed.naive(&query).into_iter().enumerate() {
             prop_assert!((f64::from(lexical.score(at)) - expected).abs() < 1e-6, "{} {} {}", at, lexical.score(at), expected);
         }

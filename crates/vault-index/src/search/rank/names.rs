@@ -23,7 +23,7 @@ use crate::error::Result;
 use crate::path::FileId;
 use crate::search::hit::NameMatch;
 use crate::search::note_passages::NotePassages;
-use crate::search::rank::lexical::Lexical;
+use crate::search::rank::lexical::WordScores;
 use crate::store::{NoteMeta, Store};
 use crate::terms::{Matching, Terms, is_stop_word, name_key};
 
@@ -48,12 +48,12 @@ pub(in crate::search) enum Band {
     /// The name is the query.
     Equal { spelling: Spelling, folders: u16, is_file_name: bool },
     /// It begins with the query or holds its words, which cover so much of it, 0 to 1.
-    Nearly { how: NameMatch, coverage: f32, half: Option<Half> },
+    Nearly { how: NameMatch, coverage: f32, half: Option<BandHalf> },
 }
 
 /// A part of the scores of names that are nearly the query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::search) enum Half {
+pub(in crate::search) enum BandHalf {
     Lower,
     Upper,
 }
@@ -82,8 +82,8 @@ impl Band {
             Self::Nearly { coverage, half, .. } => {
                 let (least, most) = match half {
                     None => (ORDINARY, NEARLY),
-                    Some(Half::Lower) => (ORDINARY, MIDDLE),
-                    Some(Half::Upper) => (MIDDLE, NEARLY),
+                    Some(BandHalf::Lower) => (ORDINARY, MIDDLE),
+                    Some(BandHalf::Upper) => (MIDDLE, NEARLY),
                 };
                 let share = (coverage + ordinary / ORDINARY) / 2.0;
                 (least + (most - least) * share).min(most)
@@ -137,7 +137,7 @@ pub(in crate::search) fn named(
     store: &Store,
     query: &str,
     meant: &[String],
-    lexical: &Lexical,
+    lexical: &WordScores,
 ) -> Result<Vec<(FileId, Band)>> {
     let query = query.trim();
     let key = name_key(query);
@@ -179,7 +179,7 @@ pub(in crate::search) fn named(
     for key in meant_keys.iter().chain([&key]).filter(|_| !is_letter) {
         for (note, name) in store.names_beginning_with(key, MAX_BEGINNING)? {
             let coverage = (key.len() as f32 / name.len() as f32).min(1.0);
-            add(note, Band::Nearly { how: NameMatch::Begins, coverage, half: half(Half::Upper) });
+            add(note, Band::Nearly { how: NameMatch::Begins, coverage, half: half(BandHalf::Upper) });
         }
     }
     let texts = meant.iter().map(String::as_str).chain([query]);
@@ -188,7 +188,7 @@ pub(in crate::search) fn named(
     for note in lexical.in_names() {
         for name in store.names_of(*note)? {
             if let Some(coverage) = coverage.of(&mut terms, &name.text) {
-                add(*note, Band::Nearly { how: NameMatch::Words, coverage, half: half(Half::Lower) });
+                add(*note, Band::Nearly { how: NameMatch::Words, coverage, half: half(BandHalf::Lower) });
             }
         }
     }
@@ -201,7 +201,7 @@ pub(in crate::search) fn named(
             terms.each(&name.text, |term, _| is_whole &= typed.contains(term) || is_stop_word(term));
             let in_folder = format!("{} {}", path.folder(), name.text);
             if is_whole && let Some(coverage) = coverage.of(&mut terms, &in_folder) {
-                add(*note, Band::Nearly { how: NameMatch::Words, coverage, half: half(Half::Lower) });
+                add(*note, Band::Nearly { how: NameMatch::Words, coverage, half: half(BandHalf::Lower) });
             }
         }
     }
@@ -226,7 +226,7 @@ mod tests {
     fn bands_do_not_overlap_and_grow_with_the_ordinary_score() {
         let equal = |spelling, folders| Band::Equal { spelling, folders, is_file_name: folders != 1 };
         let nearly = |half, coverage| Band::Nearly { how: NameMatch::Begins, coverage, half };
-        let [lower, upper] = [Some(Half::Lower), Some(Half::Upper)];
+        let [lower, upper] = [Some(BandHalf::Lower), Some(BandHalf::Upper)];
         let best_first = [
             equal(Spelling::Same, 0),
             Band::Equal { spelling: Spelling::Same, folders: 0, is_file_name: false },

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::search::repeated::REPEATED;
-use crate::search::vector_rows::{PassageSlots, Rows, Source};
+use crate::search::vector_rows::{PassageSlots, VectorRows, VectorSource};
 use crate::store::{PassageRow, Slot};
 use crate::vectors::{Interval, QueryCodes, rescore};
 
@@ -16,17 +16,17 @@ use crate::vectors::{Interval, QueryCodes, rescore};
 const TITLE_WEIGHT: f32 = 0.25;
 
 /// One query's vector, compared with those of the passages.
-pub(in crate::search) struct Semantic<'a> {
+pub(in crate::search) struct CosineBounds<'a> {
     query: Vec<f32>,
     /// `None`: nothing is ranked by meaning.
-    scan: Option<Scan<'a>>,
+    scan: Option<CodeScan<'a>>,
     /// Whether names of files are weighed in: not where the query is a whole note.
     with_titles: bool,
 }
 
-struct Scan<'a> {
+struct CodeScan<'a> {
     query: QueryCodes,
-    rows: Rows<'a>,
+    rows: VectorRows<'a>,
     slots: &'a PassageSlots,
 }
 
@@ -39,7 +39,7 @@ pub(in crate::search) struct Cosine {
     pub title: Option<f32>,
 }
 
-impl<'a> Semantic<'a> {
+impl<'a> CosineBounds<'a> {
     pub(in crate::search) fn none() -> Self {
         Self { query: Vec::new(), scan: None, with_titles: false }
     }
@@ -58,14 +58,14 @@ impl<'a> Semantic<'a> {
     /// `slots` are those of the passages, once they are known.
     pub(in crate::search) fn new(
         query: Vec<f32>,
-        source: Source<'a>,
+        source: VectorSource<'a>,
         passages: &[PassageRow],
         slots: &'a OnceLock<PassageSlots>,
         with_titles: bool,
     ) -> Result<Self> {
         let wanted = match &source {
-            Source::Loaded(codes) => codes.dimensions(),
-            Source::Stored { dimensions, .. } => *dimensions,
+            VectorSource::Loaded(codes) => codes.dimensions(),
+            VectorSource::Stored { dimensions, .. } => *dimensions,
         };
         if query.len() != wanted {
             let has = query.len();
@@ -76,23 +76,25 @@ impl<'a> Semantic<'a> {
         }
         let codes = QueryCodes::new(&query)?;
         let rows = match source {
-            Source::Loaded(codes) => Rows::Codes(codes),
-            Source::Stored { store, other, .. } => Rows::Intervals(store.intervals(other.map(|other| *other), &codes)?),
+            VectorSource::Loaded(codes) => VectorRows::Codes(codes),
+            VectorSource::Stored { store, other, .. } => {
+                VectorRows::Intervals(store.intervals(other.map(|other| *other), &codes)?)
+            }
         };
         // Where there are no rows, not even [`NO_ROW`] can be asked for.
         let has_rows = match &rows {
-            Rows::Codes(codes) => codes.len() > 0,
-            Rows::Intervals(intervals) => !intervals.is_empty(),
+            VectorRows::Codes(codes) => codes.len() > 0,
+            VectorRows::Intervals(intervals) => !intervals.is_empty(),
         };
         let slots = slots.get_or_init(|| PassageSlots::new(passages, &rows));
-        let scan = has_rows.then_some(Scan { query: codes, rows, slots });
+        let scan = has_rows.then_some(CodeScan { query: codes, rows, slots });
         Ok(Self { query, scan, with_titles })
     }
 
     /// The bytes that [`upper_bounds`](Self::upper_bounds) reads for a passage, about.
     pub(super) fn bytes_scanned(&self) -> usize {
         match &self.scan {
-            Some(Scan { rows: Rows::Codes(codes), .. }) => codes.bytes_scanned(),
+            Some(CodeScan { rows: VectorRows::Codes(codes), .. }) => codes.bytes_scanned(),
             _ => 0,
         }
     }
@@ -158,18 +160,20 @@ impl<'a> Semantic<'a> {
     }
 }
 
-impl Scan<'_> {
+impl CodeScan<'_> {
     fn upper_bounds(&self, slots: &[u32], count: usize) -> Vec<f32> {
         match &self.rows {
-            Rows::Codes(codes) => codes.upper_bounds(&self.query, slots, count),
-            Rows::Intervals(intervals) => slots[..count].iter().map(|slot| intervals[*slot as usize].upper).collect(),
+            VectorRows::Codes(codes) => codes.upper_bounds(&self.query, slots, count),
+            VectorRows::Intervals(intervals) => {
+                slots[..count].iter().map(|slot| intervals[*slot as usize].upper).collect()
+            }
         }
     }
 
     fn intervals(&self, slots: &[u32]) -> Vec<Interval> {
         match &self.rows {
-            Rows::Codes(codes) => codes.intervals(&self.query, slots),
-            Rows::Intervals(intervals) => slots.iter().map(|slot| intervals[*slot as usize]).collect(),
+            VectorRows::Codes(codes) => codes.intervals(&self.query, slots),
+            VectorRows::Intervals(intervals) => slots.iter().map(|slot| intervals[*slot as usize]).collect(),
         }
     }
 }

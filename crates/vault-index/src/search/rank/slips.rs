@@ -26,7 +26,7 @@ const LEAST_ONLY_PART: usize = 6;
 
 /// A word that may have been meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Near {
+pub(super) struct NearWord {
     pub word: String,
     /// In half edits.
     pub distance: u32,
@@ -66,7 +66,7 @@ impl Vocabulary {
 
     /// The words that a word may be a slip of, nearest first, equally near ones in order; not the word itself. Linear in
     /// the vocabulary: some 5 ms for 100,000 words.
-    pub(super) fn near(&self, word: &str) -> Vec<Near> {
+    pub(super) fn near(&self, word: &str) -> Vec<NearWord> {
         let wanted: Vec<char> = word.chars().collect();
         if wanted.len() < LEAST_LETTERS || !wanted.iter().all(|c| c.is_alphabetic()) {
             return Vec::new();
@@ -90,7 +90,7 @@ impl Vocabulary {
             if let Some(distance) = rows.distance(&wanted, there, most)
                 && distance > 0
             {
-                near.push(Near { word: there.to_owned(), distance });
+                near.push(NearWord { word: there.to_owned(), distance });
             }
         }
         near.sort_by(|a, b| a.distance.cmp(&b.distance).then_with(|| a.word.cmp(&b.word)));
@@ -233,9 +233,9 @@ mod tests {
         fn the_distance_is_that_of_the_definition(word in "[abcä]{5,9}", others in prop::collection::vec("[abcä]{1,11}", 1..12)) {
             let vocabulary = Vocabulary::new(others.iter().map(String::as_str));
             let chars = |word: &str| word.chars().collect::<Vec<_>>();
-            let mut expected: Vec<Near> = others
+            let mut expected: Vec<NearWord> = others
                 .iter()
-                .map(|other| Near { word: other.clone(), distance: plain(&chars(&word), &chars(other), 0, 0, &mut HashMap::new()) })
+                .map(|other| NearWord { word: other.clone(), distance: plain(&chars(&word), &chars(other), 0, 0, &mut HashMap::new()) })
                 .filter(|near| near.distance > 0 && near.distance <= most(word.chars().count()))
                 .collect();
             expected.sort_by(|a, b| a.distance.cmp(&b.distance).then_with(|| a.word.cmp(&b.word)));

@@ -18,7 +18,7 @@ use crate::search::query::Query;
 use crate::search::query::condition::{Condition, Expression, Scope, Test};
 use crate::search::query::path_pattern::PathPattern;
 use crate::search::query::property_condition::{Comparison, PropertyTest};
-use crate::search::query::text_condition::{Holds, Matcher, Text, TextTest};
+use crate::search::query::text_condition::{Holds, Text, TextMatcher, TextTest};
 use crate::search::select::find_note::find_note;
 use crate::search::select::holders::holders_of;
 use crate::search::select::note_dates::{Days, days_of_notes};
@@ -49,14 +49,14 @@ pub(in crate::search) struct Evaluator<'a> {
 }
 
 /// The answer to a condition, by position of passages.
-struct Answer {
+struct ConditionMatches {
     /// All passages of the notes that meet it.
     notes: Vec<bool>,
     /// Those of them that hold what was asked for. `None`: no text was asked for.
     holding: Option<Vec<bool>>,
 }
 
-impl Answer {
+impl ConditionMatches {
     fn passages(self) -> Vec<bool> {
         self.holding.unwrap_or(self.notes)
     }
@@ -70,17 +70,17 @@ impl<'a> Evaluator<'a> {
     /// The passages that are found under a condition.
     pub(in crate::search) fn passages(&self, condition: &Condition) -> Result<Vec<bool>> {
         let all = vec![true; self.snapshot.passages.len()];
-        self.evaluate(condition, &all).map(Answer::passages)
+        self.evaluate(condition, &all).map(ConditionMatches::passages)
     }
 
     /// What meets a condition among the passages of some notes. Of other notes the answer may say anything.
-    fn evaluate(&self, condition: &Condition, among: &[bool]) -> Result<Answer> {
+    fn evaluate(&self, condition: &Condition, among: &[bool]) -> Result<ConditionMatches> {
         match condition {
             Expression::Is(test) => self.test(test, among),
             Expression::Not(part) => {
-                let Answer { mut notes, .. } = self.evaluate(part, among)?;
+                let ConditionMatches { mut notes, .. } = self.evaluate(part, among)?;
                 notes.iter_mut().for_each(|holds| *holds = !*holds);
-                Ok(Answer { notes, holding: None })
+                Ok(ConditionMatches { notes, holding: None })
             }
             Expression::All(parts) => {
                 let mut notes = among.to_vec();
@@ -97,7 +97,7 @@ impl<'a> Evaluator<'a> {
                 if let Some(holding) = &mut holding {
                     and(holding, &notes);
                 }
-                Ok(Answer { notes, holding })
+                Ok(ConditionMatches { notes, holding })
             }
             Expression::Any(parts) => {
                 let parts = parts.iter().map(|part| self.evaluate(part, among)).collect::<Result<Vec<_>>>()?;
@@ -108,12 +108,12 @@ impl<'a> Evaluator<'a> {
                     or(&mut notes, &answer.notes);
                     holding = Some(either(holding, answer.passages()));
                 }
-                Ok(Answer { notes, holding: holding.filter(|_| asks_texts) })
+                Ok(ConditionMatches { notes, holding: holding.filter(|_| asks_texts) })
             }
         }
     }
 
-    fn test(&self, test: &Test, among: &[bool]) -> Result<Answer> {
+    fn test(&self, test: &Test, among: &[bool]) -> Result<ConditionMatches> {
         let store = self.snapshot.store();
         let notes = match test {
             Test::Text(text) => {
@@ -169,7 +169,7 @@ impl<'a> Evaluator<'a> {
         };
         let mut meeting = vec![false; among.len()];
         self.each_note(|note, range| meeting[range].fill(notes.contains(&note)));
-        Ok(Answer { notes: meeting, holding: None })
+        Ok(ConditionMatches { notes: meeting, holding: None })
     }
 
     fn notes_where(&self, store: &Store, holds: impl Fn(&VaultPath, i64) -> bool) -> Result<HashSet<FileId>> {
@@ -190,8 +190,8 @@ impl<'a> Evaluator<'a> {
     }
 
     /// The notes of some passages that hold what is asked for.
-    fn holding(&self, holding: Vec<bool>) -> Answer {
-        Answer { notes: self.whole_notes(&holding), holding: Some(holding) }
+    fn holding(&self, holding: Vec<bool>) -> ConditionMatches {
+        ConditionMatches { notes: self.whole_notes(&holding), holding: Some(holding) }
     }
 
     fn whole_notes(&self, passages: &[bool]) -> Vec<bool> {
@@ -261,7 +261,7 @@ impl<'a> Evaluator<'a> {
         let matchers = tests.clone().map(&|test| test.matcher())?;
         let holds = |text: &str| {
             let text = Text::new(text);
-            matchers.holds(&|matcher: &Matcher| matcher.holds(&text))
+            matchers.holds(&|matcher: &TextMatcher| matcher.holds(&text))
         };
         let is_task = |mark: char| match scope {
             Scope::OpenTask => mark == ' ',
@@ -439,7 +439,7 @@ fn with_property(store: &Store, test: &PropertyTest, now: &Zoned) -> Result<Hash
     for (note, value) in store.property_values(&key)? {
         of_notes.entry(note).or_default().push(value);
     }
-    let wanted = test.wanted(now)?;
+    let wanted = test.matcher(now)?;
     of_notes.retain(|_, values| wanted.holds(values));
     Ok(of_notes.into_keys().collect())
 }
