@@ -30,7 +30,7 @@ mod available;
 mod load;
 
 pub use available::ModelInfo;
-pub use hashed::Hashed;
+pub use hashed::HashedEmbedder;
 pub(crate) use load::MULTILINGUAL;
 pub use name::{LoadOptions, ModelName};
 pub use unit::to_unit;

@@ -9,7 +9,7 @@ use crate::index::Index;
 use crate::links::{Direction, Graph, Names, Rule, block_at, heading_at, ranked, resolve, slug_at, unresolved_key};
 use crate::note::{LinkKind, LinkText, ParseOptions, TagKey, parse, split_link};
 use crate::path::{FileId, FileKind, VaultPath};
-use crate::report::{LinkRow, NoteWarning, Resolved, Skipped, TagCount, UnresolvedName};
+use crate::report::{LinkRow, NoteWarning, ResolvedLink, SkippedNote, TagCount, UnresolvedName};
 use crate::search::find_note;
 use crate::store::{Anchors, NoteMeta, PassageText, Store, StoredLink};
 
@@ -210,7 +210,7 @@ impl Index {
     ///
     /// # Errors
     /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) when `from` is no note.
-    pub fn resolve(&self, link: &str, from: Option<&str>) -> Result<Resolved> {
+    pub fn resolve(&self, link: &str, from: Option<&str>) -> Result<ResolvedLink> {
         self.read(|store| {
             let paths = paths(store)?;
             let source = match from {
@@ -222,7 +222,7 @@ impl Index {
             let is_there = |path: &str| resolve(&names, path, &source).target.is_some();
             let Some(parts) = link_parts(link, &ParseOptions::of_vault(&self.vault), &is_there) else {
                 let (target, line, candidates) = (None, None, Vec::new());
-                return Ok(Resolved { target, line, subpath_missing: false, rule: Rule::External, candidates });
+                return Ok(ResolvedLink { target, line, subpath_missing: false, rule: Rule::External, candidates });
             };
             let resolution = resolve(&names, &parts.path, &source);
             let candidates =
@@ -233,7 +233,7 @@ impl Index {
             let line = anchors.and_then(|(anchors, subpath)| line_of(anchors, subpath, kind));
             let subpath_missing = anchors.is_some() && line.is_none();
             let target = resolution.target.and_then(|id| paths.get(&id).cloned());
-            Ok(Resolved { target, line, subpath_missing, rule: resolution.rule, candidates })
+            Ok(ResolvedLink { target, line, subpath_missing, rule: resolution.rule, candidates })
         })
     }
 
@@ -268,7 +268,7 @@ impl Index {
     /// # Errors
     /// Those of reading.
     #[doc(hidden)]
-    pub fn skipped(&self) -> Result<Vec<Skipped>> {
+    pub fn skipped(&self) -> Result<Vec<SkippedNote>> {
         self.read(|store| Ok(store.warnings()?.0))
     }
 

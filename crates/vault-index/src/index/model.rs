@@ -354,7 +354,7 @@ mod tests {
 
     use super::*;
     use crate::chunk::TokenCount;
-    use crate::embed::{Hashed, Role};
+    use crate::embed::{HashedEmbedder, Role};
     use crate::index::Options;
     use crate::indexer::SyncOptions;
     use crate::search::{Mode, Query};
@@ -377,7 +377,7 @@ mod tests {
 
     impl TokenCount for DistantModel {
         fn count(&self, text: &str) -> usize {
-            Hashed::new().count(text)
+            HashedEmbedder::new().count(text)
         }
     }
 
@@ -387,16 +387,16 @@ mod tests {
         }
 
         fn dimensions(&self) -> usize {
-            Hashed::new().dimensions()
+            HashedEmbedder::new().dimensions()
         }
 
         fn max_tokens(&self) -> usize {
-            Hashed::new().max_tokens()
+            HashedEmbedder::new().max_tokens()
         }
 
         fn embed(&self, texts: &[&str], role: Role) -> Result<Vec<Vec<f32>>> {
             self.sent.fetch_add(texts.len(), Ordering::Relaxed);
-            Hashed::new().embed(texts, role)
+            HashedEmbedder::new().embed(texts, role)
         }
 
         fn is_remote(&self) -> bool {
@@ -525,7 +525,7 @@ mod tests {
         index.sync().unwrap();
         let store = Store::open_read(&file).unwrap();
         assert_eq!(store.meta("model").unwrap().as_deref(), Some("hashed"));
-        assert_eq!(store.meta("embedder").unwrap().as_deref(), Some(Hashed::new().id()));
+        assert_eq!(store.meta("embedder").unwrap().as_deref(), Some(HashedEmbedder::new().id()));
         assert!(index.search(&Query::literal("cormorant")).unwrap().results[0].why.semantic.is_some());
     }
 

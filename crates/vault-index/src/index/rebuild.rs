@@ -201,7 +201,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::embed::Hashed;
+    use crate::embed::HashedEmbedder;
     use crate::index::Options;
 
     const NOW: Option<Duration> = Some(Duration::ZERO);
@@ -211,7 +211,8 @@ mod tests {
         let vault = folder.path().join("vault");
         std::fs::create_dir(&vault).unwrap();
         std::fs::write(vault.join("a.md"), "one").unwrap();
-        let options = Options::new().index_file(folder.path().join("index.db")).embedder(Arc::new(Hashed::new()));
+        let options =
+            Options::new().index_file(folder.path().join("index.db")).embedder(Arc::new(HashedEmbedder::new()));
         let index = Index::open(vault, options).unwrap();
         index.sync().unwrap();
         (folder, index)

@@ -491,7 +491,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::embed::Hashed;
+    use crate::embed::HashedEmbedder;
     use crate::index::Options;
 
     /// `line text target reason`, for each suggestion.
@@ -502,7 +502,8 @@ mod tests {
             fs::create_dir_all(vault.join(path).parent().unwrap()).unwrap();
             fs::write(vault.join(path), text).unwrap();
         }
-        let options = Options::new().index_file(folder.path().join("index.db")).embedder(Arc::new(Hashed::new()));
+        let options =
+            Options::new().index_file(folder.path().join("index.db")).embedder(Arc::new(HashedEmbedder::new()));
         let index = Index::open(vault, options).unwrap();
         index.sync().unwrap();
         let found = index.suggest_links(of).unwrap().into_iter();

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use crate::error::{Error, ErrorKind, Result};
 use crate::path::{FileId, FileKind};
 use crate::search::excerpt::best_match;
-use crate::search::hit::{Hit, Hits, NearMiss, Why};
+use crate::search::hit::{Hit, Hits, NearMiss, ScoreParts};
 use crate::search::query::Mode;
 use crate::search::rank::fuse::{ScoredPassage, Weights};
 use crate::search::snapshot::Snapshot;
@@ -19,7 +19,7 @@ pub(super) fn hit(store: &Store, scored: &ScoredPassage, terms: Vec<String>, wei
         || Error::new(ErrorKind::Damaged, "a passage has no text").with_remedy("run `vault-index check --repair`");
     let text = store.passage_text(scored.passage)?.ok_or_else(missing)?;
     let note = store.note_meta(scored.note)?.ok_or_else(missing)?;
-    let why = Why {
+    let why = ScoreParts {
         semantic: scored.semantic,
         estimated: scored.estimated,
         title: scored.title,

@@ -28,7 +28,7 @@ use crate::store::{PassageRow, Store};
 /// # std::fs::write(vault.path().join("Roses.md"), "Cut the stems back to an outward-facing bud in late winter.")?;
 /// # let mut options = Options::default();
 /// # options.index_file = Some(vault.path().join(".index/index.db"));
-/// # options.embedder = Some(std::sync::Arc::new(vault_index::Hashed::new()));
+/// # options.embedder = Some(std::sync::Arc::new(vault_index::HashedEmbedder::new()));
 /// # let vault_dir = vault.path();
 /// let index = Index::open(vault_dir, options)?;
 /// index.sync()?;

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 use vault_index::chunk::TokenCount;
-use vault_index::{Embedder, Error, ErrorKind, Hashed, Index, Result, Role, SyncOptions};
+use vault_index::{Embedder, Error, ErrorKind, HashedEmbedder, Index, Result, Role, SyncOptions};
 
 use crate::vault::Vault;
 
 /// A model that tells of each call, and goes on when it may.
 struct SteppedModel {
-    model: Hashed,
+    model: HashedEmbedder,
     called: Sender<Vec<String>>,
     go: Mutex<Receiver<()>>,
 }
@@ -46,7 +46,7 @@ impl Embedder for SteppedModel {
 
 fn stepped() -> (Arc<SteppedModel>, Receiver<Vec<String>>, Sender<()>) {
     let ((called, calls), (step, go)) = (channel(), channel());
-    (Arc::new(SteppedModel { model: Hashed::new(), called, go: Mutex::new(go) }), calls, step)
+    (Arc::new(SteppedModel { model: HashedEmbedder::new(), called, go: Mutex::new(go) }), calls, step)
 }
 
 /// Notes that are read and have no vectors.
@@ -142,7 +142,7 @@ fn it_ends_with_the_vault_and_with_the_index() {
 /// A model that cannot embed some texts.
 #[derive(Default)]
 struct FailingModel {
-    model: Hashed,
+    model: HashedEmbedder,
     tries: AtomicUsize,
 }
 

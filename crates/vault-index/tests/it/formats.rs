@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rusqlite::Connection;
-use vault_index::{Embedder, ErrorKind, Hashed, Index, Options, Result, Role, SyncOptions};
+use vault_index::{Embedder, ErrorKind, HashedEmbedder, Index, Options, Result, Role, SyncOptions};
 
 use crate::vault::Vault;
 
@@ -14,7 +14,7 @@ struct SmallModel(AtomicUsize);
 
 impl vault_index::TokenCount for SmallModel {
     fn count(&self, text: &str) -> usize {
-        Hashed::new().count(text)
+        HashedEmbedder::new().count(text)
     }
 }
 
@@ -28,14 +28,14 @@ impl Embedder for SmallModel {
     }
 
     fn max_tokens(&self) -> usize {
-        Hashed::new().max_tokens()
+        HashedEmbedder::new().max_tokens()
     }
 
     fn embed(&self, texts: &[&str], role: Role) -> Result<Vec<Vec<f32>>> {
         if role == Role::Passage {
             self.0.fetch_add(texts.len(), Ordering::Relaxed);
         }
-        let mut vectors = Hashed::new().embed(texts, role)?;
+        let mut vectors = HashedEmbedder::new().embed(texts, role)?;
         for vector in &mut vectors {
             let sums: Vec<f32> = (0..8).map(|n| 0.01 + vector.iter().skip(n).step_by(8).sum::<f32>()).collect();
             let length = sums.iter().map(|sum| sum * sum).sum::<f32>().sqrt();

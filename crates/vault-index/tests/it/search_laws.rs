@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use vault_index::{
-    DateEdge, Embedder, Filter, Grouping, Hashed, Index, Mode, Query, Rerank, Reranker, Result, Role, Sort,
+    DateEdge, Embedder, Filter, Grouping, HashedEmbedder, Index, Mode, Query, Rerank, Reranker, Result, Role, Sort,
     SyncOptions, TokenCount,
 };
 
@@ -337,7 +337,7 @@ struct DistantModel;
 
 impl TokenCount for DistantModel {
     fn count(&self, text: &str) -> usize {
-        Hashed::new().count(text)
+        HashedEmbedder::new().count(text)
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rusqlite::Connection;
 use vault_index::chunk::TokenCount;
-use vault_index::{Embedder, Hashed, Index, Role, SyncOptions};
+use vault_index::{Embedder, HashedEmbedder, Index, Role, SyncOptions};
 
 use crate::commands::{run, stderr, stdout};
 use crate::vault::Vault;
@@ -147,7 +147,7 @@ struct Counting(AtomicUsize);
 
 impl TokenCount for Counting {
     fn count(&self, text: &str) -> usize {
-        Hashed::new().count(text)
+        HashedEmbedder::new().count(text)
     }
 }
 
@@ -157,16 +157,16 @@ impl Embedder for Counting {
     }
 
     fn dimensions(&self) -> usize {
-        Hashed::new().dimensions()
+        HashedEmbedder::new().dimensions()
     }
 
     fn max_tokens(&self) -> usize {
-        Hashed::new().max_tokens()
+        HashedEmbedder::new().max_tokens()
     }
 
     fn embed(&self, texts: &[&str], role: Role) -> vault_index::Result<Vec<Vec<f32>>> {
         self.0.fetch_add(texts.len(), Ordering::Relaxed);
-        Hashed::new().embed(texts, role)
+        HashedEmbedder::new().embed(texts, role)
     }
 }
 

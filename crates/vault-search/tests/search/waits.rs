@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 use vault_index::chunk::TokenCount;
-use vault_index::{Embedder, Hashed, Index, Result, Role, SyncOptions};
+use vault_index::{Embedder, HashedEmbedder, Index, Result, Role, SyncOptions};
 
 use crate::commands::{run, stderr, stdout};
 use crate::vault::Vault;
@@ -35,7 +35,7 @@ fn set_pace(vault: &Vault, terms_a_second: &str) {
 /// A model that counts its calls and texts.
 #[derive(Default)]
 struct Counting {
-    model: Hashed,
+    model: HashedEmbedder,
     calls: AtomicUsize,
     texts: AtomicUsize,
 }

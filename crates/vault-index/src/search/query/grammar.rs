@@ -24,7 +24,7 @@ use crate::search::query::condition::{Condition, Expression, Scope, Test};
 use crate::search::query::dates::DateRange;
 use crate::search::query::filter::{checked_path, checked_tag};
 use crate::search::query::property_condition::{Comparison, PropertyTest};
-use crate::search::query::text_condition::{Holds, TextTest};
+use crate::search::query::text_condition::{TextPattern, TextTest};
 use crate::search::query::tokens::{key_at, prefix, property_at, quoted_at, regex_at, word_at};
 use crate::terms::Terms;
 
@@ -407,15 +407,15 @@ impl<'a> Parser<'a> {
         let leaf = match place {
             Place::Query | Place::Texts { .. } => return self.text(place, value),
             Place::FileName => Leaf::Test(Test::FileName(TextTest::new(match value {
-                Value::Word(text) => Holds::Characters(text.to_string()),
+                Value::Word(text) => TextPattern::Characters(text.to_string()),
                 Value::Quoted(text) if text.is_empty() => return Ok(None),
-                Value::Quoted(text) => Holds::Characters(text),
-                Value::Regex(pattern) => Holds::Regex(pattern.to_string()),
+                Value::Quoted(text) => TextPattern::Characters(text),
+                Value::Regex(pattern) => TextPattern::Regex(pattern.to_string()),
             })?)),
             Place::Path => Leaf::Test(match value {
                 Value::Word(text) => Test::Path(checked_path(text)?),
                 Value::Quoted(text) => Test::Path(checked_path(&text)?),
-                Value::Regex(pattern) => Test::PathText(TextTest::new(Holds::Regex(pattern.to_string()))?),
+                Value::Regex(pattern) => Test::PathText(TextTest::new(TextPattern::Regex(pattern.to_string()))?),
             }),
             Place::Tag => Leaf::Test(Test::Tag(match value {
                 Value::Word(text) => checked_tag(text)?,
@@ -449,14 +449,14 @@ impl<'a> Parser<'a> {
         let is_plain = matches!(value, Value::Word(_));
         let ranks = self.negations == 0;
         let holds = match value {
-            Value::Regex(pattern) => Holds::Regex(pattern.to_string()),
+            Value::Regex(pattern) => TextPattern::Regex(pattern.to_string()),
             Value::Quoted(text) if text.trim().is_empty() => return Ok(None),
             Value::Quoted(text) => {
                 let text = text.trim().to_string();
                 if ranks {
                     self.words.push(text.clone());
                 }
-                Holds::Words(text)
+                TextPattern::Words(text)
             }
             Value::Word(word) => {
                 let start = prefix(word);
@@ -467,7 +467,10 @@ impl<'a> Parser<'a> {
                 if !self.is_word(word) {
                     return Ok(None);
                 }
-                start.map_or_else(|| Holds::Words(word.trim().to_string()), |start| Holds::Prefix(start.to_string()))
+                start.map_or_else(
+                    || TextPattern::Words(word.trim().to_string()),
+                    |start| TextPattern::Prefix(start.to_string()),
+                )
             }
         };
         let mut test = TextTest::new(holds)?;
@@ -550,7 +553,7 @@ fn texts(part: Expression<Leaf>) -> Result<Expression<TextTest>> {
     part.map(&|leaf| match leaf {
         Leaf::Word(test) | Leaf::Test(Test::Text(test)) => Ok(test),
         // There are no others within one.
-        Leaf::Test(other) => TextTest::new(Holds::Words(other.to_string())),
+        Leaf::Test(other) => TextTest::new(TextPattern::Words(other.to_string())),
     })
 }
 

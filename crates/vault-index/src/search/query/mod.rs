@@ -147,14 +147,14 @@ impl Query {
     ///
     /// ```
     /// use std::sync::Arc;
-    /// use vault_index::{Embedder, Hashed, Index, Mode, Options, Query, Role};
+    /// use vault_index::{Embedder, HashedEmbedder, Index, Mode, Options, Query, Role};
     ///
     /// # let vault = tempfile::tempdir()?;
     /// # std::fs::write(vault.path().join("Roses.md"), "Cut the stems back in late winter.")?;
     /// # let mut options = Options::default();
     /// # options.index_file = Some(vault.path().join(".index/index.db"));
     /// # let vault_dir = vault.path();
-    /// let model = Arc::new(Hashed::new());
+    /// let model = Arc::new(HashedEmbedder::new());
     /// options.embedder = Some(model.clone());
     /// let index = Index::open(vault_dir, options)?;
     /// index.sync()?;

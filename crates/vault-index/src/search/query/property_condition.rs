@@ -6,7 +6,7 @@ use jiff::{Timestamp, Zoned};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::search::query::dates::{DateEdge, date, date_of};
-use crate::search::query::text_condition::{Holds, Text, TextMatcher, TextTest};
+use crate::search::query::text_condition::{Text, TextMatcher, TextPattern, TextTest};
 use crate::store::PropertyValue;
 
 /// `KEY`, `KEY=VALUE`, `KEY!=VALUE`, `KEY<VALUE`, `KEY~TEXT`, … on a frontmatter property. Keys fold case.
@@ -127,8 +127,8 @@ impl PropertyTest {
         }
         let pattern = self.value.strip_prefix('/').and_then(|rest| rest.strip_suffix('/')).filter(|p| !p.is_empty());
         let holds = match pattern {
-            Some(pattern) => Holds::Regex(pattern.to_string()),
-            None => Holds::Characters(self.value.clone()),
+            Some(pattern) => TextPattern::Regex(pattern.to_string()),
+            None => TextPattern::Characters(self.value.clone()),
         };
         TextTest { holds, match_case: false }.matcher().map(Some)
     }

@@ -18,7 +18,7 @@ use crate::search::query::Query;
 use crate::search::query::condition::{Condition, Expression, Scope, Test};
 use crate::search::query::path_pattern::PathPattern;
 use crate::search::query::property_condition::{Comparison, PropertyTest};
-use crate::search::query::text_condition::{Holds, Text, TextMatcher, TextTest};
+use crate::search::query::text_condition::{Text, TextMatcher, TextPattern, TextTest};
 use crate::search::select::find_note::find_note;
 use crate::search::select::holders::holders_of;
 use crate::search::select::note_dates::{Days, days_of_notes};
@@ -220,9 +220,9 @@ impl<'a> Evaluator<'a> {
     fn indexed(&self, test: &TextTest) -> Result<Option<Vec<bool>>> {
         let store = self.snapshot.store();
         let holders = match &test.holds {
-            Holds::Words(text) => holders_of(&store, text, Matching::Whole)?,
-            Holds::Prefix(text) => holders_of(&store, text, Matching::Prefix)?,
-            Holds::Characters(_) | Holds::Regex(_) => None,
+            TextPattern::Words(text) => holders_of(&store, text, Matching::Whole)?,
+            TextPattern::Prefix(text) => holders_of(&store, text, Matching::Prefix)?,
+            TextPattern::Characters(_) | TextPattern::Regex(_) => None,
         };
         let Some(holders) = holders else { return Ok(None) };
         let mut found = vec![false; self.snapshot.passages.len()];
@@ -400,7 +400,7 @@ impl NoteText {
 fn reads_texts(condition: &Condition) -> bool {
     let reads = |test: &&Test| match test {
         Test::Within(..) => true,
-        Test::Text(text) => text.match_case || matches!(text.holds, Holds::Regex(_) | Holds::Characters(_)),
+        Test::Text(text) => text.match_case || matches!(text.holds, TextPattern::Regex(_) | TextPattern::Characters(_)),
         _ => false,
     };
     condition.tests().iter().any(reads)
