@@ -13,7 +13,7 @@ use crate::{CliResult, Failure, Format, Out, Outcome, counted, note, sanitize_li
 use super::answer::{FolderCount, SearchAnswer, SearchResult};
 use super::background;
 use super::editor;
-use super::hits::{self, Shown};
+use super::hits::{self, HitStyle};
 use super::notices;
 use super::open;
 use super::search_args::SearchArgs;
@@ -97,7 +97,7 @@ pub(super) fn run(args: &SearchArgs, out: &mut Out) -> CliResult {
         Format::JsonLines => answer.results.iter().try_for_each(|result| out.record(result))?,
         Format::Human if args.count => print_count(&answer, out)?,
         Format::Human => {
-            let shown = Shown {
+            let style = HitStyle {
                 vaults: &settings.vaults,
                 hyperlink: &settings.config.hyperlink,
                 is_ranked: is_ranked(&query),
@@ -106,7 +106,7 @@ pub(super) fn run(args: &SearchArgs, out: &mut Out) -> CliResult {
                 best_last: args.best_last || settings.config.best_last,
                 reserved: notices::rows(&answer.notices, out.paint),
             };
-            hits::print(&answer, &shown, out)?;
+            hits::print(&answer, &style, out)?;
         }
     }
     out.flush()?;

@@ -198,7 +198,7 @@ pub(super) fn duration(ms: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Captured;
+    use crate::CapturedOutput;
     use vault_index::Warning;
 
     #[test]
@@ -228,7 +228,7 @@ mod tests {
     }
 
     fn shown(report: &Report, all: bool) -> Vec<String> {
-        let captured = Captured::default();
+        let captured = CapturedOutput::default();
         summary(report, all, &mut Out::to(captured.clone())).unwrap();
         captured.text().lines().map(str::to_string).collect()
     }

@@ -143,15 +143,15 @@ fn command(vault: &Vault, arguments: &[&str]) -> std::process::Output {
 
 /// The embedder `hashed`, and how many texts it was given.
 #[derive(Default)]
-struct Counting(AtomicUsize);
+struct CountingModel(AtomicUsize);
 
-impl TokenCount for Counting {
+impl TokenCount for CountingModel {
     fn count(&self, text: &str) -> usize {
         HashedEmbedder::new().count(text)
     }
 }
 
-impl Embedder for Counting {
+impl Embedder for CountingModel {
     fn id(&self) -> &str {
         "hashed-64-v1"
     }
@@ -175,7 +175,7 @@ fn damage_is_found_and_repaired() {
     let options = SyncOptions::default();
     for sql in TAMPERED.iter().chain(TAMPERED_VECTORS) {
         let vault = vault();
-        let embedder = Arc::new(Counting::default());
+        let embedder = Arc::new(CountingModel::default());
         let index = || Index::open(vault.root(), vault.options().embedder(embedder.clone())).unwrap();
         index().sync().unwrap();
         let embedded = embedder.0.load(Ordering::Relaxed);
