@@ -407,7 +407,7 @@ fn is_one_phrase(body: &str, words: &[(String, Range<usize>)]) -> bool {
 
 /// How many notes hold a name and do not link to its note.
 fn notes_holding(store: &Store, name: &TableName, graph: &Graph) -> Result<usize> {
-    let Some(passages) = crate::search::holders_of(store, &name.text, Matching::Whole)? else { return Ok(0) };
+    let Some(passages) = crate::search::passages_with_phrase(store, &name.text, Matching::Whole)? else { return Ok(0) };
     let mut notes = store.notes_of(&passages)?;
     notes.remove(&name.note);
     graph.neighbours(name.note, Direction::Backlinks).for_each(|linking| _ = notes.remove(&linking));

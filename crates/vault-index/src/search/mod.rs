@@ -1,23 +1,24 @@
 //! The reading half: query -> hits. A [`Searcher`] is a snapshot; what is written meanwhile does not change it.
 //!
 //! ```text
-//! query ── parse ───> words to rank by, conditions                  query/grammar.rs, query/condition.rs
-//!       ── filter ──> which passages may be found at all            query/filter.rs, select/eligible.rs
-//!       ── lexical ─> BM25 of every passage that holds a word       rank/lexical.rs
-//!       ── names ───> which notes are called that, and their band of scores        rank/names.rs
-//!       ── semantic > bounds of every passage's cosine              rank/semantic.rs
-//!       ── estimate > the cosine of a passage that has no vector yet  rank/estimate.rs
-//!       ── prune ───> which passages can be among the k best        rank/prune.rs
-//!       ── fuse ────> the k best sums, exact                        rank/fuse.rs
-//!       ── hits ────> their texts, titles, tags                     make_hits.rs, hit.rs, excerpt.rs
-//!       ── rerank ──> only if asked: the best of them in the order of another model    rerank.rs
+//! query ── parse ───> words to rank by, conditions                         query/grammar.rs, query/condition.rs
+//!       ── select ──> which passages may be found at all                   select/eligible.rs, query/filter.rs
+//!       ── expand ──> the query's words as words of the vault              rank/query_expansion.rs, rank/spelling.rs
+//!       ── words ───> BM25 of every passage that holds a word              rank/bm25.rs
+//!       ── names ───> notes that are called so, and their bands of scores  rank/name_match.rs
+//!       ── meaning ─> bounds of every passage's cosine                     rank/cosine_bounds.rs
+//!       ── impute ──> the cosine of a passage that has no vector yet       rank/imputed_cosine.rs
+//!       ── prune ───> which passages can be among the k best               rank/prune.rs
+//!       ── fuse ────> the k best sums, exact                               rank/fuse.rs
+//!       ── hits ────> their texts, titles, tags                            make_hits.rs, hit.rs, excerpt.rs
+//!       ── rerank ──> only if asked: the best in another model's order     rerank.rs
 //! ```
 
 mod query;
 mod hit;
 mod excerpt;
 mod note_passages;
-mod repeated;
+mod repeated_passages;
 mod vocabulary;
 mod vector_rows;
 mod snapshot;
@@ -40,6 +41,6 @@ pub use query::{Grouping, Mode, Query, Sort};
 pub use rerank::Rerank;
 pub use searcher::Searcher;
 pub(crate) use select::find_note::find_note;
-pub(crate) use select::holders::holders_of;
+pub(crate) use select::phrase::passages_with_phrase;
 pub(crate) use snapshot::EmbedderSource;
 pub use unmatched::UnmatchedConditions;

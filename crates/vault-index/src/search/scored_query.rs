@@ -6,15 +6,15 @@ use crate::path::FileId;
 use crate::search::hit::{Hit, NearMiss, Substitution};
 use crate::search::make_hits::{NEAR_MISSES, hit, near_misses, order};
 use crate::search::query::{Grouping, Mode, Query, Sort};
-use crate::search::rank::adjacent::add_adjacent;
-use crate::search::rank::direction::direction;
-use crate::search::rank::estimate::ImputedCosine;
-use crate::search::rank::forms::{ExpandedQuery, QueryText};
+use crate::search::rank::adjacent_words::add_adjacent;
+use crate::search::rank::bm25::WordScores;
+use crate::search::rank::cosine_bounds::CosineBounds;
 use crate::search::rank::fuse::{BoundedPassage, Candidates, Floor, ScoredPassage, Weights};
-use crate::search::rank::lexical::WordScores;
-use crate::search::rank::names::{Band, Bands, named};
+use crate::search::rank::imputed_cosine::ImputedCosine;
+use crate::search::rank::name_match::{Band, Bands, named};
+use crate::search::rank::note_vector::note_vector;
 use crate::search::rank::prune::prune;
-use crate::search::rank::semantic::CosineBounds;
+use crate::search::rank::query_expansion::{ExpandedQuery, QueryText};
 use crate::search::select::eligible::eligible;
 use crate::search::select::find_note::find_note;
 use crate::search::snapshot::Snapshot;
@@ -56,7 +56,7 @@ impl<'a> ScoredQuery<'a> {
                 // A note is not similar to itself.
                 let eligible = eligible.get_or_insert_with(|| vec![true; snapshot.passages.len()]);
                 eligible.iter_mut().zip(&snapshot.passages).for_each(|(eligible, p)| *eligible &= p.note != note);
-                Some(unit(&direction(snapshot, note)?)?)
+                Some(unit(&note_vector(snapshot, note)?)?)
             }
             (None, Some(vector)) => Some(unit(vector)?),
             (None, None) => vector,

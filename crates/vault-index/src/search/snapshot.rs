@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use crate::embed::Embedder;
 use crate::error::Result;
 use crate::search::note_passages::NotePassages;
-use crate::search::repeated::mark_repeated;
+use crate::search::repeated_passages::mark_repeated;
 use crate::search::vector_rows::{PassageSlots, VectorSource};
 use crate::search::vocabulary::Vocabulary;
 use crate::store::{PassageRow, Store, may_share};

@@ -1,9 +1,10 @@
 //! Keyword and vector results become one: a weighted sum of absolute scores, its k best found exactly.
 //!
 //! `score = w_s · max(0, cosine) + w_l · lexical`, at most .8; what a note is called can lift it into one of the bands
-//! above (`names.rs`). Both parts are absolute, so the sum is: the same passage and query have the same score whatever
-//! else matches. A passage without a vector has an estimated cosine (`estimate.rs`); of one that many notes repeat, half
-//! is in both parts already (`repeated.rs`), and what has the whole query word for word has a least score (`adjacent.rs`).
+//! above (`name_match.rs`). Both parts are absolute, so the sum is: the same passage and query have the same score
+//! whatever else matches. A passage without a vector has an estimated cosine (`imputed_cosine.rs`); of one that many
+//! notes repeat, half is in both parts already (`repeated_passages.rs`), and what has the whole query word for word has
+//! a least score (`adjacent_words.rs`).
 //!
 //! The weights are equal: so measured on three public collections, on the links of four vaults and on questions to the
 //! demo vault whose words the wanted note does not hold (the table is in `benches/record/`). The square root of the
@@ -21,10 +22,10 @@ use crate::error::Result;
 use crate::path::FileId;
 use crate::search::hit::NameMatch;
 use crate::search::query::{Grouping, Mode};
-use crate::search::rank::estimate::ImputedCosine;
-use crate::search::rank::lexical::WordScores;
-use crate::search::rank::names::{Band, Bands, ORDINARY};
-use crate::search::rank::semantic::CosineBounds;
+use crate::search::rank::bm25::WordScores;
+use crate::search::rank::cosine_bounds::CosineBounds;
+use crate::search::rank::imputed_cosine::ImputedCosine;
+use crate::search::rank::name_match::{Band, Bands, ORDINARY};
 use crate::store::PassageRow;
 use crate::vectors::{Interval, TopK};
 

@@ -2,18 +2,18 @@
 //! with those of the passages, names of notes lift a passage into a band of its own, and the parts are fused: bounds
 //! first, then the exact scores of the passages that can still be among the k best.
 
-mod slips;
-pub(super) mod forms;
-pub(super) mod lexical;
-pub(super) mod names;
-pub(super) mod semantic;
-pub(super) mod estimate;
+mod spelling;
+pub(super) mod query_expansion;
+pub(super) mod bm25;
+pub(super) mod name_match;
+pub(super) mod cosine_bounds;
+pub(super) mod imputed_cosine;
 pub(super) mod fuse;
 pub(super) mod prune;
-pub(super) mod adjacent;
-pub(super) mod direction;
+pub(super) mod adjacent_words;
+pub(super) mod note_vector;
 
 #[cfg(test)]
-mod lexical_tests;
+mod bm25_tests;
 #[cfg(test)]
-mod exact_tests;
+mod exactness_tests;

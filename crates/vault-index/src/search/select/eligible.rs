@@ -20,9 +20,9 @@ use crate::search::query::path_pattern::PathPattern;
 use crate::search::query::property_condition::{Comparison, PropertyTest};
 use crate::search::query::text_condition::{Text, TextMatcher, TextPattern, TextTest};
 use crate::search::select::find_note::find_note;
-use crate::search::select::holders::holders_of;
 use crate::search::select::note_dates::{Days, days_of_notes};
 use crate::search::select::passage_scopes::{blocks, sections, tasks};
+use crate::search::select::phrase::passages_with_phrase;
 use crate::search::snapshot::Snapshot;
 use crate::store::{PropertyValue, Store};
 use crate::terms::Matching;
@@ -220,8 +220,8 @@ impl<'a> Evaluator<'a> {
     fn indexed(&self, test: &TextTest) -> Result<Option<Vec<bool>>> {
         let store = self.snapshot.store();
         let holders = match &test.holds {
-            TextPattern::Words(text) => holders_of(&store, text, Matching::Whole)?,
-            TextPattern::Prefix(text) => holders_of(&store, text, Matching::Prefix)?,
+            TextPattern::Words(text) => passages_with_phrase(&store, text, Matching::Whole)?,
+            TextPattern::Prefix(text) => passages_with_phrase(&store, text, Matching::Prefix)?,
             TextPattern::Characters(_) | TextPattern::Regex(_) => None,
         };
         let Some(holders) = holders else { return Ok(None) };

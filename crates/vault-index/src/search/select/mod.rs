@@ -3,7 +3,7 @@
 //! phrase.
 
 pub(super) mod find_note;
-pub(super) mod holders;
+pub(super) mod phrase;
 mod note_dates;
 mod passage_scopes;
 pub(super) mod eligible;

@@ -4,9 +4,9 @@ use proptest::prelude::*;
 
 use crate::path::FileId;
 use crate::search::note_passages::NotePassages;
-use crate::search::rank::forms::{ExpandedQuery, QueryText};
-use crate::search::rank::lexical::WordScores;
-use crate::search::select::holders::holders_of;
+use crate::search::rank::bm25::WordScores;
+use crate::search::rank::query_expansion::{ExpandedQuery, QueryText};
+use crate::search::select::phrase::passages_with_phrase;
 use crate::search::vocabulary::Vocabulary;
 use crate::store::{NewPassage, NoteFields, PassageFields, PassageRow, Store, key_of};
 use crate::terms::{BETWEEN_ITEMS, Matching, QueryTerm, Terms, stem};
@@ -186,7 +186,7 @@ proptest! {
                 if may_go_on { term.starts_with(&wanted.text) } else { *term == wanted.text }
             })
         });
-        let mut found = holders_of(&indexed.store, &phrase, matching).unwrap().unwrap();
+        let mut found = passages_with_phrase(&indexed.store, &phrase, matching).unwrap().unwrap();
         found.sort_unstable();
         found.dedup();
         let expected: Vec<i64> = indexed.passages.iter().zip(&indexed.fields)

@@ -16,8 +16,8 @@
 //! It depends on the query and the state of the index only, not on filters. What matches no word has no estimate.
 
 use crate::error::Result;
-use crate::search::rank::lexical::WordScores;
-use crate::search::rank::semantic::CosineBounds;
+use crate::search::rank::bm25::WordScores;
+use crate::search::rank::cosine_bounds::CosineBounds;
 use crate::store::PassageRow;
 
 /// The passages whose cosines are looked at.
@@ -99,7 +99,7 @@ mod tests {
     use crate::path::FileId;
     use crate::search::query::{Grouping, Mode};
     use crate::search::rank::fuse::{Candidates, Floor, Weights};
-    use crate::search::rank::names::Bands;
+    use crate::search::rank::name_match::Bands;
     use crate::search::rank::prune::prune;
     use crate::search::vector_rows::VectorSource;
     use crate::store::Slot;

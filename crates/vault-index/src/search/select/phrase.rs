@@ -7,7 +7,7 @@ use crate::terms::{Matching, Terms};
 /// Passages that hold words side by side (with [`Matching::Prefix`], the last of them may go on), in their own fields or
 /// those of their notes: exactly, except for case, diacritics and punctuation. In no order, some twice. `None`: there is no
 /// word in the text.
-pub(crate) fn holders_of(store: &Store, text: &str, matching: Matching) -> Result<Option<Vec<i64>>> {
+pub(crate) fn passages_with_phrase(store: &Store, text: &str, matching: Matching) -> Result<Option<Vec<i64>>> {
     phrase_expression(text, matching).map(|expression| store.passages_with(&expression)).transpose()
 }
 

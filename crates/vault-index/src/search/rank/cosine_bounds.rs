@@ -7,7 +7,7 @@
 use std::sync::OnceLock;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::search::repeated::REPEATED;
+use crate::search::repeated_passages::REPEATED;
 use crate::search::vector_rows::{PassageSlots, VectorRows, VectorSource};
 use crate::store::{PassageRow, Slot};
 use crate::vectors::{Interval, QueryCodes, rescore};

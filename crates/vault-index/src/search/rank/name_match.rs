@@ -23,7 +23,7 @@ use crate::error::Result;
 use crate::path::FileId;
 use crate::search::hit::NameMatch;
 use crate::search::note_passages::NotePassages;
-use crate::search::rank::lexical::WordScores;
+use crate::search::rank::bm25::WordScores;
 use crate::store::{NoteMeta, Store};
 use crate::terms::{Matching, Terms, is_stop_word, name_key};
 

@@ -1,14 +1,16 @@
 //! Ranking by words: BM25 over the fields of passages and of their notes, as a share of the best score there can be.
 //!
-//! A word of the query stands for some forms, each with a weight (`forms.rs`). A passage's score is the sum over the words
-//! of `q · idf · f·(k1 + 1) / (f + k1·(1 - b + b·length/average))`, where `q` is how often the query has the word, `f`
-//! counts the forms in each field times the field's weight times the form's, `length` is the number of terms of the text,
-//! and `idf = ln(1 + (N - n + ½) / (n + ½))` where `n` of `N` passages hold one of the forms (Okapi BM25 as in Lucene,
-//! whose idf is never below 0; k1 = .9 and b = .4 as in Anserini). A fixed share of each word's score is that of the exact
-//! word alone, so that it outranks the others of its stem. No passage can reach more than `(k1 + 1) · Σ q·idf`; the
-//! lexical score is the share of it that is reached: 0 to 1, and the same whatever else matches or is filtered.
+//! A word of the query stands for some forms, each with a weight (`query_expansion.rs`). A passage's score is the sum
+//! over the words of `q · idf · f·(k1 + 1) / (f + k1·(1 - b + b·length/average))`, where `q` is how often the query has
+//! the word, `f` counts the forms in each field times the field's weight times the form's, `length` is the number of
+//! terms of the text, and `idf = ln(1 + (N - n + ½) / (n + ½))` where `n` of `N` passages hold one of the forms (Okapi
+//! BM25 as in Lucene, whose idf is never below 0; k1 = .9 and b = .4 as in Anserini). A fixed share of each word's
+//! score is that of the exact word alone, so that it outranks the others of its stem. No passage can reach more than
+//! `(k1 + 1) · Σ q·idf`; the lexical score is the share of it that is reached: 0 to 1, and the same whatever else
+//! matches or is filtered.
 //!
-//! Of a passage that many notes repeat, half counts, but for what the fields of its note earn alone (`repeated.rs`).
+//! Of a passage that many notes repeat, half counts, but for what the fields of its note earn alone
+//! (`repeated_passages.rs`).
 //!
 //! Stop words, which are looked up where there are no others, count once in each field: they are in so many places that
 //! each would be waited for, and how often they stand there says nothing.
@@ -21,8 +23,8 @@ use std::collections::{HashMap, HashSet};
 use crate::error::Result;
 use crate::path::FileId;
 use crate::search::note_passages::NotePassages;
-use crate::search::rank::forms::{ExpandedQuery, WordForm};
-use crate::search::repeated::REPEATED;
+use crate::search::rank::query_expansion::{ExpandedQuery, WordForm};
+use crate::search::repeated_passages::REPEATED;
 use crate::store::{FIELD_COUNT, Field, Holder, PassageRow, Store};
 use crate::terms::{HYPHENATED, Matching, Terms, is_stop_word};
 

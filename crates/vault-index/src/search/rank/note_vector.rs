@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use crate::embed::Role;
 use crate::error::{Error, ErrorKind, Result};
 use crate::path::FileId;
-use crate::search::select::holders::holders_of;
+use crate::search::select::phrase::passages_with_phrase;
 use crate::search::snapshot::Snapshot;
 use crate::store::{Store, may_share};
 use crate::terms::Matching;
@@ -21,7 +21,7 @@ use crate::terms::Matching;
 const MAX_LINES: usize = 400;
 
 /// The sum of the vectors of what is a note's own.
-pub(in crate::search) fn direction(snapshot: &Snapshot, note: FileId) -> Result<Vec<f32>> {
+pub(in crate::search) fn note_vector(snapshot: &Snapshot, note: FileId) -> Result<Vec<f32>> {
     let (slots, mut texts) = {
         let store = snapshot.store();
         let Some(slots) = store.passage_vectors(note)? else {
@@ -104,7 +104,7 @@ fn own_texts(snapshot: &Snapshot, store: &Store, note: FileId) -> Result<Vec<Opt
 
 /// Whether too many notes have the words of a line, side by side.
 fn is_of_many(snapshot: &Snapshot, store: &Store, line: &str) -> Result<bool> {
-    let holders = holders_of(store, line, Matching::Whole)?.unwrap_or_default();
+    let holders = passages_with_phrase(store, line, Matching::Whole)?.unwrap_or_default();
     let mut notes: Vec<FileId> =
         holders.into_iter().filter_map(|id| Some(snapshot.passages[snapshot.position(id)?].note)).collect();
     notes.sort_unstable();
