@@ -16,7 +16,7 @@
 mod unit;
 mod name;
 #[cfg(any(feature = "fastembed", feature = "http"))]
-mod estimate;
+mod token_estimate;
 #[cfg(any(feature = "fastembed", feature = "http"))]
 mod prompts;
 mod hashed;

@@ -72,7 +72,7 @@ impl Index {
 }
 
 /// Headings by key, each with the only note that has it and as it is written there; `None` where several have it.
-type OnlyHeadings = HashMap<String, Option<(FileId, String)>>;
+type UniqueHeadings = HashMap<String, Option<(FileId, String)>>;
 
 /// What may be meant by links.
 struct Repair<'s> {
@@ -86,7 +86,7 @@ struct Repair<'s> {
     /// The names of files and notes, and which of them hold a pair of letters.
     listed: Vec<(String, FileId)>,
     by_pair: HashMap<[char; 2], Vec<u32>>,
-    headings: std::cell::OnceCell<OnlyHeadings>,
+    headings: std::cell::OnceCell<UniqueHeadings>,
 }
 
 impl<'s> Repair<'s> {
@@ -244,11 +244,11 @@ impl<'s> Repair<'s> {
         Ok(found)
     }
 
-    fn headings(&self) -> Result<&OnlyHeadings> {
+    fn headings(&self) -> Result<&UniqueHeadings> {
         if let Some(known) = self.headings.get() {
             return Ok(known);
         }
-        let mut headings = OnlyHeadings::new();
+        let mut headings = UniqueHeadings::new();
         for (file, ..) in self.store.notes()? {
             for (_, heading, _) in self.store.anchors(file)?.unwrap_or_default().headings {
                 let entry = headings.entry(name_key(&heading)).or_insert_with(|| Some((file, heading)));

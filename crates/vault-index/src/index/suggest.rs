@@ -26,7 +26,7 @@ use crate::path::{FileId, FileKind, VaultPath};
 use crate::report::{LinkSuggestion, SuggestionParts, SuggestionReason};
 use crate::search::{Hit, Mode, Query, Searcher, find_note};
 use crate::store::Store;
-use crate::terms::{Matching, Terms, is_stop_word, stem};
+use crate::terms::{TermMatch, Terms, is_stop_word, stem};
 
 /// The least scores. Of the links that `missing_links` took out of two vaults, few score less; of the other candidates, most.
 const NAMED_FLOOR: f32 = 0.65;
@@ -407,7 +407,9 @@ fn is_one_phrase(body: &str, words: &[(String, Range<usize>)]) -> bool {
 
 /// How many notes hold a name and do not link to its note.
 fn notes_holding(store: &Store, name: &TableName, graph: &Graph) -> Result<usize> {
-    let Some(passages) = crate::search::passages_with_phrase(store, &name.text, Matching::Whole)? else { return Ok(0) };
+    let Some(passages) = crate::search::passages_with_phrase(store, &name.text, TermMatch::Whole)? else {
+        return Ok(0);
+    };
     let mut notes = store.notes_of(&passages)?;
     notes.remove(&name.note);
     graph.neighbours(name.note, Direction::Backlinks).for_each(|linking| _ = notes.remove(&linking));

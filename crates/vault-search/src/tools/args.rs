@@ -347,7 +347,7 @@ pub struct LogArgs {
 
 #[derive(Debug, Args)]
 #[group(required = true, multiple = true)]
-pub(super) struct PrunedArgs {
+pub(super) struct PruneLimits {
     /// Delete what is older than this many days
     #[arg(long, value_name = "DAYS")]
     pub older_than: Option<u32>,
@@ -359,7 +359,7 @@ pub(super) struct PrunedArgs {
 #[derive(Debug, Args)]
 pub(super) struct PruneArgs {
     #[command(flatten)]
-    pub what: PrunedArgs,
+    pub what: PruneLimits,
     /// Do not ask where no transaction would be left
     #[arg(long)]
     pub yes: bool,

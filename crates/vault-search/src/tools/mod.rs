@@ -54,7 +54,7 @@ pub use context::{editor, with_toolbox};
 pub use log::log;
 pub use plan::run_value as run_plan;
 use plan_args::PlanCommand;
-pub use plan_args::{EditorArgs, MacroCommand, MacroSaveArgs, RunningArgs};
+pub use plan_args::{EditorArgs, ExecutionArgs, MacroCommand, MacroSaveArgs};
 pub use plan_text::{texts_for_client, texts_of_change};
 pub use preview_text::cut;
 pub use settings::{OpenedVault, check_settings, open_with_settings, policy_of};

@@ -17,7 +17,7 @@ use crate::{
 use super::approve::{ChangeEditor, PartChoice, TerminalPrompt};
 use super::choose::choose_of_plan;
 use super::context::{json_of, list_of_parameters, parameters, with_toolbox};
-use super::plan_args::{ContextArgs, PlanFileArgs, PlanPreviewArgs, PlanRunArgs, RunningArgs};
+use super::plan_args::{ContextArgs, ExecutionArgs, PlanFileArgs, PlanPreviewArgs, PlanRunArgs};
 use super::plan_text::{left_out, whole_text};
 use super::records::PlanRecord;
 use crate::VaultArgs;
@@ -78,7 +78,7 @@ pub(super) fn run(vault_args: &VaultArgs, args: &PlanRunArgs, out: &mut Out) -> 
 pub fn run_value(
     toolbox: &mut Toolbox,
     value: &Value,
-    args: &RunningArgs,
+    args: &ExecutionArgs,
     defaults: &[(String, String)],
     out: &mut Out,
 ) -> CliResult {
@@ -193,7 +193,7 @@ fn digest_and_time(preview: &PlanPreview, toolbox: &Toolbox) -> String {
 fn approved(
     toolbox: &mut Toolbox,
     prepared: PreparedPlan,
-    args: &RunningArgs,
+    args: &ExecutionArgs,
     known: &mut Vec<(String, String)>,
 ) -> Result<Approved> {
     let PreparedPlan { checked, parameters, preview } = prepared;
@@ -222,7 +222,7 @@ struct PlanEditor<'a> {
     toolbox: &'a mut Toolbox,
     checked: Checked,
     parameters: Parameters,
-    args: &'a RunningArgs,
+    args: &'a ExecutionArgs,
     known: &'a mut Vec<(String, String)>,
 }
 

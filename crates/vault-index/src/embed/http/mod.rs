@@ -16,7 +16,7 @@ use self::address::Address;
 use self::send::{Failure, Key, Sender};
 use self::wire::Wire;
 use super::prompts::Prompts;
-use super::{Embedder, LoadOptions, Role, estimate, to_unit};
+use super::{Embedder, LoadOptions, Role, to_unit, token_estimate};
 use crate::chunk::TokenCount;
 use crate::error::{Error, ErrorKind, Result};
 
@@ -182,7 +182,7 @@ impl RemoteModel {
 impl TokenCount for RemoteModel {
     /// An upper estimate, since the server does not give its tokenizer.
     fn count(&self, text: &str) -> usize {
-        estimate::tokens(text)
+        token_estimate::tokens(text)
     }
 }
 
@@ -197,7 +197,7 @@ impl Embedder for RemoteModel {
     }
 
     fn max_tokens(&self) -> usize {
-        MAX_TOKENS - estimate::tokens(self.prompts.before(Role::Passage))
+        MAX_TOKENS - token_estimate::tokens(self.prompts.before(Role::Passage))
     }
 
     /// Blank texts get zeros and are not sent: servers refuse them.

@@ -7,7 +7,7 @@ use regex::{Regex, RegexBuilder};
 use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::terms::{Matching, Terms, letters};
+use crate::terms::{TermMatch, Terms, letters};
 
 /// Characters that a regular expression may have.
 const MAX_PATTERN: usize = 1000;
@@ -58,7 +58,7 @@ impl TextTest {
         Ok(match &self.holds {
             TextPattern::Words(text) | TextPattern::Prefix(text) => {
                 let matching =
-                    if matches!(self.holds, TextPattern::Prefix(_)) { Matching::Prefix } else { Matching::Whole };
+                    if matches!(self.holds, TextPattern::Prefix(_)) { TermMatch::Prefix } else { TermMatch::Whole };
                 match terms(text, matching) {
                     None => TextMatcher::Raw(text.clone()),
                     Some(terms) => {
@@ -116,7 +116,7 @@ impl TextMatcher {
     pub(in crate::search) fn holds(&self, text: &Text<'_>) -> bool {
         match self {
             Self::Words { terms, cased } => {
-                cased.as_ref().is_none_or(|words| cased_words(text.raw, Matching::Whole).contains(words))
+                cased.as_ref().is_none_or(|words| cased_words(text.raw, TermMatch::Whole).contains(words))
                     && text.terms().contains(terms)
             }
             Self::Characters { text: wanted, case } => folded(text.raw, *case).contains(wanted),
@@ -151,9 +151,9 @@ impl<'a> Text<'a> {
 }
 
 /// The terms of a phrase as they stand in [`Text::terms`]. `None`: there are none.
-fn terms(phrase: &str, matching: Matching) -> Option<String> {
+fn terms(phrase: &str, matching: TermMatch) -> Option<String> {
     let terms = Terms::new().phrase(phrase);
-    let is_prefix = matching == Matching::Prefix || terms.last()?.matching == Matching::Prefix;
+    let is_prefix = matching == TermMatch::Prefix || terms.last()?.matching == TermMatch::Prefix;
     let joined: String = terms.iter().map(|term| format!(" {}", term.text)).collect();
     Some(if is_prefix { joined } else { joined + " " })
 }
@@ -191,8 +191,8 @@ fn reason(picture: &str) -> String {
 }
 
 /// Letters and digits with their case, without diacritics, a space before and behind each word; with
-/// [`Matching::Prefix`] none at the end.
-fn cased_words(text: &str, matching: Matching) -> String {
+/// [`TermMatch::Prefix`] none at the end.
+fn cased_words(text: &str, matching: TermMatch) -> String {
     let mut words = String::with_capacity(text.len() + 2);
     words.push(' ');
     for c in folded(text, true).chars() {
@@ -202,7 +202,7 @@ fn cased_words(text: &str, matching: Matching) -> String {
             words.push(' ');
         }
     }
-    if matching == Matching::Prefix {
+    if matching == TermMatch::Prefix {
         words.truncate(words.trim_end().len());
     } else if !words.ends_with(' ') {
         words.push(' ');

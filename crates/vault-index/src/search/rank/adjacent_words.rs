@@ -29,7 +29,7 @@ use crate::search::repeated_passages::REPEATED;
 use crate::search::select::phrase::passages_with_phrase;
 use crate::search::snapshot::Snapshot;
 use crate::store::Store;
-use crate::terms::{Matching, Terms, is_stop_word, name_key};
+use crate::terms::{TermMatch, Terms, is_stop_word, name_key};
 
 const WHOLE: f64 = 0.9;
 
@@ -68,7 +68,7 @@ pub(in crate::search) fn add_adjacent(
     let passages = &snapshot.passages;
     let words = words(text, lexical, passages.len());
     for run in runs(text, &words) {
-        let mut holders = passages_with_phrase(store, &text[run.range], Matching::Whole)?.unwrap_or_default();
+        let mut holders = passages_with_phrase(store, &text[run.range], TermMatch::Whole)?.unwrap_or_default();
         holders.sort_unstable();
         holders.dedup();
         let rarity = idf(passages.len(), holders.len()) / idf(passages.len(), 1);

@@ -26,7 +26,7 @@ use crate::search::note_passages::NotePassages;
 use crate::search::rank::query_expansion::{ExpandedQuery, WordForm};
 use crate::search::repeated_passages::REPEATED;
 use crate::store::{FIELD_COUNT, Field, Holder, PassageRow, Store};
-use crate::terms::{HYPHENATED, Matching, Terms, is_stop_word};
+use crate::terms::{HYPHENATED, TermMatch, Terms, is_stop_word};
 
 /// The weights of fields, by [`Field`].
 const FIELDS: [f64; FIELD_COUNT] = {
@@ -347,7 +347,7 @@ impl Counter<'_> {
             }
             number <= most
         };
-        match form.matching == Matching::Whole && is_stop_word(&form.text) {
+        match form.matching == TermMatch::Whole && is_stop_word(&form.text) {
             true => self.store.each_field(&form.text, |holder, field| _ = count(&form.text, holder, field))?,
             false => self.store.each_occurrence(&form.text, form.matching, count)?,
         }

@@ -9,7 +9,7 @@ use crate::search::rank::query_expansion::{ExpandedQuery, QueryText};
 use crate::search::select::phrase::passages_with_phrase;
 use crate::search::vocabulary::Vocabulary;
 use crate::store::{NewPassage, NoteFields, PassageFields, PassageRow, Store, key_of};
-use crate::terms::{BETWEEN_ITEMS, Matching, QueryTerm, Terms, stem};
+use crate::terms::{BETWEEN_ITEMS, QueryTerm, TermMatch, Terms, stem};
 
 /// Notes, each with a title, tags and passages.
 type Notes = Vec<(String, Vec<String>, Vec<String>)>;
@@ -129,24 +129,25 @@ impl IndexedNotes {
         for (position, QueryTerm { text: word, matching }) in words.iter().enumerate() {
             let is = |term: &str, is_so: bool| f64::from(u8::from(!term.starts_with(BETWEEN_ITEMS) && is_so));
             let exact = self.counts(&|term| match matching {
-                Matching::Whole => is(term, term == word),
-                Matching::Prefix => is(term, term.starts_with(word.as_str())),
+                TermMatch::Whole => is(term, term == word),
+                TermMatch::Prefix => is(term, term.starts_with(word.as_str())),
             });
-            let has_stem = |term: &str| *matching == Matching::Whole && stem(term) == stem(word);
+            let has_stem = |term: &str| *matching == TermMatch::Whole && stem(term) == stem(word);
             let same_stem = self.counts(&|term| {
-                is(term, has_stem(term)).max(is(term, *matching == Matching::Prefix && term.starts_with(word.as_str())))
+                is(term, has_stem(term))
+                    .max(is(term, *matching == TermMatch::Prefix && term.starts_with(word.as_str())))
             });
             // Words count as often as they are said, wherever the last of them stands.
             let is_last =
                 words[position..].iter().all(|other| other.text == *word) || words.last().unwrap().text == *word;
             let begins_so = |term: &str| {
-                is_last && *matching == Matching::Whole && word.chars().count() >= 3 && term.starts_with(word.as_str())
+                is_last && *matching == TermMatch::Whole && word.chars().count() >= 3 && term.starts_with(word.as_str())
             };
             let all_forms = self.counts(&|term| match matching {
-                Matching::Prefix => is(term, term.starts_with(word.as_str())),
-                Matching::Whole if term == word => is(term, true),
-                Matching::Whole if has_stem(term) => 0.8 * is(term, true),
-                Matching::Whole => 0.4 * is(term, begins_so(term)),
+                TermMatch::Prefix => is(term, term.starts_with(word.as_str())),
+                TermMatch::Whole if term == word => is(term, true),
+                TermMatch::Whole if has_stem(term) => 0.8 * is(term, true),
+                TermMatch::Whole => 0.4 * is(term, begins_so(term)),
             });
             let is_held = same_stem.iter().any(|count| count.0 > 0.0);
             let share = if exact.iter().any(|count| count.0 > 0.0) { 0.1 } else { 0.0 };
@@ -177,12 +178,12 @@ proptest! {
     #[test]
     fn a_phrase_is_held_by_the_passages_in_a_field_of_which_it_stands(notes in notes(), phrase in text(1..4), is_prefix in any::<bool>()) {
         let indexed = indexed(&notes);
-        let matching = if is_prefix { Matching::Prefix } else { Matching::Whole };
+        let matching = if is_prefix { TermMatch::Prefix } else { TermMatch::Whole };
         let wanted = Terms::new().phrase(&phrase);
         let holds = |terms: &[String]| terms.windows(wanted.len()).any(|window| {
             let last = wanted.len() - 1;
             wanted.iter().zip(window).enumerate().all(|(at, (wanted, term))| {
-                let may_go_on = wanted.matching == Matching::Prefix || (at == last && is_prefix);
+                let may_go_on = wanted.matching == TermMatch::Prefix || (at == last && is_prefix);
                 if may_go_on { term.starts_with(&wanted.text) } else { *term == wanted.text }
             })
         });

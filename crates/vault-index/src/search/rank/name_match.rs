@@ -25,7 +25,7 @@ use crate::search::hit::NameMatch;
 use crate::search::note_passages::NotePassages;
 use crate::search::rank::bm25::WordScores;
 use crate::store::{NoteMeta, Store};
-use crate::terms::{Matching, Terms, is_stop_word, name_key};
+use crate::terms::{TermMatch, Terms, is_stop_word, name_key};
 
 /// The best score that there is without a name.
 pub(super) const ORDINARY: f32 = 0.8;
@@ -173,7 +173,7 @@ pub(in crate::search) fn named(
     // A letter that is a word of its own, as in `R` or `°C`, begins too many names to be the beginning of one.
     let is_letter = is_whole
         && key.chars().count() == 1
-        && last.is_some_and(|last| last.matching == Matching::Whole && last.text == key);
+        && last.is_some_and(|last| last.matching == TermMatch::Whole && last.text == key);
     let half = |half| if is_whole { None } else { Some(half) };
     let meant_keys: Vec<String> = meant.iter().map(|text| name_key(text)).collect();
     for key in meant_keys.iter().chain([&key]).filter(|_| !is_letter) {

@@ -15,7 +15,7 @@ use crate::path::FileId;
 use crate::search::select::phrase::passages_with_phrase;
 use crate::search::snapshot::Snapshot;
 use crate::store::{Store, may_share};
-use crate::terms::Matching;
+use crate::terms::TermMatch;
 
 /// Lines that are looked up at most; those after them are the note's own.
 const MAX_LINES: usize = 400;
@@ -104,7 +104,7 @@ fn own_texts(snapshot: &Snapshot, store: &Store, note: FileId) -> Result<Vec<Opt
 
 /// Whether too many notes have the words of a line, side by side.
 fn is_of_many(snapshot: &Snapshot, store: &Store, line: &str) -> Result<bool> {
-    let holders = passages_with_phrase(store, line, Matching::Whole)?.unwrap_or_default();
+    let holders = passages_with_phrase(store, line, TermMatch::Whole)?.unwrap_or_default();
     let mut notes: Vec<FileId> =
         holders.into_iter().filter_map(|id| Some(snapshot.passages[snapshot.position(id)?].note)).collect();
     notes.sort_unstable();

@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::search::hit::Substitution;
 use crate::search::vocabulary::Vocabulary;
 use crate::store::Store;
-use crate::terms::{Matching, QueryTerm, Terms, is_stop_word, stem};
+use crate::terms::{QueryTerm, TermMatch, Terms, is_stop_word, stem};
 
 /// The weight of the other words of a word's stem, and of those that are written with hyphens, or without them.
 const SAME_STEM: f64 = 0.8;
@@ -67,7 +67,7 @@ pub(in crate::search) struct ExpandedWord {
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::search) struct WordForm {
     pub text: String,
-    pub matching: Matching,
+    pub matching: TermMatch,
     pub weight: f64,
     pub is_exact: bool,
 }
@@ -138,17 +138,17 @@ impl ExpandedQuery {
         let QueryTerm { text, matching } = &typed.term;
         let itself = WordForm { text: text.clone(), matching: *matching, weight: 1.0, is_exact: true };
         let mut word = ExpandedWord { count: typed.count, forms: vec![itself], beginning: None };
-        if *matching == Matching::Prefix {
+        if *matching == TermMatch::Prefix {
             return Ok(word);
         }
         word.forms.extend(of_same_stem(store, text, 1.0)?);
         for text in typed.compounds.iter().cloned() {
             word.forms.extend(of_same_stem(store, &text, 1.0)?);
-            word.forms.push(WordForm { text, matching: Matching::Whole, weight: SAME_STEM, is_exact: false });
+            word.forms.push(WordForm { text, matching: TermMatch::Whole, weight: SAME_STEM, is_exact: false });
         }
         if typed.is_last && text.chars().count() >= LEAST_LETTERS_OF_PREFIX {
             let text = text.clone();
-            word.beginning = Some(WordForm { text, matching: Matching::Prefix, weight: BEGINS_SO, is_exact: false });
+            word.beginning = Some(WordForm { text, matching: TermMatch::Prefix, weight: BEGINS_SO, is_exact: false });
         }
         if self.in_no_note < MAX_SLIPS && !is_in_a_note(store, &word)? {
             self.in_no_note += 1;
@@ -168,7 +168,7 @@ impl ExpandedQuery {
             } else {
                 (word.forms, word.beginning) = (Vec::new(), None);
                 for meant in &meant {
-                    let matching = Matching::Whole;
+                    let matching = TermMatch::Whole;
                     word.forms.push(WordForm { text: meant.clone(), matching, weight: SLIP, is_exact: false });
                     word.forms.extend(of_same_stem(store, meant, SLIP)?);
                 }
@@ -204,7 +204,7 @@ impl ExpandedQuery {
 /// A word that was asked for as a beginning.
 fn beginning_so(typed: &QueryWord) -> ExpandedWord {
     let text = typed.term.text.clone();
-    let form = WordForm { text, matching: Matching::Prefix, weight: 1.0, is_exact: true };
+    let form = WordForm { text, matching: TermMatch::Prefix, weight: 1.0, is_exact: true };
     ExpandedWord { count: typed.count, forms: vec![form], beginning: None }
 }
 
@@ -213,7 +213,7 @@ fn of_same_stem(store: &Store, word: &str, weight: f64) -> Result<impl Iterator<
     let words = store.words_with_stem(&stem(word))?;
     let others: Vec<String> = words.into_iter().filter(|other| other != word).collect();
     let weight = SAME_STEM * weight;
-    Ok(others.into_iter().map(move |text| WordForm { text, matching: Matching::Whole, weight, is_exact: false }))
+    Ok(others.into_iter().map(move |text| WordForm { text, matching: TermMatch::Whole, weight, is_exact: false }))
 }
 
 /// Whether a note has anything that the word stands for. Words of the vocabulary may be in none any more.

@@ -25,7 +25,7 @@ use crate::search::select::passage_scopes::{blocks, sections, tasks};
 use crate::search::select::phrase::passages_with_phrase;
 use crate::search::snapshot::Snapshot;
 use crate::store::{PropertyValue, Store};
-use crate::terms::Matching;
+use crate::terms::TermMatch;
 
 /// Texts of passages that are read before they are looked through, on all cores. The index is not locked meanwhile: a
 /// thread that waits for others may take up another search.
@@ -220,8 +220,8 @@ impl<'a> Evaluator<'a> {
     fn indexed(&self, test: &TextTest) -> Result<Option<Vec<bool>>> {
         let store = self.snapshot.store();
         let holders = match &test.holds {
-            TextPattern::Words(text) => passages_with_phrase(&store, text, Matching::Whole)?,
-            TextPattern::Prefix(text) => passages_with_phrase(&store, text, Matching::Prefix)?,
+            TextPattern::Words(text) => passages_with_phrase(&store, text, TermMatch::Whole)?,
+            TextPattern::Prefix(text) => passages_with_phrase(&store, text, TermMatch::Prefix)?,
             TextPattern::Characters(_) | TextPattern::Regex(_) => None,
         };
         let Some(holders) = holders else { return Ok(None) };
