@@ -1,4 +1,4 @@
-//! Laws of search: scores are absolute, filters come first, answers are exact and always the same.
+//! Invariants of search: scores are absolute, filters come first, answers are exact and always the same.
 
 use std::sync::Arc;
 

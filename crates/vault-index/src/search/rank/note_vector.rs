@@ -1,4 +1,4 @@
-//! The direction of a note, for what is like it: the sum of its passages' vectors, without what many notes have.
+//! The vector of a note, by which similar notes are found: the sum of its passages' vectors, without what many notes have.
 //!
 //! Two notes of one template share most of their text, and are alike in nothing that they are about. So lines that too many
 //! notes have word for word are left out, and what remains of a passage is embedded anew. A note that is all template has

@@ -1,5 +1,6 @@
-//! What each word of a query stands for among the words of the vault: itself, words of the same stem, words that begin
-//! with it, and, where no note has any of these, the words that it may be a slip of, that end with it, or that it is made of.
+//! Query expansion: each word of a query stands for itself, for words of the vault of the same stem, for words that begin
+//! with it, and, where no note has any of these, for the words that it may be a misspelling of, that end with it, or that
+//! it is made of.
 
 use std::collections::HashMap;
 use std::ops::Range;

@@ -1,6 +1,6 @@
-//! The words of a vault that stand for one it does not have: those that are nearest to it, of which it
-//! may be a slip of the pen, those that end with it, as *Krankenversicherung* does with *Versicherung*, and those that it is
-//! made of.
+//! Spelling correction and compounds: the words of a vault that stand for one it does not have. These are the nearest
+//! words, of which it may be a misspelling, those that end with it, as *Krankenversicherung* does with *Versicherung*, and
+//! those that it is made of.
 //!
 //! The distance is that of optimal string alignment: letters inserted, left out or replaced count one each, and so do two
 //! neighbours that changed places. An edit of the first letter counts half more, since slips are rare there.
