@@ -17,7 +17,7 @@ use vault_index::chunk::{ChunkOptions, TokenCount, chunk};
 use vault_index::links::{Graph, Names, Resolver};
 use vault_index::note::{Note, ParseOptions, parse};
 use vault_index::{
-    Embedder, FileId, Hashed, Index, LoadOptions, Mode, ModelName, Options, Query, Role, SyncOptions, VaultPath,
+    Embedder, FileId, HashedEmbedder, Index, LoadOptions, Mode, ModelName, Options, Query, Role, SyncOptions, VaultPath,
 };
 
 /// Notes of the vault.
@@ -227,10 +227,10 @@ impl Embedder for Stretched {
     }
 
     fn embed(&self, texts: &[&str], role: Role) -> vault_index::Result<Vec<Vec<f32>>> {
-        let times = self.dimensions() / Hashed.dimensions();
+        let times = self.dimensions() / HashedEmbedder.dimensions();
         let shrink = 1.0 / (times as f32).sqrt();
         let stretch = |vector: Vec<f32>| -> Vec<f32> { vector.repeat(times).iter().map(|x| x * shrink).collect() };
-        Ok(Hashed.embed(texts, role)?.into_iter().map(stretch).collect())
+        Ok(HashedEmbedder.embed(texts, role)?.into_iter().map(stretch).collect())
     }
 
     fn batch_size(&self) -> usize {

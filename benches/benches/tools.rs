@@ -14,7 +14,7 @@ use benches::{VaultPlan, demo_vault, make_vault, notes_in};
 use criterion::{Criterion, SamplingMode};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use vault_index::Hashed;
+use vault_index::HashedEmbedder;
 use vault_tools::approval::{Preapproved, Unattended, run_plan};
 use vault_tools::plan::{Parameters, RunStatus, preview, validate};
 use vault_tools::{Cancel, Force, Headless, Policy, Toolbox, VaultOptions};
@@ -223,7 +223,8 @@ impl Vault {
 }
 
 fn toolbox(folder: &Path, state: &Path) -> Toolbox {
-    let index = vault_index::Options::new().index_file(folder.join("index/index.db")).embedder(Arc::new(Hashed));
+    let index =
+        vault_index::Options::new().index_file(folder.join("index/index.db")).embedder(Arc::new(HashedEmbedder));
     let options = VaultOptions::new().state_folder(state).index(index);
     let vault = vault_tools::Vault::open(folder.join("notes"), options).expect("a vault");
     Toolbox::new(Arc::new(vault), Box::new(Headless::default()), Policy::default())

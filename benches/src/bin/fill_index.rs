@@ -8,7 +8,7 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use vault_index::{Embedder, Hashed, Index, LoadOptions, ModelName, Options, Role, TokenCount};
+use vault_index::{Embedder, HashedEmbedder, Index, LoadOptions, ModelName, Options, Role, TokenCount};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
@@ -35,10 +35,10 @@ impl Embedder for Disguised {
     }
 
     fn embed(&self, texts: &[&str], role: Role) -> vault_index::Result<Vec<Vec<f32>>> {
-        let times = self.dimensions() / Hashed.dimensions();
+        let times = self.dimensions() / HashedEmbedder.dimensions();
         let shrink = 1.0 / (times as f32).sqrt();
         let stretch = |vector: Vec<f32>| -> Vec<f32> { vector.repeat(times).iter().map(|x| x * shrink).collect() };
-        Ok(Hashed.embed(texts, role)?.into_iter().map(stretch).collect())
+        Ok(HashedEmbedder.embed(texts, role)?.into_iter().map(stretch).collect())
     }
 
     fn batch_size(&self) -> usize {

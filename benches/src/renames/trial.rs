@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use vault_index::{Hashed, VaultPath};
+use vault_index::{HashedEmbedder, VaultPath};
 use vault_tools::{ApplyOptions, Force, Renamed, SafePath, Vault, VaultOptions};
 
 use super::led::Links;
@@ -62,7 +62,8 @@ pub fn rename_trial(source: &Path, plan: &RenamePlan) -> Result<RenameTrial> {
     let folder = tempfile::tempdir()?;
     let root = folder.path().join("vault");
     copy_tree(source, &root)?;
-    let index = vault_index::Options::new().index_file(folder.path().join("index/index.db")).embedder(Arc::new(Hashed));
+    let index =
+        vault_index::Options::new().index_file(folder.path().join("index/index.db")).embedder(Arc::new(HashedEmbedder));
     let state_folder = folder.path().join("state");
     let vault = Vault::open(&root, VaultOptions::new().state_folder(state_folder).index(index))?;
     vault.index()?;

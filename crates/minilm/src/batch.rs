@@ -4,11 +4,11 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Vectors with the indices of their texts in [`Work`].
-pub(crate) type Done = Vec<(usize, Vec<f32>)>;
+/// Vectors with the indices of their texts in [`TextQueue`].
+pub(crate) type IndexedVectors = Vec<(usize, Vec<f32>)>;
 
 /// The texts of one call, and how far the threads have come.
-pub(crate) struct Work<'a> {
+pub(crate) struct TextQueue<'a> {
     /// Without repetitions, the longest first: whoever is free takes the next,
     /// and at the end only short ones are left to wait for.
     distinct: Vec<&'a str>,
@@ -18,15 +18,20 @@ pub(crate) struct Work<'a> {
     threads: usize,
 }
 
-impl<'a> Work<'a> {
+impl<'a> TextQueue<'a> {
     /// For up to `threads` threads (0 counts as 1).
-    pub(crate) fn new(texts: &[&'a str], threads: usize) -> Work<'a> {
+    pub(crate) fn new(texts: &[&'a str], threads: usize) -> TextQueue<'a> {
         let mut distinct = texts.to_vec();
         distinct.sort_unstable_by_key(|text| (Reverse(text.len()), *text));
         distinct.dedup();
         let indices: HashMap<&str, usize> = distinct.iter().enumerate().map(|(index, text)| (*text, index)).collect();
         let threads = threads.min(distinct.len()).max(1);
-        Work { index: texts.iter().map(|text| indices[text]).collect(), distinct, next: AtomicUsize::new(0), threads }
+        TextQueue {
+            index: texts.iter().map(|text| indices[text]).collect(),
+            distinct,
+            next: AtomicUsize::new(0),
+            threads,
+        }
     }
 
     /// A text that nobody has taken yet, and its index.
@@ -41,7 +46,7 @@ impl<'a> Work<'a> {
     }
 
     /// Runs `worker` on the threads, this one among them, and puts their results in order.
-    pub(crate) fn run(&self, worker: impl Fn() -> Done + Sync) -> Vec<Vec<f32>> {
+    pub(crate) fn run(&self, worker: impl Fn() -> IndexedVectors + Sync) -> Vec<Vec<f32>> {
         let parts = std::thread::scope(|scope| {
             let started: Vec<_> = (1..self.threads).map(|_| scope.spawn(&worker)).collect();
             let mut parts = vec![worker()];

@@ -4,7 +4,7 @@
 //! row of integers has a scale of its own, and there is no padding. Only the attention and the pooling look at
 //! more than one row, and they get one text at a time. So a vector does not depend on its neighbours.
 
-use crate::kernel::{AttentionScratch, Epilogue, Kernel, LANES, LINES, Line, Quantized, Row, SmoothQuant};
+use crate::kernel::{AttentionScratch, Epilogue, Kernel, LANES, LINES, Line, QuantizedRows, Row, SmoothQuant};
 use crate::weights::{Layer, Weights};
 
 /// Lines of a token between the two feed-forward matrices.
@@ -18,8 +18,8 @@ pub(crate) struct Scratch {
     wide: Vec<Line>,
     attended: Vec<Row>,
     /// `x` or `attended`, and the GELU's results, as integers.
-    quantized: Quantized,
-    wide_quantized: Quantized,
+    quantized: QuantizedRows,
+    wide_quantized: QuantizedRows,
     attention_scratch: Box<AttentionScratch>,
 }
 
@@ -31,8 +31,8 @@ impl Scratch {
             x: Vec::new(),
             wide: Vec::new(),
             attended: Vec::new(),
-            quantized: Quantized::default(),
-            wide_quantized: Quantized::default(),
+            quantized: QuantizedRows::default(),
+            wide_quantized: QuantizedRows::default(),
             attention_scratch: Box::new(AttentionScratch::new()),
         }
     }
@@ -78,7 +78,7 @@ fn attention(
     x: &mut [Row],
     qkv: &mut [Line],
     attended: &mut [Row],
-    quantized: &mut Quantized,
+    quantized: &mut QuantizedRows,
     attention_scratch: &mut AttentionScratch,
 ) {
     let (smooth, matrix) = &layer.qkv;
@@ -101,8 +101,8 @@ fn feed_forward(
     layer: &Layer,
     x: &mut [Row],
     inner: &mut [Line],
-    quantized: &mut Quantized,
-    inner_quantized: &mut Quantized,
+    quantized: &mut QuantizedRows,
+    inner_quantized: &mut QuantizedRows,
 ) {
     let (smooth, matrix) = &layer.inner;
     quantize(kernel, x.as_flattened(), LINES, Some(smooth), quantized);
@@ -112,7 +112,7 @@ fn feed_forward(
     (kernel.linear)(inner_quantized, matrix, Epilogue::Add, x.as_flattened_mut());
 }
 
-fn quantize(kernel: &Kernel, rows: &[Line], width: usize, smooth: Option<&SmoothQuant>, out: &mut Quantized) {
+fn quantize(kernel: &Kernel, rows: &[Line], width: usize, smooth: Option<&SmoothQuant>, out: &mut QuantizedRows) {
     out.resize(rows.len() / width, width);
     (kernel.quantize)(rows, width, smooth, out);
 }

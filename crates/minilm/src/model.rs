@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use crate::batch::{Done, Work};
+use crate::batch::{IndexedVectors, TextQueue};
 use crate::encoder::{Scratch, encode};
 use crate::kernel::Kernel;
 use crate::weights::Weights;
@@ -50,13 +50,13 @@ impl MiniLm {
     /// assert_eq!(vectors[0], model.embed("apple trees"));
     /// ```
     pub fn embed_batch(&self, texts: &[&str], threads: usize) -> Vec<Vec<f32>> {
-        let work = Work::new(texts, threads);
+        let work = TextQueue::new(texts, threads);
         work.run(|| self.with_scratch(|scratch| self.drain(&work, scratch)))
     }
 
     /// One thread's part: takes texts until none is left.
-    fn drain(&self, work: &Work<'_>, scratch: &mut Scratch) -> Done {
-        let mut done = Done::new();
+    fn drain(&self, work: &TextQueue<'_>, scratch: &mut Scratch) -> IndexedVectors {
+        let mut done = IndexedVectors::new();
         let (mut ids, mut lengths, mut indices) = (Vec::new(), Vec::new(), Vec::new());
         let mut text_ids = Vec::with_capacity(MAX_TOKENS);
         loop {

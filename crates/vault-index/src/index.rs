@@ -26,7 +26,7 @@ use crate::dirs::{self, canonical_vault};
 use crate::embed::{Embedder, ModelName};
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::{DiskFile, Fingerprint, MAX_NOTE_BYTES, WalkRules, read_note, walk};
-use crate::index::model::Loaded;
+use crate::index::model::LoadedModel;
 use crate::index::mutex::lock;
 use crate::indexer::{Indexer, Pace, SyncOptions};
 use crate::lock::{self as file_lock, LockName};
@@ -64,7 +64,7 @@ pub struct Index {
     options: Options,
     rules: WalkRules,
     /// Models that are ready.
-    loaded: Mutex<Vec<Loaded>>,
+    loaded: Mutex<Vec<LoadedModel>>,
     /// The newest snapshot and what it is of.
     snapshot: Mutex<Option<(IndexVersion, Searcher)>>,
     /// How many readers have been opened.

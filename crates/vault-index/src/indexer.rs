@@ -21,7 +21,7 @@ mod text;
 mod pace;
 mod embed;
 
-pub(crate) use embed::Run;
+pub(crate) use embed::EmbeddingSchedule;
 pub use options::SyncOptions;
 pub(crate) use pace::Pace;
 
@@ -70,12 +70,12 @@ pub(crate) struct Indexer<'a> {
 struct Job {
     id: FileId,
     file: DiskFile,
-    counts_as: CountsAs,
+    counts_as: ChangeKind,
 }
 
 /// What writing the rows of files leaves to be done.
 #[derive(Default)]
-struct Written {
+struct FileWork {
     jobs: Vec<Job>,
     /// Names that files came or went by: links to them may lead elsewhere.
     names: BTreeSet<String>,
@@ -83,7 +83,7 @@ struct Written {
 }
 
 /// What is known of the files after text and links were written.
-struct Walked {
+struct WalkSummary {
     fingerprint: Option<Fingerprint>,
     /// Folders that could not be listed.
     unlisted: Vec<String>,
@@ -91,7 +91,7 @@ struct Walked {
 
 /// What a note that was read counts as in the report.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum CountsAs {
+enum ChangeKind {
     /// The index has no rows of it.
     Added,
     Changed,
@@ -182,7 +182,7 @@ impl Indexer<'_> {
         Ok(self.store.files()?.into_iter().map(known).collect())
     }
 
-    fn sync_text(&self, report: &mut Report, stage: &mut Instant) -> Result<Walked> {
+    fn sync_text(&self, report: &mut Report, stage: &mut Instant) -> Result<WalkSummary> {
         let now = prepare::now_ns();
         // The rows are read while the disk is walked: on an unchanged vault these two are all the time there is.
         let (walked, known) = std::thread::scope(|scope| {
@@ -205,7 +205,7 @@ impl Indexer<'_> {
         let has_other_warnings = self.store.walk_warnings()? != walked.warnings;
         if changes.is_empty() && !has_other_warnings && !has_unread {
             report.unchanged = known.iter().filter(|k| k.indexed && k.path.kind().is_note()).count();
-            return Ok(Walked { fingerprint: Fingerprint::of(&walked, now), unlisted: walked.unlisted });
+            return Ok(WalkSummary { fingerprint: Fingerprint::of(&walked, now), unlisted: walked.unlisted });
         }
 
         // One transaction: all file rows as they will be, and links of other notes that now lead elsewhere.
@@ -213,7 +213,7 @@ impl Indexer<'_> {
         if has_other_warnings {
             self.store.put_walk_warnings(&walked.warnings)?;
         }
-        let Written { jobs, names, moved } = self.write_files(changes, now, report)?;
+        let FileWork { jobs, names, moved } = self.write_files(changes, now, report)?;
         let notes = walked.files.iter().filter(|f| f.is_read()).count();
         report.unchanged = notes.saturating_sub(jobs.len() + report.renamed);
         let paths = match jobs.is_empty() && names.is_empty() && moved.is_empty() {
@@ -230,7 +230,7 @@ impl Indexer<'_> {
 
         self.write_notes(jobs, &table, report)?;
         end_stage(report, "text", stage);
-        Ok(Walked { fingerprint: Fingerprint::of(&walked, now), unlisted: walked.unlisted })
+        Ok(WalkSummary { fingerprint: Fingerprint::of(&walked, now), unlisted: walked.unlisted })
     }
 
     /// Notes that the index has all that the notes say: always when something was done, else once a minute, so that looking
@@ -256,12 +256,12 @@ impl Indexer<'_> {
     }
 
     /// Writes the rows of files, and removes those of notes that are gone.
-    fn write_files(&self, mut changes: Vec<Change<'_>>, now: i64, report: &mut Report) -> Result<Written> {
+    fn write_files(&self, mut changes: Vec<Change<'_>>, now: i64, report: &mut Report) -> Result<FileWork> {
         let store = self.store;
         let put = |id, file, hash| self.put_file(id, file, hash, now);
         let mut next_id = store.next_file_id()?;
-        let mut written = Written::default();
-        let Written { jobs, names, moved } = &mut written;
+        let mut written = FileWork::default();
+        let FileWork { jobs, names, moved } = &mut written;
         let mut in_other_folders = Vec::new();
         let mut read = |id, file: &DiskFile, counts_as| jobs.push(Job { id, file: file.clone(), counts_as });
         let elsewhere: HashSet<u64> = changes
@@ -296,7 +296,7 @@ impl Indexer<'_> {
                     let is_read_again = file.is_read() && known.path.stem() != file.path.stem();
                     put(known.id, file, known.hash.filter(|_| !is_read_again))?;
                     match is_read_again {
-                        true => read(known.id, file, CountsAs::Renamed),
+                        true => read(known.id, file, ChangeKind::Renamed),
                         false if file.is_read() => {
                             report.renamed += 1;
                             in_other_folders.push((known.id, &file.path));
@@ -307,7 +307,7 @@ impl Indexer<'_> {
                 Change::Flipped(Pair { known, file }) => {
                     put(known.id, file, None)?;
                     if file.is_read() {
-                        read(known.id, file, CountsAs::Added);
+                        read(known.id, file, ChangeKind::Added);
                     } else if known.path.kind().is_note() {
                         report.removed += 1;
                         store.put_warnings(known.path.as_str(), &[], false)?;
@@ -322,7 +322,7 @@ impl Indexer<'_> {
                         store.put_former_path(&known.path, None)?;
                     }
                     put(known.id, file, None)?;
-                    read(known.id, file, CountsAs::Changed);
+                    read(known.id, file, ChangeKind::Changed);
                 }
                 Change::Touched(Pair { known, file }) => put(known.id, file, known.hash)?,
                 Change::Added(file) => {
@@ -331,7 +331,7 @@ impl Indexer<'_> {
                     next_id += 1;
                     put(id, file, None)?;
                     if file.is_read() {
-                        read(id, file, CountsAs::Added);
+                        read(id, file, ChangeKind::Added);
                     }
                 }
             }

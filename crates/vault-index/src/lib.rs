@@ -73,7 +73,7 @@ mod search;
 mod index;
 
 pub use chunk::{HEADING_MARK, TokenCount, readable};
-pub use embed::{Embedder, Hashed, LoadOptions, ModelInfo, ModelName, Role};
+pub use embed::{Embedder, HashedEmbedder, LoadOptions, ModelInfo, ModelName, Role};
 pub use error::{Error, ErrorKind, Result, Warning, WarningKind};
 pub use files::{Exclusion, LintTable, check_globs, check_vault_toml};
 #[doc(hidden)]
@@ -86,14 +86,14 @@ pub use note::LinkKind;
 pub use path::{FileId, FileKind, VaultPath};
 pub use report::{
     BackgroundStatus, BrokenLink, Certainty, CheckReport, DuplicateNotes, FailedText, FolderState, LinkRow,
-    LinkSuggestion, ListedIndex, Mention, NoteWarning, Progress, Proposal, Report, Resolved, Skipped, Stage, Status,
-    SuggestionParts, SuggestionReason, TagCount, UnresolvedName,
+    LinkSuggestion, ListedIndex, Mention, NoteWarning, Progress, RepairProposal, Report, ResolvedLink, SkippedNote,
+    Stage, Status, SuggestionParts, SuggestionReason, TagCount, UnresolvedName,
 };
 pub use rerank::{Reranker, RerankerName};
 pub use search::{
-    Comparison, Condition, DateEdge, DateRange, Expression, Filter, Grouping, Hit, Hits, Holds, Mode, NameMatch,
-    NearMiss, PropertyTest, Query, Rerank, Reranked, Scope, Searcher, Sort, Substitution, Test, TextTest, Unmatched,
-    Why, best_match, body_start, matched_ranges,
+    Comparison, Condition, DateEdge, DateRange, Expression, Filter, Grouping, Hit, Hits, Mode, NameMatch, NearMiss,
+    PriorRank, PropertyTest, Query, Rerank, Scope, ScoreParts, Searcher, Sort, Substitution, Test, TextPattern,
+    TextTest, UnmatchedConditions, best_match, body_start, matched_ranges,
 };
 #[doc(hidden)]
 pub use vectors::{Kernel, TopK, rescore};

@@ -37,7 +37,7 @@ pub struct Report {
     #[serde(skip)]
     pub unread: usize,
     /// Notes that are not indexed, and why.
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<SkippedNote>,
     /// Warnings about notes that are indexed.
     pub warnings: Vec<NoteWarning>,
     /// Whether `skipped` or `warnings` are others than before the sync.
@@ -58,9 +58,9 @@ impl Report {
 
 /// A note that is not indexed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema), schemars(rename = "Skipped"))]
 #[non_exhaustive]
-pub struct Skipped {
+pub struct SkippedNote {
     /// Where it lies.
     pub path: String,
     /// Why.
@@ -188,7 +188,7 @@ pub struct Status {
     /// What the reader should know, e.g. that another model would suit the vault's language.
     pub advice: Vec<String>,
     /// Notes that are not indexed.
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<SkippedNote>,
     /// Warnings about notes.
     pub warnings: Vec<NoteWarning>,
 }
@@ -296,14 +296,14 @@ pub struct BrokenLink {
     #[serde(flatten)]
     pub link: LinkRow,
     /// Where it was probably meant to lead, the surest first; at most three.
-    pub proposals: Vec<Proposal>,
+    pub proposals: Vec<RepairProposal>,
 }
 
 /// Where a broken link was probably meant to lead.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema), schemars(rename = "Proposal"))]
 #[non_exhaustive]
-pub struct Proposal {
+pub struct RepairProposal {
     /// The file.
     #[cfg_attr(feature = "schemars", schemars(with = "String"))]
     pub target: VaultPath,
@@ -316,7 +316,7 @@ pub struct Proposal {
     pub reason: String,
 }
 
-/// How sure a [`Proposal`] is, the surest first.
+/// How sure a [`RepairProposal`] is, the surest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -415,7 +415,7 @@ pub enum SuggestionReason {
 /// Where a link leads.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct Resolved {
+pub struct ResolvedLink {
     /// The file, if there is one.
     pub target: Option<VaultPath>,
     /// The line of the heading or block its subpath names, if it names one that is there.

@@ -17,7 +17,7 @@
 //!
 //! Pairs are made of Han, kana, Hangul, Thai, Lao, Khmer and Myanmar characters, each with the marks that
 //! follow it. Why the last one stands alone too: a query of one character asks for terms that begin with
-//! it ([`Matching::Prefix`]), and so finds it at any place of a run for one more term a run.
+//! it ([`TermMatch::Prefix`]), and so finds it at any place of a run for one more term a run.
 //!
 //! A term is never empty, has no ASCII character but `a-z0-9`, and is at most [`MAX_TERM`] bytes long (what
 //! is longer is cut): a tokenizer that splits at ASCII punctuation and spaces takes it as it is.
@@ -71,12 +71,12 @@ pub struct QueryTerm {
     /// The term, or how it begins.
     pub text: String,
     /// Which terms of a note it stands for.
-    pub matching: Matching,
+    pub matching: TermMatch,
 }
 
 /// Which terms of a note a [`QueryTerm`] stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Matching {
+pub enum TermMatch {
     /// The same term.
     Whole,
     /// All that begin with it: a single character of a script that is indexed in pairs.
@@ -180,8 +180,8 @@ impl Terms {
         let mut terms = Vec::new();
         self.scan(query, &mut |term, _, part| {
             let matching = match part {
-                Part::Word | Part::Pair => Matching::Whole,
-                Part::Single => Matching::Prefix,
+                Part::Word | Part::Pair => TermMatch::Whole,
+                Part::Single => TermMatch::Prefix,
                 Part::Tail => return,
             };
             terms.push(QueryTerm { text: term.to_owned(), matching });
@@ -191,18 +191,18 @@ impl Terms {
 
     /// The terms that stand side by side, in this order, in every note that has this phrase.
     ///
-    /// Only the last can be a [`Matching::Prefix`].
+    /// Only the last can be a [`TermMatch::Prefix`].
     pub fn phrase(&mut self, phrase: &str) -> Vec<QueryTerm> {
         let mut terms = Vec::new();
         let mut last = Part::Word;
         self.scan(phrase, &mut |term, _, part| {
             last = part;
-            terms.push(QueryTerm { text: term.to_owned(), matching: Matching::Whole });
+            terms.push(QueryTerm { text: term.to_owned(), matching: TermMatch::Whole });
         });
         // In a note the run may continue after the end of the phrase.
         match (last, terms.last_mut()) {
             (Part::Tail, _) => _ = terms.pop(),
-            (Part::Single, Some(term)) => term.matching = Matching::Prefix,
+            (Part::Single, Some(term)) => term.matching = TermMatch::Prefix,
             _ => {}
         }
         terms

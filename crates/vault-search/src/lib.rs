@@ -45,13 +45,15 @@ pub use forget::{AdoptArgs, ForgetArgs, adopt, forget};
 pub use hyperlink::{Hyperlink, Target};
 pub use logger::install_logger;
 pub use manual::{CompletionsArgs, completions, pages};
-pub use output::{Captured, Format, JsonArgs, ListArgs, Out, counted, counted_as};
+pub use output::{CapturedOutput, Format, JsonArgs, ListArgs, Out, counted, counted_as};
 pub use program::{arguments, command_line, program};
 pub use sanitize::{
     char_columns, columns, cut_to, escape_json, most_columns, padded, sanitize, sanitize_line, shortened, wrapped,
 };
 pub use settings::{Settings, UserConfig, VaultArgs, vaults_from};
-pub use signals::{Ignoring, Listening, Writing, ignore_signals, install_handler, listen, write_section};
+pub use signals::{
+    IgnoreSignalsGuard, SignalGuard, WriteGuard, ignore_signals, install_handler, listen, write_section,
+};
 pub use terminal::{
     Paint, ask, ask_for_lines, can_ask, confirm, shell_command, stderr_is_terminal, terminal_input, url_path, url_text,
 };

@@ -129,7 +129,7 @@ mod tests {
     use clap::Arg;
 
     use super::*;
-    use crate::output::Captured;
+    use crate::output::CapturedOutput;
 
     fn commands() -> [Command; 2] {
         let sub = Command::new("grow").about("Grow it").arg(Arg::new("speed").long("min-speed").help("How fast"));
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn completions_name_all_commands() {
         for shell in [Shell::Bash, Shell::Zsh, Shell::Fish, Shell::PowerShell, Shell::Elvish] {
-            let captured = Captured::default();
+            let captured = CapturedOutput::default();
             completions(commands(), shell, &mut Out::to(captured.clone())).unwrap();
             let text = captured.text();
             assert!(["tree", "bush", "min-speed"].iter().all(|word| text.contains(word)), "{shell}");
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn a_printed_page_describes_sub_commands() {
-        let captured = Captured::default();
+        let captured = CapturedOutput::default();
         pages(commands(), None, &mut Out::to(captured.clone())).unwrap();
         let text = captured.text();
         assert!(

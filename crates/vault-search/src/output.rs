@@ -213,9 +213,9 @@ pub fn counted_as(number: usize, one: &str, many: &str) -> String {
 
 /// A writer for tests, whose content can be read afterwards.
 #[derive(Debug, Clone, Default)]
-pub struct Captured(Arc<Mutex<Vec<u8>>>);
+pub struct CapturedOutput(Arc<Mutex<Vec<u8>>>);
 
-impl Captured {
+impl CapturedOutput {
     /// What was written.
     ///
     /// # Panics
@@ -225,7 +225,7 @@ impl Captured {
     }
 }
 
-impl Write for Captured {
+impl Write for CapturedOutput {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.lock().unwrap().extend_from_slice(bytes);
         Ok(bytes.len())
@@ -243,7 +243,7 @@ mod tests {
     #[test]
     fn the_same_list_three_ways() {
         fn check(format: Format, expected: &str) {
-            let captured = Captured::default();
+            let captured = CapturedOutput::default();
             let mut out = Out::to(captured.clone());
             out.list(format, &["a", "b"], |out, rows| out.line(&rows.join(" "))).unwrap();
             assert_eq!(captured.text(), expected);
@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn tables_are_aligned() {
-        let captured = Captured::default();
+        let captured = CapturedOutput::default();
         let mut out = Out::to(captured.clone());
         out.table(&[("a".into(), "1".into()), ("日本".into(), "x\ny".into())]).unwrap();
         assert_eq!(captured.text(), "a     1\n日本  x y\n");

@@ -37,15 +37,15 @@ pub fn install_handler() {
 
 /// While it lives, the first signal is a request and not the end.
 #[derive(Debug)]
-pub struct Listening(());
+pub struct SignalGuard(());
 
 /// Begins to listen.
-pub fn listen() -> Listening {
+pub fn listen() -> SignalGuard {
     LISTENING.fetch_add(1, Ordering::SeqCst);
-    Listening(())
+    SignalGuard(())
 }
 
-impl Listening {
+impl SignalGuard {
     /// What long calls look at.
     pub fn flag(&self) -> &'static AtomicBool {
         &REQUESTED
@@ -57,7 +57,7 @@ impl Listening {
     }
 }
 
-impl Drop for Listening {
+impl Drop for SignalGuard {
     fn drop(&mut self) {
         LISTENING.fetch_sub(1, Ordering::SeqCst);
     }
@@ -65,15 +65,15 @@ impl Drop for Listening {
 
 /// While it lives, signals are ignored: those of the keyboard are meant for the program that has the terminal.
 #[derive(Debug)]
-pub struct Ignoring(());
+pub struct IgnoreSignalsGuard(());
 
 /// Begins to ignore signals, for as long as an editor or a pager runs.
-pub fn ignore_signals() -> Ignoring {
+pub fn ignore_signals() -> IgnoreSignalsGuard {
     IGNORING.fetch_add(1, Ordering::SeqCst);
-    Ignoring(())
+    IgnoreSignalsGuard(())
 }
 
-impl Drop for Ignoring {
+impl Drop for IgnoreSignalsGuard {
     fn drop(&mut self) {
         IGNORING.fetch_sub(1, Ordering::SeqCst);
     }
@@ -81,17 +81,17 @@ impl Drop for Ignoring {
 
 /// While it lives, the vault is being written: the first signal waits for the end of the change.
 #[derive(Debug)]
-pub struct Writing {
-    _listening: Listening,
+pub struct WriteGuard {
+    _listening: SignalGuard,
 }
 
 /// Begins to write.
-pub fn write_section() -> Writing {
+pub fn write_section() -> WriteGuard {
     WRITING.fetch_add(1, Ordering::SeqCst);
-    Writing { _listening: listen() }
+    WriteGuard { _listening: listen() }
 }
 
-impl Drop for Writing {
+impl Drop for WriteGuard {
     fn drop(&mut self) {
         WRITING.fetch_sub(1, Ordering::SeqCst);
     }

@@ -9,21 +9,21 @@ use crate::exit::{CliResult, Failure, note};
 
 /// Folders in a settings file: one as a text, or a list.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(from = "OneOrMore")]
+#[serde(from = "FolderValue")]
 pub struct FolderList(pub Vec<String>);
 
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "a folder, or a list of folders")]
-enum OneOrMore {
+enum FolderValue {
     One(String),
     More(Vec<String>),
 }
 
-impl From<OneOrMore> for FolderList {
-    fn from(folders: OneOrMore) -> Self {
+impl From<FolderValue> for FolderList {
+    fn from(folders: FolderValue) -> Self {
         match folders {
-            OneOrMore::One(folder) => Self(vec![folder]),
-            OneOrMore::More(folders) => Self(folders),
+            FolderValue::One(folder) => Self(vec![folder]),
+            FolderValue::More(folders) => Self(folders),
         }
     }
 }

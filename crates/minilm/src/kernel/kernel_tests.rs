@@ -68,7 +68,7 @@ proptest! {
         for kernel in Kernel::all() {
             let flip = if kernel.name.contains("vnni") { 0x80 } else { 0 };
             let bytes: Vec<u8> = rows.iter().flatten().map(|x| *x as u8 ^ flip).collect();
-            let input = Quantized {
+            let input = QuantizedRows {
                 bytes: bytes.as_chunks().0.iter().map(|chunk| Chunk(*chunk)).collect(),
                 scales: scales.clone(),
             };
@@ -92,7 +92,7 @@ proptest! {
         let rows: Vec<Line> =
             (0..3 * LINES).map(|_| Line([(); LANES].map(|()| (random() as f32 / 2e9 - 1.0) * loudness))).collect();
         let quantized = |kernel: Kernel| {
-            let mut out = Quantized::default();
+            let mut out = QuantizedRows::default();
             out.resize(3, LINES);
             (kernel.quantize)(&rows, LINES, None, &mut out);
             let flip = if kernel.name.contains("vnni") { 0x80 } else { 0 };

@@ -3,7 +3,7 @@
 
 use super::activations::gelu;
 use super::lanes::{LANES, Lanes};
-use super::{Epilogue, Line, Linear, PANEL, Quantized};
+use super::{Epilogue, Line, Linear, PANEL, QuantizedRows};
 
 /// The most rows that a tile may take at once.
 pub(super) const MOST_ROWS: usize = 6;
@@ -42,7 +42,7 @@ pub(super) unsafe trait Tile {
 /// A panel of 64 columns stays in the L1 cache while it is multiplied with all rows. Rows are divided into tiles of
 /// nearly equal size, since a tile of one or two rows costs as much as one of four.
 #[inline(always)]
-pub(super) fn linear<L: Lanes, T: Tile>(input: &Quantized, layer: &Linear, epilogue: Epilogue, out: &mut [Line]) {
+pub(super) fn linear<L: Lanes, T: Tile>(input: &QuantizedRows, layer: &Linear, epilogue: Epilogue, out: &mut [Line]) {
     let rows = input.scales.len();
     let width = layer.width;
     let lines = layer.bias.len();

@@ -125,12 +125,12 @@ pub(crate) struct Linear {
 
 /// Quantized rows, each with its scale.
 #[derive(Default)]
-pub(crate) struct Quantized {
+pub(crate) struct QuantizedRows {
     pub(crate) bytes: Vec<Chunk>,
     pub(crate) scales: Vec<f32>,
 }
 
-impl Quantized {
+impl QuantizedRows {
     /// Makes space for this many rows of `lines` lines each.
     pub(crate) fn resize(&mut self, rows: usize, lines: usize) {
         self.bytes.resize(rows * lines / 4, Chunk([0; PANEL]));
@@ -157,8 +157,8 @@ pub(crate) struct Kernel {
     pub(crate) embed: fn(&[u32], &[usize], &Embeddings, &mut [Row]),
     pub(crate) norm: fn(&mut [Row], &Norm),
     /// Rows of so many lines.
-    pub(crate) quantize: fn(&[Line], usize, Option<&SmoothQuant>, &mut Quantized),
-    pub(crate) linear: fn(&Quantized, &Linear, Epilogue, &mut [Line]),
+    pub(crate) quantize: fn(&[Line], usize, Option<&SmoothQuant>, &mut QuantizedRows),
+    pub(crate) linear: fn(&QuantizedRows, &Linear, Epilogue, &mut [Line]),
     /// The rows of one text.
     pub(crate) attend: fn(&[QkvRow], &mut AttentionScratch, &mut [Row]),
     /// The rows of one text.
@@ -198,11 +198,11 @@ macro_rules! kernel {
                 norm::norm::<$lanes>(rows, by);
             }
             $(#[$features])?
-            unsafe fn quantize(rows: &[Line], width: usize, smooth: Option<&SmoothQuant>, out: &mut Quantized) {
+            unsafe fn quantize(rows: &[Line], width: usize, smooth: Option<&SmoothQuant>, out: &mut QuantizedRows) {
                 norm::quantize::<$lanes, { <$tile as linear::Tile>::FLIPPED }>(rows, width, smooth, out);
             }
             $(#[$features])?
-            unsafe fn linear(input: &Quantized, layer: &Linear, epilogue: Epilogue, out: &mut [Line]) {
+            unsafe fn linear(input: &QuantizedRows, layer: &Linear, epilogue: Epilogue, out: &mut [Line]) {
                 linear::linear::<$lanes, $tile>(input, layer, epilogue, out);
             }
             $(#[$features])?

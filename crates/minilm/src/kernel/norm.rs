@@ -11,7 +11,7 @@
 //! sixteen lanes, which are added at the end; sums over rows in the order of the rows.
 
 use super::lanes::{LANES, Lanes, WHOLE};
-use super::{Embeddings, LINES, Line, Norm, Quantized, Row, SmoothQuant};
+use super::{Embeddings, LINES, Line, Norm, QuantizedRows, Row, SmoothQuant};
 
 /// The layer norm's, of the original model.
 const EPSILON: f32 = 1e-12;
@@ -64,7 +64,7 @@ pub(super) fn quantize<L: Lanes, const FLIP: bool>(
     rows: &[Line],
     width: usize,
     smooth: Option<&SmoothQuant>,
-    out: &mut Quantized,
+    out: &mut QuantizedRows,
 ) {
     match smooth {
         Some(SmoothQuant { multiplier, shift }) => {
@@ -84,7 +84,7 @@ fn quantize_rows<L: Lanes, const FLIP: bool, const SMOOTH: bool>(
     rows: &[Line],
     width: usize,
     smooth: (&[ChunkLines], &[ChunkLines]),
-    out: &mut Quantized,
+    out: &mut QuantizedRows,
 ) {
     let chunks = width / CHUNK;
     let rows = rows.as_chunks().0.chunks_exact(chunks);

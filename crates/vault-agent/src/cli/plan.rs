@@ -5,7 +5,7 @@ use clap::Args;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use vault_search::VaultArgs;
-use vault_search::tools::{MacroCommand, MacroSaveArgs, RunningArgs, run_macro, run_plan, with_toolbox};
+use vault_search::tools::{ExecutionArgs, MacroCommand, MacroSaveArgs, run_macro, run_plan, with_toolbox};
 use vault_search::{CliResult, Failure, Out, Outcome, ask, can_ask, note, sanitize, say};
 use vault_tools::Toolbox;
 
@@ -27,7 +27,7 @@ pub(super) struct PlanArgs {
     #[arg(long)]
     pub print: bool,
     #[command(flatten)]
-    pub running: RunningArgs,
+    pub running: ExecutionArgs,
     #[command(flatten)]
     pub settings: WriterArgs,
 }

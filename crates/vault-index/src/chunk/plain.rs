@@ -86,7 +86,7 @@ fn without_markup(text: &str, reader: Reader) -> String {
                     push_marks(&marked[..marked.len() - content.len()], &mut out);
                 }
                 let inside = out.len();
-                Inline { line, at: 0, table, reader, out: &mut out }.run();
+                InlineReader { line, at: 0, table, reader, out: &mut out }.run();
                 if reader == Reader::Model {
                     remove_addresses(&mut out, before);
                 }
@@ -235,7 +235,7 @@ fn opens_link(rest: &str) -> bool {
 }
 
 /// One line on its way out.
-struct Inline<'a> {
+struct InlineReader<'a> {
     line: &'a str,
     at: usize,
     table: bool,
@@ -243,7 +243,7 @@ struct Inline<'a> {
     out: &'a mut String,
 }
 
-impl<'a> Inline<'a> {
+impl<'a> InlineReader<'a> {
     fn run(mut self) {
         // What was searched for once in vain on a line is not searched for again, which keeps this linear.
         let (mut tags, mut targets, mut wikilinks, mut code, mut badges, mut comments) =

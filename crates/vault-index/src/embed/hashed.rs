@@ -19,23 +19,23 @@ const TOKEN_LETTERS: usize = 16;
 /// sign, both chosen by a hash of them in lower case. Deterministic on every machine; knows no
 /// meaning; microseconds a text.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Hashed;
+pub struct HashedEmbedder;
 
-impl Hashed {
+impl HashedEmbedder {
     /// The one there is.
     pub fn new() -> Self {
         Self
     }
 }
 
-impl TokenCount for Hashed {
+impl TokenCount for HashedEmbedder {
     /// Every word counts one token for each started 16 letters; signs and white space count nothing.
     fn count(&self, text: &str) -> usize {
         words(text).map(|word| word.chars().count().div_ceil(TOKEN_LETTERS)).sum()
     }
 }
 
-impl Embedder for Hashed {
+impl Embedder for HashedEmbedder {
     fn id(&self) -> &str {
         "hashed-64-v1"
     }
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     fn cosine(a: &str, b: &str) -> f32 {
-        let vectors = Hashed::new().embed(&[a, b], Role::Passage).unwrap();
+        let vectors = HashedEmbedder::new().embed(&[a, b], Role::Passage).unwrap();
         vectors[0].iter().zip(&vectors[1]).map(|(x, y)| x * y).sum()
     }
 
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn vectors_are_the_same_everywhere_and_whatever_stands_beside() {
-        let hashed = Hashed::new();
+        let hashed = HashedEmbedder::new();
         let alone = hashed.embed(&["über den Garten"], Role::Query).unwrap();
         let beside = hashed.embed(&["x", "über den Garten"], Role::Passage).unwrap();
         assert_eq!(alone[0], beside[1]);
@@ -119,8 +119,8 @@ mod tests {
     #[test]
     fn longer_texts_are_cut() {
         let long = "word ".repeat(MAX_TOKENS);
-        assert_eq!(Hashed::new().count(&long), MAX_TOKENS);
+        assert_eq!(HashedEmbedder::new().count(&long), MAX_TOKENS);
         assert!((cosine(&long, &format!("{long} tail")) - 1.0).abs() < 1e-6);
-        assert_eq!(Hashed::new().count(&"a".repeat(40)), 3);
+        assert_eq!(HashedEmbedder::new().count(&"a".repeat(40)), 3);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Embedder, Hashed, LoadOptions, ModelInfo, ModelName};
+use super::{Embedder, HashedEmbedder, LoadOptions, ModelInfo, ModelName};
 use crate::error::Result;
 #[cfg(not(all(feature = "minilm", feature = "fastembed", feature = "http")))]
 use crate::error::{Error, ErrorKind};
@@ -16,9 +16,9 @@ impl ModelName {
     #[cfg_attr(not(any(feature = "fastembed", feature = "http")), allow(unused_variables))]
     pub fn load(&self, options: &LoadOptions) -> Result<Arc<dyn Embedder>> {
         match self {
-            ModelName::Hashed => Ok(Arc::new(Hashed::new())),
+            ModelName::Hashed => Ok(Arc::new(HashedEmbedder::new())),
             #[cfg(feature = "minilm")]
-            ModelName::MiniLm => Ok(Arc::new(super::minilm::Bundled::new())),
+            ModelName::MiniLm => Ok(Arc::new(super::minilm::BundledModel::new())),
             #[cfg(feature = "fastembed")]
             ModelName::FastEmbed(model) => Ok(Arc::new(super::fastembed::named(model, options)?)),
             #[cfg(feature = "fastembed")]

@@ -17,11 +17,11 @@ const SPECIAL_TOKENS: usize = 2;
 
 /// The bundled model. Making one costs nothing.
 #[derive(Debug, Default)]
-pub(super) struct Bundled {
+pub(super) struct BundledModel {
     model: OnceLock<MiniLm>,
 }
 
-impl Bundled {
+impl BundledModel {
     pub(super) fn new() -> Self {
         Self::default()
     }
@@ -31,13 +31,13 @@ impl Bundled {
     }
 }
 
-impl TokenCount for Bundled {
+impl TokenCount for BundledModel {
     fn count(&self, text: &str) -> usize {
         WordPiece::bundled().count(text)
     }
 }
 
-impl Embedder for Bundled {
+impl Embedder for BundledModel {
     fn id(&self) -> &str {
         ID
     }
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn counting_loads_no_weights() {
-        let bundled = Bundled::new();
+        let bundled = BundledModel::new();
         assert_eq!(bundled.count("how to prune a tree"), 5 + bundled.count("prune") - 1);
         assert!(bundled.known_share("the garden") > 0.9);
         assert!(bundled.model.get().is_none());
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn a_passage_that_cannot_be_read_means_nothing() {
-        let bundled = Bundled::new();
+        let bundled = BundledModel::new();
         let texts = ["นกกระสายืนอยู่ในน้ำ", "A heron stands in the water.", "鷺は水の中に立っている"];
         let passages = bundled.embed(&texts, Role::Passage).unwrap();
         let is_zero = |vector: &Vec<f32>| vector.iter().all(|x| *x == 0.0);
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn meaning_is_near() {
-        let bundled = Bundled::new();
+        let bundled = BundledModel::new();
         let texts = ["Cut apple branches back in late winter.", "The bank raised its interest rate."];
         let query = &bundled.embed(&["how do I prune fruit trees"], Role::Query).unwrap()[0];
         let passages = bundled.embed(&texts, Role::Passage).unwrap();

@@ -16,7 +16,7 @@
 mod unit;
 mod name;
 #[cfg(any(feature = "fastembed", feature = "http"))]
-mod estimate;
+mod token_estimate;
 #[cfg(any(feature = "fastembed", feature = "http"))]
 mod prompts;
 mod hashed;
@@ -30,7 +30,7 @@ mod available;
 mod load;
 
 pub use available::ModelInfo;
-pub use hashed::Hashed;
+pub use hashed::HashedEmbedder;
 pub(crate) use load::MULTILINGUAL;
 pub use name::{LoadOptions, ModelName};
 pub use unit::to_unit;

@@ -240,14 +240,14 @@ pub fn settle<'a>(diff: &Diff<'a>, hashes: &HashMap<VaultPath, ContentHash>) -> 
 
 /// What tells that a file which is gone and a new one are the same.
 #[derive(Clone, Copy)]
-enum SameBy {
+enum MatchKey {
     /// Inode, size and time; of what is read, the content confirms it.
     Inode,
     ContentAndName,
     Content,
 }
 
-impl SameBy {
+impl MatchKey {
     /// Equal for the same file. `None`: this cannot tell.
     fn key<'a>(
         self,
@@ -276,7 +276,7 @@ fn renames<'a>(
 ) -> (BTreeMap<&'a VaultPath, (Pair<'a>, bool)>, HashSet<FileId>) {
     let mut renamed: BTreeMap<&VaultPath, (Pair, bool)> = BTreeMap::new();
     let mut used: HashSet<FileId> = HashSet::new();
-    for same_by in [SameBy::Inode, SameBy::ContentAndName, SameBy::Content] {
+    for same_by in [MatchKey::Inode, MatchKey::ContentAndName, MatchKey::Content] {
         let mut gone: HashMap<_, VecDeque<&KnownFile>> = HashMap::new();
         for &known in diff.removed.iter().filter(|known| !used.contains(&known.id)) {
             if let Some(key) = same_by.key(&known.path, &known.stat, known.indexed, known.hash) {
@@ -295,7 +295,7 @@ fn renames<'a>(
                 && let Some(key) = key(file)
                 && let Some(known) = gone.get_mut(&key).and_then(VecDeque::pop_front)
             {
-                let is_own = matches!(same_by, SameBy::Inode) || diff.is_proof(known, file);
+                let is_own = matches!(same_by, MatchKey::Inode) || diff.is_proof(known, file);
                 used.insert(known.id);
                 slot.insert((Pair { known, file }, is_own && new.contains_key(&key)));
             }

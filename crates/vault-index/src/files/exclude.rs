@@ -81,13 +81,13 @@ impl Layer {
 }
 
 /// The rules that are the same for the whole vault.
-pub(super) struct Exclude {
+pub(super) struct ExcludeRules {
     /// The user's, and those of `.vault.toml`: each by itself, so that a `!` in one takes back nothing of the other.
     globs: [Gitignore; 2],
     obsidian: RegexSet,
 }
 
-impl Exclude {
+impl ExcludeRules {
     /// Compiles `globs` (the syntax of a `.gitignore` line), reads `.vault.toml` and Obsidian's filters.
     ///
     /// # Errors
@@ -125,12 +125,12 @@ impl Exclude {
 /// are those of the moment when it was made; the ignore files of a folder, of the first question about it.
 pub struct Exclusion {
     root: PathBuf,
-    exclude: Exclude,
-    folders: Mutex<HashMap<PathBuf, AskedFolder>>,
+    exclude: ExcludeRules,
+    folders: Mutex<HashMap<PathBuf, FolderRules>>,
 }
 
 /// A folder, and whether nothing in it is indexed.
-type AskedFolder = (Option<Arc<Layer>>, bool);
+type FolderRules = (Option<Arc<Layer>>, bool);
 
 impl Exclusion {
     /// Reads the rules of the vault at `root`; `globs` are the user's.
@@ -138,7 +138,7 @@ impl Exclusion {
     /// # Errors
     /// A bad glob, a bad `.vault.toml`.
     pub fn new(root: &Path, globs: &[String]) -> Result<Self> {
-        let exclude = Exclude::new(root, globs, &mut Vec::new())?;
+        let exclude = ExcludeRules::new(root, globs, &mut Vec::new())?;
         Ok(Self { root: root.to_owned(), exclude, folders: Mutex::default() })
     }
 
@@ -156,7 +156,7 @@ impl Exclusion {
         self.exclude.obsidian.is_match(&begins_with_it) || on_disk(path).iter().any(|disk| self.folder(disk).1)
     }
 
-    fn folder(&self, disk: &Path) -> AskedFolder {
+    fn folder(&self, disk: &Path) -> FolderRules {
         if let Some(known) = self.folders.lock().unwrap_or_else(PoisonError::into_inner).get(disk) {
             return known.clone();
         }

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
 
-use super::exclude::{Exclude, GIT_IGNORE, Layer, OBSIDIAN, VAULT_IGNORE, lossy};
+use super::exclude::{ExcludeRules, GIT_IGNORE, Layer, OBSIDIAN, VAULT_IGNORE, lossy};
 use super::stat::FileStat;
 use crate::error::{Error, ErrorKind, Result, Warning, WarningKind};
 use crate::path::VaultPath;
@@ -89,7 +89,7 @@ pub struct Walk {
 pub fn walk(root: &Path, rules: &WalkRules, cancel: &AtomicBool) -> Result<Walk> {
     let root = real_root(root)?;
     let mut walk = Walk { is_obsidian: is_obsidian_vault(&root), ..Walk::default() };
-    let exclude = Exclude::new(&root, &rules.exclude, &mut walk.warnings)?;
+    let exclude = ExcludeRules::new(&root, &rules.exclude, &mut walk.warnings)?;
     let walker = Walker { root: &root, exclude, cancel };
     let threads = std::thread::available_parallelism().map_or(2, |n| n.get().clamp(2, 4));
     // A pool of its own: in the shared one a walk would queue behind whatever keeps that busy.
@@ -167,7 +167,7 @@ struct Folder {
 
 struct Walker<'a> {
     root: &'a Path,
-    exclude: Exclude,
+    exclude: ExcludeRules,
     cancel: &'a AtomicBool,
 }
 

@@ -63,7 +63,7 @@ pub struct FileWatcher {
     debounce: Duration,
     max_wait: Duration,
     /// From the system's thread.
-    happened: Receiver<Happened>,
+    happened: Receiver<SystemEvent>,
     /// `None` where the system does not report changes.
     native: Option<RecommendedWatcher>,
     /// Which folder is watched; `None` while there is none.
@@ -79,7 +79,7 @@ pub struct FileWatcher {
 
 /// What the system's events come down to.
 #[derive(Debug)]
-enum Happened {
+enum SystemEvent {
     /// Something that the index depends on may have changed.
     Change(Instant),
     /// Something happened to the vault's folder itself.
@@ -158,16 +158,16 @@ impl FileWatcher {
         self.notice.take()
     }
 
-    fn note(&mut self, happened: Happened) {
+    fn note(&mut self, happened: SystemEvent) {
         match happened {
-            Happened::Change(at) => {
+            SystemEvent::Change(at) => {
                 let first = self.first_and_last.map_or(at, |(first, _)| first);
                 self.first_and_last = Some((first, at));
             }
-            Happened::Root => self.root_changed = true,
-            Happened::Failed(reason) => {
+            SystemEvent::Root => self.root_changed = true,
+            SystemEvent::Failed(reason) => {
                 self.poll_from_now_on(&reason);
-                self.note(Happened::Change(Instant::now()));
+                self.note(SystemEvent::Change(Instant::now()));
             }
         }
     }
@@ -214,7 +214,7 @@ impl FileWatcher {
         let handler = move |event| {
             // Nobody waits for it any more where sending fails. Where many changes wait, one more says nothing new.
             let _ = match what_happened(&root, event) {
-                Some(change @ Happened::Change(_)) => send.try_send(change).is_ok(),
+                Some(change @ SystemEvent::Change(_)) => send.try_send(change).is_ok(),
                 Some(happened) => send.send(happened).is_ok(),
                 None => true,
             };
@@ -245,19 +245,19 @@ impl FileWatcher {
 }
 
 /// What an event comes down to. On the system's thread: quick, since a slow one makes the queue overflow.
-fn what_happened(root: &Path, event: notify::Result<Event>) -> Option<Happened> {
+fn what_happened(root: &Path, event: notify::Result<Event>) -> Option<SystemEvent> {
     match event {
         Ok(event) if !event.need_rescan() => match scope(root, &event) {
             Scope::Nothing => None,
-            Scope::Inside => Some(Happened::Change(Instant::now())),
-            Scope::Root => Some(Happened::Root),
+            Scope::Inside => Some(SystemEvent::Change(Instant::now())),
+            Scope::Root => Some(SystemEvent::Root),
         },
         Err(error) if matches!(error.kind, notify::ErrorKind::MaxFilesWatch) => {
-            Some(Happened::Failed(error.to_string()))
+            Some(SystemEvent::Failed(error.to_string()))
         }
         Ok(_) | Err(_) => {
             log::warn!("{}: the system lost events", root.display());
-            Some(Happened::Change(Instant::now()))
+            Some(SystemEvent::Change(Instant::now()))
         }
     }
 }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::identity;
 use crate::index::Index;
-use crate::indexer::{Indexer, Run, SyncOptions};
+use crate::indexer::{EmbeddingSchedule, Indexer, SyncOptions};
 use crate::lock::{self, LockName, is_claimed};
 use crate::report::{BackgroundStatus, FailedText, Report};
 use crate::store::{BACKGROUND, PendingText, REBUILDING_TO, Store};
@@ -201,7 +201,7 @@ impl<'a> Background<'a> {
     }
 }
 
-impl Run for Background<'_> {
+impl EmbeddingSchedule for Background<'_> {
     fn most_texts(&self) -> usize {
         if self.one_by_one > 0 { 1 } else { usize::MAX }
     }

@@ -58,7 +58,7 @@ impl Index {
 mod tests {
     use std::sync::Arc;
 
-    use crate::embed::Hashed;
+    use crate::embed::HashedEmbedder;
     use crate::index::{Index, Options};
 
     #[test]
@@ -75,7 +75,8 @@ mod tests {
             &format!("{text}\n## More\n\nMuch more is said here, of bees and frames and of the smoke.\n"),
         );
         (0..30).for_each(|n| write(format!("form {n}.md"), "Weather:\n\nMood:\n\nWhat went well today, and why?\n"));
-        let options = Options::new().index_file(folder.path().join("index.db")).embedder(Arc::new(Hashed::new()));
+        let options =
+            Options::new().index_file(folder.path().join("index.db")).embedder(Arc::new(HashedEmbedder::new()));
         let index = Index::open(&vault, options).unwrap();
         index.sync().unwrap();
         let found = |least| -> Vec<String> {

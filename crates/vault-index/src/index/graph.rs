@@ -9,7 +9,7 @@ use crate::index::Index;
 use crate::links::{Direction, Graph, Names, Rule, block_at, heading_at, ranked, resolve, slug_at, unresolved_key};
 use crate::note::{LinkKind, LinkText, ParseOptions, TagKey, parse, split_link};
 use crate::path::{FileId, FileKind, VaultPath};
-use crate::report::{LinkRow, NoteWarning, Resolved, Skipped, TagCount, UnresolvedName};
+use crate::report::{LinkRow, NoteWarning, ResolvedLink, SkippedNote, TagCount, UnresolvedName};
 use crate::search::find_note;
 use crate::store::{Anchors, NoteMeta, PassageText, Store, StoredLink};
 
@@ -62,7 +62,7 @@ impl Index {
             let mut files = store.paths()?;
             files.sort_by(|a, b| a.1.cmp(&b.1));
             let paths: Paths = files.iter().cloned().collect();
-            let mut places = Places::new(store);
+            let mut places = AnchorCache::new(store);
             for (source, _) in &files {
                 for link in store.links_from(*source)? {
                     let subpath_missing = places.lack(&paths, &link)?;
@@ -104,7 +104,7 @@ impl Index {
                 steps.extend(further.into_iter().map(|s| (s.file, s.distance as usize)));
             }
             let mut rows = Vec::new();
-            let mut places = Places::new(store);
+            let mut places = AnchorCache::new(store);
             let mut passages: Option<(FileId, Vec<PassageText>)> = None;
             for (id, before) in steps {
                 let mut links = match direction {
@@ -146,7 +146,7 @@ impl Index {
     pub fn unresolved(&self) -> Result<Vec<UnresolvedName>> {
         self.read(|store| {
             let paths = paths(store)?;
-            let mut names = Wanted::default();
+            let mut names = UnresolvedNames::default();
             for (source, target, path) in edges_by_path(store, &paths)? {
                 let (None, Some(source)) = (target, paths.get(&source)) else { continue };
                 let path = from_root(&path, source);
@@ -161,7 +161,7 @@ impl Index {
     /// # Errors
     /// Those of reading.
     pub fn unresolved_subpaths(&self) -> Result<Vec<UnresolvedName>> {
-        let mut names = Wanted::default();
+        let mut names = UnresolvedNames::default();
         self.all_links(&mut |link| {
             if let (true, Some(target), Some(subpath)) = (link.subpath_missing, link.target, &link.subpath) {
                 let path = if link.path.is_empty() { target.stem() } else { &link.path };
@@ -210,7 +210,7 @@ impl Index {
     ///
     /// # Errors
     /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) when `from` is no note.
-    pub fn resolve(&self, link: &str, from: Option<&str>) -> Result<Resolved> {
+    pub fn resolve(&self, link: &str, from: Option<&str>) -> Result<ResolvedLink> {
         self.read(|store| {
             let paths = paths(store)?;
             let source = match from {
@@ -222,18 +222,18 @@ impl Index {
             let is_there = |path: &str| resolve(&names, path, &source).target.is_some();
             let Some(parts) = link_parts(link, &ParseOptions::of_vault(&self.vault), &is_there) else {
                 let (target, line, candidates) = (None, None, Vec::new());
-                return Ok(Resolved { target, line, subpath_missing: false, rule: Rule::External, candidates });
+                return Ok(ResolvedLink { target, line, subpath_missing: false, rule: Rule::External, candidates });
             };
             let resolution = resolve(&names, &parts.path, &source);
             let candidates =
                 ranked(&names, &parts.path, &source).into_iter().filter_map(|id| paths.get(&id).cloned()).collect();
-            let mut places = Places::new(store);
+            let mut places = AnchorCache::new(store);
             let anchors = places.of(resolution.target)?.zip(parts.subpath.as_deref());
             let kind = if link.contains("](") { LinkKind::Markdown } else { LinkKind::Wikilink };
             let line = anchors.and_then(|(anchors, subpath)| line_of(anchors, subpath, kind));
             let subpath_missing = anchors.is_some() && line.is_none();
             let target = resolution.target.and_then(|id| paths.get(&id).cloned());
-            Ok(Resolved { target, line, subpath_missing, rule: resolution.rule, candidates })
+            Ok(ResolvedLink { target, line, subpath_missing, rule: resolution.rule, candidates })
         })
     }
 
@@ -268,7 +268,7 @@ impl Index {
     /// # Errors
     /// Those of reading.
     #[doc(hidden)]
-    pub fn skipped(&self) -> Result<Vec<Skipped>> {
+    pub fn skipped(&self) -> Result<Vec<SkippedNote>> {
         self.read(|store| Ok(store.warnings()?.0))
     }
 
@@ -377,9 +377,9 @@ impl Index {
 
 /// Names by what makes two the same, with the links that lead to them counted.
 #[derive(Default)]
-struct Wanted(BTreeMap<String, UnresolvedName>);
+struct UnresolvedNames(BTreeMap<String, UnresolvedName>);
 
-impl Wanted {
+impl UnresolvedNames {
     fn add(&mut self, key: String, name: &str, target: Option<&VaultPath>, source: &VaultPath) {
         let new = || UnresolvedName { name: name.into(), target: target.cloned(), count: 0, sources: Vec::new() };
         let entry = self.0.entry(key).or_insert_with(new);
@@ -399,12 +399,12 @@ impl Wanted {
 }
 
 /// The headings and blocks of the notes that links lead into.
-struct Places<'s> {
+struct AnchorCache<'s> {
     store: &'s Store,
     known: HashMap<FileId, Option<Anchors>>,
 }
 
-impl<'s> Places<'s> {
+impl<'s> AnchorCache<'s> {
     fn new(store: &'s Store) -> Self {
         Self { store, known: HashMap::new() }
     }

@@ -12,9 +12,9 @@ use crate::index::Index;
 use crate::note::{Note, ParseOptions, is_boundary, opaque_spans, parse};
 use crate::path::{FileId, VaultPath};
 use crate::report::Mention;
-use crate::search::{find_note, holders_of};
+use crate::search::{find_note, passages_with_phrase};
 use crate::store::{Store, StoredFile};
-use crate::terms::Matching;
+use crate::terms::TermMatch;
 
 impl Index {
     /// Where other notes name a note (its path, or a link to it) by its file's name, title or an alias without linking
@@ -28,7 +28,7 @@ impl Index {
             let (id, names) = names_of(store, note)?;
             let mut holders: HashSet<FileId> = HashSet::new();
             for name in &names {
-                let found = holders_of(store, &name.text, Matching::Whole)?.unwrap_or_default();
+                let found = passages_with_phrase(store, &name.text, TermMatch::Whole)?.unwrap_or_default();
                 holders.extend(store.notes_of(&found)?);
             }
             holders.remove(&id);

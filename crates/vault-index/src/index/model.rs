@@ -24,37 +24,39 @@ use crate::store::{REBUILDING_EMBEDDER, REBUILDING_TO, REBUILDING_URL, Store};
 const KEPT: usize = 2;
 
 /// A model that was loaded, and by what.
-pub(super) struct Loaded {
+pub(super) struct LoadedModel {
     name: ModelName,
     base_url: Option<String>,
     embedder: Arc<dyn Embedder>,
 }
 
 /// A model that may not be loaded yet.
-enum Choice {
+enum ModelChoice {
     Given(Arc<dyn Embedder>),
     Named(ModelName, LoadOptions),
 }
 
 /// A model, and how it is recorded in the index that gets its vectors.
-pub(super) struct Wanted {
+pub(super) struct RecordedModel {
     pub embedder: Arc<dyn Embedder>,
     /// As `--model` takes it; the id of a model that the caller gave.
     pub name: String,
     pub base_url: Option<String>,
 }
 
-impl Choice {
-    fn wanted(self, embedder: Arc<dyn Embedder>) -> Wanted {
+impl ModelChoice {
+    fn wanted(self, embedder: Arc<dyn Embedder>) -> RecordedModel {
         match self {
-            Self::Given(_) => Wanted { name: embedder.id().to_string(), base_url: None, embedder },
-            Self::Named(name, options) => Wanted { name: name.to_string(), base_url: options.base_url, embedder },
+            Self::Given(_) => RecordedModel { name: embedder.id().to_string(), base_url: None, embedder },
+            Self::Named(name, options) => {
+                RecordedModel { name: name.to_string(), base_url: options.base_url, embedder }
+            }
         }
     }
 }
 
 /// The index has vectors of one model, and they would now be made by another one of the same name.
-pub(super) struct Differs {
+pub(super) struct ModelMismatch {
     /// Texts would leave this machine.
     pub is_remote: bool,
     message: String,
@@ -62,7 +64,7 @@ pub(super) struct Differs {
     file: PathBuf,
 }
 
-impl Differs {
+impl ModelMismatch {
     pub(super) fn error(&self) -> Error {
         Error::new(ErrorKind::OtherModel, &self.message).at(&self.file).with_remedy(&self.remedy)
     }
@@ -91,9 +93,9 @@ impl Index {
     }
 
     /// The caller's model, or the one the index has, or the bundled one.
-    fn choice(&self, store: Option<&Store>) -> Result<Choice> {
+    fn choice(&self, store: Option<&Store>) -> Result<ModelChoice> {
         if let Some(embedder) = &self.options.embedder {
-            return Ok(Choice::Given(embedder.clone()));
+            return Ok(ModelChoice::Given(embedder.clone()));
         }
         let recorded = |key: &str| store.map_or(Ok(None), |store| store.meta(key));
         let has = recorded("model")?;
@@ -123,11 +125,11 @@ impl Index {
         if let Some(url) = &self.options.base_url {
             options.base_url = Some(url.clone());
         }
-        Ok(Choice::Named(name, options))
+        Ok(ModelChoice::Named(name, options))
     }
 
     /// The choice for an index file that may be damaged: what was asked for needs nothing of it.
-    fn choice_on_disk(&self) -> Result<Choice> {
+    fn choice_on_disk(&self) -> Result<ModelChoice> {
         if !self.file.exists() {
             return self.choice(None);
         }
@@ -147,8 +149,8 @@ impl Index {
     /// rebuilt it with another one.
     pub(super) fn embedder(&self, store: &Store) -> Result<Arc<dyn Embedder>> {
         match self.choice(Some(store))? {
-            Choice::Given(embedder) => Ok(embedder),
-            Choice::Named(name, options) => self.load(&name, &options),
+            ModelChoice::Given(embedder) => Ok(embedder),
+            ModelChoice::Named(name, options) => self.load(&name, &options),
         }
     }
 
@@ -165,10 +167,10 @@ impl Index {
                 _ => self.wanted(store),
             })?,
             false => match self.choice(None)? {
-                Choice::Given(embedder) => Choice::Given(embedder.clone()).wanted(embedder),
-                Choice::Named(name, options) => {
+                ModelChoice::Given(embedder) => ModelChoice::Given(embedder.clone()).wanted(embedder),
+                ModelChoice::Named(name, options) => {
                     let embedder = self.load(&name, &options)?;
-                    Choice::Named(name, options).wanted(embedder)
+                    ModelChoice::Named(name, options).wanted(embedder)
                 }
             },
         };
@@ -176,7 +178,7 @@ impl Index {
     }
 
     fn load(&self, name: &ModelName, options: &LoadOptions) -> Result<Arc<dyn Embedder>> {
-        let is_wanted = |known: &&Loaded| {
+        let is_wanted = |known: &&LoadedModel| {
             known.name == *name
                 && known.base_url == options.base_url
                 && options.dimensions.is_none_or(|length| length == known.embedder.dimensions())
@@ -195,30 +197,30 @@ impl Index {
         if loaded.len() == KEPT {
             loaded.remove(0);
         }
-        loaded.push(Loaded { name: name.clone(), base_url, embedder: embedder.clone() });
+        loaded.push(LoadedModel { name: name.clone(), base_url, embedder: embedder.clone() });
         Ok(embedder)
     }
 
     /// The index's model, to be recorded.
-    pub(super) fn wanted(&self, store: &Store) -> Result<Wanted> {
+    pub(super) fn wanted(&self, store: &Store) -> Result<RecordedModel> {
         let embedder = self.embedder(store)?;
         Ok(self.choice(Some(store))?.wanted(embedder))
     }
 
     /// The model of a rebuild. What the index knows of a remote one is not believed: its server is asked.
-    pub(super) fn wanted_anew(&self, store: &Store) -> Result<Wanted> {
+    pub(super) fn wanted_anew(&self, store: &Store) -> Result<RecordedModel> {
         self.asked_anew(self.choice(Some(store))?)
     }
 
     /// The model of a rebuild of a file that may be damaged.
-    pub(super) fn wanted_on_disk(&self) -> Result<Wanted> {
+    pub(super) fn wanted_on_disk(&self) -> Result<RecordedModel> {
         self.asked_anew(self.choice_on_disk()?)
     }
 
-    fn asked_anew(&self, choice: Choice) -> Result<Wanted> {
+    fn asked_anew(&self, choice: ModelChoice) -> Result<RecordedModel> {
         let embedder = match &choice {
-            Choice::Given(embedder) => embedder.clone(),
-            Choice::Named(name, options) => {
+            ModelChoice::Given(embedder) => embedder.clone(),
+            ModelChoice::Named(name, options) => {
                 self.load_anew(name, &LoadOptions { dimensions: None, ..options.clone() })?
             }
         };
@@ -226,7 +228,7 @@ impl Index {
     }
 
     /// Writes what an index is of.
-    pub(super) fn describe(&self, store: &Store, wanted: &Wanted) -> Result<()> {
+    pub(super) fn describe(&self, store: &Store, wanted: &RecordedModel) -> Result<()> {
         let batch = store.begin()?;
         store.make_vectors(wanted.embedder.id(), wanted.embedder.dimensions())?;
         store.set_meta("model", &wanted.name)?;
@@ -237,7 +239,7 @@ impl Index {
 
     /// Whether vectors made now would be others than those of the index: the program was updated, or a server's
     /// address is another one.
-    pub(super) fn differs(&self, store: &Store) -> Result<Option<Differs>> {
+    pub(super) fn differs(&self, store: &Store) -> Result<Option<ModelMismatch>> {
         let Some((has, _)) = store.embedder()? else { return Ok(None) };
         let embedder = self.embedder(store)?;
         if embedder.id() == has {
@@ -258,7 +260,7 @@ impl Index {
                 "run `vault-index sync`, which makes them anew".to_string(),
             ),
         };
-        Ok(Some(Differs { is_remote, message, remedy, file: self.file.clone() }))
+        Ok(Some(ModelMismatch { is_remote, message, remedy, file: self.file.clone() }))
     }
 
     /// The command that rebuilds the index with a model, at the address that is named now.
@@ -282,7 +284,7 @@ impl Index {
     ///
     /// # Errors
     /// [`ErrorKind::OtherModel`] when the notes would go on to another address than those before them.
-    pub(super) fn unfinished_rebuild(&self, store: &Store) -> Result<Option<Wanted>> {
+    pub(super) fn unfinished_rebuild(&self, store: &Store) -> Result<Option<RecordedModel>> {
         let Some(name) = store.meta(REBUILDING_TO)? else { return Ok(None) };
         let base_url = store.meta(REBUILDING_URL)?;
         let embedder = match &self.options.embedder {
@@ -301,7 +303,7 @@ impl Index {
                 self.rebuild_command(&name)
             )));
         }
-        Ok(Some(Wanted { embedder, name, base_url }))
+        Ok(Some(RecordedModel { embedder, name, base_url }))
     }
 }
 
@@ -338,10 +340,10 @@ impl Index {
     }
 }
 
-fn named(choice: Choice) -> Option<(ModelName, Option<String>)> {
+fn named(choice: ModelChoice) -> Option<(ModelName, Option<String>)> {
     match choice {
-        Choice::Given(_) => None,
-        Choice::Named(name, options) => Some((name, options.base_url)),
+        ModelChoice::Given(_) => None,
+        ModelChoice::Named(name, options) => Some((name, options.base_url)),
     }
 }
 
@@ -352,18 +354,18 @@ mod tests {
 
     use super::*;
     use crate::chunk::TokenCount;
-    use crate::embed::{Hashed, Role};
+    use crate::embed::{HashedEmbedder, Role};
     use crate::index::Options;
     use crate::indexer::SyncOptions;
     use crate::search::{Mode, Query};
 
     /// A model somewhere, and how many texts it was sent.
-    struct Far {
+    struct DistantModel {
         is_remote: bool,
         sent: AtomicUsize,
     }
 
-    impl Far {
+    impl DistantModel {
         fn new(is_remote: bool) -> Arc<Self> {
             Arc::new(Self { is_remote, sent: AtomicUsize::new(0) })
         }
@@ -373,28 +375,28 @@ mod tests {
         }
     }
 
-    impl TokenCount for Far {
+    impl TokenCount for DistantModel {
         fn count(&self, text: &str) -> usize {
-            Hashed::new().count(text)
+            HashedEmbedder::new().count(text)
         }
     }
 
-    impl Embedder for Far {
+    impl Embedder for DistantModel {
         fn id(&self) -> &str {
             "far@new"
         }
 
         fn dimensions(&self) -> usize {
-            Hashed::new().dimensions()
+            HashedEmbedder::new().dimensions()
         }
 
         fn max_tokens(&self) -> usize {
-            Hashed::new().max_tokens()
+            HashedEmbedder::new().max_tokens()
         }
 
         fn embed(&self, texts: &[&str], role: Role) -> Result<Vec<Vec<f32>>> {
             self.sent.fetch_add(texts.len(), Ordering::Relaxed);
-            Hashed::new().embed(texts, role)
+            HashedEmbedder::new().embed(texts, role)
         }
 
         fn is_remote(&self) -> bool {
@@ -412,7 +414,7 @@ mod tests {
         (folder, vault, file)
     }
 
-    fn open(vault: &Path, file: &Path, embedder: &Arc<Far>) -> Index {
+    fn open(vault: &Path, file: &Path, embedder: &Arc<DistantModel>) -> Index {
         let embedder: Arc<dyn Embedder> = embedder.clone();
         let options = Options::new().index_file(file).embedder(embedder);
         Index::open(vault, options).unwrap()
@@ -426,7 +428,7 @@ mod tests {
     #[test]
     fn a_remote_embedder_at_another_address_gets_nothing_by_itself() {
         let (_folder, vault, file) = vault();
-        let far = Far::new(true);
+        let far = DistantModel::new(true);
         open(&vault, &file, &far).sync().unwrap();
         say(&file, "embedder", "far@old");
         let before = far.sent();
@@ -458,7 +460,7 @@ mod tests {
     #[test]
     fn an_embedder_on_this_machine_makes_vectors_of_another_version_anew_by_itself() {
         let (_folder, vault, file) = vault();
-        let near = Far::new(false);
+        let near = DistantModel::new(false);
         open(&vault, &file, &near).sync().unwrap();
         say(&file, "embedder", "far@old");
         let index = open(&vault, &file, &near);
@@ -473,7 +475,7 @@ mod tests {
     #[test]
     fn two_who_find_an_embedder_of_another_version_make_the_vectors_once() {
         let (_folder, vault, file) = vault();
-        let near = Far::new(false);
+        let near = DistantModel::new(false);
         open(&vault, &file, &near).sync().unwrap();
         let once = near.sent();
         for _ in 0..5 {
@@ -491,7 +493,7 @@ mod tests {
     #[test]
     fn a_rebuild_goes_on_with_no_remote_embedder_but_its_own() {
         let (_folder, vault, file) = vault();
-        let far = Far::new(true);
+        let far = DistantModel::new(true);
         let index = open(&vault, &file, &far);
         index.sync().unwrap();
         say(&file, REBUILDING_TO, "far@new");
@@ -523,7 +525,7 @@ mod tests {
         index.sync().unwrap();
         let store = Store::open_read(&file).unwrap();
         assert_eq!(store.meta("model").unwrap().as_deref(), Some("hashed"));
-        assert_eq!(store.meta("embedder").unwrap().as_deref(), Some(Hashed::new().id()));
+        assert_eq!(store.meta("embedder").unwrap().as_deref(), Some(HashedEmbedder::new().id()));
         assert!(index.search(&Query::literal("cormorant")).unwrap().results[0].why.semantic.is_some());
     }
 
@@ -544,7 +546,8 @@ mod tests {
         say(&file, "model", "ollama:m");
         say(&file, "embedder", "ollama:m@192.0.2.1:11434");
         say(&file, "base_url", "http://192.0.2.1:11434");
-        let address = |index: &Index| index.choice_on_disk().map(|choice| choice.wanted(Far::new(true)).base_url);
+        let address =
+            |index: &Index| index.choice_on_disk().map(|choice| choice.wanted(DistantModel::new(true)).base_url);
         let old = Some("http://192.0.2.1:11434".to_string());
         assert_eq!(address(&named("", None)).unwrap(), old);
         assert_eq!(address(&named("ollama:m", None)).unwrap(), old);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::index::Index;
-use crate::index::model::Wanted;
+use crate::index::model::RecordedModel;
 use crate::indexer::{Indexer, SyncOptions};
 use crate::lock::{LockName, lock};
 use crate::report::{Report, counted_as};
@@ -150,7 +150,7 @@ impl Index {
     pub(super) fn rebuild_into(
         &self,
         store: &mut Store,
-        wanted: &Wanted,
+        wanted: &RecordedModel,
         doubtful: Option<&BTreeSet<i64>>,
         options: &SyncOptions<'_>,
     ) -> Result<Report> {
@@ -201,7 +201,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::embed::Hashed;
+    use crate::embed::HashedEmbedder;
     use crate::index::Options;
 
     const NOW: Option<Duration> = Some(Duration::ZERO);
@@ -211,7 +211,8 @@ mod tests {
         let vault = folder.path().join("vault");
         std::fs::create_dir(&vault).unwrap();
         std::fs::write(vault.join("a.md"), "one").unwrap();
-        let options = Options::new().index_file(folder.path().join("index.db")).embedder(Arc::new(Hashed::new()));
+        let options =
+            Options::new().index_file(folder.path().join("index.db")).embedder(Arc::new(HashedEmbedder::new()));
         let index = Index::open(vault, options).unwrap();
         index.sync().unwrap();
         (folder, index)

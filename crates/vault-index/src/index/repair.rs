@@ -20,7 +20,7 @@ use crate::likeness::likeness;
 use crate::links::{Names, ranked, slug};
 use crate::note::LinkKind;
 use crate::path::{FileId, FileKind, VaultPath};
-use crate::report::{BrokenLink, Certainty, LinkRow, Proposal};
+use crate::report::{BrokenLink, Certainty, LinkRow, RepairProposal};
 use crate::store::Store;
 use crate::terms::name_key;
 
@@ -72,7 +72,7 @@ impl Index {
 }
 
 /// Headings by key, each with the only note that has it and as it is written there; `None` where several have it.
-type OnlyHeadings = HashMap<String, Option<(FileId, String)>>;
+type UniqueHeadings = HashMap<String, Option<(FileId, String)>>;
 
 /// What may be meant by links.
 struct Repair<'s> {
@@ -86,7 +86,7 @@ struct Repair<'s> {
     /// The names of files and notes, and which of them hold a pair of letters.
     listed: Vec<(String, FileId)>,
     by_pair: HashMap<[char; 2], Vec<u32>>,
-    headings: std::cell::OnceCell<OnlyHeadings>,
+    headings: std::cell::OnceCell<UniqueHeadings>,
 }
 
 impl<'s> Repair<'s> {
@@ -117,7 +117,7 @@ impl<'s> Repair<'s> {
         Ok(Self { store, names, former, now, by_key, listed, by_pair, headings: std::cell::OnceCell::new() })
     }
 
-    fn proposals(&self, link: &LinkRow) -> Result<Vec<Proposal>> {
+    fn proposals(&self, link: &LinkRow) -> Result<Vec<RepairProposal>> {
         let mut found = match &link.target {
             Some(target) => self.headings_like(link, target)?,
             None => self.files_meant(link),
@@ -127,12 +127,12 @@ impl<'s> Repair<'s> {
     }
 
     /// The files that a link which leads to none may mean.
-    fn files_meant(&self, link: &LinkRow) -> Vec<Proposal> {
+    fn files_meant(&self, link: &LinkRow) -> Vec<RepairProposal> {
         let propose = |file: FileId, certainty, reason: String| {
             let target = self.names.path(file)?.clone();
             // A note does not link to itself by its name, and a picture is not meant by the name of a note.
             let fits = target != link.source && self.fits(link, &target);
-            fits.then(|| Proposal { target, subpath: link.subpath.clone(), certainty, reason })
+            fits.then(|| RepairProposal { target, subpath: link.subpath.clone(), certainty, reason })
         };
         let former: Vec<Option<FileId>> =
             ranked(&self.former, &link.path, &link.source).iter().map(|id| self.now[id.0 as usize]).collect();
@@ -143,13 +143,13 @@ impl<'s> Repair<'s> {
             let is_only = former.iter().all(|other| *other == Some(*file));
             let certainty = if is_only { Certainty::Certain } else { Certainty::Likely };
             let (target, subpath, reason) = (target.clone(), link.subpath.clone(), "the file was renamed".to_owned());
-            return vec![Proposal { target, subpath, certainty, reason }];
+            return vec![RepairProposal { target, subpath, certainty, reason }];
         }
         let name = link.path.rsplit('/').next().unwrap_or(&link.path);
         let elsewhere = ranked(&self.names, name, &link.source);
         let certainty = if elsewhere.len() == 1 { Certainty::Likely } else { Certainty::Possible };
         let moved = |file| propose(file, certainty, "has this name, in another folder".into());
-        let found: Vec<Proposal> = elsewhere.into_iter().filter_map(moved).collect();
+        let found: Vec<RepairProposal> = elsewhere.into_iter().filter_map(moved).collect();
         if !found.is_empty() {
             return found;
         }
@@ -158,7 +158,7 @@ impl<'s> Repair<'s> {
         let called: Vec<FileId> = called.copied().collect();
         let certainty = if called.len() == 1 { Certainty::Likely } else { Certainty::Possible };
         let titled = |file| propose(file, certainty, "has this title or alias".into());
-        let found: Vec<Proposal> = called.into_iter().filter_map(titled).collect();
+        let found: Vec<RepairProposal> = called.into_iter().filter_map(titled).collect();
         if !found.is_empty() {
             return found;
         }
@@ -207,7 +207,7 @@ impl<'s> Repair<'s> {
     }
 
     /// The headings that a link to a missing one may mean. A block's id is made up, so nothing is like it.
-    fn headings_like(&self, link: &LinkRow, target: &VaultPath) -> Result<Vec<Proposal>> {
+    fn headings_like(&self, link: &LinkRow, target: &VaultPath) -> Result<Vec<RepairProposal>> {
         let Some(wanted) = link.subpath.as_deref().and_then(|subpath| subpath.rsplit('#').next()).map(str::trim) else {
             return Ok(Vec::new());
         };
@@ -226,29 +226,29 @@ impl<'s> Repair<'s> {
         like.sort_by(|a, b| b.0.total_cmp(&a.0));
         like.dedup_by(|a, b| a.1 == b.1);
         let scores: Vec<f64> = like.iter().map(|(score, _)| *score).collect();
-        let propose = |(at, (_, heading)): (usize, (f64, &str))| Proposal {
+        let propose = |(at, (_, heading)): (usize, (f64, &str))| RepairProposal {
             target: target.clone(),
             subpath: Some(written(heading)),
             certainty: certainty_of(&scores, at),
             reason: format!("the note has the heading {heading:?}"),
         };
-        let mut found: Vec<Proposal> = like.into_iter().enumerate().map(propose).collect();
+        let mut found: Vec<RepairProposal> = like.into_iter().enumerate().map(propose).collect();
         let elsewhere = self.headings()?.get(&name_key(&words)).and_then(Option::as_ref);
         if let Some((file, heading)) = elsewhere
             && let Some(target) = self.names.path(*file)
         {
             let reason = format!("only this note has the heading {heading:?}");
             let certainty = Certainty::Possible;
-            found.push(Proposal { target: target.clone(), subpath: Some(written(heading)), certainty, reason });
+            found.push(RepairProposal { target: target.clone(), subpath: Some(written(heading)), certainty, reason });
         }
         Ok(found)
     }
 
-    fn headings(&self) -> Result<&OnlyHeadings> {
+    fn headings(&self) -> Result<&UniqueHeadings> {
         if let Some(known) = self.headings.get() {
             return Ok(known);
         }
-        let mut headings = OnlyHeadings::new();
+        let mut headings = UniqueHeadings::new();
         for (file, ..) in self.store.notes()? {
             for (_, heading, _) in self.store.anchors(file)?.unwrap_or_default().headings {
                 let entry = headings.entry(name_key(&heading)).or_insert_with(|| Some((file, heading)));
@@ -306,7 +306,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::embed::Hashed;
+    use crate::embed::HashedEmbedder;
     use crate::index::Options;
 
     fn vault(notes: &[(&str, &str)]) -> (tempfile::TempDir, Index) {
@@ -314,7 +314,8 @@ mod tests {
         let vault = folder.path().join("vault");
         write(&vault, notes);
         fs::create_dir_all(vault.join(".obsidian")).unwrap();
-        let options = Options::new().index_file(folder.path().join("index.db")).embedder(Arc::new(Hashed::new()));
+        let options =
+            Options::new().index_file(folder.path().join("index.db")).embedder(Arc::new(HashedEmbedder::new()));
         let index = Index::open(vault, options).unwrap();
         index.sync().unwrap();
         (folder, index)
@@ -329,7 +330,7 @@ mod tests {
 
     /// `link -> target#subpath certainty`, for each proposal.
     fn proposals(index: &Index) -> Vec<String> {
-        let shown = |proposal: &Proposal| {
+        let shown = |proposal: &RepairProposal| {
             let subpath = proposal.subpath.as_ref().map(|subpath| format!("#{subpath}")).unwrap_or_default();
             format!("{}{subpath} {}", proposal.target, format!("{:?}", proposal.certainty).to_lowercase())
         };

@@ -26,7 +26,7 @@ use crate::path::{FileId, FileKind, VaultPath};
 use crate::report::{LinkSuggestion, SuggestionParts, SuggestionReason};
 use crate::search::{Hit, Mode, Query, Searcher, find_note};
 use crate::store::Store;
-use crate::terms::{Matching, Terms, is_stop_word, stem};
+use crate::terms::{TermMatch, Terms, is_stop_word, stem};
 
 /// The least scores. Of the links that `missing_links` took out of two vaults, few score less; of the other candidates, most.
 const NAMED_FLOOR: f32 = 0.65;
@@ -164,7 +164,7 @@ impl Index {
         source: FileId,
         searcher: &Searcher,
         names: &NameTable,
-    ) -> Result<HashMap<FileId, Meant>> {
+    ) -> Result<HashMap<FileId, SimilarPassage>> {
         let (passages, queries) = self.read(|store| {
             let (mut places, mut queries) = (Vec::new(), Vec::new());
             let vectors = store.vectors()?;
@@ -180,13 +180,13 @@ impl Index {
             Ok((places, queries))
         })?;
         let ids: HashMap<&VaultPath, FileId> = names.paths.iter().map(|(id, path)| (path, *id)).collect();
-        let mut near: HashMap<FileId, Meant> = HashMap::new();
+        let mut near: HashMap<FileId, SimilarPassage> = HashMap::new();
         for (lines, hits) in passages.into_iter().zip(searcher.search_many(&queries)) {
             for hit in hits?.results {
                 let Some(target) = ids.get(&hit.path) else { continue };
                 let Some(cosine) = hit.why.semantic else { continue };
                 if near.get(target).is_none_or(|best| cosine > best.cosine) {
-                    near.insert(*target, Meant { cosine, lines, hit });
+                    near.insert(*target, SimilarPassage { cosine, lines, hit });
                 }
             }
         }
@@ -198,12 +198,12 @@ impl Index {
 #[derive(Default)]
 struct Candidate {
     parts: SuggestionParts,
-    named: Option<Named>,
-    meant: Option<Meant>,
+    named: Option<NameOccurrence>,
+    meant: Option<SimilarPassage>,
 }
 
 /// A passage of another note that is near one of the note's.
-struct Meant {
+struct SimilarPassage {
     cosine: f32,
     /// The lines of the note's passage.
     lines: (u32, u32),
@@ -278,7 +278,7 @@ struct TableName {
 }
 
 /// A name that stands in a note.
-struct Named {
+struct NameOccurrence {
     name: usize,
     span: Range<usize>,
     /// See [`spelling`].
@@ -329,7 +329,7 @@ impl NameTable {
     }
 
     /// The names that stand in the prose of a note, the longest at each place, in order.
-    fn named_in(&self, note: &Note) -> Vec<Named> {
+    fn named_in(&self, note: &Note) -> Vec<NameOccurrence> {
         let body = &note.text[note.body.clone()];
         let prose = Prose::of(note);
         let words: Vec<(String, Range<usize>)> = words(body).collect();
@@ -355,7 +355,7 @@ impl NameTable {
                 // A heading that is the name is about the same, and need not lead there.
                 let is_heading = note.headings.iter().any(|heading| heading.text == note.text[span.clone()]);
                 if prose.holds(&span) && !is_heading {
-                    found.push(Named { name, span, spelling });
+                    found.push(NameOccurrence { name, span, spelling });
                 }
             }
             at += length;
@@ -407,7 +407,9 @@ fn is_one_phrase(body: &str, words: &[(String, Range<usize>)]) -> bool {
 
 /// How many notes hold a name and do not link to its note.
 fn notes_holding(store: &Store, name: &TableName, graph: &Graph) -> Result<usize> {
-    let Some(passages) = crate::search::holders_of(store, &name.text, Matching::Whole)? else { return Ok(0) };
+    let Some(passages) = crate::search::passages_with_phrase(store, &name.text, TermMatch::Whole)? else {
+        return Ok(0);
+    };
     let mut notes = store.notes_of(&passages)?;
     notes.remove(&name.note);
     graph.neighbours(name.note, Direction::Backlinks).for_each(|linking| _ = notes.remove(&linking));
@@ -491,7 +493,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::embed::Hashed;
+    use crate::embed::HashedEmbedder;
     use crate::index::Options;
 
     /// `line text target reason`, for each suggestion.
@@ -502,7 +504,8 @@ mod tests {
             fs::create_dir_all(vault.join(path).parent().unwrap()).unwrap();
             fs::write(vault.join(path), text).unwrap();
         }
-        let options = Options::new().index_file(folder.path().join("index.db")).embedder(Arc::new(Hashed::new()));
+        let options =
+            Options::new().index_file(folder.path().join("index.db")).embedder(Arc::new(HashedEmbedder::new()));
         let index = Index::open(vault, options).unwrap();
         index.sync().unwrap();
         let found = index.suggest_links(of).unwrap().into_iter();

@@ -22,7 +22,7 @@ const MOST_TEXTS: usize = 1024;
 const LIST_AGAIN: Duration = Duration::from_secs(10);
 
 /// What decides about the rounds of embedding besides the options of a sync.
-pub(crate) trait Run {
+pub(crate) trait EmbeddingSchedule {
     /// The most texts of the next round.
     fn most_texts(&self) -> usize {
         MOST_TEXTS
@@ -48,14 +48,14 @@ pub(crate) trait Run {
 }
 
 /// The run of a sync.
-struct Whole {
+struct SyncSchedule {
     limit: Option<Duration>,
     /// Ends as soon as not all can be embedded in time.
     all: bool,
     started: Instant,
 }
 
-impl Run for Whole {
+impl EmbeddingSchedule for SyncSchedule {
     fn goes_on(&mut self, time_left: Option<Duration>) -> bool {
         let needed = self.started.elapsed() + if self.all { time_left.unwrap_or_default() } else { Duration::ZERO };
         self.limit.is_none_or(|limit| needed <= limit)
@@ -105,7 +105,7 @@ impl Indexer<'_> {
                 return Ok(());
             }
         }
-        let mut whole = Whole { limit, all: self.options.all_vectors, started: Instant::now() };
+        let mut whole = SyncSchedule { limit, all: self.options.all_vectors, started: Instant::now() };
         self.embed_rounds(pace, &mut whole, report)
     }
 
@@ -115,7 +115,12 @@ impl Indexer<'_> {
     }
 
     /// Embeds in rounds until nothing is pending, the time is over, or `run` ends it.
-    pub(crate) fn embed_rounds(&self, mut pace: Pace, run: &mut impl Run, report: &mut Report) -> Result<()> {
+    pub(crate) fn embed_rounds(
+        &self,
+        mut pace: Pace,
+        run: &mut impl EmbeddingSchedule,
+        report: &mut Report,
+    ) -> Result<()> {
         let started = Instant::now();
         let least = self.embedder.batch_size().clamp(1, MOST_TEXTS);
         let (mut done, mut texts) = (0, least);

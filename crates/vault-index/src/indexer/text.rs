@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::error::{Error, Result, Warning};
 use crate::indexer::prepare::{PreparedNote, Preparer};
-use crate::indexer::{CountsAs, Indexer, Job};
+use crate::indexer::{ChangeKind, Indexer, Job};
 use crate::links::{Names, Resolver};
 use crate::path::FileId;
 use crate::report::{Report, Stage};
@@ -117,7 +117,7 @@ impl Writer<'_> {
     fn write_note(&mut self, job: &Job, note: &Result<PreparedNote, Warning>, report: &mut Report) -> Result<()> {
         let (indexer, store) = (self.indexer, self.indexer.store);
         let path = job.file.path.as_str();
-        let is_new = job.counts_as == CountsAs::Added;
+        let is_new = job.counts_as == ChangeKind::Added;
         let had_rows = !is_new && indexer.remove_note(job.id)?;
         let note = match note {
             Ok(note) => note,
@@ -127,8 +127,8 @@ impl Writer<'_> {
             }
         };
         match job.counts_as {
-            CountsAs::Changed if had_rows => report.changed += 1,
-            CountsAs::Renamed if had_rows => report.renamed += 1,
+            ChangeKind::Changed if had_rows => report.changed += 1,
+            ChangeKind::Renamed if had_rows => report.renamed += 1,
             // Also what a sync that was stopped had not come to.
             _ => report.added += 1,
         }

@@ -150,7 +150,7 @@ pub fn ranked(names: &Names, link_path: &str, source: &VaultPath) -> Vec<FileId>
     if path.is_empty() {
         return names.id(source).into_iter().collect();
     }
-    let Some(wanted) = Wanted::new(names, &path) else { return Vec::new() };
+    let Some(wanted) = NameCandidates::new(names, &path) else { return Vec::new() };
     let folder = source.folder().to_lowercase();
     let search = wanted.search_from(&folder);
     let class = |id: FileId| {
@@ -198,7 +198,7 @@ impl<'n> Resolver<'n> {
         if path.is_empty() {
             return Resolution { target: self.names.id(source), rule: Rule::SelfNote };
         }
-        let Some(wanted) = Wanted::new(self.names, &path) else {
+        let Some(wanted) = NameCandidates::new(self.names, &path) else {
             return Resolution { target: None, rule: Rule::NoSuchName };
         };
         if let ([only], false) = (wanted.candidates, wanted.lower.contains('/')) {
@@ -242,7 +242,7 @@ impl<'n> Resolver<'n> {
 }
 
 /// What rule 2 makes of a link path.
-struct Wanted<'n> {
+struct NameCandidates<'n> {
     /// The link path in lower case, with the ending that it was looked up with.
     lower: String,
     /// The files of that name; at least one.
@@ -250,7 +250,7 @@ struct Wanted<'n> {
 }
 
 /// Where rules 4 to 6 look for the candidates.
-struct Search<'w> {
+struct PathSearch<'w> {
     /// The path that `./` and `../` lead to.
     relative: Option<String>,
     /// The link path without dots and slash at its front.
@@ -259,7 +259,7 @@ struct Search<'w> {
     rooted: bool,
 }
 
-impl<'n> Wanted<'n> {
+impl<'n> NameCandidates<'n> {
     /// `None` if no file has the name.
     fn new(names: &'n Names, path: &str) -> Option<Self> {
         let look_up = |lower: String| {
@@ -274,7 +274,7 @@ impl<'n> Wanted<'n> {
         first.or_else(|| with(".md")).or_else(|| with(".markdown")).or_else(literal)
     }
 
-    fn search_from(&self, folder: &str) -> Search<'_> {
+    fn search_from(&self, folder: &str) -> PathSearch<'_> {
         let (mut base, mut rest) = (folder, self.lower.as_str());
         loop {
             if let Some(after) = rest.strip_prefix("./") {
@@ -289,8 +289,8 @@ impl<'n> Wanted<'n> {
         let has_dots = rest.len() < self.lower.len();
         let relative = has_dots.then(|| if base.is_empty() { rest.to_owned() } else { format!("{base}/{rest}") });
         match rest.strip_prefix('/') {
-            Some(path) => Search { relative, path, rooted: true },
-            None => Search { relative, path: rest, rooted: false },
+            Some(path) => PathSearch { relative, path, rooted: true },
+            None => PathSearch { relative, path: rest, rooted: false },
         }
     }
 }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
 use super::field::fields;
-use super::mask::{DOLLAR, HIDDEN, Masked, mask};
+use super::mask::{DOLLAR, HIDDEN, MaskedText, mask};
 use super::property::Property;
 use super::tag::Tags;
 use super::wikilink::destination;
@@ -22,7 +22,7 @@ pub(super) const OPTIONS: Options = Options::ENABLE_TABLES
 
 /// What one or more bodies hold. All offsets are into the whole text.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct BodyContents {
     pub(super) headings: Vec<Heading>,
     pub(super) blocks: Vec<Block>,
     pub(super) links: Vec<Link>,
@@ -36,8 +36,8 @@ pub(super) struct Found {
 }
 
 /// Reads `text[span]` as a document of its own and adds what it holds.
-pub(super) fn read(text: &str, span: Range<usize>, lines: &LineMap, found: &mut Found) {
-    let Masked { text: shown, comments } = mask(&text[span.clone()], OPTIONS);
+pub(super) fn read(text: &str, span: Range<usize>, lines: &LineMap, found: &mut BodyContents) {
+    let MaskedText { text: shown, comments } = mask(&text[span.clone()], OPTIONS);
     let mut parser = BodyParser {
         text,
         shown: &shown,
@@ -114,7 +114,7 @@ pub(super) struct BodyParser<'t> {
     pub(super) shown: &'t str,
     pub(super) base: usize,
     pub(super) lines: &'t LineMap,
-    pub(super) found: &'t mut Found,
+    pub(super) found: &'t mut BodyContents,
     /// The blocks of this body.
     blocks: Vec<Block>,
     /// Open block elements; `top` is the outermost.

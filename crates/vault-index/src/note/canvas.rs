@@ -4,15 +4,15 @@ use std::ops::Range;
 
 use serde_json::Value;
 
-use super::body::{self, Found, trimmed};
+use super::body::{self, BodyContents, trimmed};
 use super::wikilink::tidy;
 use super::{Block, BlockKind, LineMap, Link, LinkKind, Note};
 use crate::error::{Warning, WarningKind};
 
 /// Reads the JSON of a canvas into a note without a title. What is broken is left out with a warning.
-pub(super) fn read(json: &str) -> (Note, Found) {
+pub(super) fn read(json: &str) -> (Note, BodyContents) {
     let mut note = Note::default();
-    let mut found = Found::default();
+    let mut found = BodyContents::default();
     let json = json.strip_prefix('\u{feff}').unwrap_or(json);
     // The app makes an empty file for an empty canvas.
     if json.trim().is_empty() {

@@ -24,14 +24,14 @@ const LONG: usize = 4 << 10;
 const ROUNDS: usize = 8;
 
 /// A text as the Markdown parser shall see it.
-pub(super) struct Masked<'t> {
+pub(super) struct MaskedText<'t> {
     pub(super) text: Cow<'t, str>,
     /// The comments, with their `%%`, in order.
     pub(super) comments: Vec<Range<usize>>,
 }
 
 /// Masks one body; borrows it if there is nothing to mask.
-pub(super) fn mask(body: &str, options: pulldown_cmark::Options) -> Masked<'_> {
+pub(super) fn mask(body: &str, options: pulldown_cmark::Options) -> MaskedText<'_> {
     let mut text = Cow::Borrowed(body);
     if body.len() > LONG {
         let markers = deep_markers(body);
@@ -49,7 +49,7 @@ pub(super) fn mask(body: &str, options: pulldown_cmark::Options) -> Masked<'_> {
             overwrite(&mut text, |bytes| dollars.iter().for_each(|&at| bytes[at] = DOLLAR));
         }
     }
-    Masked { text, comments }
+    MaskedText { text, comments }
 }
 
 /// Finds comments and masks them. `%%` opens one wherever the Markdown parser sees plain text, so

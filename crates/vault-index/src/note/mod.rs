@@ -17,7 +17,7 @@ mod prose;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
-mod law_tests;
+mod invariant_tests;
 
 use std::ops::Range;
 

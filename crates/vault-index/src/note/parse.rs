@@ -5,7 +5,7 @@ use std::path::Path;
 
 use unicode_normalization::char::is_combining_mark;
 
-use super::body::{self, Found};
+use super::body::{self, BodyContents};
 use super::frontmatter::{self, Frontmatter};
 use super::{LineMap, Link, LinkKind, Note, Title, TitleSource, canvas};
 use crate::error::{Warning, WarningKind};
@@ -98,7 +98,7 @@ pub fn parse(path: &VaultPath, bytes: &[u8], options: &ParseOptions) -> Note {
 pub fn tag_spans(text: &str) -> Vec<Range<usize>> {
     let start = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
     let start = frontmatter::find(text, start).map_or(start, |fences| fences.whole.end);
-    let mut found = Found::default();
+    let mut found = BodyContents::default();
     body::read(text, start..text.len(), &LineMap::of(text), &mut found);
     found.tag_spans.sort_by_key(|span| span.start);
     found.tag_spans.dedup();
@@ -113,10 +113,10 @@ fn relative(path: &mut String) {
     }
 }
 
-fn markdown(text: String) -> (Note, Found) {
+fn markdown(text: String) -> (Note, BodyContents) {
     let start = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
     let lines = LineMap::of(&text);
-    let mut found = Found::default();
+    let mut found = BodyContents::default();
     let mut note = Note::default();
     let mut body = start..text.len();
     let mut searched = body.clone();
@@ -135,7 +135,7 @@ fn markdown(text: String) -> (Note, Found) {
     (note, found)
 }
 
-fn take_head(head: Frontmatter, text: &str, lines: &LineMap, note: &mut Note, found: &mut Found) {
+fn take_head(head: Frontmatter, text: &str, lines: &LineMap, note: &mut Note, found: &mut BodyContents) {
     if let Some(text) = head.title {
         note.title = Title { text, source: TitleSource::Frontmatter };
     }
@@ -150,7 +150,7 @@ fn take_head(head: Frontmatter, text: &str, lines: &LineMap, note: &mut Note, fo
 
 /// The first heading, if it is of level 1, else the file's name: a level-1 heading below others begins a section. A canvas
 /// is called as its file, and so is a drawing, whose first heading is that of its data.
-fn title(path: &VaultPath, found: &Found) -> Title {
+fn title(path: &VaultPath, found: &BodyContents) -> Title {
     let heading = found.headings.iter().find(|heading| !heading.text.is_empty());
     match heading {
         Some(heading) if heading.level == 1 && path.kind() != FileKind::Canvas && heading.text != DRAWING_DATA => {

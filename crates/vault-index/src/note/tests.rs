@@ -1,4 +1,4 @@
-//! What is read from a file, by example; the laws are in `law_tests.rs`.
+//! What is read from a file, by example; the invariants are in `invariant_tests.rs`.
 
 use super::*;
 use crate::error::WarningKind;

@@ -42,7 +42,7 @@ use crate::error::Result;
 ///
 /// # let vault = tempfile::tempdir()?;
 /// # std::fs::write(vault.path().join("Roses.md"), "Cut the stems back in late winter.")?;
-/// # let embedder: Option<Arc<dyn vault_index::Embedder>> = Some(Arc::new(vault_index::Hashed::new()));
+/// # let embedder: Option<Arc<dyn vault_index::Embedder>> = Some(Arc::new(vault_index::HashedEmbedder::new()));
 /// # let options = Options::new().index_file(vault.path().join(".index/index.db"));
 /// # let vault_dir = vault.path();
 /// let index = Index::open(vault_dir, options)?;

@@ -72,7 +72,7 @@ pub struct Hit {
     #[cfg_attr(feature = "schemars", schemars(with = "String"))]
     pub modified: Timestamp,
     /// What the score is made of.
-    pub why: Why,
+    pub why: ScoreParts,
     /// Whether the score is little above that below which nothing is found. Not where a reranker gave it, nor where the
     /// note holds all that was asked for.
     #[serde(skip)]
@@ -81,9 +81,9 @@ pub struct Hit {
 
 /// The parts of a score, which `--explain` shows. They are computed in `fuse.rs` and filled in by `make_hits.rs`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema), schemars(rename = "Why"))]
 #[non_exhaustive]
-pub struct Why {
+pub struct ScoreParts {
     /// Cosine of the passage and the query, 0 where it is below, with the file title's share; absent where words alone ranked.
     pub semantic: Option<f32>,
     /// The cosine that a passage without a vector was taken to have; absent where `semantic` is there.
@@ -111,7 +111,7 @@ pub struct Why {
     pub repeated: Option<usize>,
     /// What the passage had before a reranker gave it its score; absent where none was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rerank: Option<Reranked>,
+    pub rerank: Option<PriorRank>,
 }
 
 /// How a name of a note (title, file name or alias) matches a query. Case, diacritics, punctuation and spaces do not
@@ -130,9 +130,9 @@ pub enum NameMatch {
 
 /// A passage in the ranking that its reranker was given.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema), schemars(rename = "Reranked"))]
 #[non_exhaustive]
-pub struct Reranked {
+pub struct PriorRank {
     /// Its rank among the passages that were reranked, from 1.
     pub rank: usize,
     /// Its score there: what it would have without the reranker.
@@ -162,7 +162,7 @@ pub struct NearMiss {
     pub score: f32,
 }
 
-/// The byte ranges of `text` that the query's terms (as [`Why::terms`] has them) stand for.
+/// The byte ranges of `text` that the query's terms (as [`ScoreParts::terms`] has them) stand for.
 /// Ascending; ranges that touch or overlap are one.
 pub fn matched_ranges(text: &str, terms: &[String]) -> Vec<Range<usize>> {
     let mut marks: Vec<Range<usize>> = Vec::new();

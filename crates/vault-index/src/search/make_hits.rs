@@ -7,19 +7,19 @@ use jiff::Timestamp;
 use crate::error::{Error, ErrorKind, Result};
 use crate::path::{FileId, FileKind};
 use crate::search::excerpt::best_match;
-use crate::search::fuse::{Scored, Weights};
-use crate::search::hit::{Hit, Hits, NearMiss, Why};
+use crate::search::hit::{Hit, Hits, NearMiss, ScoreParts};
 use crate::search::query::Mode;
+use crate::search::rank::fuse::{ScoredPassage, Weights};
 use crate::search::snapshot::Snapshot;
 use crate::store::Store;
 
 /// The hit of a passage, with its text and what its score is made of.
-pub(super) fn hit(store: &Store, scored: &Scored, terms: Vec<String>, weights: Weights) -> Result<Hit> {
+pub(super) fn hit(store: &Store, scored: &ScoredPassage, terms: Vec<String>, weights: Weights) -> Result<Hit> {
     let missing =
         || Error::new(ErrorKind::Damaged, "a passage has no text").with_remedy("run `vault-index check --repair`");
     let text = store.passage_text(scored.passage)?.ok_or_else(missing)?;
     let note = store.note_meta(scored.note)?.ok_or_else(missing)?;
-    let why = Why {
+    let why = ScoreParts {
         semantic: scored.semantic,
         estimated: scored.estimated,
         title: scored.title,

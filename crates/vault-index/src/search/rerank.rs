@@ -14,10 +14,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::chunk::{ChunkOptions, embedded_text};
-use crate::embed::Hashed;
+use crate::embed::HashedEmbedder;
 use crate::error::{Error, ErrorKind, Result};
 use crate::rerank::Reranker;
-use crate::search::hit::{Hit, Hits, NameMatch, Reranked};
+use crate::search::hit::{Hit, Hits, NameMatch, PriorRank};
 use crate::search::make_hits::{hits, near_misses, order};
 use crate::search::query::{Grouping, Query};
 use crate::search::scored_query::{Ranking, ScoredQuery};
@@ -67,7 +67,7 @@ impl Searcher {
     /// best (with [`Grouping::Passages`], all are); equal scores are ordered by path, then line. Notes of which a name is
     /// the query ([`NameMatch::Equal`]) come before all others, whatever their scores. [`Query::min_score`]
     /// is compared with the reranker's score, while the ranking's own floor holds for the candidates. What a passage
-    /// had before stands in [`Why::rerank`](crate::Why::rerank).
+    /// had before stands in [`ScoreParts::rerank`](crate::Why::rerank).
     ///
     /// [`Query::sort`] does not count.
     ///
@@ -150,7 +150,7 @@ fn rescored(mut candidates: Vec<Hit>, query: &str, reranker: &dyn Reranker) -> R
         if !(0.0..=1.0).contains(&score) {
             return Err(failed(format!("gave {}:{} the score {score}, not one within 0 to 1", hit.path, hit.line)));
         }
-        hit.why.rerank = Some(Reranked { rank: position + 1, score: hit.score });
+        hit.why.rerank = Some(PriorRank { rank: position + 1, score: hit.score });
         hit.score = score;
     }
     Ok(candidates)
@@ -159,5 +159,5 @@ fn rescored(mut candidates: Vec<Hit>, query: &str, reranker: &dyn Reranker) -> R
 /// What a reranker reads of a passage: what an embedding model does, and always the title. Tokens are counted to keep
 /// very long headings short only, so any count will do.
 fn passage(hit: &Hit) -> String {
-    embedded_text(Some(&hit.title), &hit.headings, &hit.text, &Hashed::new(), &ChunkOptions::default())
+    embedded_text(Some(&hit.title), &hit.headings, &hit.text, &HashedEmbedder::new(), &ChunkOptions::default())
 }

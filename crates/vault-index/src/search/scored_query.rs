@@ -3,20 +3,20 @@
 use crate::embed::Role;
 use crate::error::{Error, ErrorKind, Result};
 use crate::path::FileId;
-use crate::search::adjacent::add_adjacent;
-use crate::search::direction::direction;
-use crate::search::eligible::eligible;
-use crate::search::estimate::Estimate;
-use crate::search::find_note::find_note;
-use crate::search::forms::{Asked, Reading};
-use crate::search::fuse::{Bounded, Candidates, Floor, Scored, Weights};
 use crate::search::hit::{Hit, NearMiss, Substitution};
-use crate::search::lexical::Lexical;
 use crate::search::make_hits::{NEAR_MISSES, hit, near_misses, order};
-use crate::search::names::{Band, Bands, named};
-use crate::search::prune::prune;
 use crate::search::query::{Grouping, Mode, Query, Sort};
-use crate::search::semantic::Semantic;
+use crate::search::rank::adjacent_words::add_adjacent;
+use crate::search::rank::bm25::WordScores;
+use crate::search::rank::cosine_bounds::CosineBounds;
+use crate::search::rank::fuse::{BoundedPassage, Candidates, Floor, ScoredPassage, Weights};
+use crate::search::rank::imputed_cosine::ImputedCosine;
+use crate::search::rank::name_match::{Band, Bands, named};
+use crate::search::rank::note_vector::note_vector;
+use crate::search::rank::prune::prune;
+use crate::search::rank::query_expansion::{ExpandedQuery, QueryText};
+use crate::search::select::eligible::eligible;
+use crate::search::select::find_note::find_note;
 use crate::search::snapshot::Snapshot;
 
 /// What every passage's score is made of.
@@ -25,14 +25,14 @@ pub(super) struct ScoredQuery<'a> {
     pub eligible: Option<Vec<bool>>,
     pub substitutions: Vec<Substitution>,
     pub unknown_words: Vec<String>,
-    lexical: Lexical,
-    semantic: Semantic<'a>,
-    estimate: Option<Estimate>,
+    lexical: WordScores,
+    semantic: CosineBounds<'a>,
+    estimate: Option<ImputedCosine>,
     names: Bands,
     pub weights: Weights,
     pub mode: Mode,
     /// What is kept for this ranking by a pass for many queries.
-    pub pruned: Option<(Ranking, Vec<Bounded>)>,
+    pub pruned: Option<(Ranking, Vec<BoundedPassage>)>,
 }
 
 /// What a query's passages are ranked for.
@@ -56,26 +56,26 @@ impl<'a> ScoredQuery<'a> {
                 // A note is not similar to itself.
                 let eligible = eligible.get_or_insert_with(|| vec![true; snapshot.passages.len()]);
                 eligible.iter_mut().zip(&snapshot.passages).for_each(|(eligible, p)| *eligible &= p.note != note);
-                Some(unit(&direction(snapshot, note)?)?)
+                Some(unit(&note_vector(snapshot, note)?)?)
             }
             (None, Some(vector)) => Some(unit(vector)?),
             (None, None) => vector,
         };
-        let reading = if has_text { read(snapshot, query)? } else { Reading::default() };
-        let words = || -> Result<(Lexical, Vec<(FileId, Band)>)> {
+        let expanded = if has_text { read(snapshot, query)? } else { ExpandedQuery::default() };
+        let words = || -> Result<(WordScores, Vec<(FileId, Band)>)> {
             if !has_text {
-                return Ok((Lexical::none(), Vec::new()));
+                return Ok((WordScores::none(), Vec::new()));
             }
             let store = snapshot.store();
             let by_meaning = mode == Mode::Semantic;
-            let mut lexical = Lexical::run(&store, &snapshot.passages, snapshot.of_notes(), &reading, !by_meaning)?;
-            let named = named(&store, &text, &reading.meant, &lexical)?;
+            let mut lexical = WordScores::run(&store, &snapshot.passages, snapshot.of_notes(), &expanded, !by_meaning)?;
+            let named = named(&store, &text, &expanded.meant, &lexical)?;
             if !by_meaning {
-                add_adjacent(&store, snapshot, reading.text(&text), &mut lexical)?;
+                add_adjacent(&store, snapshot, expanded.text(&text), &mut lexical)?;
             }
-            Ok((if by_meaning { Lexical::none() } else { lexical }, named))
+            Ok((if by_meaning { WordScores::none() } else { lexical }, named))
         };
-        let text = reading.text(&text);
+        let text = expanded.text(&text);
         let ((lexical, named), weights, vector) = match vector {
             Some(vector) => (words()?, weights(snapshot, mode, text)?, Some(vector)),
             // The model reads the query, and is loaded for the first one, while the words are looked up. A thread of
@@ -95,10 +95,10 @@ impl<'a> ScoredQuery<'a> {
         };
         let semantic = match vector.filter(|_| weights.semantic > 0.0) {
             Some(vector) => match snapshot.source()? {
-                Some(source) => Semantic::new(vector, source, &snapshot.passages, &snapshot.slots, like.is_none())?,
-                None => Semantic::none(),
+                Some(source) => CosineBounds::new(vector, source, &snapshot.passages, &snapshot.slots, like.is_none())?,
+                None => CosineBounds::none(),
             },
-            None => Semantic::none(),
+            None => CosineBounds::none(),
         };
         let names = match named.is_empty() {
             true => Bands::default(),
@@ -107,11 +107,11 @@ impl<'a> ScoredQuery<'a> {
         let estimate = {
             let store = snapshot.store();
             let vectors = store.vectors()?;
-            Estimate::new(&snapshot.passages, &lexical, &semantic, &|slot| vectors.get(slot))?
+            ImputedCosine::new(&snapshot.passages, &lexical, &semantic, &|slot| vectors.get(slot))?
         };
         // By meaning alone, words need not be in a note.
-        let unknown_words = if mode == Mode::Semantic { Vec::new() } else { reading.unknown_of(&query.text) };
-        let substitutions = reading.substitutions;
+        let unknown_words = if mode == Mode::Semantic { Vec::new() } else { expanded.unknown_of(&query.text) };
+        let substitutions = expanded.substitutions;
         Ok(Self {
             snapshot,
             eligible,
@@ -140,7 +140,7 @@ impl<'a> ScoredQuery<'a> {
     }
 
     /// The same, and all that tie with the last of them, without their texts.
-    pub(super) fn ranked(&self, ranking: Ranking) -> Result<Vec<Scored>> {
+    pub(super) fn ranked(&self, ranking: Ranking) -> Result<Vec<ScoredPassage>> {
         let candidates = self.candidates(self.eligible.as_deref(), ranking);
         match &self.pruned {
             Some((of, kept)) if *of == ranking => self.scored(&candidates, kept.clone()),
@@ -149,13 +149,13 @@ impl<'a> ScoredQuery<'a> {
     }
 
     /// The store is locked here only: other searches read it while passages are pruned.
-    fn scored(&self, candidates: &Candidates<'_>, kept: Vec<Bounded>) -> Result<Vec<Scored>> {
+    fn scored(&self, candidates: &Candidates<'_>, kept: Vec<BoundedPassage>) -> Result<Vec<ScoredPassage>> {
         let store = self.snapshot.store();
         let vectors = store.vectors()?;
         candidates.best(kept, &|slot| vectors.get(slot))
     }
 
-    fn best_hits(&self, ranked: &[Scored], limit: usize) -> Result<Vec<Hit>> {
+    fn best_hits(&self, ranked: &[ScoredPassage], limit: usize) -> Result<Vec<Hit>> {
         let mut hits = self.hits(ranked)?;
         order(&mut hits);
         hits.truncate(limit);
@@ -177,9 +177,9 @@ impl<'a> ScoredQuery<'a> {
         }
     }
 
-    pub(super) fn hits(&self, ranked: &[Scored]) -> Result<Vec<Hit>> {
+    pub(super) fn hits(&self, ranked: &[ScoredPassage]) -> Result<Vec<Hit>> {
         let store = self.snapshot.store();
-        let hit = |scored: &Scored| {
+        let hit = |scored: &ScoredPassage| {
             let terms = self.snapshot.position(scored.passage).map(|at| self.lexical.terms_of(at));
             hit(&store, scored, terms.unwrap_or_default(), self.weights)
         };
@@ -201,7 +201,7 @@ impl<'a> ScoredQuery<'a> {
     }
 }
 
-fn pruned(candidates: Candidates<'_>) -> Vec<Bounded> {
+fn pruned(candidates: Candidates<'_>) -> Vec<BoundedPassage> {
     prune(&[candidates]).pop().unwrap_or_default()
 }
 
@@ -233,10 +233,10 @@ pub(super) fn vectors_of(snapshot: &Snapshot, queries: &[Query]) -> Vec<Option<V
         let has_vector = query.like.is_some() || query.vector.is_some();
         if !has_vector
             && !text.trim().is_empty()
-            && let Ok(reading) = read(snapshot, query)
-            && weights(snapshot, query.mode, reading.text(text)).is_ok_and(|weights| weights.semantic > 0.0)
+            && let Ok(expanded) = read(snapshot, query)
+            && weights(snapshot, query.mode, expanded.text(text)).is_ok_and(|weights| weights.semantic > 0.0)
         {
-            texts.push((at, reading.text(text).to_owned()));
+            texts.push((at, expanded.text(text).to_owned()));
         }
     }
     let made = || {
@@ -252,9 +252,9 @@ pub(super) fn vectors_of(snapshot: &Snapshot, queries: &[Query]) -> Vec<Option<V
 }
 
 /// What the words of a query stand for.
-fn read(snapshot: &Snapshot, query: &Query) -> Result<Reading> {
-    let asked = Asked { text: &query.text, prefixes: &query.prefixes };
-    Reading::new(&snapshot.store(), &asked, &|store| snapshot.vocabulary(store))
+fn read(snapshot: &Snapshot, query: &Query) -> Result<ExpandedQuery> {
+    let asked = QueryText { text: &query.text, prefixes: &query.prefixes };
+    ExpandedQuery::new(&snapshot.store(), &asked, &|store| snapshot.vocabulary(store))
 }
 
 /// What the parts of the score are multiplied by: where most words of the query are unknown to the model, or it has none

@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::path::{FileId, VaultPath};
-use crate::search::eligible::eligible;
-use crate::search::filter::Filter;
-use crate::search::fuse::{Floor, HYBRID_FLOOR, Scored, Weights};
 use crate::search::hit::{Hit, Hits};
 use crate::search::make_hits::{hit, hits};
+use crate::search::query::filter::Filter;
 use crate::search::query::{Grouping, Mode, Query, Sort};
+use crate::search::rank::fuse::{Floor, HYBRID_FLOOR, ScoredPassage, Weights};
 use crate::search::scored_query::{Ranking, ScoredQuery, prune_together, vectors_of};
+use crate::search::select::eligible::eligible;
 use crate::search::snapshot::{EmbedderSource, Snapshot};
 use crate::store::{PassageRow, Store};
 
@@ -28,7 +28,7 @@ use crate::store::{PassageRow, Store};
 /// # std::fs::write(vault.path().join("Roses.md"), "Cut the stems back to an outward-facing bud in late winter.")?;
 /// # let mut options = Options::default();
 /// # options.index_file = Some(vault.path().join(".index/index.db"));
-/// # options.embedder = Some(std::sync::Arc::new(vault_index::Hashed::new()));
+/// # options.embedder = Some(std::sync::Arc::new(vault_index::HashedEmbedder::new()));
 /// # let vault_dir = vault.path();
 /// let index = Index::open(vault_dir, options)?;
 /// index.sync()?;
@@ -132,7 +132,7 @@ impl Searcher {
     }
 
     /// All that a ranked query finds, best first, without the texts.
-    fn all(&self, scored: &ScoredQuery<'_>, query: &Query) -> Result<Vec<Scored>> {
+    fn all(&self, scored: &ScoredQuery<'_>, query: &Query) -> Result<Vec<ScoredPassage>> {
         let eligible = scored.eligible.as_deref();
         let mut all = scored.ranked(Ranking { limit: usize::MAX, ..scored.ranking(query) })?;
         if query.finds_all() {
@@ -146,7 +146,7 @@ impl Searcher {
             };
             let others =
                 self.listed(eligible, query)?.into_iter().filter(|passage| !is_ranked.contains(&group(passage)));
-            all.extend(others.map(|passage| Scored { score: 0.0, ..Scored::listed(passage) }));
+            all.extend(others.map(|passage| ScoredPassage { score: 0.0, ..ScoredPassage::listed(passage) }));
         }
         Ok(all)
     }
@@ -221,7 +221,9 @@ impl Searcher {
         let mut rows = self.listed(eligible, query)?;
         rows.truncate(limit);
         let store = self.snapshot.store();
-        rows.into_iter().map(|passage| hit(&store, &Scored::listed(passage), Vec::new(), Weights::NONE)).collect()
+        rows.into_iter()
+            .map(|passage| hit(&store, &ScoredPassage::listed(passage), Vec::new(), Weights::NONE))
+            .collect()
     }
 
     /// The passages that may be found, or the first of each note. Where they are not sorted by path, newest notes first;

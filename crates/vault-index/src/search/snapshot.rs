@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use crate::embed::Embedder;
 use crate::error::Result;
 use crate::search::note_passages::NotePassages;
-use crate::search::repeated::mark_repeated;
-use crate::search::semantic::{PassageSlots, Source};
-use crate::search::slips::Vocabulary;
+use crate::search::repeated_passages::mark_repeated;
+use crate::search::vector_rows::{PassageSlots, VectorSource};
+use crate::search::vocabulary::Vocabulary;
 use crate::store::{PassageRow, Store, may_share};
 use crate::vectors::Codes;
 
@@ -94,18 +94,18 @@ impl Snapshot {
 
     /// Where a search by meaning reads the codes: the first one in the index, those after it in memory. `None`: there
     /// are no vectors.
-    pub(super) fn source(&self) -> Result<Option<Source<'_>>> {
+    pub(super) fn source(&self) -> Result<Option<VectorSource<'_>>> {
         if self.codes.get().is_none() {
             let store = self.store();
             if !self.was_searched.swap(true, Ordering::Relaxed) {
                 let embedder = store.embedder()?;
                 let other = self.other.lock().unwrap_or_else(PoisonError::into_inner).take().map(Box::new);
-                return Ok(embedder.map(|(_, dimensions)| Source::Stored { store, other, dimensions }));
+                return Ok(embedder.map(|(_, dimensions)| VectorSource::Stored { store, other, dimensions }));
             }
             if let Some(codes) = store.codes()? {
                 _ = self.codes.set(codes);
             }
         }
-        Ok(self.codes.get().map(Source::Loaded))
+        Ok(self.codes.get().map(VectorSource::Loaded))
     }
 }

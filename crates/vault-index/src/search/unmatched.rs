@@ -7,17 +7,17 @@ use jiff::tz::TimeZone;
 
 use crate::error::{Error, Result};
 use crate::likeness::nearest;
-use crate::search::condition::{Condition, Expression, Test};
-use crate::search::eligible::Evaluator;
-use crate::search::property_condition::{Comparison, PropertyTest};
 use crate::search::query::Query;
+use crate::search::query::condition::{Condition, Expression, Test};
+use crate::search::query::property_condition::{Comparison, PropertyTest};
 use crate::search::searcher::Searcher;
+use crate::search::select::eligible::Evaluator;
 use crate::terms::Terms;
 
 /// Conditions that no note meets, a line each.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Unmatched {
+pub struct UnmatchedConditions {
     /// Of those that must hold: nothing can be found.
     pub wanted: Vec<String>,
     /// Of those that must not hold: nothing is left out by them, and what was meant to be left out is found.
@@ -32,10 +32,10 @@ impl Searcher {
     ///
     /// # Errors
     /// Those of reading; a path that is no glob, a regular expression that cannot be understood.
-    pub fn unmatched(&self, query: &Query) -> Result<Unmatched> {
+    pub fn unmatched(&self, query: &Query) -> Result<UnmatchedConditions> {
         let evaluator = Evaluator::new(&self.snapshot);
         let meets = |part: &Condition| Ok::<_, Error>(evaluator.passages(part)?.contains(&true));
-        let mut unmatched = Unmatched::default();
+        let mut unmatched = UnmatchedConditions::default();
         unmatched.wanted.extend(without_words(query.text.trim()));
         for part in query.whole_condition().map(Condition::into_parts).unwrap_or_default() {
             match part {

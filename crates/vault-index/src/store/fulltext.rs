@@ -5,7 +5,7 @@ use rusqlite::params;
 use crate::error::Result;
 use crate::path::FileId;
 use crate::store::Store;
-use crate::terms::{HYPHENATED, Matching};
+use crate::terms::{HYPHENATED, TermMatch};
 
 /// The fields of a note in the keyword index, each as terms joined by spaces. They are words of all its passages.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -129,7 +129,7 @@ impl Store {
     pub(crate) fn each_occurrence(
         &self,
         term: &str,
-        matching: Matching,
+        matching: TermMatch,
         mut each: impl FnMut(&str, Holder, Field) -> bool,
     ) -> Result<()> {
         self.occurrence_views()?;
@@ -138,9 +138,9 @@ impl Store {
                 let instances = format!("FROM temp.{table}_instances WHERE");
                 let (sql, end) = match matching {
                     // The term is known: SQLite would copy it for each place.
-                    Matching::Whole => (format!("SELECT doc, col {instances} term = ?1"), None),
+                    TermMatch::Whole => (format!("SELECT doc, col {instances} term = ?1"), None),
                     // Greater than all that begin with the term: terms are text, and no text holds this character.
-                    Matching::Prefix => (
+                    TermMatch::Prefix => (
                         format!("SELECT doc, col, term {instances} term >= ?1 AND term < ?2"),
                         Some(format!("{term}\u{10ffff}")),
                     ),
@@ -158,7 +158,7 @@ impl Store {
                         b"properties" => (Holder::Note(row.get(0)?), Field::Properties),
                         _ => (Holder::Note(row.get(0)?), Field::Path),
                     };
-                    let term = if matching == Matching::Whole { term } else { row.get_ref(2)?.as_str()? };
+                    let term = if matching == TermMatch::Whole { term } else { row.get_ref(2)?.as_str()? };
                     if !each(term, holder, field) {
                         return Ok(());
                     }
@@ -217,8 +217,8 @@ impl Store {
     }
 
     /// Whether a term stands in any note.
-    pub(crate) fn is_in_a_note(&self, term: &str, matching: Matching) -> Result<bool> {
-        let star = if matching == Matching::Prefix { "*" } else { "" };
+    pub(crate) fn is_in_a_note(&self, term: &str, matching: TermMatch) -> Result<bool> {
+        let star = if matching == TermMatch::Prefix { "*" } else { "" };
         self.only(
             "SELECT EXISTS (SELECT 1 FROM note_words WHERE note_words MATCH ?1)
                  OR EXISTS (SELECT 1 FROM words WHERE words MATCH ?1)",
@@ -254,7 +254,7 @@ mod tests {
         let holders = || {
             let mut holders = Vec::new();
             let state = store.reading().unwrap();
-            let found = store.each_occurrence("heron", Matching::Whole, |_, holder, _| {
+            let found = store.each_occurrence("heron", TermMatch::Whole, |_, holder, _| {
                 holders.push(holder);
                 true
             });

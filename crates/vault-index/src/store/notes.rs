@@ -9,7 +9,7 @@ use crate::error::{Result, Warning, WarningKind};
 use crate::files::{ContentHash, FileStat, KnownFile};
 use crate::note::{Properties, Property, TitleSource};
 use crate::path::{FileId, FileKind, VaultPath};
-use crate::report::{NoteWarning, Skipped, TagCount};
+use crate::report::{NoteWarning, SkippedNote, TagCount};
 use crate::store::Store;
 use crate::store::names::Name;
 
@@ -399,12 +399,12 @@ impl Store {
     }
 
     /// All warnings: (files that are skipped, warnings on the others), by path.
-    pub(crate) fn warnings(&self) -> Result<(Vec<Skipped>, Vec<NoteWarning>)> {
+    pub(crate) fn warnings(&self) -> Result<(Vec<SkippedNote>, Vec<NoteWarning>)> {
         let (mut skipped, mut warnings) = (Vec::new(), Vec::new());
         self.all("SELECT file, skipped, kind, line, message FROM warning ORDER BY file, line, rowid", [], |row| {
             let path: String = row.get(0)?;
             if row.get(1)? {
-                skipped.push(Skipped { path, reason: row.get(4)? });
+                skipped.push(SkippedNote { path, reason: row.get(4)? });
             } else if let Some(warning) = warning(row, 2)? {
                 warnings.push(NoteWarning { path, warning });
             }

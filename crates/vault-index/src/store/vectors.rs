@@ -12,7 +12,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::store::checksum::checksum;
 use crate::store::{ChangedBlock, Store, schema};
 use crate::vectors::{
-    BLOCK_ROWS, Block, Codes, Interval, MAX_SLOTS, Quantized, QueryCodes, block_and_row, block_len, row_bytes,
+    BLOCK_ROWS, Block, Codes, Interval, MAX_SLOTS, QuantizedRow, QueryCodes, block_and_row, block_len, row_bytes,
     row_offsets,
 };
 
@@ -153,7 +153,7 @@ impl Store {
     /// Adds the vector of a text in a free slot.
     pub(crate) fn put_vector(&self, slot: i64, key: &EmbeddingKey, vector: &[f32]) -> Result<()> {
         let (table, _) = self.table()?;
-        let quantized = Quantized::new(vector)?;
+        let quantized = QuantizedRow::new(vector)?;
         let bytes: Vec<u8> = vector.iter().flat_map(|x| x.to_le_bytes()).collect();
         let sum = checksum(&bytes);
         self.run("INSERT INTO embedding(id, key, sum) VALUES(?1, ?2, ?3)", params![slot, key.as_slice(), sum])?;
@@ -234,7 +234,7 @@ impl Store {
             let is_sound = |vector: &Vec<f32>| {
                 let (number, row) = block_and_row(slot as usize);
                 let codes = blocks.get(&number).and_then(|block| block.row(row));
-                codes.is_some() && codes == Quantized::new(vector).ok()
+                codes.is_some() && codes == QuantizedRow::new(vector).ok()
             };
             let vector = match self.stored_vector(&sql, slot) {
                 // Others may be in sound pages.
@@ -283,7 +283,7 @@ impl Store {
 
 impl Store {
     /// Writes the codes of a slot.
-    fn put_codes(&self, slot: i64, quantized: &Quantized) -> rusqlite::Result<()> {
+    fn put_codes(&self, slot: i64, quantized: &QuantizedRow) -> rusqlite::Result<()> {
         let (block, row) = block_and_row(slot as usize);
         self.conn
             .prepare_cached("INSERT OR IGNORE INTO codes(block, bytes) VALUES(?1, zeroblob(?2))")?

@@ -12,8 +12,8 @@ fn terms_of(text: &str) -> Vec<String> {
 
 fn stands_for(query: &QueryTerm, term: &str) -> bool {
     match query.matching {
-        Matching::Whole => query.text == term,
-        Matching::Prefix => term.starts_with(&query.text),
+        TermMatch::Whole => query.text == term,
+        TermMatch::Prefix => term.starts_with(&query.text),
     }
 }
 
@@ -152,7 +152,7 @@ fn a_query_of_one_character_finds_it_anywhere() {
     let shown = |terms: Vec<QueryTerm>| {
         terms
             .iter()
-            .map(|t| t.text.clone() + if t.matching == Matching::Prefix { "*" } else { "" })
+            .map(|t| t.text.clone() + if t.matching == TermMatch::Prefix { "*" } else { "" })
             .collect::<Vec<_>>()
             .join(" ")
     };

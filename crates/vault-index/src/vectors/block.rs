@@ -21,7 +21,7 @@
 
 use std::ops::Range;
 
-use super::quantize::{MAX_NORM, Quantized, width};
+use super::quantize::{MAX_NORM, QuantizedRow, width};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Rows in a block, filled or not.
@@ -69,7 +69,7 @@ pub(crate) fn row_offsets(dimensions: usize, row: usize) -> RowOffsets {
 /// What to write where to put `quantized` in as row `row` (below [`BLOCK_ROWS`]): offsets in the
 /// block, and bytes. Write them in this order, or all within one transaction: the last one, the
 /// scale, is what makes it a row.
-pub(crate) fn row_bytes(row: usize, quantized: &Quantized) -> [(usize, Vec<u8>); 5] {
+pub(crate) fn row_bytes(row: usize, quantized: &QuantizedRow) -> [(usize, Vec<u8>); 5] {
     let offsets = row_offsets(quantized.codes.len(), row);
     let [high, low] = quantized.halves();
     let number = |x: f32| x.to_le_bytes().to_vec();
@@ -100,12 +100,12 @@ impl Block {
     }
 
     /// Row `row`, if there is one.
-    pub(crate) fn row(&self, row: usize) -> Option<Quantized> {
+    pub(crate) fn row(&self, row: usize) -> Option<QuantizedRow> {
         let offsets = row_offsets(self.dimensions, row);
         let number = |at: Range<usize>| floats(&self.bytes[at]).next().unwrap_or(0.0);
         let scale = number(offsets.scale);
-        (scale != 0.0).then(|| Quantized {
-            codes: Quantized::codes_of(self.dimensions, &self.bytes[offsets.high], &self.bytes[offsets.low]),
+        (scale != 0.0).then(|| QuantizedRow {
+            codes: QuantizedRow::codes_of(self.dimensions, &self.bytes[offsets.high], &self.bytes[offsets.low]),
             scale,
             error: number(offsets.error),
             coarse_error: number(offsets.coarse_error),

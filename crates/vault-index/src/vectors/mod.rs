@@ -24,8 +24,8 @@
 //!     best.push(rescore(q, v[slot]), slot)                    f32
 //! ```
 //!
-//! The bounds are computed here (`Codes::upper_bounds`, `Codes::intervals`); the rest is `search/prune.rs` and
-//! `search/fuse.rs`, where the scores of words and of titles are added to the bounds. The first search by meaning of a
+//! The bounds are computed here (`Codes::upper_bounds`, `Codes::intervals`); the rest is `search/rank/prune.rs` and
+//! `search/rank/fuse.rs`, where the scores of words and of titles are added to the bounds. The first search by meaning of a
 //! snapshot has fine intervals of all rows instead, made as `store/vectors.rs` reads them.
 //!
 //! 1. **Codes.** A row is kept as one byte a dimension (`v̂ = scale · codes`), a quarter of its f32 size, with
@@ -69,6 +69,6 @@ mod tests;
 pub(crate) use block::{BLOCK_ROWS, Block, block_and_row, block_len, row_bytes, row_offsets};
 pub use kernel::Kernel;
 pub use quantize::rescore;
-pub(crate) use quantize::{Quantized, QueryCodes};
+pub(crate) use quantize::{QuantizedRow, QueryCodes};
 pub(crate) use scan::{Codes, Interval, MAX_SLOTS};
 pub use top_k::TopK;

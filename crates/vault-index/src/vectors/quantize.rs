@@ -31,7 +31,7 @@ pub(super) const fn width(dimensions: usize) -> usize {
 
 /// One row as it is kept: codes, scale and error bounds.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Quantized {
+pub(crate) struct QuantizedRow {
     /// One code a dimension, in -127..=127.
     pub codes: Vec<i8>,
     /// The row is about `scale · codes`. Above zero: 0 marks a slot without a row.
@@ -42,7 +42,7 @@ pub(crate) struct Quantized {
     pub coarse_error: f32,
 }
 
-impl Quantized {
+impl QuantizedRow {
     /// The codes of `row`. A row of zeros is a row like any other: it scores 0 with every query.
     ///
     /// # Errors

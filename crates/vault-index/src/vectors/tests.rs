@@ -11,13 +11,13 @@ fn blocks_of(dimensions: usize, rows: &[Option<Vec<f32>>]) -> Vec<Vec<u8>> {
     let mut blocks = vec![vec![0; block_len(dimensions)]; rows.len().div_ceil(BLOCK_ROWS)];
     for (slot, row) in rows.iter().enumerate() {
         if let Some(row) = row {
-            put(&mut blocks, slot, &Quantized::new(row).unwrap());
+            put(&mut blocks, slot, &QuantizedRow::new(row).unwrap());
         }
     }
     blocks
 }
 
-fn put(blocks: &mut [Vec<u8>], slot: usize, row: &Quantized) {
+fn put(blocks: &mut [Vec<u8>], slot: usize, row: &QuantizedRow) {
     let (block, at) = block_and_row(slot);
     for (offset, bytes) in row_bytes(at, row) {
         blocks[block][offset..][..bytes.len()].copy_from_slice(&bytes);
@@ -152,7 +152,7 @@ proptest! {
 
     #[test]
     fn the_bound_holds(v in prop_oneof![Just(3_usize), Just(384)].prop_flat_map(vector)) {
-        let quantized = Quantized::new(&v).unwrap();
+        let quantized = QuantizedRow::new(&v).unwrap();
         let off = |code: fn(i8) -> f64| v.iter().zip(&quantized.codes)
             .map(|(&x, &c)| (f64::from(x) - f64::from(quantized.scale) * code(c)).powi(2))
             .sum::<f64>().sqrt();
@@ -176,7 +176,7 @@ proptest! {
         let stored: Vec<Block> = blocks.into_iter().map(|bytes| Block::from_bytes(5, bytes).unwrap()).collect();
         for (slot, row) in slots.iter().enumerate() {
             let (number, at) = block_and_row(slot);
-            prop_assert_eq!(stored[number].row(at), row.as_ref().map(|row| Quantized::new(row).unwrap()));
+            prop_assert_eq!(stored[number].row(at), row.as_ref().map(|row| QuantizedRow::new(row).unwrap()));
             prop_assert_eq!(codes.contains(slot), row.is_some());
         }
         let expected = codes_of(5, &slots);
@@ -281,7 +281,7 @@ fn the_widest_vectors_do_not_overflow() {
 
 #[test]
 fn what_cannot_be_quantized_is_refused() {
-    let kind = |v: &[f32]| Quantized::new(v).map_err(|e| e.kind());
+    let kind = |v: &[f32]| QuantizedRow::new(v).map_err(|e| e.kind());
     for bad in [&[f32::NAN, 0.0][..], &[f32::INFINITY, 0.0], &[f32::NEG_INFINITY], &[1.0, 0.1], &[f32::MAX; 3], &[]] {
         assert_eq!(kind(bad), Err(crate::error::ErrorKind::Model), "{bad:?}");
     }
@@ -312,7 +312,8 @@ fn the_layout_of_a_block_is_as_documented() {
     assert_eq!((at.scale, at.coarse_error, at.error), (8..12, 4104..4108, 8200..8204));
     assert_eq!((at.high, at.low), (12_672..12_864, 209_280..209_472));
     assert_eq!(row_offsets(384, 1023).low.end, block_len(384));
-    let row = Quantized { codes: (-63..=64).chain([127, -127]).collect(), scale: 1.0, error: 2.0, coarse_error: 3.0 };
+    let row =
+        QuantizedRow { codes: (-63..=64).chain([127, -127]).collect(), scale: 1.0, error: 2.0, coarse_error: 3.0 };
     let [high, low] = row.halves();
     // Two lines: code 128 shares a byte with code 0. -63 = 16 · -4 + 1, 127 = 16 · 7 + 15.
     assert_eq!((high.len(), high[0], low[0]), (128, 0xf4, 0xf1));

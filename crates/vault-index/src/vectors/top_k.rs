@@ -1,4 +1,4 @@
-//! The k best of what is pushed: the only k-best of the crate. `search/fuse.rs` pushes bounds and scores into it.
+//! The k best of what is pushed: the only k-best of the crate. `search/rank/fuse.rs` pushes bounds and scores into it.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};

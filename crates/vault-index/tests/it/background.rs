@@ -7,24 +7,24 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 use vault_index::chunk::TokenCount;
-use vault_index::{Embedder, Error, ErrorKind, Hashed, Index, Result, Role, SyncOptions};
+use vault_index::{Embedder, Error, ErrorKind, HashedEmbedder, Index, Result, Role, SyncOptions};
 
 use crate::vault::Vault;
 
 /// A model that tells of each call, and goes on when it may.
-struct Stepped {
-    model: Hashed,
+struct SteppedModel {
+    model: HashedEmbedder,
     called: Sender<Vec<String>>,
     go: Mutex<Receiver<()>>,
 }
 
-impl TokenCount for Stepped {
+impl TokenCount for SteppedModel {
     fn count(&self, text: &str) -> usize {
         self.model.count(text)
     }
 }
 
-impl Embedder for Stepped {
+impl Embedder for SteppedModel {
     fn id(&self) -> &str {
         self.model.id()
     }
@@ -44,9 +44,9 @@ impl Embedder for Stepped {
     }
 }
 
-fn stepped() -> (Arc<Stepped>, Receiver<Vec<String>>, Sender<()>) {
+fn stepped() -> (Arc<SteppedModel>, Receiver<Vec<String>>, Sender<()>) {
     let ((called, calls), (step, go)) = (channel(), channel());
-    (Arc::new(Stepped { model: Hashed::new(), called, go: Mutex::new(go) }), calls, step)
+    (Arc::new(SteppedModel { model: HashedEmbedder::new(), called, go: Mutex::new(go) }), calls, step)
 }
 
 /// Notes that are read and have no vectors.
@@ -141,18 +141,18 @@ fn it_ends_with_the_vault_and_with_the_index() {
 
 /// A model that cannot embed some texts.
 #[derive(Default)]
-struct Failing {
-    model: Hashed,
+struct FailingModel {
+    model: HashedEmbedder,
     tries: AtomicUsize,
 }
 
-impl TokenCount for Failing {
+impl TokenCount for FailingModel {
     fn count(&self, text: &str) -> usize {
         self.model.count(text)
     }
 }
 
-impl Embedder for Failing {
+impl Embedder for FailingModel {
     fn id(&self) -> &str {
         self.model.id()
     }
@@ -176,7 +176,7 @@ fn a_text_that_fails_three_times_is_left_out_and_named() {
     let vault = unembedded(20);
     vault.write("bad.md", "# Bad\n\nfine\n\n## Worse\n\npoison\n");
     vault.index().sync_with(&SyncOptions::new().without_vectors()).unwrap();
-    let model = Arc::new(Failing::default());
+    let model = Arc::new(FailingModel::default());
     let index = Index::open(vault.root(), vault.options().embedder(model.clone())).unwrap();
     assert!(index.has_background_work().unwrap());
     assert!(index.embed_in_background(&SyncOptions::new()).unwrap());

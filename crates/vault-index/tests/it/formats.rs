@@ -4,21 +4,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rusqlite::Connection;
-use vault_index::{Embedder, ErrorKind, Hashed, Index, Options, Result, Role, SyncOptions};
+use vault_index::{Embedder, ErrorKind, HashedEmbedder, Index, Options, Result, Role, SyncOptions};
 
 use crate::vault::Vault;
 
 /// A model of few dimensions, so that the committed index is small, which counts the texts that it embeds.
 #[derive(Debug, Default)]
-struct Small(AtomicUsize);
+struct SmallModel(AtomicUsize);
 
-impl vault_index::TokenCount for Small {
+impl vault_index::TokenCount for SmallModel {
     fn count(&self, text: &str) -> usize {
-        Hashed::new().count(text)
+        HashedEmbedder::new().count(text)
     }
 }
 
-impl Embedder for Small {
+impl Embedder for SmallModel {
     fn id(&self) -> &str {
         "small-8"
     }
@@ -28,14 +28,14 @@ impl Embedder for Small {
     }
 
     fn max_tokens(&self) -> usize {
-        Hashed::new().max_tokens()
+        HashedEmbedder::new().max_tokens()
     }
 
     fn embed(&self, texts: &[&str], role: Role) -> Result<Vec<Vec<f32>>> {
         if role == Role::Passage {
             self.0.fetch_add(texts.len(), Ordering::Relaxed);
         }
-        let mut vectors = Hashed::new().embed(texts, role)?;
+        let mut vectors = HashedEmbedder::new().embed(texts, role)?;
         for vector in &mut vectors {
             let sums: Vec<f32> = (0..8).map(|n| 0.01 + vector.iter().skip(n).step_by(8).sum::<f32>()).collect();
             let length = sums.iter().map(|sum| sum * sum).sum::<f32>().sqrt();
@@ -45,7 +45,7 @@ impl Embedder for Small {
     }
 }
 
-fn open(vault: &Vault, model: &Arc<Small>) -> Index {
+fn open(vault: &Vault, model: &Arc<SmallModel>) -> Index {
     let options = Options::new().index_file(vault.index_file()).embedder(model.clone());
     Index::open(vault.root(), options).unwrap()
 }
@@ -80,7 +80,7 @@ fn format(vault: &Vault) -> i64 {
 
 #[test]
 fn the_vectors_of_format_9_are_kept_and_nothing_is_embedded_again() {
-    let (vault, model) = (with_format_9(), Arc::new(Small::default()));
+    let (vault, model) = (with_format_9(), Arc::new(SmallModel::default()));
     let index = open(&vault, &model);
     let error = index.searcher().unwrap_err();
     assert_eq!((error.kind(), format(&vault)), (ErrorKind::OtherFormat, 9), "reading changes nothing");
@@ -93,7 +93,7 @@ fn the_vectors_of_format_9_are_kept_and_nothing_is_embedded_again() {
     assert_ne!(format(&vault), 9);
 
     // All is as in an index that is made from nothing.
-    let (fresh, of_fresh) = (notes(), Arc::new(Small::default()));
+    let (fresh, of_fresh) = (notes(), Arc::new(SmallModel::default()));
     open(&fresh, &of_fresh).sync().unwrap();
     assert_eq!(of_fresh.0.load(Ordering::Relaxed), 3);
     assert_eq!(vault.dump(), fresh.dump());
@@ -101,7 +101,7 @@ fn the_vectors_of_format_9_are_kept_and_nothing_is_embedded_again() {
 
 #[test]
 fn vectors_that_cannot_be_read_are_embedded_again() {
-    let (vault, model) = (with_format_9(), Arc::new(Small::default()));
+    let (vault, model) = (with_format_9(), Arc::new(SmallModel::default()));
     Connection::open(vault.index_file()).unwrap().execute_batch("ALTER TABLE embedding RENAME TO vectors").unwrap();
     let report = open(&vault, &model).sync().unwrap();
     assert_eq!((report.embedded, model.0.load(Ordering::Relaxed), report.pending), (3, 3, 0));
@@ -109,7 +109,7 @@ fn vectors_that_cannot_be_read_are_embedded_again() {
 
 #[test]
 fn an_index_of_another_format_and_another_vault_is_left_alone() {
-    let (vault, model) = (with_format_9(), Arc::new(Small::default()));
+    let (vault, model) = (with_format_9(), Arc::new(SmallModel::default()));
     let db = Connection::open(vault.index_file()).unwrap();
     db.execute_batch("UPDATE meta SET value = '/elsewhere' WHERE key = 'vault'").unwrap();
     assert_eq!(open(&vault, &model).sync().unwrap_err().kind(), ErrorKind::Vault);
@@ -124,7 +124,7 @@ fn an_index_of_another_format_and_another_vault_is_left_alone() {
 
 #[test]
 fn a_database_of_another_program_is_no_index_of_another_format() {
-    let (vault, model) = (notes(), Arc::new(Small::default()));
+    let (vault, model) = (notes(), Arc::new(SmallModel::default()));
     std::fs::create_dir_all(vault.index_file().parent().unwrap()).unwrap();
     let db = Connection::open(vault.index_file()).unwrap();
     db.execute_batch("CREATE TABLE mine(a); PRAGMA user_version = 9").unwrap();

@@ -2,17 +2,17 @@
 
 #[cfg(feature = "minilm")]
 mod demo;
-mod adjacent;
+mod adjacent_words;
 mod architecture;
 mod background;
 mod formats;
 mod incremental;
 mod names;
-mod own_words;
 mod operators;
 mod readers;
+mod repeated_text;
 mod rerank;
-mod search_laws;
+mod search_invariants;
 mod vault;
 #[cfg(feature = "watch")]
 mod watching;

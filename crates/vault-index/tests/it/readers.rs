@@ -174,19 +174,19 @@ fn a_cancelled_sync_keeps_what_it_did() {
 }
 
 /// A model that says when it begins, and goes on when it is told to.
-struct Slow {
-    model: vault_index::Hashed,
+struct SlowModel {
+    model: vault_index::HashedEmbedder,
     begun: std::sync::mpsc::SyncSender<()>,
     go_on: std::sync::Mutex<std::sync::mpsc::Receiver<()>>,
 }
 
-impl vault_index::chunk::TokenCount for Slow {
+impl vault_index::chunk::TokenCount for SlowModel {
     fn count(&self, text: &str) -> usize {
         self.model.count(text)
     }
 }
 
-impl vault_index::Embedder for Slow {
+impl vault_index::Embedder for SlowModel {
     fn id(&self) -> &str {
         self.model.id()
     }
@@ -208,12 +208,13 @@ fn while_one_embeds_others_write_and_read() {
     let vault = Vault::new("//- a.md\nthe first note\n");
     let (begun, begins) = std::sync::mpsc::sync_channel(1);
     let (goes_on, go_on) = std::sync::mpsc::channel();
-    let slow = Slow { model: vault_index::Hashed::new(), begun, go_on: std::sync::Mutex::new(go_on) };
+    let slow = SlowModel { model: vault_index::HashedEmbedder::new(), begun, go_on: std::sync::Mutex::new(go_on) };
     let index = |embedder| {
         let options = vault.options().embedder(embedder);
         Index::open(vault.root(), options).unwrap()
     };
-    let (slow, quick) = (index(std::sync::Arc::new(slow)), index(std::sync::Arc::new(vault_index::Hashed::new())));
+    let (slow, quick) =
+        (index(std::sync::Arc::new(slow)), index(std::sync::Arc::new(vault_index::HashedEmbedder::new())));
     std::thread::scope(|scope| {
         let embedding = scope.spawn(|| slow.sync().unwrap());
         begins.recv().unwrap();
@@ -237,13 +238,13 @@ fn while_one_embeds_others_write_and_read() {
 
 #[test]
 fn another_model_is_refused_until_a_rebuild_which_can_be_interrupted() {
-    struct Other(vault_index::Hashed);
-    impl vault_index::chunk::TokenCount for Other {
+    struct OtherModel(vault_index::HashedEmbedder);
+    impl vault_index::chunk::TokenCount for OtherModel {
         fn count(&self, text: &str) -> usize {
             self.0.count(text)
         }
     }
-    impl vault_index::Embedder for Other {
+    impl vault_index::Embedder for OtherModel {
         fn id(&self) -> &str {
             "other-v1"
         }
@@ -260,7 +261,7 @@ fn another_model_is_refused_until_a_rebuild_which_can_be_interrupted() {
     let vault = Vault::new("//- a.md\nthe first note\n//- b.md\nthe second note\n");
     vault.sync();
     let mut options = vault.options();
-    options.embedder = Some(std::sync::Arc::new(Other(vault_index::Hashed::new())));
+    options.embedder = Some(std::sync::Arc::new(OtherModel(vault_index::HashedEmbedder::new())));
     let other = Index::open(vault.root(), options).unwrap();
     for error in [other.sync().unwrap_err(), other.search(&Query::literal("note")).unwrap_err()] {
         assert_eq!(error.kind(), ErrorKind::OtherModel);

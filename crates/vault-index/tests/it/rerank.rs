@@ -7,12 +7,12 @@ use vault_index::{ErrorKind, Grouping, Hits, Mode, NameMatch, Query, Rerank, Rer
 use crate::vault::Vault;
 
 /// Scores by a function of the passage, and keeps what it was asked.
-struct Scripted {
+struct ScriptedReranker {
     score: fn(&str) -> f32,
     asked: Mutex<Vec<(String, Vec<String>)>>,
 }
 
-impl Scripted {
+impl ScriptedReranker {
     fn new(score: fn(&str) -> f32) -> Arc<Self> {
         Arc::new(Self { score, asked: Mutex::default() })
     }
@@ -23,7 +23,7 @@ impl Scripted {
     }
 }
 
-impl Reranker for Scripted {
+impl Reranker for ScriptedReranker {
     fn id(&self) -> &str {
         "scripted"
     }
@@ -65,7 +65,7 @@ fn order(hits: &Hits) -> Vec<(&str, f32)> {
 fn results_are_in_the_order_of_the_reranker() {
     let vault = herons();
     let index = vault.index();
-    let reranker = Scripted::new(mark);
+    let reranker = ScriptedReranker::new(mark);
     let hits = index.search_reranked(&heron(), &Rerank::new(reranker.clone())).unwrap();
     let mut expected: Vec<(String, f32)> =
         (0..20).map(|n| (format!("n{n:02}.md"), (n * 37 % 101) as f32 / 100.0)).collect();
@@ -93,7 +93,7 @@ fn no_more_than_the_depth_is_scored_and_no_fewer_than_asked_for_come_back() {
     let index = vault.index();
     let ranking = index.search(&heron()).unwrap();
     let search = |depth: usize, limit: usize| {
-        let reranker = Scripted::new(mark);
+        let reranker = ScriptedReranker::new(mark);
         let rerank = Rerank::new(reranker.clone()).depth(depth);
         let hits = index.search_reranked(&heron().limit(limit), &rerank).unwrap();
         (hits.results.len(), reranker.passages().len(), hits)
@@ -114,7 +114,7 @@ fn no_more_than_the_depth_is_scored_and_no_fewer_than_asked_for_come_back() {
 fn scores_are_absolute_and_filters_come_first() {
     let vault = herons();
     let index = vault.index();
-    let reranker = Scripted::new(mark);
+    let reranker = ScriptedReranker::new(mark);
     let rerank = Rerank::new(reranker.clone()).depth(4);
     let all = index.search_reranked(&heron().limit(100), &rerank).unwrap().results;
     for mode in [Mode::Hybrid, Mode::Semantic, Mode::Lexical] {
@@ -133,7 +133,7 @@ fn scores_are_absolute_and_filters_come_first() {
 #[test]
 fn equal_scores_are_ordered_by_path_and_line() {
     let vault = herons();
-    let rerank = Rerank::new(Scripted::new(|_| 0.5));
+    let rerank = Rerank::new(ScriptedReranker::new(|_| 0.5));
     let hits = vault.index().search_reranked(&heron().limit(20), &rerank).unwrap();
     assert_eq!(
         order(&hits),
@@ -151,7 +151,7 @@ fn a_note_whose_name_is_the_query_stays_first() {
     let vault = herons();
     vault.write("Birds/Heron.md", "a heron, mark 1\n");
     vault.sync();
-    let rerank = Rerank::new(Scripted::new(mark));
+    let rerank = Rerank::new(ScriptedReranker::new(mark));
     let hits = vault.index().search_reranked(&heron(), &rerank).unwrap();
     assert_eq!(order(&hits)[..2], [("Birds/Heron.md", 0.01), ("n19.md", 0.97)]);
     assert_eq!((hits.results.len(), hits.results[0].why.name), (10, Some(NameMatch::Equal)));
@@ -174,7 +174,7 @@ fn long_and_short() -> Vault {
 #[test]
 fn a_note_is_shown_by_the_passage_that_scores_best() {
     let vault = long_and_short();
-    let rerank = Rerank::new(Scripted::new(mark));
+    let rerank = Rerank::new(ScriptedReranker::new(mark));
     let hits = vault.index().search_reranked(&heron(), &rerank).unwrap();
     assert_eq!(order(&hits), [("Long.md", 0.6), ("Short.md", 0.3), ("Small.md", 0.1)]);
     assert_eq!(hits.results[0].headings, ["Long", "Part 2"]);
@@ -188,7 +188,7 @@ fn a_note_is_shown_by_the_passage_that_scores_best() {
 #[test]
 fn one_long_note_does_not_crowd_out_the_others() {
     let vault = long_and_short();
-    let reranker = Scripted::new(mark);
+    let reranker = ScriptedReranker::new(mark);
     let rerank = Rerank::new(reranker.clone()).depth(3);
     let hits = vault.index().search_reranked(&heron().limit(3), &rerank).unwrap();
     let ranking = vault.index().search(&heron().limit(3).grouping(Grouping::Passages)).unwrap();
@@ -206,7 +206,7 @@ fn one_long_note_does_not_crowd_out_the_others() {
 fn passages_come_with_title_and_headings_and_without_markup() {
     let vault = Vault::new("//- The heron.md\n## By the *lake*\n\nIt stands [[Water|in the water]].\n");
     vault.sync();
-    let reranker = Scripted::new(|_| 0.5);
+    let reranker = ScriptedReranker::new(|_| 0.5);
     vault.index().search_reranked(&heron(), &Rerank::new(reranker.clone())).unwrap();
     assert_eq!(reranker.passages(), ["The heron\nBy the lake\nIt stands in the water."]);
 }
@@ -217,7 +217,7 @@ fn what_scores_too_low_is_dropped_and_named() {
     let index = vault.index();
     let search = |min_score| {
         let query = heron().min_score(min_score).limit(20);
-        index.search_reranked(&query, &Rerank::new(Scripted::new(mark))).unwrap()
+        index.search_reranked(&query, &Rerank::new(ScriptedReranker::new(mark))).unwrap()
     };
     let some = search(0.5);
     assert!(!some.results.is_empty() && some.results.len() < 20 && some.near_misses.is_empty());
@@ -226,7 +226,7 @@ fn what_scores_too_low_is_dropped_and_named() {
     let near: Vec<_> = none.near_misses.iter().map(|miss| (miss.path.as_str(), miss.score)).collect();
     assert_eq!((none.results.len(), near), (0, order(&search(0.0))[..3].to_vec()));
 
-    let reranker = Scripted::new(mark);
+    let reranker = ScriptedReranker::new(mark);
     let nothing = index.search_reranked(&Query::literal("xylophone"), &Rerank::new(reranker.clone())).unwrap();
     assert!(nothing.results.is_empty() && reranker.passages().is_empty(), "what no ranking finds is not scored");
 }
@@ -235,7 +235,7 @@ fn what_scores_too_low_is_dropped_and_named() {
 fn what_cannot_be_reranked_is_refused() {
     let vault = herons();
     let index = vault.index();
-    let rerank = Rerank::new(Scripted::new(mark));
+    let rerank = Rerank::new(ScriptedReranker::new(mark));
     let like = Query::like("n01");
     for query in [like, Query::parse("tag:even").unwrap(), Query::default(), Query::literal(" ")] {
         let error = index.search_reranked(&query, &rerank).unwrap_err();

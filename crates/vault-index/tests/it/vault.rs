@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rusqlite::Connection;
 use tempfile::TempDir;
-use vault_index::{Hashed, Index, Options, Report};
+use vault_index::{HashedEmbedder, Index, Options, Report};
 
 /// A vault that is deleted when dropped.
 pub struct Vault {
@@ -75,7 +75,7 @@ impl Vault {
 }
 
 fn hashed(file: PathBuf) -> Options {
-    Options::new().index_file(file).embedder(Arc::new(Hashed::new()))
+    Options::new().index_file(file).embedder(Arc::new(HashedEmbedder::new()))
 }
 
 /// Rows of what other programs may read, and of the keyword index, without ids, in an order of their own.

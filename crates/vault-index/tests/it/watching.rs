@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use vault_index::{
-    Embedder, ErrorKind, Hashed, Index, Query, Result, Role, SyncOptions, TokenCount, WatchEvent, WatchOptions,
+    Embedder, ErrorKind, HashedEmbedder, Index, Query, Result, Role, SyncOptions, TokenCount, WatchEvent, WatchOptions,
 };
 
 use crate::vault::Vault;
@@ -167,7 +167,7 @@ fn embedding_is_told_in_few_events_and_walks_nothing() {
     (0..60).for_each(|n| vault.write(&format!("note {n}.md"), format!("# Note {n}\n\nA heron waits in water {n}.\n")));
     vault.index().sync_with(&SyncOptions::new().without_vectors()).unwrap();
     // A model of which a slice embeds a few texts.
-    let slow = Arc::new(Slow(Hashed::new()));
+    let slow = Arc::new(SlowModel(HashedEmbedder::new()));
     let index = Index::open(vault.root(), vault.options().embedder(slow)).unwrap();
     let cancel = AtomicBool::new(false);
     let options = WatchOptions::new().cancel(&cancel);
@@ -183,15 +183,15 @@ fn embedding_is_told_in_few_events_and_walks_nothing() {
     assert!(synced[0].stages_ms.contains_key("walk") && !synced[1].stages_ms.contains_key("walk"), "{synced:?}");
 }
 
-struct Slow(Hashed);
+struct SlowModel(HashedEmbedder);
 
-impl TokenCount for Slow {
+impl TokenCount for SlowModel {
     fn count(&self, text: &str) -> usize {
         self.0.count(text)
     }
 }
 
-impl Embedder for Slow {
+impl Embedder for SlowModel {
     fn id(&self) -> &str {
         self.0.id()
     }

@@ -212,7 +212,7 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Captured;
+    use crate::CapturedOutput;
 
     fn graph() -> GraphData {
         let node = |path: &str, title: &str, kind: &str| serde_json::json!({ "path": path, "title": title, "kind": kind, "tags": ["a/b"] });
@@ -228,7 +228,7 @@ mod tests {
     }
 
     fn written(format: GraphFormat, vault: &str) -> String {
-        let captured = Captured::default();
+        let captured = CapturedOutput::default();
         write(&graph(), format, vault, &mut Out::to(captured.clone())).unwrap();
         captured.text()
     }

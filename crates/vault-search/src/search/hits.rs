@@ -12,7 +12,7 @@ use super::excerpt::{excerpt, snippet};
 use crate::hyperlink::{Hyperlink, Target};
 
 /// How results are shown.
-pub(super) struct Shown<'a> {
+pub(super) struct HitStyle<'a> {
     pub vaults: &'a [PathBuf],
     pub hyperlink: &'a Hyperlink,
     /// Whether scores mean anything: there was more than filters.
@@ -58,15 +58,15 @@ const PIPED_SNIPPET: usize = 100;
 const LEAST_TEXT: usize = 8;
 
 /// Prints the results of an answer: on a terminal in the roomiest layout of which all fit its height.
-pub(super) fn print(answer: &SearchAnswer, shown: &Shown<'_>, out: &mut Out) -> io::Result<()> {
+pub(super) fn print(answer: &SearchAnswer, style: &HitStyle<'_>, out: &mut Out) -> io::Result<()> {
     let paint = out.paint;
-    let lines = match (shown.compact, paint.height()) {
-        (true, _) => lines(answer, shown, Layout::One, paint),
-        (false, None) => lines(answer, shown, ROOMY, paint),
+    let lines = match (style.compact, paint.height()) {
+        (true, _) => lines(answer, style, Layout::One, paint),
+        (false, None) => lines(answer, style, ROOMY, paint),
         (false, Some(height)) => {
             // One row is the prompt's.
-            let free = height.saturating_sub(shown.reserved + 1);
-            let tried = LAYOUTS.iter().map(|layout| lines(answer, shown, *layout, paint));
+            let free = height.saturating_sub(style.reserved + 1);
+            let tried = LAYOUTS.iter().map(|layout| lines(answer, style, *layout, paint));
             let rows = |lines: &Vec<Row>| lines.iter().map(|row| row.height(paint)).sum::<usize>();
             let mut fallback = Vec::new();
             let fit = tried.into_iter().find_map(|lines| {
@@ -106,7 +106,7 @@ impl Row {
 }
 
 /// The lines of all results, folders above those of theirs.
-fn lines(answer: &SearchAnswer, shown: &Shown<'_>, layout: Layout, paint: Paint) -> Vec<Row> {
+fn lines(answer: &SearchAnswer, style: &HitStyle<'_>, layout: Layout, paint: Paint) -> Vec<Row> {
     let mut groups: Vec<(Option<String>, Vec<&SearchResult>)> = Vec::new();
     for result in &answer.results {
         let folder = result.shown_folder();
@@ -115,7 +115,7 @@ fn lines(answer: &SearchAnswer, shown: &Shown<'_>, layout: Layout, paint: Paint)
             _ => groups.push((folder, vec![result])),
         }
     }
-    if shown.best_last && paint.is_terminal() {
+    if style.best_last && paint.is_terminal() {
         groups.reverse();
         groups.iter_mut().for_each(|(_, results)| results.reverse());
     }
@@ -138,7 +138,7 @@ fn lines(answer: &SearchAnswer, shown: &Shown<'_>, layout: Layout, paint: Paint)
                 lines.push(blank());
             }
             lines.extend(weak.filter(|(at, _)| *at == n).map(|(_, line)| Row::new(paint.dim(line), line)));
-            let rows = of_result(result, answer, shown, layout, paint);
+            let rows = of_result(result, answer, style, layout, paint);
             lines.extend(rows.into_iter().map(|row| if result.hit.is_weak { row.dim(paint) } else { row }));
         }
     }
@@ -164,12 +164,12 @@ fn line_about_weak(results: &[&SearchResult], paint: Paint) -> Option<(usize, &'
 fn of_result(
     result: &SearchResult,
     answer: &SearchAnswer,
-    shown: &Shown<'_>,
+    style: &HitStyle<'_>,
     layout: Layout,
     paint: Paint,
 ) -> Vec<Row> {
     let hit = &result.hit;
-    let score = match shown.is_ranked {
+    let score = match style.is_ranked {
         true => format!("{:.2}", hit.score),
         false => hit.modified.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d").to_string(),
     };
@@ -180,7 +180,7 @@ fn of_result(
     }
     let plain = format!("{path}{rest}");
     let place = format!("{}{}", paint.path(&path), paint.dim(&format!(":{}", hit.line)));
-    let place = format!("{}  {}", paint.link(&url(result, shown, paint), &place), paint.good(&score));
+    let place = format!("{}  {}", paint.link(&url(result, style, paint), &place), paint.good(&score));
     let text_columns = paint.columns() - 4;
     let terms = &hit.why.terms;
     let mut rows = match layout {
@@ -208,7 +208,7 @@ fn of_result(
         }
         Layout::One => vec![compact(hit, place, &plain, paint)],
     };
-    if shown.explain {
+    if style.explain {
         let explained = format!("    {}", explained(hit, answer.reranker.as_deref()));
         rows.push(Row::new(paint.dim(&explained), &explained));
     }
@@ -250,15 +250,15 @@ fn shortened(path: &str, width: usize, most: usize) -> String {
     cut_to(&sanitize_line(end.as_deref().unwrap_or(path)), most)
 }
 
-fn url(result: &SearchResult, shown: &Shown<'_>, paint: Paint) -> String {
+fn url(result: &SearchResult, style: &HitStyle<'_>, paint: Paint) -> String {
     if !paint.has_links() {
         return String::new();
     }
     let hit = &result.hit;
     let heading = hit.headings.last().filter(|heading| **heading != hit.title).map(String::as_str);
-    shown.hyperlink.url(&Target {
+    style.hyperlink.url(&Target {
         file: &result.file,
-        vault: &shown.vaults[result.vault_index],
+        vault: &style.vaults[result.vault_index],
         path: hit.path.as_str(),
         line: hit.line,
         heading,
@@ -306,14 +306,14 @@ pub(super) fn explained(hit: &Hit, reranker: Option<&str>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::Captured;
+    use crate::CapturedOutput;
 
     use super::super::answer::tests::{hit, merged};
     use super::*;
     use vault_index::{Query, VaultPath};
 
-    fn shown<'a>(vaults: &'a [PathBuf], hyperlink: &'a Hyperlink) -> Shown<'a> {
-        Shown { vaults, hyperlink, is_ranked: true, explain: false, compact: false, best_last: false, reserved: 0 }
+    fn style<'a>(vaults: &'a [PathBuf], hyperlink: &'a Hyperlink) -> HitStyle<'a> {
+        HitStyle { vaults, hyperlink, is_ranked: true, explain: false, compact: false, best_last: false, reserved: 0 }
     }
 
     fn answer() -> SearchAnswer {
@@ -330,10 +330,10 @@ mod tests {
     #[test]
     fn blocks_in_a_pipe() {
         let (vaults, hyperlink) = ([PathBuf::from("/v0")], Hyperlink::default());
-        let captured = Captured::default();
-        let shown = Shown { explain: true, ..shown(&vaults, &hyperlink) };
+        let captured = CapturedOutput::default();
+        let style = HitStyle { explain: true, ..style(&vaults, &hyperlink) };
         let one = merged(vec![vec![hit("Garden/Soil.md", 0.5)]], &Query::literal("x"));
-        print(&one, &shown, &mut Out::to(captured.clone())).unwrap();
+        print(&one, &style, &mut Out::to(captured.clone())).unwrap();
         assert_eq!(
             captured.text().lines().collect::<Vec<_>>(),
             [
@@ -349,8 +349,8 @@ mod tests {
     fn layouts() {
         let (vaults, hyperlink) = ([PathBuf::from("/v0")], Hyperlink::default());
         let answer = answer();
-        let shown = shown(&vaults, &hyperlink);
-        let rows = |layout| lines(&answer, &shown, layout, Paint::default());
+        let style = style(&vaults, &hyperlink);
+        let rows = |layout| lines(&answer, &style, layout, Paint::default());
         assert_eq!(rows(ROOMY).len(), 10);
         assert_eq!(
             text(&rows(Layout::One)),
@@ -373,7 +373,7 @@ mod tests {
     #[test]
     fn lines_fit_the_terminal() {
         let (vaults, hyperlink) = ([PathBuf::from("/v0")], Hyperlink::try_from("none".to_string()).unwrap());
-        let shown = shown(&vaults, &hyperlink);
+        let style = style(&vaults, &hyperlink);
         let mut answer = answer();
         answer.results[0].hit.title = "☀\u{fe0f} 日本語".repeat(12);
         let named = answer.results[1].hit.path.to_string().replace("Note", &"A long name, 日本語 ".repeat(9));
@@ -391,7 +391,7 @@ mod tests {
         };
         for width in 20..=120 {
             for layout in LAYOUTS {
-                for row in lines(&answer, &shown, layout, Paint::full(width)) {
+                for row in lines(&answer, &style, layout, Paint::full(width)) {
                     let plain = unpainted(&row.text);
                     let columns = most_columns(&plain);
                     let may_wrap = plain.contains(".md:") && matches!(layout, Layout::Block { .. });
@@ -408,8 +408,8 @@ mod tests {
         let mut answer = merged(vec![hits.collect()], &Query::literal("x"));
         answer.group_by_folder();
         let first_words = |best_last| -> Vec<String> {
-            let shown = Shown { best_last, ..shown(&vaults, &hyperlink) };
-            let rows = lines(&answer, &shown, Layout::One, Paint::full(80));
+            let style = HitStyle { best_last, ..style(&vaults, &hyperlink) };
+            let rows = lines(&answer, &style, Layout::One, Paint::full(80));
             rows.iter()
                 .map(|row| row.text.replace("\u{1b}[0m", " ").split_whitespace().next().unwrap_or("").into())
                 .collect()
@@ -431,7 +431,7 @@ mod tests {
             let mut hits: Vec<Hit> = ["a.md", "b.md", "c.md"].map(|path| hit(path, 0.5)).into();
             hits.iter_mut().zip(weak).for_each(|(hit, weak)| hit.is_weak = weak);
             let answer = merged(vec![hits], &Query::literal("x"));
-            let rows = lines(&answer, &Shown { best_last, ..shown(&vaults, &hyperlink) }, Layout::One, paint);
+            let rows = lines(&answer, &HitStyle { best_last, ..style(&vaults, &hyperlink) }, Layout::One, paint);
             rows.into_iter().map(|row| row.text.chars().take(18).collect()).collect()
         };
         let (dim, path) = ("\u{1b}[2m", "\u{1b}[36m");

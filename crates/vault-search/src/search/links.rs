@@ -22,24 +22,24 @@ pub(super) fn open_index(vault_args: &IndexedVaultArgs, no_sync: bool) -> CliRes
 }
 
 /// An index, and where the paths lead that are printed.
-struct Opened {
+struct IndexWithLinks {
     index: Index,
     hyperlink: Hyperlink,
     /// Whether links are shown while the index is read, so that it cannot be asked for the names of files on disk.
     is_reading: bool,
 }
 
-fn open_with_links(vault_args: &IndexedVaultArgs, no_sync: bool) -> CliResult<Opened> {
+fn open_with_links(vault_args: &IndexedVaultArgs, no_sync: bool) -> CliResult<IndexWithLinks> {
     let settings = IndexSettings::load(vault_args)?;
     let policy = if no_sync { SyncPolicy::Skip } else { SyncPolicy::Text(Wait::ForText) };
     let (index, why) = open::up_to_date(&settings, settings.only_vault()?, policy)?;
     if let Some(why) = why {
         note(&why);
     }
-    Ok(Opened { index, hyperlink: settings.config.hyperlink.clone(), is_reading: false })
+    Ok(IndexWithLinks { index, hyperlink: settings.config.hyperlink.clone(), is_reading: false })
 }
 
-impl Opened {
+impl IndexWithLinks {
     /// `shown`, which opens a file where the terminal can.
     fn link(&self, path: &str, line: Option<u32>, shown: &str, paint: Paint) -> String {
         if !paint.has_links() {
@@ -58,7 +58,7 @@ fn list<T: Serialize + JsonSchema>(
     args: &AskArgs,
     out: &mut Out,
     ask: impl FnOnce(&Index) -> Result<Vec<T>>,
-    show: impl Fn(&Opened, &T, &mut Out) -> io::Result<()>,
+    show: impl Fn(&IndexWithLinks, &T, &mut Out) -> io::Result<()>,
 ) -> CliResult {
     if args.output.schema {
         return out.list_schema::<T>(&args.output);
@@ -72,7 +72,7 @@ pub(super) fn links(vault_args: &IndexedVaultArgs, args: &LinksArgs, out: &mut O
     match &args.note {
         None if !args.ask.output.schema => {
             let opened = open_with_links(vault_args, args.ask.no_sync)?;
-            all_links(&Opened { is_reading: true, ..opened }, &args.ask, out)
+            all_links(&IndexWithLinks { is_reading: true, ..opened }, &args.ask, out)
         }
         note => list(
             vault_args,
@@ -85,7 +85,7 @@ pub(super) fn links(vault_args: &IndexedVaultArgs, args: &LinksArgs, out: &mut O
 }
 
 /// Prints every link of the vault as it is read, since there may be many.
-fn all_links(opened: &Opened, args: &AskArgs, out: &mut Out) -> CliResult {
+fn all_links(opened: &IndexWithLinks, args: &AskArgs, out: &mut Out) -> CliResult {
     let format = args.output.format();
     let mut failure: Option<io::Error> = None;
     let mut before = "[\n";
@@ -141,7 +141,7 @@ pub(super) fn mentions(vault_args: &IndexedVaultArgs, args: &MentionsArgs, out: 
 }
 
 /// Shows links one after the other, the line of text of several under the first of them.
-fn show_links() -> impl Fn(&Opened, &LinkRow, &mut Out) -> io::Result<()> {
+fn show_links() -> impl Fn(&IndexWithLinks, &LinkRow, &mut Out) -> io::Result<()> {
     let shown: RefCell<Option<(VaultPath, u32, String)>> = RefCell::new(None);
     move |opened, row, out| {
         show_link(opened, row, out)?;
@@ -164,7 +164,7 @@ fn indent(row: &LinkRow) -> String {
 }
 
 /// Where a link is, and where it leads.
-fn show_link(opened: &Opened, row: &LinkRow, out: &mut Out) -> io::Result<()> {
+fn show_link(opened: &IndexWithLinks, row: &LinkRow, out: &mut Out) -> io::Result<()> {
     let paint = out.paint;
     let indent = indent(row);
     let location =

@@ -1,6 +1,6 @@
 //! What an answer lacks, for people: nothing was found, notes that are not read yet, passages without a vector.
 
-use vault_index::{Index, Mode, Query, Substitution, Unmatched};
+use vault_index::{Index, Mode, Query, Substitution, UnmatchedConditions};
 
 use crate::{Paint, counted, padded, sanitize, wrapped};
 
@@ -13,7 +13,7 @@ pub(super) fn of(
     answer: &SearchAnswer,
     indexes: &[Index],
     why: Option<String>,
-    unmatched: &Unmatched,
+    unmatched: &UnmatchedConditions,
     query: &Query,
     going_on: bool,
 ) -> Vec<String> {

@@ -6,14 +6,14 @@ use std::path::Path;
 use std::time::Instant;
 
 use jiff::Zoned;
-use vault_index::{Condition, Error, ErrorKind, Expression, Index, Mode, Query, Unmatched};
+use vault_index::{Condition, Error, ErrorKind, Expression, Index, Mode, Query, UnmatchedConditions};
 
 use crate::{CliResult, Failure, Format, Out, Outcome, counted, note, sanitize_line};
 
 use super::answer::{FolderCount, SearchAnswer, SearchResult};
 use super::background;
 use super::editor;
-use super::hits::{self, Shown};
+use super::hits::{self, HitStyle};
 use super::notices;
 use super::open;
 use super::search_args::SearchArgs;
@@ -97,7 +97,7 @@ pub(super) fn run(args: &SearchArgs, out: &mut Out) -> CliResult {
         Format::JsonLines => answer.results.iter().try_for_each(|result| out.record(result))?,
         Format::Human if args.count => print_count(&answer, out)?,
         Format::Human => {
-            let shown = Shown {
+            let style = HitStyle {
                 vaults: &settings.vaults,
                 hyperlink: &settings.config.hyperlink,
                 is_ranked: is_ranked(&query),
@@ -106,7 +106,7 @@ pub(super) fn run(args: &SearchArgs, out: &mut Out) -> CliResult {
                 best_last: args.best_last || settings.config.best_last,
                 reserved: notices::rows(&answer.notices, out.paint),
             };
-            hits::print(&answer, &shown, out)?;
+            hits::print(&answer, &style, out)?;
         }
     }
     out.flush()?;
@@ -233,7 +233,7 @@ fn is_ranked(query: &Query) -> bool {
 }
 
 /// Conditions that no note of any vault meets: all where nothing was found, else those of what was to be left out.
-fn unmatched(indexes: &[Index], query: &Query, outcome: Outcome) -> CliResult<Unmatched> {
+fn unmatched(indexes: &[Index], query: &Query, outcome: Outcome) -> CliResult<UnmatchedConditions> {
     let exclusions = || {
         let parts = query.condition.clone().map(Condition::into_parts).unwrap_or_default();
         let exclusions = parts.into_iter().filter(|part| matches!(part, Expression::Not(_)));
@@ -241,11 +241,11 @@ fn unmatched(indexes: &[Index], query: &Query, outcome: Outcome) -> CliResult<Un
     };
     let query = if outcome == Outcome::Done { exclusions() } else { query.clone() };
     if query.condition.is_none() && query.filter.is_empty() && query.text.is_empty() {
-        return Ok(Unmatched::default());
+        return Ok(UnmatchedConditions::default());
     }
     // What follows names what is near in that vault.
     let condition = |text: &String| text.split(';').next().map(str::to_owned);
-    let mut in_all: Option<Unmatched> = None;
+    let mut in_all: Option<UnmatchedConditions> = None;
     for index in indexes {
         let here = index.searcher()?.unmatched(&query)?;
         in_all = Some(match in_all {

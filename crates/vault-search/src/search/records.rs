@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use vault_index::{CheckReport, ModelInfo, Report, Resolved};
+use vault_index::{CheckReport, ModelInfo, Report, ResolvedLink};
 
 /// Something that happened while watching.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -96,7 +96,7 @@ pub(super) struct ResolvedRecord {
 }
 
 impl ResolvedRecord {
-    pub(super) fn new(link: &str, from: Option<&str>, resolved: &Resolved) -> Self {
+    pub(super) fn new(link: &str, from: Option<&str>, resolved: &ResolvedLink) -> Self {
         Self {
             link: link.to_string(),
             from: from.map(str::to_string),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
 
-use vault_index::{ErrorKind, NoteWarning, Report, Result, Skipped, SyncOptions, WarningKind};
+use vault_index::{ErrorKind, NoteWarning, Report, Result, SkippedNote, SyncOptions, WarningKind};
 
 use crate::{CliResult, Failure, Out, Outcome, counted, counted_as, note, sanitize_line};
 
@@ -103,7 +103,7 @@ fn summary(report: &Report, all: bool, out: &mut Out) -> io::Result<()> {
 }
 
 /// Warnings and skipped files: all of them, or how many of each kind there are, with examples.
-pub(super) fn findings(warnings: &[NoteWarning], skipped: &[Skipped], all: bool, out: &mut Out) -> io::Result<()> {
+pub(super) fn findings(warnings: &[NoteWarning], skipped: &[SkippedNote], all: bool, out: &mut Out) -> io::Result<()> {
     let warning = |NoteWarning { path, warning, .. }: &NoteWarning| {
         let line = warning.line.map_or_else(String::new, |line| format!(":{line}"));
         (json_name(&warning.kind), format!("{path}{line}: {}", warning.message))
@@ -198,7 +198,7 @@ pub(super) fn duration(ms: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Captured;
+    use crate::CapturedOutput;
     use vault_index::Warning;
 
     #[test]
@@ -228,7 +228,7 @@ mod tests {
     }
 
     fn shown(report: &Report, all: bool) -> Vec<String> {
-        let captured = Captured::default();
+        let captured = CapturedOutput::default();
         summary(report, all, &mut Out::to(captured.clone())).unwrap();
         captured.text().lines().map(str::to_string).collect()
     }
@@ -244,7 +244,7 @@ mod tests {
         };
         let skipped = |n: usize| {
             let json = serde_json::json!({ "path": format!("{n}.png.md"), "reason": "too large" });
-            serde_json::from_value::<Skipped>(json).unwrap()
+            serde_json::from_value::<SkippedNote>(json).unwrap()
         };
         let mut many = Report::default();
         many.has_new_findings = true;

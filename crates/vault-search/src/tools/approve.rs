@@ -17,7 +17,7 @@ use super::plan_text::texts_of_change;
 use super::preview_text::{cut, has_parts};
 
 /// What a person made of the parts of a change.
-pub enum Chosen<T> {
+pub enum PartChoice<T> {
     /// They belong together, so that there is no choice.
     Whole,
     /// What is left.
@@ -76,13 +76,13 @@ pub struct TerminalPrompt<'a> {
     /// What stands before the change.
     pub head: Vec<String>,
     /// How a person can change what is asked about.
-    pub changing: Option<&'a mut dyn Changing>,
+    pub changing: Option<&'a mut dyn ChangeEditor>,
     /// All of the change, where a person has left out some of it.
     pub whole: Option<PreparedChange>,
 }
 
 /// Prepares what a person makes of a change, which is then shown and asked about.
-pub trait Changing {
+pub trait ChangeEditor {
     /// What can be edited, and what it is called.
     ///
     /// # Errors
@@ -99,7 +99,7 @@ pub trait Changing {
     ///
     /// # Errors
     /// What is left cannot be done without what is left out.
-    fn choose(&mut self, whole: &PreparedChange) -> Result<Chosen<PreparedChange>>;
+    fn choose(&mut self, whole: &PreparedChange) -> Result<PartChoice<PreparedChange>>;
 }
 
 impl Approver for TerminalPrompt<'_> {
@@ -136,9 +136,9 @@ impl TerminalPrompt<'_> {
                 Reply::Choose => {
                     let all = self.whole.take().unwrap_or_else(|| change.clone());
                     let chosen = match changing.choose(&all) {
-                        Ok(Chosen::Part(chosen)) => Some(chosen),
-                        Ok(Chosen::Whole) => None,
-                        Ok(Chosen::Nothing) => return Ok(Answer::Declined(None)),
+                        Ok(PartChoice::Part(chosen)) => Some(chosen),
+                        Ok(PartChoice::Whole) => None,
+                        Ok(PartChoice::Nothing) => return Ok(Answer::Declined(None)),
                         Err(error) if error.kind() == ErrorKind::Cancelled => return Err(error),
                         Err(error) => {
                             say("error", &error.within("without what is left out").one_line());

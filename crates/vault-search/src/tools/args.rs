@@ -168,14 +168,14 @@ pub(super) struct LinksArgs {
 pub(super) struct RepairArgs {
     /// Least certainty that is planned: certain, likely, possible
     #[arg(long, value_name = "LEVEL", default_value = "likely", requires = "plan", hide_possible_values = true)]
-    pub least: Least,
+    pub least: LeastCertainty,
     #[command(flatten)]
     pub list: LinksArgs,
 }
 
 /// How sure a repair must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Least {
+pub(super) enum LeastCertainty {
     /// The file was renamed, and no other can be meant
     Certain,
     /// And what fits, where nothing else fits nearly as well
@@ -184,7 +184,7 @@ pub(super) enum Least {
     Possible,
 }
 
-impl Least {
+impl LeastCertainty {
     /// Whether a certainty, by its name, is enough.
     pub fn includes(self, certainty: &str) -> bool {
         match self {
@@ -347,7 +347,7 @@ pub struct LogArgs {
 
 #[derive(Debug, Args)]
 #[group(required = true, multiple = true)]
-pub(super) struct PrunedArgs {
+pub(super) struct PruneLimits {
     /// Delete what is older than this many days
     #[arg(long, value_name = "DAYS")]
     pub older_than: Option<u32>,
@@ -359,7 +359,7 @@ pub(super) struct PrunedArgs {
 #[derive(Debug, Args)]
 pub(super) struct PruneArgs {
     #[command(flatten)]
-    pub what: PrunedArgs,
+    pub what: PruneLimits,
     /// Do not ask where no transaction would be left
     #[arg(long)]
     pub yes: bool,

@@ -9,10 +9,11 @@ use vault_tools::{
     text_of,
 };
 
-use crate::{CliResult, Out, Outcome, Writing, can_ask, note, program, sanitize, sanitize_line};
+use crate::{CliResult, Out, Outcome, WriteGuard, can_ask, note, program, sanitize, sanitize_line};
 
 use super::approve::{
-    Changing, Chosen, Question, Reply, TerminalPrompt, ask_about, cancelled, nobody_to_ask, nobody_to_ask_but, tick,
+    ChangeEditor, PartChoice, Question, Reply, TerminalPrompt, ask_about, cancelled, nobody_to_ask, nobody_to_ask_but,
+    tick,
 };
 use super::args::CallArgs;
 use super::choose::choose_hunks;
@@ -85,7 +86,7 @@ pub(super) fn typed(
 }
 
 /// A call that was made, or only proposed.
-struct Made {
+struct CallResult {
     tool: String,
     args: Value,
     output: Output,
@@ -103,11 +104,11 @@ fn make(
     args: &CallArgs,
     given: Value,
     vault: Option<&str>,
-    writing: &mut Option<Writing>,
-) -> Result<Made> {
+    writing: &mut Option<WriteGuard>,
+) -> Result<CallResult> {
     let vault = vault.map(|name| (name.to_owned(), toolbox.vault().sandbox().vault().to_path_buf()));
     let head: Vec<String> = vault.iter().map(|(name, _)| format!("in the vault {}:", sanitize_line(name))).collect();
-    let mut call = Calling { toolbox, args };
+    let mut call = CallEditor { toolbox, args };
     let (mut change, mut given) = match call.toolbox.spec(&args.tool)?.toolset {
         Toolset::Chat => call.asked_before(given)?,
         _ => (call.prepare(given)?, None),
@@ -124,7 +125,7 @@ fn make(
             Some(answer) => settle(change, &grants, &mut Given(Some(answer))),
             None if args.yes => settle(change, &grants, &mut Preapproved),
             None => {
-                let changing: Option<&mut dyn Changing> = Some(&mut call);
+                let changing: Option<&mut dyn ChangeEditor> = Some(&mut call);
                 settle(
                     change,
                     &grants,
@@ -143,7 +144,7 @@ fn make(
                 change = call.prepare(used)?;
             }
             Ok(CarriedOut::Call(output)) => {
-                return Ok(Made { tool, args: made_with, output, was_shown, vault, proposed: None });
+                return Ok(CallResult { tool, args: made_with, output, was_shown, vault, proposed: None });
             }
             Ok(_) => break,
             Err(error) => return Err(error),
@@ -152,8 +153,8 @@ fn make(
     Err(Error::new(ErrorKind::Unsupported, "a call was carried out as something else"))
 }
 
-fn print_made(made: Made, args: &CallArgs, out: &mut Out) -> CliResult {
-    let Made { tool, args: used, output, was_shown, vault, proposed } = made;
+fn print_made(made: CallResult, args: &CallArgs, out: &mut Out) -> CliResult {
+    let CallResult { tool, args: used, output, was_shown, vault, proposed } = made;
     let Output { value, transaction, notices, left_out, .. } = output;
     if args.json {
         let change = proposed.map(|(preview, _)| preview);
@@ -179,12 +180,12 @@ fn print_made(made: Made, args: &CallArgs, out: &mut Out) -> CliResult {
     Ok(Outcome::Done)
 }
 
-struct Calling<'a> {
+struct CallEditor<'a> {
     toolbox: &'a mut Toolbox,
     args: &'a CallArgs,
 }
 
-impl Changing for Calling<'_> {
+impl ChangeEditor for CallEditor<'_> {
     fn editable(&self, change: &PreparedChange) -> Result<(&'static str, Value)> {
         Ok((ARGUMENTS, change.call().map(|call| call.args.clone()).unwrap_or_default()))
     }
@@ -193,18 +194,18 @@ impl Changing for Calling<'_> {
         self.prepare(edited)
     }
 
-    fn choose(&mut self, whole: &PreparedChange) -> Result<Chosen<PreparedChange>> {
+    fn choose(&mut self, whole: &PreparedChange) -> Result<PartChoice<PreparedChange>> {
         Ok(match choose_hunks(whole.separable_files()) {
-            Chosen::Part(files) => Some(whole.without(&files))
+            PartChoice::Part(files) => Some(whole.without(&files))
                 .filter(|rest| rest.call().is_some_and(|call| !call.only_reads()))
-                .map_or(Chosen::Nothing, Chosen::Part),
-            Chosen::Whole => Chosen::Whole,
-            Chosen::Nothing => Chosen::Nothing,
+                .map_or(PartChoice::Nothing, PartChoice::Part),
+            PartChoice::Whole => PartChoice::Whole,
+            PartChoice::Nothing => PartChoice::Nothing,
         })
     }
 }
 
-impl Calling<'_> {
+impl CallEditor<'_> {
     fn propose(&mut self, args: Value) -> Result<Proposal> {
         let listening = crate::listen();
         self.toolbox.propose(&self.args.tool, args, Cancel::on(listening.flag()))
@@ -222,7 +223,7 @@ impl Calling<'_> {
     }
 
     /// What `--dry-run` prints.
-    fn proposed(&self, change: &PreparedChange, head: Vec<String>, vault: Option<(String, PathBuf)>) -> Made {
+    fn proposed(&self, change: &PreparedChange, head: Vec<String>, vault: Option<(String, PathBuf)>) -> CallResult {
         let preview = change.preview().clone();
         let (tool, args, value, text) = match change.call() {
             Some(call) if call.only_reads() => (&call.tool, &call.args, call.output.clone(), String::new()),
@@ -230,7 +231,7 @@ impl Calling<'_> {
             None => (&self.args.tool, &Value::Null, Value::Null, String::new()),
         };
         let output = Output::previewed(value, preview.notices.clone());
-        Made {
+        CallResult {
             tool: tool.clone(),
             args: args.clone(),
             output,

@@ -7,7 +7,7 @@ use vault_tools::{EditedFile, Preview, Result};
 
 use crate::{Paint, ask, note, sanitize_line};
 
-use super::approve::{Chosen, page, show};
+use super::approve::{PartChoice, page, show};
 use super::preview_text::{cut, file_line, texts_of_diff};
 
 const KEYS: &str = "y keep it, n leave it out, a keep all of this file or step, d leave out all of it, \
@@ -22,30 +22,30 @@ struct Part {
 }
 
 /// Asks about each hunk of some files.
-pub fn choose_hunks(mut files: Vec<EditedFile>) -> Chosen<Vec<EditedFile>> {
+pub fn choose_hunks(mut files: Vec<EditedFile>) -> PartChoice<Vec<EditedFile>> {
     let parts = parts_of_files(&files, 0);
     if parts.len() < 2 {
         note("all of this belongs together, so it is done as a whole or not at all");
-        return Chosen::Whole;
+        return PartChoice::Whole;
     }
-    let Some(kept) = choose(&parts) else { return Chosen::Nothing };
+    let Some(kept) = choose(&parts) else { return PartChoice::Nothing };
     leave_out(&mut files, &kept);
-    Chosen::Part(files)
+    PartChoice::Part(files)
 }
 
 /// Asks about each call and hunk of a plan. `again` previews the plan without some of its calls.
 pub(super) fn choose_of_plan(
     plan: &PlanPreview,
     again: impl FnOnce(&BTreeSet<CallId>) -> Result<PlanPreview>,
-) -> Result<Chosen<PlanPreview>> {
+) -> Result<PartChoice<PlanPreview>> {
     let (calls, mut files) = (plan.separable_calls(), plan.separable_files());
     let mut parts = parts_of_calls(&calls, plan);
     parts.extend(parts_of_files(&files, plan.steps.len()));
     if parts.len() < 2 {
         note("all of this plan belongs together, so it is done as a whole or not at all");
-        return Ok(Chosen::Whole);
+        return Ok(PartChoice::Whole);
     }
-    let Some(kept) = choose(&parts) else { return Ok(Chosen::Nothing) };
+    let Some(kept) = choose(&parts) else { return Ok(PartChoice::Nothing) };
     let (kept_calls, kept_hunks) = kept.split_at(calls.len());
     leave_out(&mut files, kept_hunks);
     files.retain(|file| file.left_out().is_some());
@@ -62,7 +62,7 @@ pub(super) fn choose_of_plan(
         let mut changed: Vec<EditedFile> = now.into_iter().filter(is_other).collect();
         if !changed.is_empty() {
             note("without these calls, some files change in another way:");
-            let Some(kept) = choose(&parts_of_files(&changed, 0)) else { return Ok(Chosen::Nothing) };
+            let Some(kept) = choose(&parts_of_files(&changed, 0)) else { return Ok(PartChoice::Nothing) };
             leave_out(&mut changed, &kept);
             files.extend(changed);
         }
@@ -70,9 +70,9 @@ pub(super) fn choose_of_plan(
     chosen.keep(&files)?;
     chosen.note_links_to_left_out(plan);
     if chosen.actions().is_empty() && chosen.steps.iter().all(|step| step.effects.is_empty()) {
-        return Ok(Chosen::Nothing);
+        return Ok(PartChoice::Nothing);
     }
-    Ok(Chosen::Part(chosen))
+    Ok(PartChoice::Part(chosen))
 }
 
 fn parts_of_files(files: &[EditedFile], first_group: usize) -> Vec<Part> {

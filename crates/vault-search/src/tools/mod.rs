@@ -46,7 +46,7 @@ use vault_tools::{Error, ErrorKind};
 
 use crate::{CliResult, Failure, Out, Outcome};
 
-pub use approve::{Chosen, Question, Reply, TerminalPrompt, ask_about, declined, edited, page, show, tick};
+pub use approve::{PartChoice, Question, Reply, TerminalPrompt, ask_about, declined, edited, page, show, tick};
 use args::{Command, JournalCommand, ToolsArgs};
 pub use args::{LogArgs, RedoArgs, UndoArgs, toolset_values};
 pub use choose::choose_hunks;
@@ -54,7 +54,7 @@ pub use context::{editor, with_toolbox};
 pub use log::log;
 pub use plan::run_value as run_plan;
 use plan_args::PlanCommand;
-pub use plan_args::{EditorArgs, MacroCommand, MacroSaveArgs, RunningArgs};
+pub use plan_args::{EditorArgs, ExecutionArgs, MacroCommand, MacroSaveArgs};
 pub use plan_text::{texts_for_client, texts_of_change};
 pub use preview_text::cut;
 pub use settings::{OpenedVault, check_settings, open_with_settings, policy_of};

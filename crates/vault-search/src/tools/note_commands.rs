@@ -17,7 +17,7 @@ use super::note_args::{NoteCommand, PropCommand, SetArgs, TagCommand};
 use super::note_name::{NamedNotes, join};
 use super::note_words::{failure, sentence};
 use super::plan;
-use super::plan_args::{ContextArgs, RunningArgs};
+use super::plan_args::{ContextArgs, ExecutionArgs};
 use crate::VaultArgs;
 
 pub(super) fn run(vault_args: &VaultArgs, command: &NoteCommand, out: &mut Out) -> CliResult {
@@ -33,7 +33,7 @@ pub(super) fn run(vault_args: &VaultArgs, command: &NoteCommand, out: &mut Out) 
             let said = |output: &Value, changes| sentence(tool, &given, output, changes);
             return call::typed(toolbox, &call, given.clone(), said, out);
         }
-        let running = RunningArgs { yes, dry_run, jsonl: json, context: context.clone(), ..RunningArgs::default() };
+        let running = ExecutionArgs { yes, dry_run, jsonl: json, context: context.clone(), ..ExecutionArgs::default() };
         plan::run_value(toolbox, &plan_of(tool, &goal, args), &running, &[], out)
     });
     done.map_err(|error| failure(error, command.name()))

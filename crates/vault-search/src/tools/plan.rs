@@ -14,10 +14,10 @@ use crate::{
     CliResult, Format, Out, Outcome, ask, ask_for_lines, can_ask, note, program, sanitize, sanitize_line, say,
 };
 
-use super::approve::{Changing, Chosen, TerminalPrompt};
+use super::approve::{ChangeEditor, PartChoice, TerminalPrompt};
 use super::choose::choose_of_plan;
 use super::context::{json_of, list_of_parameters, parameters, with_toolbox};
-use super::plan_args::{ContextArgs, PlanFileArgs, PlanPreviewArgs, PlanRunArgs, RunningArgs};
+use super::plan_args::{ContextArgs, ExecutionArgs, PlanFileArgs, PlanPreviewArgs, PlanRunArgs};
 use super::plan_text::{left_out, whole_text};
 use super::records::PlanRecord;
 use crate::VaultArgs;
@@ -78,7 +78,7 @@ pub(super) fn run(vault_args: &VaultArgs, args: &PlanRunArgs, out: &mut Out) -> 
 pub fn run_value(
     toolbox: &mut Toolbox,
     value: &Value,
-    args: &RunningArgs,
+    args: &ExecutionArgs,
     defaults: &[(String, String)],
     out: &mut Out,
 ) -> CliResult {
@@ -144,7 +144,7 @@ fn say_notices(notices: &[String]) {
 }
 
 /// A plan that is ready to be approved.
-struct Prepared {
+struct PreparedPlan {
     checked: Checked,
     parameters: Parameters,
     preview: PlanPreview,
@@ -156,7 +156,7 @@ fn dry_run(
     value: &Value,
     set: &[String],
     known: &mut Vec<(String, String)>,
-) -> Result<Prepared> {
+) -> Result<PreparedPlan> {
     // A plan sees one time as now, to the second, so that it can be printed with the digest.
     let now = toolbox.now();
     toolbox.set_now(now.round(Unit::Second).unwrap_or(now));
@@ -175,7 +175,7 @@ fn dry_run(
     }
     let listening = crate::listen();
     let preview = plan::preview(toolbox, &checked, &parameters, Cancel::on(listening.flag()))?;
-    Ok(Prepared { checked, parameters, preview })
+    Ok(PreparedPlan { checked, parameters, preview })
 }
 
 /// A parameter's value, typed by a person; that of the selection may have several lines.
@@ -192,11 +192,11 @@ fn digest_and_time(preview: &PlanPreview, toolbox: &Toolbox) -> String {
 /// Has a plan approved, which a person may edit, or leave out parts of.
 fn approved(
     toolbox: &mut Toolbox,
-    prepared: Prepared,
-    args: &RunningArgs,
+    prepared: PreparedPlan,
+    args: &ExecutionArgs,
     known: &mut Vec<(String, String)>,
 ) -> Result<Approved> {
-    let Prepared { checked, parameters, preview } = prepared;
+    let PreparedPlan { checked, parameters, preview } = prepared;
     let change = PreparedChange::of_plan(preview, toolbox.policy());
     let grants = Grants::default();
     let settled = match &args.digest {
@@ -208,8 +208,8 @@ fn approved(
         }
         None if args.yes => settle(change, &grants, &mut Preapproved),
         None => {
-            let mut planning = Planning { toolbox: &mut *toolbox, checked, parameters, args, known };
-            let changing: Option<&mut dyn Changing> = Some(&mut planning);
+            let mut planning = PlanEditor { toolbox: &mut *toolbox, checked, parameters, args, known };
+            let changing: Option<&mut dyn ChangeEditor> = Some(&mut planning);
             let question = Some("Run this plan");
             settle(change, &grants, &mut TerminalPrompt { question, changing, ..TerminalPrompt::default() })
         }
@@ -218,15 +218,15 @@ fn approved(
 }
 
 /// A plan that a person can change.
-struct Planning<'a> {
+struct PlanEditor<'a> {
     toolbox: &'a mut Toolbox,
     checked: Checked,
     parameters: Parameters,
-    args: &'a RunningArgs,
+    args: &'a ExecutionArgs,
     known: &'a mut Vec<(String, String)>,
 }
 
-impl Changing for Planning<'_> {
+impl ChangeEditor for PlanEditor<'_> {
     fn editable(&self, change: &PreparedChange) -> Result<(&'static str, Value)> {
         let plan =
             change.plan().map(|preview| serde_json::to_value(&preview.plan)).transpose().map_err(io::Error::from);
@@ -242,17 +242,17 @@ impl Changing for Planning<'_> {
         Ok(PreparedChange::of_plan(again.preview, self.toolbox.policy()))
     }
 
-    fn choose(&mut self, whole: &PreparedChange) -> Result<Chosen<PreparedChange>> {
-        let Some(plan) = whole.plan() else { return Ok(Chosen::Whole) };
+    fn choose(&mut self, whole: &PreparedChange) -> Result<PartChoice<PreparedChange>> {
+        let Some(plan) = whole.plan() else { return Ok(PartChoice::Whole) };
         let Self { toolbox, checked, parameters, .. } = self;
         let again = |left_out: &BTreeSet<CallId>| {
             let listening = crate::listen();
             plan::preview_without(toolbox, checked, parameters, left_out, Cancel::on(listening.flag()))
         };
         Ok(match choose_of_plan(plan, again)? {
-            Chosen::Part(rest) => Chosen::Part(PreparedChange::of_plan(rest, self.toolbox.policy())),
-            Chosen::Whole => Chosen::Whole,
-            Chosen::Nothing => Chosen::Nothing,
+            PartChoice::Part(rest) => PartChoice::Part(PreparedChange::of_plan(rest, self.toolbox.policy())),
+            PartChoice::Whole => PartChoice::Whole,
+            PartChoice::Nothing => PartChoice::Nothing,
         })
     }
 }

@@ -104,7 +104,7 @@ pub(super) struct PlanPreviewArgs {
 
 /// How a plan or macro is run.
 #[derive(Debug, Default, Args)]
-pub struct RunningArgs {
+pub struct ExecutionArgs {
     /// Run it without asking
     #[arg(long)]
     pub yes: bool,
@@ -129,7 +129,7 @@ pub(super) struct PlanRunArgs {
     /// The plan; `-` reads standard input
     pub file: PathBuf,
     #[command(flatten)]
-    pub running: RunningArgs,
+    pub running: ExecutionArgs,
 }
 
 #[derive(Debug, Args)]
@@ -187,7 +187,7 @@ pub struct MacroRunArgs {
     /// The macro
     pub name: String,
     #[command(flatten)]
-    pub running: RunningArgs,
+    pub running: ExecutionArgs,
 }
 
 #[derive(Debug, Args)]

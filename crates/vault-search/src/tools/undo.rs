@@ -12,7 +12,7 @@ use vault_tools::{
 use crate::{CliResult, Failure, Out, Outcome, can_ask, counted, sanitize_line, say};
 
 use super::approve::{Question, Reply, agreed, ask_about, declined, nobody_to_ask};
-use super::args::{PruneArgs, PrunedArgs, RedoArgs, ResetArgs, RevertArgs, UndoArgs};
+use super::args::{PruneArgs, PruneLimits, RedoArgs, ResetArgs, RevertArgs, UndoArgs};
 use super::moved::hint_at_adopt;
 use super::preview_text::texts_of;
 use super::settings;
@@ -153,7 +153,7 @@ fn paths_of(row: &TransactionInfo) -> String {
 
 pub(super) fn prune(vault_args: &VaultArgs, args: &PruneArgs, out: &mut Out) -> CliResult {
     let vault = settings::open(vault_args)?;
-    let PrunedArgs { older_than, max_size } = &args.what;
+    let PruneLimits { older_than, max_size } = &args.what;
     let older_than = older_than.map(|days| Duration::from_secs(u64::from(days) * 24 * 60 * 60));
     let max_bytes = max_size.map(|megabytes| megabytes.saturating_mul(1_000_000));
     let mut options = PruneOptions::default();

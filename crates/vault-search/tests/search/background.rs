@@ -48,9 +48,9 @@ fn wait_until(what: &str, is_so: impl Fn() -> bool) {
 }
 
 /// Ends what a test that fails would leave behind.
-struct Stopped<'v>(&'v Vault);
+struct StopGuard<'v>(&'v Vault);
 
-impl Drop for Stopped<'_> {
+impl Drop for StopGuard<'_> {
     fn drop(&mut self) {
         for pid in processes(self.0) {
             let pid = rustix::process::Pid::from_raw(pid).unwrap();
@@ -62,7 +62,7 @@ impl Drop for Stopped<'_> {
 #[test]
 fn what_a_search_leaves_out_is_embedded_after_the_answer() {
     let vault = notes(1500);
-    let _stopped = Stopped(&vault);
+    let _stopped = StopGuard(&vault);
     let shown = search_at_terminal(&vault, &["-n", "1", "heron"]);
     assert!(shown.contains("made in the background") && shown.contains("vault-index stop"), "{shown}");
     wait_until("the process is at work", || status(&vault)["background"]["process"].is_string());
@@ -96,7 +96,7 @@ fn what_a_search_leaves_out_is_embedded_after_the_answer() {
 #[test]
 fn a_script_leaves_nothing_behind_and_converges() {
     let vault = notes(400);
-    let _stopped = Stopped(&vault);
+    let _stopped = StopGuard(&vault);
     assert!(run(&vault, "vault-index", &["sync", "--no-vectors"]).status.success());
     let pending = || status(&vault)["pending"].as_u64().unwrap();
     let mut left = vec![pending()];
@@ -130,7 +130,7 @@ fn a_script_leaves_nothing_behind_and_converges() {
 #[test]
 fn killed_at_any_moment_the_index_is_sound() {
     let vault = notes(120);
-    let _stopped = Stopped(&vault);
+    let _stopped = StopGuard(&vault);
     assert!(run(&vault, "vault-index", &["sync", "--no-vectors"]).status.success());
     for moment in 0..20 {
         let mut process = Command::new(env!("CARGO_BIN_EXE_vault-search"))

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rusqlite::Connection;
 use vault_index::chunk::TokenCount;
-use vault_index::{Embedder, Hashed, Index, Role, SyncOptions};
+use vault_index::{Embedder, HashedEmbedder, Index, Role, SyncOptions};
 
 use crate::commands::{run, stderr, stdout};
 use crate::vault::Vault;
@@ -143,30 +143,30 @@ fn command(vault: &Vault, arguments: &[&str]) -> std::process::Output {
 
 /// The embedder `hashed`, and how many texts it was given.
 #[derive(Default)]
-struct Counting(AtomicUsize);
+struct CountingModel(AtomicUsize);
 
-impl TokenCount for Counting {
+impl TokenCount for CountingModel {
     fn count(&self, text: &str) -> usize {
-        Hashed::new().count(text)
+        HashedEmbedder::new().count(text)
     }
 }
 
-impl Embedder for Counting {
+impl Embedder for CountingModel {
     fn id(&self) -> &str {
         "hashed-64-v1"
     }
 
     fn dimensions(&self) -> usize {
-        Hashed::new().dimensions()
+        HashedEmbedder::new().dimensions()
     }
 
     fn max_tokens(&self) -> usize {
-        Hashed::new().max_tokens()
+        HashedEmbedder::new().max_tokens()
     }
 
     fn embed(&self, texts: &[&str], role: Role) -> vault_index::Result<Vec<Vec<f32>>> {
         self.0.fetch_add(texts.len(), Ordering::Relaxed);
-        Hashed::new().embed(texts, role)
+        HashedEmbedder::new().embed(texts, role)
     }
 }
 
@@ -175,7 +175,7 @@ fn damage_is_found_and_repaired() {
     let options = SyncOptions::default();
     for sql in TAMPERED.iter().chain(TAMPERED_VECTORS) {
         let vault = vault();
-        let embedder = Arc::new(Counting::default());
+        let embedder = Arc::new(CountingModel::default());
         let index = || Index::open(vault.root(), vault.options().embedder(embedder.clone())).unwrap();
         index().sync().unwrap();
         let embedded = embedder.0.load(Ordering::Relaxed);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 use vault_index::chunk::TokenCount;
-use vault_index::{Embedder, Hashed, Index, Result, Role, SyncOptions};
+use vault_index::{Embedder, HashedEmbedder, Index, Result, Role, SyncOptions};
 
 use crate::commands::{run, stderr, stdout};
 use crate::vault::Vault;
@@ -34,19 +34,19 @@ fn set_pace(vault: &Vault, terms_a_second: &str) {
 
 /// A model that counts its calls and texts.
 #[derive(Default)]
-struct Counting {
-    model: Hashed,
+struct CountingModel {
+    model: HashedEmbedder,
     calls: AtomicUsize,
     texts: AtomicUsize,
 }
 
-impl TokenCount for Counting {
+impl TokenCount for CountingModel {
     fn count(&self, text: &str) -> usize {
         self.model.count(text)
     }
 }
 
-impl Embedder for Counting {
+impl Embedder for CountingModel {
     fn id(&self) -> &str {
         self.model.id()
     }
@@ -69,7 +69,7 @@ impl Embedder for Counting {
 #[test]
 fn vectors_are_begun_only_where_all_can_be_made_in_time() {
     let vault = notes(40);
-    let model = Arc::new(Counting::default());
+    let model = Arc::new(CountingModel::default());
     let index = Index::open(vault.root(), vault.options().embedder(model.clone())).unwrap();
     let sync = |within| index.sync_with(&SyncOptions::new().all_vectors_within(within)).unwrap();
     // Nothing is known of the model: it is tried, once.

@@ -13,13 +13,13 @@ pub struct Shell {
     pub home: tempfile::TempDir,
 }
 
-pub struct Ran {
+pub struct CommandOutput {
     pub code: i32,
     pub out: String,
     pub err: String,
 }
 
-impl Ran {
+impl CommandOutput {
     pub fn of(child: Child) -> Self {
         let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
@@ -32,14 +32,14 @@ impl Shell {
         Self { vault: TestVault::new(files), home: tempfile::tempdir().unwrap() }
     }
 
-    pub fn run(&self, args: &[&str]) -> Ran {
+    pub fn run(&self, args: &[&str]) -> CommandOutput {
         self.run_with(args, "")
     }
 
-    pub fn run_with(&self, args: &[&str], input: &str) -> Ran {
+    pub fn run_with(&self, args: &[&str], input: &str) -> CommandOutput {
         let mut child = self.start(args);
         child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-        Ran::of(child)
+        CommandOutput::of(child)
     }
 
     pub fn start(&self, args: &[&str]) -> Child {

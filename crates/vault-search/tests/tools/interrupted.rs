@@ -4,7 +4,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::command::{Ran, Shell, example};
+use crate::command::{CommandOutput, Shell, example};
 use crate::vault::assert_same;
 
 /// A vault in which many notes link to one.
@@ -19,12 +19,12 @@ fn with_a_hub(notes: usize) -> Shell {
 
 /// Waits until a command has begun to change the vault, and interrupts it.
 #[cfg(unix)]
-fn interrupted(shell: &Shell, mut child: Child, has_begun: impl Fn() -> bool) -> Ran {
+fn interrupted(shell: &Shell, mut child: Child, has_begun: impl Fn() -> bool) -> CommandOutput {
     while !has_begun() && child.try_wait().unwrap().is_none() {
         std::thread::yield_now();
     }
     let told = Command::new("kill").args(["-INT", &child.id().to_string()]).stderr(Stdio::null()).status().unwrap();
-    let ran = Ran::of(child);
+    let ran = CommandOutput::of(child);
     assert!(!told.success() || ran.code != 130 || !ran.err.is_empty(), "{}", shell.vault.root().display());
     ran
 }
@@ -97,7 +97,7 @@ fn notes_that_are_written_at_once_lose_nothing() {
     };
     let children: Vec<Child> = (0..8).map(append).collect();
     for child in children {
-        let ran = Ran::of(child);
+        let ran = CommandOutput::of(child);
         assert_eq!(ran.code, 0, "{}", ran.err);
     }
     let text = shell.vault.read("a.md");
@@ -118,7 +118,7 @@ fn concurrently_saved_macros_are_all_saved() {
     let children: Vec<Child> =
         names.iter().map(|name| shell.start(&["macro", "save", name, file, "--untried"])).collect();
     for child in children {
-        let ran = Ran::of(child);
+        let ran = CommandOutput::of(child);
         assert_eq!(ran.code, 0, "{}", ran.err);
     }
     assert_eq!(shell.done(&["macro", "list"]).lines().count(), names.len());

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use vault_index::{Certainty, LinkRow, LinkSuggestion, Proposal, SuggestionReason, VaultPath};
+use vault_index::{Certainty, LinkRow, LinkSuggestion, RepairProposal, SuggestionReason, VaultPath};
 
 use super::arguments::{number, page};
 use super::{locate, ranked};
@@ -71,7 +71,7 @@ pub(super) fn list_broken_links(args: ListArgs, context: &mut Context<'_, '_>) -
     let note = args.note(context)?;
     say_if_changed(context);
     let found = broken_links(note.as_ref(), context)?;
-    let meant = |Proposal { target, subpath, certainty, reason, .. }: Proposal| {
+    let meant = |RepairProposal { target, subpath, certainty, reason, .. }: RepairProposal| {
         let target = target.to_string();
         Meant { target, heading: subpath, certainty, reason }
     };
@@ -91,9 +91,9 @@ pub(super) fn list_broken_links(args: ListArgs, context: &mut Context<'_, '_>) -
 pub(super) fn broken_links(
     note: Option<&SafePath>,
     context: &Context<'_, '_>,
-) -> Result<Vec<(LinkRow, Vec<Proposal>)>> {
+) -> Result<Vec<(LinkRow, Vec<RepairProposal>)>> {
     let index = context.vault.index()?;
-    let mut found: Vec<(LinkRow, Vec<Proposal>)> = index
+    let mut found: Vec<(LinkRow, Vec<RepairProposal>)> = index
         .broken_links(note.map(SafePath::as_str))?
         .into_iter()
         .map(|broken| (broken.link, broken.proposals))

@@ -20,7 +20,7 @@ use globset::{Glob, GlobSet, GlobSetBuilder};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use vault_index::links::ranked;
-use vault_index::{LinkRow, LintTable, NoteWarning, Skipped, VaultPath, WarningKind};
+use vault_index::{LinkRow, LintTable, NoteWarning, SkippedNote, VaultPath, WarningKind};
 
 use super::arguments::{number, page};
 use super::known_notes::known_notes;
@@ -225,7 +225,7 @@ fn concepts(findings: &mut Vec<Finding>, context: &Context<'_, '_>) -> Result<()
 fn warnings(findings: &mut Vec<Finding>, context: &Context<'_, '_>) -> Result<()> {
     let index = context.vault.index()?;
     let permits = |path: &str| VaultPath::new(path).is_some_and(|path| permits(&path, context));
-    for Skipped { path, reason, .. } in index.skipped()?.into_iter().filter(|skipped| permits(&skipped.path)) {
+    for SkippedNote { path, reason, .. } in index.skipped()?.into_iter().filter(|skipped| permits(&skipped.path)) {
         findings.push(Finding { path, line: None, rule: Rule::Unreadable, message: reason });
     }
     for NoteWarning { path, warning, .. } in index.warnings()?.into_iter().filter(|warning| permits(&warning.path)) {

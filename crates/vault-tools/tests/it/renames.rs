@@ -25,7 +25,7 @@ fn write(folder: &tempfile::TempDir, name: &str, text: &str) {
 fn open(folder: &tempfile::TempDir, wait: Duration) -> Vault {
     let index = vault_index::Options::new()
         .index_file(folder.path().join("index/index.db"))
-        .embedder(Arc::new(vault_index::Hashed));
+        .embedder(Arc::new(vault_index::HashedEmbedder));
     let options = VaultOptions::new().state_folder(folder.path().join("state")).index(index).wait(wait);
     Vault::open(folder.path().join("vault"), options.use_index(IndexUse::Index)).unwrap()
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tempfile::TempDir;
-use vault_index::Hashed;
+use vault_index::HashedEmbedder;
 use vault_tools::approval::{Answer, Approver, CarriedOut, PreparedChange, settle};
 use vault_tools::{
     Cancel, Editor, Error, ErrorKind, Grants, Headless, Output, Proposal, Result, Settings, Toolbox, Vault,
@@ -70,7 +70,7 @@ impl TestVault {
     pub fn open(&self) -> Vault {
         let index = vault_index::Options::new()
             .index_file(self.folder.path().join("index/index.db"))
-            .embedder(Arc::new(Hashed::new()));
+            .embedder(Arc::new(HashedEmbedder::new()));
         let options = VaultOptions::new().index(index).state_folder(self.folder.path().join("state"));
         Vault::open(self.root(), options).unwrap()
     }

@@ -318,7 +318,7 @@ fn is_missing(error: &IndexError) -> bool {
     error.kind() == IndexErrorKind::NotFound
 }
 
-fn skipped(open: &OpenVault, notes: &[vault_index::Skipped]) -> Vec<SkippedNote> {
+fn skipped(open: &OpenVault, notes: &[vault_index::SkippedNote]) -> Vec<SkippedNote> {
     let shown = notes.iter().filter(|note| permits(open, &note.path)).take(SKIPPED);
     shown.map(|note| SkippedNote { path: note.path.clone(), reason: note.reason.clone() }).collect()
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use vault_search::VaultArgs;
-use vault_search::tools::{RunningArgs, run_plan, texts_of_change};
+use vault_search::tools::{ExecutionArgs, run_plan, texts_of_change};
 use vault_search::{CliResult, Out, Outcome, sanitize, sanitize_line};
 use vault_tools::approval::{Answer, Approver, ChangeRequest, PreparedChange, now, settle};
 use vault_tools::{Cancel, Grants, Result};
@@ -159,7 +159,7 @@ pub(super) fn plan(
         *spent += of_plan;
         match written? {
             Written::Plan(plan) => {
-                let running = RunningArgs::default();
+                let running = ExecutionArgs::default();
                 run_plan(toolbox, &plan, &running, &[], &mut out)
             }
             Written::Answer(answer) => {

@@ -9,7 +9,7 @@ use crossterm::event::{
 };
 use crossterm::execute;
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
-use vault_search::tools::{Chosen, choose_hunks, cut, edited, page};
+use vault_search::tools::{PartChoice, choose_hunks, cut, edited, page};
 use vault_search::{Paint, sanitize, sanitize_line};
 use vault_tools::{Error, Result};
 
@@ -141,12 +141,12 @@ pub(super) fn decide(
                 Err(error) => screen.warn(&error.one_line()),
             },
             Key::Letter('p') => match choose_hunks(files.clone()) {
-                Chosen::Part(kept) => {
+                PartChoice::Part(kept) => {
                     panel = conversation.panel_with(question, panel.arguments, kept)?;
                     shown = show(&panel, &place, screen);
                 }
-                Chosen::Whole => {}
-                Chosen::Nothing => screen.quiet("  nothing would be left: n says no"),
+                PartChoice::Whole => {}
+                PartChoice::Nothing => screen.quiet("  nothing would be left: n says no"),
             },
             Key::Letter('w') => shown.show_whole(screen.paint),
             Key::Letter(_) => {}

@@ -16,7 +16,7 @@ use ::fastembed::{EmbeddingModel, InitOptionsUserDefined, ModelTrait, TextEmbedd
 
 use self::folder::Folder;
 use super::prompts::Prompts;
-use super::{Embedder, LoadOptions, Role, estimate, to_unit};
+use super::{Embedder, LoadOptions, Role, to_unit, token_estimate};
 use crate::chunk::TokenCount;
 use crate::error::{Error, ErrorKind, Result};
 use crate::onnx::{WINDOW, download_folder, find_runtime, with_causes};
@@ -150,7 +150,7 @@ impl OnnxModel {
 impl TokenCount for OnnxModel {
     /// An upper estimate: the tokenizer is loaded with the model, not before.
     fn count(&self, text: &str) -> usize {
-        estimate::tokens(text)
+        token_estimate::tokens(text)
     }
 }
 
@@ -164,7 +164,7 @@ impl Embedder for OnnxModel {
     }
 
     fn max_tokens(&self) -> usize {
-        let reserved = SPECIAL_TOKENS + estimate::tokens(self.prompts.before(Role::Passage));
+        let reserved = SPECIAL_TOKENS + token_estimate::tokens(self.prompts.before(Role::Passage));
         self.window.saturating_sub(reserved).max(1)
     }
 

@@ -16,7 +16,7 @@ use self::address::Address;
 use self::send::{Failure, Key, Sender};
 use self::wire::Wire;
 use super::prompts::Prompts;
-use super::{Embedder, LoadOptions, Role, estimate, to_unit};
+use super::{Embedder, LoadOptions, Role, to_unit, token_estimate};
 use crate::chunk::TokenCount;
 use crate::error::{Error, ErrorKind, Result};
 
@@ -60,7 +60,7 @@ impl Default for Limits {
 
 /// A model of a server.
 #[derive(Debug)]
-pub(super) struct Remote {
+pub(super) struct RemoteModel {
     id: String,
     model: String,
     wire: Wire,
@@ -72,21 +72,21 @@ pub(super) struct Remote {
 }
 
 /// A model of an OpenAI-compatible server, with the key in `OPENAI_API_KEY`.
-pub(super) fn openai(model: &str, options: &LoadOptions) -> Result<Remote> {
+pub(super) fn openai(model: &str, options: &LoadOptions) -> Result<RemoteModel> {
     let address = Address::openai(options.base_url.as_deref())?;
     let key = Key::from_environment("OPENAI_API_KEY");
     let known = if address.is_openai() { wire::openai_dimensions(model) } else { None };
-    Remote::new(Wire::OpenAi, model, address, key, options.dimensions.or(known), Limits::default())
+    RemoteModel::new(Wire::OpenAi, model, address, key, options.dimensions.or(known), Limits::default())
 }
 
 /// A model of an Ollama server.
-pub(super) fn ollama(model: &str, options: &LoadOptions) -> Result<Remote> {
+pub(super) fn ollama(model: &str, options: &LoadOptions) -> Result<RemoteModel> {
     let host = std::env::var("OLLAMA_HOST").ok();
     let address = Address::ollama(options.base_url.as_deref().or(host.as_deref()))?;
-    Remote::new(Wire::Ollama, model, address, None, options.dimensions, Limits::default())
+    RemoteModel::new(Wire::Ollama, model, address, None, options.dimensions, Limits::default())
 }
 
-impl Remote {
+impl RemoteModel {
     /// Asks the server for one vector if the dimensions are not known.
     fn new(
         wire: Wire,
@@ -179,14 +179,14 @@ impl Remote {
     }
 }
 
-impl TokenCount for Remote {
+impl TokenCount for RemoteModel {
     /// An upper estimate, since the server does not give its tokenizer.
     fn count(&self, text: &str) -> usize {
-        estimate::tokens(text)
+        token_estimate::tokens(text)
     }
 }
 
-impl Embedder for Remote {
+impl Embedder for RemoteModel {
     /// Kind, model and server: two servers may mean different models by one name.
     fn id(&self) -> &str {
         &self.id
@@ -197,7 +197,7 @@ impl Embedder for Remote {
     }
 
     fn max_tokens(&self) -> usize {
-        MAX_TOKENS - estimate::tokens(self.prompts.before(Role::Passage))
+        MAX_TOKENS - token_estimate::tokens(self.prompts.before(Role::Passage))
     }
 
     /// Blank texts get zeros and are not sent: servers refuse them.

@@ -55,7 +55,7 @@ pub(super) enum Failure {
 }
 
 /// Whether the request is worth repeating, and after which wait at least.
-enum Again {
+enum RetryDecision {
     No,
     After(Option<Duration>),
 }
@@ -95,7 +95,7 @@ impl Sender {
                 Ok(answer) => return Ok(answer),
                 Err(failed) => failed,
             };
-            let Again::After(asked) = again else { return Err(failure) };
+            let RetryDecision::After(asked) = again else { return Err(failure) };
             let pause = asked.unwrap_or(wait);
             if tries == self.limits.tries || pause > self.limits.longest_wait {
                 return Err(failure);
@@ -106,7 +106,7 @@ impl Sender {
         }
     }
 
-    fn once(&self, body: &[u8]) -> Result<Vec<u8>, (Failure, Again)> {
+    fn once(&self, body: &[u8]) -> Result<Vec<u8>, (Failure, RetryDecision)> {
         let mut request = self.agent.post(&self.url).header(header::CONTENT_TYPE, "application/json");
         if let Some(Key(key)) = &self.key {
             request = request.header(header::AUTHORIZATION, format!("Bearer {key}"));
@@ -117,9 +117,9 @@ impl Sender {
         let bytes = answer.body_mut().with_config().limit(LONGEST_ANSWER).read_to_vec().map_err(connection)?;
         let again = match code {
             200..=299 => return Ok(bytes),
-            429 if wire::is_out_of_quota(&bytes) => Again::No,
-            429 | 500..=599 => Again::After(after),
-            _ => Again::No,
+            429 if wire::is_out_of_quota(&bytes) => RetryDecision::No,
+            429 | 500..=599 => RetryDecision::After(after),
+            _ => RetryDecision::No,
         };
         Err((Failure::Status { code, message: self.without_key(wire::error_message(&bytes)) }, again))
     }
@@ -134,25 +134,27 @@ impl Sender {
 }
 
 /// Only our own messages and the kinds of errors are used: some of ureq's messages quote what was sent.
-fn connection(error: ureq::Error) -> (Failure, Again) {
+fn connection(error: ureq::Error) -> (Failure, RetryDecision) {
     let broken = |what: &str| Failure::Connection(what.to_owned());
     match error {
-        ureq::Error::Timeout(_) => (Failure::TimedOut, Again::No),
-        ureq::Error::HostNotFound => (Failure::NoHost, Again::No),
+        ureq::Error::Timeout(_) => (Failure::TimedOut, RetryDecision::No),
+        ureq::Error::HostNotFound => (Failure::NoHost, RetryDecision::No),
         ureq::Error::Io(error) => match error.kind() {
-            Io::ConnectionRefused => (Failure::Refused, Again::No),
-            Io::TimedOut | Io::WouldBlock => (Failure::TimedOut, Again::No),
+            Io::ConnectionRefused => (Failure::Refused, RetryDecision::No),
+            Io::TimedOut | Io::WouldBlock => (Failure::TimedOut, RetryDecision::No),
             Io::ConnectionReset | Io::ConnectionAborted | Io::BrokenPipe | Io::UnexpectedEof => {
-                (broken("it was closed before the answer was complete"), Again::After(None))
+                (broken("it was closed before the answer was complete"), RetryDecision::After(None))
             }
-            kind => (Failure::Connection(kind.to_string()), Again::No),
+            kind => (Failure::Connection(kind.to_string()), RetryDecision::No),
         },
-        ureq::Error::BodyExceedsLimit(_) => (Failure::Answer("it is too long".into()), Again::No),
-        ureq::Error::Protocol(_) => (Failure::Answer("it is no HTTP".into()), Again::No),
-        ureq::Error::Http(_) => (broken("the address or the key holds a character that cannot be sent"), Again::No),
-        ureq::Error::Tls(_) | ureq::Error::Rustls(_) => (broken("no secure connection came about"), Again::No),
-        ureq::Error::InvalidProxyUrl => (broken("the proxy's address in the environment is none"), Again::No),
-        _ => (broken("it could not be made"), Again::No),
+        ureq::Error::BodyExceedsLimit(_) => (Failure::Answer("it is too long".into()), RetryDecision::No),
+        ureq::Error::Protocol(_) => (Failure::Answer("it is no HTTP".into()), RetryDecision::No),
+        ureq::Error::Http(_) => {
+            (broken("the address or the key holds a character that cannot be sent"), RetryDecision::No)
+        }
+        ureq::Error::Tls(_) | ureq::Error::Rustls(_) => (broken("no secure connection came about"), RetryDecision::No),
+        ureq::Error::InvalidProxyUrl => (broken("the proxy's address in the environment is none"), RetryDecision::No),
+        _ => (broken("it could not be made"), RetryDecision::No),
     }
 }
 

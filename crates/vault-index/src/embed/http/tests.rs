@@ -112,13 +112,13 @@ fn quick() -> Limits {
     }
 }
 
-fn connect(server: &Server, wire: Wire, dimensions: Option<usize>, limits: Limits) -> Result<Remote> {
+fn connect(server: &Server, wire: Wire, dimensions: Option<usize>, limits: Limits) -> Result<RemoteModel> {
     let address = match wire {
         Wire::OpenAi => Address::openai(Some(&server.url)),
         Wire::Ollama => Address::ollama(Some(&server.url)),
     };
     let key = (wire == Wire::OpenAi).then(|| Key::new("sk-secret").unwrap());
-    Remote::new(wire, "m", address.unwrap(), key, dimensions, limits)
+    RemoteModel::new(wire, "m", address.unwrap(), key, dimensions, limits)
 }
 
 /// What happens when a server of two dimensions is asked for one vector.
@@ -186,7 +186,7 @@ fn batches_by_count_and_by_size() {
 fn prompts_go_before_texts_and_into_the_id() {
     let server = Server::good();
     let address = Address::ollama(Some(&server.url)).unwrap();
-    let remote = Remote::new(Wire::Ollama, "nomic-embed-text", address, None, Some(2), quick()).unwrap();
+    let remote = RemoteModel::new(Wire::Ollama, "nomic-embed-text", address, None, Some(2), quick()).unwrap();
     remote.embed(&["x"], Role::Passage).unwrap();
     remote.embed(&["x"], Role::Query).unwrap();
     let requests = server.requests.lock().unwrap();
@@ -297,7 +297,7 @@ fn a_server_that_is_not_there_is_asked_for() {
     let url = listener.local_addr().unwrap().to_string();
     drop(listener);
     let address = Address::ollama(Some(&url)).unwrap();
-    let error = Remote::new(Wire::Ollama, "m", address, None, None, quick()).unwrap_err().to_string();
+    let error = RemoteModel::new(Wire::Ollama, "m", address, None, None, quick()).unwrap_err().to_string();
     assert!(error.contains("nothing answers") && error.contains("is the server running?"), "{error}");
 }
 
@@ -310,14 +310,15 @@ fn keys_stay_secret() {
         assert!(!text.contains("secret"), "{text}");
     }
     let away = Address::openai(Some("http://example.org")).unwrap();
-    let error = Remote::new(Wire::OpenAi, "m", away, Key::new("sk-secret"), Some(2), quick()).unwrap_err().to_string();
+    let error =
+        RemoteModel::new(Wire::OpenAi, "m", away, Key::new("sk-secret"), Some(2), quick()).unwrap_err().to_string();
     assert!(error.contains("unencrypted") && !error.contains("secret"), "{error}");
     let openai = Address::openai(None).unwrap();
-    let error = Remote::new(Wire::OpenAi, "m", openai, None, Some(2), quick()).unwrap_err().to_string();
+    let error = RemoteModel::new(Wire::OpenAi, "m", openai, None, Some(2), quick()).unwrap_err().to_string();
     assert!(error.contains("OPENAI_API_KEY"), "{error}");
     let unsendable = Key::new("sk-\u{7}secret");
     let address = Address::openai(Some(&server.url)).unwrap();
-    let remote = Remote::new(Wire::OpenAi, "m", address, unsendable, Some(2), quick()).unwrap();
+    let remote = RemoteModel::new(Wire::OpenAi, "m", address, unsendable, Some(2), quick()).unwrap();
     let error = remote.embed(&["x"], Role::Query).unwrap_err();
     assert!(!format!("{error} {error:?}").contains("secret"), "{error}");
 }
@@ -326,7 +327,7 @@ fn keys_stay_secret() {
 fn texts_leave_the_machine_when_the_server_is_elsewhere() {
     let at = |wire, url: &str, model: &str| {
         let address = Address::ollama(Some(url)).unwrap();
-        Remote::new(wire, model, address, None, Some(2), quick()).unwrap().is_remote()
+        RemoteModel::new(wire, model, address, None, Some(2), quick()).unwrap().is_remote()
     };
     assert!(at(Wire::OpenAi, "https://example.org", "m"));
     assert!(at(Wire::Ollama, "192.168.1.2", "m"));

@@ -36,11 +36,11 @@ pub struct Line(pub [u8; LINE]);
 #[derive(Debug, Clone, Copy)]
 pub struct Kernel {
     name: &'static str,
-    dots: Dots,
+    dots: DotProducts,
 }
 
 /// [`Kernel::dots`], after its checks; `out` is not empty.
-type Dots = fn(query: &[i8], rows: &[Line], which: &[u32], out: &mut [i32]);
+type DotProducts = fn(query: &[i8], rows: &[Line], which: &[u32], out: &mut [i32]);
 
 impl Kernel {
     /// The portable kernel: plain Rust, which the compiler vectorises for the build's target.

@@ -73,7 +73,7 @@ unsafe fn dots_widening(query: &[i8], rows: &[Line], which: &[u32], out: &mut [i
 }
 
 /// 16 bytes of a row as two registers of codes, and what they are multiplied by.
-struct Loaded {
+struct LoadedCodes {
     low: int8x16_t,
     high: int8x16_t,
     for_low: int8x16_t,
@@ -84,7 +84,7 @@ struct Loaded {
 /// `at + 16 <= w` with `w = query.len() / 2`, and row number `row` is within `rows`.
 #[inline]
 #[target_feature(enable = "neon")]
-unsafe fn load(query: &[i8], rows: &[Line], row: usize, at: usize) -> Loaded {
+unsafe fn load(query: &[i8], rows: &[Line], row: usize, at: usize) -> LoadedCodes {
     let width = query.len() / 2;
     // SAFETY: the caller's promise.
     let (bytes, for_low, for_high) = unsafe {
@@ -94,7 +94,7 @@ unsafe fn load(query: &[i8], rows: &[Line], row: usize, at: usize) -> Loaded {
     // 0 to 15 are the same with a sign.
     let low = vreinterpretq_s8_u8(vandq_u8(bytes, vdupq_n_u8(15)));
     let high = vreinterpretq_s8_u8(vshrq_n_u8::<4>(bytes));
-    Loaded { low, high, for_low, for_high }
+    LoadedCodes { low, high, for_low, for_high }
 }
 
 /// Four products of i8 to each i32. The intrinsic for it is not stable yet.

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::tokens::{behind_group, is_word, tokens};
 
-/// A crate's modules by their path: `[]` is the root, `["search", "fuse"]` is `search/fuse.rs`.
+/// A crate's modules by their path: `[]` is the root, `["search", "rank", "fuse"]` is `search/rank/fuse.rs`.
 pub(super) struct Crate {
     pub(super) modules: BTreeMap<Vec<String>, Module>,
 }
@@ -19,7 +19,7 @@ pub(super) struct Module {
     pub(super) children: Vec<String>,
     imports: Vec<Import>,
     /// The names of its items, and which are functions.
-    items: BTreeMap<String, Named>,
+    items: BTreeMap<String, NamedKind>,
     /// Every path of its code that is no import.
     paths: Vec<Vec<String>>,
 }
@@ -33,7 +33,7 @@ struct Import {
 
 /// What a path names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Named {
+pub(super) enum NamedKind {
     Module,
     /// A type, a trait, a constant, a macro.
     Item,
@@ -41,7 +41,7 @@ pub(super) enum Named {
 }
 
 /// A module that a file names, and what of it.
-pub(super) type Use = (Vec<String>, Named);
+pub(super) type Use = (Vec<String>, NamedKind);
 
 impl Crate {
     /// Follows the `mod` lines from `lib.rs`; `None` where there is none. Modules for tests only are left out.
@@ -107,7 +107,7 @@ impl Crate {
 
     /// As `resolve`, behind the words that say where to begin.
     fn descend(&self, from: &[String], path: &[String], depth: usize) -> Option<Use> {
-        let Some((first, rest)) = path.split_first() else { return Some((from.to_vec(), Named::Module)) };
+        let Some((first, rest)) = path.split_first() else { return Some((from.to_vec(), NamedKind::Module)) };
         let own = &self.modules[from];
         if first == "super" {
             return self.descend(&from[..from.len().checked_sub(1)?], rest, depth);
@@ -132,7 +132,7 @@ impl Crate {
                 }
             }
         }
-        Some((from.to_vec(), own.items.get(first).copied().unwrap_or(Named::Item)))
+        Some((from.to_vec(), own.items.get(first).copied().unwrap_or(NamedKind::Item)))
     }
 }
 
@@ -171,7 +171,7 @@ impl Module {
                 }
                 "fn" | "struct" | "enum" | "trait" | "type" | "const" | "static" | "union" | "mod" if depth == 0 => {
                     is_public = false;
-                    let named = if *token == "fn" { Named::Function } else { Named::Item };
+                    let named = if *token == "fn" { NamedKind::Function } else { NamedKind::Item };
                     module.items.insert(next.to_string(), named);
                     at + 1
                 }

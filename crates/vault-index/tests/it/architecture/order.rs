@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::modules::{Crate, Named, Use, example};
+use super::modules::{Crate, NamedKind, Use, example};
 use super::{crates, no_problems};
 
 /// What breaks the order of modules: a file, what it uses, and why it may not.
@@ -29,10 +29,10 @@ fn cycles(crate_: &Crate) -> Vec<String> {
     let mut edges: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for (path, module) in &crate_.modules {
         let is_edge = |(target, named): &Use| match named {
-            Named::Module => false,
+            NamedKind::Module => false,
             // The types that children share are defined in the file of their parent.
-            Named::Item => !path.starts_with(target),
-            Named::Function => true,
+            NamedKind::Item => !path.starts_with(target),
+            NamedKind::Function => true,
         };
         let items = crate_.uses(path).into_iter().filter(is_edge);
         edges.insert(&module.file, items.map(|(target, _)| crate_.modules[&target].file.as_str()).collect());

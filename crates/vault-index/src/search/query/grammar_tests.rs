@@ -3,7 +3,7 @@
 use jiff::Zoned;
 use proptest::prelude::*;
 
-use super::query::Query;
+use super::Query;
 
 fn now() -> Zoned {
     "2026-03-18T12:00:00+01:00[Europe/Zurich]".parse().unwrap()

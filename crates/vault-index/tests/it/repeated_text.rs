@@ -1,4 +1,4 @@
-//! What is a note's own decides: its name where many share a heading, and its words where many share a passage.
+//! Text that many notes repeat: a note is found by its own name and words, not by what others have, too.
 
 use vault_index::{Hit, Mode, NameMatch, Query};
 

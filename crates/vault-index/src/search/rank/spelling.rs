@@ -1,9 +1,11 @@
-//! The words of a vault that stand for one it does not have: those that are nearest to it, of which it
-//! may be a slip of the pen, those that end with it, as *Krankenversicherung* does with *Versicherung*, and those that it is
-//! made of.
+//! Spelling correction and compounds: the words of a vault that stand for one it does not have. These are the nearest
+//! words, of which it may be a misspelling, those that end with it, as *Krankenversicherung* does with *Versicherung*, and
+//! those that it is made of.
 //!
 //! The distance is that of optimal string alignment: letters inserted, left out or replaced count one each, and so do two
 //! neighbours that changed places. An edit of the first letter counts half more, since slips are rare there.
+
+use crate::search::vocabulary::{NO_SLIP, Vocabulary, letters};
 
 /// Shorter words have too many others within one edit. Whatever is not in a vault may be a word all the same, rightly
 /// spelt: what is near must be near enough to be rare by chance.
@@ -22,39 +24,15 @@ const LEAST_PART_WITH_DIGIT: usize = 3;
 /// A part that is all that is known of a word has so many letters or more.
 const LEAST_ONLY_PART: usize = 6;
 
-/// All words of a vault, as they are folded.
-#[derive(Default)]
-pub(super) struct Vocabulary {
-    words: String,
-    /// Where each word ends in `words`, and which letters it has.
-    ends: Vec<(u32, u64)>,
-}
-
 /// A word that may have been meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Near {
+pub(super) struct NearWord {
     pub word: String,
     /// In half edits.
     pub distance: u32,
 }
 
 impl Vocabulary {
-    pub(super) fn new<'w>(words: impl Iterator<Item = &'w str>) -> Self {
-        let mut vocabulary = Self { words: String::new(), ends: Vec::new() };
-        for word in words {
-            // A number with another digit is another number, and no slip.
-            let letters = if word.chars().all(char::is_alphabetic) { letters(word) } else { NO_SLIP };
-            vocabulary.words.push_str(word);
-            vocabulary.ends.push((vocabulary.words.len() as u32, letters));
-        }
-        vocabulary
-    }
-
-    fn all(&self) -> impl Iterator<Item = &str> {
-        let starts = std::iter::once(0).chain(self.ends.iter().map(|(end, _)| *end as usize));
-        starts.zip(&self.ends).map(|(start, (end, _))| &self.words[start..*end as usize])
-    }
-
     /// The words that end with a word, in order: what a compound is, it says at its end. Linear in the vocabulary.
     pub(super) fn ending_with(&self, word: &str) -> Vec<String> {
         let has_digit = word.chars().any(|c| c.is_ascii_digit());
@@ -88,7 +66,7 @@ impl Vocabulary {
 
     /// The words that a word may be a slip of, nearest first, equally near ones in order; not the word itself. Linear in
     /// the vocabulary: some 5 ms for 100,000 words.
-    pub(super) fn near(&self, word: &str) -> Vec<Near> {
+    pub(super) fn near(&self, word: &str) -> Vec<NearWord> {
         let wanted: Vec<char> = word.chars().collect();
         if wanted.len() < LEAST_LETTERS || !wanted.iter().all(|c| c.is_alphabetic()) {
             return Vec::new();
@@ -112,7 +90,7 @@ impl Vocabulary {
             if let Some(distance) = rows.distance(&wanted, there, most)
                 && distance > 0
             {
-                near.push(Near { word: there.to_owned(), distance });
+                near.push(NearWord { word: there.to_owned(), distance });
             }
         }
         near.sort_by(|a, b| a.distance.cmp(&b.distance).then_with(|| a.word.cmp(&b.word)));
@@ -127,14 +105,6 @@ fn most(letters: usize) -> u32 {
         FIRST_LETTER.. => 3,
         _ => 2,
     }
-}
-
-/// Instead of the letters of a word that nothing is a slip of.
-const NO_SLIP: u64 = 0;
-
-/// A bit for each letter, of which some share one.
-fn letters(word: &str) -> u64 {
-    word.chars().fold(0, |letters, c| letters | 1 << (c as u32 % 64))
 }
 
 /// The last three rows of the table of distances, kept for the next word.
@@ -263,9 +233,9 @@ mod tests {
         fn the_distance_is_that_of_the_definition(word in "[abcä]{5,9}", others in prop::collection::vec("[abcä]{1,11}", 1..12)) {
             let vocabulary = Vocabulary::new(others.iter().map(String::as_str));
             let chars = |word: &str| word.chars().collect::<Vec<_>>();
-            let mut expected: Vec<Near> = others
+            let mut expected: Vec<NearWord> = others
                 .iter()
-                .map(|other| Near { word: other.clone(), distance: plain(&chars(&word), &chars(other), 0, 0, &mut HashMap::new()) })
+                .map(|other| NearWord { word: other.clone(), distance: plain(&chars(&word), &chars(other), 0, 0, &mut HashMap::new()) })
                 .filter(|near| near.distance > 0 && near.distance <= most(word.chars().count()))
                 .collect();
             expected.sort_by(|a, b| a.distance.cmp(&b.distance).then_with(|| a.word.cmp(&b.word)));

@@ -1,11 +1,25 @@
-//! What is asked: the words to rank by, the conditions that must hold, and how the answer is made.
+//! The query language: what a person or a program asks. [`Query`] is the words to rank by, the conditions that must hold
+//! and how the answer is made; below it are the grammar of what is typed, and the conditions, filters and dates that it
+//! can ask for. Nothing here reads the index.
+
+pub(super) mod path_pattern;
+pub(super) mod dates;
+pub(super) mod text_condition;
+pub(super) mod property_condition;
+pub(super) mod filter;
+pub(super) mod condition;
+mod tokens;
+mod grammar;
+
+#[cfg(test)]
+mod grammar_tests;
 
 use jiff::Zoned;
 
 use crate::error::Result;
-use crate::search::condition::{Condition, Expression, Test};
-use crate::search::filter::Filter;
-use crate::search::grammar::{self, Parsed};
+use crate::search::query::condition::{Condition, Expression, Test};
+use crate::search::query::filter::Filter;
+use crate::search::query::grammar::ParsedQuery;
 
 /// A question to a vault, with everything that shapes the answer.
 ///
@@ -133,14 +147,14 @@ impl Query {
     ///
     /// ```
     /// use std::sync::Arc;
-    /// use vault_index::{Embedder, Hashed, Index, Mode, Options, Query, Role};
+    /// use vault_index::{Embedder, HashedEmbedder, Index, Mode, Options, Query, Role};
     ///
     /// # let vault = tempfile::tempdir()?;
     /// # std::fs::write(vault.path().join("Roses.md"), "Cut the stems back in late winter.")?;
     /// # let mut options = Options::default();
     /// # options.index_file = Some(vault.path().join(".index/index.db"));
     /// # let vault_dir = vault.path();
-    /// let model = Arc::new(Hashed::new());
+    /// let model = Arc::new(HashedEmbedder::new());
     /// options.embedder = Some(model.clone());
     /// let index = Index::open(vault_dir, options)?;
     /// index.sync()?;
@@ -220,7 +234,7 @@ impl Query {
     /// # Errors
     /// As [`Query::parse`].
     pub fn parse_at(text: &str, now: &Zoned) -> Result<Self> {
-        let Parsed { text, prefixes, condition, has_free_words, unknown } = grammar::parse(text, now)?;
+        let ParsedQuery { text, prefixes, condition, has_free_words, unknown } = grammar::parse(text, now)?;
         let words_are_conditions = condition.is_some() && !has_free_words;
         Ok(Self { text, prefixes, condition, words_are_conditions, unknown_operators: unknown, ..Self::default() })
     }

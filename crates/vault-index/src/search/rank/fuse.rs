@@ -1,9 +1,10 @@
 //! Keyword and vector results become one: a weighted sum of absolute scores, its k best found exactly.
 //!
 //! `score = w_s · max(0, cosine) + w_l · lexical`, at most .8; what a note is called can lift it into one of the bands
-//! above (`names.rs`). Both parts are absolute, so the sum is: the same passage and query have the same score whatever
-//! else matches. A passage without a vector has an estimated cosine (`estimate.rs`); of one that many notes repeat, half
-//! is in both parts already (`repeated.rs`), and what has the whole query word for word has a least score (`adjacent.rs`).
+//! above (`name_match.rs`). Both parts are absolute, so the sum is: the same passage and query have the same score
+//! whatever else matches. A passage without a vector has an estimated cosine (`imputed_cosine.rs`); of one that many
+//! notes repeat, half is in both parts already (`repeated_passages.rs`), and what has the whole query word for word has
+//! a least score (`adjacent_words.rs`).
 //!
 //! The weights are equal: so measured on three public collections, on the links of four vaults and on questions to the
 //! demo vault whose words the wanted note does not hold (the table is in `benches/record/`). The square root of the
@@ -19,37 +20,37 @@ use std::collections::HashSet;
 
 use crate::error::Result;
 use crate::path::FileId;
-use crate::search::estimate::Estimate;
 use crate::search::hit::NameMatch;
-use crate::search::lexical::Lexical;
-use crate::search::names::{Band, Bands, ORDINARY};
 use crate::search::query::{Grouping, Mode};
-use crate::search::semantic::Semantic;
+use crate::search::rank::bm25::WordScores;
+use crate::search::rank::cosine_bounds::CosineBounds;
+use crate::search::rank::imputed_cosine::ImputedCosine;
+use crate::search::rank::name_match::{Band, Bands, ORDINARY};
 use crate::store::PassageRow;
 use crate::vectors::{Interval, TopK};
 
 /// What the parts of a score are multiplied by.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Weights {
+pub(in crate::search) struct Weights {
     pub semantic: f32,
     pub lexical: f32,
 }
 
 impl Weights {
-    pub(super) const HYBRID: Self = Self { semantic: 0.5 * ORDINARY, lexical: 0.5 * ORDINARY };
-    pub(super) const SEMANTIC: Self = Self { semantic: ORDINARY, lexical: 0.0 };
-    pub(super) const LEXICAL: Self = Self { semantic: 0.0, lexical: ORDINARY };
-    pub(super) const NONE: Self = Self { semantic: 0.0, lexical: 0.0 };
+    pub(in crate::search) const HYBRID: Self = Self { semantic: 0.5 * ORDINARY, lexical: 0.5 * ORDINARY };
+    pub(in crate::search) const SEMANTIC: Self = Self { semantic: ORDINARY, lexical: 0.0 };
+    pub(in crate::search) const LEXICAL: Self = Self { semantic: 0.0, lexical: ORDINARY };
+    pub(in crate::search) const NONE: Self = Self { semantic: 0.0, lexical: 0.0 };
 
     /// The same scale, while there are no vectors yet.
-    pub(super) fn without_semantic(self) -> Self {
+    pub(in crate::search) fn without_semantic(self) -> Self {
         Self { semantic: 0.0, ..self }
     }
 }
 
 /// The score below which nothing is found.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Floor {
+pub(in crate::search) struct Floor {
     /// Of passages that have a vector.
     with_meaning: f32,
     /// Of those that words alone rank.
@@ -58,7 +59,7 @@ pub(super) struct Floor {
 
 /// Measured on the demo vault: the answer to its hardest question has the cosine .302, for words that mean nothing it is
 /// at most .27. Of 618 questions to three public collections none is below the floor. No name is.
-pub(super) const HYBRID_FLOOR: f32 = 0.14 * ORDINARY;
+pub(in crate::search) const HYBRID_FLOOR: f32 = 0.14 * ORDINARY;
 const SEMANTIC_FLOOR: f32 = 0.28 * ORDINARY;
 
 /// As a share of the best score there can be by words.
@@ -70,10 +71,10 @@ const WEAK: f32 = 1.75;
 
 impl Floor {
     /// Whatever has anything in common with the query.
-    pub(super) const NONE: Self = Self { with_meaning: 0.0, words_alone: 0.0 };
+    pub(in crate::search) const NONE: Self = Self { with_meaning: 0.0, words_alone: 0.0 };
 
     /// What was asked for, else what was measured.
-    pub(super) fn of(asked: Option<f32>, mode: Mode, weights: Weights) -> Self {
+    pub(in crate::search) fn of(asked: Option<f32>, mode: Mode, weights: Weights) -> Self {
         let words_alone = weights.lexical * LEXICAL_FLOOR;
         let with_meaning = match mode {
             Mode::Semantic => SEMANTIC_FLOOR,
@@ -83,19 +84,19 @@ impl Floor {
         Self { with_meaning: asked.unwrap_or(with_meaning), words_alone: asked.unwrap_or(words_alone) }
     }
 
-    pub(super) fn least(&self, has_meaning: bool) -> f32 {
+    pub(in crate::search) fn least(&self, has_meaning: bool) -> f32 {
         if has_meaning { self.with_meaning } else { self.words_alone }
     }
 
     /// Whether a score above the measured floor is so little above it that chance may have brought it there.
-    pub(super) fn is_barely_reached(&self, score: f32, has_meaning: bool) -> bool {
+    pub(in crate::search) fn is_barely_reached(&self, score: f32, has_meaning: bool) -> bool {
         score < WEAK * self.least(has_meaning)
     }
 }
 
 /// A passage with its exact score.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Scored {
+pub(in crate::search) struct ScoredPassage {
     pub passage: i64,
     pub note: FileId,
     pub score: f32,
@@ -111,9 +112,9 @@ pub(super) struct Scored {
     pub repeated: Option<usize>,
 }
 
-impl Scored {
+impl ScoredPassage {
     /// A passage that is listed, not ranked.
-    pub(super) fn listed(passage: &PassageRow) -> Self {
+    pub(in crate::search) fn listed(passage: &PassageRow) -> Self {
         let (passage, note) = (passage.id, passage.note);
         Self {
             passage,
@@ -132,14 +133,14 @@ impl Scored {
 
 /// All that can be found, with the parts of its score.
 #[derive(Clone, Copy)]
-pub(super) struct Candidates<'a> {
+pub(in crate::search) struct Candidates<'a> {
     pub passages: &'a [PassageRow],
     /// By position, as `passages`. `None`: all.
     pub eligible: Option<&'a [bool]>,
-    pub lexical: &'a Lexical,
-    pub semantic: &'a Semantic<'a>,
+    pub lexical: &'a WordScores,
+    pub semantic: &'a CosineBounds<'a>,
     /// For passages without a vector.
-    pub estimate: Option<Estimate>,
+    pub estimate: Option<ImputedCosine>,
     pub names: &'a Bands,
     pub weights: Weights,
     pub grouping: Grouping,
@@ -150,7 +151,7 @@ pub(super) struct Candidates<'a> {
 
 /// A passage, by its position, and what its score lies within.
 #[derive(Clone, Copy)]
-pub(super) struct Bounded {
+pub(in crate::search) struct BoundedPassage {
     pub position: u32,
     pub interval: Interval,
 }
@@ -159,7 +160,11 @@ impl Candidates<'_> {
     /// The `k` best with at least `floor`, and all that tie with the last of them; best first, ties in the order of
     /// their passages' ids. With [`Grouping::BestPassage`] each note is there once, by the first of its best passages.
     /// `kept` is what `prune.rs` keeps of these candidates.
-    pub(super) fn best(&self, mut kept: Vec<Bounded>, vector: &dyn Fn(i64) -> Result<Vec<f32>>) -> Result<Vec<Scored>> {
+    pub(in crate::search) fn best(
+        &self,
+        mut kept: Vec<BoundedPassage>,
+        vector: &dyn Fn(i64) -> Result<Vec<f32>>,
+    ) -> Result<Vec<ScoredPassage>> {
         kept.sort_unstable_by(|a, b| b.interval.upper.total_cmp(&a.interval.upper).then(a.position.cmp(&b.position)));
         let mut best = TopK::new(self.k);
         let mut scored = Vec::new();
@@ -189,11 +194,11 @@ impl Candidates<'_> {
     }
 
     /// What the scores of some passages lie within.
-    pub(super) fn bounds_of(&self, positions: &[u32]) -> impl Iterator<Item = Bounded> {
+    pub(super) fn bounds_of(&self, positions: &[u32]) -> impl Iterator<Item = BoundedPassage> {
         let bounded = |(position, cosine): (&u32, Interval)| {
             let score = |end: f32| self.score(*position as usize, cosine.is_some().then_some(end));
             let interval = Interval { lower: score(cosine.lower), upper: score(cosine.upper) };
-            Bounded { position: *position, interval }
+            BoundedPassage { position: *position, interval }
         };
         positions.iter().zip(self.semantic.intervals(self.passages, positions)).map(bounded)
     }
@@ -234,7 +239,7 @@ impl Candidates<'_> {
         self.estimate.and_then(|estimate| estimate.cosine(lexical))
     }
 
-    fn exact(&self, position: u32, vector: &dyn Fn(i64) -> Result<Vec<f32>>) -> Result<Scored> {
+    fn exact(&self, position: u32, vector: &dyn Fn(i64) -> Result<Vec<f32>>) -> Result<ScoredPassage> {
         let position = position as usize;
         let passage = &self.passages[position];
         let cosine = self.semantic.exact(passage, vector)?;
@@ -243,7 +248,7 @@ impl Candidates<'_> {
         let estimated = if semantic.is_none() { self.estimated(lexical) } else { None };
         let least = ORDINARY * self.lexical.least(position);
         let is_more = least > self.sum(semantic.or(estimated).unwrap_or(0.0), lexical);
-        Ok(Scored {
+        Ok(ScoredPassage {
             passage: passage.id,
             note: passage.note,
             score: self.score(position, cosine.map(|cosine| cosine.score)),

@@ -22,10 +22,10 @@ use unicode_normalization::UnicodeNormalization;
 use crate::error::Result;
 use crate::path::FileId;
 use crate::search::hit::NameMatch;
-use crate::search::lexical::Lexical;
 use crate::search::note_passages::NotePassages;
+use crate::search::rank::bm25::WordScores;
 use crate::store::{NoteMeta, Store};
-use crate::terms::{Matching, Terms, is_stop_word, name_key};
+use crate::terms::{TermMatch, Terms, is_stop_word, name_key};
 
 /// The best score that there is without a name.
 pub(super) const ORDINARY: f32 = 0.8;
@@ -44,23 +44,23 @@ const MAX_IN_FOLDERS: usize = 2000;
 
 /// How the names of a note match.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Band {
+pub(in crate::search) enum Band {
     /// The name is the query.
     Equal { spelling: Spelling, folders: u16, is_file_name: bool },
     /// It begins with the query or holds its words, which cover so much of it, 0 to 1.
-    Nearly { how: NameMatch, coverage: f32, half: Option<Half> },
+    Nearly { how: NameMatch, coverage: f32, half: Option<BandHalf> },
 }
 
 /// A part of the scores of names that are nearly the query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Half {
+pub(in crate::search) enum BandHalf {
     Lower,
     Upper,
 }
 
 /// How a name that is the query is spelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Spelling {
+pub(in crate::search) enum Spelling {
     /// Equal only when folded.
     Folded,
     /// Equal but for case.
@@ -70,7 +70,7 @@ pub(super) enum Spelling {
 
 impl Band {
     /// The score of a passage that has this one without a name. Grows with it.
-    pub(super) fn score(self, ordinary: f32) -> f32 {
+    pub(in crate::search) fn score(self, ordinary: f32) -> f32 {
         match self {
             // A step of a third each for the spellings, within it one for each folder, of which names of files have the
             // first half; within those the score.
@@ -82,8 +82,8 @@ impl Band {
             Self::Nearly { coverage, half, .. } => {
                 let (least, most) = match half {
                     None => (ORDINARY, NEARLY),
-                    Some(Half::Lower) => (ORDINARY, MIDDLE),
-                    Some(Half::Upper) => (MIDDLE, NEARLY),
+                    Some(BandHalf::Lower) => (ORDINARY, MIDDLE),
+                    Some(BandHalf::Upper) => (MIDDLE, NEARLY),
                 };
                 let share = (coverage + ordinary / ORDINARY) / 2.0;
                 (least + (most - least) * share).min(most)
@@ -105,7 +105,7 @@ impl Band {
 
 /// The bands of passages; those of most are none.
 #[derive(Debug, Default)]
-pub(super) struct Bands {
+pub(in crate::search) struct Bands {
     /// By position in the snapshot: 0, or 1 + the place in `bands`. Empty where no name matches.
     of_passages: Vec<u32>,
     bands: Vec<Band>,
@@ -113,7 +113,7 @@ pub(super) struct Bands {
 
 impl Bands {
     /// Each note's band for all its passages, of so many.
-    pub(super) fn new(notes: Vec<(FileId, Band)>, of_notes: &NotePassages, passages: usize) -> Self {
+    pub(in crate::search) fn new(notes: Vec<(FileId, Band)>, of_notes: &NotePassages, passages: usize) -> Self {
         let mut of_passages = vec![0; passages];
         for ((note, _), at) in notes.iter().zip(1..) {
             of_notes.of(*note).for_each(|position| of_passages[position as usize] = at);
@@ -126,14 +126,19 @@ impl Bands {
         self.bands.is_empty()
     }
 
-    pub(super) fn of(&self, position: usize) -> Option<Band> {
+    pub(in crate::search) fn of(&self, position: usize) -> Option<Band> {
         let at = self.of_passages.get(position)?.checked_sub(1)?;
         Some(self.bands[at as usize])
     }
 }
 
 /// The notes with a name that the query is or begins, or that holds its words. `meant` are its texts without slips.
-pub(super) fn named(store: &Store, query: &str, meant: &[String], lexical: &Lexical) -> Result<Vec<(FileId, Band)>> {
+pub(in crate::search) fn named(
+    store: &Store,
+    query: &str,
+    meant: &[String],
+    lexical: &WordScores,
+) -> Result<Vec<(FileId, Band)>> {
     let query = query.trim();
     let key = name_key(query);
     let mut bands: HashMap<FileId, Band> = HashMap::new();
@@ -168,13 +173,13 @@ pub(super) fn named(store: &Store, query: &str, meant: &[String], lexical: &Lexi
     // A letter that is a word of its own, as in `R` or `°C`, begins too many names to be the beginning of one.
     let is_letter = is_whole
         && key.chars().count() == 1
-        && last.is_some_and(|last| last.matching == Matching::Whole && last.text == key);
+        && last.is_some_and(|last| last.matching == TermMatch::Whole && last.text == key);
     let half = |half| if is_whole { None } else { Some(half) };
     let meant_keys: Vec<String> = meant.iter().map(|text| name_key(text)).collect();
     for key in meant_keys.iter().chain([&key]).filter(|_| !is_letter) {
         for (note, name) in store.names_beginning_with(key, MAX_BEGINNING)? {
             let coverage = (key.len() as f32 / name.len() as f32).min(1.0);
-            add(note, Band::Nearly { how: NameMatch::Begins, coverage, half: half(Half::Upper) });
+            add(note, Band::Nearly { how: NameMatch::Begins, coverage, half: half(BandHalf::Upper) });
         }
     }
     let texts = meant.iter().map(String::as_str).chain([query]);
@@ -183,7 +188,7 @@ pub(super) fn named(store: &Store, query: &str, meant: &[String], lexical: &Lexi
     for note in lexical.in_names() {
         for name in store.names_of(*note)? {
             if let Some(coverage) = coverage.of(&mut terms, &name.text) {
-                add(*note, Band::Nearly { how: NameMatch::Words, coverage, half: half(Half::Lower) });
+                add(*note, Band::Nearly { how: NameMatch::Words, coverage, half: half(BandHalf::Lower) });
             }
         }
     }
@@ -196,7 +201,7 @@ pub(super) fn named(store: &Store, query: &str, meant: &[String], lexical: &Lexi
             terms.each(&name.text, |term, _| is_whole &= typed.contains(term) || is_stop_word(term));
             let in_folder = format!("{} {}", path.folder(), name.text);
             if is_whole && let Some(coverage) = coverage.of(&mut terms, &in_folder) {
-                add(*note, Band::Nearly { how: NameMatch::Words, coverage, half: half(Half::Lower) });
+                add(*note, Band::Nearly { how: NameMatch::Words, coverage, half: half(BandHalf::Lower) });
             }
         }
     }
@@ -221,7 +226,7 @@ mod tests {
     fn bands_do_not_overlap_and_grow_with_the_ordinary_score() {
         let equal = |spelling, folders| Band::Equal { spelling, folders, is_file_name: folders != 1 };
         let nearly = |half, coverage| Band::Nearly { how: NameMatch::Begins, coverage, half };
-        let [lower, upper] = [Some(Half::Lower), Some(Half::Upper)];
+        let [lower, upper] = [Some(BandHalf::Lower), Some(BandHalf::Upper)];
         let best_first = [
             equal(Spelling::Same, 0),
             Band::Equal { spelling: Spelling::Same, folders: 0, is_file_name: false },

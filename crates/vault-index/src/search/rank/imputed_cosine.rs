@@ -16,8 +16,8 @@
 //! It depends on the query and the state of the index only, not on filters. What matches no word has no estimate.
 
 use crate::error::Result;
-use crate::search::lexical::Lexical;
-use crate::search::semantic::Semantic;
+use crate::search::rank::bm25::WordScores;
+use crate::search::rank::cosine_bounds::CosineBounds;
 use crate::store::PassageRow;
 
 /// The passages whose cosines are looked at.
@@ -31,19 +31,19 @@ const DEVIATIONS: f64 = 2.0;
 
 /// An estimate for each passage that matches a word; see the module.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Estimate {
+pub(in crate::search) struct ImputedCosine {
     /// Of a lexical score of 0.
     base: f64,
     /// Not negative.
     slope: f64,
 }
 
-impl Estimate {
+impl ImputedCosine {
     /// `None`: no passage needs one, or none with a vector matches a word, so that words alone decide.
-    pub(super) fn new(
+    pub(in crate::search) fn new(
         passages: &[PassageRow],
-        lexical: &Lexical,
-        semantic: &Semantic<'_>,
+        lexical: &WordScores,
+        semantic: &CosineBounds<'_>,
         vector: &dyn Fn(i64) -> Result<Vec<f32>>,
     ) -> Result<Option<Self>> {
         if semantic.is_none() || lexical.is_none() {
@@ -86,7 +86,7 @@ impl Estimate {
     }
 
     /// 0 to 1; grows with the lexical score. `None`: no word matches.
-    pub(super) fn cosine(&self, lexical: f32) -> Option<f32> {
+    pub(in crate::search) fn cosine(&self, lexical: f32) -> Option<f32> {
         (lexical > 0.0).then(|| (self.base + self.slope * f64::from(lexical)).clamp(0.0, 1.0) as f32)
     }
 }
@@ -97,13 +97,13 @@ mod tests {
 
     use super::*;
     use crate::path::FileId;
-    use crate::search::fuse::{Candidates, Floor, Weights};
-    use crate::search::names::Bands;
-    use crate::search::prune::prune;
     use crate::search::query::{Grouping, Mode};
-    use crate::search::semantic::Source;
+    use crate::search::rank::fuse::{Candidates, Floor, Weights};
+    use crate::search::rank::name_match::Bands;
+    use crate::search::rank::prune::prune;
+    use crate::search::vector_rows::VectorSource;
     use crate::store::Slot;
-    use crate::vectors::{Codes, Quantized, block_len, row_bytes};
+    use crate::vectors::{Codes, QuantizedRow, block_len, row_bytes};
 
     const DIMENSIONS: usize = 8;
     const PASSAGES: usize = 400;
@@ -130,12 +130,12 @@ mod tests {
 
     /// A query and what it asks of: how much each passage is about it decides, with as much chance in each, its words
     /// and its vector. The first ten are the relevant ones.
-    struct Asked {
+    struct RandomQuery {
         lexical: Vec<f32>,
         vectors: Vec<Vec<f32>>,
     }
 
-    impl Asked {
+    impl RandomQuery {
         fn new(random: &mut Random) -> Self {
             let (mut lexical, mut vectors) = (Vec::new(), Vec::new());
             for at in 0..PASSAGES {
@@ -155,7 +155,7 @@ mod tests {
         fn ndcg10(&self, has_vector: &dyn Fn(usize) -> bool) -> f64 {
             let mut block = vec![0; block_len(DIMENSIONS)];
             for (at, vector) in self.vectors.iter().enumerate() {
-                for (offset, bytes) in row_bytes(at + 1, &Quantized::new(vector).unwrap()) {
+                for (offset, bytes) in row_bytes(at + 1, &QuantizedRow::new(vector).unwrap()) {
                     block[offset..][..bytes.len()].copy_from_slice(&bytes);
                 }
             }
@@ -173,15 +173,15 @@ mod tests {
             let passages: Vec<PassageRow> = (0..PASSAGES).map(passage).collect();
             let query = [1.0].into_iter().chain([0.0; DIMENSIONS - 1]).collect();
             let slots = OnceLock::new();
-            let semantic = Semantic::new(query, Source::Loaded(&codes), &passages, &slots, true).unwrap();
-            let lexical = Lexical::of_scores(self.lexical.clone());
+            let semantic = CosineBounds::new(query, VectorSource::Loaded(&codes), &passages, &slots, true).unwrap();
+            let lexical = WordScores::of_scores(self.lexical.clone());
             let vector = |slot: i64| Ok(self.vectors[slot as usize - 1].clone());
             let candidates = Candidates {
                 passages: &passages,
                 eligible: None,
                 lexical: &lexical,
                 semantic: &semantic,
-                estimate: Estimate::new(&passages, &lexical, &semantic, &vector).unwrap(),
+                estimate: ImputedCosine::new(&passages, &lexical, &semantic, &vector).unwrap(),
                 names: &Bands::default(),
                 weights: Weights::HYBRID,
                 grouping: Grouping::BestPassage,
@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn results_get_better_with_the_share_of_vectors() {
         let mut random = Random(1);
-        let asked: Vec<Asked> = (0..QUERIES).map(|_| Asked::new(&mut random)).collect();
+        let asked: Vec<RandomQuery> = (0..QUERIES).map(|_| RandomQuery::new(&mut random)).collect();
         let mut means = Vec::new();
         for share in SHARES {
             let mut sum = 0.0;
@@ -221,13 +221,13 @@ mod tests {
     #[test]
     fn an_estimate_is_on_the_line_or_above_it() {
         let line: Vec<(f64, f64)> = (0..100).map(|n| f64::from(n) / 100.0).map(|x| (x, 0.1 + 0.5 * x)).collect();
-        let estimate = Estimate::of(&line, 1.0);
+        let estimate = ImputedCosine::of(&line, 1.0);
         assert!((estimate.cosine(0.5).unwrap() - 0.35).abs() < 0.01, "{estimate:?}");
         assert_eq!(estimate.cosine(0.0), None);
         let around: Vec<(f64, f64)> = [(0.2, 0.2), (0.2, 0.4), (0.4, 0.2), (0.4, 0.4)].into();
-        let at = |share| Estimate::of(&around, share).cosine(0.3).unwrap();
+        let at = |share| ImputedCosine::of(&around, share).cosine(0.3).unwrap();
         assert!((at(1.0) - 0.3).abs() < 1e-6 && (at(0.5) - 0.4).abs() < 1e-6 && (at(0.0) - 0.5).abs() < 1e-6);
-        let falling = Estimate::of(&[(0.2, 0.6), (0.8, 0.2)], 1.0);
+        let falling = ImputedCosine::of(&[(0.2, 0.6), (0.8, 0.2)], 1.0);
         assert!(falling.cosine(0.9) >= falling.cosine(0.1), "more words in common never lower it: {falling:?}");
     }
 }

@@ -5,18 +5,19 @@ use std::sync::OnceLock;
 use proptest::prelude::*;
 
 use crate::path::FileId;
-use crate::search::estimate::Estimate;
-use crate::search::fuse::{Candidates, Floor, Scored, Weights};
 use crate::search::hit::NameMatch;
-use crate::search::lexical::Lexical;
-use crate::search::names::{Band, Bands, Half, ORDINARY, Spelling};
 use crate::search::note_passages::NotePassages;
-use crate::search::prune::prune_by;
 use crate::search::query::{Grouping, Mode};
-use crate::search::repeated::REPEATED;
-use crate::search::semantic::{PassageSlots, Semantic, Source};
+use crate::search::rank::bm25::WordScores;
+use crate::search::rank::cosine_bounds::CosineBounds;
+use crate::search::rank::fuse::{Candidates, Floor, ScoredPassage, Weights};
+use crate::search::rank::imputed_cosine::ImputedCosine;
+use crate::search::rank::name_match::{Band, BandHalf, Bands, ORDINARY, Spelling};
+use crate::search::rank::prune::prune_by;
+use crate::search::repeated_passages::REPEATED;
+use crate::search::vector_rows::{PassageSlots, VectorSource};
 use crate::store::{PassageRow, Slot};
-use crate::vectors::{BLOCK_ROWS, Codes, Quantized, block_len, rescore, row_bytes};
+use crate::vectors::{BLOCK_ROWS, Codes, QuantizedRow, block_len, rescore, row_bytes};
 
 const DIMENSIONS: usize = 24;
 
@@ -34,7 +35,7 @@ impl Index {
         let mut block = vec![0; block_len(DIMENSIONS)];
         assert!(self.vectors.len() < BLOCK_ROWS);
         for (at, vector) in self.vectors.iter().enumerate() {
-            for (offset, bytes) in row_bytes(at + 1, &Quantized::new(vector).unwrap()) {
+            for (offset, bytes) in row_bytes(at + 1, &QuantizedRow::new(vector).unwrap()) {
                 block[offset..][..bytes.len()].copy_from_slice(&bytes);
             }
         }
@@ -48,9 +49,9 @@ impl Index {
     }
 
     /// What `Candidates::best` promises, in the plainest way.
-    fn naive(&self, asked: &Asked, estimate: Option<Estimate>) -> Vec<Scored> {
+    fn naive(&self, asked: &TestQuery, estimate: Option<ImputedCosine>) -> Vec<ScoredPassage> {
         let cosine = |slot: Slot| rescore(&asked.query, self.vector(slot.get().into()));
-        let mut all: Vec<Scored> = Vec::new();
+        let mut all: Vec<ScoredPassage> = Vec::new();
         for (position, passage) in self.passages.iter().enumerate() {
             if asked.eligible.as_ref().is_some_and(|eligible| !eligible[position]) {
                 continue;
@@ -71,7 +72,18 @@ impl Index {
             let band = asked.names.iter().find(|(note, _)| *note == passage.note).map(|(_, band)| *band);
             let score = band.map_or(ordinary, |band| band.score(ordinary));
             let (passage, note, name) = (passage.id, passage.note, band.map(Band::name_match));
-            all.push(Scored { passage, note, score, lexical, semantic, estimated, title, name, least, repeated });
+            all.push(ScoredPassage {
+                passage,
+                note,
+                score,
+                lexical,
+                semantic,
+                estimated,
+                title,
+                name,
+                least,
+                repeated,
+            });
         }
         let floor = Floor::of(asked.min_score, asked.mode, asked.weights);
         all.retain(|scored| scored.score > 0.0 && scored.score >= floor.least(scored.semantic.is_some()));
@@ -88,7 +100,7 @@ impl Index {
 }
 
 #[derive(Debug, Clone)]
-struct Asked {
+struct TestQuery {
     query: Vec<f32>,
     mode: Mode,
     weights: Weights,
@@ -148,14 +160,14 @@ fn names() -> impl Strategy<Value = Vec<(FileId, Band)>> {
     let equal = (spelling, 0_u16..3, any::<bool>());
     let equal = equal.prop_map(|(spelling, folders, is_file_name)| Band::Equal { spelling, folders, is_file_name });
     let how = prop_oneof![Just(NameMatch::Begins), Just(NameMatch::Words)];
-    let half = prop::option::of(prop_oneof![Just(Half::Lower), Just(Half::Upper)]);
+    let half = prop::option::of(prop_oneof![Just(BandHalf::Lower), Just(BandHalf::Upper)]);
     let nearly = (how, 1_u8..5, half);
     let nearly = nearly.prop_map(|(how, part, half)| Band::Nearly { how, coverage: f32::from(part) / 4.0, half });
     prop::collection::btree_map(0_u32..40, prop_oneof![equal, nearly], 0..12)
         .prop_map(|bands| bands.into_iter().map(|(note, band)| (FileId(note), band)).collect())
 }
 
-fn asked() -> impl Strategy<Value = Asked> {
+fn asked() -> impl Strategy<Value = TestQuery> {
     let mode = prop_oneof![
         Just((Mode::Hybrid, Weights::HYBRID)),
         Just((Mode::Hybrid, Weights::HYBRID.without_semantic())),
@@ -166,7 +178,7 @@ fn asked() -> impl Strategy<Value = Asked> {
     let eligible = prop::option::of(prop::collection::vec(any::<bool>(), 150));
     let min_score = prop_oneof![Just(None), Just(Some(0.0)), Just(Some(0.5)), Just(Some(0.95))];
     (unit(), mode, any::<bool>(), names(), eligible, grouping, min_score, 0_usize..30).prop_map(
-        |(query, (mode, weights), with_titles, names, eligible, grouping, min_score, k)| Asked {
+        |(query, (mode, weights), with_titles, names, eligible, grouping, min_score, k)| TestQuery {
             query,
             mode,
             weights,
@@ -182,28 +194,28 @@ fn asked() -> impl Strategy<Value = Asked> {
 
 /// What a query's candidates consist of.
 struct Parts<'a> {
-    asked: &'a Asked,
-    semantic: Semantic<'a>,
-    lexical: Lexical,
-    estimate: Option<Estimate>,
+    asked: &'a TestQuery,
+    semantic: CosineBounds<'a>,
+    lexical: WordScores,
+    estimate: Option<ImputedCosine>,
     names: Bands,
 }
 
 impl<'a> Parts<'a> {
-    fn new(index: &Index, asked: &'a Asked, codes: &'a Codes, slots: &'a OnceLock<PassageSlots>) -> Self {
+    fn new(index: &Index, asked: &'a TestQuery, codes: &'a Codes, slots: &'a OnceLock<PassageSlots>) -> Self {
         let passages = &index.passages;
-        let (query, source) = (asked.query.clone(), Source::Loaded(codes));
+        let (query, source) = (asked.query.clone(), VectorSource::Loaded(codes));
         let semantic = match asked.weights.semantic > 0.0 {
-            true => Semantic::new(query, source, passages, slots, asked.with_titles).unwrap(),
-            false => Semantic::none(),
+            true => CosineBounds::new(query, source, passages, slots, asked.with_titles).unwrap(),
+            false => CosineBounds::none(),
         };
         let mut lexical = match asked.weights.lexical > 0.0 {
-            true => Lexical::of_scores(index.lexical.clone()),
-            false => Lexical::none(),
+            true => WordScores::of_scores(index.lexical.clone()),
+            false => WordScores::none(),
         };
         lexical.set_least((0..passages.len() as u32).step_by(7).map(|at| (at, 0.9)));
         let vector = |slot: i64| Ok(index.vector(slot).to_vec());
-        let estimate = Estimate::new(passages, &lexical, &semantic, &vector).unwrap();
+        let estimate = ImputedCosine::new(passages, &lexical, &semantic, &vector).unwrap();
         let names = Bands::new(asked.names.clone(), &NotePassages::new(passages), passages.len());
         Self { asked, semantic, lexical, estimate, names }
     }

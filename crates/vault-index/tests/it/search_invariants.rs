@@ -1,9 +1,9 @@
-//! Laws of search: scores are absolute, filters come first, answers are exact and always the same.
+//! Invariants of search: scores are absolute, filters come first, answers are exact and always the same.
 
 use std::sync::Arc;
 
 use vault_index::{
-    DateEdge, Embedder, Filter, Grouping, Hashed, Index, Mode, Query, Rerank, Reranker, Result, Role, Sort,
+    DateEdge, Embedder, Filter, Grouping, HashedEmbedder, Index, Mode, Query, Rerank, Reranker, Result, Role, Sort,
     SyncOptions, TokenCount,
 };
 
@@ -333,15 +333,15 @@ fn what_words_alone_find_is_found_while_there_are_no_vectors() {
 }
 
 /// A model for which no query is near anything.
-struct Elsewhere;
+struct DistantModel;
 
-impl TokenCount for Elsewhere {
+impl TokenCount for DistantModel {
     fn count(&self, text: &str) -> usize {
-        Hashed::new().count(text)
+        HashedEmbedder::new().count(text)
     }
 }
 
-impl Embedder for Elsewhere {
+impl Embedder for DistantModel {
     fn id(&self) -> &str {
         "elsewhere"
     }
@@ -363,8 +363,8 @@ impl Embedder for Elsewhere {
 /// Whatever is filtered, sorted or reranked, and whatever score is asked for.
 #[test]
 fn words_alone_rank_what_is_beyond_the_model() {
-    struct Half;
-    impl Reranker for Half {
+    struct ConstantReranker;
+    impl Reranker for ConstantReranker {
         fn id(&self) -> &str {
             "half"
         }
@@ -374,7 +374,7 @@ fn words_alone_rank_what_is_beyond_the_model() {
         }
     }
     let vault = Vault::new("//- a.md\nein Garten\n//- b/c.md\nim Garten\n//- d.md\nam Fluss\n");
-    let index = Index::open(vault.root(), vault.options().embedder(Arc::new(Elsewhere))).unwrap();
+    let index = Index::open(vault.root(), vault.options().embedder(Arc::new(DistantModel))).unwrap();
     index.sync().unwrap();
     let query = Query::literal("Garten pflegen");
     let scores = |query: &Query| {
@@ -388,7 +388,7 @@ fn words_alone_rank_what_is_beyond_the_model() {
     assert_eq!(scores(&query.clone().sort(Sort::Path)), found);
     assert_eq!(scores(&query.clone().filter(Filter::default().path("b").unwrap())), found[1..]);
     assert_eq!(index.searcher().unwrap().matches(&query).unwrap().len(), 2);
-    let reranked = index.search_reranked(&query, &Rerank::new(Arc::new(Half))).unwrap();
+    let reranked = index.search_reranked(&query, &Rerank::new(Arc::new(ConstantReranker))).unwrap();
     assert_eq!((reranked.results.len(), reranked.mode), (2, Mode::Lexical));
 }
 

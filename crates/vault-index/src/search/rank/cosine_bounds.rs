@@ -4,129 +4,68 @@
 //! `max(r·c, (r - w)·c + w·t)` with the passage's cosine `c`, the name's `t` and `w` = [`TITLE_WEIGHT`]; `r` is 1, or
 //! [`REPEATED`] where many notes have the passage. So a fitting name helps, and one that says nothing does no harm.
 
-use std::borrow::Cow;
-use std::ops::Range;
-use std::sync::{MutexGuard, OnceLock};
+use std::sync::OnceLock;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::search::repeated::REPEATED;
-use crate::store::{PassageRow, Slot, Store};
-use crate::vectors::{Codes, Interval, QueryCodes, rescore};
+use crate::search::repeated_passages::REPEATED;
+use crate::search::vector_rows::{PassageSlots, VectorRows, VectorSource};
+use crate::store::{PassageRow, Slot};
+use crate::vectors::{Interval, QueryCodes, rescore};
 
 /// How much the name of the file counts against the passage.
 const TITLE_WEIGHT: f32 = 0.25;
 
 /// One query's vector, compared with those of the passages.
-pub(super) struct Semantic<'a> {
+pub(in crate::search) struct CosineBounds<'a> {
     query: Vec<f32>,
     /// `None`: nothing is ranked by meaning.
-    scan: Option<Scan<'a>>,
+    scan: Option<CodeScan<'a>>,
     /// Whether names of files are weighed in: not where the query is a whole note.
     with_titles: bool,
 }
 
-struct Scan<'a> {
+struct CodeScan<'a> {
     query: QueryCodes,
-    rows: Rows<'a>,
+    rows: VectorRows<'a>,
     slots: &'a PassageSlots,
-}
-
-/// What the score of each slot is bounded by.
-enum Rows<'a> {
-    /// The codes that intervals are computed from.
-    Codes(&'a Codes),
-    /// An interval from eight bits.
-    Intervals(Vec<Interval>),
-}
-
-/// The slots of passages and of their titles that have rows.
-#[derive(Debug, Default)]
-pub(super) struct PassageSlots {
-    /// By position; [`NO_ROW`] where a passage has no vector.
-    texts: Vec<u32>,
-    /// Of runs of passages that have the same title, in order.
-    titles: Vec<(Range<u32>, u32)>,
-}
-
-impl PassageSlots {
-    fn new(passages: &[PassageRow], rows: &Rows<'_>) -> Self {
-        let texts = passages.iter().map(|passage| rows.slot(passage.vector).map_or(NO_ROW, Slot::get)).collect();
-        let mut titles = Vec::new();
-        let mut start = 0;
-        for run in passages.chunk_by(|a, b| a.title == b.title) {
-            let end = start + run.len() as u32;
-            titles.extend(rows.slot(run[0].title).map(|title| (start..end, title.get())));
-            start = end;
-        }
-        Self { texts, titles }
-    }
-
-    /// The slots of some passages whose positions ascend.
-    fn texts_of(&self, positions: &[u32]) -> Cow<'_, [u32]> {
-        match *positions {
-            // One after the other.
-            [first, .., last] if (last - first) as usize == positions.len() - 1 => {
-                Cow::Borrowed(&self.texts[first as usize..=last as usize])
-            }
-            _ => positions.iter().map(|position| self.texts[*position as usize]).collect(),
-        }
-    }
-
-    /// The runs that have passages at or between two positions.
-    fn titles_of(&self, first: u32, last: u32) -> &[(Range<u32>, u32)] {
-        let start = self.titles.partition_point(|(run, _)| run.end <= first);
-        let end = self.titles.partition_point(|(run, _)| run.start <= last);
-        &self.titles[start..end]
-    }
-}
-
-/// Slots begin with 1.
-const NO_ROW: u32 = 0;
-
-/// Where the codes are read.
-pub(super) enum Source<'a> {
-    /// In memory.
-    Loaded(&'a Codes),
-    /// In the index, a block at a time, by two connections if there is another one.
-    Stored { store: MutexGuard<'a, Store>, other: Option<Box<Store>>, dimensions: usize },
 }
 
 /// A passage's exact cosine and its parts.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Cosine {
+pub(in crate::search) struct Cosine {
     /// With the file's name weighed in; half of the passage's own where many notes have it.
     pub score: f32,
     /// That of the file's name, where it has a vector.
     pub title: Option<f32>,
 }
 
-impl<'a> Semantic<'a> {
-    pub(super) fn none() -> Self {
+impl<'a> CosineBounds<'a> {
+    pub(in crate::search) fn none() -> Self {
         Self { query: Vec::new(), scan: None, with_titles: false }
     }
 
     /// Whether nothing is ranked by meaning.
-    pub(super) fn is_none(&self) -> bool {
+    pub(in crate::search) fn is_none(&self) -> bool {
         self.scan.is_none()
     }
 
     /// Whether the passage has a vector that the query's is compared with.
-    pub(super) fn has_vector(&self, passage: &PassageRow) -> bool {
+    pub(in crate::search) fn has_vector(&self, passage: &PassageRow) -> bool {
         self.scanned_slots(passage).is_some()
     }
 
     /// Compares a query's vector with those of the index; where they are read from the index, all at once and now.
     /// `slots` are those of the passages, once they are known.
-    pub(super) fn new(
+    pub(in crate::search) fn new(
         query: Vec<f32>,
-        source: Source<'a>,
+        source: VectorSource<'a>,
         passages: &[PassageRow],
         slots: &'a OnceLock<PassageSlots>,
         with_titles: bool,
     ) -> Result<Self> {
         let wanted = match &source {
-            Source::Loaded(codes) => codes.dimensions(),
-            Source::Stored { dimensions, .. } => *dimensions,
+            VectorSource::Loaded(codes) => codes.dimensions(),
+            VectorSource::Stored { dimensions, .. } => *dimensions,
         };
         if query.len() != wanted {
             let has = query.len();
@@ -137,23 +76,25 @@ impl<'a> Semantic<'a> {
         }
         let codes = QueryCodes::new(&query)?;
         let rows = match source {
-            Source::Loaded(codes) => Rows::Codes(codes),
-            Source::Stored { store, other, .. } => Rows::Intervals(store.intervals(other.map(|other| *other), &codes)?),
+            VectorSource::Loaded(codes) => VectorRows::Codes(codes),
+            VectorSource::Stored { store, other, .. } => {
+                VectorRows::Intervals(store.intervals(other.map(|other| *other), &codes)?)
+            }
         };
         // Where there are no rows, not even [`NO_ROW`] can be asked for.
         let has_rows = match &rows {
-            Rows::Codes(codes) => codes.len() > 0,
-            Rows::Intervals(intervals) => !intervals.is_empty(),
+            VectorRows::Codes(codes) => codes.len() > 0,
+            VectorRows::Intervals(intervals) => !intervals.is_empty(),
         };
         let slots = slots.get_or_init(|| PassageSlots::new(passages, &rows));
-        let scan = has_rows.then_some(Scan { query: codes, rows, slots });
+        let scan = has_rows.then_some(CodeScan { query: codes, rows, slots });
         Ok(Self { query, scan, with_titles })
     }
 
     /// The bytes that [`upper_bounds`](Self::upper_bounds) reads for a passage, about.
     pub(super) fn bytes_scanned(&self) -> usize {
         match &self.scan {
-            Some(Scan { rows: Rows::Codes(codes), .. }) => codes.bytes_scanned(),
+            Some(CodeScan { rows: VectorRows::Codes(codes), .. }) => codes.bytes_scanned(),
             _ => 0,
         }
     }
@@ -180,7 +121,7 @@ impl<'a> Semantic<'a> {
     }
 
     /// What the scores of some passages, whose positions ascend, lie within. [`Interval::NONE`]: it has no vector.
-    pub(super) fn intervals(&self, passages: &[PassageRow], positions: &[u32]) -> Vec<Interval> {
+    pub(in crate::search) fn intervals(&self, passages: &[PassageRow], positions: &[u32]) -> Vec<Interval> {
         let Some(scan) = &self.scan else { return vec![Interval::NONE; positions.len()] };
         let passages = positions.iter().map(|position| &passages[*position as usize]);
         let title = |passage: &PassageRow| scan.rows.slot(self.slots(passage)[1]);
@@ -196,7 +137,7 @@ impl<'a> Semantic<'a> {
     }
 
     /// The exact score, from the f32 vectors. `None`: the passage has no vector.
-    pub(super) fn exact(
+    pub(in crate::search) fn exact(
         &self,
         passage: &PassageRow,
         vector: &dyn Fn(i64) -> Result<Vec<f32>>,
@@ -219,29 +160,21 @@ impl<'a> Semantic<'a> {
     }
 }
 
-impl Scan<'_> {
+impl CodeScan<'_> {
     fn upper_bounds(&self, slots: &[u32], count: usize) -> Vec<f32> {
         match &self.rows {
-            Rows::Codes(codes) => codes.upper_bounds(&self.query, slots, count),
-            Rows::Intervals(intervals) => slots[..count].iter().map(|slot| intervals[*slot as usize].upper).collect(),
+            VectorRows::Codes(codes) => codes.upper_bounds(&self.query, slots, count),
+            VectorRows::Intervals(intervals) => {
+                slots[..count].iter().map(|slot| intervals[*slot as usize].upper).collect()
+            }
         }
     }
 
     fn intervals(&self, slots: &[u32]) -> Vec<Interval> {
         match &self.rows {
-            Rows::Codes(codes) => codes.intervals(&self.query, slots),
-            Rows::Intervals(intervals) => slots.iter().map(|slot| intervals[*slot as usize]).collect(),
+            VectorRows::Codes(codes) => codes.intervals(&self.query, slots),
+            VectorRows::Intervals(intervals) => slots.iter().map(|slot| intervals[*slot as usize]).collect(),
         }
-    }
-}
-
-impl Rows<'_> {
-    /// The slot, where it has a row.
-    fn slot(&self, slot: Option<Slot>) -> Option<Slot> {
-        slot.filter(|slot| match self {
-            Self::Codes(codes) => codes.contains(slot.get() as usize),
-            Self::Intervals(intervals) => intervals.get(slot.get() as usize).is_some_and(|interval| interval.is_some()),
-        })
     }
 }
 

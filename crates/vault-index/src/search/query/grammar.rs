@@ -20,12 +20,12 @@
 use jiff::Zoned;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::search::condition::{Condition, Expression, Scope, Test};
-use crate::search::dates::DateRange;
-use crate::search::filter::{checked_path, checked_tag};
-use crate::search::property_condition::{Comparison, PropertyTest};
-use crate::search::text_condition::{Holds, TextTest};
-use crate::search::tokens::{key_at, prefix, property_at, quoted_at, regex_at, word_at};
+use crate::search::query::condition::{Condition, Expression, Scope, Test};
+use crate::search::query::dates::DateRange;
+use crate::search::query::filter::{checked_path, checked_tag};
+use crate::search::query::property_condition::{Comparison, PropertyTest};
+use crate::search::query::text_condition::{TextPattern, TextTest};
+use crate::search::query::tokens::{key_at, prefix, property_at, quoted_at, regex_at, word_at};
 use crate::terms::Terms;
 
 /// Groups within groups. Parentheses further in are characters of words.
@@ -35,7 +35,7 @@ const MAX_DEPTH: usize = 16;
 const MAX_TESTS: usize = 200;
 
 /// What a query says.
-pub(super) struct Parsed {
+pub(super) struct ParsedQuery {
     /// The words to rank by, in their order.
     pub text: String,
     /// Those of them that were written with a `*`.
@@ -52,7 +52,7 @@ pub(super) struct Parsed {
 /// # Errors
 /// [`ErrorKind::Query`] for a tag, path, regular expression, date or comparison that cannot be understood, and for more
 /// than 200 tests.
-pub(super) fn parse(text: &str, now: &Zoned) -> Result<Parsed> {
+pub(super) fn parse(text: &str, now: &Zoned) -> Result<ParsedQuery> {
     let mut parser = Parser::new(text, now);
     let expression = parser.any(&Place::Query)?;
     let literal = parser.rest.trim();
@@ -65,7 +65,7 @@ pub(super) fn parse(text: &str, now: &Zoned) -> Result<Parsed> {
         return Err(too_many());
     }
     let Parser { words, prefixes, unknown, .. } = parser;
-    Ok(Parsed { text: words.join(" ").trim().to_string(), prefixes, condition, has_free_words, unknown })
+    Ok(ParsedQuery { text: words.join(" ").trim().to_string(), prefixes, condition, has_free_words, unknown })
 }
 
 fn too_many() -> Error {
@@ -407,15 +407,15 @@ impl<'a> Parser<'a> {
         let leaf = match place {
             Place::Query | Place::Texts { .. } => return self.text(place, value),
             Place::FileName => Leaf::Test(Test::FileName(TextTest::new(match value {
-                Value::Word(text) => Holds::Characters(text.to_string()),
+                Value::Word(text) => TextPattern::Characters(text.to_string()),
                 Value::Quoted(text) if text.is_empty() => return Ok(None),
-                Value::Quoted(text) => Holds::Characters(text),
-                Value::Regex(pattern) => Holds::Regex(pattern.to_string()),
+                Value::Quoted(text) => TextPattern::Characters(text),
+                Value::Regex(pattern) => TextPattern::Regex(pattern.to_string()),
             })?)),
             Place::Path => Leaf::Test(match value {
                 Value::Word(text) => Test::Path(checked_path(text)?),
                 Value::Quoted(text) => Test::Path(checked_path(&text)?),
-                Value::Regex(pattern) => Test::PathText(TextTest::new(Holds::Regex(pattern.to_string()))?),
+                Value::Regex(pattern) => Test::PathText(TextTest::new(TextPattern::Regex(pattern.to_string()))?),
             }),
             Place::Tag => Leaf::Test(Test::Tag(match value {
                 Value::Word(text) => checked_tag(text)?,
@@ -449,14 +449,14 @@ impl<'a> Parser<'a> {
         let is_plain = matches!(value, Value::Word(_));
         let ranks = self.negations == 0;
         let holds = match value {
-            Value::Regex(pattern) => Holds::Regex(pattern.to_string()),
+            Value::Regex(pattern) => TextPattern::Regex(pattern.to_string()),
             Value::Quoted(text) if text.trim().is_empty() => return Ok(None),
             Value::Quoted(text) => {
                 let text = text.trim().to_string();
                 if ranks {
                     self.words.push(text.clone());
                 }
-                Holds::Words(text)
+                TextPattern::Words(text)
             }
             Value::Word(word) => {
                 let start = prefix(word);
@@ -467,7 +467,10 @@ impl<'a> Parser<'a> {
                 if !self.is_word(word) {
                     return Ok(None);
                 }
-                start.map_or_else(|| Holds::Words(word.trim().to_string()), |start| Holds::Prefix(start.to_string()))
+                start.map_or_else(
+                    || TextPattern::Words(word.trim().to_string()),
+                    |start| TextPattern::Prefix(start.to_string()),
+                )
             }
         };
         let mut test = TextTest::new(holds)?;
@@ -550,7 +553,7 @@ fn texts(part: Expression<Leaf>) -> Result<Expression<TextTest>> {
     part.map(&|leaf| match leaf {
         Leaf::Word(test) | Leaf::Test(Test::Text(test)) => Ok(test),
         // There are no others within one.
-        Leaf::Test(other) => TextTest::new(Holds::Words(other.to_string())),
+        Leaf::Test(other) => TextTest::new(TextPattern::Words(other.to_string())),
     })
 }
 

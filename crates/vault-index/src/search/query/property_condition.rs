@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 use jiff::{Timestamp, Zoned};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::search::dates::{DateEdge, date, date_of};
-use crate::search::text_condition::{Holds, Matcher, Text, TextTest};
+use crate::search::query::dates::{DateEdge, date, date_of};
+use crate::search::query::text_condition::{Text, TextMatcher, TextPattern, TextTest};
 use crate::store::PropertyValue;
 
 /// `KEY`, `KEY=VALUE`, `KEY!=VALUE`, `KEY<VALUE`, `KEY~TEXT`, … on a frontmatter property. Keys fold case.
@@ -109,33 +109,33 @@ impl PropertyTest {
     ///
     /// # Errors
     /// A regular expression that cannot be understood.
-    pub(super) fn wanted(&self, now: &Zoned) -> Result<Wanted> {
+    pub(in crate::search) fn matcher(&self, now: &Zoned) -> Result<PropertyMatcher> {
         let text = self.value.trim().to_lowercase();
         let edge = |edge| date_of(&text, edge, now);
         let period = edge(DateEdge::Start).zip(edge(DateEdge::End));
         let number = text.parse().ok().filter(|n: &f64| n.is_finite());
-        Ok(Wanted { test: self.test, number, period, text, contained: self.contained()?, now: now.clone() })
+        Ok(PropertyMatcher { test: self.test, number, period, text, contained: self.contained()?, now: now.clone() })
     }
 
     /// What a value has to contain.
     ///
     /// # Errors
     /// A regular expression that cannot be understood.
-    pub(super) fn contained(&self) -> Result<Option<Matcher>> {
+    pub(super) fn contained(&self) -> Result<Option<TextMatcher>> {
         if self.test != Comparison::Contains {
             return Ok(None);
         }
         let pattern = self.value.strip_prefix('/').and_then(|rest| rest.strip_suffix('/')).filter(|p| !p.is_empty());
         let holds = match pattern {
-            Some(pattern) => Holds::Regex(pattern.to_string()),
-            None => Holds::Characters(self.value.clone()),
+            Some(pattern) => TextPattern::Regex(pattern.to_string()),
+            None => TextPattern::Characters(self.value.clone()),
         };
         TextTest { holds, match_case: false }.matcher().map(Some)
     }
 }
 
 /// A [`PropertyTest`] that is ready to be asked of many notes.
-pub(super) struct Wanted {
+pub(in crate::search) struct PropertyMatcher {
     test: Comparison,
     number: Option<f64>,
     /// The first moment of the date and the first one after it; twice the same where it is a moment.
@@ -143,13 +143,13 @@ pub(super) struct Wanted {
     /// Folded.
     text: String,
     /// Of [`Comparison::Contains`].
-    contained: Option<Matcher>,
+    contained: Option<TextMatcher>,
     now: Zoned,
 }
 
-impl Wanted {
+impl PropertyMatcher {
     /// Whether the values of a property that is there (none: it is empty) pass.
-    pub(super) fn holds(&self, values: &[PropertyValue]) -> bool {
+    pub(in crate::search) fn holds(&self, values: &[PropertyValue]) -> bool {
         let equal = |value: &PropertyValue| self.order(value).is_some_and(Ordering::is_eq);
         match self.test {
             Comparison::Exists => true,
@@ -204,7 +204,7 @@ mod tests {
                 .map(|text| PropertyValue { number: text.parse().ok(), text: (*text).to_string() })
                 .collect();
             let parsed: PropertyTest = test.parse().unwrap();
-            assert_eq!(parsed.wanted(&now).unwrap().holds(&values), expected, "{test} on {values:?}");
+            assert_eq!(parsed.matcher(&now).unwrap().holds(&values), expected, "{test} on {values:?}");
         };
         check("status", &["draft"], true);
         check("status", &[], true);

@@ -24,11 +24,12 @@
 use std::ops::Range;
 
 use crate::error::Result;
-use crate::search::lexical::{Lexical, holders_of, idf};
-use crate::search::repeated::REPEATED;
+use crate::search::rank::bm25::{WordScores, idf};
+use crate::search::repeated_passages::REPEATED;
+use crate::search::select::phrase::passages_with_phrase;
 use crate::search::snapshot::Snapshot;
 use crate::store::Store;
-use crate::terms::{Matching, Terms, is_stop_word, name_key};
+use crate::terms::{TermMatch, Terms, is_stop_word, name_key};
 
 const WHOLE: f64 = 0.9;
 
@@ -58,11 +59,16 @@ struct Word {
 }
 
 /// Raises the lexical scores of passages that have words of the text side by side, and of notes that are called so.
-pub(super) fn add_adjacent(store: &Store, snapshot: &Snapshot, text: &str, lexical: &mut Lexical) -> Result<()> {
+pub(in crate::search) fn add_adjacent(
+    store: &Store,
+    snapshot: &Snapshot,
+    text: &str,
+    lexical: &mut WordScores,
+) -> Result<()> {
     let passages = &snapshot.passages;
     let words = words(text, lexical, passages.len());
     for run in runs(text, &words) {
-        let mut holders = holders_of(store, &text[run.range], Matching::Whole)?.unwrap_or_default();
+        let mut holders = passages_with_phrase(store, &text[run.range], TermMatch::Whole)?.unwrap_or_default();
         holders.sort_unstable();
         holders.dedup();
         let rarity = idf(passages.len(), holders.len()) / idf(passages.len(), 1);
@@ -84,7 +90,7 @@ pub(super) fn add_adjacent(store: &Store, snapshot: &Snapshot, text: &str, lexic
     Ok(())
 }
 
-fn words(text: &str, lexical: &Lexical, passages: usize) -> Vec<Word> {
+fn words(text: &str, lexical: &WordScores, passages: usize) -> Vec<Word> {
     let mut words: Vec<Word> = Vec::new();
     Terms::new().each(text, |term, span| {
         // Of a script without spaces, terms overlap: those that do not are enough.

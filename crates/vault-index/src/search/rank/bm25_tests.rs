@@ -3,12 +3,13 @@
 use proptest::prelude::*;
 
 use crate::path::FileId;
-use crate::search::forms::{Asked, Reading};
-use crate::search::lexical::{Lexical, holders_of};
 use crate::search::note_passages::NotePassages;
-use crate::search::slips::Vocabulary;
+use crate::search::rank::bm25::WordScores;
+use crate::search::rank::query_expansion::{ExpandedQuery, QueryText};
+use crate::search::select::phrase::passages_with_phrase;
+use crate::search::vocabulary::Vocabulary;
 use crate::store::{NewPassage, NoteFields, PassageFields, PassageRow, Store, key_of};
-use crate::terms::{BETWEEN_ITEMS, Matching, QueryTerm, Terms, stem};
+use crate::terms::{BETWEEN_ITEMS, QueryTerm, TermMatch, Terms, stem};
 
 /// Notes, each with a title, tags and passages.
 type Notes = Vec<(String, Vec<String>, Vec<String>)>;
@@ -28,7 +29,7 @@ fn notes() -> impl Strategy<Value = Notes> {
 }
 
 /// The notes in an index, and for each passage its fields as terms with their weights, lists with the items apart.
-struct Indexed {
+struct IndexedNotes {
     store: Store,
     passages: Vec<PassageRow>,
     fields: Vec<[(f64, Vec<String>); 3]>,
@@ -40,7 +41,7 @@ fn terms_of(text: &str) -> Vec<String> {
     terms
 }
 
-fn indexed(notes: &Notes) -> Indexed {
+fn indexed(notes: &Notes) -> IndexedNotes {
     let store = Store::scratch().unwrap();
     let (mut passages, mut fields) = (Vec::new(), Vec::new());
     for (number, (title, tags, bodies)) in notes.iter().enumerate() {
@@ -91,13 +92,13 @@ fn indexed(notes: &Notes) -> Indexed {
     }
     // A word that no note has any more changes nothing.
     store.put_vocabulary(&[("gardened".to_owned(), Some("garden".to_owned()))]).unwrap();
-    Indexed { store, passages, fields }
+    IndexedNotes { store, passages, fields }
 }
 
-impl Indexed {
-    fn read(&self, text: &str, prefixes: &[String]) -> Reading {
+impl IndexedNotes {
+    fn read(&self, text: &str, prefixes: &[String]) -> ExpandedQuery {
         let none = Vocabulary::new(std::iter::empty());
-        Reading::new(&self.store, &Asked { text, prefixes }, &|_| Ok(&none)).unwrap()
+        ExpandedQuery::new(&self.store, &QueryText { text, prefixes }, &|_| Ok(&none)).unwrap()
     }
 
     /// The weighted count of terms in each passage, and what of it is in the fields of its note, by a weight for each term.
@@ -128,24 +129,25 @@ impl Indexed {
         for (position, QueryTerm { text: word, matching }) in words.iter().enumerate() {
             let is = |term: &str, is_so: bool| f64::from(u8::from(!term.starts_with(BETWEEN_ITEMS) && is_so));
             let exact = self.counts(&|term| match matching {
-                Matching::Whole => is(term, term == word),
-                Matching::Prefix => is(term, term.starts_with(word.as_str())),
+                TermMatch::Whole => is(term, term == word),
+                TermMatch::Prefix => is(term, term.starts_with(word.as_str())),
             });
-            let has_stem = |term: &str| *matching == Matching::Whole && stem(term) == stem(word);
+            let has_stem = |term: &str| *matching == TermMatch::Whole && stem(term) == stem(word);
             let same_stem = self.counts(&|term| {
-                is(term, has_stem(term)).max(is(term, *matching == Matching::Prefix && term.starts_with(word.as_str())))
+                is(term, has_stem(term))
+                    .max(is(term, *matching == TermMatch::Prefix && term.starts_with(word.as_str())))
             });
             // Words count as often as they are said, wherever the last of them stands.
             let is_last =
                 words[position..].iter().all(|other| other.text == *word) || words.last().unwrap().text == *word;
             let begins_so = |term: &str| {
-                is_last && *matching == Matching::Whole && word.chars().count() >= 3 && term.starts_with(word.as_str())
+                is_last && *matching == TermMatch::Whole && word.chars().count() >= 3 && term.starts_with(word.as_str())
             };
             let all_forms = self.counts(&|term| match matching {
-                Matching::Prefix => is(term, term.starts_with(word.as_str())),
-                Matching::Whole if term == word => is(term, true),
-                Matching::Whole if has_stem(term) => 0.8 * is(term, true),
-                Matching::Whole => 0.4 * is(term, begins_so(term)),
+                TermMatch::Prefix => is(term, term.starts_with(word.as_str())),
+                TermMatch::Whole if term == word => is(term, true),
+                TermMatch::Whole if has_stem(term) => 0.8 * is(term, true),
+                TermMatch::Whole => 0.4 * is(term, begins_so(term)),
             });
             let is_held = same_stem.iter().any(|count| count.0 > 0.0);
             let share = if exact.iter().any(|count| count.0 > 0.0) { 0.1 } else { 0.0 };
@@ -167,7 +169,7 @@ proptest! {
     fn scores_are_those_of_the_formula(notes in notes(), query in text(1..6)) {
         let indexed = indexed(&notes);
         let of_notes = NotePassages::new(&indexed.passages);
-        let lexical = Lexical::run(&indexed.store, &indexed.passages, &of_notes, &indexed.read(&query, &[]), true).unwrap();
+        let lexical = WordScores::run(&indexed.store, &indexed.passages, &of_notes, &indexed.read(&query, &[]), true).unwrap();
         for (at, expected) in indexed.naive(&query).into_iter().enumerate() {
             prop_assert!((f64::from(lexical.score(at)) - expected).abs() < 1e-6, "{} {} {}", at, lexical.score(at), expected);
         }
@@ -176,16 +178,16 @@ proptest! {
     #[test]
     fn a_phrase_is_held_by_the_passages_in_a_field_of_which_it_stands(notes in notes(), phrase in text(1..4), is_prefix in any::<bool>()) {
         let indexed = indexed(&notes);
-        let matching = if is_prefix { Matching::Prefix } else { Matching::Whole };
+        let matching = if is_prefix { TermMatch::Prefix } else { TermMatch::Whole };
         let wanted = Terms::new().phrase(&phrase);
         let holds = |terms: &[String]| terms.windows(wanted.len()).any(|window| {
             let last = wanted.len() - 1;
             wanted.iter().zip(window).enumerate().all(|(at, (wanted, term))| {
-                let may_go_on = wanted.matching == Matching::Prefix || (at == last && is_prefix);
+                let may_go_on = wanted.matching == TermMatch::Prefix || (at == last && is_prefix);
                 if may_go_on { term.starts_with(&wanted.text) } else { *term == wanted.text }
             })
         });
-        let mut found = holders_of(&indexed.store, &phrase, matching).unwrap().unwrap();
+        let mut found = passages_with_phrase(&indexed.store, &phrase, matching).unwrap().unwrap();
         found.sort_unstable();
         found.dedup();
         let expected: Vec<i64> = indexed.passages.iter().zip(&indexed.fields)

@@ -7,7 +7,7 @@ use regex::{Regex, RegexBuilder};
 use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::terms::{Matching, Terms, letters};
+use crate::terms::{TermMatch, Terms, letters};
 
 /// Characters that a regular expression may have.
 const MAX_PATTERN: usize = 1000;
@@ -20,7 +20,7 @@ const MAX_COMPILED: usize = 4_000_000;
 #[non_exhaustive]
 pub struct TextTest {
     /// What it has to hold.
-    pub holds: Holds,
+    pub holds: TextPattern,
     /// Whether upper and lower case differ.
     pub match_case: bool,
 }
@@ -28,7 +28,7 @@ pub struct TextTest {
 /// What a text has to hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Holds {
+pub enum TextPattern {
     /// These words, side by side. Diacritics and punctuation do not count. What has no word in it, such as `=>`, is
     /// looked for as it stands.
     Words(String),
@@ -46,32 +46,33 @@ impl TextTest {
     /// # Errors
     /// [`ErrorKind::Query`] for a regular expression that cannot be understood, is longer than 1,000 characters, or
     /// would take more than 4 MB.
-    pub fn new(holds: Holds) -> Result<Self> {
+    pub fn new(holds: TextPattern) -> Result<Self> {
         let test = Self { holds, match_case: false };
         test.matcher()?;
         Ok(test)
     }
 
     /// Ready to be asked of many texts.
-    pub(super) fn matcher(&self) -> Result<Matcher> {
+    pub(in crate::search) fn matcher(&self) -> Result<TextMatcher> {
         let case = self.match_case;
         Ok(match &self.holds {
-            Holds::Words(text) | Holds::Prefix(text) => {
-                let matching = if matches!(self.holds, Holds::Prefix(_)) { Matching::Prefix } else { Matching::Whole };
+            TextPattern::Words(text) | TextPattern::Prefix(text) => {
+                let matching =
+                    if matches!(self.holds, TextPattern::Prefix(_)) { TermMatch::Prefix } else { TermMatch::Whole };
                 match terms(text, matching) {
-                    None => Matcher::Raw(text.clone()),
+                    None => TextMatcher::Raw(text.clone()),
                     Some(terms) => {
                         let cased = case.then(|| cased_words(text, matching)).map(|words| {
                             // Scripts without spaces between words have no cases.
                             let spaced = words.chars().all(|c| (c as u32) < 0x0e00);
                             if spaced { words } else { words.trim().to_string() }
                         });
-                        Matcher::Words { terms, cased }
+                        TextMatcher::Words { terms, cased }
                     }
                 }
             }
-            Holds::Characters(text) => Matcher::Characters { text: folded(text, case), case },
-            Holds::Regex(pattern) => Matcher::Regex(regex(pattern, case)?),
+            TextPattern::Characters(text) => TextMatcher::Characters { text: folded(text, case), case },
+            TextPattern::Regex(pattern) => TextMatcher::Regex(regex(pattern, case)?),
         })
     }
 }
@@ -83,9 +84,9 @@ impl fmt::Display for TextTest {
             f.write_str("match-case:")?;
         }
         match &self.holds {
-            Holds::Words(text) | Holds::Characters(text) => f.write_str(&quoted(text)),
-            Holds::Prefix(text) => write!(f, "{text}*"),
-            Holds::Regex(pattern) => write!(f, "/{pattern}/"),
+            TextPattern::Words(text) | TextPattern::Characters(text) => f.write_str(&quoted(text)),
+            TextPattern::Prefix(text) => write!(f, "{text}*"),
+            TextPattern::Regex(pattern) => write!(f, "/{pattern}/"),
         }
     }
 }
@@ -96,7 +97,7 @@ pub(super) fn quoted(text: &str) -> String {
 }
 
 /// A [`TextTest`] that is compiled.
-pub(super) enum Matcher {
+pub(in crate::search) enum TextMatcher {
     /// Terms as the keyword index has them, and the words with their case where that matters.
     Words {
         terms: String,
@@ -111,11 +112,11 @@ pub(super) enum Matcher {
     Regex(Regex),
 }
 
-impl Matcher {
-    pub(super) fn holds(&self, text: &Text<'_>) -> bool {
+impl TextMatcher {
+    pub(in crate::search) fn holds(&self, text: &Text<'_>) -> bool {
         match self {
             Self::Words { terms, cased } => {
-                cased.as_ref().is_none_or(|words| cased_words(text.raw, Matching::Whole).contains(words))
+                cased.as_ref().is_none_or(|words| cased_words(text.raw, TermMatch::Whole).contains(words))
                     && text.terms().contains(terms)
             }
             Self::Characters { text: wanted, case } => folded(text.raw, *case).contains(wanted),
@@ -126,13 +127,13 @@ impl Matcher {
 }
 
 /// A text that several tests are asked of: its terms are made once.
-pub(super) struct Text<'a> {
+pub(in crate::search) struct Text<'a> {
     raw: &'a str,
     terms: OnceCell<String>,
 }
 
 impl<'a> Text<'a> {
-    pub(super) fn new(raw: &'a str) -> Self {
+    pub(in crate::search) fn new(raw: &'a str) -> Self {
         Self { raw, terms: OnceCell::new() }
     }
 
@@ -150,9 +151,9 @@ impl<'a> Text<'a> {
 }
 
 /// The terms of a phrase as they stand in [`Text::terms`]. `None`: there are none.
-fn terms(phrase: &str, matching: Matching) -> Option<String> {
+fn terms(phrase: &str, matching: TermMatch) -> Option<String> {
     let terms = Terms::new().phrase(phrase);
-    let is_prefix = matching == Matching::Prefix || terms.last()?.matching == Matching::Prefix;
+    let is_prefix = matching == TermMatch::Prefix || terms.last()?.matching == TermMatch::Prefix;
     let joined: String = terms.iter().map(|term| format!(" {}", term.text)).collect();
     Some(if is_prefix { joined } else { joined + " " })
 }
@@ -190,8 +191,8 @@ fn reason(picture: &str) -> String {
 }
 
 /// Letters and digits with their case, without diacritics, a space before and behind each word; with
-/// [`Matching::Prefix`] none at the end.
-fn cased_words(text: &str, matching: Matching) -> String {
+/// [`TermMatch::Prefix`] none at the end.
+fn cased_words(text: &str, matching: TermMatch) -> String {
     let mut words = String::with_capacity(text.len() + 2);
     words.push(' ');
     for c in folded(text, true).chars() {
@@ -201,7 +202,7 @@ fn cased_words(text: &str, matching: Matching) -> String {
             words.push(' ');
         }
     }
-    if matching == Matching::Prefix {
+    if matching == TermMatch::Prefix {
         words.truncate(words.trim_end().len());
     } else if !words.ends_with(' ') {
         words.push(' ');
@@ -239,7 +240,7 @@ mod tests {
     fn words_side_by_side() {
         fn check(text: &str, phrase: &str, expected: bool) {
             assert_eq!(
-                holds(&TextTest::new(Holds::Words(phrase.into())).unwrap(), text),
+                holds(&TextTest::new(TextPattern::Words(phrase.into())).unwrap(), text),
                 expected,
                 "{phrase:?} in {text:?}"
             );
@@ -260,29 +261,29 @@ mod tests {
 
     #[test]
     fn case_prefixes_characters_and_patterns() {
-        fn check(text: &str, holds_: Holds, match_case: bool, expected: bool) {
+        fn check(text: &str, holds_: TextPattern, match_case: bool, expected: bool) {
             let test = TextTest { holds: holds_, match_case };
             assert_eq!(holds(&test, text), expected, "{test} in {text:?}");
         }
-        let words = |text: &str| Holds::Words(text.into());
+        let words = |text: &str| TextPattern::Words(text.into());
         check("a HappyCat", words("happycat"), false, true);
         check("a HappyCat", words("happycat"), true, false);
         check("a HappyCat", words("HappyCat"), true, true);
         check("le Café", words("Cafe"), true, true);
-        let prefix = |text: &str| Holds::Prefix(text.into());
+        let prefix = |text: &str| TextPattern::Prefix(text.into());
         check("an Excalidraw plugin", prefix("excal"), false, true);
         check("an Excalidraw plugin", prefix("draw"), false, false);
         check("東京都", prefix("京"), false, true);
-        check("2022-07-24 a.md", Holds::Characters("07-2".into()), false, true);
-        check("Café.md", Holds::Characters("AFE.".into()), false, true);
-        check("on 2022-07-24.", Holds::Regex(r"\d{4}-\d\d-\d\d".into()), false, true);
-        check("one\ntwo\n", Holds::Regex("^TWO$".into()), false, true);
-        check("one\ntwo\n", Holds::Regex("TWO".into()), true, false);
+        check("2022-07-24 a.md", TextPattern::Characters("07-2".into()), false, true);
+        check("Café.md", TextPattern::Characters("AFE.".into()), false, true);
+        check("on 2022-07-24.", TextPattern::Regex(r"\d{4}-\d\d-\d\d".into()), false, true);
+        check("one\ntwo\n", TextPattern::Regex("^TWO$".into()), false, true);
+        check("one\ntwo\n", TextPattern::Regex("TWO".into()), true, false);
     }
 
     #[test]
     fn patterns_that_cannot_be_understood() {
-        let error = |pattern: &str| TextTest::new(Holds::Regex(pattern.into())).unwrap_err().to_string();
+        let error = |pattern: &str| TextTest::new(TextPattern::Regex(pattern.into())).unwrap_err().to_string();
         assert!(error("ab(c").contains("unclosed group, at character 3"), "{}", error("ab(c"));
         assert!(error("a\nb(c").contains("unclosed group"));
         assert!(error("(?=a)").contains("look-around"));

@@ -14,18 +14,18 @@ use rayon::prelude::*;
 use crate::error::{Error, Result};
 use crate::note::{TagKey, code_blocks, property_key};
 use crate::path::{FileId, VaultPath};
-use crate::search::condition::{Condition, Expression, Scope, Test};
-use crate::search::find_note::find_note;
-use crate::search::lexical;
-use crate::search::note_dates::{Days, days_of_notes};
-use crate::search::passage_scopes::{blocks, sections, tasks};
-use crate::search::path_pattern::PathPattern;
-use crate::search::property_condition::{Comparison, PropertyTest};
 use crate::search::query::Query;
+use crate::search::query::condition::{Condition, Expression, Scope, Test};
+use crate::search::query::path_pattern::PathPattern;
+use crate::search::query::property_condition::{Comparison, PropertyTest};
+use crate::search::query::text_condition::{Text, TextMatcher, TextPattern, TextTest};
+use crate::search::select::find_note::find_note;
+use crate::search::select::note_dates::{Days, days_of_notes};
+use crate::search::select::passage_scopes::{blocks, sections, tasks};
+use crate::search::select::phrase::passages_with_phrase;
 use crate::search::snapshot::Snapshot;
-use crate::search::text_condition::{Holds, Matcher, Text, TextTest};
 use crate::store::{PropertyValue, Store};
-use crate::terms::Matching;
+use crate::terms::TermMatch;
 
 /// Texts of passages that are read before they are looked through, on all cores. The index is not locked meanwhile: a
 /// thread that waits for others may take up another search.
@@ -35,13 +35,13 @@ const TEXTS_AT_ONCE: usize = 4096;
 const BYTES_AT_ONCE: usize = 16 << 20;
 
 /// Whether each passage may be found, by position. `None`: all may.
-pub(super) fn eligible(snapshot: &Snapshot, query: &Query) -> Result<Option<Vec<bool>>> {
+pub(in crate::search) fn eligible(snapshot: &Snapshot, query: &Query) -> Result<Option<Vec<bool>>> {
     let Some(condition) = query.whole_condition() else { return Ok(None) };
     Evaluator::new(snapshot).passages(&condition).map(Some)
 }
 
 /// Says which notes and passages meet conditions.
-pub(super) struct Evaluator<'a> {
+pub(in crate::search) struct Evaluator<'a> {
     snapshot: &'a Snapshot,
     now: Zoned,
     notes: OnceCell<Vec<(FileId, VaultPath, i64)>>,
@@ -49,38 +49,38 @@ pub(super) struct Evaluator<'a> {
 }
 
 /// The answer to a condition, by position of passages.
-struct Answer {
+struct ConditionMatches {
     /// All passages of the notes that meet it.
     notes: Vec<bool>,
     /// Those of them that hold what was asked for. `None`: no text was asked for.
     holding: Option<Vec<bool>>,
 }
 
-impl Answer {
+impl ConditionMatches {
     fn passages(self) -> Vec<bool> {
         self.holding.unwrap_or(self.notes)
     }
 }
 
 impl<'a> Evaluator<'a> {
-    pub(super) fn new(snapshot: &'a Snapshot) -> Self {
+    pub(in crate::search) fn new(snapshot: &'a Snapshot) -> Self {
         Self { snapshot, now: Zoned::now(), notes: OnceCell::new(), days: OnceCell::new() }
     }
 
     /// The passages that are found under a condition.
-    pub(super) fn passages(&self, condition: &Condition) -> Result<Vec<bool>> {
+    pub(in crate::search) fn passages(&self, condition: &Condition) -> Result<Vec<bool>> {
         let all = vec![true; self.snapshot.passages.len()];
-        self.evaluate(condition, &all).map(Answer::passages)
+        self.evaluate(condition, &all).map(ConditionMatches::passages)
     }
 
     /// What meets a condition among the passages of some notes. Of other notes the answer may say anything.
-    fn evaluate(&self, condition: &Condition, among: &[bool]) -> Result<Answer> {
+    fn evaluate(&self, condition: &Condition, among: &[bool]) -> Result<ConditionMatches> {
         match condition {
             Expression::Is(test) => self.test(test, among),
             Expression::Not(part) => {
-                let Answer { mut notes, .. } = self.evaluate(part, among)?;
+                let ConditionMatches { mut notes, .. } = self.evaluate(part, among)?;
                 notes.iter_mut().for_each(|holds| *holds = !*holds);
-                Ok(Answer { notes, holding: None })
+                Ok(ConditionMatches { notes, holding: None })
             }
             Expression::All(parts) => {
                 let mut notes = among.to_vec();
@@ -97,7 +97,7 @@ impl<'a> Evaluator<'a> {
                 if let Some(holding) = &mut holding {
                     and(holding, &notes);
                 }
-                Ok(Answer { notes, holding })
+                Ok(ConditionMatches { notes, holding })
             }
             Expression::Any(parts) => {
                 let parts = parts.iter().map(|part| self.evaluate(part, among)).collect::<Result<Vec<_>>>()?;
@@ -108,12 +108,12 @@ impl<'a> Evaluator<'a> {
                     or(&mut notes, &answer.notes);
                     holding = Some(either(holding, answer.passages()));
                 }
-                Ok(Answer { notes, holding: holding.filter(|_| asks_texts) })
+                Ok(ConditionMatches { notes, holding: holding.filter(|_| asks_texts) })
             }
         }
     }
 
-    fn test(&self, test: &Test, among: &[bool]) -> Result<Answer> {
+    fn test(&self, test: &Test, among: &[bool]) -> Result<ConditionMatches> {
         let store = self.snapshot.store();
         let notes = match test {
             Test::Text(text) => {
@@ -169,7 +169,7 @@ impl<'a> Evaluator<'a> {
         };
         let mut meeting = vec![false; among.len()];
         self.each_note(|note, range| meeting[range].fill(notes.contains(&note)));
-        Ok(Answer { notes: meeting, holding: None })
+        Ok(ConditionMatches { notes: meeting, holding: None })
     }
 
     fn notes_where(&self, store: &Store, holds: impl Fn(&VaultPath, i64) -> bool) -> Result<HashSet<FileId>> {
@@ -190,8 +190,8 @@ impl<'a> Evaluator<'a> {
     }
 
     /// The notes of some passages that hold what is asked for.
-    fn holding(&self, holding: Vec<bool>) -> Answer {
-        Answer { notes: self.whole_notes(&holding), holding: Some(holding) }
+    fn holding(&self, holding: Vec<bool>) -> ConditionMatches {
+        ConditionMatches { notes: self.whole_notes(&holding), holding: Some(holding) }
     }
 
     fn whole_notes(&self, passages: &[bool]) -> Vec<bool> {
@@ -220,9 +220,9 @@ impl<'a> Evaluator<'a> {
     fn indexed(&self, test: &TextTest) -> Result<Option<Vec<bool>>> {
         let store = self.snapshot.store();
         let holders = match &test.holds {
-            Holds::Words(text) => lexical::holders_of(&store, text, Matching::Whole)?,
-            Holds::Prefix(text) => lexical::holders_of(&store, text, Matching::Prefix)?,
-            Holds::Characters(_) | Holds::Regex(_) => None,
+            TextPattern::Words(text) => passages_with_phrase(&store, text, TermMatch::Whole)?,
+            TextPattern::Prefix(text) => passages_with_phrase(&store, text, TermMatch::Prefix)?,
+            TextPattern::Characters(_) | TextPattern::Regex(_) => None,
         };
         let Some(holders) = holders else { return Ok(None) };
         let mut found = vec![false; self.snapshot.passages.len()];
@@ -261,7 +261,7 @@ impl<'a> Evaluator<'a> {
         let matchers = tests.clone().map(&|test| test.matcher())?;
         let holds = |text: &str| {
             let text = Text::new(text);
-            matchers.holds(&|matcher: &Matcher| matcher.holds(&text))
+            matchers.holds(&|matcher: &TextMatcher| matcher.holds(&text))
         };
         let is_task = |mark: char| match scope {
             Scope::OpenTask => mark == ' ',
@@ -400,7 +400,7 @@ impl NoteText {
 fn reads_texts(condition: &Condition) -> bool {
     let reads = |test: &&Test| match test {
         Test::Within(..) => true,
-        Test::Text(text) => text.match_case || matches!(text.holds, Holds::Regex(_) | Holds::Characters(_)),
+        Test::Text(text) => text.match_case || matches!(text.holds, TextPattern::Regex(_) | TextPattern::Characters(_)),
         _ => false,
     };
     condition.tests().iter().any(reads)
@@ -439,7 +439,7 @@ fn with_property(store: &Store, test: &PropertyTest, now: &Zoned) -> Result<Hash
     for (note, value) in store.property_values(&key)? {
         of_notes.entry(note).or_default().push(value);
     }
-    let wanted = test.wanted(now)?;
+    let wanted = test.matcher(now)?;
     of_notes.retain(|_, values| wanted.holds(values));
     Ok(of_notes.into_keys().collect())
 }

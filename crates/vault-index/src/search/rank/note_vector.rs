@@ -1,4 +1,4 @@
-//! The direction of a note, for what is like it: the sum of its passages' vectors, without what many notes have.
+//! The vector of a note, by which similar notes are found: the sum of its passages' vectors, without what many notes have.
 //!
 //! Two notes of one template share most of their text, and are alike in nothing that they are about. So lines that too many
 //! notes have word for word are left out, and what remains of a passage is embedded anew. A note that is all template has
@@ -12,16 +12,16 @@ use std::collections::HashMap;
 use crate::embed::Role;
 use crate::error::{Error, ErrorKind, Result};
 use crate::path::FileId;
-use crate::search::lexical::holders_of;
+use crate::search::select::phrase::passages_with_phrase;
 use crate::search::snapshot::Snapshot;
 use crate::store::{Store, may_share};
-use crate::terms::Matching;
+use crate::terms::TermMatch;
 
 /// Lines that are looked up at most; those after them are the note's own.
 const MAX_LINES: usize = 400;
 
 /// The sum of the vectors of what is a note's own.
-pub(super) fn direction(snapshot: &Snapshot, note: FileId) -> Result<Vec<f32>> {
+pub(in crate::search) fn note_vector(snapshot: &Snapshot, note: FileId) -> Result<Vec<f32>> {
     let (slots, mut texts) = {
         let store = snapshot.store();
         let Some(slots) = store.passage_vectors(note)? else {
@@ -104,7 +104,7 @@ fn own_texts(snapshot: &Snapshot, store: &Store, note: FileId) -> Result<Vec<Opt
 
 /// Whether too many notes have the words of a line, side by side.
 fn is_of_many(snapshot: &Snapshot, store: &Store, line: &str) -> Result<bool> {
-    let holders = holders_of(store, line, Matching::Whole)?.unwrap_or_default();
+    let holders = passages_with_phrase(store, line, TermMatch::Whole)?.unwrap_or_default();
     let mut notes: Vec<FileId> =
         holders.into_iter().filter_map(|id| Some(snapshot.passages[snapshot.position(id)?].note)).collect();
     notes.sort_unstable();

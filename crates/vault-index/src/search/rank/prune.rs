@@ -17,7 +17,7 @@ use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::sync::OnceLock;
 
-use crate::search::fuse::{Bounded, Candidates};
+use crate::search::rank::fuse::{BoundedPassage, Candidates};
 use crate::vectors::TopK;
 
 /// How many bytes a thread must have to read to be worth starting. To start one takes about 30 µs, so on an idle machine
@@ -31,13 +31,13 @@ const CHUNK: usize = 512;
 const AHEAD: usize = 64;
 
 /// The passages that can be among the k best of each query, with the bounds of their scores.
-pub(super) fn prune(queries: &[Candidates<'_>]) -> Vec<Vec<Bounded>> {
+pub(in crate::search) fn prune(queries: &[Candidates<'_>]) -> Vec<Vec<BoundedPassage>> {
     let bytes: usize = queries.iter().map(Candidates::bytes_scanned).sum();
     prune_by(threads_for(bytes), CHUNK, queries)
 }
 
 /// The same on so many threads, so many passages at a time: whatever they are, the k best are kept.
-pub(super) fn prune_by(threads: usize, chunk: usize, queries: &[Candidates<'_>]) -> Vec<Vec<Bounded>> {
+pub(super) fn prune_by(threads: usize, chunk: usize, queries: &[Candidates<'_>]) -> Vec<Vec<BoundedPassage>> {
     let passages = queries.iter().map(|query| query.passages.len()).max().unwrap_or(0);
     let length = passages.div_ceil(threads).max(1);
     let part = |number: usize| {
@@ -56,7 +56,7 @@ pub(super) fn prune_by(threads: usize, chunk: usize, queries: &[Candidates<'_>])
     })
 }
 
-fn prune_range(positions: Range<u32>, chunk: usize, queries: &[Candidates<'_>]) -> Vec<Vec<Bounded>> {
+fn prune_range(positions: Range<u32>, chunk: usize, queries: &[Candidates<'_>]) -> Vec<Vec<BoundedPassage>> {
     let mut passes: Vec<Pass<'_>> = queries.iter().map(|query| Pass::new(query, positions.clone(), chunk)).collect();
     while passes.iter_mut().map(Pass::go_on).fold(false, |any, more| any | more) {}
     passes.into_iter().map(Pass::kept).collect()
@@ -74,7 +74,7 @@ struct Pass<'a> {
     window: Vec<u32>,
     /// The k best lower ends.
     best: TopK<u32>,
-    kept: Vec<Bounded>,
+    kept: Vec<BoundedPassage>,
 }
 
 impl<'a> Pass<'a> {
@@ -118,7 +118,7 @@ impl<'a> Pass<'a> {
         count > 0
     }
 
-    fn kept(mut self) -> Vec<Bounded> {
+    fn kept(mut self) -> Vec<BoundedPassage> {
         let least = self.best.threshold();
         self.kept.retain(|bounded| least.is_none_or(|least| bounded.interval.upper >= least));
         self.kept

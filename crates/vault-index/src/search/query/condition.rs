@@ -5,9 +5,9 @@ use std::fmt;
 use jiff::Timestamp;
 
 use crate::error::Result;
-use crate::search::dates::DateRange;
-use crate::search::property_condition::{Comparison, PropertyTest};
-use crate::search::text_condition::{TextTest, quoted};
+use crate::search::query::dates::DateRange;
+use crate::search::query::property_condition::{Comparison, PropertyTest};
+use crate::search::query::text_condition::{TextTest, quoted};
 
 /// Tests joined by and, or and not.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -138,7 +138,7 @@ impl<T> Expression<T> {
     }
 
     /// Whether it holds, by an answer to each test.
-    pub(super) fn holds(&self, is: &impl Fn(&T) -> bool) -> bool {
+    pub(in crate::search) fn holds(&self, is: &impl Fn(&T) -> bool) -> bool {
         match self {
             Self::All(parts) => parts.iter().all(|part| part.holds(is)),
             Self::Any(parts) => parts.iter().any(|part| part.holds(is)),
@@ -151,7 +151,7 @@ impl<T> Expression<T> {
     ///
     /// # Errors
     /// The first one of a test.
-    pub(super) fn map<U>(self, map: &impl Fn(T) -> Result<U>) -> Result<Expression<U>> {
+    pub(in crate::search) fn map<U>(self, map: &impl Fn(T) -> Result<U>) -> Result<Expression<U>> {
         let all = |parts: Vec<Self>| parts.into_iter().map(|part| part.map(map)).collect::<Result<_>>();
         Ok(match self {
             Self::All(parts) => Expression::All(all(parts)?),
@@ -170,7 +170,7 @@ impl<T> Expression<T> {
     }
 
     /// The tests, in the order in which they are written.
-    pub(super) fn tests(&self) -> Vec<&T> {
+    pub(in crate::search) fn tests(&self) -> Vec<&T> {
         match self {
             Self::All(parts) | Self::Any(parts) => parts.iter().flat_map(Self::tests).collect(),
             Self::Not(part) => part.tests(),

@@ -1,4 +1,4 @@
-//! What is true of every note, whatever the bytes: property tests over noise and over Markdown gone wrong.
+//! Invariants of every note, for any bytes: property tests over noise and over malformed Markdown.
 
 use proptest::prelude::*;
 

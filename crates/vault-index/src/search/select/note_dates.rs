@@ -7,7 +7,7 @@ use jiff::civil::Date;
 
 use crate::error::Result;
 use crate::path::{FileId, VaultPath};
-use crate::search::dates::{days_of_property, period, written_day, written_month};
+use crate::search::query::dates::{days_of_property, period, written_day, written_month};
 use crate::store::Store;
 
 /// The first day that a note is of, and the one after the last.

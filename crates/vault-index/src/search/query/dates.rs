@@ -31,7 +31,7 @@ impl DateEdge {
     pub fn parse(self, text: &str, now: &Zoned) -> Result<Timestamp> {
         let lower = text.trim().to_lowercase();
         date_of(&lower, self, now).ok_or_else(|| match written(&lower) {
-            Some(Written::Either(one, other)) => {
+            Some(WrittenDate::Either(one, other)) => {
                 let message =
                     format!("`{text}` can be {} or {}", one.strftime("%-d %B %Y"), other.strftime("%-d %B %Y"));
                 Error::new(ErrorKind::Query, message).with_remedy(format!("write {one} or {other}"))
@@ -75,9 +75,9 @@ pub(super) fn date_of(text: &str, edge: DateEdge, now: &Zoned) -> Option<Timesta
         return day(date);
     }
     match written(text) {
-        Some(Written::Day(date)) => return day(date),
-        Some(Written::Month(first)) => return span(first, first.checked_add(1.month()).ok()),
-        Some(Written::Either(..)) => return None,
+        Some(WrittenDate::Day(date)) => return day(date),
+        Some(WrittenDate::Month(first)) => return span(first, first.checked_add(1.month()).ok()),
+        Some(WrittenDate::Either(..)) => return None,
         None => {}
     }
     if let Ok(moment) = text.to_uppercase().parse::<Timestamp>() {
@@ -91,7 +91,7 @@ pub(super) fn date_of(text: &str, edge: DateEdge, now: &Zoned) -> Option<Timesta
 
 /// The days of a year, quarter, month or week of ISO 8601, in lower case: `2023`, `2023-q1`, `2023-02`, `2023-w05`; those with
 /// a letter also without the hyphen. The first one, and the one after the last.
-pub(super) fn period(text: &str) -> Option<(Date, Option<Date>)> {
+pub(in crate::search) fn period(text: &str) -> Option<(Date, Option<Date>)> {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let (year, part) = text.split_at_checked(4).filter(|(year, _)| is_number(year))?;
     let year: i16 = year.parse().ok()?;
@@ -135,28 +135,28 @@ fn weekday(text: &str, today: Date) -> Option<Date> {
 }
 
 /// The day that a text is, where no other one can be meant: `24.12.2023`, `24 Dec 2023`, `Sunday, December 24th, 2023`.
-pub(super) fn written_day(text: &str) -> Option<Date> {
+pub(in crate::search) fn written_day(text: &str) -> Option<Date> {
     let text = text.to_lowercase();
     let is_weekday = |word: &str| weekday(word.trim_end_matches(','), Date::ZERO).is_some();
     let words: Vec<&str> = text.split_whitespace().filter(|word| !is_weekday(word)).collect();
     match written(&words.join(" ")) {
         // Of days such as 05-12-2023 half could be read, and the others could not.
-        Some(Written::Day(day)) if !text.contains('-') => Some(day),
+        Some(WrittenDate::Day(day)) if !text.contains('-') => Some(day),
         _ => None,
     }
 }
 
 /// The month that a text is, with its name: `July 2022`.
-pub(super) fn written_month(text: &str) -> Option<(Date, Option<Date>)> {
+pub(in crate::search) fn written_month(text: &str) -> Option<(Date, Option<Date>)> {
     match with_month_name(&text.to_lowercase())? {
-        Written::Month(first) => Some((first, first.checked_add(1.month()).ok())),
+        WrittenDate::Month(first) => Some((first, first.checked_add(1.month()).ok())),
         _ => None,
     }
 }
 
 /// A day or month that is written in another way than ISO 8601.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Written {
+enum WrittenDate {
     Day(Date),
     /// Its first day.
     Month(Date),
@@ -179,7 +179,7 @@ const MONTHS: [&str; 12] = [
     "december",
 ];
 
-fn written(text: &str) -> Option<Written> {
+fn written(text: &str) -> Option<WrittenDate> {
     let separator = text.find(['.', '/', '-', ' ', ',']).map(|at| text.as_bytes()[at])?;
     if matches!(separator, b' ' | b',') || text.bytes().any(|byte| byte.is_ascii_alphabetic()) {
         return with_month_name(text);
@@ -193,7 +193,7 @@ fn written(text: &str) -> Option<Written> {
     let date = |y: &str, m: &str, d: &str| Date::new(y.parse().ok()?, m.parse().ok()?, d.parse().ok()?).ok();
     if a.len() == 4 {
         // With `-` it is ISO 8601, which has two digits for each.
-        return date(a, b, c).filter(|_| separator != b'-').map(Written::Day);
+        return date(a, b, c).filter(|_| separator != b'-').map(WrittenDate::Day);
     }
     if c.len() != 4 {
         return None;
@@ -202,15 +202,15 @@ fn written(text: &str) -> Option<Written> {
     let month_first = if separator == b'.' { None } else { date(c, a, b) };
     match (date(c, b, a), month_first) {
         (Some(day_first), Some(month_first)) if day_first != month_first => {
-            Some(Written::Either(day_first, month_first))
+            Some(WrittenDate::Either(day_first, month_first))
         }
-        (Some(date), _) | (None, Some(date)) => Some(Written::Day(date)),
+        (Some(date), _) | (None, Some(date)) => Some(WrittenDate::Day(date)),
         (None, None) => None,
     }
 }
 
 /// `24 dec 2023`, `dec 24, 2023`, `dec 2023`.
-fn with_month_name(text: &str) -> Option<Written> {
+fn with_month_name(text: &str) -> Option<WrittenDate> {
     let (mut month, mut numbers) = (None, Vec::new());
     for part in text.split([' ', ',']).filter(|part| !part.is_empty()) {
         let part = part.trim_end_matches('.');
@@ -227,8 +227,8 @@ fn with_month_name(text: &str) -> Option<Written> {
         }
     }
     match numbers[..] {
-        [(year, 4)] => Date::new(year, month?, 1).ok().map(Written::Month),
-        [(day, 1..=4), (year, 4)] => Date::new(year, month?, i8::try_from(day).ok()?).ok().map(Written::Day),
+        [(year, 4)] => Date::new(year, month?, 1).ok().map(WrittenDate::Month),
+        [(day, 1..=4), (year, 4)] => Date::new(year, month?, i8::try_from(day).ok()?).ok().map(WrittenDate::Day),
         _ => None,
     }
 }
@@ -305,7 +305,7 @@ impl DateRange {
     }
 
     /// Whether all days from `first` up to, and without, `end` lie in it.
-    pub(super) fn contains(&self, first: Date, end: Option<Date>) -> bool {
+    pub(in crate::search) fn contains(&self, first: Date, end: Option<Date>) -> bool {
         let ends = self.before.is_none_or(|before| end.is_some_and(|end| end <= before));
         self.from.is_none_or(|from| from <= first) && ends
     }
@@ -329,7 +329,7 @@ fn days(text: &str, now: &Zoned) -> Result<(Date, Option<Date>)> {
 }
 
 /// The days that the text of a property covers, if it is a month, a day, or a day with a time.
-pub(super) fn days_of_property(text: &str, now: &Zoned) -> Option<(Date, Option<Date>)> {
+pub(in crate::search) fn days_of_property(text: &str, now: &Zoned) -> Option<(Date, Option<Date>)> {
     let text = text.trim();
     date(&text.to_lowercase(), now)?;
     days(text, now).ok()

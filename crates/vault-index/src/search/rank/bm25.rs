@@ -1,14 +1,16 @@
 //! Ranking by words: BM25 over the fields of passages and of their notes, as a share of the best score there can be.
 //!
-//! A word of the query stands for some forms, each with a weight (`forms.rs`). A passage's score is the sum over the words
-//! of `q · idf · f·(k1 + 1) / (f + k1·(1 - b + b·length/average))`, where `q` is how often the query has the word, `f`
-//! counts the forms in each field times the field's weight times the form's, `length` is the number of terms of the text,
-//! and `idf = ln(1 + (N - n + ½) / (n + ½))` where `n` of `N` passages hold one of the forms (Okapi BM25 as in Lucene,
-//! whose idf is never below 0; k1 = .9 and b = .4 as in Anserini). A fixed share of each word's score is that of the exact
-//! word alone, so that it outranks the others of its stem. No passage can reach more than `(k1 + 1) · Σ q·idf`; the
-//! lexical score is the share of it that is reached: 0 to 1, and the same whatever else matches or is filtered.
+//! A word of the query stands for some forms, each with a weight (`query_expansion.rs`). A passage's score is the sum
+//! over the words of `q · idf · f·(k1 + 1) / (f + k1·(1 - b + b·length/average))`, where `q` is how often the query has
+//! the word, `f` counts the forms in each field times the field's weight times the form's, `length` is the number of
+//! terms of the text, and `idf = ln(1 + (N - n + ½) / (n + ½))` where `n` of `N` passages hold one of the forms (Okapi
+//! BM25 as in Lucene, whose idf is never below 0; k1 = .9 and b = .4 as in Anserini). A fixed share of each word's
+//! score is that of the exact word alone, so that it outranks the others of its stem. No passage can reach more than
+//! `(k1 + 1) · Σ q·idf`; the lexical score is the share of it that is reached: 0 to 1, and the same whatever else
+//! matches or is filtered.
 //!
-//! Of a passage that many notes repeat, half counts, but for what the fields of its note earn alone (`repeated.rs`).
+//! Of a passage that many notes repeat, half counts, but for what the fields of its note earn alone
+//! (`repeated_passages.rs`).
 //!
 //! Stop words, which are looked up where there are no others, count once in each field: they are in so many places that
 //! each would be waited for, and how often they stand there says nothing.
@@ -20,11 +22,11 @@ use std::collections::{HashMap, HashSet};
 
 use crate::error::Result;
 use crate::path::FileId;
-use crate::search::forms::{Form, Reading};
 use crate::search::note_passages::NotePassages;
-use crate::search::repeated::REPEATED;
+use crate::search::rank::query_expansion::{ExpandedQuery, WordForm};
+use crate::search::repeated_passages::REPEATED;
 use crate::store::{FIELD_COUNT, Field, Holder, PassageRow, Store};
-use crate::terms::{HYPHENATED, Matching, Terms, is_stop_word};
+use crate::terms::{HYPHENATED, TermMatch, Terms, is_stop_word};
 
 /// The weights of fields, by [`Field`].
 const FIELDS: [f64; FIELD_COUNT] = {
@@ -50,11 +52,11 @@ const B: f64 = 0.4;
 const MAX_PLACES: usize = 30_000;
 
 /// How well every passage matches the words of a query.
-pub(super) struct Lexical {
+pub(in crate::search) struct WordScores {
     /// By position in the snapshot; empty when nothing matches.
     scores: Vec<f32>,
     /// In the query's order, those of a word next to each other.
-    found: Vec<Found>,
+    found: Vec<FoundTerm>,
     /// How many words were looked up.
     words: usize,
     /// What the whole score of passages is at least, by position, ascending.
@@ -66,7 +68,7 @@ pub(super) struct Lexical {
 }
 
 /// A term that the query stands for, and the passages that hold it, by position, ascending.
-struct Found {
+struct FoundTerm {
     /// The word of the query that it stands for, by its place among them.
     word: usize,
     term: String,
@@ -75,7 +77,7 @@ struct Found {
     in_name: bool,
 }
 
-impl Found {
+impl FoundTerm {
     /// The term as it is written without hyphens.
     fn shown(&self) -> &str {
         self.term.strip_prefix(HYPHENATED).unwrap_or(&self.term)
@@ -89,7 +91,7 @@ struct Counter<'a> {
     of_notes: &'a NotePassages,
     average_length: f64,
     sums: Vec<f64>,
-    found: Vec<Found>,
+    found: Vec<FoundTerm>,
     /// The word that is looked up, by its place among them.
     word: usize,
     /// Whether passages are looked at, not only the fields of notes.
@@ -105,8 +107,8 @@ struct Counter<'a> {
     holders: Vec<u32>,
 }
 
-impl Lexical {
-    pub(super) fn none() -> Self {
+impl WordScores {
+    pub(in crate::search) fn none() -> Self {
         Self {
             scores: Vec::new(),
             found: Vec::new(),
@@ -129,11 +131,11 @@ impl Lexical {
     }
 
     /// Looks the words up; `in_passages` says whether not only in the notes' own fields, which say what names hold.
-    pub(super) fn run(
+    pub(in crate::search) fn run(
         store: &Store,
         passages: &[PassageRow],
         of_notes: &NotePassages,
-        reading: &Reading,
+        expanded: &ExpandedQuery,
         in_passages: bool,
     ) -> Result<Self> {
         // A look at names alone goes through no passages.
@@ -156,8 +158,8 @@ impl Lexical {
         };
         let mut ideal = 0.0;
         let (mut in_names, mut in_paths): (Vec<FileId>, Vec<FileId>) = Default::default();
-        for word in &reading.words {
-            let (exact, others): (Vec<&Form>, Vec<&Form>) = word.forms.iter().partition(|form| form.is_exact);
+        for word in &expanded.words {
+            let (exact, others): (Vec<&WordForm>, Vec<&WordForm>) = word.forms.iter().partition(|form| form.is_exact);
             exact.into_iter().try_for_each(|form| counter.look_up(form))?;
             let share = if counter.holders.is_empty() { 0.0 } else { EXACT };
             ideal += counter.add(word.count * share, counter.idf());
@@ -184,7 +186,7 @@ impl Lexical {
                 break;
             }
         }
-        let words = reading.words.len();
+        let words = expanded.words.len();
         let scores = match in_passages && words > 0 {
             true => counter.sums.iter().map(|sum| (sum / ideal).clamp(0.0, 1.0) as f32).collect(),
             false => Vec::new(),
@@ -228,7 +230,7 @@ impl Lexical {
 
     /// 0 where no word matches.
     #[inline]
-    pub(super) fn score(&self, position: usize) -> f32 {
+    pub(in crate::search) fn score(&self, position: usize) -> f32 {
         self.scores.get(position).copied().unwrap_or(0.0)
     }
 
@@ -251,10 +253,10 @@ impl Lexical {
     }
 
     /// The terms that a passage or its note holds, of those that the query stands for, in the query's order.
-    pub(super) fn terms_of(&self, position: usize) -> Vec<String> {
-        let holds = |found: &&Found| found.holders.binary_search(&(position as u32)).is_ok();
+    pub(in crate::search) fn terms_of(&self, position: usize) -> Vec<String> {
+        let holds = |found: &&FoundTerm| found.holders.binary_search(&(position as u32)).is_ok();
         let mut terms: Vec<String> = Vec::new();
-        for found in self.found.iter().filter(holds).map(Found::shown) {
+        for found in self.found.iter().filter(holds).map(FoundTerm::shown) {
             if !terms.iter().any(|term| term == found) {
                 terms.push(found.to_owned());
             }
@@ -274,7 +276,7 @@ pub(super) struct Coverage<'a> {
 impl Coverage<'_> {
     /// 0 to 1: a term that the query has counts by its length, another form of one of its words by half of that. `None`
     /// unless the name holds all words, each in any of its forms.
-    pub(super) fn of(&mut self, terms: &mut Terms, name: &str) -> Option<f32> {
+    pub(in crate::search) fn of(&mut self, terms: &mut Terms, name: &str) -> Option<f32> {
         self.held.fill(false);
         let (mut covered, mut length) = (0.0, 0.0);
         terms.each(name, |term, _| {
@@ -296,15 +298,15 @@ impl Coverage<'_> {
 
 impl Counter<'_> {
     /// Counts a form wherever it stands.
-    fn look_up(&mut self, form: &Form) -> Result<()> {
+    fn look_up(&mut self, form: &WordForm) -> Result<()> {
         self.look_up_others(form, usize::MAX, |_| true)
     }
 
     /// Counts the terms that a form stands for and that are `wanted`; nothing if all that it stands for
     /// is at more than `most` places.
-    fn look_up_others(&mut self, form: &Form, most: usize, wanted: impl Fn(&str) -> bool) -> Result<()> {
+    fn look_up_others(&mut self, form: &WordForm, most: usize, wanted: impl Fn(&str) -> bool) -> Result<()> {
         let mut places: Vec<(u32, f64, bool)> = Vec::new();
-        let mut found: Vec<Found> = Vec::new();
+        let mut found: Vec<FoundTerm> = Vec::new();
         let (mut named, mut in_folders): (Vec<FileId>, Vec<FileId>) = Default::default();
         let mut number = 0;
         let mut at = 0;
@@ -332,7 +334,7 @@ impl Counter<'_> {
                 },
             };
             if found.last().is_none_or(|found| found.term != term) {
-                found.push(Found { word: self.word, term: term.to_owned(), holders: Vec::new(), in_name: false });
+                found.push(FoundTerm { word: self.word, term: term.to_owned(), holders: Vec::new(), in_name: false });
             }
             let found = found.last_mut().expect("one was pushed");
             found.in_name |= matches!(field, Field::Title | Field::Aliases);
@@ -345,7 +347,7 @@ impl Counter<'_> {
             }
             number <= most
         };
-        match form.matching == Matching::Whole && is_stop_word(&form.text) {
+        match form.matching == TermMatch::Whole && is_stop_word(&form.text) {
             true => self.store.each_field(&form.text, |holder, field| _ = count(&form.text, holder, field))?,
             false => self.store.each_occurrence(&form.text, form.matching, count)?,
         }
@@ -437,38 +439,4 @@ impl Counter<'_> {
 pub(super) fn idf(passages: usize, holders: usize) -> f64 {
     let (all, holding) = (passages as f64, holders as f64);
     (1.0 + (all - holding + 0.5) / (holding + 0.5)).ln()
-}
-
-/// Passages that hold words side by side (with [`Matching::Prefix`], the last of them may go on), in their own fields or
-/// those of their notes: exactly, except for case, diacritics and punctuation. In no order, some twice. `None`: there is no
-/// word in the text.
-pub(crate) fn holders_of(store: &Store, text: &str, matching: Matching) -> Result<Option<Vec<i64>>> {
-    phrase_expression(text, matching).map(|expression| store.passages_with(&expression)).transpose()
-}
-
-fn phrase_expression(phrase: &str, matching: Matching) -> Option<String> {
-    let terms = Terms::new().phrase(phrase);
-    let (last, first) = terms.split_last()?;
-    let mut text = String::from("\"");
-    for term in first {
-        text.push_str(&term.text);
-        text.push(' ');
-    }
-    text.push_str(&last.text);
-    let is_prefix = last.matching == Matching::Prefix || matching == Matching::Prefix;
-    text.push_str(if is_prefix { "\"*" } else { "\"" });
-    Some(text)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn expressions() {
-        assert_eq!(phrase_expression("Gardening tools", Matching::Whole).as_deref(), Some("\"gardening tools\""));
-        assert_eq!(phrase_expression("京", Matching::Whole).as_deref(), Some("\"京\"*"));
-        assert_eq!(phrase_expression("old Excal", Matching::Prefix).as_deref(), Some("\"old excal\"*"));
-        assert_eq!(phrase_expression("?!", Matching::Whole), None);
-    }
 }

@@ -1,5 +1,6 @@
-//! What each word of a query stands for among the words of the vault: itself, words of the same stem, words that begin
-//! with it, and, where no note has any of these, the words that it may be a slip of, that end with it, or that it is made of.
+//! Query expansion: each word of a query stands for itself, for words of the vault of the same stem, for words that begin
+//! with it, and, where no note has any of these, for the words that it may be a misspelling of, that end with it, or that
+//! it is made of.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -8,9 +9,9 @@ use unicode_normalization::char::is_combining_mark;
 
 use crate::error::Result;
 use crate::search::hit::Substitution;
-use crate::search::slips::Vocabulary;
+use crate::search::vocabulary::Vocabulary;
 use crate::store::Store;
-use crate::terms::{Matching, QueryTerm, Terms, is_stop_word, stem};
+use crate::terms::{QueryTerm, TermMatch, Terms, is_stop_word, stem};
 
 /// The weight of the other words of a word's stem, and of those that are written with hyphens, or without them.
 const SAME_STEM: f64 = 0.8;
@@ -39,8 +40,8 @@ const MAX_MEANT: usize = 3;
 
 /// A query's words, each with what it stands for.
 #[derive(Default)]
-pub(super) struct Reading {
-    pub words: Vec<Word>,
+pub(in crate::search) struct ExpandedQuery {
+    pub words: Vec<ExpandedWord>,
     pub substitutions: Vec<Substitution>,
     /// The words of them that are slips. What a word is a part of, or made of, was not meant: the model reads the word.
     slips: Vec<String>,
@@ -53,34 +54,34 @@ pub(super) struct Reading {
 }
 
 /// A word of the query, and what notes may have for it.
-pub(super) struct Word {
+pub(in crate::search) struct ExpandedWord {
     /// How often the query has it.
     pub count: f64,
     /// The word itself first; slips have no such form.
-    pub forms: Vec<Form>,
+    pub forms: Vec<WordForm>,
     /// What it is the beginning of. Looked for beside `forms`, and only where they are in a note not weighed in how rare
     /// the word is.
-    pub beginning: Option<Form>,
+    pub beginning: Option<WordForm>,
 }
 
 /// A term of notes, or how terms of notes begin.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Form {
+pub(in crate::search) struct WordForm {
     pub text: String,
-    pub matching: Matching,
+    pub matching: TermMatch,
     pub weight: f64,
     pub is_exact: bool,
 }
 
 /// What is read.
-pub(super) struct Asked<'a> {
+pub(in crate::search) struct QueryText<'a> {
     pub text: &'a str,
     /// Those of its words that stand for all that begin with them.
     pub prefixes: &'a [String],
 }
 
 /// What is known of a word of the query before the vault is asked.
-struct Typed {
+struct QueryWord {
     term: QueryTerm,
     count: f64,
     is_last: bool,
@@ -88,33 +89,33 @@ struct Typed {
     compounds: Vec<String>,
 }
 
-impl Reading {
+impl ExpandedQuery {
     /// Looks the words up. `vocabulary` is asked for where a word is in no note.
-    pub(super) fn new<'v>(
+    pub(in crate::search) fn new<'v>(
         store: &Store,
-        asked: &Asked<'_>,
+        asked: &QueryText<'_>,
         vocabulary: &dyn Fn(&Store) -> Result<&'v Vocabulary>,
     ) -> Result<Self> {
-        let mut reading = Self::default();
+        let mut expanded = Self::default();
         let mut terms = Terms::new();
         let prefixes: Vec<QueryTerm> = asked.prefixes.iter().filter_map(|word| terms.words(word).pop()).collect();
         for typed in choose(store, asked.text)? {
             let is_prefix = prefixes.contains(&typed.term);
-            let word = if is_prefix { beginning_so(&typed) } else { reading.read(store, &typed, vocabulary)? };
-            reading.words.push(word);
+            let word = if is_prefix { beginning_so(&typed) } else { expanded.read(store, &typed, vocabulary)? };
+            expanded.words.push(word);
         }
-        reading.meant = reading.meant(asked.text);
-        Ok(reading)
+        expanded.meant = expanded.meant(asked.text);
+        Ok(expanded)
     }
 
     /// The text to embed: slips say nothing to a model.
-    pub(super) fn text<'t>(&'t self, asked: &'t str) -> &'t str {
+    pub(in crate::search) fn text<'t>(&'t self, asked: &'t str) -> &'t str {
         self.meant.first().map_or(asked, String::as_str)
     }
 
     /// Words of the text that nothing is known for, as they are written. A part of a word is none, as of a compound or in
     /// a script without spaces.
-    pub(super) fn unknown_of(&self, text: &str) -> Vec<String> {
+    pub(in crate::search) fn unknown_of(&self, text: &str) -> Vec<String> {
         let mut unknown: Vec<String> = Vec::new();
         if !self.unknown.is_empty() {
             Terms::new().each(text, |term, span| {
@@ -132,23 +133,23 @@ impl Reading {
     fn read<'v>(
         &mut self,
         store: &Store,
-        typed: &Typed,
+        typed: &QueryWord,
         vocabulary: &dyn Fn(&Store) -> Result<&'v Vocabulary>,
-    ) -> Result<Word> {
+    ) -> Result<ExpandedWord> {
         let QueryTerm { text, matching } = &typed.term;
-        let itself = Form { text: text.clone(), matching: *matching, weight: 1.0, is_exact: true };
-        let mut word = Word { count: typed.count, forms: vec![itself], beginning: None };
-        if *matching == Matching::Prefix {
+        let itself = WordForm { text: text.clone(), matching: *matching, weight: 1.0, is_exact: true };
+        let mut word = ExpandedWord { count: typed.count, forms: vec![itself], beginning: None };
+        if *matching == TermMatch::Prefix {
             return Ok(word);
         }
         word.forms.extend(of_same_stem(store, text, 1.0)?);
         for text in typed.compounds.iter().cloned() {
             word.forms.extend(of_same_stem(store, &text, 1.0)?);
-            word.forms.push(Form { text, matching: Matching::Whole, weight: SAME_STEM, is_exact: false });
+            word.forms.push(WordForm { text, matching: TermMatch::Whole, weight: SAME_STEM, is_exact: false });
         }
         if typed.is_last && text.chars().count() >= LEAST_LETTERS_OF_PREFIX {
             let text = text.clone();
-            word.beginning = Some(Form { text, matching: Matching::Prefix, weight: BEGINS_SO, is_exact: false });
+            word.beginning = Some(WordForm { text, matching: TermMatch::Prefix, weight: BEGINS_SO, is_exact: false });
         }
         if self.in_no_note < MAX_SLIPS && !is_in_a_note(store, &word)? {
             self.in_no_note += 1;
@@ -168,8 +169,8 @@ impl Reading {
             } else {
                 (word.forms, word.beginning) = (Vec::new(), None);
                 for meant in &meant {
-                    let matching = Matching::Whole;
-                    word.forms.push(Form { text: meant.clone(), matching, weight: SLIP, is_exact: false });
+                    let matching = TermMatch::Whole;
+                    word.forms.push(WordForm { text: meant.clone(), matching, weight: SLIP, is_exact: false });
                     word.forms.extend(of_same_stem(store, meant, SLIP)?);
                 }
                 self.substitutions.push(Substitution { word: text.clone(), read_as: meant });
@@ -202,22 +203,22 @@ impl Reading {
 }
 
 /// A word that was asked for as a beginning.
-fn beginning_so(typed: &Typed) -> Word {
+fn beginning_so(typed: &QueryWord) -> ExpandedWord {
     let text = typed.term.text.clone();
-    let form = Form { text, matching: Matching::Prefix, weight: 1.0, is_exact: true };
-    Word { count: typed.count, forms: vec![form], beginning: None }
+    let form = WordForm { text, matching: TermMatch::Prefix, weight: 1.0, is_exact: true };
+    ExpandedWord { count: typed.count, forms: vec![form], beginning: None }
 }
 
 /// The other words of the stem of a word that has this weight.
-fn of_same_stem(store: &Store, word: &str, weight: f64) -> Result<impl Iterator<Item = Form>> {
+fn of_same_stem(store: &Store, word: &str, weight: f64) -> Result<impl Iterator<Item = WordForm>> {
     let words = store.words_with_stem(&stem(word))?;
     let others: Vec<String> = words.into_iter().filter(|other| other != word).collect();
     let weight = SAME_STEM * weight;
-    Ok(others.into_iter().map(move |text| Form { text, matching: Matching::Whole, weight, is_exact: false }))
+    Ok(others.into_iter().map(move |text| WordForm { text, matching: TermMatch::Whole, weight, is_exact: false }))
 }
 
 /// Whether a note has anything that the word stands for. Words of the vocabulary may be in none any more.
-fn is_in_a_note(store: &Store, word: &Word) -> Result<bool> {
+fn is_in_a_note(store: &Store, word: &ExpandedWord) -> Result<bool> {
     for form in word.forms.iter().chain(&word.beginning) {
         if store.is_in_a_note(&form.text, form.matching)? {
             return Ok(true);
@@ -257,9 +258,9 @@ fn most_frequent(store: &Store, words: Vec<String>) -> Result<Vec<String>> {
 }
 
 /// The words to look up, each once, in the query's order: no stop words unless there is nothing else.
-fn choose(store: &Store, text: &str) -> Result<Vec<Typed>> {
+fn choose(store: &Store, text: &str) -> Result<Vec<QueryWord>> {
     let mut known: HashMap<QueryTerm, usize> = HashMap::new();
-    let mut words: Vec<Typed> = Vec::new();
+    let mut words: Vec<QueryWord> = Vec::new();
     let mut last = None;
     for term in Terms::new().words(text) {
         last = known.get(&term).copied();
@@ -268,7 +269,7 @@ fn choose(store: &Store, text: &str) -> Result<Vec<Typed>> {
             None if words.len() < MAX_CONSIDERED => {
                 last = Some(words.len());
                 known.insert(term.clone(), words.len());
-                words.push(Typed { term, count: 1.0, is_last: false, compounds: Vec::new() });
+                words.push(QueryWord { term, count: 1.0, is_last: false, compounds: Vec::new() });
             }
             None => {}
         }

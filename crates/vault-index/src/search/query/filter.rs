@@ -3,9 +3,9 @@
 use jiff::Timestamp;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::search::dates::DateRange;
-use crate::search::path_pattern::PathPattern;
-use crate::search::property_condition::PropertyTest;
+use crate::search::query::dates::DateRange;
+use crate::search::query::path_pattern::PathPattern;
+use crate::search::query::property_condition::PropertyTest;
 
 /// Conditions on notes. Tags, dates and properties must all hold, and one of the paths.
 ///
