@@ -360,7 +360,7 @@ fn library() -> Vec<Tool> {
             "list_tags",
             Read,
             "List all tags with the number of notes that have each.",
-            find::library::list_tags,
+            find::list_tags::list_tags,
         ),
         Tool::new(
             "list_broken_links",
@@ -405,20 +405,20 @@ fn library() -> Vec<Tool> {
             "find_similar_notes",
             Read,
             "List the notes that are most like a note in meaning and words, linked or not.",
-            find::library::find_similar_notes,
+            find::similar_notes::find_similar_notes,
         ),
         Tool::new(
             "find_duplicates",
             Read,
             "List pairs of notes that say the same, word for word, in most of their text.",
-            find::library::find_duplicates,
+            find::similar_notes::find_duplicates,
         ),
         Tool::new(
             "query_notes",
             Read,
             "List the notes that fit all of several conditions on properties, tags, folder and age, with the properties asked \
              for. Exact and complete.",
-            find::library::query_notes,
+            find::query_notes::query_notes,
         ),
         Tool::new(
             "list_history",
@@ -450,7 +450,7 @@ fn library() -> Vec<Tool> {
             "list_templates",
             Read,
             "List the templates of the vault: the notes in the folders of templates that its settings name.",
-            find::library::list_templates,
+            find::list_templates::list_templates,
         ),
         Tool::new(
             "create_from_template",

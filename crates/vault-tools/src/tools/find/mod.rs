@@ -7,4 +7,7 @@ pub(super) mod list_files;
 pub(super) mod random_note;
 pub(super) mod attachments;
 pub(super) mod metadata;
-pub(super) mod library;
+pub(super) mod list_tags;
+pub(super) mod similar_notes;
+pub(super) mod query_notes;
+pub(super) mod list_templates;
