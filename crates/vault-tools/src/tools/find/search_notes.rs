@@ -33,6 +33,14 @@ pub(in crate::tools) struct Args {
     filter: Option<NoteFilter>,
 }
 
+/// How many results are returned of those that were asked for. A lower number is reported.
+fn capped(wanted: usize, most: usize, what: &str, context: &mut Context<'_, '_>) -> usize {
+    if most < wanted {
+        context.overlay.notice(format!("{most} {what} at most are returned, not {wanted}"));
+    }
+    wanted.min(most)
+}
+
 /// A note and its best passage.
 #[derive(Serialize, JsonSchema)]
 pub(in crate::tools) struct FoundNote {
@@ -61,10 +69,7 @@ pub(in crate::tools) fn search_notes(args: Args, context: &mut Context<'_, '_>) 
             .at("/query")
             .with_remedy("say what to find, or give a filter"));
     }
-    let top_k = args.top_k.min(MAX_NOTES);
-    if top_k < args.top_k {
-        context.overlay.notice(format!("{MAX_NOTES} notes at most are returned, not {}", args.top_k));
-    }
+    let top_k = capped(args.top_k, MAX_NOTES, "notes", context);
     let mut query = Query::parse_at(args.query.trim(), context.now)
         .map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()).at("/query"))?;
     query.filter = filter.for_index(context.now)?;
@@ -135,10 +140,7 @@ pub(in crate::tools) fn files(args: FilesArgs, context: &mut Context<'_, '_>) ->
     if query.is_empty() {
         return Err(Error::new(ErrorKind::InvalidArguments, "the query is empty").at("/query"));
     }
-    let limit = args.limit.min(MAX_FILES);
-    if limit < args.limit {
-        context.overlay.notice(format!("{MAX_FILES} files at most are returned, not {}", args.limit));
-    }
+    let limit = capped(args.limit, MAX_FILES, "files", context);
     let mut files = Vec::new();
     let (found, notices) = ranked(Query::literal(query), limit, context)?;
     notices.into_iter().for_each(|notice| context.overlay.notice(notice));

@@ -16,12 +16,69 @@ use crate::tools::shared::locate;
 /// What `read_note` gives without being told. In bytes: some 10,000 tokens of English.
 const DEFAULT_BYTES: usize = 40_000;
 
-/// The text of a file, and its version, by which a later write is compared with it.
-fn read(path: &SafePath, context: &Context<'_, '_>) -> Result<(String, String)> {
+/// Which part of a file is read.
+enum Part<'a> {
+    Whole,
+    Section(&'a str),
+    Block(&'a str),
+    Lines(&'a str),
+    /// Its headings, in place of its text.
+    Outline,
+}
+
+/// The part of a file that was read, as far as the bytes lasted.
+struct TextPart {
+    /// The version of the whole file, by which a later write is compared with it.
+    version: String,
+    /// The line at which the text begins, from 1.
+    first_line: u32,
+    text: String,
+    bytes_left: usize,
+    /// The offset to go on with; `None` at the end.
+    next_offset: Option<usize>,
+}
+
+/// Reads a part of a file from an offset within the part, at most so many bytes. All three tools are this.
+fn read(
+    path: &SafePath,
+    part: &Part<'_>,
+    offset: usize,
+    max_bytes: Option<usize>,
+    context: &Context<'_, '_>,
+) -> Result<TextPart> {
     let text = context.overlay.text(path)?;
     let content = Content::from(text.as_str());
     context.vault.versions().keep(&content);
-    Ok((text, content.hash().etag()))
+    let found = match part {
+        Part::Section(heading) => edit::find_section(&text, heading).map(|found| found.heading.start..found.body.end),
+        Part::Block(id) => edit::find_block(&text, id),
+        Part::Lines(lines) => edit::find_lines(&text, lines),
+        Part::Whole | Part::Outline => Ok(0..text.len()),
+    };
+    let found = found.map_err(|error| error.at(path))?;
+    let outline = matches!(part, Part::Outline).then(|| edit::outline(&text));
+    let part = outline.as_deref().unwrap_or(&text[found.clone()]);
+    let cut = cut(part, offset, max_bytes);
+    let bytes_left = part.len() - cut.end;
+    Ok(TextPart {
+        version: content.hash().etag(),
+        first_line: if outline.is_some() { 1 } else { edit::position_of(&text, found.start + cut.start).line + 1 },
+        bytes_left,
+        next_offset: (bytes_left > 0).then_some(cut.end),
+        text: part[cut].to_owned(),
+    })
+}
+
+/// The bytes of a text from an offset, at most so many, cut between characters but never to nothing.
+fn cut(text: &str, offset: usize, max_bytes: Option<usize>) -> Range<usize> {
+    let start = text.floor_char_boundary(offset);
+    let end = text.floor_char_boundary(start.saturating_add(max_bytes.unwrap_or(usize::MAX)));
+    let first = text[start..].chars().next().map_or(start, |first| start + first.len_utf8());
+    match max_bytes {
+        // What is left for one of several notes.
+        Some(0) => start..start,
+        _ => start..end.max(first),
+    }
 }
 
 #[derive(Default, Deserialize, JsonSchema)]
@@ -141,43 +198,19 @@ fn note(mut args: NoteArgs, context: &mut Context<'_, '_>) -> Result<NoteText> {
             None => {}
         }
     }
-    let (text, version) = read(&path, context)?;
     let part = match (&args.heading, &args.block, &args.lines) {
-        (Some(heading), _, _) => edit::find_section(&text, heading).map(|found| found.heading.start..found.body.end),
-        (_, Some(id), _) => edit::find_block(&text, id),
-        (_, _, Some(lines)) => edit::find_lines(&text, lines),
-        _ => Ok(0..text.len()),
+        (Some(heading), _, _) => Part::Section(heading),
+        (_, Some(id), _) => Part::Block(id),
+        (_, _, Some(lines)) => Part::Lines(lines),
+        _ if args.outline => Part::Outline,
+        _ => Part::Whole,
     };
-    let start = part.as_ref().map_or(0, |part| part.start);
-    let part = &text[part.map_err(|error| error.at(&path))?];
-    let outline = if args.outline { edit::outline(&text) } else { String::new() };
-    let part = if args.outline { outline.as_str() } else { part };
-    let cut = cut(part, args.offset, Some(args.max_bytes));
-    let first_line = if args.outline { 1 } else { edit::position_of(&text, start + cut.start).line + 1 };
-    let bytes_left = part.len() - cut.end;
-    if bytes_left > 0 {
-        context.overlay.notice(format!("{path}: {bytes_left} bytes are left; offset {} goes on", cut.end));
+    let TextPart { version, first_line, text, bytes_left, next_offset } =
+        read(&path, &part, args.offset, Some(args.max_bytes), context)?;
+    if let Some(offset) = next_offset {
+        context.overlay.notice(format!("{path}: {bytes_left} bytes are left; offset {offset} goes on"));
     }
-    Ok(NoteText {
-        path: path.to_string(),
-        version,
-        first_line,
-        bytes_left,
-        next_offset: (bytes_left > 0).then_some(cut.end),
-        content: part[cut].to_owned(),
-    })
-}
-
-/// The bytes of a text from an offset, at most so many, cut between characters but never to nothing.
-fn cut(text: &str, offset: usize, max_bytes: Option<usize>) -> Range<usize> {
-    let start = text.floor_char_boundary(offset);
-    let end = text.floor_char_boundary(start.saturating_add(max_bytes.unwrap_or(usize::MAX)));
-    let first = text[start..].chars().next().map_or(start, |first| start + first.len_utf8());
-    match max_bytes {
-        // What is left for one of several notes.
-        Some(0) => start..start,
-        _ => start..end.max(first),
-    }
+    Ok(NoteText { path: path.to_string(), version, first_line, bytes_left, next_offset, content: text })
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -208,10 +241,13 @@ pub(in crate::tools) fn files(args: FilesArgs, context: &mut Context<'_, '_>) ->
         let path = asked.to_string();
         let text = context.path(&asked).and_then(|path| {
             // A person agreed to these paths, not to what a name may lead to.
-            if context.overlay.exists(&path)? { read(&path, context) } else { Err(context.missing_file(&path)) }
+            match context.overlay.exists(&path)? {
+                true => read(&path, &Part::Whole, 0, None, context),
+                false => Err(context.missing_file(&path)),
+            }
         });
         files.push(match text {
-            Ok((content, _)) => SharedFile { size: content.len(), path, content },
+            Ok(TextPart { text: content, .. }) => SharedFile { size: content.len(), path, content },
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 SharedFile { content: format!("File not found: {path}"), path, size: 0 }
             }
@@ -255,15 +291,13 @@ pub(in crate::tools) struct FileText {
 
 pub(in crate::tools) fn file(args: FileArgs, context: &mut Context<'_, '_>) -> Result<FileText> {
     let (path, _) = locate::linked(&args.path, context)?;
-    let (text, etag) = read(&path, context)?;
-    let cut = cut(&text, args.offset, args.max_bytes);
-    let truncated = cut.end < text.len();
+    let part = read(&path, &Part::Whole, args.offset, args.max_bytes, context)?;
     Ok(FileText {
-        truncated,
-        next_offset: truncated.then_some(cut.end),
-        mtime_ms: locate::mtime_ms(&path, &*context.overlay)?,
-        etag,
         path: path.to_string(),
-        content: text[cut].to_owned(),
+        content: part.text,
+        mtime_ms: locate::mtime_ms(&path, &*context.overlay)?,
+        truncated: part.bytes_left > 0,
+        next_offset: part.next_offset,
+        etag: part.version,
     })
 }
