@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::edit::{self, Anchor, Appended, Side};
+use crate::edit::{self, Anchor, Insertion, Side};
 use crate::error::{Error, ErrorKind, Result};
 use crate::sandbox::{SafePath, View};
 use crate::tool::{Context, PathArg};
@@ -70,7 +70,7 @@ fn append(
     heading: Option<&str>,
     content: &str,
     context: &mut Context<'_, '_>,
-) -> Result<Appended> {
+) -> Result<Insertion> {
     let added = match heading.map(str::trim).filter(|heading| !heading.is_empty()) {
         Some(heading) => {
             let content = under_heading((path, text), heading, content, context)?;
@@ -95,7 +95,7 @@ pub(super) fn insert(
     place: Place,
     content: &str,
     context: &mut Context<'_, '_>,
-) -> Result<Appended> {
+) -> Result<Insertion> {
     let anchor = match (heading, block) {
         (None, None) => Anchor::Note,
         (Some(heading), None) => Anchor::Section(heading),

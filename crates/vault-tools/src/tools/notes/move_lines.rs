@@ -6,7 +6,7 @@ use regex::Regex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::edit::{self, Appended, LineEnding, TakenLines};
+use crate::edit::{self, Insertion, LineEnding, TakenLines};
 use crate::error::{Error, ErrorKind, Result};
 use crate::host::Position;
 use crate::overlay::Joined;
@@ -150,7 +150,7 @@ fn filter(tasks: Option<Tasks>, pattern: Option<&str>) -> Result<impl Fn(&str) -
     })
 }
 
-fn added_to(text: &str, part: &str, heading: Option<&str>) -> Result<Appended> {
+fn added_to(text: &str, part: &str, heading: Option<&str>) -> Result<Insertion> {
     match heading {
         Some(heading) => edit::append_to_section(text, heading, part),
         None => edit::append_to_end(text, part),
