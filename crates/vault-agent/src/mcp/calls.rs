@@ -16,7 +16,7 @@ use vault_tools::approval::{
     Answer, Approved, ChangeRequest, Given, NotApproved, Preapproved, PreparedChange, UNDO, now, settle,
 };
 use vault_tools::plan::Event;
-use vault_tools::{Cancel, EXPECT, Error, ErrorKind, Expect, Grants, Permission, Result};
+use vault_tools::{Cancel, EXPECT, Error, ErrorKind, Expectation, Grants, Permission, Result};
 
 use super::catalog::{Offered, PLAN_APPLY, PLAN_PREVIEW, tools};
 use super::consent::{Asked, Consent, Form, Said, Way, answer_in, elicit, way};
@@ -75,7 +75,7 @@ struct Wanted {
     /// Of a plan: what was previewed.
     seen: Option<Seen>,
     /// Of a plan: what it is to touch. Calls of tools are compared by their toolbox.
-    expect: Option<Expect>,
+    expect: Option<Expectation>,
 }
 
 impl Calls {
@@ -183,7 +183,7 @@ impl Calls {
     ///
     /// # Errors
     /// One that is missing where it is required, or is none.
-    fn expected(&self, name: &str, args: &mut Value) -> Result<Option<Expect>> {
+    fn expected(&self, name: &str, args: &mut Value) -> Result<Option<Expectation>> {
         let tool = self.tools.iter().find(|tool| tool.name == name);
         let is_required = tool
             .and_then(|tool| tool.input_schema.get("required")?.as_array())
@@ -194,7 +194,7 @@ impl Calls {
                 "give it as {\"notes\": 1, \"links\": 0}; plan_preview and the lists of links tell the numbers";
             return Err(Error::new(ErrorKind::InvalidArguments, message).at("/expect").with_remedy(remedy));
         }
-        if [PLAN_APPLY, RUN_MACRO].contains(&name) { Expect::take(args) } else { Ok(None) }
+        if [PLAN_APPLY, RUN_MACRO].contains(&name) { Expectation::take(args) } else { Ok(None) }
     }
 
     fn list_macros(&self, args: &Value) -> Result<CallToolResult> {

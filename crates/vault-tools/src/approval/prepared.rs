@@ -8,7 +8,7 @@ use crate::action::Action;
 use crate::change::{Change, EditedFile, Preview};
 use crate::content::ContentHash;
 use crate::error::{Error, ErrorKind, Result};
-use crate::expect::Touched;
+use crate::expect::ChangeCounts;
 use crate::journal::TransactionId;
 use crate::plan::PlanPreview;
 use crate::policy::{Call, Grants, LastingPermission, Permission, Policy, Risk, Toolset};
@@ -140,7 +140,7 @@ impl PreparedChange {
     }
 
     /// How many notes and links it touches.
-    pub fn touched(&self) -> Touched {
+    pub fn touched(&self) -> ChangeCounts {
         match &self.held {
             Held::Call(proposal) => proposal.change.touched(),
             Held::Plan(plan) => plan.change.touched(),

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::foreach::LeftOut;
 use super::schema::Plan;
 use crate::action::Action;
-use crate::change::{Change, LeftOutHunks, Preview, Separable};
+use crate::change::{Change, LeftOutHunks, Preview, SeparableParts};
 use crate::error::{Error, ErrorKind, Result};
 use crate::host::Editor;
 use crate::policy::{Call, Grants, Permission, Policy, Risk, Toolset};
@@ -103,7 +103,7 @@ pub struct StepPreview {
     pub(super) took: Duration,
     /// What of its calls can be left out.
     #[serde(skip)]
-    pub(super) separable: Separable,
+    pub(super) separable: SeparableParts,
     /// Which actions of the change are its own.
     #[serde(skip)]
     pub(super) actions: Range<usize>,

@@ -3,7 +3,7 @@
 //! To add a tool, write its function in the module of its subject and add a line to a table.
 
 use super::{checks, editor, find, links, notes, text};
-use crate::change::Separable;
+use crate::change::SeparableParts;
 use crate::policy::Risk::{Command, Delete, Read, Write};
 use crate::policy::Toolset;
 use crate::tool::Tool;
@@ -298,7 +298,7 @@ fn bulk() -> Vec<Tool> {
              touched. A note that cannot be changed keeps it and is named.",
             notes::tags::of_vault,
         )
-        .separable(Separable::Files),
+        .separable(SeparableParts::Files),
         Tool::new(
             "insert_in_note",
             Write,
@@ -320,7 +320,7 @@ fn bulk() -> Vec<Tool> {
              left, and it goes to the trash.",
             notes::merge::merge_notes,
         )
-        .separable(Separable::Nothing),
+        .separable(SeparableParts::Nothing),
         Tool::new(
             "move_lines",
             Write,
@@ -328,7 +328,7 @@ fn bulk() -> Vec<Tool> {
              what is nested below it. Links are kept.",
             notes::move_lines::move_lines,
         )
-        .separable(Separable::Nothing),
+        .separable(SeparableParts::Nothing),
         Tool::new(
             "list_attachments",
             Read,

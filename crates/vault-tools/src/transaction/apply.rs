@@ -10,7 +10,7 @@ use super::closing::Closing;
 use super::expected::{Expected, ExpectedPaths};
 use super::inverse::{CHANGED, Force, Inverses};
 use crate::action::{Action, ActionOutline, DeleteMode};
-use crate::change::{Change, Observed, Preconditions, origin_of};
+use crate::change::{Change, ObservedState, Preconditions, origin_of};
 use crate::content::Content;
 use crate::error::{Error, ErrorKind, Result};
 use crate::failpoint;
@@ -371,7 +371,7 @@ impl Preconditions {
         if self.names.is_empty() && self.keys.is_empty() {
             return Ok(());
         }
-        if let Observed::At(state) = &self.observed
+        if let ObservedState::At(state) = &self.observed
             && store.index.opened()?.is_still(state).unwrap_or(false)
         {
             return Ok(());

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::edit;
 use crate::error::{Error, ErrorKind, Result};
-use crate::overlay::Joined;
+use crate::overlay::JoinedText;
 use crate::sandbox::SafePath;
 use crate::tool::{Context, PathArg};
 use crate::tools::shared::{locate, version};
@@ -63,7 +63,7 @@ pub(in crate::tools) fn merge_notes(args: Args, context: &mut Context<'_, '_>) -
         edit::frontmatter::properties(other).map_err(|error| error.at(&from))?;
         let merged = edit::merge(text, other, heading).map_err(|error| error.at(&into))?;
         odd.replace((merged.dropped, merged.footnotes));
-        Ok(Joined { text: merged.text, added: merged.added })
+        Ok(JoinedText { text: merged.text, added: merged.added })
     };
     let mode = context.deletion();
     let carried = context.overlay.merge(&from, &into, mode, &join)?;

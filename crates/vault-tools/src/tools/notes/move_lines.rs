@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::edit::{self, Insertion, LineEnding, TakenLines};
 use crate::error::{Error, ErrorKind, Result};
 use crate::host::Position;
-use crate::overlay::Joined;
+use crate::overlay::JoinedText;
 use crate::sandbox::{SafePath, View};
 use crate::tool::{Context, PathArg};
 use crate::tools::shared::{locate, version};
@@ -112,7 +112,7 @@ pub(in crate::tools) fn move_lines(args: Args, context: &mut Context<'_, '_>) ->
             line.replace(Some(added.line));
             let start = edit::offset_of(&added.text, Position { line: added.line - 1, ch: 0 })?;
             let end = start + LineEnding::of(&added.text).put(part).len();
-            Ok(Joined { added: start..end.min(added.text.len()), text: added.text })
+            Ok(JoinedText { added: start..end.min(added.text.len()), text: added.text })
         };
         match is_same {
             true => drop(context.overlay.write(&from, join(&taken.taken, &taken.left)?.text)?),

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::edit::{self, frontmatter};
 use crate::error::{Error, ErrorKind, Result};
-use crate::overlay::{BrokenFrontmatter, Written};
+use crate::overlay::{BrokenFrontmatter, WriteOutcome};
 use crate::sandbox::{SafePath, View};
 use crate::tool::{Context, PathArg, properties_schema};
 use crate::tools::obsidian::templates::Templates;
@@ -60,13 +60,13 @@ pub(in crate::tools) fn note(args: NoteArgs, context: &mut Context<'_, '_>) -> R
         _ => {}
     }
     let written = write(&path, args.content, ("allow_broken_frontmatter", args.allow_broken_frontmatter), context)?;
-    if args.mode.is_none() && written == Written::Overwritten {
+    if args.mode.is_none() && written == WriteOutcome::Overwritten {
         *context.unless_seen = Some(exists(&path));
     }
     let message = match written {
-        Written::Created => format!("Note created successfully: {path}"),
-        Written::Overwritten => format!("Note overwritten successfully: {path} (it was there before)"),
-        Written::Unchanged => format!("Note unchanged: {path} (it was there with the same text)"),
+        WriteOutcome::Created => format!("Note created successfully: {path}"),
+        WriteOutcome::Overwritten => format!("Note overwritten successfully: {path} (it was there before)"),
+        WriteOutcome::Unchanged => format!("Note unchanged: {path} (it was there with the same text)"),
     };
     Ok(WrittenNote { message, version: version::of(&path, context)?, path: path.to_string() })
 }
@@ -77,7 +77,7 @@ pub(super) fn write(
     text: String,
     (argument, is_allowed): (&str, bool),
     context: &mut Context<'_, '_>,
-) -> Result<Written> {
+) -> Result<WriteOutcome> {
     let broken = if is_allowed { BrokenFrontmatter::Allow } else { BrokenFrontmatter::Refuse };
     let written = context.overlay.write_with(path, text, broken);
     written.map_err(|error| match (error.kind(), error.remedy()) {
@@ -181,7 +181,7 @@ pub(in crate::tools) fn create(mut args: CreateArgs, context: &mut Context<'_, '
         // Two items of a plan with one path are an error.
         (None, false) if !context.overlay.is_new(&path)? => {
             let written = context.overlay.write(&path, content)?;
-            if args.expected_etag.is_none() && written == Written::Overwritten {
+            if args.expected_etag.is_none() && written == WriteOutcome::Overwritten {
                 *context.unless_seen = Some(taken(&path));
             }
         }
