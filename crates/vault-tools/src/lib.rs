@@ -69,7 +69,7 @@ pub use content::{Content, ContentHash};
 pub use error::{Error, ErrorKind, Result};
 pub use expect::{ChangeCounts, EXPECT, Expectation};
 pub use host::{Editor, Headless, Host, HostCommand, Leaf, Position, Selection, Span};
-pub use journal::{PruneOptions, Pruned, TransactionId, TransactionKind};
+pub use journal::{PruneOptions, PruneReport, TransactionId, TransactionKind};
 pub use links::{LinkAt, RewrittenLink};
 pub use log::{
     Approval, Record, ToolStats, append as append_to_log, file as log_file, prune as prune_log, read as read_log,
@@ -86,7 +86,7 @@ pub use store::IndexUse;
 pub use tool::{Cancel, Context, HostEffect, Issue, PathArg, Tool, ToolSpec};
 pub use toolbox::{Output, Proposal, Toolbox, content_of, find as find_tool, output_text, text_of};
 pub use tools::all as builtin_tools;
-pub use transaction::{ApplyOptions, ApplyProgress, ControlFlow, Force, Recover, Recovered, Transaction};
+pub use transaction::{ApplyOptions, ApplyProgress, ControlFlow, Force, RecoveryMode, RecoveryReport, Transaction};
 pub use vault::{TransactionInfo, TransactionStatus, Vault, VaultOptions};
 /// How the index of a vault is opened: [`VaultOptions::index`].
 pub use vault_index::Options as IndexOptions;

@@ -22,13 +22,13 @@ const WAITING: usize = 8;
 
 /// Takes files to close. When it is dropped, all of them are closed.
 #[derive(Default)]
-pub(super) struct Closing {
+pub(super) struct FileCloser {
     batches: Option<SyncSender<Vec<File>>>,
     next: Vec<File>,
     threads: Vec<JoinHandle<()>>,
 }
 
-impl Closing {
+impl FileCloser {
     /// For about so many files.
     pub(super) fn of(files: usize) -> Self {
         if files <= FEW {
@@ -63,7 +63,7 @@ fn next(batches: &Mutex<Receiver<Vec<File>>>) -> Option<Vec<File>> {
     batches.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
 }
 
-impl Drop for Closing {
+impl Drop for FileCloser {
     fn drop(&mut self) {
         self.batches = None;
         for thread in self.threads.drain(..) {
