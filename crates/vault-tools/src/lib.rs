@@ -75,7 +75,7 @@ pub use log::{
     Approval, Record, ToolStats, append as append_to_log, file as log_file, prune as prune_log, read as read_log,
     stats as log_stats,
 };
-pub use macros::{Export, IfExists, Imported, Macro, Macros, Parameter, ParameterKind, Rejected, SaveOptions};
+pub use macros::{Export, IfExists, ImportReport, Macro, Macros, Parameter, ParameterKind, RejectedEntry, SaveOptions};
 pub use overlay::{BrokenFrontmatter, DeleteReport, Overlay, RenameReport, WriteOutcome};
 pub use policy::{
     Call, Grants, LastingPermission, Permission, Policy, Risk, Settings, ToolSetting, Toolset, VaultLists, is_tool_of,

@@ -7,7 +7,7 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, Unit};
 use serde_json::{Value, json};
 use vault_tools::approval::{Approved, CarriedOut, Preapproved, PreparedChange, settle, settle_shown};
-use vault_tools::plan::{self, CallId, Checked, Event, Parameters, PlanPreview, PlanRun, RunStatus};
+use vault_tools::plan::{self, CallId, Event, Parameters, PlanPreview, PlanRun, RunStatus, ValidPlan};
 use vault_tools::{Cancel, Error, ErrorKind, Grants, Result, Toolbox};
 
 use crate::{
@@ -31,7 +31,7 @@ pub(super) fn check(vault_args: &VaultArgs, args: &PlanFileArgs, out: &mut Out) 
 
 fn check_on(toolbox: &Toolbox, args: &PlanFileArgs, out: &mut Out) -> CliResult {
     let (record, text, outcome) = match plan::validate(&json_of(&args.file)?, toolbox) {
-        Ok(Checked { risk, parameters, notices, .. }) => {
+        Ok(ValidPlan { risk, parameters, notices, .. }) => {
             let text = format!("the plan is valid; its risk: {}{}", risk.name(), list_of_parameters(parameters.iter()));
             let text = notices.iter().fold(text, |text, notice| format!("{text}\nnote: {notice}"));
             let mut record = json!({ "faults": [], "risk": risk, "parameters": parameters });
@@ -145,7 +145,7 @@ fn say_notices(notices: &[String]) {
 
 /// A plan that is ready to be approved.
 struct Prepared {
-    checked: Checked,
+    checked: ValidPlan,
     parameters: Parameters,
     preview: PlanPreview,
 }
@@ -160,7 +160,7 @@ fn dry_run(
     // A plan sees one time as now, to the second, so that it can be printed with the digest.
     let now = toolbox.now();
     toolbox.set_now(now.round(Unit::Second).unwrap_or(now));
-    let checked: Checked = plan::validate(value, toolbox)?;
+    let checked: ValidPlan = plan::validate(value, toolbox)?;
     let mut parameters = parameters(toolbox, set, &checked.parameters)?;
     let missing: Vec<String> = parameters.missing(&checked.parameters).into_iter().map(str::to_string).collect();
     for name in missing {
@@ -220,7 +220,7 @@ fn approved(
 /// A plan that a person can change.
 struct Planning<'a> {
     toolbox: &'a mut Toolbox,
-    checked: Checked,
+    checked: ValidPlan,
     parameters: Parameters,
     args: &'a RunningArgs,
     known: &'a mut Vec<(String, String)>,
