@@ -397,7 +397,7 @@ impl Toolbox {
         name: &str,
         args: Value,
         cancel: Cancel<'_>,
-    ) -> Result<Done> {
+    ) -> Result<CallResult> {
         let tool = find(&self.tools, name)?;
         let (args, notices) = tool.checked(args)?;
         let paths = tool.paths(&args);
@@ -420,7 +420,7 @@ impl Toolbox {
         if tool.spec().risk > Risk::Read {
             draft.cache = StepCache::default();
         }
-        Ok(Done { args, paths, output })
+        Ok(CallResult { args, paths, output })
     }
 
     /// Makes the changes that were proposed. `approval` says who approved them; only `approval/` calls it.
@@ -527,7 +527,7 @@ pub fn find<'t>(tools: &'t [Tool], name: &str) -> Result<&'t Tool> {
 }
 
 /// A call that ran on a draft.
-pub(crate) struct Done {
+pub(crate) struct CallResult {
     /// The arguments, checked.
     pub args: Value,
     /// The paths that they name.

@@ -6,7 +6,7 @@ use std::io;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Unit};
 use serde_json::{Value, json};
-use vault_tools::approval::{Approved, CarriedOut, Preapproved, PreparedChange, settle, settle_shown};
+use vault_tools::approval::{AppliedChange, ApprovedChange, AutoApprover, PreparedChange, settle, settle_shown};
 use vault_tools::plan::{self, CallId, Event, Parameters, PlanPreview, PlanRun, RunStatus, ValidPlan};
 use vault_tools::{Cancel, Error, ErrorKind, Grants, Result, Toolbox};
 
@@ -110,7 +110,9 @@ pub fn run_value(
             written = out.record(event).and_then(|()| out.flush());
         }
     };
-    let CarriedOut::Plan(done) = approved.carry_out(toolbox, cancel, &mut report)? else { return Ok(Outcome::Nothing) };
+    let AppliedChange::Plan(done) = approved.carry_out(toolbox, cancel, &mut report)? else {
+        return Ok(Outcome::Nothing);
+    };
     done.left_out.iter().for_each(|(step, item)| say("left out", &format!("{step}, {}", left_out(item))));
     say_notices(&done.notices);
     if let Some((step, error)) = &done.failed {
@@ -195,7 +197,7 @@ fn approved(
     prepared: Prepared,
     args: &RunningArgs,
     known: &mut Vec<(String, String)>,
-) -> Result<Approved> {
+) -> Result<ApprovedChange> {
     let Prepared { checked, parameters, preview } = prepared;
     let change = PreparedChange::of_plan(preview, toolbox.policy());
     let grants = Grants::default();
@@ -206,7 +208,7 @@ fn approved(
                 .with_remedy("look at it again with plan preview, which prints its new digest");
             settle_shown(change, shown.split('@').next().unwrap_or_default(), other)
         }
-        None if args.yes => settle(change, &grants, &mut Preapproved),
+        None if args.yes => settle(change, &grants, &mut AutoApprover),
         None => {
             let mut planning = Planning { toolbox: &mut *toolbox, checked, parameters, args, known };
             let changing: Option<&mut dyn Changing> = Some(&mut planning);

@@ -23,7 +23,7 @@ use crate::log::{Approval, Record};
 use crate::policy::Risk;
 use crate::sandbox::SafePath;
 use crate::tool::{Cancel, Draft, HostEffect, Issue, StepCache, Tool};
-use crate::toolbox::{Done, Toolbox};
+use crate::toolbox::{CallResult, Toolbox};
 
 /// The most calls that a loop may make.
 const MAX_ITEMS: usize = 10_000;
@@ -287,7 +287,7 @@ impl DryRun<'_, '_> {
     }
 
     /// One call of a step. If it fails, the draft is as it was before.
-    fn item(&mut self, at: usize, turn: (usize, usize), item: Value, cancel: Cancel<'_>) -> Result<Done> {
+    fn item(&mut self, at: usize, turn: (usize, usize), item: Value, cancel: Cancel<'_>) -> Result<CallResult> {
         let draft = &mut self.draft;
         let (mark, editor) = (draft.overlay.mark(), draft.editor.clone());
         let (effects, unless_seen) = (draft.effects.len(), draft.unless_seen.clone());
@@ -303,7 +303,7 @@ impl DryRun<'_, '_> {
         result
     }
 
-    fn call(&mut self, at: usize, turn: (usize, usize), item: Value, cancel: Cancel<'_>) -> Result<Done> {
+    fn call(&mut self, at: usize, turn: (usize, usize), item: Value, cancel: Cancel<'_>) -> Result<CallResult> {
         cancel.check()?;
         let args = self.args(at, turn, item)?;
         self.toolbox.run_on(&mut self.draft, &self.plan.steps[at].tool, args, cancel)
