@@ -51,10 +51,10 @@ pub struct Tool {
     separable: SeparableParts,
     /// For which arguments a call may also delete files.
     deletes_if: fn(&Value) -> bool,
-    run: Box<Run>,
+    run: Box<ToolFunction>,
 }
 
-type Run = dyn Fn(Value, &mut Context<'_, '_>) -> Result<Value> + Send + Sync;
+type ToolFunction = dyn Fn(Value, &mut Context<'_, '_>) -> Result<Value> + Send + Sync;
 
 /// A tool as it is shown to those who choose one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

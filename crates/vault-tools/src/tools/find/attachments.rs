@@ -25,7 +25,7 @@ const MAX_REGEX_BYTES: usize = 200_000_000;
 pub(in crate::tools) struct Args {
     /// Which attachments to list; broken lists none, only the embeds that lead nowhere.
     #[serde(default)]
-    show: Show,
+    show: AttachmentFilter,
     /// Only those in this folder and below.
     folder: Option<PathArg>,
     /// Only those of this type.
@@ -42,7 +42,7 @@ pub(in crate::tools) struct Args {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-enum Show {
+enum AttachmentFilter {
     #[default]
     All,
     Unused,
@@ -130,7 +130,7 @@ pub(in crate::tools) fn list_attachments(args: Args, context: &mut Context<'_, '
             .overlay
             .notice("links in notes that your settings deny are not looked at, and may use what seems unused");
     }
-    let files = if args.show == Show::Broken { Vec::new() } else { files(&args, context)? };
+    let files = if args.show == AttachmentFilter::Broken { Vec::new() } else { files(&args, context)? };
     let links = context.cache.links(|| links_by_target(context))?;
     let is_shown = |link: &&FoundLink| SafePath::found(link.source.clone()).is_some_and(|path| context.permits(&path));
     let uses = |path: &SafePath| -> Vec<Use> {
@@ -140,7 +140,7 @@ pub(in crate::tools) fn list_attachments(args: Args, context: &mut Context<'_, '
     let mut found: Vec<Attachment> = Vec::new();
     for Entry { path, stat } in &files {
         let used_by = uses(path);
-        if args.show == Show::All || used_by.is_empty() {
+        if args.show == AttachmentFilter::All || used_by.is_empty() {
             found.push(Attachment {
                 path: path.to_string(),
                 of_type: type_of(path),
@@ -151,7 +151,7 @@ pub(in crate::tools) fn list_attachments(args: Args, context: &mut Context<'_, '
         }
     }
     find_names(&mut found, context)?;
-    if args.show == Show::Unused {
+    if args.show == AttachmentFilter::Unused {
         found.retain(|attachment| attachment.named_in.is_empty());
     }
     let broken =
@@ -178,7 +178,7 @@ pub(in crate::tools) fn list_attachments(args: Args, context: &mut Context<'_, '
 
 /// The attachments that no note uses, by path; files without an ending, such as `LICENSE`, are for others.
 pub(in crate::tools) fn unused(context: &mut Context<'_, '_>) -> Result<Vec<String>> {
-    let args = Args { show: Show::Unused, folder: None, only: None, limit: usize::MAX, offset: 0 };
+    let args = Args { show: AttachmentFilter::Unused, folder: None, only: None, limit: usize::MAX, offset: 0 };
     Ok(list_attachments(args, context)?
         .attachments
         .into_iter()

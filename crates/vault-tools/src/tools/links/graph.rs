@@ -37,7 +37,7 @@ impl ListArgs {
 
 /// A link that leads nowhere.
 #[derive(Serialize, JsonSchema)]
-pub(in crate::tools) struct Broken {
+pub(in crate::tools) struct BrokenLink {
     /// The note it stands in.
     #[schemars(extend("x-vault-path" = true))]
     path: String,
@@ -49,12 +49,12 @@ pub(in crate::tools) struct Broken {
     #[schemars(extend("x-vault-path" = true))]
     target: Option<String>,
     /// Where it was probably meant to lead, the surest first; to repair it, give one of them to set_link.
-    proposals: Vec<Meant>,
+    proposals: Vec<RepairProposal>,
 }
 
 /// Where a broken link was probably meant to lead.
 #[derive(Serialize, JsonSchema)]
-pub(in crate::tools) struct Meant {
+pub(in crate::tools) struct RepairProposal {
     /// The file.
     #[schemars(extend("x-vault-path" = true))]
     target: String,
@@ -67,22 +67,22 @@ pub(in crate::tools) struct Meant {
     reason: String,
 }
 
-pub(in crate::tools) fn list_broken_links(args: ListArgs, context: &mut Context<'_, '_>) -> Result<Vec<Broken>> {
+pub(in crate::tools) fn list_broken_links(args: ListArgs, context: &mut Context<'_, '_>) -> Result<Vec<BrokenLink>> {
     let note = args.note(context)?;
     say_if_changed(context);
     let found = broken_links(note.as_ref(), context)?;
     let meant = |Proposal { target, subpath, certainty, reason, .. }: Proposal| {
         let target = target.to_string();
-        Meant { target, heading: subpath, certainty, reason }
+        RepairProposal { target, heading: subpath, certainty, reason }
     };
-    let broken = found.into_iter().map(|(link, proposals)| Broken {
+    let broken = found.into_iter().map(|(link, proposals)| BrokenLink {
         path: link.source.to_string(),
         line: link.line,
         link: link.raw,
         target: link.target.map(|target| target.to_string()),
         proposals: proposals.into_iter().map(meant).collect(),
     });
-    let broken: Vec<Broken> = broken.collect();
+    let broken: Vec<BrokenLink> = broken.collect();
     Ok(page(broken, args.limit, args.offset, "links lead nowhere", context))
 }
 
@@ -165,7 +165,7 @@ pub(in crate::tools) fn suggest_links(args: ListArgs, context: &mut Context<'_, 
 pub(in crate::tools) struct OrphansArgs {
     /// Which notes: those that no link leads to, those that link to nothing, or those without any link.
     #[serde(default)]
-    without: Without,
+    without: MissingLinks,
     /// The most to return.
     #[serde(default = "number::<100>")]
     #[schemars(range(min = 1, max = 10_000))]
@@ -177,7 +177,7 @@ pub(in crate::tools) struct OrphansArgs {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-enum Without {
+enum MissingLinks {
     #[default]
     Backlinks,
     Links,
@@ -199,9 +199,9 @@ pub(in crate::tools) struct LinkedNote {
 pub(in crate::tools) fn list_orphans(args: OrphansArgs, context: &mut Context<'_, '_>) -> Result<Vec<LinkedNote>> {
     let mut notes = linked_notes(context)?;
     notes.retain(|note| match args.without {
-        Without::Backlinks => note.backlinks == 0,
-        Without::Links => note.links == 0,
-        Without::Both => note.backlinks + note.links == 0,
+        MissingLinks::Backlinks => note.backlinks == 0,
+        MissingLinks::Links => note.links == 0,
+        MissingLinks::Both => note.backlinks + note.links == 0,
     });
     Ok(page(notes, args.limit, args.offset, "notes have no such links", context))
 }

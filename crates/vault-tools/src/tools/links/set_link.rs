@@ -33,7 +33,7 @@ pub(in crate::tools) struct Args {
 
 /// The link.
 #[derive(Serialize, JsonSchema)]
-pub(in crate::tools) struct SetLink {
+pub(in crate::tools) struct NewLink {
     /// The note.
     #[schemars(extend("x-vault-path" = true))]
     path: String,
@@ -45,7 +45,7 @@ pub(in crate::tools) struct SetLink {
     version: String,
 }
 
-pub(in crate::tools) fn set_link(args: Args, context: &mut Context<'_, '_>) -> Result<SetLink> {
+pub(in crate::tools) fn set_link(args: Args, context: &mut Context<'_, '_>) -> Result<NewLink> {
     let path = locate::markdown(&args.path, "links are set in Markdown notes only", context)?;
     version::require(args.expected_version.as_deref(), &path, context)?;
     let (target, in_link) = locate::linked(&args.target, context)?;
@@ -89,7 +89,7 @@ pub(in crate::tools) fn set_link(args: Args, context: &mut Context<'_, '_>) -> R
     let line = new[..start].matches('\n').count();
     let now = new.lines().nth(line).unwrap_or_default().to_owned();
     context.overlay.write(&path, new)?;
-    Ok(SetLink { version: version::of(&path, context)?, path: path.to_string(), line: line as u32 + 1, now })
+    Ok(NewLink { version: version::of(&path, context)?, path: path.to_string(), line: line as u32 + 1, now })
 }
 
 /// The format of new links: that of the settings, but relative ones where viewers know no others.

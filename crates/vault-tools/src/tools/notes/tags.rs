@@ -122,12 +122,12 @@ pub(in crate::tools) struct RenamedTag {
     #[schemars(extend("x-vault-path" = true))]
     notes_updated: Vec<String>,
     /// Notes that keep it.
-    left_out: Vec<LeftOut>,
+    left_out: Vec<LeftOutNote>,
 }
 
 /// A note that could not be changed.
 #[derive(Serialize, JsonSchema)]
-struct LeftOut {
+struct LeftOutNote {
     /// The note.
     #[schemars(extend("x-vault-path" = true))]
     path: String,
@@ -170,7 +170,7 @@ pub(in crate::tools) fn of_vault(args: VaultArgs, context: &mut Context<'_, '_>)
             }
             Err(error) => {
                 context.overlay.notice(format!("{path} keeps #{}: {}", key.as_str(), error.message()));
-                done.left_out.push(LeftOut { path: path.to_string(), reason: error.message().to_owned() });
+                done.left_out.push(LeftOutNote { path: path.to_string(), reason: error.message().to_owned() });
             }
         }
     }

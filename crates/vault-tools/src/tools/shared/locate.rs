@@ -22,8 +22,8 @@ const NAMED: usize = 5;
 /// Not found, with the nearest paths; a folder; a name that several files have.
 pub(in crate::tools) fn file(path: &PathArg, context: &Context<'_, '_>) -> Result<SafePath> {
     let (link, asked) = match look_up(path, context)? {
-        Asked::File(path) => return Ok(path),
-        Asked::Link(link, asked) => (link, asked),
+        Lookup::File(path) => return Ok(path),
+        Lookup::Link(link, asked) => (link, asked),
     };
     match &candidates(&link.path, context)?[..] {
         [] => Err(nothing_there(asked, context)),
@@ -43,28 +43,28 @@ pub(in crate::tools) fn file(path: &PathArg, context: &Context<'_, '_>) -> Resul
 /// Not found, with the nearest paths; a folder.
 pub(in crate::tools) fn linked(path: &PathArg, context: &Context<'_, '_>) -> Result<(SafePath, Option<String>)> {
     match look_up(path, context)? {
-        Asked::File(path) => Ok((path, None)),
-        Asked::Link(link, asked) => match candidates(&link.path, context)?.into_iter().next() {
+        Lookup::File(path) => Ok((path, None)),
+        Lookup::Link(link, asked) => match candidates(&link.path, context)?.into_iter().next() {
             Some(best) => Ok((best, link.subpath)),
             None => Err(nothing_there(asked, context)),
         },
     }
 }
 
-enum Asked {
+enum Lookup {
     File(SafePath),
     /// No file is at the path, if it is one.
     Link(LinkText, Result<SafePath>),
 }
 
-fn look_up(path: &PathArg, context: &Context<'_, '_>) -> Result<Asked> {
+fn look_up(path: &PathArg, context: &Context<'_, '_>) -> Result<Lookup> {
     let asked = context.path(path);
     let text = path.as_str().trim();
     let inner = text.strip_prefix("[[").and_then(|text| text.strip_suffix("]]"));
     match &asked {
         Ok(path) => {
             if context.overlay.stat(path)?.is_some_and(|stat| stat.kind == EntryKind::File) {
-                return Ok(Asked::File(path.clone()));
+                return Ok(Lookup::File(path.clone()));
             }
         }
         // No path, but maybe a link.
@@ -77,7 +77,7 @@ fn look_up(path: &PathArg, context: &Context<'_, '_>) -> Result<Asked> {
     if link.path.is_empty() || has_dots || link.path.contains('\\') {
         return Err(asked.map_or_else(|error| error, |path| context.missing_file(&path)));
     }
-    Ok(Asked::Link(link, asked))
+    Ok(Lookup::Link(link, asked))
 }
 
 /// The files to which a link in the vault's root could lead, the best first, of those that may be touched.

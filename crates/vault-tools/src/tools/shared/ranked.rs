@@ -12,7 +12,7 @@ use crate::tool::Context;
 const EMBED_FOR: Duration = Duration::from_secs(1);
 
 /// Notes, each with its best passage.
-pub(in crate::tools) type Found = Vec<(SafePath, Hit)>;
+pub(in crate::tools) type RankedNotes = Vec<(SafePath, Hit)>;
 
 /// The best of the notes that may be read, and what the index lacks. A query asks the disk: within a plan
 /// that is the vault before the plan, without the notes that earlier steps moved or deleted.
@@ -20,7 +20,7 @@ pub(in crate::tools) fn ranked(
     mut query: Query,
     limit: usize,
     context: &mut Context<'_, '_>,
-) -> Result<(Found, Vec<String>)> {
+) -> Result<(RankedNotes, Vec<String>)> {
     // Denied notes are left out after the search, so it is repeated with a higher limit until there are enough.
     query.limit = limit;
     loop {
