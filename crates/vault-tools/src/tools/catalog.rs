@@ -123,7 +123,7 @@ fn notes() -> Vec<Tool> {
             Write,
             "Add text at the end of a note, or of the section under a heading, which is created if missing; or at another \
              place of a note, a section or a block. Choose it for logs, lists and inboxes: existing text is not changed.",
-            notes::append::append_to_note,
+            notes::insert::append_to_note,
         ),
         Tool::new(
             "list_folder",
@@ -304,14 +304,14 @@ fn bulk() -> Vec<Tool> {
             Write,
             "Add text at a given place in a note: at its top or end, at the top or end of a section, before a heading, before \
              or after a block. Existing text is not changed.",
-            notes::section::insert_in_note,
+            notes::insert::insert_in_note,
         ),
         Tool::new(
             "replace_section",
             Write,
             "Replace the text under a heading, subsections included, and keep the heading and the rest of the note. For a \
              smaller passage use edit_note.",
-            notes::section::replace_section,
+            notes::replace_section::replace_section,
         ),
         Tool::new(
             "merge_notes",

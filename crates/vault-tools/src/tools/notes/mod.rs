@@ -4,8 +4,8 @@
 pub(super) mod read;
 pub(super) mod write;
 pub(super) mod edit;
-pub(super) mod append;
-pub(super) mod section;
+pub(super) mod insert;
+pub(super) mod replace_section;
 pub(super) mod frontmatter;
 pub(super) mod tags;
 pub(super) mod rename;

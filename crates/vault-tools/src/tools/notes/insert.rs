@@ -1,4 +1,4 @@
-//! Adds text to a note, by default at its end or that of a section: `append_to_note`.
+//! Adds text to a note, at its end or at another place: `append_to_note`, `insert_in_note`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ pub(in crate::tools) struct Args {
     /// Instead, the block with this id, after which it is added.
     block: Option<String>,
     /// Where: first or last in the note or section, before its heading, before or after the block; default: last, or after.
-    position: Option<Place>,
+    position: Option<InsertPosition>,
     /// From read_note: if the note has changed since, nothing is written.
     expected_version: Option<String>,
 }
@@ -29,7 +29,7 @@ pub(in crate::tools) struct Args {
 /// A place in a note, a section, or at a block.
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Place {
+enum InsertPosition {
     Before,
     Start,
     End,
@@ -51,17 +51,62 @@ pub(in crate::tools) struct AppendedText {
 }
 
 pub(in crate::tools) fn append_to_note(args: Args, context: &mut Context<'_, '_>) -> Result<AppendedText> {
+    let (path, line, made_heading) = add(args, true, context)?;
+    Ok(AppendedText { version: version::of(&path, context)?, path: path.to_string(), line, made_heading })
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(in crate::tools) struct InsertArgs {
+    /// The note.
+    path: PathArg,
+    /// The text to add, in Markdown.
+    #[schemars(length(min = 1))]
+    content: String,
+    /// Where it is added: before the block or heading; at the start, right under the heading or at the top of the note
+    /// after its frontmatter; at the end of the section, subsections included, or of the note; after the block.
+    position: InsertPosition,
+    /// The section that is meant: `Plan`, `## Plan` or `Work#Plan`; default: the whole note.
+    heading: Option<String>,
+    /// Instead, the block with this id, as in `[[Note#^id]]`.
+    block: Option<String>,
+    /// From read_note: if the note has changed since, nothing is written.
+    expected_version: Option<String>,
+}
+
+/// Where text was added.
+#[derive(Serialize, JsonSchema)]
+pub(in crate::tools) struct InsertedText {
+    /// The note.
+    #[schemars(extend("x-vault-path" = true))]
+    path: String,
+    /// The first line of the new text, from 1.
+    line: u32,
+    /// The note's new version.
+    version: String,
+}
+
+pub(in crate::tools) fn insert_in_note(args: InsertArgs, context: &mut Context<'_, '_>) -> Result<InsertedText> {
+    let InsertArgs { path, content, position, heading, block, expected_version } = args;
+    let args = Args { path, content, heading, block, position: Some(position), expected_version };
+    let (path, line, _) = add(args, false, context)?;
+    Ok(InsertedText { version: version::of(&path, context)?, path: path.to_string(), line })
+}
+
+/// Adds text to a note: both tools are this. Returns the note, the first new line, and whether a heading was made, which
+/// happens at the end of a section only, and only if it may.
+fn add(args: Args, may_make_heading: bool, context: &mut Context<'_, '_>) -> Result<(SafePath, u32, bool)> {
     let path = locate::markdown(&args.path, "only Markdown notes can be added to", context)?;
     version::require(args.expected_version.as_deref(), &path, context)?;
     let text = context.overlay.text(&path)?;
     let at = (args.heading.as_deref(), args.block.as_deref());
     let added = match (at, args.position) {
-        ((heading, None), None | Some(Place::End)) => append((&path, &text), heading, &args.content, context)?,
-        (at, place) => insert((&path, &text), at, place.unwrap_or(Place::After), &args.content, context)?,
+        ((heading, None), None | Some(InsertPosition::End)) if may_make_heading => {
+            append((&path, &text), heading, &args.content, context)?
+        }
+        (at, place) => insert((&path, &text), at, place.unwrap_or(InsertPosition::After), &args.content, context)?,
     };
     context.overlay.write(&path, added.text)?;
-    let version = version::of(&path, context)?;
-    Ok(AppendedText { path: path.to_string(), line: added.line, made_heading: added.made_heading, version })
+    Ok((path, added.line, added.made_heading))
 }
 
 /// Adds text at the end of a note or section; a missing heading is made.
@@ -89,10 +134,10 @@ fn append(
 ///
 /// # Errors
 /// Heading and block at once; those of [`edit::insert`].
-pub(super) fn insert(
+fn insert(
     (path, text): (&SafePath, &str),
     (heading, block): (Option<&str>, Option<&str>),
-    place: Place,
+    place: InsertPosition,
     content: &str,
     context: &mut Context<'_, '_>,
 ) -> Result<Insertion> {
@@ -106,10 +151,10 @@ pub(super) fn insert(
         }
     };
     let side = match place {
-        Place::Before => Side::Before,
-        Place::Start => Side::Start,
-        Place::End => Side::End,
-        Place::After => Side::After,
+        InsertPosition::Before => Side::Before,
+        InsertPosition::Start => Side::Start,
+        InsertPosition::End => Side::End,
+        InsertPosition::After => Side::After,
     };
     let content = match anchor {
         Anchor::Section(heading) if side != Side::Before => under_heading((path, text), heading, content, context)?,

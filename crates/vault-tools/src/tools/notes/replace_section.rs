@@ -1,54 +1,13 @@
-//! Adds text at a place in a note, and replaces a section: `insert_in_note`, `replace_section`.
+//! Replaces the text under a heading: `replace_section`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::append::{Place, insert};
 use crate::edit;
 use crate::error::Result;
 use crate::sandbox::View;
 use crate::tool::{Context, PathArg};
 use crate::tools::shared::{locate, version};
-
-#[derive(Deserialize, JsonSchema)]
-pub(in crate::tools) struct InsertArgs {
-    /// The note.
-    path: PathArg,
-    /// The text to add, in Markdown.
-    #[schemars(length(min = 1))]
-    content: String,
-    /// Where it is added: before the block or heading; at the start, right under the heading or at the top of the note
-    /// after its frontmatter; at the end of the section, subsections included, or of the note; after the block.
-    position: Place,
-    /// The section that is meant: `Plan`, `## Plan` or `Work#Plan`; default: the whole note.
-    heading: Option<String>,
-    /// Instead, the block with this id, as in `[[Note#^id]]`.
-    block: Option<String>,
-    /// From read_note: if the note has changed since, nothing is written.
-    expected_version: Option<String>,
-}
-
-/// Where text was added.
-#[derive(Serialize, JsonSchema)]
-pub(in crate::tools) struct InsertedText {
-    /// The note.
-    #[schemars(extend("x-vault-path" = true))]
-    path: String,
-    /// The first line of the new text, from 1.
-    line: u32,
-    /// The note's new version.
-    version: String,
-}
-
-pub(in crate::tools) fn insert_in_note(args: InsertArgs, context: &mut Context<'_, '_>) -> Result<InsertedText> {
-    let path = locate::markdown(&args.path, "only Markdown notes can be added to", context)?;
-    version::require(args.expected_version.as_deref(), &path, context)?;
-    let text = context.overlay.text(&path)?;
-    let at = (args.heading.as_deref(), args.block.as_deref());
-    let added = insert((&path, &text), at, args.position, &args.content, context)?;
-    context.overlay.write(&path, added.text)?;
-    Ok(InsertedText { version: version::of(&path, context)?, path: path.to_string(), line: added.line })
-}
 
 #[derive(Deserialize, JsonSchema)]
 pub(in crate::tools) struct ReplaceArgs {
