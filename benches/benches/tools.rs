@@ -15,7 +15,7 @@ use criterion::{Criterion, SamplingMode};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use vault_index::HashedEmbedder;
-use vault_tools::approval::{Preapproved, Unattended, run_plan};
+use vault_tools::approval::{AutoApprover, HeadlessApprover, run_plan};
 use vault_tools::plan::{Parameters, RunStatus, preview, validate};
 use vault_tools::{Cancel, Force, Headless, Policy, Toolbox, VaultOptions};
 
@@ -75,7 +75,7 @@ fn reads(criterion: &mut Criterion, vault: &LazyCell<Vault>) {
                 toolbox.vault().index().expect("an index");
                 toolbox
             });
-            bencher.iter(|| toolbox.call(tool, args.clone(), &mut Unattended).expect("an answer"));
+            bencher.iter(|| toolbox.call(tool, args.clone(), &mut HeadlessApprover).expect("an answer"));
         });
     }
     group.finish();
@@ -96,7 +96,7 @@ fn renames(criterion: &mut Criterion, vault: &LazyCell<Vault>, name: &str) {
                 for _ in 0..rounds {
                     let args = json!({ "path": places[0], "new_path": places[1] });
                     let started = Instant::now();
-                    let output = toolbox.call("rename_note", args, &mut Preapproved).expect("a rename");
+                    let output = toolbox.call("rename_note", args, &mut AutoApprover).expect("a rename");
                     let renamed = started.elapsed();
                     assert_eq!(output.value["notes_updated"].as_array().map(Vec::len), Some(BACKLINKS));
                     let started = Instant::now();
@@ -144,7 +144,7 @@ fn create(toolbox: &mut Toolbox, count: usize) -> [Duration; 2] {
     parameters.set("bullets", (0..count).map(|n| format!("- A thing to be done, number {n}\n")).collect::<String>());
     let shown = preview(toolbox, &checked, &parameters, Cancel::default()).expect("a preview");
     let actions = shown.actions().len();
-    let done = run_plan(toolbox, shown, &mut Preapproved, Cancel::default(), &mut |_| {}).expect("a run");
+    let done = run_plan(toolbox, shown, &mut AutoApprover, Cancel::default(), &mut |_| {}).expect("a run");
     let made = started.elapsed();
     assert_eq!((done.status, actions), (RunStatus::Done, count + 1));
     let started = Instant::now();

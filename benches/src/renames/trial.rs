@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use vault_index::{HashedEmbedder, VaultPath};
-use vault_tools::{ApplyOptions, Force, Renamed, SafePath, Vault, VaultOptions};
+use vault_tools::{ApplyOptions, Force, RenameReport, SafePath, Vault, VaultOptions};
 
 use super::led::Links;
 use super::names::{ALL, Choice, Kind, PLAIN, new_path};
@@ -143,7 +143,7 @@ fn forth_and_back(vault: &Vault, notes: &[String], random: &mut Random, trial: &
 struct Done {
     to: String,
     kind: Kind,
-    renamed: Renamed,
+    renamed: RenameReport,
     /// What its preview told besides.
     notices: Vec<String>,
 }
@@ -179,7 +179,7 @@ fn rename(
     Ok(None)
 }
 
-fn renamed(vault: &Vault, from: &str, to: &str) -> vault_tools::Result<(Renamed, Vec<String>)> {
+fn renamed(vault: &Vault, from: &str, to: &str) -> vault_tools::Result<(RenameReport, Vec<String>)> {
     let mut overlay = vault.overlay();
     let renamed = overlay.rename(&SafePath::new(from)?, &SafePath::new(to)?)?;
     let change = overlay.change();

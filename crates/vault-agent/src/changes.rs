@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use vault_tools::approval::{Answer, Approved, CarriedOut, ChangeRequest, Done, PreparedChange, now, settle};
+use vault_tools::approval::{
+    Answer, AppliedChange, ApprovedChange, ChangeOutput, ChangeRequest, PreparedChange, now, settle,
+};
 use vault_tools::plan::Event;
 use vault_tools::{Cancel, Error, ErrorKind, Grants, Result, Route, Vaults};
 
@@ -14,16 +16,16 @@ pub(crate) const LONGEST: Duration = Duration::from_secs(300);
 /// Carries out an approved change of one vault.
 ///
 /// # Errors
-/// Those of [`Approved::carry_out`], with paths as the caller knows them.
+/// Those of [`ApprovedChange::carry_out`], with paths as the caller knows them.
 pub(crate) fn carry_out(
-    approved: Approved,
+    approved: ApprovedChange,
     vaults: &mut Vaults,
     vault: usize,
     cancel: Cancel<'_>,
     on_event: &mut dyn FnMut(&Event),
-) -> Result<Done> {
+) -> Result<ChangeOutput> {
     let tool = approved.change().call().map(|call| call.tool.clone());
-    let done = approved.carry_out(vaults.toolbox(vault), cancel, on_event).and_then(CarriedOut::done);
+    let done = approved.carry_out(vaults.toolbox(vault), cancel, on_event).and_then(AppliedChange::done);
     let mut done = done.map_err(|error| vaults.shown_error(vault, error))?;
     if let Some(tool) = tool {
         done.value = vaults.shown(vault, &tool, done.value)?;
@@ -35,7 +37,7 @@ pub(crate) fn carry_out(
 ///
 /// # Errors
 /// Those of the tool; [`ErrorKind::Denied`] where a person is asked before it reads.
-pub(crate) fn read_all(vaults: &mut Vaults, tool: &str, route: &Route, cancel: Cancel<'_>) -> Result<Done> {
+pub(crate) fn read_all(vaults: &mut Vaults, tool: &str, route: &Route, cancel: Cancel<'_>) -> Result<ChangeOutput> {
     let mut nobody = |_: &PreparedChange| {
         let error = Error::new(ErrorKind::Denied, "a person is asked before this reads a vault");
         Answer::No(error.with_remedy("name one vault in the argument `vault`"))
@@ -52,7 +54,7 @@ pub(crate) fn read_all(vaults: &mut Vaults, tool: &str, route: &Route, cancel: C
         notices.extend(done.notices.iter().map(|notice| format!("{name}: {notice}")));
         values.push(done.value);
     }
-    Ok(Done::new(vaults.merged(tool, &route.args, values), notices))
+    Ok(ChangeOutput::new(vaults.merged(tool, &route.args, values), notices))
 }
 
 /// Runs on a thread that may block, until it is done; it is told when nobody waits for it any more.

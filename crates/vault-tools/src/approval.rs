@@ -1,14 +1,14 @@
 //! Approval: the only way from a change that a policy has judged to one that is made.
 //!
 //! ```text
-//! ChangeRequest ──prepare──> PreparedChange ──settle──┬─ the policy or a grant allows ──> Approved ──carry_out──> CarriedOut
-//!                            (made once)              ├─ an Approver says yes ──────────────┘
-//!                                                     └─ denied, refused, answered later ──> NotApproved
+//! ChangeRequest ──prepare──> PreparedChange ──settle──┬─ policy or grant allows ──> ApprovedChange ──carry_out──> AppliedChange
+//!                            (made once)              ├─ an Approver says yes ──────────┘
+//!                                                     └─ denied, refused, answered later ──> UnapprovedChange
 //! ```
 //!
 //! A change is prepared once, on an overlay, and owned by whoever shows it. A front end (a prompt, a form, a page, a code)
 //! implements [`Approver`]: it shows the whole change and reports the answer. [`settle`] decides, and nothing else makes an
-//! [`Approved`]. Carrying it out checks that the notes are as they were, so nothing has to be prepared again.
+//! [`ApprovedChange`]. Carrying it out checks that the notes are as they were, so nothing has to be prepared again.
 //!
 //! [`Vault::apply`](crate::Vault::apply) and [`Vault::undo`](crate::Vault::undo) lie below all this: they do what a program
 //! says, unasked. No change that a tool or a plan has proposed can be handed to them.
@@ -46,8 +46,8 @@ mod approver;
 mod approved;
 mod settle;
 
-pub use approved::{Approved, CarriedOut, Done};
-pub use approver::{Answer, Approver, Given, Preapproved, Unattended};
+pub use approved::{AppliedChange, ApprovedChange, ChangeOutput};
+pub use approver::{Answer, Approver, AutoApprover, GivenAnswer, HeadlessApprover};
 pub use prepared::{PreparedChange, UNDO};
 pub use request::{ChangeRequest, now};
-pub use settle::{NotApproved, run_plan, settle, settle_shown};
+pub use settle::{UnapprovedChange, run_plan, settle, settle_shown};

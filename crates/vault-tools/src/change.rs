@@ -13,7 +13,7 @@ use crate::content::ContentHash;
 use crate::sandbox::SafePath;
 
 pub(crate) use leave_out::CallActions;
-pub use leave_out::{EditedFile, LeftOutHunks, Separable};
+pub use leave_out::{EditedFile, LeftOutHunks, SeparableParts};
 pub use preview::{FilePreview, FolderPreview, Kind, Preview};
 
 /// What stands for the path of a file that is in the system's trash.
@@ -24,7 +24,7 @@ pub(crate) const SYSTEM_TRASH: &str = "the system's trash";
 pub struct Change {
     pub(crate) actions: Vec<Action>,
     /// What the moves of folders carry along, by the position of the move among the actions.
-    pub(crate) carried: BTreeMap<usize, Carried>,
+    pub(crate) carried: BTreeMap<usize, FolderContents>,
     /// Files of the disk that were read, as they were.
     pub(crate) reads: BTreeMap<SafePath, ContentHash>,
     /// What it assumes of the disk besides.
@@ -49,14 +49,14 @@ impl From<String> for Notice {
 
 /// What a folder that is moved takes along, by its paths before the move.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Carried {
+pub(crate) struct FolderContents {
     pub folders: Vec<SafePath>,
     pub files: Vec<SafePath>,
     /// Files that no tool sees.
     pub hidden: Vec<String>,
 }
 
-impl Carried {
+impl FolderContents {
     /// The paths of all files, sorted.
     pub fn all_files(&self) -> Vec<String> {
         let mut files: Vec<String> = self.files.iter().map(ToString::to_string).collect();
@@ -175,12 +175,12 @@ pub(crate) struct Preconditions {
     /// The files in a folder that moves or is deleted.
     pub folders: BTreeMap<SafePath, BTreeSet<SafePath>>,
     /// The state of vault and index in which all of it was observed.
-    pub observed: Observed,
+    pub observed: ObservedState,
 }
 
 /// The state of vault and index when they were asked.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) enum Observed {
+pub(crate) enum ObservedState {
     /// They were not.
     #[default]
     Never,
@@ -194,9 +194,9 @@ impl Preconditions {
     /// What is added was observed in this state, if that is certain.
     pub fn observe(&mut self, state: Option<&VaultState>) {
         self.observed = match (state, &self.observed) {
-            (Some(state), Observed::Never) => Observed::At(*state),
-            (Some(state), Observed::At(first)) if state == first => return,
-            _ => Observed::Unknown,
+            (Some(state), ObservedState::Never) => ObservedState::At(*state),
+            (Some(state), ObservedState::At(first)) if state == first => return,
+            _ => ObservedState::Unknown,
         };
     }
 }

@@ -19,7 +19,7 @@ pub const EXPECT: &str = "expect";
 /// What a call expects to touch; what is not given is not compared.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Expect {
+pub struct Expectation {
     /// The notes that are created, changed, moved or deleted.
     pub notes: Option<usize>,
     /// The links of existing notes that come, go or change.
@@ -29,14 +29,14 @@ pub struct Expect {
 /// What a change touches.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Touched {
+pub struct ChangeCounts {
     /// The notes that are created, changed, moved or deleted.
     pub notes: usize,
     /// The links of existing notes that come, go or change.
     pub links: usize,
 }
 
-impl Expect {
+impl Expectation {
     /// Takes it out of the arguments of a call.
     ///
     /// # Errors
@@ -60,7 +60,7 @@ impl Expect {
 
     /// # Errors
     /// [`ErrorKind::Refused`] with both numbers where it is not what is touched.
-    pub fn check(self, touched: Touched) -> Result<()> {
+    pub fn check(self, touched: ChangeCounts) -> Result<()> {
         let differs = |expected: Option<usize>, found| expected.is_some_and(|expected| expected != found);
         if !differs(self.notes, touched.notes) && !differs(self.links, touched.links) {
             return Ok(());
@@ -90,7 +90,7 @@ impl Expect {
 
 impl Change {
     /// How many notes and links it touches. Parses the notes that it edits.
-    pub fn touched(&self) -> Touched {
+    pub fn touched(&self) -> ChangeCounts {
         let mut notes: BTreeSet<SafePath> = BTreeSet::new();
         let mut edited: BTreeMap<SafePath, (&Content, &Content)> = BTreeMap::new();
         for (index, action) in self.actions.iter().enumerate() {
@@ -110,7 +110,7 @@ impl Change {
             }
         }
         let links = edited.iter().map(|(path, (before, after))| changed_links(path, before, after)).sum();
-        Touched { notes: notes.len(), links }
+        ChangeCounts { notes: notes.len(), links }
     }
 }
 
@@ -135,15 +135,15 @@ mod tests {
 
     #[test]
     fn what_is_expected_is_read_and_compared() {
-        let take = |expect: Value| Expect::take(&mut json!({ "path": "a.md", "expect": expect }));
+        let take = |expect: Value| Expectation::take(&mut json!({ "path": "a.md", "expect": expect }));
         assert_eq!(take(Value::Null).unwrap(), None);
-        assert_eq!(take(json!("{\"notes\": 2}")).unwrap(), Some(Expect { notes: Some(2), links: None }));
+        assert_eq!(take(json!("{\"notes\": 2}")).unwrap(), Some(Expectation { notes: Some(2), links: None }));
         for wrong in [json!({}), json!({ "note": 1 }), json!(3), json!({ "notes": -1 })] {
             assert_eq!(take(wrong).unwrap_err().path(), Some("/expect"));
         }
-        let touched = Touched { notes: 2, links: 5 };
-        Expect { notes: Some(2), links: None }.check(touched).unwrap();
-        let error = Expect { notes: Some(2), links: Some(4) }.check(touched).unwrap_err();
+        let touched = ChangeCounts { notes: 2, links: 5 };
+        Expectation { notes: Some(2), links: None }.check(touched).unwrap();
+        let error = Expectation { notes: Some(2), links: Some(4) }.check(touched).unwrap_err();
         assert!(error.message().contains("2 notes and 5 links, and 2 notes and 4 links"), "{error}");
     }
 }

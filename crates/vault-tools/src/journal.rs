@@ -46,7 +46,7 @@ mod tests;
 
 pub(crate) use entry::{JournalAction, JournalEntry, NewTransaction, State as EntryState};
 pub use entry::{TransactionId, TransactionKind};
-pub use prune::{PruneOptions, Pruned};
+pub use prune::{PruneOptions, PruneReport};
 pub(crate) use prune::{prunable, prune};
 pub(crate) use read::{contents, damaged, entries, has_all, has_damage, unfinished};
 pub(crate) use reset::{files, reset};

@@ -75,19 +75,19 @@ mod macros;
 pub mod approval;
 
 pub use action::{Action, DeleteMode};
-pub use change::{Change, EditedFile, FilePreview, FolderPreview, Kind, LeftOutHunks, Preview, Separable};
+pub use change::{Change, EditedFile, FilePreview, FolderPreview, Kind, LeftOutHunks, Preview, SeparableParts};
 pub use content::{Content, ContentHash};
 pub use error::{Error, ErrorKind, Result};
-pub use expect::{EXPECT, Expect, Touched};
+pub use expect::{ChangeCounts, EXPECT, Expectation};
 pub use host::{Editor, Headless, Host, HostCommand, Leaf, Position, Selection, Span};
-pub use journal::{PruneOptions, Pruned, TransactionId, TransactionKind};
-pub use links::{LinkAt, Rewritten};
+pub use journal::{PruneOptions, PruneReport, TransactionId, TransactionKind};
+pub use links::{LinkAt, RewrittenLink};
 pub use log::{
     Approval, Record, ToolStats, append as append_to_log, file as log_file, prune as prune_log, read as read_log,
     stats as log_stats,
 };
-pub use macros::{Export, IfExists, Imported, Macro, Macros, Parameter, ParameterKind, Rejected, SaveOptions};
-pub use overlay::{BrokenFrontmatter, Deleted, Overlay, Renamed, Written};
+pub use macros::{Export, IfExists, ImportReport, Macro, Macros, Parameter, ParameterKind, RejectedEntry, SaveOptions};
+pub use overlay::{BrokenFrontmatter, DeleteReport, Overlay, RenameReport, WriteOutcome};
 pub use policy::{
     Call, Grants, LastingPermission, Permission, Policy, Risk, Settings, ToolSetting, Toolset, VaultLists, is_tool_of,
 };
@@ -97,7 +97,7 @@ pub use store::IndexUse;
 pub use tool::{Cancel, Context, HostEffect, Issue, PathArg, Tool, ToolSpec};
 pub use toolbox::{Output, Proposal, Toolbox, content_of, find as find_tool, output_text, text_of};
 pub use tools::all as builtin_tools;
-pub use transaction::{ApplyOptions, ApplyProgress, ControlFlow, Force, Recover, Recovered, Transaction};
+pub use transaction::{ApplyOptions, ApplyProgress, ControlFlow, Force, RecoveryMode, RecoveryReport, Transaction};
 pub use vault::{TransactionInfo, TransactionStatus, Vault, VaultOptions};
 /// How the index of a vault is opened: [`VaultOptions::index`].
 pub use vault_index::Options as IndexOptions;

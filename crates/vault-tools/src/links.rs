@@ -10,6 +10,6 @@ mod retarget;
 pub(crate) use format::{LinkFormat, encode, new_path};
 pub(crate) use index::{CarriedText, Delta, DiskLinks, LinkIndex, lossy, not_looked_through, readable};
 pub(crate) use occurrences::{LinkEncoding, canvas_strings, edit_in_json, link_keys, raw_links};
-pub use relink::{LinkAt, Rewritten};
-pub(crate) use relink::{Permits, Relinked, Relinking};
+pub use relink::{LinkAt, RewrittenLink};
+pub(crate) use relink::{LinkChanges, PathFilter, Relinker};
 pub(crate) use retarget::{NewTarget, plain_subpath, retarget};

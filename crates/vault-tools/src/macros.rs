@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::plan::{Checked, has_succeeded, validate};
+use crate::plan::{ValidPlan, has_succeeded, validate};
 use crate::state::State;
 use crate::toolbox::Toolbox;
 
@@ -96,17 +96,17 @@ pub struct Export {
 /// The result of an import.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[non_exhaustive]
-pub struct Imported {
+pub struct ImportReport {
     /// The names of the imported macros.
     pub imported: Vec<String>,
     /// The entries that were rejected, and why.
-    pub rejected: Vec<Rejected>,
+    pub rejected: Vec<RejectedEntry>,
 }
 
 /// An entry of an import that was rejected.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[non_exhaustive]
-pub struct Rejected {
+pub struct RejectedEntry {
     /// Its name, or its number if it has none.
     pub entry: String,
     /// What is wrong with it.
@@ -290,7 +290,7 @@ impl<'s> Macros<'s> {
     ///
     /// # Errors
     /// A value that is not an export.
-    pub fn import(&self, toolbox: &Toolbox, export: &Value, if_exists: IfExists) -> Result<Imported> {
+    pub fn import(&self, toolbox: &Toolbox, export: &Value, if_exists: IfExists) -> Result<ImportReport> {
         let is_export = export.get("version").and_then(Value::as_str) == Some(VERSION);
         let (true, Some(entries)) = (is_export, export.get("macros").and_then(Value::as_array)) else {
             let message =
@@ -299,13 +299,13 @@ impl<'s> Macros<'s> {
         };
         let _lock = self.state.lock_file(FILE)?;
         let mut macros = self.list()?;
-        let mut imported = Imported::default();
+        let mut imported = ImportReport::default();
         for (number, entry) in entries.iter().enumerate() {
             let name =
                 entry.get("name").and_then(Value::as_str).map_or_else(|| format!("#{}", number + 1), str::to_string);
             match read(toolbox, entry).and_then(|entry| put(&mut macros, entry, if_exists)) {
                 Ok(()) => imported.imported.push(name),
-                Err(error) => imported.rejected.push(Rejected { entry: name, reason: error.to_string() }),
+                Err(error) => imported.rejected.push(RejectedEntry { entry: name, reason: error.to_string() }),
             }
         }
         self.write(macros)?;
@@ -322,7 +322,7 @@ impl<'s> Macros<'s> {
 }
 
 /// The parameters of a plan, without the dates, which the clock gives.
-fn parameters(checked: Checked) -> Vec<Parameter> {
+fn parameters(checked: ValidPlan) -> Vec<Parameter> {
     let names: BTreeSet<String> = checked.parameters;
     let asked = names.into_iter().filter(|name| !matches!(name.as_str(), "date" | "today" | "now"));
     asked.map(|name| Parameter { kind: kind_of(&name), name, default: None }).collect()

@@ -15,15 +15,15 @@ use vault_index::FileId;
 use vault_index::links::Names;
 
 use crate::action::Action;
-use crate::change::{Carried, Change, Notice, Preconditions, origin_of};
+use crate::change::{Change, FolderContents, Notice, Preconditions, origin_of};
 use crate::content::{Content, ContentHash};
 use crate::error::{Error, ErrorKind, Result};
-use crate::links::{LinkIndex, Permits};
+use crate::links::{LinkIndex, PathFilter};
 use crate::sandbox::{Entry, EntryKind, SafePath, Stat, View, no_folder};
 use crate::store::VaultStore;
 
-pub(crate) use carry::Joined;
-pub use edits::{BrokenFrontmatter, Deleted, Renamed, Written};
+pub(crate) use carry::JoinedText;
+pub use edits::{BrokenFrontmatter, DeleteReport, RenameReport, WriteOutcome};
 
 /// Contents that one change may hold in memory, in bytes: those it writes and those that its undo would need.
 const MAX_CHANGE_BYTES: usize = if cfg!(test) { 32_000_000 } else { 256_000_000 };
@@ -61,7 +61,7 @@ pub struct Overlay<'v> {
     /// What the reader of a preview should know, and how many actions there were by then.
     notices: Vec<(usize, Notice)>,
     /// What moves along with folders, by the index of the action.
-    carried: BTreeMap<usize, Carried>,
+    carried: BTreeMap<usize, FolderContents>,
     /// Names of all files and who links to what; made when first needed.
     links: Option<LinkIndex>,
     /// Where nodes have changed since `links` was last brought up to date.
@@ -72,7 +72,7 @@ pub struct Overlay<'v> {
     /// Whether several calls work on it, one upon the other.
     is_shared: bool,
     /// Whether a path may be read, if not all may; where links are kept, others are as if they were not there.
-    permits: Option<Arc<Permits>>,
+    permits: Option<Arc<PathFilter>>,
     /// Per folder that was looked at: its names by their lower case, to see which would collide.
     folded: HashMap<Option<SafePath>, HashMap<String, String>>,
     /// Bytes of the contents in `actions`.
@@ -373,7 +373,7 @@ impl<'v> Overlay<'v> {
         let is_folder = matches!(self.stat(from), Ok(Some(stat)) if stat.kind == EntryKind::Folder && !stat.symlink);
         let mut files = Vec::new();
         if is_folder {
-            let mut carried = Carried::default();
+            let mut carried = FolderContents::default();
             for entry in self.walk(Some(from)).unwrap_or_default() {
                 let Some(new) = entry.path.moved(from, to) else { continue };
                 match entry.stat.kind {

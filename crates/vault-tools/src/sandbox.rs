@@ -15,7 +15,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use disk::Found;
+pub(crate) use disk::PathState;
 pub use disk::Sandbox;
 pub(crate) use metadata::SavedMetadata;
 pub use nearest::missing;

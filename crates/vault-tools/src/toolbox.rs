@@ -13,9 +13,9 @@ use jiff::Zoned;
 use serde_json::Value;
 use vault_index::likeness::nearest;
 
-use crate::change::{Change, EditedFile, LeftOutHunks, Preview, Separable};
+use crate::change::{Change, EditedFile, LeftOutHunks, Preview, SeparableParts};
 use crate::error::{Error, ErrorKind, Result};
-use crate::expect::Expect;
+use crate::expect::Expectation;
 use crate::host::{Editor, Host};
 use crate::journal::TransactionId;
 use crate::log::{self, Approval, Record};
@@ -91,7 +91,7 @@ pub struct Proposal {
     pub left_out: Vec<LeftOutHunks>,
     toolset: Toolset,
     tool_risk: Risk,
-    separable: Separable,
+    separable: SeparableParts,
     /// What the editor shows then; unknown if something is left out.
     editor: Option<Editor>,
     took_ms: u64,
@@ -349,10 +349,10 @@ impl Toolbox {
     }
 
     /// The arguments of a call without what it expects to touch, which tools that write take besides their own.
-    fn without_expect(&self, name: &str, args: &Value) -> Result<(Value, Option<Expect>)> {
+    fn without_expect(&self, name: &str, args: &Value) -> Result<(Value, Option<Expectation>)> {
         let mut args = args.clone();
         let writes = self.spec(name).is_ok_and(|spec| spec.risk > Risk::Read);
-        let expect = if writes { Expect::take(&mut args)? } else { None };
+        let expect = if writes { Expectation::take(&mut args)? } else { None };
         Ok((args, expect))
     }
 
@@ -397,7 +397,7 @@ impl Toolbox {
         name: &str,
         args: Value,
         cancel: Cancel<'_>,
-    ) -> Result<Done> {
+    ) -> Result<CallResult> {
         let tool = find(&self.tools, name)?;
         let (args, notices) = tool.checked(args)?;
         let paths = tool.paths(&args);
@@ -420,7 +420,7 @@ impl Toolbox {
         if tool.spec().risk > Risk::Read {
             draft.cache = StepCache::default();
         }
-        Ok(Done { args, paths, output })
+        Ok(CallResult { args, paths, output })
     }
 
     /// Makes the changes that were proposed. `approval` says who approved them; only `approval/` calls it.
@@ -527,7 +527,7 @@ pub fn find<'t>(tools: &'t [Tool], name: &str) -> Result<&'t Tool> {
 }
 
 /// A call that ran on a draft.
-pub(crate) struct Done {
+pub(crate) struct CallResult {
     /// The arguments, checked.
     pub args: Value,
     /// The paths that they name.

@@ -6,7 +6,7 @@
 //!                                    └── undo, redo       └──> rollback ──> journal: rolled back
 //! ```
 
-mod closing;
+mod file_closer;
 mod expected;
 mod inverse;
 mod apply;
@@ -16,4 +16,4 @@ mod past;
 
 pub use apply::{ApplyOptions, ApplyProgress, ControlFlow, Transaction};
 pub use inverse::Force;
-pub use recover::{Recover, Recovered};
+pub use recover::{RecoveryMode, RecoveryReport};

@@ -28,14 +28,14 @@ use vault_index::{Exclusion, check_vault_toml};
 use crate::change::Change;
 use crate::error::{Error, ErrorKind, Result};
 use crate::journal::{
-    self, EntryState, JournalEntry, NewTransaction, PruneOptions, Pruned, TransactionId, TransactionKind,
+    self, EntryState, JournalEntry, NewTransaction, PruneOptions, PruneReport, TransactionId, TransactionKind,
 };
 use crate::overlay::Overlay;
 use crate::read_versions::ReadVersions;
 use crate::sandbox::Sandbox;
 use crate::state::State;
 use crate::store::{IndexUse, NoteIndex, VaultStore};
-use crate::transaction::{ApplyOptions, Force, Recover, Recovered, Transaction};
+use crate::transaction::{ApplyOptions, Force, RecoveryMode, RecoveryReport, Transaction};
 
 /// How a vault is opened.
 #[derive(Debug, Clone)]
@@ -120,7 +120,7 @@ impl VaultOptions {
 pub struct Vault {
     store: VaultStore,
     versions: ReadVersions,
-    recovered: Option<Recovered>,
+    recovered: Option<RecoveryReport>,
     warnings: Vec<String>,
 }
 
@@ -230,7 +230,7 @@ impl Vault {
     }
 
     /// What was rolled back when the vault was opened.
-    pub fn recovered(&self) -> Option<&Recovered> {
+    pub fn recovered(&self) -> Option<&RecoveryReport> {
         self.recovered.as_ref()
     }
 
@@ -239,7 +239,7 @@ impl Vault {
     ///
     /// # Errors
     /// When files or the journal cannot be read or written.
-    pub fn recover(&self, how: Recover) -> Result<Option<Recovered>> {
+    pub fn recover(&self, how: RecoveryMode) -> Result<Option<RecoveryReport>> {
         self.store.recover(how)
     }
 
@@ -382,7 +382,7 @@ impl Vault {
     ///
     /// # Errors
     /// When the journal cannot be read.
-    pub fn prunable(&self, options: &PruneOptions) -> Result<Pruned> {
+    pub fn prunable(&self, options: &PruneOptions) -> Result<PruneReport> {
         journal::prunable(self.state(), options)
     }
 
@@ -390,7 +390,7 @@ impl Vault {
     ///
     /// # Errors
     /// [`ErrorKind::Busy`] while another process changes the vault.
-    pub fn prune(&self, options: &PruneOptions) -> Result<Pruned> {
+    pub fn prune(&self, options: &PruneOptions) -> Result<PruneReport> {
         let _lock = self.store.lock()?;
         self.store.recover_before_change()?;
         journal::prune(self.state(), options)

@@ -21,7 +21,7 @@ const VAULT: &str = "vault";
 /// use std::sync::Arc;
 ///
 /// use serde_json::json;
-/// use vault_tools::approval::Unattended;
+/// use vault_tools::approval::HeadlessApprover;
 /// use vault_tools::{Headless, Policy, Toolbox, Vault, VaultOptions, Vaults};
 ///
 /// # let folder = tempfile::tempdir()?;
@@ -38,7 +38,7 @@ const VAULT: &str = "vault";
 /// let mut vaults = Vaults::new(vec![open("Home")?, open("Work")?])?;
 /// let route = vaults.route("read_note", json!({ "path": "Work/Log.md" }))?;
 /// let at = route.vaults[0];
-/// let output = vaults.toolbox(at).call("read_note", route.args, &mut Unattended)?;
+/// let output = vaults.toolbox(at).call("read_note", route.args, &mut HeadlessApprover)?;
 /// let shown = vaults.shown(at, "read_note", output.value)?;
 /// assert_eq!((&shown["path"], &shown["content"]), (&json!("Work/Log.md"), &json!("- begun\n")));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -295,7 +295,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::approval::Preapproved;
+    use crate::approval::AutoApprover;
     use crate::host::Headless;
     use crate::policy::Policy;
     use crate::store::IndexUse;
@@ -327,7 +327,7 @@ mod tests {
         let route = vaults.route(name, args.clone())?;
         let mut outputs = Vec::new();
         for at in &route.vaults {
-            let output = vaults.toolbox(*at).call(name, route.args.clone(), &mut Preapproved)?;
+            let output = vaults.toolbox(*at).call(name, route.args.clone(), &mut AutoApprover)?;
             outputs.push(vaults.shown(*at, name, output.value)?);
         }
         Ok(if outputs.len() == 1 { outputs.remove(0) } else { vaults.merged(name, &args, outputs) })

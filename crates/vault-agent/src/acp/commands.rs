@@ -6,7 +6,9 @@ use serde_json::{Map, Value, json};
 use tokio::runtime::Handle;
 use tokio::task::block_in_place;
 use vault_search::sanitize_line;
-use vault_tools::approval::{Answer as ChangeAnswer, Approver, ChangeRequest, Done, PreparedChange, UNDO, now, settle};
+use vault_tools::approval::{
+    Answer as ChangeAnswer, Approver, ChangeOutput, ChangeRequest, PreparedChange, UNDO, now, settle,
+};
 use vault_tools::plan::{Event as PlanEvent, Parameters, StepPreview, last_successful, validate};
 use vault_tools::{
     Cancel, Error as ToolsError, ErrorKind, Grants, Macro, Macros, Permission, Result as ToolsResult, Risk,
@@ -348,7 +350,7 @@ async fn change(
     name: &str,
     state: &mut State,
     asking: &Asking<'_>,
-) -> ToolsResult<Option<Option<Done>>> {
+) -> ToolsResult<Option<Option<ChangeOutput>>> {
     if state.is_read_only() {
         return Err(
             ToolsError::new(ErrorKind::Denied, "this conversation is read only").with_remedy("choose the other mode")

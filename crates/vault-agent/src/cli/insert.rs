@@ -3,7 +3,7 @@
 use serde_json::json;
 use vault_search::tools::TerminalPrompt;
 use vault_search::{CliResult, can_ask, note, sanitize_line};
-use vault_tools::approval::{Answer, Approver, ChangeRequest, Preapproved, PreparedChange, now, settle};
+use vault_tools::approval::{Answer, Approver, AutoApprover, ChangeRequest, PreparedChange, now, settle};
 use vault_tools::{Cancel, Error, ErrorKind, Grants};
 
 use crate::changes::carry_out;
@@ -42,7 +42,7 @@ pub(super) fn insert(workspace: &Workspace, conversation: &Conversation, answer:
         let prepared = request.prepare(toolbox, &now(), Cancel::default())?;
         let mut prompt =
             InsertPrompt(TerminalPrompt { question: Some("Insert the answer"), ..TerminalPrompt::default() });
-        let approver: &mut dyn Approver = if yes { &mut Preapproved } else { &mut prompt };
+        let approver: &mut dyn Approver = if yes { &mut AutoApprover } else { &mut prompt };
         let approved = settle(prepared, &Grants::default(), approver);
         let approved = approved.map_err(|refused| refused.log(vaults.toolbox(0)))?;
         let done = carry_out(approved, vaults, 0, Cancel::default(), &mut |_| {})?;

@@ -18,7 +18,7 @@ use agent_loop::{
 };
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
-use vault_tools::approval::{Answer, ChangeRequest, Done, Given, PreparedChange, now, settle};
+use vault_tools::approval::{Answer, ChangeOutput, ChangeRequest, GivenAnswer, PreparedChange, now, settle};
 use vault_tools::{
     Call, Cancel, EditedFile, Editor, Error, ErrorKind, Grants, Permission, Preview, Result, Risk, Toolset, Vaults,
     output_text,
@@ -340,7 +340,7 @@ impl NoteTools {
     }
 
     /// Makes a call that the loop has decided to make.
-    fn make(&self, call: &ToolCall, cancel: Cancel<'_>) -> Result<Done> {
+    fn make(&self, call: &ToolCall, cancel: Cancel<'_>) -> Result<ChangeOutput> {
         if self.risk(&call.name) != Some(Risk::Read)
             && let Some(reason) = self.closed()
         {
@@ -374,7 +374,7 @@ impl NoteTools {
                     Answer::No(Error::new(ErrorKind::Denied, message))
                 }
             };
-            let approved = settle(change, &granted, &mut Given(Some(answer)))
+            let approved = settle(change, &granted, &mut GivenAnswer(Some(answer)))
                 .map_err(|refused| refused.log(vaults.toolbox(vault)))?;
             let done = carry_out(approved, vaults, vault, cancel, &mut |_| {});
             let mut done = done.map_err(|error| match error.kind() {
@@ -474,8 +474,8 @@ impl Tools for NoteTools {
 }
 
 /// What the model reads: each entry of a list is an item of its own, which a person can withhold.
-fn output(done: Done) -> ToolOutput {
-    let Done { value, transaction, mut notices, .. } = done;
+fn output(done: ChangeOutput) -> ToolOutput {
+    let ChangeOutput { value, transaction, mut notices, .. } = done;
     notices.extend(transaction.map(|transaction| format!("transaction {transaction}; the person can undo it")));
     match value {
         Value::Array(entries) if !entries.is_empty() => {

@@ -4,7 +4,7 @@
 use rmcp::model::{CallToolResult, ContentBlock, MetaObject};
 use serde_json::{Map, Value, json};
 use vault_tools::Error;
-use vault_tools::approval::{Done, PreparedChange};
+use vault_tools::approval::{ChangeOutput, PreparedChange};
 
 use crate::change_text::{title, told_to_client};
 use crate::pending::Pending;
@@ -34,7 +34,7 @@ pub(super) fn output_schema(schema: &Value) -> Value {
 }
 
 /// A call that was carried out.
-pub(super) fn done(done: Done) -> CallToolResult {
+pub(super) fn done(done: ChangeOutput) -> CallToolResult {
     let mut object = match done.value {
         Value::Object(object) => object,
         other => Map::from_iter([("result".to_owned(), other)]),

@@ -13,10 +13,11 @@ use rmcp::{ErrorData, RoleServer};
 use serde_json::{Map, Value};
 use tokio::runtime::Handle;
 use vault_tools::approval::{
-    Answer, Approved, ChangeRequest, Given, NotApproved, Preapproved, PreparedChange, UNDO, now, settle,
+    Answer, ApprovedChange, AutoApprover, ChangeRequest, GivenAnswer, PreparedChange, UNDO, UnapprovedChange, now,
+    settle,
 };
 use vault_tools::plan::Event;
-use vault_tools::{Cancel, EXPECT, Error, ErrorKind, Expect, Grants, Permission, Result};
+use vault_tools::{Cancel, EXPECT, Error, ErrorKind, Expectation, Grants, Permission, Result};
 
 use super::catalog::{Offered, PLAN_APPLY, PLAN_PREVIEW, tools};
 use super::consent::{Asked, Consent, Form, Said, Way, answer_in, elicit, way};
@@ -75,7 +76,7 @@ struct Wanted {
     /// Of a plan: what was previewed.
     seen: Option<Seen>,
     /// Of a plan: what it is to touch. Calls of tools are compared by their toolbox.
-    expect: Option<Expect>,
+    expect: Option<Expectation>,
 }
 
 impl Calls {
@@ -183,7 +184,7 @@ impl Calls {
     ///
     /// # Errors
     /// One that is missing where it is required, or is none.
-    fn expected(&self, name: &str, args: &mut Value) -> Result<Option<Expect>> {
+    fn expected(&self, name: &str, args: &mut Value) -> Result<Option<Expectation>> {
         let tool = self.tools.iter().find(|tool| tool.name == name);
         let is_required = tool
             .and_then(|tool| tool.input_schema.get("required")?.as_array())
@@ -194,7 +195,7 @@ impl Calls {
                 "give it as {\"notes\": 1, \"links\": 0}; plan_preview and the lists of links tell the numbers";
             return Err(Error::new(ErrorKind::InvalidArguments, message).at("/expect").with_remedy(remedy));
         }
-        if [PLAN_APPLY, RUN_MACRO].contains(&name) { Expect::take(args) } else { Ok(None) }
+        if [PLAN_APPLY, RUN_MACRO].contains(&name) { Expectation::take(args) } else { Ok(None) }
     }
 
     fn list_macros(&self, args: &Value) -> Result<CallToolResult> {
@@ -334,10 +335,10 @@ impl Calls {
         }
         let is_answered = given.is_some();
         let mut settled = match way {
-            Way::Trusted => settle(prepared, &grants, &mut Preapproved),
-            _ => settle(prepared, &grants, &mut Given(given)),
+            Way::Trusted => settle(prepared, &grants, &mut AutoApprover),
+            _ => settle(prepared, &grants, &mut GivenAnswer(given)),
         };
-        if let Err(NotApproved::Later(change)) = settled {
+        if let Err(UnapprovedChange::Later(change)) = settled {
             // Of a form that cannot approve.
             if is_answered {
                 return Ok(self.wait_for_approval(&wanted, &change, time)?.into());
@@ -351,11 +352,11 @@ impl Calls {
                     Asking::Response(response) => return Ok(*response),
                 },
             };
-            settled = settle(*change, &grants, &mut Given(Some(answer)));
+            settled = settle(*change, &grants, &mut GivenAnswer(Some(answer)));
         }
         match settled {
             Ok(approved) => self.carry_out(wanted, approved, context).await,
-            Err(NotApproved::Later(change)) => Ok(self.wait_for_approval(&wanted, &change, time)?.into()),
+            Err(UnapprovedChange::Later(change)) => Ok(self.wait_for_approval(&wanted, &change, time)?.into()),
             Err(refused) => self.refuse(wanted.vault, refused).map(CallToolResponse::from),
         }
     }
@@ -429,8 +430,8 @@ impl Calls {
     }
 
     /// Logs a refusal. That of a person is an answer, that of the policy an error.
-    fn refuse(&self, vault: usize, refused: NotApproved) -> Result<CallToolResult> {
-        let is_persons = matches!(&refused, NotApproved::Refused { change, .. }
+    fn refuse(&self, vault: usize, refused: UnapprovedChange) -> Result<CallToolResult> {
+        let is_persons = matches!(&refused, UnapprovedChange::Refused { change, .. }
             if *change.permission() == Permission::Ask && change.plan().is_none_or(|plan| plan.blocked.is_none()));
         let reason = self.workspace.with(|vaults| refused.log(vaults.toolbox(vault)));
         if is_persons { Ok(answer::declined(reason.message())) } else { Err(reason) }
@@ -455,7 +456,7 @@ impl Calls {
     async fn carry_out(
         self: &Arc<Self>,
         wanted: Wanted,
-        approved: Approved,
+        approved: ApprovedChange,
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResponse> {
         let progress = context.meta.get_progress_token().map(|token| (token, context.peer.clone()));

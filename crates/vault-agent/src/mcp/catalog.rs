@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 use vault_tools::approval::UNDO;
-use vault_tools::{EXPECT, Expect, Risk, ToolSpec, Toolset, Vaults};
+use vault_tools::{EXPECT, Expectation, Risk, ToolSpec, Toolset, Vaults};
 
 use super::macros::{LIST_MACROS, RUN_MACRO};
 
@@ -106,7 +106,7 @@ fn annotations(name: &str, risk: Risk, offered: &Offered) -> ToolAnnotations {
 
 /// Adds what a change expects to touch.
 fn add_expect(schema: &mut Value, offered: &Offered) {
-    schema["properties"][EXPECT] = Expect::schema();
+    schema["properties"][EXPECT] = Expectation::schema();
     if offered.require_expect {
         require(schema, EXPECT);
     }

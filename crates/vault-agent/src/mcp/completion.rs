@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use rmcp::model::{CompleteRequestParams, CompletionInfo, Reference};
 use serde_json::json;
-use vault_tools::approval::Unattended;
+use vault_tools::approval::HeadlessApprover;
 use vault_tools::{Result, Vaults};
 
 use super::prompts::has_topic;
@@ -70,7 +70,7 @@ fn notes(vaults: &mut Vaults, vault: usize, typed: &str) -> Result<Vec<String>> 
 /// Headings of a note, as its outline has them: `12: ## Plan (340 bytes)`.
 fn headings(vaults: &mut Vaults, vault: usize, path: &str, typed: &str) -> Result<Vec<String>> {
     let args = json!({ "path": path, "outline": true });
-    let outline = vaults.toolbox(vault).call("read_note", args, &mut Unattended)?.value;
+    let outline = vaults.toolbox(vault).call("read_note", args, &mut HeadlessApprover)?.value;
     let lines = outline["content"].as_str().unwrap_or_default().lines();
     let heading = |line: &str| {
         let (_, heading) = line.split_once('#')?;

@@ -9,7 +9,7 @@ use rmcp::model::{
     ResourceContents, ResourceTemplate,
 };
 use serde_json::{Map, Value, json};
-use vault_tools::approval::Unattended;
+use vault_tools::approval::HeadlessApprover;
 use vault_tools::{Entry, Error, ErrorKind, Result, Vaults};
 
 use super::answer::UNTRUSTED;
@@ -135,7 +135,7 @@ fn text_of(vaults: &mut Vaults, address: &VaultUri) -> Result<String> {
     if let Some((part, value)) = part {
         args[part.name()] = json!(value);
     }
-    let read = toolbox.call("read_note", args, &mut Unattended)?.value;
+    let read = toolbox.call("read_note", args, &mut HeadlessApprover)?.value;
     let mut text = read["content"].as_str().unwrap_or_default().to_owned();
     if read["bytes_left"].as_u64().is_some_and(|left| left > 0) {
         let next = read["first_line"].as_u64().unwrap_or(1) + text.lines().count() as u64;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use vault_tools::approval::{Answer, CarriedOut, Given, Preapproved, PreparedChange, settle};
+use vault_tools::approval::{Answer, AppliedChange, AutoApprover, GivenAnswer, PreparedChange, settle};
 use vault_tools::{
     Cancel, Error, ErrorKind, Grants, Output, Permission, Preview, Proposal, Result, Toolbox, Toolset, content_of,
     text_of,
@@ -122,8 +122,8 @@ fn make(
         let used = change.call().map(|call| call.args.clone()).unwrap_or_default();
         let grants = Grants::default();
         let settled = match given.take() {
-            Some(answer) => settle(change, &grants, &mut Given(Some(answer))),
-            None if args.yes => settle(change, &grants, &mut Preapproved),
+            Some(answer) => settle(change, &grants, &mut GivenAnswer(Some(answer))),
+            None if args.yes => settle(change, &grants, &mut AutoApprover),
             None => {
                 let changing: Option<&mut dyn ChangeEditor> = Some(&mut call);
                 settle(
@@ -143,7 +143,7 @@ fn make(
                 attempts += 1;
                 change = call.prepare(used)?;
             }
-            Ok(CarriedOut::Call(output)) => {
+            Ok(AppliedChange::Call(output)) => {
                 return Ok(CallResult { tool, args: made_with, output, was_shown, vault, proposed: None });
             }
             Ok(_) => break,

@@ -6,8 +6,8 @@ use std::io;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Unit};
 use serde_json::{Value, json};
-use vault_tools::approval::{Approved, CarriedOut, Preapproved, PreparedChange, settle, settle_shown};
-use vault_tools::plan::{self, CallId, Checked, Event, Parameters, PlanPreview, PlanRun, RunStatus};
+use vault_tools::approval::{AppliedChange, ApprovedChange, AutoApprover, PreparedChange, settle, settle_shown};
+use vault_tools::plan::{self, CallId, Event, Parameters, PlanPreview, PlanRun, RunStatus, ValidPlan};
 use vault_tools::{Cancel, Error, ErrorKind, Grants, Result, Toolbox};
 
 use crate::{
@@ -31,7 +31,7 @@ pub(super) fn check(vault_args: &VaultArgs, args: &PlanFileArgs, out: &mut Out) 
 
 fn check_on(toolbox: &Toolbox, args: &PlanFileArgs, out: &mut Out) -> CliResult {
     let (record, text, outcome) = match plan::validate(&json_of(&args.file)?, toolbox) {
-        Ok(Checked { risk, parameters, notices, .. }) => {
+        Ok(ValidPlan { risk, parameters, notices, .. }) => {
             let text = format!("the plan is valid; its risk: {}{}", risk.name(), list_of_parameters(parameters.iter()));
             let text = notices.iter().fold(text, |text, notice| format!("{text}\nnote: {notice}"));
             let mut record = json!({ "faults": [], "risk": risk, "parameters": parameters });
@@ -110,7 +110,9 @@ pub fn run_value(
             written = out.record(event).and_then(|()| out.flush());
         }
     };
-    let CarriedOut::Plan(done) = approved.carry_out(toolbox, cancel, &mut report)? else { return Ok(Outcome::Nothing) };
+    let AppliedChange::Plan(done) = approved.carry_out(toolbox, cancel, &mut report)? else {
+        return Ok(Outcome::Nothing);
+    };
     done.left_out.iter().for_each(|(step, item)| say("left out", &format!("{step}, {}", left_out(item))));
     say_notices(&done.notices);
     if let Some((step, error)) = &done.failed {
@@ -145,7 +147,7 @@ fn say_notices(notices: &[String]) {
 
 /// A plan that is ready to be approved.
 struct PreparedPlan {
-    checked: Checked,
+    checked: ValidPlan,
     parameters: Parameters,
     preview: PlanPreview,
 }
@@ -160,7 +162,7 @@ fn dry_run(
     // A plan sees one time as now, to the second, so that it can be printed with the digest.
     let now = toolbox.now();
     toolbox.set_now(now.round(Unit::Second).unwrap_or(now));
-    let checked: Checked = plan::validate(value, toolbox)?;
+    let checked: ValidPlan = plan::validate(value, toolbox)?;
     let mut parameters = parameters(toolbox, set, &checked.parameters)?;
     let missing: Vec<String> = parameters.missing(&checked.parameters).into_iter().map(str::to_string).collect();
     for name in missing {
@@ -195,7 +197,7 @@ fn approved(
     prepared: PreparedPlan,
     args: &ExecutionArgs,
     known: &mut Vec<(String, String)>,
-) -> Result<Approved> {
+) -> Result<ApprovedChange> {
     let PreparedPlan { checked, parameters, preview } = prepared;
     let change = PreparedChange::of_plan(preview, toolbox.policy());
     let grants = Grants::default();
@@ -206,7 +208,7 @@ fn approved(
                 .with_remedy("look at it again with plan preview, which prints its new digest");
             settle_shown(change, shown.split('@').next().unwrap_or_default(), other)
         }
-        None if args.yes => settle(change, &grants, &mut Preapproved),
+        None if args.yes => settle(change, &grants, &mut AutoApprover),
         None => {
             let mut planning = PlanEditor { toolbox: &mut *toolbox, checked, parameters, args, known };
             let changing: Option<&mut dyn ChangeEditor> = Some(&mut planning);
@@ -220,7 +222,7 @@ fn approved(
 /// A plan that a person can change.
 struct PlanEditor<'a> {
     toolbox: &'a mut Toolbox,
-    checked: Checked,
+    checked: ValidPlan,
     parameters: Parameters,
     args: &'a ExecutionArgs,
     known: &'a mut Vec<(String, String)>,

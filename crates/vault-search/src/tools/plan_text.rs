@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use vault_tools::approval::PreparedChange;
-use vault_tools::plan::{LeftOut, PlanPreview, StepState};
+use vault_tools::plan::{LeftOutItem, PlanPreview, StepState};
 use vault_tools::{Preview, Risk};
 
 use crate::sanitize_line;
@@ -79,7 +79,7 @@ fn badge(risk: Risk) -> String {
 }
 
 /// An item that is left out, and why.
-pub(super) fn left_out(item: &LeftOut) -> String {
+pub(super) fn left_out(item: &LeftOutItem) -> String {
     format!("item {}, {}: {}", item.item, sanitize_line(&item.what), sanitize_line(&item.reason))
 }
 

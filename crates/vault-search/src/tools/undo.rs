@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use vault_tools::{
-    Change, Force, PruneOptions, Pruned, Recover, Result, Transaction, TransactionId, TransactionInfo,
+    Change, Force, PruneOptions, PruneReport, RecoveryMode, Result, Transaction, TransactionId, TransactionInfo,
     TransactionStatus, Vault, plan, prune_log,
 };
 
@@ -42,7 +42,7 @@ pub fn undo(vault_args: &VaultArgs, args: &UndoArgs, out: &mut Out) -> CliResult
 /// Rolls back or keeps a transaction that a crash interrupted.
 fn recover(vault: &Vault, args: &UndoArgs, out: &mut Out) -> CliResult {
     let _writing = crate::write_section();
-    let recovered = vault.recover(if args.keep { Recover::Keep } else { Recover::RollBack })?;
+    let recovered = vault.recover(if args.keep { RecoveryMode::Keep } else { RecoveryMode::RollBack })?;
     let is_json = args.output.json || args.output.jsonl;
     if is_json {
         out.record(&recovered)?;
@@ -158,7 +158,7 @@ pub(super) fn prune(vault_args: &VaultArgs, args: &PruneArgs, out: &mut Out) -> 
     let max_bytes = max_size.map(|megabytes| megabytes.saturating_mul(1_000_000));
     let mut options = PruneOptions::default();
     (options.older_than, options.max_bytes) = (older_than, max_bytes);
-    let Pruned { transactions, left, .. } = vault.prunable(&options)?;
+    let PruneReport { transactions, left, .. } = vault.prunable(&options)?;
     if transactions > 0 && left == 0 {
         let question = format!("Drop all {}? Nothing can be undone any more.", counted(transactions, "transaction"));
         let remedy = "it would drop every transaction, so that nothing can be undone any more; add --yes";

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::prepared::{Held, PreparedChange};
+use super::prepared::{PreparedChange, PreparedKind};
 use crate::error::{Error, Result};
 use crate::journal::TransactionId;
 use crate::log::Approval;
@@ -19,16 +19,16 @@ const NAMED: usize = 100;
 ///
 /// ```compile_fail,E0451
 /// # fn get<T>() -> T { unimplemented!() }
-/// use vault_tools::approval::{Approved, PreparedChange};
+/// use vault_tools::approval::{ApprovedChange, PreparedChange};
 /// // error: the fields are private, and there is no constructor
-/// let approved = Approved { change: get::<PreparedChange>(), by: get() };
+/// let approved = ApprovedChange { change: get::<PreparedChange>(), by: get() };
 /// ```
 ///
 /// ```compile_fail,E0599
 /// # fn get<T>() -> T { unimplemented!() }
-/// use vault_tools::approval::Approved;
+/// use vault_tools::approval::ApprovedChange;
 /// // error: an approval cannot be copied, so it holds once
-/// let approved = get::<Approved>().clone();
+/// let approved = get::<ApprovedChange>().clone();
 /// ```
 ///
 /// ```compile_fail,E0616
@@ -45,7 +45,7 @@ const NAMED: usize = 100;
 /// get::<Toolbox>().apply(get::<Proposal>(), Approval::Approved);
 /// ```
 #[derive(Debug)]
-pub struct Approved {
+pub struct ApprovedChange {
     change: PreparedChange,
     by: Approval,
 }
@@ -53,7 +53,7 @@ pub struct Approved {
 /// What was done.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub enum CarriedOut {
+pub enum AppliedChange {
     /// A call was made.
     Call(Output),
     /// A plan was run; a step of it may have failed.
@@ -72,7 +72,7 @@ pub enum CarriedOut {
 /// What was done, as a client is told.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct Done {
+pub struct ChangeOutput {
     /// What it returns.
     pub value: Value,
     /// The transaction that undoes it, if anything was changed.
@@ -81,7 +81,7 @@ pub struct Done {
     pub notices: Vec<String>,
 }
 
-impl Approved {
+impl ApprovedChange {
     pub(super) fn new(change: PreparedChange, by: Approval) -> Self {
         Self { change, by }
     }
@@ -106,39 +106,39 @@ impl Approved {
         toolbox: &mut Toolbox,
         cancel: Cancel<'_>,
         on_event: &mut dyn FnMut(&Event),
-    ) -> Result<CarriedOut> {
+    ) -> Result<AppliedChange> {
         let Self { change, by } = self;
         let digest = change.digest().to_owned();
         match change.held {
-            Held::Call(proposal) => toolbox.apply(&proposal, by).map(CarriedOut::Call),
-            Held::Plan(preview) => plan::run(toolbox, &preview, by, cancel, on_event).map(CarriedOut::Plan),
-            Held::Undo { id, change } => {
+            PreparedKind::Call(proposal) => toolbox.apply(&proposal, by).map(AppliedChange::Call),
+            PreparedKind::Plan(preview) => plan::run(toolbox, &preview, by, cancel, on_event).map(AppliedChange::Plan),
+            PreparedKind::Undo { id, change } => {
                 if toolbox.vault().preview_undo(Some(id), Force::No)?.digest() != digest {
                     return Err(PreparedChange::is_other_than_shown());
                 }
                 let by = toolbox.vault().undo(Some(id), Force::No)?;
-                Ok(CarriedOut::Undo { undone: id, by, paths: change.paths() })
+                Ok(AppliedChange::Undo { undone: id, by, paths: change.paths() })
             }
         }
     }
 }
 
-impl Done {
+impl ChangeOutput {
     /// What several calls that read have returned.
     pub fn new(value: Value, notices: Vec<String>) -> Self {
         Self { value, transaction: None, notices }
     }
 }
 
-impl CarriedOut {
+impl AppliedChange {
     /// The same as a client is told.
     ///
     /// # Errors
     /// That of the step of a plan that failed; the remedy says what stays of the plan.
-    pub fn done(self) -> Result<Done> {
+    pub fn done(self) -> Result<ChangeOutput> {
         match self {
             Self::Call(Output { value, transaction, notices, .. }) => {
-                Ok(Done { value, transaction: transaction.map(|id| id.0), notices })
+                Ok(ChangeOutput { value, transaction: transaction.map(|id| id.0), notices })
             }
             Self::Plan(run) => of_plan(run),
             Self::Undo { undone, by, mut paths } => {
@@ -148,13 +148,13 @@ impl CarriedOut {
                     paths.truncate(NAMED);
                 }
                 let value = json!({ "undone": undone.0, "changes": by.done, "paths": paths });
-                Ok(Done { value, transaction: Some(by.id.0), notices })
+                Ok(ChangeOutput { value, transaction: Some(by.id.0), notices })
             }
         }
     }
 }
 
-fn of_plan(ended: PlanRun) -> Result<Done> {
+fn of_plan(ended: PlanRun) -> Result<ChangeOutput> {
     if let Some((step, error)) = ended.failed {
         let left = match ended.transaction {
             Some(id) => format!("the steps before it stay; undo transaction {id} to revert them"),
@@ -170,5 +170,5 @@ fn of_plan(ended: PlanRun) -> Result<Done> {
     let skipped: Vec<Value> = skipped.collect();
     let is_done = ended.status == RunStatus::Done;
     let value = json!({ "done": is_done, "outputs": ended.outputs, "left_out": left_out, "skipped": skipped });
-    Ok(Done { value, transaction: ended.transaction.map(|id| id.0), notices: ended.notices })
+    Ok(ChangeOutput { value, transaction: ended.transaction.map(|id| id.0), notices: ended.notices })
 }

@@ -41,9 +41,9 @@ impl<F: FnMut(&PreparedChange) -> Answer> Approver for F {
 
 /// The answer that was given elsewhere, as in a form that came back; without one, it comes later.
 #[derive(Debug, Default)]
-pub struct Given(pub Option<Answer>);
+pub struct GivenAnswer(pub Option<Answer>);
 
-impl Approver for Given {
+impl Approver for GivenAnswer {
     fn ask(&mut self, _: &PreparedChange) -> Answer {
         self.0.take().unwrap_or(Answer::Later)
     }
@@ -51,9 +51,9 @@ impl Approver for Given {
 
 /// Approves everything that is not denied, unseen: `--yes`, or a client that has asked already.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Preapproved;
+pub struct AutoApprover;
 
-impl Approver for Preapproved {
+impl Approver for AutoApprover {
     fn ask(&mut self, _: &PreparedChange) -> Answer {
         Answer::YesUnseen
     }
@@ -61,9 +61,9 @@ impl Approver for Preapproved {
 
 /// Nobody can be asked: only what the policy allows is carried out.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Unattended;
+pub struct HeadlessApprover;
 
-impl Approver for Unattended {
+impl Approver for HeadlessApprover {
     fn ask(&mut self, change: &PreparedChange) -> Answer {
         let what = change.plan().map_or_else(|| change.title(), |_| "the plan".to_owned());
         let message = format!("{what} needs a person's approval, and nobody can be asked here");

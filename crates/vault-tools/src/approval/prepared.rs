@@ -8,7 +8,7 @@ use crate::action::Action;
 use crate::change::{Change, EditedFile, Preview};
 use crate::content::ContentHash;
 use crate::error::{Error, ErrorKind, Result};
-use crate::expect::Touched;
+use crate::expect::ChangeCounts;
 use crate::journal::TransactionId;
 use crate::plan::PlanPreview;
 use crate::policy::{Call, Grants, LastingPermission, Permission, Policy, Risk, Toolset};
@@ -23,7 +23,7 @@ pub const UNDO: &str = "undo";
 /// It holds what it would do, so that carrying it out does exactly that, or nothing where the notes have changed since.
 #[derive(Debug, Clone)]
 pub struct PreparedChange {
-    pub(super) held: Held,
+    pub(super) held: PreparedKind,
     permission: Permission,
     lasting: Option<LastingPermission>,
     digest: String,
@@ -33,7 +33,7 @@ pub struct PreparedChange {
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum Held {
+pub(super) enum PreparedKind {
     Call(Box<Proposal>),
     Plan(Box<PlanPreview>),
     Undo { id: TransactionId, change: Box<Change> },
@@ -49,13 +49,13 @@ impl PreparedChange {
             true => ContentHash::of(proposal.output.to_string().as_bytes()).to_string(),
             false => proposal.change.digest(),
         };
-        Self { lasting, ..Self::new(Held::Call(Box::new(proposal)), permission, digest) }
+        Self { lasting, ..Self::new(PreparedKind::Call(Box::new(proposal)), permission, digest) }
     }
 
     /// Of a plan that was previewed.
     pub fn of_plan(plan: PlanPreview, policy: &Policy) -> Self {
         let (permission, digest) = (plan.permission(policy, &Grants::default()), plan.digest.clone());
-        Self::new(Held::Plan(Box::new(plan)), permission, digest)
+        Self::new(PreparedKind::Plan(Box::new(plan)), permission, digest)
     }
 
     /// Of a transaction that is to be undone.
@@ -75,10 +75,10 @@ impl PreparedChange {
             permission = Permission::Ask;
         }
         let digest = change.digest();
-        Ok(Self::new(Held::Undo { id, change: Box::new(change) }, permission, digest))
+        Ok(Self::new(PreparedKind::Undo { id, change: Box::new(change) }, permission, digest))
     }
 
-    fn new(held: Held, permission: Permission, digest: String) -> Self {
+    fn new(held: PreparedKind, permission: Permission, digest: String) -> Self {
         Self { held, permission, lasting: None, digest, is_edited: false, preview: OnceLock::new() }
     }
 
@@ -96,18 +96,18 @@ impl PreparedChange {
     /// What it is, on one line: the tool, the goal of the plan, the transaction. It is not filtered for a terminal.
     pub fn title(&self) -> String {
         match &self.held {
-            Held::Call(proposal) => proposal.tool.clone(),
-            Held::Plan(plan) => format!("the plan: {}", plan.plan.goal),
-            Held::Undo { id, .. } => format!("undo transaction {id}"),
+            PreparedKind::Call(proposal) => proposal.tool.clone(),
+            PreparedKind::Plan(plan) => format!("the plan: {}", plan.plan.goal),
+            PreparedKind::Undo { id, .. } => format!("undo transaction {id}"),
         }
     }
 
     /// The worst that it does.
     pub fn risk(&self) -> Risk {
         match &self.held {
-            Held::Call(proposal) => proposal.risk,
-            Held::Plan(plan) => plan.risk,
-            Held::Undo { .. } => Risk::Write,
+            PreparedKind::Call(proposal) => proposal.risk,
+            PreparedKind::Plan(plan) => plan.risk,
+            PreparedKind::Undo { .. } => Risk::Write,
         }
     }
 
@@ -124,35 +124,35 @@ impl PreparedChange {
     /// Whether a session's grants cover it: those of its tools, up to the tools' own risks.
     pub(super) fn is_granted(&self, grants: &Grants) -> bool {
         match &self.held {
-            Held::Call(proposal) => grants.cover(&proposal.as_call()),
-            Held::Plan(plan) => plan.calls().all(|call| grants.cover(&call)),
-            Held::Undo { .. } => false,
+            PreparedKind::Call(proposal) => grants.cover(&proposal.as_call()),
+            PreparedKind::Plan(plan) => plan.calls().all(|call| grants.cover(&call)),
+            PreparedKind::Undo { .. } => false,
         }
     }
 
     /// What it changes. The notices of a plan's changes are among those of the plan.
     pub fn preview(&self) -> &Preview {
         self.preview.get_or_init(|| match &self.held {
-            Held::Call(proposal) => proposal.change.preview(),
-            Held::Plan(plan) => Preview { notices: Vec::new(), ..plan.change.preview() },
-            Held::Undo { change, .. } => change.preview(),
+            PreparedKind::Call(proposal) => proposal.change.preview(),
+            PreparedKind::Plan(plan) => Preview { notices: Vec::new(), ..plan.change.preview() },
+            PreparedKind::Undo { change, .. } => change.preview(),
         })
     }
 
     /// How many notes and links it touches.
-    pub fn touched(&self) -> Touched {
+    pub fn touched(&self) -> ChangeCounts {
         match &self.held {
-            Held::Call(proposal) => proposal.change.touched(),
-            Held::Plan(plan) => plan.change.touched(),
-            Held::Undo { change, .. } => change.touched(),
+            PreparedKind::Call(proposal) => proposal.change.touched(),
+            PreparedKind::Plan(plan) => plan.change.touched(),
+            PreparedKind::Undo { change, .. } => change.touched(),
         }
     }
 
     /// What the host around the vault would do for a call; those of a plan are among its steps.
     pub fn effects(&self) -> &[HostEffect] {
         match &self.held {
-            Held::Call(proposal) => &proposal.effects,
-            Held::Plan(_) | Held::Undo { .. } => &[],
+            PreparedKind::Call(proposal) => &proposal.effects,
+            PreparedKind::Plan(_) | PreparedKind::Undo { .. } => &[],
         }
     }
 
@@ -160,7 +160,7 @@ impl PreparedChange {
     /// approval.
     pub fn returns(&self) -> Option<&Value> {
         match &self.held {
-            Held::Call(call) if call.only_reads() && self.permission == Permission::Ask => Some(&call.output),
+            PreparedKind::Call(call) if call.only_reads() && self.permission == Permission::Ask => Some(&call.output),
             _ => None,
         }
     }
@@ -186,9 +186,9 @@ impl PreparedChange {
             OVERWRITING.contains(&call.tool.as_str()) && call.change.actions().iter().any(is_edit)
         };
         let what = match &self.held {
-            Held::Call(call) if overwrites(call) => "User cancelled overwrite",
-            Held::Call(_) => "User cancelled tool execution",
-            Held::Plan(_) | Held::Undo { .. } => "not approved",
+            PreparedKind::Call(call) if overwrites(call) => "User cancelled overwrite",
+            PreparedKind::Call(_) => "User cancelled tool execution",
+            PreparedKind::Plan(_) | PreparedKind::Undo { .. } => "not approved",
         };
         let said = said.map(|said| format!(": {said}")).unwrap_or_default();
         Error::new(ErrorKind::Denied, format!("{what}{said}")).with_remedy("nothing was done")
@@ -197,7 +197,7 @@ impl PreparedChange {
     /// The call, if it is one.
     pub fn call(&self) -> Option<&Proposal> {
         match &self.held {
-            Held::Call(proposal) => Some(proposal),
+            PreparedKind::Call(proposal) => Some(proposal),
             _ => None,
         }
     }
@@ -205,7 +205,7 @@ impl PreparedChange {
     /// The plan, if it is one.
     pub fn plan(&self) -> Option<&PlanPreview> {
         match &self.held {
-            Held::Plan(plan) => Some(plan),
+            PreparedKind::Plan(plan) => Some(plan),
             _ => None,
         }
     }
@@ -219,7 +219,7 @@ impl PreparedChange {
     #[must_use]
     pub fn without(&self, files: &[EditedFile]) -> Self {
         let mut rest = self.clone();
-        if let Held::Call(proposal) = &mut rest.held {
+        if let PreparedKind::Call(proposal) = &mut rest.held {
             proposal.keep(files);
             rest.preview = OnceLock::new();
         }

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::approved::{Approved, CarriedOut};
+use super::approved::{AppliedChange, ApprovedChange};
 use super::approver::{Answer, Approver};
-use super::prepared::{Held, PreparedChange};
+use super::prepared::{PreparedChange, PreparedKind};
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::Approval;
 use crate::plan::{self, Event, PlanPreview, PlanRun};
@@ -12,10 +12,10 @@ use crate::policy::{Grants, Permission};
 use crate::tool::Cancel;
 use crate::toolbox::{Output, Toolbox};
 
-/// Why there is no [`Approved`].
+/// Why there is no [`ApprovedChange`].
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum NotApproved {
+pub enum UnapprovedChange {
     /// It is denied or refused.
     Refused {
         /// The change.
@@ -27,15 +27,15 @@ pub enum NotApproved {
     Later(Box<PreparedChange>),
 }
 
-impl NotApproved {
+impl UnapprovedChange {
     /// Writes into the log that the change was refused. Returns the reason.
     pub fn log(self, toolbox: &mut Toolbox) -> Error {
         match self {
             Self::Refused { change, reason } => {
                 match &change.held {
-                    Held::Call(proposal) => toolbox.refuse(&proposal.tool, &proposal.args, &reason),
-                    Held::Plan(preview) => plan::refuse(toolbox, preview, &reason),
-                    Held::Undo { .. } => {}
+                    PreparedKind::Call(proposal) => toolbox.refuse(&proposal.tool, &proposal.args, &reason),
+                    PreparedKind::Plan(preview) => plan::refuse(toolbox, preview, &reason),
+                    PreparedKind::Undo { .. } => {}
                 }
                 reason
             }
@@ -55,16 +55,16 @@ pub fn settle(
     mut change: PreparedChange,
     grants: &Grants,
     approver: &mut dyn Approver,
-) -> std::result::Result<Approved, NotApproved> {
+) -> std::result::Result<ApprovedChange, UnapprovedChange> {
     let mut was_asked = false;
     loop {
         if let Some(reason) = denial(&change) {
             return Err(refused(change, reason));
         }
         match change.permission() {
-            Permission::Allow if !was_asked => return Ok(Approved::new(change, Approval::Allowed)),
+            Permission::Allow if !was_asked => return Ok(ApprovedChange::new(change, Approval::Allowed)),
             Permission::Ask if !was_asked && change.is_granted(grants) => {
-                return Ok(Approved::new(change, Approval::Granted));
+                return Ok(ApprovedChange::new(change, Approval::Granted));
             }
             // What a person has changed is shown to them again, whatever the policy says of it.
             _ => {}
@@ -72,15 +72,15 @@ pub fn settle(
         match approver.ask(&change) {
             Answer::Yes => {
                 let by = if change.is_edited() { Approval::Edited } else { Approval::Approved };
-                return Ok(Approved::new(change, by));
+                return Ok(ApprovedChange::new(change, by));
             }
-            Answer::YesUnseen => return Ok(Approved::new(change, Approval::Preapproved)),
+            Answer::YesUnseen => return Ok(ApprovedChange::new(change, Approval::Preapproved)),
             Answer::Declined(said) => {
                 let reason = change.declined(said.as_deref());
                 return Err(refused(change, reason));
             }
             Answer::No(reason) => return Err(refused(change, reason)),
-            Answer::Later => return Err(NotApproved::Later(Box::new(change))),
+            Answer::Later => return Err(UnapprovedChange::Later(Box::new(change))),
             Answer::Instead(other) => (change, was_asked) = (*other, true),
         }
     }
@@ -91,10 +91,14 @@ pub fn settle(
 ///
 /// # Errors
 /// Why it is not approved.
-pub fn settle_shown(change: PreparedChange, shown: &str, other: Error) -> std::result::Result<Approved, NotApproved> {
+pub fn settle_shown(
+    change: PreparedChange,
+    shown: &str,
+    other: Error,
+) -> std::result::Result<ApprovedChange, UnapprovedChange> {
     match denial(&change).or_else(|| (change.digest() != shown).then_some(other)) {
         Some(reason) => Err(refused(change, reason)),
-        None => Ok(Approved::new(change, Approval::Approved)),
+        None => Ok(ApprovedChange::new(change, Approval::Approved)),
     }
 }
 
@@ -107,21 +111,21 @@ fn denial(change: &PreparedChange) -> Option<Error> {
     })
 }
 
-fn refused(change: PreparedChange, reason: Error) -> NotApproved {
-    NotApproved::Refused { change: Box::new(change), reason }
+fn refused(change: PreparedChange, reason: Error) -> UnapprovedChange {
+    UnapprovedChange::Refused { change: Box::new(change), reason }
 }
 
 impl Toolbox {
     /// Proposes a call, has it approved and makes it.
     ///
     /// # Errors
-    /// Those of [`Self::propose`]; the refusal; those of [`Approved::carry_out`]. Each is logged once.
+    /// Those of [`Self::propose`]; the refusal; those of [`ApprovedChange::carry_out`]. Each is logged once.
     pub fn call(&mut self, name: &str, args: Value, approver: &mut dyn Approver) -> Result<Output> {
         let proposal = self.propose(name, args, Cancel::default())?;
         let change = PreparedChange::of_call(proposal, self.policy());
         let approved = settle(change, &Grants::default(), approver).map_err(|refused| refused.log(self))?;
         match approved.carry_out(self, Cancel::default(), &mut |_| {})? {
-            CarriedOut::Call(output) => Ok(output),
+            AppliedChange::Call(output) => Ok(output),
             other => unreachable!("a call is carried out as {other:?}"),
         }
     }
@@ -130,7 +134,7 @@ impl Toolbox {
 /// Has a plan that was previewed approved, and runs it: a failed step is in [`PlanRun::failed`].
 ///
 /// # Errors
-/// The refusal; [`PlanPreview::blocked`]; those of [`Approved::carry_out`]. Each is logged.
+/// The refusal; [`PlanPreview::blocked`]; those of [`ApprovedChange::carry_out`]. Each is logged.
 pub fn run_plan(
     toolbox: &mut Toolbox,
     plan: PlanPreview,
@@ -141,7 +145,7 @@ pub fn run_plan(
     let change = PreparedChange::of_plan(plan, toolbox.policy());
     let approved = settle(change, &Grants::default(), approver).map_err(|refused| refused.log(toolbox))?;
     match approved.carry_out(toolbox, cancel, on_event)? {
-        CarriedOut::Plan(run) => Ok(run),
+        AppliedChange::Plan(run) => Ok(run),
         other => unreachable!("a plan is carried out as {other:?}"),
     }
 }

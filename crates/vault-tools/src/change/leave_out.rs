@@ -19,7 +19,7 @@ use crate::sandbox::SafePath;
 /// What of a call can be left out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Separable {
+pub enum SeparableParts {
     /// Hunks, if it edits one file and does nothing else.
     #[default]
     Hunks,
@@ -30,7 +30,7 @@ pub enum Separable {
 }
 
 /// The actions of a call, by their positions, and what of it can be left out.
-pub(crate) type CallActions = (Range<usize>, Separable);
+pub(crate) type CallActions = (Range<usize>, SeparableParts);
 
 /// A file that a change edits, and which of its hunks are kept; all at first.
 ///
@@ -192,9 +192,9 @@ impl Change {
             let edited: BTreeSet<&SafePath> = actions.iter().filter_map(edited_path).collect();
             let only_edits = actions.iter().all(|action| edited_path(action).is_some());
             let stands_alone = match separable {
-                Separable::Hunks => only_edits && edited.len() == 1,
-                Separable::Files => only_edits,
-                Separable::Nothing => false,
+                SeparableParts::Hunks => only_edits && edited.len() == 1,
+                SeparableParts::Files => only_edits,
+                SeparableParts::Nothing => false,
             };
             if !stands_alone {
                 let is_folder =
@@ -271,7 +271,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::change::Carried;
+    use crate::change::FolderContents;
 
     fn path(text: &str) -> SafePath {
         SafePath::new(text).unwrap()
@@ -320,7 +320,7 @@ mod tests {
         let renamed = Action::Move { from: path("a.md"), to: path("b.md") };
         let actions = vec![edit("x.md", "1", "2"), renamed, edit("links.md", "[[a]]", "[[b]]"), edit("y.md", "1", "2")];
         let files = |calls: &[CallActions]| change(actions.clone()).separable_files(calls);
-        use Separable::{Files, Hunks, Nothing};
+        use SeparableParts::{Files, Hunks, Nothing};
         assert_eq!(names(&files(&[(0..1, Hunks), (1..3, Hunks), (3..4, Hunks)])), ["x.md", "y.md"]);
         assert_eq!(names(&files(&[(0..1, Nothing), (1..3, Files), (3..4, Hunks)])), ["y.md"]);
         assert!(files(&[(0..4, Files)]).is_empty(), "a rename is more than edits");
@@ -343,9 +343,13 @@ mod tests {
         let moved = Action::Move { from: path("f"), to: path("g") };
         let mut change =
             change(vec![edit("x.md", &one, &two), moved, edit("x.md", &two, &three), edit("y.md", "1", "2")]);
-        change.carried.insert(1, Carried::default());
-        let calls =
-            [(0..1, Separable::Hunks), (1..2, Separable::Hunks), (2..3, Separable::Hunks), (3..4, Separable::Hunks)];
+        change.carried.insert(1, FolderContents::default());
+        let calls = [
+            (0..1, SeparableParts::Hunks),
+            (1..2, SeparableParts::Hunks),
+            (2..3, SeparableParts::Hunks),
+            (3..4, SeparableParts::Hunks),
+        ];
         let mut files = change.separable_files(&calls);
         assert_eq!(names(&files), ["x.md", "y.md"]);
         files[0].leave_out(0);

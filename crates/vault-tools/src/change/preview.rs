@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 use similar::{ChangeTag, TextDiff};
 
-use super::{Carried, Change, SYSTEM_TRASH, origin_of};
+use super::{Change, FolderContents, SYSTEM_TRASH, origin_of};
 use crate::action::{Action, DeleteMode};
 use crate::content::Content;
 use crate::sandbox::SafePath;
@@ -130,7 +130,7 @@ impl Change {
                 Action::Move { from, to } => {
                     let inside: Vec<SafePath> = tracks.keys().filter(|path| path.is_in(from)).cloned().collect();
                     if !inside.contains(from) {
-                        let inside = self.carried.get(&index).map(Carried::all_files).unwrap_or_default();
+                        let inside = self.carried.get(&index).map(FolderContents::all_files).unwrap_or_default();
                         tracks.insert(to.clone(), Track { origin: origin(from), inside, ..Track::default() });
                     }
                     for path in inside {

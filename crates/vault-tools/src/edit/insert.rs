@@ -21,7 +21,7 @@ const TEXT_IS_OPEN: &str = "the added text has something that is not closed, whi
 /// The result of [`append_to_end`] and [`append_to_section`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Appended {
+pub struct Insertion {
     /// The whole new text.
     pub text: String,
     /// The first new line, from 1.
@@ -32,7 +32,7 @@ pub struct Appended {
     pub similar_heading: Option<String>,
 }
 
-impl Appended {
+impl Insertion {
     fn at(line: u32, text: String) -> Self {
         Self { text, line, made_heading: false, similar_heading: None }
     }
@@ -93,7 +93,7 @@ pub fn append(text: &str, content: &str) -> String {
 ///
 /// # Errors
 /// [`ErrorKind::Refused`] if the note ends in a code block, comment or the like that is not closed.
-pub fn append_to_end(text: &str, content: &str) -> Result<Appended> {
+pub fn append_to_end(text: &str, content: &str) -> Result<Insertion> {
     let probe = append(text, "\n# x");
     check_heading(&probe, line_of_end(&probe, "# x"), NOTE_IS_OPEN)?;
     let note = note(text);
@@ -103,7 +103,7 @@ pub fn append_to_end(text: &str, content: &str) -> Result<Appended> {
     let new = append(text, &format!("{gap}{content}"));
     keeps_frontmatter(text, &new)?;
     let text = new;
-    Ok(Appended::at(line_of_end(&text, content), text))
+    Ok(Insertion::at(line_of_end(&text, content), text))
 }
 
 /// Whether text goes on with a block that it follows without a blank line, and is meant to: items with a list, rows with
@@ -140,7 +140,7 @@ fn line_of_end(text: &str, content: &str) -> u32 {
 /// # Errors
 /// [`ErrorKind::InvalidArguments`] for a heading that is empty or has several lines; [`ErrorKind::Ambiguous`] if several headings fit, only one of another level, or one that differs in case, signs or a
 /// block id; [`ErrorKind::Refused`] if a code block or comment that is not closed would swallow the new heading or text.
-pub fn append_to_section(text: &str, heading: &str, content: &str) -> Result<Appended> {
+pub fn append_to_section(text: &str, heading: &str, content: &str) -> Result<Insertion> {
     if title(heading).is_empty() {
         return Err(Error::new(ErrorKind::InvalidArguments, "the heading is empty"));
     }
@@ -151,11 +151,11 @@ pub fn append_to_section(text: &str, heading: &str, content: &str) -> Result<App
     let note = note(text);
     let Some(section) = section(&note, heading)? else { return append_with_heading(text, &note, heading, content) };
     let (new, start) = put_after(text, &note, end_of_section(text, &section), content, "")?;
-    Ok(Appended::at(line_at(&new, start), new))
+    Ok(Insertion::at(line_at(&new, start), new))
 }
 
 /// Adds a heading that is missing, and text under it.
-fn append_with_heading(text: &str, note: &Note, heading: &str, content: &str) -> Result<Appended> {
+fn append_with_heading(text: &str, note: &Note, heading: &str, content: &str) -> Result<Insertion> {
     let eol = LineEnding::of(text).as_str();
     let (line, name) = new_heading(heading);
     if name.is_empty() {
@@ -169,7 +169,7 @@ fn append_with_heading(text: &str, note: &Note, heading: &str, content: &str) ->
     let new = append(text, &format!("{gap}{section}"));
     check_heading(&new, line_of_end(&new, &section), NOTE_IS_OPEN)?;
     keeps_frontmatter(text, &new)?;
-    Ok(Appended { made_heading: true, similar_heading, ..Appended::at(line_of_end(&new, content), new) })
+    Ok(Insertion { made_heading: true, similar_heading, ..Insertion::at(line_of_end(&new, content), new) })
 }
 
 /// The line of a heading that is to be made, and its text. Of a path of headings only the last is made: where the
@@ -231,8 +231,8 @@ fn end_of_section(text: &str, section: &Section) -> usize {
 /// [`ErrorKind::InvalidArguments`] for a side that the anchor does not have; those of [`find_section`] and
 /// [`find_block`]; [`ErrorKind::Refused`] if something that is not closed would swallow the text or what follows it, and
 /// for a block in a quote.
-pub fn insert(text: &str, anchor: Anchor<'_>, side: Side, content: &str) -> Result<Appended> {
-    let done = |(text, start): (String, usize)| Appended::at(line_at(&text, start), text);
+pub fn insert(text: &str, anchor: Anchor<'_>, side: Side, content: &str) -> Result<Insertion> {
+    let done = |(text, start): (String, usize)| Insertion::at(line_at(&text, start), text);
     let note = note(text);
     // A byte order mark stays where it is.
     let line_start = |at: usize| line_start(text, at).max(note.body.start);

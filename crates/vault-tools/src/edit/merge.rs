@@ -16,7 +16,7 @@ use crate::host::Position;
 /// The result of [`merge`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Merged {
+pub struct MergedText {
     /// The whole new text.
     pub text: String,
     /// Where in it the text of the merged note lies.
@@ -32,8 +32,8 @@ pub struct Merged {
 ///
 /// # Errors
 /// Those of [`frontmatter::update`], [`append_to_end`] and [`append_to_section`].
-pub fn merge(text: &str, other: &str, heading: Option<&str>) -> Result<Merged> {
-    let mut merged = Merged::default();
+pub fn merge(text: &str, other: &str, heading: Option<&str>) -> Result<MergedText> {
+    let mut merged = MergedText::default();
     let updates = joined(&frontmatter::properties(text)?, &frontmatter::properties(other)?, &mut merged.dropped);
     merged.text = frontmatter::update(text, &updates)?;
     merged.footnotes = footnotes(text).intersection(&footnotes(other)).cloned().collect();

@@ -6,13 +6,13 @@ use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
 /// A text with every typographic variant replaced by the plain form, and where each byte of it comes from.
-struct Folded {
+struct FoldedText {
     text: String,
     /// For each byte, the source character that it comes from.
     sources: Vec<Range<usize>>,
 }
 
-impl Folded {
+impl FoldedText {
     fn of(text: &str) -> Self {
         let mut folded = Self { text: String::with_capacity(text.len()), sources: Vec::with_capacity(text.len()) };
         let mut at = 0;
@@ -55,7 +55,7 @@ impl Folded {
 
 /// The passages of a text that differ from `wanted` in nothing but typography, from left to right, without overlaps.
 pub(super) fn similar(text: &str, wanted: &str) -> Vec<Range<usize>> {
-    let (there, wanted) = (Folded::of(text), Folded::of(wanted).text);
+    let (there, wanted) = (FoldedText::of(text), FoldedText::of(wanted).text);
     let occurrences = |wanted: &str| -> Vec<Range<usize>> {
         let found = there.text.match_indices(wanted).filter(|_| !wanted.is_empty());
         found.filter_map(|(at, found)| there.source(&(at..at + found.len()))).collect()
@@ -74,11 +74,11 @@ pub(super) fn similar(text: &str, wanted: &str) -> Vec<Range<usize>> {
 
 /// In what two texts that are [`similar`] differ, for a message.
 pub(super) fn differences(there: &str, wanted: &str) -> Vec<&'static str> {
-    type Is = fn(char) -> bool;
-    let of = |text: &str, is: Is| text.chars().filter(|c| is(*c)).collect::<String>();
+    type CharPredicate = fn(char) -> bool;
+    let of = |text: &str, is: CharPredicate| text.chars().filter(|c| is(*c)).collect::<String>();
     let blanks =
         |text: &str| text.lines().map(|line| line.len() - line.trim_end_matches(is_blank).len()).collect::<Vec<_>>();
-    let kinds: [(Is, &str); 4] = [
+    let kinds: [(CharPredicate, &str); 4] = [
         (|c| matches!(plain(c), Some('\'' | '"')) || matches!(c, '\'' | '"'), "quotes"),
         (|c| plain(c) == Some('-') || c == '-', "dashes"),
         (|c| plain(c) == Some(' '), "no-break or other spaces"),

@@ -116,7 +116,7 @@ pub fn position_of(text: &str, offset: usize) -> Position {
 /// The result of [`replace_once`] and [`replace_all`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Replaced {
+pub struct Replacement {
     /// The whole new text.
     pub text: String,
     /// The first line of the first replacement, from 1.
@@ -143,7 +143,7 @@ pub enum Match {
 ///
 /// # Errors
 /// [`ErrorKind::NotFound`], with the most similar line; [`ErrorKind::Ambiguous`], with the lines of all occurrences.
-pub fn replace_once(text: &str, old: &str, new: &str, how: Match) -> Result<Replaced> {
+pub fn replace_once(text: &str, old: &str, new: &str, how: Match) -> Result<Replacement> {
     let wanted = as_in_text(text, old)?;
     let mut found = overlapping(text, &wanted);
     if how == Match::Similar && found.is_empty() {
@@ -166,7 +166,7 @@ pub fn replace_once(text: &str, old: &str, new: &str, how: Match) -> Result<Repl
 ///
 /// # Errors
 /// [`ErrorKind::NotFound`], with the most similar line.
-pub fn replace_all(text: &str, old: &str, new: &str, how: Match) -> Result<Replaced> {
+pub fn replace_all(text: &str, old: &str, new: &str, how: Match) -> Result<Replacement> {
     let wanted = as_in_text(text, old)?;
     let found = match how {
         Match::Exact => text.match_indices(&wanted).map(|(start, _)| start..start + wanted.len()).collect(),
@@ -184,7 +184,7 @@ fn as_in_text(text: &str, old: &str) -> Result<String> {
     Ok(if text.contains(old) { old.to_owned() } else { LineEnding::of(text).put(old) })
 }
 
-fn replaced(text: &str, old: &str, found: Vec<Range<usize>>, new: &str) -> Result<Replaced> {
+fn replaced(text: &str, old: &str, found: Vec<Range<usize>>, new: &str) -> Result<Replacement> {
     let new = if text.contains('\n') { LineEnding::of(text).put(new) } else { new.to_owned() };
     let edits: Vec<TextEdit> = found.into_iter().map(|span| TextEdit { span, text: new.clone() }).collect();
     let (Some(first), Some(last)) = (edits.first(), edits.last()) else { return Err(not_there(text, old)) };
@@ -194,7 +194,7 @@ fn replaced(text: &str, old: &str, found: Vec<Range<usize>>, new: &str) -> Resul
     let text = apply_edits(text, &edits)?;
     let start_of_last = text.len() - after - new.len();
     let last_line = 1 + lines(&text[..start_of_last]) + lines(new.trim_end_matches('\n'));
-    Ok(Replaced { text, first_line, last_line, count: edits.len() })
+    Ok(Replacement { text, first_line, last_line, count: edits.len() })
 }
 
 /// The first occurrences, also those that overlap, as many as tell whether there are more than an error names: replacing

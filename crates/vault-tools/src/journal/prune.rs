@@ -39,7 +39,7 @@ impl PruneOptions {
 /// What pruning did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Pruned {
+pub struct PruneReport {
     /// Transactions that can no longer be undone.
     pub transactions: usize,
     /// Bytes that were freed.
@@ -49,30 +49,30 @@ pub struct Pruned {
 }
 
 /// What [`prune`] would drop. The lock need not be held.
-pub(crate) fn prunable(state: &State, options: &PruneOptions) -> Result<Pruned> {
-    let count = |state| -> Result<Pruned, Failure> {
-        let Some(connection) = open(state)? else { return Ok(Pruned::default()) };
+pub(crate) fn prunable(state: &State, options: &PruneOptions) -> Result<PruneReport> {
+    let count = |state| -> Result<PruneReport, Failure> {
+        let Some(connection) = open(state)? else { return Ok(PruneReport::default()) };
         let (entries, _) = read::entries_of(&connection)?;
         let last = newest_dropped(&connection, options)?.unwrap_or(0);
         let transactions = entries.iter().filter(|entry| entry.id.0.cast_signed() <= last).count();
-        Ok(Pruned { transactions, bytes: 0, left: entries.len() - transactions })
+        Ok(PruneReport { transactions, bytes: 0, left: entries.len() - transactions })
     };
     count(state).map_err(|failure| failure.into_error(state))
 }
 
 /// Drops the oldest transactions. The lock is held, and no transaction is unfinished.
-pub(crate) fn prune(state: &State, options: &PruneOptions) -> Result<Pruned> {
+pub(crate) fn prune(state: &State, options: &PruneOptions) -> Result<PruneReport> {
     salvage::with_repair(state, || try_prune(state, options))
 }
 
-fn try_prune(state: &State, options: &PruneOptions) -> Result<Pruned, Failure> {
-    let Some(connection) = open(state)? else { return Ok(Pruned::default()) };
+fn try_prune(state: &State, options: &PruneOptions) -> Result<PruneReport, Failure> {
+    let Some(connection) = open(state)? else { return Ok(PruneReport::default()) };
     let (entries, has_damage) = read::entries_of(&connection)?;
     if has_damage {
         return Err(Failure::Damaged("transactions are missing".to_owned()));
     }
     let Some(last) = newest_dropped(&connection, options)? else {
-        return Ok(Pruned { left: entries.len(), ..Pruned::default() });
+        return Ok(PruneReport { left: entries.len(), ..PruneReport::default() });
     };
     let length = || std::fs::metadata(path(state)).map_or(0, |metadata| metadata.len());
     let before = length();
@@ -82,7 +82,7 @@ fn try_prune(state: &State, options: &PruneOptions) -> Result<Pruned, Failure> {
         .execute("DELETE FROM action WHERE id < coalesce((SELECT min(first_action) FROM transaction_), id + 1)", [])?;
     // The file has no free pages, so that a writer only ever adds to its end.
     connection.execute_batch("COMMIT; VACUUM;")?;
-    Ok(Pruned { transactions, bytes: before.saturating_sub(length()), left: entries.len() - transactions })
+    Ok(PruneReport { transactions, bytes: before.saturating_sub(length()), left: entries.len() - transactions })
 }
 
 /// The newest transaction that is dropped. Everything older goes, too: what is left is a history without gaps.

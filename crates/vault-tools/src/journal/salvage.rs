@@ -15,7 +15,7 @@ use crate::state::State;
 const MENDED: &str = "journal.db.try";
 
 /// A transaction that can be read, with what of its contents can.
-type Found = (JournalEntry, Vec<Option<Content>>);
+type SalvagedTransaction = (JournalEntry, Vec<Option<Content>>);
 
 /// Does something with the journal: if that finds it damaged, once more with what can be read of it. The lock is held.
 pub(super) fn with_repair<T>(state: &State, mut work: impl FnMut() -> Result<T, Failure>) -> Result<T> {
@@ -77,7 +77,7 @@ pub(super) fn number_from(connection: &Connection, newest: i64) -> rusqlite::Res
 }
 
 /// All transactions that can be read, and the highest number that one had.
-fn readable(state: &State) -> Result<(Vec<Found>, i64), Failure> {
+fn readable(state: &State) -> Result<(Vec<SalvagedTransaction>, i64), Failure> {
     let found = found_in(&database::path(state)).unwrap_or_default();
     if !found.0.is_empty() {
         return Ok(found);
@@ -91,7 +91,7 @@ fn readable(state: &State) -> Result<(Vec<Found>, i64), Failure> {
     Ok(found)
 }
 
-fn found_in(path: &Path) -> Result<(Vec<Found>, i64), Failure> {
+fn found_in(path: &Path) -> Result<(Vec<SalvagedTransaction>, i64), Failure> {
     let connection = database::connect(path)?;
     let (mut entries, _) = read::entries_of(&connection)?;
     // A damaged number would be given on to all that follow.

@@ -25,7 +25,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::sandbox::SafePath;
 
 /// Whether a path may be read.
-pub(crate) type Permits = dyn Fn(&str) -> bool + Send + Sync;
+pub(crate) type PathFilter = dyn Fn(&str) -> bool + Send + Sync;
 
 /// A link, where it stands after the change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -42,7 +42,7 @@ pub struct LinkAt {
 /// A link that was rewritten.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Rewritten {
+pub struct RewrittenLink {
     /// The note, where it is after the change.
     pub path: SafePath,
     /// The line, from 1.
@@ -55,10 +55,10 @@ pub struct Rewritten {
 
 /// What becomes of links when names change.
 #[derive(Debug, Default)]
-pub(crate) struct Relinked {
+pub(crate) struct LinkChanges {
     /// Notes, where they lie afterwards, their text before and after.
     pub edits: Vec<(SafePath, Content, String)>,
-    pub rewritten: Vec<Rewritten>,
+    pub rewritten: Vec<RewrittenLink>,
     /// Links that led nowhere and now lead to something.
     pub satisfied: Vec<LinkAt>,
     /// Links whose file is deleted.
@@ -75,7 +75,7 @@ pub(crate) struct Relinked {
     pub notices: Vec<Notice>,
 }
 
-impl Relinked {
+impl LinkChanges {
     fn extend(&mut self, other: Self) {
         self.edits.extend(other.edits);
         self.rewritten.extend(other.rewritten);
@@ -118,7 +118,7 @@ struct Sides<'a> {
     carried: Option<(FileId, FileId, &'a CarriedText)>,
     format: LinkFormat,
     options: &'a ParseOptions,
-    permits: &'a Permits,
+    permits: &'a PathFilter,
 }
 
 impl Sides<'_> {
@@ -135,7 +135,7 @@ impl Sides<'_> {
 fn leads_to(
     names: &Names,
     resolver: &Resolver<'_>,
-    permits: &Permits,
+    permits: &PathFilter,
     link: &str,
     source: &SafePath,
 ) -> Option<FileId> {
@@ -144,14 +144,14 @@ fn leads_to(
 }
 
 /// What a change of names does to links: found before it, settled after it.
-pub(crate) struct Relinking<'d> {
+pub(crate) struct Relinker<'d> {
     delta: &'d Delta,
     sources: Vec<Source>,
     options: ParseOptions,
-    permits: &'d Permits,
+    permits: &'d PathFilter,
 }
 
-impl<'d> Relinking<'d> {
+impl<'d> Relinker<'d> {
     /// Of some notes, where they are now, with content and text, while the names are still those before the change.
     /// A link to a file that `permits` does not permit counts as one that leads nowhere. `options` say how links are read.
     pub fn new(
@@ -159,7 +159,7 @@ impl<'d> Relinking<'d> {
         notes: Vec<(SafePath, Content, String)>,
         names: &Names,
         options: ParseOptions,
-        permits: &'d Permits,
+        permits: &'d PathFilter,
     ) -> Self {
         let new_paths: HashMap<&SafePath, &SafePath> = delta.moves.iter().map(|(from, to)| (from, to)).collect();
         let resolver = Resolver::new(names);
@@ -190,7 +190,7 @@ impl<'d> Relinking<'d> {
     ///
     /// # Errors
     /// [`ErrorKind::Refused`] when a link could not be kept.
-    pub fn finish(self, index: &mut LinkIndex, format: LinkFormat) -> Result<Relinked> {
+    pub fn finish(self, index: &mut LinkIndex, format: LinkFormat) -> Result<LinkChanges> {
         let delta = self.delta;
         let id = |path: &SafePath| index.names.id(path.vault_path());
         let deleted: BTreeSet<FileId> = delta.deleted.iter().filter_map(id).collect();
@@ -202,8 +202,9 @@ impl<'d> Relinking<'d> {
         let resolver = Resolver::new(&index.names);
         let (after, options, permits) = (&index.names, &self.options, self.permits);
         let names = Sides { after, resolver, old: &old, deleted: &deleted, carried, format, options, permits };
-        let of_each: Vec<Result<Relinked>> = self.sources.into_par_iter().map(|source| source.relink(&names)).collect();
-        let mut all = Relinked::default();
+        let of_each: Vec<Result<LinkChanges>> =
+            self.sources.into_par_iter().map(|source| source.relink(&names)).collect();
+        let mut all = LinkChanges::default();
         for relinked in of_each {
             all.extend(relinked?);
         }
@@ -212,8 +213,8 @@ impl<'d> Relinking<'d> {
 }
 
 impl Source {
-    fn relink(self, names: &Sides<'_>) -> Result<Relinked> {
-        let mut relinked = Relinked::default();
+    fn relink(self, names: &Sides<'_>) -> Result<LinkChanges> {
+        let mut relinked = LinkChanges::default();
         let mut file_edits = Vec::new();
         for (fragment, targets) in self.fragments.iter().zip(&self.targets) {
             let mut edits: Vec<TextEdit> = Vec::new();
@@ -254,7 +255,7 @@ impl Source {
         link: &LinkOccurrence,
         target: Option<FileId>,
         names: &Sides<'_>,
-        relinked: &mut Relinked,
+        relinked: &mut LinkChanges,
     ) -> Result<Option<TextEdit>> {
         let now = leads_to(names.after, &names.resolver, names.permits, &link.path, &self.after);
         let at = || LinkAt { path: self.after.clone(), line: link.line, raw: link.raw.clone() };
@@ -318,7 +319,7 @@ impl Source {
             && !old.starts_with("./");
         let path = path.strip_prefix("./").filter(|_| is_plain).map_or(path.as_str(), |plain| plain);
         let edit = TextEdit { span: location.span.clone(), text: encode(path, location.encoding, old) };
-        relinked.rewritten.push(Rewritten {
+        relinked.rewritten.push(RewrittenLink {
             path: self.after.clone(),
             line: link.line,
             before: old.to_owned(),

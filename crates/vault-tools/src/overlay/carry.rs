@@ -10,12 +10,12 @@ use super::Overlay;
 use crate::action::DeleteMode;
 use crate::edit::{TextEdit, apply_edits};
 use crate::error::{Error, ErrorKind, Result};
-use crate::links::{CarriedText, Delta, LinkAt, Relinked, Rewritten};
+use crate::links::{CarriedText, Delta, LinkAt, LinkChanges, RewrittenLink};
 use crate::sandbox::{SafePath, View};
 
 /// A note with a text that went to it.
 #[derive(Debug, Clone)]
-pub(crate) struct Joined {
+pub(crate) struct JoinedText {
     /// The whole new text of the note.
     pub text: String,
     /// Where in it the text lies.
@@ -24,9 +24,9 @@ pub(crate) struct Joined {
 
 /// What was done to carry text from one note to another.
 #[derive(Debug)]
-pub(crate) struct Carried {
+pub(crate) struct CarryReport {
     /// Links that were written anew.
-    pub rewritten: Vec<Rewritten>,
+    pub rewritten: Vec<RewrittenLink>,
     /// Where the note is that was merged, unless it is gone for good.
     pub trashed_to: Option<String>,
 }
@@ -42,14 +42,14 @@ impl Overlay<'_> {
         from: &SafePath,
         into: &SafePath,
         mode: DeleteMode,
-        join: &dyn Fn(&str, &str) -> Result<Joined>,
-    ) -> Result<Carried> {
+        join: &dyn Fn(&str, &str) -> Result<JoinedText>,
+    ) -> Result<CarryReport> {
         let text = self.text(from)?;
         let carried = CarriedText { from: from.clone(), to: into.clone(), text: text.clone(), blocks: None };
         self.all_or_nothing(|overlay| {
             let delta = Delta { deleted: vec![from.clone()], carried: Some(carried), ..Delta::default() };
             let (relinked, trashed_to) = overlay.remove(from, mode, delta)?;
-            overlay.put(into, &text, relinked, join).map(|carried| Carried { trashed_to, ..carried })
+            overlay.put(into, &text, relinked, join).map(|carried| CarryReport { trashed_to, ..carried })
         })
     }
 
@@ -63,8 +63,8 @@ impl Overlay<'_> {
         (from, left): (&SafePath, &str),
         to: &SafePath,
         (part, blocks): (&str, BTreeSet<String>),
-        join: &dyn Fn(&str, &str) -> Result<Joined>,
-    ) -> Result<Carried> {
+        join: &dyn Fn(&str, &str) -> Result<JoinedText>,
+    ) -> Result<CarryReport> {
         let before = self.text(from)?;
         let carried = CarriedText { from: from.clone(), to: to.clone(), text: part.to_owned(), blocks: Some(blocks) };
         self.all_or_nothing(|overlay| {
@@ -89,10 +89,10 @@ impl Overlay<'_> {
         &mut self,
         note: &SafePath,
         source: &str,
-        relinked: Relinked,
-        join: &dyn Fn(&str, &str) -> Result<Joined>,
-    ) -> Result<Carried> {
-        let Relinked { edits, carried, rewritten, led_along, to_its_note, dangling, redirected, notices, .. } =
+        relinked: LinkChanges,
+        join: &dyn Fn(&str, &str) -> Result<JoinedText>,
+    ) -> Result<CarryReport> {
+        let LinkChanges { edits, carried, rewritten, led_along, to_its_note, dangling, redirected, notices, .. } =
             relinked;
         self.edit_all(edits);
         let (carried, text) = (carried.unwrap_or_default(), self.text(note)?);
@@ -104,7 +104,7 @@ impl Overlay<'_> {
         self.add_link_notices(&dangling, "leads nowhere now");
         self.add_link_notices(&redirected, "leads to another note of that name now");
         notices.into_iter().for_each(|notice| self.add_notice(notice));
-        Ok(Carried { rewritten, trashed_to: None })
+        Ok(CarryReport { rewritten, trashed_to: None })
     }
 
     /// Has links lead to the heading or block to which they led, which is now in the joined note: one to a heading whose
@@ -114,7 +114,7 @@ impl Overlay<'_> {
         path: &SafePath,
         source: &str,
         links: &[(LinkAt, String)],
-        joined: &Joined,
+        joined: &JoinedText,
     ) -> Result<()> {
         if links.is_empty() {
             return Ok(());
@@ -204,7 +204,7 @@ fn edit_of(note: &Note, link: &Link, subpath: &str) -> Option<TextEdit> {
 }
 
 /// Checks that the joined text has the links of both texts: a label that is defined in both would turn some.
-fn check_links(path: &SafePath, carried: &str, text: &str, joined: &Joined) -> Result<()> {
+fn check_links(path: &SafePath, carried: &str, text: &str, joined: &JoinedText) -> Result<()> {
     let links = |text: &str| -> Vec<(usize, String, Option<String>)> {
         let note = parsed(path, text);
         let of_body = note.links.into_iter().filter(|link| note.body.contains(&link.span.start));
@@ -228,7 +228,7 @@ fn check_links(path: &SafePath, carried: &str, text: &str, joined: &Joined) -> R
 
 /// Checks that links to a heading or block of the note still lead there: the text that was put above it can have one of
 /// the same name.
-fn check_own_subpaths(path: &SafePath, text: &str, links: &[(LinkAt, String)], joined: &Joined) -> Result<()> {
+fn check_own_subpaths(path: &SafePath, text: &str, links: &[(LinkAt, String)], joined: &JoinedText) -> Result<()> {
     if links.is_empty() {
         return Ok(());
     }

@@ -8,13 +8,13 @@ use crate::change::{Notice, SYSTEM_TRASH, origin_of};
 use crate::content::Content;
 use crate::edit::frontmatter;
 use crate::error::{Error, ErrorKind, Result};
-use crate::links::{Delta, LinkAt, Relinked, Rewritten};
+use crate::links::{Delta, LinkAt, LinkChanges, RewrittenLink};
 use crate::sandbox::{EntryKind, HAS_SYSTEM_TRASH, SafePath, Stat, View, check_new_name, files_below};
 
 /// What writing a file did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Written {
+pub enum WriteOutcome {
     /// There was none.
     Created,
     /// There was one, and its content was another.
@@ -36,11 +36,11 @@ pub enum BrokenFrontmatter {
 /// What a rename did.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Renamed {
+pub struct RenameReport {
     /// Each file, from where to where.
     pub moved: Vec<(SafePath, SafePath)>,
     /// Links that were written anew so that they lead where they led.
-    pub rewritten: Vec<Rewritten>,
+    pub rewritten: Vec<RewrittenLink>,
     /// Links that led nowhere and lead to something now.
     pub satisfied: Vec<LinkAt>,
 }
@@ -48,7 +48,7 @@ pub struct Renamed {
 /// What a deletion did.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Deleted {
+pub struct DeleteReport {
     /// Where it is now: a path in `.trash`, or `the system's trash`.
     pub trashed_to: Option<String>,
     /// Links that lead nowhere now.
@@ -107,7 +107,7 @@ impl Overlay<'_> {
     /// # Errors
     /// Those of [`Overlay::create`]; [`ErrorKind::InvalidArguments`] for a folder; [`ErrorKind::Frontmatter`] where the
     /// frontmatter could be read and no longer can.
-    pub fn write(&mut self, path: &SafePath, content: impl Into<Content>) -> Result<Written> {
+    pub fn write(&mut self, path: &SafePath, content: impl Into<Content>) -> Result<WriteOutcome> {
         self.write_with(path, content, BrokenFrontmatter::Refuse)
     }
 
@@ -120,15 +120,15 @@ impl Overlay<'_> {
         path: &SafePath,
         content: impl Into<Content>,
         broken: BrokenFrontmatter,
-    ) -> Result<Written> {
+    ) -> Result<WriteOutcome> {
         let content = content.into();
         if !self.exists(path)? {
-            return self.create(path, content).map(|()| Written::Created);
+            return self.create(path, content).map(|()| WriteOutcome::Created);
         }
         let real = self.real(path)?;
         let before = self.read(&real)?;
         if before == content {
-            return Ok(Written::Unchanged);
+            return Ok(WriteOutcome::Unchanged);
         }
         let more = match self.is_replaceable(&real) {
             true => content.len().saturating_sub(before.len()),
@@ -137,7 +137,7 @@ impl Overlay<'_> {
         self.check_size(more as u64)?;
         self.check_frontmatter(path, Some(&before), &content, broken)?;
         self.edit(&real, before, content);
-        Ok(Written::Overwritten)
+        Ok(WriteOutcome::Overwritten)
     }
 
     /// Says that the frontmatter of a note is not readable with its new content; an error if it is now and has to stay so.
@@ -173,7 +173,7 @@ impl Overlay<'_> {
     /// # Errors
     /// [`ErrorKind::NotFound`], [`ErrorKind::Exists`], [`ErrorKind::InvalidPath`]; [`ErrorKind::Refused`] when a link
     /// could not be kept.
-    pub fn rename(&mut self, from: &SafePath, to: &SafePath) -> Result<Renamed> {
+    pub fn rename(&mut self, from: &SafePath, to: &SafePath) -> Result<RenameReport> {
         self.rename_with(from, to, None)
     }
 
@@ -181,17 +181,17 @@ impl Overlay<'_> {
     ///
     /// # Errors
     /// As [`Overlay::rename`], but [`ErrorKind::Exists`].
-    pub fn rename_over(&mut self, from: &SafePath, to: &SafePath) -> Result<Renamed> {
+    pub fn rename_over(&mut self, from: &SafePath, to: &SafePath) -> Result<RenameReport> {
         // Names that differ in case alone may be one file.
         let is_same = from.as_str().to_lowercase() == to.as_str().to_lowercase();
         let over = if is_same { None } else { self.stat(to)? };
         self.rename_with(from, to, over)
     }
 
-    fn rename_with(&mut self, from: &SafePath, to: &SafePath, over: Option<Stat>) -> Result<Renamed> {
+    fn rename_with(&mut self, from: &SafePath, to: &SafePath, over: Option<Stat>) -> Result<RenameReport> {
         let Some(stat) = self.stat(from)? else { return Err(Error::not_found(from, &[])) };
         if from == to {
-            return Ok(Renamed::default());
+            return Ok(RenameReport::default());
         }
         let folders = self.folders_above(to)?;
         self.check_target((from, &stat), (to, over.as_ref()))?;
@@ -211,13 +211,13 @@ impl Overlay<'_> {
             self.push(Action::MakeFolder { path: folder });
         }
         self.push(Action::Move { from: from.clone(), to: to.clone() });
-        let Relinked { edits, rewritten, satisfied, dangling, redirected, notices, .. } = relinked;
+        let LinkChanges { edits, rewritten, satisfied, dangling, redirected, notices, .. } = relinked;
         self.edit_all(edits);
         self.add_link_notices(&satisfied, "led nowhere and leads to a note now");
         self.add_link_notices(&dangling, "leads nowhere now");
         self.add_link_notices(&redirected, "led to what was there before and leads to what takes its place");
         notices.into_iter().for_each(|notice| self.add_notice(notice));
-        Ok(Renamed { moved, rewritten, satisfied })
+        Ok(RenameReport { moved, rewritten, satisfied })
     }
 
     /// Deletes a file or folder with all in it.
@@ -225,16 +225,16 @@ impl Overlay<'_> {
     /// # Errors
     /// [`ErrorKind::NotFound`]; [`ErrorKind::Refused`] for a symbolic link that would be gone for good, or a folder
     /// with hidden files in it that would stay.
-    pub fn delete(&mut self, path: &SafePath, mode: DeleteMode) -> Result<Deleted> {
+    pub fn delete(&mut self, path: &SafePath, mode: DeleteMode) -> Result<DeleteReport> {
         let Some(stat) = self.stat(path)? else { return Err(Error::not_found(path, &[])) };
         self.mark();
         let deleted = self.files_of(path, &stat)?;
         let (relinked, trashed_to) = self.remove(path, mode, Delta { deleted, ..Delta::default() })?;
-        let Relinked { dangling, redirected, notices, .. } = relinked;
+        let LinkChanges { dangling, redirected, notices, .. } = relinked;
         self.add_link_notices(&dangling, "leads nowhere now");
         self.add_link_notices(&redirected, "leads to another note of that name now");
         notices.into_iter().for_each(|notice| self.add_notice(notice));
-        Ok(Deleted { trashed_to, dangling, redirected })
+        Ok(DeleteReport { trashed_to, dangling, redirected })
     }
 
     /// Takes away what is at a path; says what becomes of links, which nothing has been done about yet, and where it is
@@ -244,7 +244,7 @@ impl Overlay<'_> {
         path: &SafePath,
         mode: DeleteMode,
         delta: Delta,
-    ) -> Result<(Relinked, Option<String>)> {
+    ) -> Result<(LinkChanges, Option<String>)> {
         let Some(stat) = self.stat(path)? else { return Err(Error::not_found(path, &[])) };
         let actions = match mode {
             DeleteMode::SystemTrash if stat.kind == EntryKind::File && !stat.symlink => self.system_trash(path)?,

@@ -8,14 +8,14 @@ use super::{Node, Overlay};
 use crate::change::Notice;
 use crate::content::Content;
 use crate::error::Result;
-use crate::links::{Delta, DiskLinks, LinkFormat, LinkIndex, Relinked, Relinking};
+use crate::links::{Delta, DiskLinks, LinkChanges, LinkFormat, LinkIndex, Relinker};
 use crate::links::{link_keys, lossy, not_looked_through, readable};
 use crate::sandbox::{SafePath, View};
 
 impl Overlay<'_> {
     /// Finds what has to be edited when files are created, deleted or moved, and brings the names up to date. The
     /// overlay's files are still where they were.
-    pub(super) fn relink(&mut self, delta: &Delta) -> Result<Relinked> {
+    pub(super) fn relink(&mut self, delta: &Delta) -> Result<LinkChanges> {
         let mut index = match self.links.take() {
             Some(index) => index,
             None => self.new_link_index()?,
@@ -38,7 +38,7 @@ impl Overlay<'_> {
         Ok(LinkIndex::new(disk, |path| self.look_up(path).is_none(), &others))
     }
 
-    fn relink_with(&mut self, delta: &Delta, index: &mut LinkIndex) -> Result<Relinked> {
+    fn relink_with(&mut self, delta: &Delta, index: &mut LinkIndex) -> Result<LinkChanges> {
         let moves = delta.moves.iter().flat_map(|(from, to)| [from, to]);
         let carried = delta.carried.iter().flat_map(|carried| [&carried.from, &carried.to]);
         let named = moves.chain(&delta.created).chain(&delta.deleted).chain(carried);
@@ -47,7 +47,7 @@ impl Overlay<'_> {
         self.observe_names(&keys, index);
         if !has_rivals && delta.moves.is_empty() && delta.deleted.is_empty() && delta.carried.is_none() {
             index.apply(delta);
-            return Ok(Relinked::default());
+            return Ok(LinkChanges::default());
         }
         for path in std::mem::take(&mut self.touched) {
             if let Some(content) = self.changed_note(&path) {
@@ -83,7 +83,7 @@ impl Overlay<'_> {
             }
         }
         notices.extend(self.dangling_aliases(delta, index));
-        let relinking = Relinking::new(delta, read, &index.names, self.store.sandbox.parse_options(), &permits);
+        let relinking = Relinker::new(delta, read, &index.names, self.store.sandbox.parse_options(), &permits);
         self.observe_names(&relinking.keys_within_moved(), index);
         let settings = self.store.sandbox.obsidian_setting("app.json").unwrap_or_else(|error| {
             let what = "Obsidian's link format is not known, so links are written in the shortest form";
@@ -91,7 +91,7 @@ impl Overlay<'_> {
             None
         });
         let relinked = relinking.finish(index, LinkFormat::of(settings.as_deref()))?;
-        Ok(Relinked { notices, ..relinked })
+        Ok(LinkChanges { notices, ..relinked })
     }
 
     /// Notices about the symbolic links that lead to a file which is moved or deleted: none is made anew.

@@ -10,20 +10,20 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::dead_links::dead_links;
-use super::foreach::{self, Item, LeftOut};
+use super::foreach::{self, Item, LeftOutItem};
 use super::order::Order;
 use super::preview::{CallId, CallPreview, LEFT_OUT, PlanPreview, StepPreview, StepState, digest_of};
-use super::reference::{Resolved, Root};
+use super::reference::{ResolvedValue, Root};
 use super::schema::{OnError, Plan, Step};
 use super::scope::{Parameters, Scope};
-use super::validate::Checked;
+use super::validate::ValidPlan;
 use crate::change::Notice;
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::{Approval, Record};
 use crate::policy::Risk;
 use crate::sandbox::SafePath;
 use crate::tool::{Cancel, Draft, HostEffect, Issue, StepCache, Tool};
-use crate::toolbox::{Done, Toolbox};
+use crate::toolbox::{CallResult, Toolbox};
 
 /// The most calls that a loop may make.
 const MAX_ITEMS: usize = 10_000;
@@ -38,7 +38,7 @@ const MAX_OUTPUT_BYTES: usize = 256_000_000;
 /// [`ErrorKind::Denied`] when a step, or one of its changes, is denied.
 pub fn preview(
     toolbox: &mut Toolbox,
-    checked: &Checked,
+    checked: &ValidPlan,
     parameters: &Parameters,
     cancel: Cancel<'_>,
 ) -> Result<PlanPreview> {
@@ -51,7 +51,7 @@ pub fn preview(
 /// As [`preview`].
 pub fn preview_without(
     toolbox: &mut Toolbox,
-    checked: &Checked,
+    checked: &ValidPlan,
     parameters: &Parameters,
     left_out: &BTreeSet<CallId>,
     cancel: Cancel<'_>,
@@ -236,7 +236,7 @@ impl DryRun<'_, '_> {
         let in_all = items.len() + filtered.len();
         for (index, Item { position, value }) in items.into_iter().enumerate() {
             if self.left_out.contains(&CallId { step: step.id.clone(), item: Some(position) }) {
-                left_out.push(LeftOut::new(position, &value, |_| LEFT_OUT.to_owned()));
+                left_out.push(LeftOutItem::new(position, &value, |_| LEFT_OUT.to_owned()));
                 continue;
             }
             let shown = if skips_items { value.clone() } else { Value::Null };
@@ -244,7 +244,7 @@ impl DryRun<'_, '_> {
             match self.item(at, (index, count.unwrap_or(1)), value, cancel) {
                 // The time is that of the step, so that it is not the item that failed.
                 Err(error) if skips_items && can_be_skipped(&error) && error.kind() != ErrorKind::TimedOut => {
-                    left_out.push(LeftOut::failed(position, &shown, &error));
+                    left_out.push(LeftOutItem::failed(position, &shown, &error));
                 }
                 Err(error) => return Err(at_step(error, step, count.map(|_| (position, in_all)))),
                 Ok(done) => {
@@ -287,7 +287,7 @@ impl DryRun<'_, '_> {
     }
 
     /// One call of a step. If it fails, the draft is as it was before.
-    fn item(&mut self, at: usize, turn: (usize, usize), item: Value, cancel: Cancel<'_>) -> Result<Done> {
+    fn item(&mut self, at: usize, turn: (usize, usize), item: Value, cancel: Cancel<'_>) -> Result<CallResult> {
         let draft = &mut self.draft;
         let (mark, editor) = (draft.overlay.mark(), draft.editor.clone());
         let (effects, unless_seen) = (draft.effects.len(), draft.unless_seen.clone());
@@ -303,7 +303,7 @@ impl DryRun<'_, '_> {
         result
     }
 
-    fn call(&mut self, at: usize, turn: (usize, usize), item: Value, cancel: Cancel<'_>) -> Result<Done> {
+    fn call(&mut self, at: usize, turn: (usize, usize), item: Value, cancel: Cancel<'_>) -> Result<CallResult> {
         cancel.check()?;
         let args = self.args(at, turn, item)?;
         self.toolbox.run_on(&mut self.draft, &self.plan.steps[at].tool, args, cancel)
@@ -316,7 +316,7 @@ impl DryRun<'_, '_> {
     }
 
     /// The items of a loop, and those that its filter leaves out; one that is null for a step without a loop.
-    fn items(&self, at: usize) -> Result<(Vec<Item>, Vec<LeftOut>)> {
+    fn items(&self, at: usize) -> Result<(Vec<Item>, Vec<LeftOutItem>)> {
         let Some(foreach) = &self.plan.steps[at].foreach else {
             return Ok((vec![Item { position: 0, value: Value::Null }], Vec::new()));
         };
@@ -366,12 +366,12 @@ impl DryRun<'_, '_> {
         }
         let schema = self.toolbox.tool(&step.tool).map_or(&Value::Null, Tool::marked_schema);
         let args = Value::Object(step.args.clone());
-        let Resolved { value, issues, as_json } = scope.resolved(&args, schema, "/args");
+        let ResolvedValue { value, issues, as_json } = scope.resolved(&args, schema, "/args");
         as_json.into_iter().for_each(|what| self.draft.overlay.notice(what));
         if issues.is_empty() { Ok(value) } else { Err(unresolved(&issues)) }
     }
 
-    fn finish(self, checked: &Checked) -> Result<PlanPreview> {
+    fn finish(self, checked: &ValidPlan) -> Result<PlanPreview> {
         let (policy, mut steps) = (self.toolbox.policy(), self.steps);
         let mut change = self.draft.overlay.change();
         for step in steps.iter_mut().filter(|step| step.runs()) {

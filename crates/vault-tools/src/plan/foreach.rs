@@ -33,7 +33,7 @@ pub(super) struct Item {
 /// An item of a loop that is left out.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct LeftOut {
+pub struct LeftOutItem {
     /// Its position in the list, from 1.
     pub item: usize,
     /// Its path or its text, or else the item in short.
@@ -42,7 +42,7 @@ pub struct LeftOut {
     pub reason: String,
 }
 
-impl LeftOut {
+impl LeftOutItem {
     /// For a reason that can depend on the item's path or text.
     pub(super) fn new(position: usize, item: &Value, reason: impl FnOnce(&str) -> String) -> Self {
         let text = text_of(item.get("path").or_else(|| item.get("text")).unwrap_or(item));
@@ -70,7 +70,7 @@ pub(super) fn choose(
     list: Vec<Value>,
     scope: &mut Scope<'_>,
     version: Version,
-) -> Result<(Vec<Item>, Vec<LeftOut>), Vec<Issue>> {
+) -> Result<(Vec<Item>, Vec<LeftOutItem>), Vec<Issue>> {
     let (mut taken, mut filtered) = (Vec::with_capacity(list.len()), Vec::new());
     // By their values, the positions of those that were taken.
     let mut known: HashMap<String, usize> = HashMap::new();
@@ -89,7 +89,7 @@ pub(super) fn choose(
         };
         match reason {
             None => taken.push(Item { position, value }),
-            Some(reason) => filtered.push(LeftOut::new(position, &value, |_| reason)),
+            Some(reason) => filtered.push(LeftOutItem::new(position, &value, |_| reason)),
         }
     }
     Ok((taken, filtered))

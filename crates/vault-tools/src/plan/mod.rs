@@ -1,7 +1,7 @@
 //! Plans: lists of tool calls that are checked, previewed, approved, run and undone as one.
 //!
 //! ```text
-//! JSON ──validate──> Checked ──preview, on an overlay──> PlanPreview ──approval::run_plan──> PlanRun
+//! JSON ──validate──> ValidPlan ──preview, on an overlay──> PlanPreview ──approval::run_plan──> PlanRun
 //! ```
 //!
 //! The preview runs the tools themselves, so loops, references and diffs are known in full. What runs is exactly what
@@ -25,7 +25,7 @@ mod run;
 
 pub use condition::Condition;
 pub use dry_run::{preview, preview_without};
-pub use foreach::LeftOut;
+pub use foreach::LeftOutItem;
 pub(crate) use history::has_succeeded;
 pub use history::{last_successful, prune as prune_history};
 pub use leave_out::SeparableCall;
@@ -34,4 +34,4 @@ pub use run::{Event, PlanRun, RunStatus};
 pub(crate) use run::{refuse, run};
 pub use schema::{Defaults, Foreach, OnError, Plan, Retry, RiskLevel, Step, Version, schema as plan_schema};
 pub use scope::Parameters;
-pub use validate::{Checked, InvalidPlan, validate};
+pub use validate::{InvalidPlan, ValidPlan, validate};

@@ -7,7 +7,7 @@ use std::iter;
 use serde_json::Value;
 
 use super::condition::Condition;
-use super::reference::{InPath, PLACEHOLDER, Reference, Root, resolve};
+use super::reference::{PLACEHOLDER, PathPart, Reference, Root, resolve};
 use super::schema::{Plan, Step};
 use crate::tool::Issue;
 
@@ -72,7 +72,7 @@ fn dependencies(step: &Step, sources: &BTreeMap<Root, usize>) -> BTreeSet<usize>
             dependencies.extend(sources.get(&reference.root));
             Ok(PLACEHOLDER.into())
         };
-        resolve(&value, &Value::Null, "", note, |_| InPath::Segment);
+        resolve(&value, &Value::Null, "", note, |_| PathPart::Segment);
     }
     dependencies
 }

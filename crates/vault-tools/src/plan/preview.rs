@@ -6,10 +6,10 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::foreach::LeftOut;
+use super::foreach::LeftOutItem;
 use super::schema::Plan;
 use crate::action::Action;
-use crate::change::{Change, LeftOutHunks, Preview, Separable};
+use crate::change::{Change, LeftOutHunks, Preview, SeparableParts};
 use crate::error::{Error, ErrorKind, Result};
 use crate::host::Editor;
 use crate::policy::{Call, Grants, Permission, Policy, Risk, Toolset};
@@ -77,10 +77,10 @@ pub struct StepPreview {
     /// Items of its loop that are left out because their calls failed and the step says `onError: skip`; if these are
     /// all, the step is skipped.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<LeftOutItem>,
     /// Items that its loop leaves out by `filter` and `unique`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub filtered: Vec<LeftOut>,
+    pub filtered: Vec<LeftOutItem>,
     /// What its calls say besides their outputs: a list that was cut, a file that is left as it is. Each once.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<String>,
@@ -103,7 +103,7 @@ pub struct StepPreview {
     pub(super) took: Duration,
     /// What of its calls can be left out.
     #[serde(skip)]
-    pub(super) separable: Separable,
+    pub(super) separable: SeparableParts,
     /// Which actions of the change are its own.
     #[serde(skip)]
     pub(super) actions: Range<usize>,

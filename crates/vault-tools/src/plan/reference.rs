@@ -233,7 +233,7 @@ pub(super) fn only_reference(text: &str) -> Option<Reference> {
 
 /// What a value becomes as a part of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum InPath {
+pub(super) enum PathPart {
     /// One segment.
     Segment,
     /// As many as a person gave.
@@ -243,7 +243,7 @@ pub(super) enum InPath {
 }
 
 /// A tree with values in place of its references.
-pub(super) struct Resolved {
+pub(super) struct ResolvedValue {
     /// Null where an issue is.
     pub value: Value,
     /// Wrong syntax, and references without a value.
@@ -259,18 +259,18 @@ pub(super) fn resolve(
     schema: &Value,
     at: &str,
     mut value_of: impl FnMut(&Reference, Option<&Value>) -> Result<Value, String>,
-    in_path: impl Fn(&Reference) -> InPath,
-) -> Resolved {
+    in_path: impl Fn(&Reference) -> PathPart,
+) -> ResolvedValue {
     let mut resolver = Resolver { value_of: &mut value_of, in_path: &in_path, issues: Vec::new(), as_json: Vec::new() };
     let value = resolver.tree(value, schema, at);
-    Resolved { value, issues: resolver.issues, as_json: resolver.as_json }
+    ResolvedValue { value, issues: resolver.issues, as_json: resolver.as_json }
 }
 
-type ValueOf<'a> = &'a mut dyn FnMut(&Reference, Option<&Value>) -> Result<Value, String>;
+type ValueLookup<'a> = &'a mut dyn FnMut(&Reference, Option<&Value>) -> Result<Value, String>;
 
 struct Resolver<'a> {
-    value_of: ValueOf<'a>,
-    in_path: &'a dyn Fn(&Reference) -> InPath,
+    value_of: ValueLookup<'a>,
+    in_path: &'a dyn Fn(&Reference) -> PathPart,
     issues: Vec<Issue>,
     as_json: Vec<String>,
 }
@@ -343,9 +343,9 @@ impl Resolver<'_> {
                     let value = value.and_then(|value| part_of_text(&reference, &value, is_path));
                     let value = value.and_then(|value| match (self.in_path)(&reference) {
                         _ if !is_path => Ok(value),
-                        InPath::Segment => Ok(SafePath::segment(&value)),
-                        InPath::Given => folders(&value, &reference),
-                        InPath::Folder => Ok(value),
+                        PathPart::Segment => Ok(SafePath::segment(&value)),
+                        PathPart::Given => folders(&value, &reference),
+                        PathPart::Folder => Ok(value),
                     });
                     self.located(value, at)
                 }

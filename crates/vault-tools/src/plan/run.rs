@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::dry_run::can_be_retried;
-use super::foreach::LeftOut;
+use super::foreach::LeftOutItem;
 use super::history;
 use super::preview::{LEFT_OUT, PlanPreview, StepPreview, StepState};
 use super::schema::{OnError, Retry, Step};
@@ -39,7 +39,7 @@ pub struct PlanRun {
     /// Steps that were skipped, and why.
     pub skipped: Vec<(String, String)>,
     /// Items of loops that were left out, with the id of the step.
-    pub left_out: Vec<(String, LeftOut)>,
+    pub left_out: Vec<(String, LeftOutItem)>,
     /// What a person left out of files that the steps that are done have edited.
     pub left_out_hunks: Vec<LeftOutHunks>,
     /// What the steps that are done say besides their outputs, each with the id of the step.
@@ -442,7 +442,7 @@ pub enum Event {
         output: Value,
         /// Items of its loop that were left out.
         #[serde(skip_serializing_if = "Vec::is_empty")]
-        left_out: Vec<LeftOut>,
+        left_out: Vec<LeftOutItem>,
     },
     /// An attempt of a step failed.
     #[serde(rename = "step.failed")]
@@ -465,7 +465,7 @@ pub enum Event {
         reason: String,
         /// Items of its loop that were left out: all, or none.
         #[serde(skip_serializing_if = "Vec::is_empty")]
-        left_out: Vec<LeftOut>,
+        left_out: Vec<LeftOutItem>,
     },
     /// The run ends.
     #[serde(rename = "run.finished")]

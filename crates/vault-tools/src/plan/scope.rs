@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Zoned;
 use serde_json::Value;
 
-use super::reference::{EACH, InPath, Reference, Resolved, Root, join, only_reference, resolve};
+use super::reference::{EACH, PathPart, Reference, ResolvedValue, Root, join, only_reference, resolve};
 use crate::error::{Error, ErrorKind, Result};
 use crate::host::Editor;
 use crate::tool::Issue;
@@ -71,13 +71,13 @@ pub(super) struct Scope<'a> {
 }
 
 /// Why there is nothing where a reference leads.
-struct Absent {
+struct AbsentValue {
     why: String,
     /// Whether a field or an entry is missing; otherwise what is there has no entries.
     is_missing: bool,
 }
 
-impl Absent {
+impl AbsentValue {
     fn missing(why: String) -> Self {
         Self { why, is_missing: true }
     }
@@ -107,24 +107,24 @@ impl<'a> Scope<'a> {
         self.in_folder = Some(root);
     }
 
-    fn value(&self, reference: &Reference) -> Result<Cow<'_, Value>, Absent> {
+    fn value(&self, reference: &Reference) -> Result<Cow<'_, Value>, AbsentValue> {
         let written = &reference.written;
         let value = self.values.get(&reference.root).ok_or_else(|| {
-            Absent::missing(match &reference.root {
+            AbsentValue::missing(match &reference.root {
                 Root::Step(id) => format!("`{written}`: the step {id} has no output"),
                 Root::Var(name) => format!("`{written}`: no step captured `{name}`"),
                 Root::Name(name) => missing_parameter(name),
             })
         })?;
         select(value, &reference.path)
-            .map_err(|absent| Absent { why: format!("`{written}`: {}", absent.why), ..absent })
+            .map_err(|absent| AbsentValue { why: format!("`{written}`: {}", absent.why), ..absent })
     }
 
-    fn in_path(&self, reference: &Reference) -> InPath {
+    fn in_path(&self, reference: &Reference) -> PathPart {
         match &reference.path[..] {
-            [key] if key == "folder" && self.in_folder.as_ref() == Some(&reference.root) => InPath::Folder,
-            _ if self.given.contains(&reference.root) => InPath::Given,
-            _ => InPath::Segment,
+            [key] if key == "folder" && self.in_folder.as_ref() == Some(&reference.root) => PathPart::Folder,
+            _ if self.given.contains(&reference.root) => PathPart::Given,
+            _ => PathPart::Segment,
         }
     }
 
@@ -133,12 +133,12 @@ impl<'a> Scope<'a> {
     /// # Errors
     /// Every reference without a value, with its location.
     pub(super) fn resolve(&self, value: &Value, schema: &Value, at: &str) -> Result<Value, Vec<Issue>> {
-        let Resolved { value, issues, .. } = self.resolved(value, schema, at);
+        let ResolvedValue { value, issues, .. } = self.resolved(value, schema, at);
         if issues.is_empty() { Ok(value) } else { Err(issues) }
     }
 
     /// As [`Self::resolve`], with what is to be said of it.
-    pub(super) fn resolved(&self, value: &Value, schema: &Value, at: &str) -> Resolved {
+    pub(super) fn resolved(&self, value: &Value, schema: &Value, at: &str) -> ResolvedValue {
         let value_of = |reference: &Reference, _: Option<&Value>| {
             let value = self.value(reference).map_err(|absent| absent.why)?;
             match &reference.join {
@@ -163,7 +163,7 @@ impl<'a> Scope<'a> {
 }
 
 /// What a path leads to.
-fn select<'v>(value: &'v Value, path: &[String]) -> Result<Cow<'v, Value>, Absent> {
+fn select<'v>(value: &'v Value, path: &[String]) -> Result<Cow<'v, Value>, AbsentValue> {
     let Some((key, rest)) = path.split_first() else { return Ok(Cow::Borrowed(value)) };
     if key == EACH {
         return select_each(value, rest).map(|found| Cow::Owned(found.into()));
@@ -173,20 +173,20 @@ fn select<'v>(value: &'v Value, path: &[String]) -> Result<Cow<'v, Value>, Absen
         Value::Array(items) => key.parse::<usize>().ok().and_then(|number| items.get(number)),
         _ => None,
     };
-    let below = below.ok_or_else(|| Absent::missing(format!("there is no `{key}`; {}", contents(value))))?;
+    let below = below.ok_or_else(|| AbsentValue::missing(format!("there is no `{key}`; {}", contents(value))))?;
     select(below, rest)
 }
 
 /// What a path leads to in the entries of a list; lists that are found by a further [`EACH`] are joined. Entries in which
 /// it leads nowhere are left out, unless it does so in all.
-fn select_each(value: &Value, path: &[String]) -> Result<Vec<Value>, Absent> {
+fn select_each(value: &Value, path: &[String]) -> Result<Vec<Value>, AbsentValue> {
     let entries = match value {
         Value::Array(entries) => &entries[..],
         // A property without a value.
         Value::Null => &[],
         _ => {
             let why = format!("[*] stands for the entries of a list; {}", contents(value));
-            return Err(Absent { why, is_missing: false });
+            return Err(AbsentValue { why, is_missing: false });
         }
     };
     let (mut list, mut found, mut missing) = (Vec::new(), false, None);

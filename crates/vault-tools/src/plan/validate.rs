@@ -9,7 +9,7 @@ use super::condition::Condition;
 use super::foreach::{self, LOOP};
 use super::order::{Order, order, sources};
 use super::output;
-use super::reference::{self, InPath, PLACEHOLDER, Reference, Resolved, Root, is_name, only_reference, resolve};
+use super::reference::{self, PLACEHOLDER, PathPart, Reference, ResolvedValue, Root, is_name, only_reference, resolve};
 use super::schema::{Foreach, Plan, RiskLevel, Step, UNNAMED, Version, read, remove_concurrency};
 use crate::error::{Error, ErrorKind};
 use crate::policy::Risk;
@@ -20,7 +20,7 @@ use crate::toolbox::Toolbox;
 /// A valid plan.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Checked {
+pub struct ValidPlan {
     /// The plan.
     pub plan: Plan,
     /// The worst that its tools can do.
@@ -83,14 +83,14 @@ impl From<InvalidPlan> for Error {
 ///
 /// # Errors
 /// All issues at once: of schema, references, order, arguments, literal paths, and declared risk.
-pub fn validate(value: &Value, toolbox: &Toolbox) -> Result<Checked, InvalidPlan> {
+pub fn validate(value: &Value, toolbox: &Toolbox) -> Result<ValidPlan, InvalidPlan> {
     let mut value = value.clone();
     let mut notices = remove_concurrency(&mut value);
     let (plan, mut issues) = read(&value);
     match plan.map(|plan| checked(plan, toolbox)) {
         Some(Ok(checked)) if issues.is_empty() => {
             notices.extend(checked.notices);
-            return Ok(Checked { notices, ..checked });
+            return Ok(ValidPlan { notices, ..checked });
         }
         Some(Err(further)) => {
             // What replaces a malformed value has no issues of its own.
@@ -109,7 +109,7 @@ pub fn validate(value: &Value, toolbox: &Toolbox) -> Result<Checked, InvalidPlan
 }
 
 /// Checks a plan that matches the schema.
-fn checked(plan: Plan, toolbox: &Toolbox) -> Result<Checked, Vec<Issue>> {
+fn checked(plan: Plan, toolbox: &Toolbox) -> Result<ValidPlan, Vec<Issue>> {
     let output_of = |step: &Step| {
         let of_call = toolbox.spec(&step.tool).map_or(&Value::Null, |spec| &spec.output_schema);
         if step.foreach.is_some() { output::of_loop(of_call) } else { of_call.clone() }
@@ -137,7 +137,7 @@ fn checked(plan: Plan, toolbox: &Toolbox) -> Result<Checked, Vec<Issue>> {
             Order::default()
         }
     };
-    if issues.is_empty() { Ok(Checked { plan, risk, parameters, notices, order }) } else { Err(issues) }
+    if issues.is_empty() { Ok(ValidPlan { plan, risk, parameters, notices, order }) } else { Err(issues) }
 }
 
 struct Checker<'a> {
@@ -155,7 +155,7 @@ struct Checker<'a> {
 }
 
 /// The schemas of the names that a loop binds; [`HIDDEN`] for those that cannot be used yet.
-type Bound = BTreeMap<String, Value>;
+type BoundSchemas = BTreeMap<String, Value>;
 
 /// The schema that nothing fits.
 const HIDDEN: Value = Value::Bool(false);
@@ -233,7 +233,7 @@ impl Checker<'_> {
     }
 
     /// Checks a loop. Returns what it binds.
-    fn foreach(&mut self, foreach: &Foreach, at: &str) -> Bound {
+    fn foreach(&mut self, foreach: &Foreach, at: &str) -> BoundSchemas {
         let names = [("itemName", Some(&foreach.item_name)), ("indexName", foreach.index_name.as_ref())];
         for (field, name) in names.into_iter().filter_map(|(field, name)| Some((field, name?))) {
             let at = format!("{at}/{field}");
@@ -270,7 +270,7 @@ impl Checker<'_> {
 
     /// Checks what a loop is over. Returns its schema.
     fn list(&mut self, from: &Value, at: &str) -> Value {
-        let none = Bound::new();
+        let none = BoundSchemas::new();
         let entries = match from {
             Value::Array(entries) => {
                 if self.plan.version < Version::V1_1 {
@@ -298,7 +298,7 @@ impl Checker<'_> {
         first.filter(|_| are_alike).unwrap_or_default()
     }
 
-    fn condition(&mut self, condition: &Condition, at: &str, bound: &Bound) {
+    fn condition(&mut self, condition: &Condition, at: &str, bound: &BoundSchemas) {
         if self.plan.version < Version::V1_1 {
             self.issue(at, format!("a condition {NEEDS_1_1}"));
         }
@@ -310,7 +310,7 @@ impl Checker<'_> {
 
     /// Every reference has a target that fits its place. `bound` is what the loop binds. Returns the tree with
     /// placeholders for the references.
-    fn references(&mut self, value: &Value, schema: &Value, at: &str, bound: &Bound) -> Value {
+    fn references(&mut self, value: &Value, schema: &Value, at: &str, bound: &BoundSchemas) -> Value {
         let placeholder = |reference: &Reference, place: Option<&Value>| {
             let mut found = self.target(reference, bound)?;
             if reference.join.is_some() {
@@ -334,13 +334,13 @@ impl Checker<'_> {
                 }),
             }
         };
-        let Resolved { value, issues, .. } = resolve(value, schema, at, placeholder, |_| InPath::Segment);
+        let ResolvedValue { value, issues, .. } = resolve(value, schema, at, placeholder, |_| PathPart::Segment);
         self.issues.extend(issues);
         value
     }
 
     /// The schema of what a reference leads to; null where it is not known.
-    fn target(&mut self, reference: &Reference, bound: &Bound) -> Result<Value, String> {
+    fn target(&mut self, reference: &Reference, bound: &BoundSchemas) -> Result<Value, String> {
         let written = &reference.written;
         if reference.collects() && self.plan.version < Version::V1_1 {
             return Err(format!("`{written}`: [*] {NEEDS_1_1}"));

@@ -39,7 +39,7 @@ pub(super) struct Place {
 
 /// What is at a path, without following it if it is a symbolic link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum PathState {
     /// Nothing.
     Nothing,
     /// A folder.
@@ -171,17 +171,17 @@ impl Sandbox {
     }
 
     /// What is at a path, links not followed; a file's bytes are read.
-    pub(crate) fn found(&self, path: &SafePath) -> Result<Found> {
-        let Some(place) = self.place(path)? else { return Ok(Found::Nothing) };
-        let Some(metadata) = Self::metadata(&place, path)? else { return Ok(Found::Nothing) };
+    pub(crate) fn found(&self, path: &SafePath) -> Result<PathState> {
+        let Some(place) = self.place(path)? else { return Ok(PathState::Nothing) };
+        let Some(metadata) = Self::metadata(&place, path)? else { return Ok(PathState::Nothing) };
         Ok(if metadata.is_symlink() {
-            Found::Link
+            PathState::Link
         } else if metadata.is_dir() {
-            Found::Folder
+            PathState::Folder
         } else if metadata.is_file() {
-            Found::File(Self::hash_file(&place, path)?)
+            PathState::File(Self::hash_file(&place, path)?)
         } else {
-            Found::Other
+            PathState::Other
         })
     }
 

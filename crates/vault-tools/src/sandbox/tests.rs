@@ -223,7 +223,7 @@ fn a_file_of_any_size_has_a_hash() {
     let file = std::fs::File::create(folder.path().join("notes/big.bin")).unwrap();
     file.set_len((1 << 30) + 1).unwrap();
     assert!(sandbox.is_there(&path("big.bin")).unwrap());
-    assert!(matches!(sandbox.found(&path("big.bin")).unwrap(), super::Found::File(_)));
+    assert!(matches!(sandbox.found(&path("big.bin")).unwrap(), super::PathState::File(_)));
     assert_eq!(sandbox.read(&path("big.bin")).unwrap_err().kind(), ErrorKind::Unsupported);
 }
 

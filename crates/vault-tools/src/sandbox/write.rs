@@ -13,7 +13,7 @@ use super::metadata::{self, SavedMetadata};
 use crate::content::Content;
 use crate::error::{Error, Result};
 use crate::failpoint;
-use crate::sandbox::{Found, SafePath, Sandbox};
+use crate::sandbox::{PathState, SafePath, Sandbox};
 
 /// So many files are synced one by one; for more, the whole file system is.
 #[cfg(any(target_os = "linux", all(test, unix)))]
@@ -132,7 +132,7 @@ impl Sandbox {
         let made = place.folder.create_dir_with(&place.name, builder.recursive(false));
         failpoint::step();
         match made {
-            Err(error) if error.kind() == IoKind::AlreadyExists && self.found(path)? == Found::Folder => Ok(()),
+            Err(error) if error.kind() == IoKind::AlreadyExists && self.found(path)? == PathState::Folder => Ok(()),
             Err(error) => Err(Error::io(path, &error)),
             Ok(()) => {
                 if saved.mode.is_some()

@@ -30,10 +30,10 @@ impl std::fmt::Display for Issue {
 }
 
 /// Which values are not known yet and so cannot be checked: references of a plan.
-pub type IsOpen<'a> = &'a dyn Fn(&Value) -> bool;
+pub type UnknownValues<'a> = &'a dyn Fn(&Value) -> bool;
 
 /// Checks a value against a schema of [`super::schema`]. Keywords that those schemas do not use are ignored.
-pub fn check(schema: &Value, value: &Value, at: &str, is_open: IsOpen<'_>) -> Vec<Issue> {
+pub fn check(schema: &Value, value: &Value, at: &str, is_open: UnknownValues<'_>) -> Vec<Issue> {
     let mut issues = Vec::new();
     walk(schema, value, at, is_open, &mut issues);
     issues
@@ -159,7 +159,7 @@ pub(crate) fn map_paths(schema: &Value, value: &mut Value, map: &mut dyn FnMut(&
     Ok(())
 }
 
-fn walk(schema: &Value, value: &Value, at: &str, is_open: IsOpen<'_>, issues: &mut Vec<Issue>) {
+fn walk(schema: &Value, value: &Value, at: &str, is_open: UnknownValues<'_>, issues: &mut Vec<Issue>) {
     if is_open(value) {
         return;
     }
@@ -211,7 +211,7 @@ fn walk(schema: &Value, value: &Value, at: &str, is_open: IsOpen<'_>, issues: &m
     }
 }
 
-fn object(schema: &Value, fields: &Map<String, Value>, at: &str, is_open: IsOpen<'_>, issues: &mut Vec<Issue>) {
+fn object(schema: &Value, fields: &Map<String, Value>, at: &str, is_open: UnknownValues<'_>, issues: &mut Vec<Issue>) {
     let none = Map::new();
     let known = schema.get("properties").and_then(Value::as_object).unwrap_or(&none);
     for name in required(schema).filter(|name| !fields.contains_key(*name)) {

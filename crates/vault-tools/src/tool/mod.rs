@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::change::Separable;
+use crate::change::SeparableParts;
 use crate::error::{Error, ErrorKind, Result};
 use crate::policy::{Call, Risk, Toolset};
 
@@ -48,13 +48,13 @@ pub struct Tool {
     spec: ToolSpec,
     marked_schema: Value,
     marked_output: Value,
-    separable: Separable,
+    separable: SeparableParts,
     /// For which arguments a call may also delete files.
     deletes_if: fn(&Value) -> bool,
-    run: Box<Run>,
+    run: Box<ToolFunction>,
 }
 
-type Run = dyn Fn(Value, &mut Context<'_, '_>) -> Result<Value> + Send + Sync;
+type ToolFunction = dyn Fn(Value, &mut Context<'_, '_>) -> Result<Value> + Send + Sync;
 
 /// A tool as it is shown to those who choose one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -121,7 +121,7 @@ impl Tool {
                 Error::new(ErrorKind::Unsupported, format!("{name}: the output is not valid JSON: {error}"))
             })
         };
-        let separable = Separable::default();
+        let separable = SeparableParts::default();
         Self { spec, marked_schema, marked_output, separable, deletes_if: |_| false, run: Box::new(run) }
     }
 
@@ -134,7 +134,7 @@ impl Tool {
 
     /// Says what of a call a person can leave out.
     #[must_use]
-    pub fn separable(mut self, separable: Separable) -> Self {
+    pub fn separable(mut self, separable: SeparableParts) -> Self {
         self.separable = separable;
         self
     }
@@ -153,7 +153,7 @@ impl Tool {
     }
 
     /// What of a call can be left out.
-    pub(crate) fn parts(&self) -> Separable {
+    pub(crate) fn parts(&self) -> SeparableParts {
         self.separable
     }
 

@@ -6,17 +6,17 @@ use std::fs::File;
 
 use serde::Serialize;
 
-use super::closing::Closing;
-use super::expected::{Expected, ExpectedPaths};
+use super::expected::{ExpectedPaths, ExpectedState};
+use super::file_closer::FileCloser;
 use super::inverse::{CHANGED, Force, Inverses};
 use crate::action::{Action, ActionOutline, DeleteMode};
-use crate::change::{Change, Observed, Preconditions, origin_of};
+use crate::change::{Change, ObservedState, Preconditions, origin_of};
 use crate::content::Content;
 use crate::error::{Error, ErrorKind, Result};
 use crate::failpoint;
 use crate::journal::{EntryState, JournalAction, NewTransaction, TransactionId, TransactionKind, Writer};
 use crate::links::DiskLinks;
-use crate::sandbox::{Found, SafePath, SavedMetadata, files_below};
+use crate::sandbox::{PathState, SafePath, SavedMetadata, files_below};
 use crate::store::VaultStore;
 
 /// How a change is applied.
@@ -114,8 +114,8 @@ impl VaultStore {
         let actions: Vec<_> = planned.iter().map(|planned| (planned.action, &planned.saved)).collect();
         let writer = Writer::begin(&self.state, new, &actions)?;
         self.index.mark_stale();
-        let closing = Closing::of(planned.len());
-        let mut running = Running { store: self, writer, planned: &planned, done: 0, closing };
+        let closing = FileCloser::of(planned.len());
+        let mut running = OpenTransaction { store: self, writer, planned: &planned, done: 0, closing };
         let total = change.actions.len();
         let plain = SavedMetadata::default();
         for (number, next) in planned.iter().enumerate() {
@@ -165,8 +165,8 @@ impl VaultStore {
         let outlines: Vec<ActionOutline> = change.actions.iter().map(Action::outline).collect();
         let before = ExpectedPaths::before(outlines.iter());
         for (path, hash) in &change.reads {
-            let is_checked_below = before.0.get(path) == Some(&Expected::File(*hash));
-            if !is_checked_below && self.sandbox.found(path)? != Found::File(*hash) {
+            let is_checked_below = before.0.get(path) == Some(&ExpectedState::File(*hash));
+            if !is_checked_below && self.sandbox.found(path)? != PathState::File(*hash) {
                 return Err(Error::conflict(path, "changed since it was read"));
             }
         }
@@ -174,13 +174,13 @@ impl VaultStore {
         let mut existing = BTreeSet::new();
         for (path, expected, found) in self.unmet(before)? {
             let first = change.actions.iter().find(|action| action.all_paths().any(|touched| *touched == path));
-            if found == Found::Folder && matches!(first, Some(Action::MakeFolder { .. })) {
+            if found == PathState::Folder && matches!(first, Some(Action::MakeFolder { .. })) {
                 existing.insert(path);
                 continue;
             }
             let what = match (expected, found) {
-                (Expected::Nothing, _) => "is there by now",
-                (_, Found::Nothing) => "is gone since it was read",
+                (ExpectedState::Nothing, _) => "is there by now",
+                (_, PathState::Nothing) => "is gone since it was read",
                 _ => "changed since it was read",
             };
             return Err(Error::conflict(&path, what));
@@ -189,7 +189,7 @@ impl VaultStore {
     }
 
     /// The paths at which the disk has something else than expected, and what it has.
-    pub(super) fn unmet(&self, expected: ExpectedPaths) -> Result<Vec<(SafePath, Expected, Found)>> {
+    pub(super) fn unmet(&self, expected: ExpectedPaths) -> Result<Vec<(SafePath, ExpectedState, PathState)>> {
         let mut unmet = Vec::new();
         for (path, expected) in expected.0 {
             let found = self.sandbox.found(&path)?;
@@ -264,7 +264,7 @@ impl VaultStore {
 
     fn is_still(&self, path: &SafePath, content: &Content) -> Result<()> {
         match self.sandbox.found(path)? {
-            Found::File(hash) if hash == content.hash() => Ok(()),
+            PathState::File(hash) if hash == content.hash() => Ok(()),
             _ => Err(Error::conflict(path, "changed since it was read")),
         }
     }
@@ -294,17 +294,17 @@ struct PlannedAction<'c> {
 }
 
 /// A transaction that has begun.
-struct Running<'r> {
+struct OpenTransaction<'r> {
     store: &'r VaultStore,
     writer: Writer<'r>,
     planned: &'r [PlannedAction<'r>],
     /// How many actions are done.
     done: usize,
     /// The files that were replaced.
-    closing: Closing,
+    closing: FileCloser,
 }
 
-impl Running<'_> {
+impl OpenTransaction<'_> {
     /// Ends it, so that the first `stays` actions are done and no others. If the disk does not take that, none is.
     fn end(mut self, stays: usize) -> Result<Transaction> {
         let rollback = if stays < self.done { self.roll_back(stays)? } else { Rollback::default() };
@@ -326,7 +326,7 @@ impl Running<'_> {
         ::log::warn!("transaction {} is rolled back: {error}", self.writer.entry.id);
         // Each file was replaced while the old one was there, too, so that there is room for the old one again as soon as
         // nobody holds it open.
-        self.closing = Closing::default();
+        self.closing = FileCloser::default();
         let undone = if self.done == 0 { "nothing was changed" } else { "all was put back" };
         match self.roll_back(0) {
             Err(second) => error
@@ -371,7 +371,7 @@ impl Preconditions {
         if self.names.is_empty() && self.keys.is_empty() {
             return Ok(());
         }
-        if let Observed::At(state) = &self.observed
+        if let ObservedState::At(state) = &self.observed
             && store.index.opened()?.is_still(state).unwrap_or(false)
         {
             return Ok(());

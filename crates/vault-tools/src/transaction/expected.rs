@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 
 use crate::action::{Action, ActionOutline};
 use crate::content::ContentHash;
-use crate::sandbox::{Found, SafePath};
+use crate::sandbox::{PathState, SafePath};
 
 /// What must be at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Expected {
+pub(super) enum ExpectedState {
     /// Whatever there is.
     Anything,
     Nothing,
@@ -21,21 +21,21 @@ pub(super) enum Expected {
     File(ContentHash),
 }
 
-impl Expected {
-    pub(super) fn is_met_by(self, found: Found) -> bool {
+impl ExpectedState {
+    pub(super) fn is_met_by(self, found: PathState) -> bool {
         match self {
             Self::Anything => true,
-            Self::Nothing => found == Found::Nothing,
-            Self::Folder => found == Found::Folder,
-            Self::Something => found != Found::Nothing,
-            Self::File(hash) => found == Found::File(hash),
+            Self::Nothing => found == PathState::Nothing,
+            Self::Folder => found == PathState::Folder,
+            Self::Something => found != PathState::Nothing,
+            Self::File(hash) => found == PathState::File(hash),
         }
     }
 }
 
 /// What must be at each path that a transaction touches, at a point between two of its actions.
 #[derive(Debug, Default)]
-pub(super) struct ExpectedPaths(pub BTreeMap<SafePath, Expected>);
+pub(super) struct ExpectedPaths(pub BTreeMap<SafePath, ExpectedState>);
 
 impl ExpectedPaths {
     /// After all actions.
@@ -55,12 +55,12 @@ impl ExpectedPaths {
     /// From before an action to after it. Returns the paths at which something else is expected now.
     fn advance(&mut self, action: &ActionOutline) -> Vec<SafePath> {
         match action {
-            Action::MakeFolder { path } => self.set(path, Expected::Folder),
+            Action::MakeFolder { path } => self.set(path, ExpectedState::Folder),
             // It may not have been empty.
-            Action::RemoveFolder { path } => self.set(path, Expected::Anything),
-            Action::Create { path, content } => self.set(path, Expected::File(*content)),
-            Action::Edit { path, after, .. } => self.set(path, Expected::File(*after)),
-            Action::Delete { path, .. } => self.set(path, Expected::Nothing),
+            Action::RemoveFolder { path } => self.set(path, ExpectedState::Anything),
+            Action::Create { path, content } => self.set(path, ExpectedState::File(*content)),
+            Action::Edit { path, after, .. } => self.set(path, ExpectedState::File(*after)),
+            Action::Delete { path, .. } => self.set(path, ExpectedState::Nothing),
             Action::Move { from, to } => self.move_along(from, to),
         }
     }
@@ -68,15 +68,15 @@ impl ExpectedPaths {
     /// From after an action to before it. Returns the paths at which something else is expected now.
     pub(super) fn step_back(&mut self, action: &ActionOutline) -> Vec<SafePath> {
         match action {
-            Action::MakeFolder { path } | Action::Create { path, .. } => self.set(path, Expected::Nothing),
-            Action::RemoveFolder { path } => self.set(path, Expected::Anything),
-            Action::Edit { path, before, .. } => self.set(path, Expected::File(*before)),
-            Action::Delete { path, content, .. } => self.set(path, Expected::File(*content)),
+            Action::MakeFolder { path } | Action::Create { path, .. } => self.set(path, ExpectedState::Nothing),
+            Action::RemoveFolder { path } => self.set(path, ExpectedState::Anything),
+            Action::Edit { path, before, .. } => self.set(path, ExpectedState::File(*before)),
+            Action::Delete { path, content, .. } => self.set(path, ExpectedState::File(*content)),
             Action::Move { from, to } => self.move_along(to, from),
         }
     }
 
-    fn set(&mut self, path: &SafePath, expected: Expected) -> Vec<SafePath> {
+    fn set(&mut self, path: &SafePath, expected: ExpectedState) -> Vec<SafePath> {
         self.0.insert(path.clone(), expected);
         vec![path.clone()]
     }
@@ -95,8 +95,8 @@ impl ExpectedPaths {
         }
         changed.extend(left.iter().map(|(path, _)| path.clone()));
         self.0.extend(left);
-        self.0.entry(to.clone()).or_insert(Expected::Something);
-        self.0.insert(from.clone(), Expected::Nothing);
+        self.0.entry(to.clone()).or_insert(ExpectedState::Something);
+        self.0.insert(from.clone(), ExpectedState::Nothing);
         changed.extend([from.clone(), to.clone()]);
         changed
     }
@@ -127,7 +127,7 @@ mod tests {
         Action::Move { from: path(from), to: path(to) }
     }
 
-    fn expected(actions: &[ActionOutline], done: usize) -> BTreeMap<SafePath, Expected> {
+    fn expected(actions: &[ActionOutline], done: usize) -> BTreeMap<SafePath, ExpectedState> {
         let mut expected = ExpectedPaths::after(actions.iter());
         actions[done..].iter().rev().for_each(|action| drop(expected.step_back(action)));
         expected.0
@@ -145,7 +145,7 @@ mod tests {
             let found = expected(&actions, done);
             ["new", "a.md", "new/a.md"].map(|name| found[&path(name)])
         };
-        use Expected::{File, Folder, Nothing};
+        use ExpectedState::{File, Folder, Nothing};
         assert_eq!(at(0), [Nothing, File(hash("1")), Nothing]);
         assert_eq!(at(1), [Folder, File(hash("1")), Nothing]);
         assert_eq!(at(2), [Folder, Nothing, File(hash("1"))]);
@@ -156,9 +156,9 @@ mod tests {
     #[test]
     fn what_lies_in_a_folder_moves_with_it() {
         let actions = [edit("f/a.md", "1", "2"), moved("f", "g"), edit("g/b.md", "3", "4")];
-        assert_eq!(expected(&actions, 0)[&path("f/b.md")], Expected::File(hash("3")));
-        assert_eq!(expected(&actions, 2)[&path("g/a.md")], Expected::File(hash("2")));
-        assert_eq!(expected(&actions, 3)[&path("g/b.md")], Expected::File(hash("4")));
+        assert_eq!(expected(&actions, 0)[&path("f/b.md")], ExpectedState::File(hash("3")));
+        assert_eq!(expected(&actions, 2)[&path("g/a.md")], ExpectedState::File(hash("2")));
+        assert_eq!(expected(&actions, 3)[&path("g/b.md")], ExpectedState::File(hash("4")));
     }
 
     #[test]
@@ -170,8 +170,8 @@ mod tests {
             Action::Delete { path: path("b.md"), content: hash("0"), mode: DeleteMode::Permanent },
             moved("a.md", "b.md"),
         ];
-        assert_eq!(expected(&actions, 0)[&path("a.md")], Expected::File(hash("0")));
-        assert_eq!(expected(&actions, 5)[&path("b.md")], Expected::File(hash("2")));
-        assert_eq!(expected(&actions, 5)[&path("a.md")], Expected::Nothing);
+        assert_eq!(expected(&actions, 0)[&path("a.md")], ExpectedState::File(hash("0")));
+        assert_eq!(expected(&actions, 5)[&path("b.md")], ExpectedState::File(hash("2")));
+        assert_eq!(expected(&actions, 5)[&path("a.md")], ExpectedState::Nothing);
     }
 }

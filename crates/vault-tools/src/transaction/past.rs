@@ -15,7 +15,7 @@ use crate::sandbox::{SafePath, View};
 use crate::store::VaultStore;
 
 /// The contents that some transactions removed, read once each.
-type Removed = BTreeMap<TransactionId, Vec<Option<Content>>>;
+type RemovedContents = BTreeMap<TransactionId, Vec<Option<Content>>>;
 
 impl VaultStore {
     /// Returns the change that a transaction made. A file whose text is no longer known is named in a notice instead.
@@ -24,7 +24,7 @@ impl VaultStore {
         let at = entries.iter().position(|entry| entry.id == id);
         let at = at.ok_or_else(|| Error::new(ErrorKind::NotFound, format!("there is no transaction {id}")))?;
         let removed = journal::contents(&self.state, &entries[at])?;
-        let mut cache = Removed::new();
+        let mut cache = RemovedContents::new();
         let mut change = Change::default();
         for (number, JournalAction { outline, .. }) in done_actions(&entries[at]).iter().enumerate() {
             let before = removed.get(number).cloned().flatten();
@@ -60,7 +60,7 @@ impl VaultStore {
         number: usize,
         path: &SafePath,
         hash: ContentHash,
-        cache: &mut Removed,
+        cache: &mut RemovedContents,
     ) -> Result<Option<Content>> {
         let mut now = path.clone();
         for (later, entry) in entries.iter().enumerate().filter(|(_, entry)| entry.state == EntryState::Done) {

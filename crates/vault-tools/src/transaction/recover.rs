@@ -12,17 +12,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::apply::{Rollback, temporary};
-use super::expected::{Expected, ExpectedPaths};
+use super::expected::{ExpectedPaths, ExpectedState};
 use super::inverse::is_torn;
 use crate::action::Action;
 use crate::error::{Error, ErrorKind, Result};
 use crate::journal::{self, EntryState, JournalEntry, TransactionId, Writer};
-use crate::sandbox::{EntryKind, Found, SafePath, View};
+use crate::sandbox::{EntryKind, PathState, SafePath, View};
 use crate::store::VaultStore;
 
 /// What becomes of an interrupted transaction that is not rolled back unasked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Recover {
+pub enum RecoveryMode {
     /// The files that are as it left them get back what they were; others stay as they are.
     RollBack,
     /// All files stay as they are. It can be undone later.
@@ -32,7 +32,7 @@ pub enum Recover {
 /// What a recovery did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Recovered {
+pub struct RecoveryReport {
     /// The transaction that was rolled back, or kept.
     #[serde(rename = "transaction")]
     pub id: TransactionId,
@@ -50,7 +50,7 @@ impl VaultStore {
     ///
     /// # Errors
     /// [`ErrorKind::Journal`] where somebody has to decide.
-    pub(crate) fn recover_before_change(&self) -> Result<Option<Recovered>> {
+    pub(crate) fn recover_before_change(&self) -> Result<Option<RecoveryReport>> {
         let unfinished = match journal::unfinished(&self.state) {
             Err(error) if error.kind() == ErrorKind::Journal => {
                 journal::repair(&self.state)?;
@@ -70,7 +70,7 @@ impl VaultStore {
     }
 
     /// The same when a vault is opened: a journal that cannot be read stays as it is.
-    pub(crate) fn recover_on_open(&self) -> Result<Option<Recovered>> {
+    pub(crate) fn recover_on_open(&self) -> Result<Option<RecoveryReport>> {
         if !self.needs_recovery()? {
             return Ok(None);
         }
@@ -79,17 +79,17 @@ impl VaultStore {
     }
 
     /// Recovers as somebody decided.
-    pub(crate) fn recover(&self, how: Recover) -> Result<Option<Recovered>> {
+    pub(crate) fn recover(&self, how: RecoveryMode) -> Result<Option<RecoveryReport>> {
         let _lock = self.lock()?;
         journal::repair(&self.state)?;
         let Some(entry) = journal::unfinished(&self.state)? else { return Ok(None) };
         match how {
-            Recover::RollBack => self.roll_back_interrupted(entry).map(Some),
-            Recover::Keep => self.keep_interrupted(entry).map(Some),
+            RecoveryMode::RollBack => self.roll_back_interrupted(entry).map(Some),
+            RecoveryMode::Keep => self.keep_interrupted(entry).map(Some),
         }
     }
 
-    fn recover_unasked(&self, entry: JournalEntry) -> Result<Recovered> {
+    fn recover_unasked(&self, entry: JournalEntry) -> Result<RecoveryReport> {
         if let Some(why) = self.reason_to_ask(&entry)? {
             let what = format!("the transaction {} ({}) was interrupted, and {why}", entry.id, entry.label);
             return Err(Error::new(ErrorKind::Journal, what).with_remedy(
@@ -127,12 +127,12 @@ impl VaultStore {
         Ok(later.map(|entry| entry.path))
     }
 
-    fn roll_back_interrupted(&self, entry: JournalEntry) -> Result<Recovered> {
+    fn roll_back_interrupted(&self, entry: JournalEntry) -> Result<RecoveryReport> {
         let (id, label) = (entry.id, entry.label.clone());
         match self.try_roll_back(entry) {
             Ok(Rollback { reverted, left }) => {
                 ::log::info!("transaction {id} was interrupted and is rolled back: {reverted} actions");
-                Ok(Recovered { id, label, rolled_back: reverted, left })
+                Ok(RecoveryReport { id, label, rolled_back: reverted, left })
             }
             Err(error) => {
                 let what = format!("the transaction {id} ({label}) was interrupted and could not be rolled back");
@@ -165,13 +165,13 @@ impl VaultStore {
         Ok(rollback)
     }
 
-    fn keep_interrupted(&self, entry: JournalEntry) -> Result<Recovered> {
+    fn keep_interrupted(&self, entry: JournalEntry) -> Result<RecoveryReport> {
         let mut writer = Writer::resume(&self.state, entry)?;
         self.remove_temporaries(&writer.entry)?;
         let (done, _) = self.point_of(&writer.entry)?;
         writer.end(if done == 0 { EntryState::RolledBack } else { EntryState::Done }, done)?;
         let JournalEntry { id, label, .. } = writer.entry;
-        Ok(Recovered { id, label, rolled_back: 0, left: Vec::new() })
+        Ok(RecoveryReport { id, label, rolled_back: 0, left: Vec::new() })
     }
 
     fn remove_temporaries(&self, entry: &JournalEntry) -> Result<()> {
@@ -192,13 +192,13 @@ impl VaultStore {
     fn point_of(&self, entry: &JournalEntry) -> Result<(usize, Option<SafePath>)> {
         let mut expected = ExpectedPaths::after(entry.actions.iter().map(|action| &action.outline));
         let mut on_disk = BTreeMap::new();
-        let mut is_met = |path: &SafePath, expected: Expected| -> Result<bool> {
+        let mut is_met = |path: &SafePath, expected: ExpectedState| -> Result<bool> {
             let found = match on_disk.get(path) {
                 Some(found) => *found,
                 None => *on_disk.entry(path.clone()).or_insert(self.sandbox.found(path)?),
             };
             Ok(expected.is_met_by(found)
-                || matches!((expected, found), (Expected::File(_), Found::File(_)))
+                || matches!((expected, found), (ExpectedState::File(_), PathState::File(_)))
                     && is_torn(&self.sandbox.read(path)?))
         };
         let mut differing = BTreeSet::new();

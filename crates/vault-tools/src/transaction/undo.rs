@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::apply::Transaction;
-use super::expected::{Expected, ExpectedPaths};
+use super::expected::{ExpectedPaths, ExpectedState};
 use super::inverse::{Force, Inverses};
 use crate::action::Action;
 use crate::change::Change;
 use crate::error::{Error, ErrorKind, Result};
 use crate::journal::{self, EntryState, JournalAction, JournalEntry, NewTransaction, TransactionId, TransactionKind};
-use crate::sandbox::{Found, SavedMetadata};
+use crate::sandbox::{PathState, SavedMetadata};
 use crate::store::{IndexUse, VaultStore};
 
 /// Most files that an error names.
@@ -19,7 +19,7 @@ const NAMED: usize = 8;
 const NEWEST: usize = 5;
 
 /// What undoes a transaction.
-pub(crate) struct Undoing {
+pub(crate) struct PreparedUndo {
     new: NewTransaction,
     change: Change,
     /// The metadata that each action gives to what it creates or moves.
@@ -29,8 +29,8 @@ pub(crate) struct Undoing {
 
 impl VaultStore {
     /// The change that an undo would make, with notices about what it loses.
-    pub(crate) fn preview_of(&self, undoing: Undoing) -> Change {
-        let Undoing { mut change, lost, .. } = undoing;
+    pub(crate) fn preview_of(&self, undoing: PreparedUndo) -> Change {
+        let PreparedUndo { mut change, lost, .. } = undoing;
         change.notices.extend(lost.into_iter().map(|what| format!("lost: {what}").into()));
         let links = self.links_left(&change);
         change.notices.extend(links.iter().take(NAMED).cloned().map(Into::into));
@@ -68,14 +68,14 @@ impl VaultStore {
     }
 
     /// Does what was worked out.
-    pub(crate) fn apply_undo(&self, undoing: Undoing) -> Result<Transaction> {
-        let Undoing { new, change, restore, lost } = undoing;
+    pub(crate) fn apply_undo(&self, undoing: PreparedUndo) -> Result<Transaction> {
+        let PreparedUndo { new, change, restore, lost } = undoing;
         let done = self.apply(&new, &change, &restore, None)?;
         Ok(Transaction { lost: [lost, done.lost].concat(), ..done })
     }
 
     /// What undoes a transaction: the newest that is not undone yet, or the one named.
-    pub(crate) fn undoing(&self, wanted: Option<TransactionId>, force: Force) -> Result<Undoing> {
+    pub(crate) fn undoing(&self, wanted: Option<TransactionId>, force: Force) -> Result<PreparedUndo> {
         let (entries, lost) = self.ended_transactions()?;
         let chains = chains(&entries);
         let last = match wanted {
@@ -99,7 +99,7 @@ impl VaultStore {
     }
 
     /// What undoes the newest undo.
-    pub(crate) fn redoing(&self, force: Force) -> Result<Undoing> {
+    pub(crate) fn redoing(&self, force: Force) -> Result<PreparedUndo> {
         let (entries, lost) = self.ended_transactions()?;
         let chains = chains(&entries);
         let undone = chains.values().filter(|last| last.kind == TransactionKind::Undo);
@@ -123,7 +123,7 @@ impl VaultStore {
 
     /// The actions that undo the last transaction of a chain: an undo, or the undo of one, which is a redo. They are made
     /// on an overlay, since one may need what another puts there.
-    fn inverse(&self, entry: &JournalEntry, force: Force, mut lost: Vec<String>) -> Result<Undoing> {
+    fn inverse(&self, entry: &JournalEntry, force: Force, mut lost: Vec<String>) -> Result<PreparedUndo> {
         let root = entry.root();
         if entry.is_damaged {
             return Err(journal::damaged(&self.state, format!("it does not have all of transaction {}", entry.id)));
@@ -166,7 +166,7 @@ impl VaultStore {
             (TransactionKind::Undo, "undo")
         };
         let new = NewTransaction { label: format!("{word} {root}: {}", root_label(entry)), kind, of: Some(root) };
-        Ok(Undoing { new, change, restore, lost })
+        Ok(PreparedUndo { new, change, restore, lost })
     }
 
     /// The files that are not as the transaction left them, and how they differ.
@@ -175,12 +175,12 @@ impl VaultStore {
         let expected = ExpectedPaths::after(actions.iter().map(|action| &action.outline));
         for (path, expected, found) in self.unmet(expected)? {
             // A folder that the transaction made may be gone, and one with new files in it stays.
-            if expected == Expected::Folder && found == Found::Nothing {
+            if expected == ExpectedState::Folder && found == PathState::Nothing {
                 continue;
             }
             let how = match (expected, found) {
-                (Expected::Nothing, _) => "is there again",
-                (_, Found::Nothing) => "is gone",
+                (ExpectedState::Nothing, _) => "is there again",
+                (_, PathState::Nothing) => "is gone",
                 _ => "was changed",
             };
             changed.push(format!("{path} {how}"));

@@ -169,7 +169,7 @@ fn after_later_edits_an_interrupted_transaction_is_rolled_back_only_when_asked()
         let refused = vault.apply(&overlay.change(), ApplyOptions::new()).unwrap_err();
         assert_eq!((refused.kind(), snapshot(&root)), (ErrorKind::Journal, left));
         assert_eq!(vault.undo(None, Force::No).unwrap_err().kind(), ErrorKind::Journal);
-        assert!(vault.recover(Recover::RollBack).unwrap().unwrap().rolled_back > 0);
+        assert!(vault.recover(RecoveryMode::RollBack).unwrap().unwrap().rolled_back > 0);
         let mut expected = {
             let fresh = tempfile::tempdir().unwrap();
             make(fresh.path());
@@ -177,7 +177,7 @@ fn after_later_edits_an_interrupted_transaction_is_rolled_back_only_when_asked()
         };
         expected.insert(edited.into(), Some(b"mine".to_vec()));
         assert_eq!(snapshot(&root), expected);
-        assert!(vault.recover(Recover::RollBack).unwrap().is_none());
+        assert!(vault.recover(RecoveryMode::RollBack).unwrap().is_none());
         vault.apply(&overlay.change(), ApplyOptions::new()).unwrap();
     }
 }
@@ -193,7 +193,7 @@ fn rollback_leaves_a_symlink_that_replaced_a_note_and_reverts_the_rest() {
     std::fs::remove_file(root.join("s.md")).unwrap();
     std::os::unix::fs::symlink(&outside, root.join("s.md")).unwrap();
     let vault = open(folder.path());
-    let recovered = vault.recover(Recover::RollBack).unwrap().unwrap();
+    let recovered = vault.recover(RecoveryMode::RollBack).unwrap().unwrap();
     assert!(recovered.rolled_back > 0 && recovered.left.iter().any(|left| left.starts_with("s.md: ")), "{recovered:?}");
     assert_eq!(std::fs::read_link(root.join("s.md")).unwrap(), outside);
     assert_eq!(std::fs::read_to_string(&outside).unwrap(), "theirs");
@@ -213,7 +213,7 @@ fn an_interrupted_transaction_that_is_kept_can_be_undone() {
     write(&root, "elsewhere.md", "mine");
     let left = snapshot(&root);
     let vault = open(folder.path());
-    vault.recover(Recover::Keep).unwrap().unwrap();
+    vault.recover(RecoveryMode::Keep).unwrap().unwrap();
     let of_ours = |name: &String| !name.ends_with(".tmp");
     let left: Vec<_> = left.into_iter().filter(|(name, _)| of_ours(name)).collect();
     assert_eq!(snapshot(&root).into_iter().collect::<Vec<_>>(), left);

@@ -176,7 +176,7 @@ fn a_journal_of_another_format_is_left_alone_and_the_vault_can_be_read() {
             vault.apply(&change, ApplyOptions::default()).unwrap_err(),
             vault.undo(None, Force::No).unwrap_err(),
             vault.redo(Force::No).unwrap_err(),
-            vault.recover(Recover::RollBack).unwrap_err(),
+            vault.recover(RecoveryMode::RollBack).unwrap_err(),
             vault.prune(&PruneOptions::default().max_bytes(0)).unwrap_err(),
             vault.transactions().unwrap_err(),
         ];
@@ -225,7 +225,7 @@ fn an_interrupted_transaction_whose_content_is_lost_is_rolled_back_as_far_as_pos
     let vault = fixture.opened_again();
     assert!(vault.recovered().is_none() && vault.warnings()[0].contains("damaged"), "{:?}", vault.warnings());
     assert_eq!(fixture.snapshot(), after);
-    let recovered = vault.recover(Recover::RollBack).unwrap().unwrap();
+    let recovered = vault.recover(RecoveryMode::RollBack).unwrap().unwrap();
     assert_eq!(recovered.rolled_back, 1, "{recovered:?}");
     assert!(recovered.left.len() == 1 && recovered.left[0].starts_with("a.md: "), "{recovered:?}");
     assert_eq!((fixture.read("a.md").as_str(), fixture.read("b.md").as_str()), ("new", "0\n"));
@@ -242,7 +242,7 @@ fn an_interrupted_transaction_whose_record_is_damaged_leaves_the_files_as_they_a
     });
     let vault = fixture.opened_again();
     assert!(vault.recovered().is_none() && !vault.warnings().is_empty());
-    let recovered = vault.recover(Recover::RollBack).unwrap().unwrap();
+    let recovered = vault.recover(RecoveryMode::RollBack).unwrap().unwrap();
     assert!(recovered.rolled_back == 0 && !recovered.left.is_empty(), "{recovered:?}");
     assert_eq!(fixture.read("a.md"), "1\n");
     assert_eq!(vault.transactions().unwrap()[0].status, TransactionStatus::Damaged);
@@ -299,7 +299,7 @@ fn what_is_in_the_way_of_a_rollback_stays_and_the_rest_goes_back() {
     write(fixture.root(), "f", "a file now");
     let vault = fixture.opened_again();
     assert!(vault.recovered().is_none());
-    let recovered = vault.recover(Recover::RollBack).unwrap().unwrap();
+    let recovered = vault.recover(RecoveryMode::RollBack).unwrap().unwrap();
     assert!(recovered.left.len() == 1 && recovered.left[0].starts_with("f/a.md: "), "{recovered:?}");
     assert_eq!(fixture.read("s.md"), "[[f/a]]\n");
     assert_eq!((fixture.read("f").as_str(), fixture.read("g/b.md").as_str()), ("a file now", "hi\n"));

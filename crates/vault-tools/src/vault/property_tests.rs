@@ -312,7 +312,7 @@ proptest! {
         let mut overlay = fixture.vault.overlay();
         let join = |part: &str, text: &str| {
             let merged = edit::merge(text, part, None)?;
-            Ok(overlay::Joined { text: merged.text, added: merged.added })
+            Ok(overlay::JoinedText { text: merged.text, added: merged.added })
         };
         let done = if merges {
             let mode = if deletes { DeleteMode::Permanent } else { DeleteMode::Trash };

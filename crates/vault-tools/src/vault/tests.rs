@@ -79,7 +79,7 @@ impl Fixture {
     }
 
     /// Renames, checks that an undo brings all back, and renames again.
-    pub fn rename(&self, from: &str, to: &str) -> Renamed {
+    pub fn rename(&self, from: &str, to: &str) -> RenameReport {
         let before = self.snapshot();
         let (renamed, _) = self.change(|overlay| overlay.rename(&path(from), &path(to))).unwrap();
         let after = self.snapshot();
@@ -488,7 +488,7 @@ fn what_changed_since_is_a_conflict() {
         }
     };
     let edit =
-        |overlay: &mut Overlay<'_>| assert_eq!(overlay.write(&path("a.md"), "two").unwrap(), Written::Overwritten);
+        |overlay: &mut Overlay<'_>| assert_eq!(overlay.write(&path("a.md"), "two").unwrap(), WriteOutcome::Overwritten);
     apply(&edit, &|| write(&root, "a.md", "other"));
     apply(&edit, &|| std::fs::remove_file(root.join("a.md")).unwrap());
     apply(&|overlay| overlay.create(&path("n.md"), "x").unwrap(), &|| write(&root, "n.md", "other"));

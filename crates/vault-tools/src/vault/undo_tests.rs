@@ -14,7 +14,10 @@ fn folders_that_are_gone_are_made_again() {
         (|overlay| drop(overlay.delete(&path("x/y/a.md"), DeleteMode::Permanent).unwrap()), Force::No),
         (|overlay| drop(overlay.delete(&path("x/y"), DeleteMode::Permanent).unwrap()), Force::No),
         (|overlay| drop(overlay.rename(&path("x/y/a.md"), &path("z.md")).unwrap()), Force::No),
-        (|overlay| assert_eq!(overlay.write(&path("x/y/a.md"), "other").unwrap(), Written::Overwritten), Force::Yes),
+        (
+            |overlay| assert_eq!(overlay.write(&path("x/y/a.md"), "other").unwrap(), WriteOutcome::Overwritten),
+            Force::Yes,
+        ),
     ];
     for (number, (propose, force)) in proposals.into_iter().enumerate() {
         let fixture = Fixture::new("//- x/y/a.md\nhi\n//- s.md\n[[a]]\n");

@@ -1,7 +1,7 @@
 //! What the settings deny is neither shown nor changed.
 
 use serde_json::{Value, json};
-use vault_tools::approval::Unattended;
+use vault_tools::approval::HeadlessApprover;
 use vault_tools::{Cancel, Editor, ErrorKind, Grants, Settings, Toolbox};
 
 use crate::tools::{call, garden, refused};
@@ -106,11 +106,11 @@ fn a_rename_that_deletes_asks_although_renames_do_not() {
     for grants in [Grants::default(), granted] {
         assert_eq!(toolbox.permission("vault.rename", &over, &grants).unwrap(), Permission::Ask);
         let proposal = toolbox.propose("vault.rename", over.clone(), Cancel::default()).unwrap();
-        let error = apply(&mut toolbox, proposal, &grants, &mut Unattended).unwrap_err();
+        let error = apply(&mut toolbox, proposal, &grants, &mut HeadlessApprover).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Denied);
     }
     let free = json!({ "fromPath": "Index.md", "toPath": "Start.md" });
-    toolbox.call("vault.rename", free, &mut Unattended).unwrap();
+    toolbox.call("vault.rename", free, &mut HeadlessApprover).unwrap();
     let over = json!({ "fromPath": "Start.md", "toPath": "Tag only.md", "collisionStrategy": "overwrite" });
     toolbox.call("vault.rename", over, &mut seen).unwrap();
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use vault_tools::approval::{Approver, Preapproved, Unattended, run_plan};
+use vault_tools::approval::{Approver, AutoApprover, HeadlessApprover, run_plan};
 use vault_tools::plan::{Event, RunStatus, StepState, validate};
 use vault_tools::{
     Approval, Cancel, Editor, ErrorKind, Force, Headless, IndexUse, Leaf, Macros, Policy, Position, Risk, SafePath,
@@ -233,7 +233,7 @@ fn a_plan_runs_up_to_the_step_that_fails_if_a_person_approves_it() {
     assert_eq!(preview.preview().files.len(), 1);
 
     // Not even where the settings allow what it does.
-    for approver in [&mut Preapproved as &mut dyn Approver, &mut Unattended] {
+    for approver in [&mut AutoApprover as &mut dyn Approver, &mut HeadlessApprover] {
         let refused = run_plan(&mut toolbox, preview.clone(), approver, Cancel::default(), &mut |_| {});
         refused.unwrap_err();
         assert_same(&vault.tree(), &before, "unseen");

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use vault_tools::approval::{Approver, Preapproved, Unattended, run_plan};
+use vault_tools::approval::{Approver, AutoApprover, HeadlessApprover, run_plan};
 use vault_tools::plan::{Event, Parameters, PlanPreview, PlanRun, RunStatus, StepState, preview, validate};
 use vault_tools::{
     Approval, Cancel, Editor, Error, ErrorKind, Force, Leaf, Position, SafePath, Selection, Settings, Span, Toolbox,
@@ -87,7 +87,7 @@ fn scenario(folder: &Path) {
     if let Ok(refused) = std::fs::read_to_string(folder.join("refused.txt")) {
         // What comes before a step that fails runs only for who saw it.
         let unseen = |preview: PlanPreview, toolbox: &mut Toolbox| {
-            run_plan(toolbox, preview, &mut Preapproved, Cancel::default(), &mut |_| {})
+            run_plan(toolbox, preview, &mut AutoApprover, Cancel::default(), &mut |_| {})
         };
         let done = preview.and_then(|preview| match preview.stops {
             Some(_) => unseen(preview, &mut toolbox),
@@ -176,7 +176,7 @@ fn a_step_that_replaces_a_note_must_be_seen() {
     let preview = previewed(&mut toolbox, &plan, &Value::Null).unwrap();
     let [notice] = &preview.notices[..] else { panic!("{:?}", preview.notices) };
     assert!(notice.starts_with("the step new: a.md: the note exists already; it runs only if"), "{notice}");
-    let error = run_plan(&mut toolbox, preview.clone(), &mut Preapproved, Cancel::default(), &mut |_| {}).unwrap_err();
+    let error = run_plan(&mut toolbox, preview.clone(), &mut AutoApprover, Cancel::default(), &mut |_| {}).unwrap_err();
     assert!(error.to_string().contains("the step new (write_note): the note exists"), "{error}");
     assert_eq!(ran(&mut toolbox, &preview).unwrap().status, RunStatus::Done);
 }
@@ -273,7 +273,8 @@ fn a_plan_that_reads_asks_where_its_calls_do() {
             "steps": [{ "id": "r", "tool": tool, "args": args }]
         });
         let shown = previewed(&mut toolbox, &plan, &Value::Null).unwrap();
-        let allowed = run_plan(&mut toolbox, shown.clone(), &mut Unattended, Cancel::default(), &mut |_| {}).is_ok();
+        let allowed =
+            run_plan(&mut toolbox, shown.clone(), &mut HeadlessApprover, Cancel::default(), &mut |_| {}).is_ok();
         let permission = shown.permission(toolbox.policy(), &Grants::default());
         assert_eq!(allowed, permission == Permission::Allow);
         permission
@@ -309,7 +310,7 @@ fn nothing_runs_without_approval() {
     let mut toolbox = vault.toolbox();
     let plan = writing(json!([{ "id": "w", "tool": "vault.createFile", "args": { "path": "b.md", "content": "" } }]));
     let shown = previewed(&mut toolbox, &plan, &Value::Null).unwrap();
-    let approvers: [&mut dyn Approver; 2] = [&mut says_no, &mut Unattended];
+    let approvers: [&mut dyn Approver; 2] = [&mut says_no, &mut HeadlessApprover];
     for approver in approvers {
         let error = run_plan(&mut toolbox, shown.clone(), approver, Cancel::default(), &mut |_| {}).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Denied);
@@ -492,7 +493,7 @@ fn a_log_that_cannot_be_written_changes_no_outcome() {
     assert!(output.transaction.is_some() && toolbox.take_log_error().is_some() && toolbox.take_log_error().is_none());
     assert_eq!(vault.read("a.md"), "one\n\n- done\n");
     assert_eq!(
-        toolbox.call("read_note", json!({ "path": "b.md" }), &mut Unattended).unwrap_err().kind(),
+        toolbox.call("read_note", json!({ "path": "b.md" }), &mut HeadlessApprover).unwrap_err().kind(),
         ErrorKind::NotFound
     );
     let plan = writing(json!([{ "id": "w", "tool": "vault.createFile", "args": { "path": "b.md", "content": "" } }]));

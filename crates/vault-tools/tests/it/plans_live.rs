@@ -11,13 +11,13 @@ use crate::plans::{previewed, ran, writing};
 use crate::vault::{TestVault, assert_same, seen};
 
 /// A program around the vault whose command fails as often as it is told to.
-struct Live {
+struct LiveHost {
     failures: u32,
     ran: std::sync::Arc<std::sync::Mutex<Vec<String>>>,
     root: PathBuf,
 }
 
-impl Host for Live {
+impl Host for LiveHost {
     fn name(&self) -> &str {
         "live"
     }
@@ -69,7 +69,7 @@ fn command_plan(on_error: &str) -> Value {
 
 fn with_live_host(vault: &TestVault, failures: u32) -> (Toolbox, std::sync::Arc<std::sync::Mutex<Vec<String>>>) {
     let ran = std::sync::Arc::default();
-    let host = Live { failures, ran: std::sync::Arc::clone(&ran), root: vault.root() };
+    let host = LiveHost { failures, ran: std::sync::Arc::clone(&ran), root: vault.root() };
     (Toolbox::new(std::sync::Arc::new(vault.open()), Box::new(host), Policy::default()), ran)
 }
 

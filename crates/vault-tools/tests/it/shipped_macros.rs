@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use vault_tools::approval::{Preapproved, run_plan};
+use vault_tools::approval::{AutoApprover, run_plan};
 use vault_tools::plan::{Parameters, PlanRun, RunStatus, preview, validate};
 use vault_tools::{Cancel, Force, Macros};
 
@@ -28,7 +28,7 @@ fn check_on(vault: &TestVault, name: &str, set: &[(&str, &str)], look: impl FnOn
     let shown = preview(&mut toolbox, &checked, &parameters, Cancel::default());
     let shown = shown.unwrap_or_else(|error| panic!("{name}: {error}"));
     assert_same(&vault.tree(), &before, &format!("{name}: the preview"));
-    let done = run_plan(&mut toolbox, shown.clone(), &mut Preapproved, Cancel::default(), &mut |_| {}).unwrap();
+    let done = run_plan(&mut toolbox, shown.clone(), &mut AutoApprover, Cancel::default(), &mut |_| {}).unwrap();
     assert_eq!(done.status, RunStatus::Done, "{name}: {:?}", done.failed);
     look(vault, &done);
     toolbox.vault().undo(done.transaction, Force::No).unwrap();

@@ -1,7 +1,7 @@
 //! The tools through the toolbox: arguments in, answers out, nothing changed before it is applied.
 
 use serde_json::{Value, json};
-use vault_tools::approval::{Preapproved, Unattended};
+use vault_tools::approval::{AutoApprover, HeadlessApprover};
 use vault_tools::{Approval, Cancel, Editor, ErrorKind, Grants, Settings, Toolbox, Toolset};
 
 use crate::vault::{TestVault, apply, assert_same, says_no, seen};
@@ -169,7 +169,7 @@ fn writing_is_proposed_first() {
         ErrorKind::Denied
     );
     assert_eq!(
-        apply(&mut toolbox, proposal.clone(), &Grants::default(), &mut Unattended).unwrap_err().kind(),
+        apply(&mut toolbox, proposal.clone(), &Grants::default(), &mut HeadlessApprover).unwrap_err().kind(),
         ErrorKind::Denied
     );
     let output = apply(&mut toolbox, proposal, &Grants::default(), &mut seen).unwrap();
@@ -259,7 +259,7 @@ fn daily_notes_are_as_obsidian_has_them() {
 fn the_chat_tools() {
     let vault = garden();
     let mut toolbox = vault.toolbox();
-    let error = toolbox.call("vault_search", json!({ "query": "soil" }), &mut Unattended).unwrap_err();
+    let error = toolbox.call("vault_search", json!({ "query": "soil" }), &mut HeadlessApprover).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Denied, "reads of this toolset ask");
     let found = call(&mut toolbox, "vault_search", json!({ "query": "SOIL" }));
     let rows: Vec<(&str, u64)> = found
@@ -290,7 +290,7 @@ fn a_file_that_cannot_be_searched_is_passed_over() {
     let mut toolbox = vault.toolbox();
     let found = call(&mut toolbox, "vault_search", json!({ "query": "clay" }));
     assert!(found.to_string().contains("Garden/Soil.md"), "{found}");
-    let output = toolbox.call("vault.searchText", json!({ "query": "clay" }), &mut Unattended).unwrap();
+    let output = toolbox.call("vault.searchText", json!({ "query": "clay" }), &mut HeadlessApprover).unwrap();
     assert_eq!(output.notices, ["files that could not be searched (2): latin.md, needle.md"]);
     let found = output.value;
     assert_eq!(found["matches"].as_array().unwrap().len(), 1);
@@ -403,7 +403,7 @@ fn a_file_that_exists_is_left_as_it_is_unless_told_otherwise() {
         assert!(output.notices.iter().any(|notice| notice.contains("left as it is")), "{:?}", output.notices);
     }
     let args = create(json!({ "ifNotExists": false }));
-    let error = toolbox.call("vault.createFile", args.clone(), &mut Preapproved).unwrap_err();
+    let error = toolbox.call("vault.createFile", args.clone(), &mut AutoApprover).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Exists, "{error}");
     let old = json!({ "ifNotExists": false, "expectedEtag": "0" });
     let error = toolbox.call("vault.createFile", create(old), &mut seen).unwrap_err();
@@ -414,7 +414,7 @@ fn a_file_that_exists_is_left_as_it_is_unless_told_otherwise() {
     assert_eq!(vault.read("Index.md"), "x");
     let etag = call(&mut toolbox, "vault.readFile", json!({ "path": "Index.md" }))["etag"].clone();
     let args = create(json!({ "content": "y", "ifNotExists": false, "expectedEtag": etag }));
-    toolbox.call("vault.createFile", args, &mut Preapproved).unwrap();
+    toolbox.call("vault.createFile", args, &mut AutoApprover).unwrap();
     assert_eq!(vault.read("Index.md"), "y");
 }
 
@@ -432,7 +432,7 @@ fn parts_of_a_note_can_be_read() {
             .chain(args.as_object().unwrap())
             .map(|(name, value)| (name.clone(), value.clone()))
             .collect::<serde_json::Map<_, _>>();
-        toolbox.call("read_note", args.into(), &mut Unattended).map(|output| output.value)
+        toolbox.call("read_note", args.into(), &mut HeadlessApprover).map(|output| output.value)
     };
     let whole = read(json!({})).unwrap();
     assert_eq!(
@@ -521,21 +521,24 @@ fn a_note_is_not_replaced_by_accident() {
     let mut granted = Grants::default();
     granted.grant("write_note");
     for grants in [Grants::default(), granted] {
-        let error = apply(&mut toolbox, proposal.clone(), &grants, &mut Preapproved).unwrap_err();
+        let error = apply(&mut toolbox, proposal.clone(), &grants, &mut AutoApprover).unwrap_err();
         assert!(error.kind() == ErrorKind::Exists && error.to_string().contains("mode: replace"), "{error}");
     }
     let mut trusting = Settings::default();
     trusting.confirm_writes = false;
     let mut unasked = vault.toolbox_with(Editor::default(), &trusting);
-    assert_eq!(unasked.call("write_note", write(json!({})), &mut Unattended).unwrap_err().kind(), ErrorKind::Exists);
+    assert_eq!(
+        unasked.call("write_note", write(json!({})), &mut HeadlessApprover).unwrap_err().kind(),
+        ErrorKind::Exists
+    );
     let created = unasked.call("write_note", write(json!({ "mode": "create" })), &mut seen);
     assert_eq!(created.unwrap_err().kind(), ErrorKind::Exists);
     let missing = json!({ "path": "Indx.md", "content": "x", "mode": "replace" });
     assert!(refused(&mut unasked, "write_note", missing).contains("did you mean Index.md"));
-    unasked.call("write_note", write(json!({ "mode": "replace" })), &mut Unattended).unwrap();
+    unasked.call("write_note", write(json!({ "mode": "replace" })), &mut HeadlessApprover).unwrap();
     assert_eq!(vault.read("Index.md"), "x");
     // The same text takes nothing away.
-    unasked.call("write_note", write(json!({})), &mut Preapproved).unwrap();
+    unasked.call("write_note", write(json!({})), &mut AutoApprover).unwrap();
 }
 
 #[test]
@@ -610,12 +613,13 @@ fn frontmatter_keeps_the_order_given_and_stays_in_notes() {
 fn a_search_returns_k_notes_and_marks_weak_ones() {
     let vault = garden();
     let mut toolbox = vault.toolbox();
-    let found = toolbox.call("search_notes", json!({ "query": "clay water", "top_k": 101 }), &mut Unattended).unwrap();
+    let found =
+        toolbox.call("search_notes", json!({ "query": "clay water", "top_k": 101 }), &mut HeadlessApprover).unwrap();
     assert!(found.notices.iter().any(|notice| notice.contains("100 notes at most")), "{:?}", found.notices);
     let weak: Vec<bool> = found.value.as_array().unwrap().iter().map(|note| note["weak"] == true).collect();
     assert!(!weak[0] && weak.contains(&true) && weak.is_sorted(), "{}", found.value);
     // Good and weak notes come from two searches, which read the same word in the same other way.
-    let slip = toolbox.call("search_notes", json!({ "query": "clay wintre" }), &mut Unattended).unwrap();
+    let slip = toolbox.call("search_notes", json!({ "query": "clay wintre" }), &mut HeadlessApprover).unwrap();
     let read_as = slip.notices.iter().filter(|notice| notice.contains("wintre is in no note"));
     assert_eq!(read_as.count(), 1, "{:?}", slip.notices);
 }
@@ -858,7 +862,7 @@ fn files_that_end_in_markdown_are_notes_that_can_be_changed() {
     let read = call(&mut toolbox, "read_note", json!({ "path": "a/Old.markdown" }));
     assert!(read["content"].as_str().unwrap().contains("# Old"), "{read}");
     let mut change = |tool: &str, args: Value| {
-        toolbox.call(tool, args, &mut Preapproved).unwrap_or_else(|error| panic!("{tool}: {error}"))
+        toolbox.call(tool, args, &mut AutoApprover).unwrap_or_else(|error| panic!("{tool}: {error}"))
     };
     change("update_frontmatter", json!({ "path": "a/Old.markdown", "updates": { "k": 1 } }));
     change("append_to_note", json!({ "path": "a/Old.markdown", "content": "more" }));

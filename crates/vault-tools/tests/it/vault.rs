@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tempfile::TempDir;
 use vault_index::HashedEmbedder;
-use vault_tools::approval::{Answer, Approver, CarriedOut, PreparedChange, settle};
+use vault_tools::approval::{Answer, AppliedChange, Approver, PreparedChange, settle};
 use vault_tools::{
     Cancel, Editor, Error, ErrorKind, Grants, Headless, Output, Proposal, Result, Settings, Toolbox, Vault,
     VaultOptions,
@@ -140,7 +140,7 @@ pub fn apply(
     let change = PreparedChange::of_call(proposal, toolbox.policy());
     let approved = settle(change, grants, approver).map_err(|refused| refused.log(toolbox))?;
     match approved.carry_out(toolbox, Cancel::default(), &mut |_| {})? {
-        CarriedOut::Call(output) => Ok(output),
+        AppliedChange::Call(output) => Ok(output),
         other => panic!("{other:?}"),
     }
 }

@@ -1,0 +1,50 @@
+//! What happens if the path of a new file exists.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::overlay::Overlay;
+use crate::sandbox::SafePath;
+
+/// What happens if the path exists.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Collision {
+    /// It is an error.
+    #[default]
+    Error,
+    /// A number is added to the name: `Note 1.md`.
+    CreateUnique,
+    /// The existing file is replaced.
+    Overwrite,
+}
+
+/// The error for a path that exists.
+pub(in crate::tools) fn taken(path: &SafePath) -> Error {
+    Error::new(ErrorKind::Exists, "a file or folder of this name exists")
+        .at(path)
+        .with_remedy("choose another name, or another collisionStrategy: create-unique or overwrite")
+}
+
+/// The first free path: itself, or its name with ` 1`, ` 2` and so on. Paths that differ in case only are not free.
+///
+/// # Errors
+/// A file system error; a name that gets too long.
+pub(in crate::tools) fn free(path: &SafePath, overlay: &mut Overlay<'_>) -> Result<SafePath> {
+    if !overlay.is_taken(path)? {
+        return Ok(path.clone());
+    }
+    let ending = path.extension().map_or_else(String::new, |ending| format!(".{ending}"));
+    for number in 1..10_000 {
+        let name = format!("{} {number}{ending}", path.stem());
+        let candidate = match path.parent() {
+            Some(folder) => folder.join(&name)?,
+            None => SafePath::new(&name)?,
+        };
+        if !overlay.is_taken(&candidate)? {
+            return Ok(candidate);
+        }
+    }
+    Err(taken(path))
+}
