@@ -9,7 +9,7 @@
 //! do no I/O, for example for a server on another HTTP stack.
 //!
 //! ```no_run
-//! # async fn example(model: agent_loop::Scripted) -> std::io::Result<()> {
+//! # async fn example(model: agent_loop::ScriptedModel) -> std::io::Result<()> {
 //! use agent_proxy::{Proxy, ProxyOptions};
 //!
 //! let listener = Proxy::listen(8080).await?;

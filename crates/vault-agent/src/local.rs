@@ -97,7 +97,7 @@ async fn on_server(path: &Path, context: Option<u32>, settings: &Settings) -> Re
 async fn in_process(path: &Path, context: Option<u32>, settings: &Settings) -> Result<Loaded> {
     use std::io::Write;
 
-    use agent_llama::Local;
+    use agent_llama::LocalModel;
     use tokio_util::sync::CancellationToken;
     use vault_search::stderr_is_terminal;
 
@@ -120,8 +120,9 @@ async fn in_process(path: &Path, context: Option<u32>, settings: &Settings) -> R
     };
     let trained = Gguf::read(path).map_err(of_loop)?.context_length;
     let usual = trained.map(|trained| trained.min(LOCAL_CONTEXT) as u32);
-    let model =
-        Local::load(options(path, settings).context(context.or(usual)), progress, &cancel).await.map_err(of_loop)?;
+    let model = LocalModel::load(options(path, settings).context(context.or(usual)), progress, &cancel)
+        .await
+        .map_err(of_loop)?;
     let context = u64::from(model.context());
     Ok((Arc::new(model), Some(context)))
 }

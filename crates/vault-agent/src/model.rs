@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use agent_loop::{
-    BoxFuture, ErrorKind as ModelError, Hosted, ImageSupport, Model, ModelSettings, Provider, ReplyStream, Request,
-    Streaming, ToolSupport, Wire,
+    BoxFuture, ErrorKind as ModelError, HostedModel, ImageSupport, Model, ModelSettings, Provider, ReplyStream,
+    Request, Streaming, ToolSupport, Wire,
 };
 use vault_search::note;
 use vault_tools::{Error, ErrorKind, Result};
@@ -142,7 +142,7 @@ fn hosted(provider: Provider, name: &str, settings: &Settings, takes_tools: Opti
     let provider = provider.streaming(if settings.streaming { Streaming::Yes } else { Streaming::No });
     let is_ollama = provider.wire == Wire::Ollama;
     let traffic = Traffic::new(connection()?, provider.key.clone(), settings.show_traffic);
-    let model = Configured::new(Hosted::new(provider, name, traffic), is_ollama, settings);
+    let model = Configured::new(HostedModel::new(provider, name, traffic), is_ollama, settings);
     Ok(settings.text_calls.wrap(model, takes_tools))
 }
 

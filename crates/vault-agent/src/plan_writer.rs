@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent_loop::{Agent, AnswerShape, Event, Run, RunId, RunOptions, Spent, StopReason, Tool};
+use agent_loop::{Agent, AnswerShape, Event, Run, RunId, RunOptions, RunUsage, StopReason, Tool};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use vault_tools::plan::{plan_schema, validate};
@@ -59,7 +59,7 @@ pub(crate) async fn write(
     settings: &Settings,
     on_event: &mut (dyn FnMut(Event) + Send),
     cancel: &CancellationToken,
-    spent: &mut Spent,
+    spent: &mut RunUsage,
 ) -> Result<Written> {
     let agent = Agent::new(Arc::clone(&model.model), Vec::<Tool>::new()).map_err(of_loop)?;
     let budget = budget_of(settings);
@@ -71,7 +71,7 @@ pub(crate) async fn write(
         .temperature(settings.temperature)
         .settings(sampling_of(settings));
     let mut run = Run::new(RunId::random(), options, instruction);
-    let (mut faults, mut of_all) = (String::new(), Spent::default());
+    let (mut faults, mut of_all) = (String::new(), RunUsage::default());
     for attempt in 0..=REPAIRS {
         if attempt > 0 {
             // Repairs are of the same message of a person.

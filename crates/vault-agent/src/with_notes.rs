@@ -14,9 +14,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use agent_loop::{
-    Agent, AnswerShape, AtLimit, BoxFuture, Budget, Delta, EndReason, Error, Event, History, ImageSupport, Limits,
-    Model, Pause, Permission, Policy, Question, ReplyStream, Request, Retries, Review, Run, RunId, RunOptions,
-    StopReason, ToolCall, ToolChoice, ToolError, ToolOutput, ToolSpec, Tools, Usage, error::Result,
+    Agent, AnswerShape, AtLimit, BoxFuture, Budget, CallPermission, CallPolicy, Delta, EndReason, Error, Event,
+    History, ImageSupport, Limits, Model, Pause, Question, ReplyStream, Request, Retries, Review, Run, RunId,
+    RunOptions, StopReason, ToolCall, ToolChoice, ToolError, ToolOutput, ToolSpec, Tools, Usage, error::Result,
 };
 use futures_util::{StreamExt, stream};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
@@ -129,15 +129,16 @@ impl Tools for AllTools {
     }
 }
 
-impl Policy for AllTools {
-    fn permission(&self, call: &ToolCall, spec: &ToolSpec) -> Permission {
+impl CallPolicy for AllTools {
+    fn permission(&self, call: &ToolCall, spec: &ToolSpec) -> CallPermission {
         if self.is_of_client(&call.name) {
-            return Permission::Ask { why: "it is the client's".to_owned(), grant: call.name.clone() };
+            return CallPermission::Ask { why: "it is the client's".to_owned(), grant: call.name.clone() };
         }
-        let nobody = || Permission::Deny { reason: "a person would have to be asked, and nobody is there".to_owned() };
+        let nobody =
+            || CallPermission::Deny { reason: "a person would have to be asked, and nobody is there".to_owned() };
         match self.notes.permission(call, spec) {
-            Permission::Ask { .. } => nobody(),
-            Permission::Allow if self.notes.review(call, spec) == Review::Ask => nobody(),
+            CallPermission::Ask { .. } => nobody(),
+            CallPermission::Allow if self.notes.review(call, spec) == Review::Ask => nobody(),
             other => other,
         }
     }

@@ -47,11 +47,11 @@ impl Connection {
             let newest = ClientLifecycleMode::Auto { preferred_versions: versions, legacy_version: None };
             match Self::open_as(server, handler.clone(), http, newest).await {
                 // Some older servers end when the first message is none that they know.
-                Err(Refused::Broken(_)) => {
+                Err(ConnectError::Broken(_)) => {
                     let oldest = Self::open_as(server, handler, http, ClientLifecycleMode::Initialize).await;
-                    oldest.map_err(Refused::into_error)
+                    oldest.map_err(ConnectError::into_error)
                 }
-                opened => opened.map_err(Refused::into_error),
+                opened => opened.map_err(ConnectError::into_error),
             }
         };
         let opened = timeout(server.start_limit, opening).await;
@@ -67,17 +67,18 @@ impl Connection {
         handler: Handler,
         http: Option<&Http>,
         mode: ClientLifecycleMode,
-    ) -> Result<Self, Refused> {
+    ) -> Result<Self, ConnectError> {
         let mut last_words = None;
         let started = match &server.endpoint {
             Endpoint::Stdio { command, args, env, dir } => {
-                let (process, stderr) = process::start(command, args, env, dir.as_ref()).map_err(Refused::Final)?;
+                let (process, stderr) =
+                    process::start(command, args, env, dir.as_ref()).map_err(ConnectError::Final)?;
                 last_words = stderr;
                 handler.clone().serve_with_lifecycle(process, mode).await
             }
             Endpoint::Http { url, headers } => {
                 let http = http.expect("there is a client where a server has an address");
-                let transport = transport(url, headers, http).map_err(Refused::Final)?;
+                let transport = transport(url, headers, http).map_err(ConnectError::Final)?;
                 handler.clone().serve_with_lifecycle(transport, mode).await
             }
         };
@@ -89,7 +90,7 @@ impl Connection {
                 last_words,
                 in_doubt: AtomicBool::new(false),
             }),
-            Err(error) => Err(Refused::of(&error, last_words.as_ref()).await),
+            Err(error) => Err(ConnectError::of(&error, last_words.as_ref()).await),
         }
     }
 
@@ -151,14 +152,14 @@ impl Connection {
 }
 
 /// Why there is no connection.
-enum Refused {
+enum ConnectError {
     /// Another attempt would end in the same way.
     Final(Error),
     /// The connection broke off.
     Broken(Error),
 }
 
-impl Refused {
+impl ConnectError {
     async fn of(error: &ClientInitializeError, words: Option<&LastWords>) -> Self {
         let said = match words {
             Some(words) => last_words(words).await,

@@ -28,7 +28,7 @@ use crate::tool::ToolSpec;
 use super::call_json::read_calls;
 use super::families::Format;
 use super::fence::Fences;
-use super::marks::{Block, HERMES, Mark, PLAIN, Place, What};
+use super::marks::{Block, HERMES, Mark, MarkKind, PLAIN, Place};
 use super::pieces::{Piece, in_order};
 use super::{CLOSE, OPEN};
 
@@ -249,7 +249,7 @@ impl Parser {
             }
         }
         self.held.push_str(text);
-        let has_tag = self.marks.0.iter().any(|mark| matches!(mark.what, What::Call));
+        let has_tag = self.marks.0.iter().any(|mark| matches!(mark.kind, MarkKind::Call));
         match begins_with_fenced_call(&self.held).filter(|_| has_tag) {
             None if has_tag || (self.held.len() < LONGEST_LEAD && self.held.trim_ascii_start().is_empty()) => {}
             None => self.take_held(),

@@ -1,7 +1,8 @@
 //! Chunks of the Chat Completions API: an accumulator that trusts nothing, over every kind of reply.
 
 use agent_loop::{
-    Delta, EndReason, Error, ErrorKind, Message, Model, Parallel, Scripted, ScriptedReply, TextCalls, ToolChoice, Usage,
+    Delta, EndReason, Error, ErrorKind, Message, Model, Parallel, ScriptedModel, ScriptedReply, TextCalls, ToolChoice,
+    Usage,
 };
 use agent_proxy::chat::{ChatEvents, ChatRequest, UsageChunk, to_sse};
 use agent_proxy::{Delivery, StrictTools};
@@ -286,7 +287,7 @@ fn wrong_requests_are_refused_by_name() {
 /// The whole way: a text-only model that writes this in pieces, through the parser.
 async fn of_pieces(request: &ChatRequest, pieces: Vec<String>) -> Said {
     let deltas = pieces.into_iter().map(|text| Delta::Text { text }).chain([COMPLETE]);
-    let model = TextCalls::new(Scripted::new([ScriptedReply::deltas(deltas)]).without_tools());
+    let model = TextCalls::new(ScriptedModel::new([ScriptedReply::deltas(deltas)]).without_tools());
     let mut stream = model.reply(request.api.request.clone()).await.unwrap();
     let mut deltas = Vec::new();
     while let Some(delta) = stream.next().await {

@@ -1,8 +1,8 @@
 //! Events of the Responses API: an accumulator as strict as the official client's, over every kind of reply.
 
 use agent_loop::{
-    Delta, EndReason, Error, ErrorKind, Message, Model, Parallel, Part, Scripted, ScriptedReply, TextCalls, TextPhase,
-    ToolChoice, Usage,
+    Delta, EndReason, Error, ErrorKind, Message, Model, Parallel, Part, ScriptedModel, ScriptedReply, TextCalls,
+    TextPhase, ToolChoice, Usage,
 };
 use agent_proxy::{ApiRequest, Delivery, ResponseEvents, StrictTools, to_sse};
 use futures_util::StreamExt;
@@ -106,7 +106,7 @@ fn simple() -> ApiRequest {
 /// The whole way: a text-only model that writes this, through the parser.
 async fn of_text(body: Value, text: &str) -> Vec<Value> {
     let request = request(body);
-    let model = TextCalls::new(Scripted::new([ScriptedReply::text(text)]).without_tools());
+    let model = TextCalls::new(ScriptedModel::new([ScriptedReply::text(text)]).without_tools());
     let mut stream = model.reply(request.request.clone()).await.unwrap();
     let mut deltas = Vec::new();
     while let Some(delta) = stream.next().await {

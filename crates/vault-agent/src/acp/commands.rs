@@ -1,7 +1,7 @@
 //! The commands that a person types: what each is, and what it does. What changes notes is prepared, shown and asked about
 //! as a call of the model is.
 
-use agent_loop::{Event, Spent, StopReason as LoopStop};
+use agent_loop::{Event, RunUsage, StopReason as LoopStop};
 use serde_json::{Map, Value, json};
 use tokio::runtime::Handle;
 use tokio::task::block_in_place;
@@ -147,7 +147,7 @@ async fn plan(instruction: &str, state: &mut State, asking: &Asking<'_>, setting
             let toolbox = vaults.toolbox(0);
             toolbox.set_now(now());
             // What it took is in its events.
-            let spent = &mut Spent::default();
+            let spent = &mut RunUsage::default();
             let asked = write(instruction, toolbox, &model, settings, &mut on_event, asking.cancel, spent);
             Handle::current().block_on(asked)
         })

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use agent_loop::BoxFuture;
-use agent_loop::mcp::{Answer, Asker, McpOptions, McpServer as Server, McpTools, ServerQuestion, Wanted};
+use agent_loop::mcp::{Asker, McpOptions, McpServer as Server, McpTools, QuestionAnswer, QuestionKind, ServerQuestion};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use vault_search::sanitize_line;
@@ -80,14 +80,14 @@ struct Forms {
 }
 
 impl Asker for Forms {
-    fn ask(&self, question: ServerQuestion) -> BoxFuture<'_, Answer> {
+    fn ask(&self, question: ServerQuestion) -> BoxFuture<'_, QuestionAnswer> {
         Box::pin(async move {
-            let form = match question.wanted {
-                Wanted::Form { schema } => serde_json::from_value::<ElicitationSchema>(schema).ok(),
+            let form = match question.kind {
+                QuestionKind::Form { schema } => serde_json::from_value::<ElicitationSchema>(schema).ok(),
                 // A page would be opened outside of the client, where nobody sees who asked for it.
                 _ => None,
             };
-            let (Some(form), Some(session)) = (form, self.session.get()) else { return Answer::Decline };
+            let (Some(form), Some(session)) = (form, self.session.get()) else { return QuestionAnswer::Decline };
             let scope = ElicitationSessionScope::new(session.clone());
             // Who asks is said in our words; what they say is theirs.
             let message = format!("The MCP server {} asks: {}", sanitize_line(&question.server), question.message);
@@ -96,10 +96,12 @@ impl Asker for Forms {
             let never = CancellationToken::new();
             match self.client.request::<CreateElicitationResponse>(method, &request, &never).await {
                 Ok(CreateElicitationResponse { action: ElicitationAction::Accept(accepted), .. }) => {
-                    Answer::Accept(serde_json::to_value(accepted.content.unwrap_or_default()).unwrap_or(Value::Null))
+                    QuestionAnswer::Accept(
+                        serde_json::to_value(accepted.content.unwrap_or_default()).unwrap_or(Value::Null),
+                    )
                 }
-                Ok(CreateElicitationResponse { action: ElicitationAction::Decline, .. }) => Answer::Decline,
-                _ => Answer::Cancel,
+                Ok(CreateElicitationResponse { action: ElicitationAction::Decline, .. }) => QuestionAnswer::Decline,
+                _ => QuestionAnswer::Cancel,
             }
         })
     }

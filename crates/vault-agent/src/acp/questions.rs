@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use agent_loop::{About, Decision, Question};
+use agent_loop::{Decision, Question, QuestionSubject};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use vault_search::counted;
@@ -110,7 +110,7 @@ impl Asking<'_> {
     ) -> Option<Decision> {
         let tool = &question.call.name;
         let id = updates.id_of(&question.call);
-        let is_running = matches!(question.about, About::Running { .. });
+        let is_running = matches!(question.about, QuestionSubject::Running { .. });
         if is_running && refused.contains(tool) {
             return Some(deny(format!("the person refuses every {tool} in this conversation")));
         }

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use agent_loop::{Effect, ErrorKind as LoopError, Limit, Outcome, StopReason as Stop, UserMessage};
+use agent_loop::{Effect, ErrorKind as LoopError, Limit, RunOutcome, StopReason as Stop, UserMessage};
 use tokio_util::sync::CancellationToken;
 use vault_tools::Error as ToolsError;
 
@@ -314,7 +314,7 @@ impl Session {
 }
 
 /// Why a turn ended, as the protocol says it; what it has no word for is said to the person.
-fn stopped(outcome: &Outcome, updates: &mut Updates) -> Result<StopReason, Error> {
+fn stopped(outcome: &RunOutcome, updates: &mut Updates) -> Result<StopReason, Error> {
     match &outcome.stop {
         Stop::Answered => return Ok(StopReason::EndTurn),
         Stop::Cancelled => return Ok(StopReason::Cancelled),

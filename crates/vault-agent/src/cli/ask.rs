@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_loop::{
-    About, Decision, ErrorKind as ModelError, Message, Outcome as RunOutcome, Question, Spent, Status, StopReason,
+    Decision, ErrorKind as ModelError, Message, Question, QuestionSubject, RunOutcome, RunUsage, Status, StopReason,
 };
 use clap::{Args, ValueEnum};
 use schemars::JsonSchema;
@@ -549,7 +549,7 @@ fn decision(conversation: &Conversation, question: &Question) -> Result<Decision
         Ok(None) => return Ok(Decision::Allow),
         Err(error) => return Ok(denied(&error.to_string())),
     };
-    if let (Some(items), About::Sharing { .. }) = (&panel.items, &question.about) {
+    if let (Some(items), QuestionSubject::Sharing { .. }) = (&panel.items, &question.about) {
         let (withheld, _) = withheld(&format!("{} {}", panel.title, panel.leaves), items);
         return Ok(Decision::Share { withheld });
     }
@@ -575,7 +575,7 @@ pub(super) async fn cancel_on_signal(cancel: CancellationToken) {
 }
 
 /// What was searched, in one sentence.
-fn summary(record: &Record, spent: &Spent, pending: &str) -> String {
+fn summary(record: &Record, spent: &RunUsage, pending: &str) -> String {
     let calls = match record.calls.len() {
         0 => "nothing was searched".to_owned(),
         calls => counted(calls, "call"),

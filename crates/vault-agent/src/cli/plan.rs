@@ -1,6 +1,6 @@
 //! `vault-agent plan`: an instruction becomes a plan, which is shown, approved, run, and kept as a macro.
 
-use agent_loop::{Spent, StopReason};
+use agent_loop::{RunUsage, StopReason};
 use clap::Args;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -81,7 +81,7 @@ fn written(
         }
         _ => {}
     };
-    let mut spent = Spent::default();
+    let mut spent = RunUsage::default();
     let written = runtime.block_on(write(instruction, toolbox, model, settings, &mut report, &cancel, &mut spent));
     runtime.shutdown_background();
     note(&spent_text(&spent));

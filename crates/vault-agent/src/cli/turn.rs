@@ -8,7 +8,7 @@ use std::pin::pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use agent_loop::{CallId, ErrorKind, Event, Outcome, StopReason, ToolCall, UserMessage};
+use agent_loop::{CallId, ErrorKind, Event, RunOutcome, StopReason, ToolCall, UserMessage};
 use tokio_util::sync::CancellationToken;
 use vault_search::{Paint, sanitize, sanitize_line};
 use vault_tools::Result;
@@ -242,7 +242,7 @@ impl<'a> ShownTurn<'a> {
     }
 
     /// The turn is over: shows what of the answer was held back, and gives what it came to.
-    pub fn finish(&mut self, outcome: &Outcome, conversation: &Conversation) -> Answered {
+    pub fn finish(&mut self, outcome: &RunOutcome, conversation: &Conversation) -> Answered {
         // What a reply said before it failed is not part of the outcome.
         let text = if outcome.text.is_empty() { std::mem::take(&mut self.said) } else { outcome.text.clone() };
         let shown = if self.streams() {

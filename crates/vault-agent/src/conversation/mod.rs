@@ -20,8 +20,8 @@ use std::sync::Arc;
 
 use agent_loop::mcp::McpTools;
 use agent_loop::{
-    About, Agent, AtLimit, Budget, Decision, Durability, Effect, Event, ModelSettings, Observer, Outcome, Pause,
-    Permission, Question, Run, RunId, RunOptions, ToolCall, ToolSpec, Transcript, UserMessage,
+    Agent, AtLimit, Budget, CallPermission, Decision, Durability, Effect, Event, ModelSettings, Observer, Pause,
+    Question, QuestionSubject, Run, RunId, RunOptions, RunOutcome, ToolCall, ToolSpec, Transcript, UserMessage,
 };
 use jiff::Timestamp;
 use serde_json::Value;
@@ -78,7 +78,7 @@ pub(crate) struct Conversation {
 #[derive(Debug)]
 pub(crate) enum Turn {
     /// The model has answered, or the turn has ended otherwise.
-    Done(Outcome),
+    Done(RunOutcome),
     /// A person has to decide; then [`Conversation::go_on`].
     Waiting(Vec<Question>),
 }
@@ -334,7 +334,7 @@ impl Conversation {
     /// # Errors
     /// As [`Self::panel_with`].
     pub fn panel(&self, question: &Question) -> Result<Option<Panel>> {
-        let is_ours = self.tools.has(&question.call.name) && matches!(question.about, About::Running { .. });
+        let is_ours = self.tools.has(&question.call.name) && matches!(question.about, QuestionSubject::Running { .. });
         if is_ours && !self.tools.hold_question(&question.call) {
             return Ok(None);
         }
@@ -369,7 +369,7 @@ impl Conversation {
             grant: Some(question.call.name.clone()),
             lasting: None,
         };
-        if let About::Sharing { output } = &question.about {
+        if let QuestionSubject::Sharing { output } = &question.about {
             panel.title = format!("Share what {} found?", panel.tool);
             panel.leaves = match to {
                 None => "What you tick is given to the model on this machine.".to_owned(),
@@ -422,7 +422,7 @@ impl Conversation {
     fn grant(&self, call: &ToolCall) -> Option<String> {
         let context = self.agent.context();
         match context.policy.permission(call, context.tools.get(&call.name)?) {
-            Permission::Ask { grant, .. } => Some(grant).filter(|grant| *grant == call.name),
+            CallPermission::Ask { grant, .. } => Some(grant).filter(|grant| *grant == call.name),
             _ => None,
         }
     }
@@ -444,12 +444,13 @@ impl Conversation {
         };
         let Some(run) = &mut self.run else { return Ok(()) };
         let refused = match &decision {
-            Decision::Deny { reason } if matches!(question.about, About::Running { .. }) => {
+            Decision::Deny { reason } if matches!(question.about, QuestionSubject::Running { .. }) => {
                 Some(reason.clone().unwrap_or_else(|| "not approved".to_owned()))
             }
             _ => None,
         };
-        let agrees = matches!(question.about, About::Running { .. }) && !matches!(decision, Decision::Deny { .. });
+        let agrees =
+            matches!(question.about, QuestionSubject::Running { .. }) && !matches!(decision, Decision::Deny { .. });
         run.decide(self.agent.context(), [question.decide(decision)])
             .map_err(|rejections| Error::new(ErrorKind::InvalidArguments, rejections.to_string()))?;
         if agrees {

@@ -2,7 +2,8 @@
 
 use agent_loop::mcp::{AskBeforeDestroying, McpTools};
 use agent_loop::{
-    AskBeforeWriting, BoxFuture, Effect, Permission, Policy, Review, ToolCall, ToolError, ToolOutput, ToolSpec, Tools,
+    AskBeforeWriting, BoxFuture, CallPermission, CallPolicy, Effect, Review, ToolCall, ToolError, ToolOutput, ToolSpec,
+    Tools,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -41,18 +42,19 @@ impl WithOthers {
     }
 }
 
-impl Policy for WithOthers {
-    fn permission(&self, call: &ToolCall, spec: &ToolSpec) -> Permission {
+impl CallPolicy for WithOthers {
+    fn permission(&self, call: &ToolCall, spec: &ToolSpec) -> CallPermission {
         if self.notes.has(&call.name) {
             return self.notes.permission(call, spec);
         }
         if let Some(reason) = self.notes.closed().or_else(|| self.notes.denies(&call.name)) {
-            return Permission::Deny { reason };
+            return CallPermission::Deny { reason };
         }
         match self.others.permission(call, spec) {
-            Permission::Allow if self.notes.offers_changes() => {
-                Permission::Ask { why: format!("{} is a tool of another program", call.name), grant: call.name.clone() }
-            }
+            CallPermission::Allow if self.notes.offers_changes() => CallPermission::Ask {
+                why: format!("{} is a tool of another program", call.name),
+                grant: call.name.clone(),
+            },
             other => other,
         }
     }

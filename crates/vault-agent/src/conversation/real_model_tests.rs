@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Mutex;
 
-use agent_llama::{Local, LocalOptions};
+use agent_llama::{LocalModel, LocalOptions};
 use agent_loop::{BoxFuture, Model, Parallel, ReplyStream, Request, Status, StopReason, ToolChoice, ToolSpec};
 use serde_json::json;
 use vault_search::VaultArgs;
@@ -19,7 +19,7 @@ use crate::workspace::Granted;
 /// A model that is so small that it is told which tool to call, and from which arguments to choose. Free arguments differ
 /// from one processor to the next, and of a call that a tool refuses nobody is asked.
 struct Guided {
-    model: Local,
+    model: LocalModel,
     choices: Mutex<VecDeque<ToolChoice>>,
 }
 
@@ -74,7 +74,7 @@ async fn a_real_model_searches_asks_before_it_writes_and_answers() {
     let workspace = Arc::new(Workspace::open(&args, Granted::default()).unwrap());
 
     let options = LocalOptions::new(file).context(Some(8_192)).seed(Some(1)).temperature(0.0);
-    let model = Local::load(options, |_| {}, &CancellationToken::new()).await.unwrap();
+    let model = LocalModel::load(options, |_| {}, &CancellationToken::new()).await.unwrap();
     let choices = ["search_notes", "create_daily_note"].map(|name| ToolChoice::Tool(name.into()));
     let model = ChosenModel {
         name: model.name().to_owned(),

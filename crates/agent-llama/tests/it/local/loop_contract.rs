@@ -18,7 +18,7 @@ loop_contract!(forced, tokio::test);
 
 /// Takes these steps, one with each reply.
 struct Forced {
-    model: Local,
+    model: LocalModel,
     steps: Mutex<VecDeque<Step>>,
 }
 
@@ -70,7 +70,7 @@ impl Model for Forced {
 }
 
 /// Cancels at the first sign of life, which comes before the first part of the prompt is evaluated.
-struct CancelsInThePrompt(Arc<Local>, CancellationToken);
+struct CancelsInThePrompt(Arc<LocalModel>, CancellationToken);
 
 impl Model for CancelsInThePrompt {
     fn name(&self) -> &str {

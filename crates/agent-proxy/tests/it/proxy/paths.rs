@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use agent_loop::{Delta, EndReason, Scripted, ScriptedReply};
+use agent_loop::{Delta, EndReason, ScriptedModel, ScriptedReply};
 use agent_proxy::{Proxy, ProxyOptions, UnknownModel};
 use serde_json::{Value, json};
 
@@ -11,8 +11,8 @@ use crate::chat::check_chunks;
 use crate::responses::accumulate;
 
 /// A text-only model that makes these replies.
-fn writes(texts: &[&str]) -> Scripted {
-    Scripted::new(texts.iter().map(|text| ScriptedReply::text(*text).usage(3, 4))).without_tools()
+fn writes(texts: &[&str]) -> ScriptedModel {
+    ScriptedModel::new(texts.iter().map(|text| ScriptedReply::text(*text).usage(3, 4))).without_tools()
 }
 
 const CALLS: &str = "I look.<tool_call>{\"name\":\"look\",\"arguments\":{\"at\":\"ä\"}}</tool_call>\
@@ -117,7 +117,7 @@ async fn repeated_backend_text_is_passed_on_once() {
             };
             let mut body = question(path, "hi", stream);
             body["tools"] = json!([tool]);
-            for model in [Scripted::new([reply()]), Scripted::new([reply()]).without_tools()] {
+            for model in [ScriptedModel::new([reply()]), ScriptedModel::new([reply()]).without_tools()] {
                 let server = Running::with(ProxyOptions::default(), model).await;
                 assert_eq!(text_of(&server, path, &body).await, "ha ha no<b", "{body}");
             }
@@ -127,7 +127,7 @@ async fn repeated_backend_text_is_passed_on_once() {
 
 #[tokio::test]
 async fn results_go_back_and_oddities_are_warnings() {
-    let model = Scripted::new([ScriptedReply::text("So.").expecting(|request| {
+    let model = ScriptedModel::new([ScriptedReply::text("So.").expecting(|request| {
         let text = request.messages[2].text();
         let is_there = text.contains("crimson") && request.messages[1].text().contains("<tool_call>");
         is_there.then_some(()).ok_or(text)

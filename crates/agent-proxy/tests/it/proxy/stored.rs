@@ -1,6 +1,6 @@
 //! What the proxy keeps, where it is told to: responses, conversations and items that later requests refer to.
 
-use agent_loop::{Delta, EndReason, Error, ErrorKind, Scripted, ScriptedReply};
+use agent_loop::{Delta, EndReason, Error, ErrorKind, ScriptedModel, ScriptedReply};
 use agent_proxy::{ProxyOptions, StoreLimits};
 use serde_json::{Value, json};
 
@@ -99,7 +99,7 @@ async fn calls_and_their_results_are_kept() {
         is_there.then_some(()).ok_or(format!("{:?}", request.messages))
     });
     let options = ProxyOptions::default().store(Some(StoreLimits::default()));
-    let server = Running::with(options, Scripted::new([call, after])).await;
+    let server = Running::with(options, ScriptedModel::new([call, after])).await;
     let tools = json!([{"type": "function", "name": "look"}]);
     let (_, first) = ask(&server, json!({"input": "go", "tools": tools})).await;
     let result = json!({"type": "function_call_output", "call_id": first["output"][0]["call_id"], "output": "crimson"});
@@ -209,7 +209,7 @@ async fn what_is_wrong_is_refused_with_its_field() {
 
 #[tokio::test]
 async fn what_failed_was_cut_off_or_should_not_be_is_not_kept() {
-    let model = Scripted::new([
+    let model = ScriptedModel::new([
         ScriptedReply::text("a"),
         ScriptedReply::deltas([Delta::Text { text: "b".into() }]),
         ScriptedReply::fails(Error::new(ErrorKind::RateLimit, "slow down")),
@@ -244,7 +244,7 @@ async fn the_least_recently_used_response_is_forgotten() {
 
 #[tokio::test]
 async fn without_a_store_there_are_no_such_paths() {
-    let server = Running::with(ProxyOptions::default(), Scripted::new([ScriptedReply::text("a")])).await;
+    let server = Running::with(ProxyOptions::default(), ScriptedModel::new([ScriptedReply::text("a")])).await;
     let (_, first) = ask(&server, json!({"input": "a", "store": true})).await;
     assert_eq!(first["store"], false);
     for path in [format!("{RESPONSES}/{}", id(&first)), "/v1/conversations/conv_1".into()] {

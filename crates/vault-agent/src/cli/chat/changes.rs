@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent_loop::{Event, Spent};
+use agent_loop::{Event, RunUsage};
 use serde_json::json;
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
@@ -127,10 +127,10 @@ pub(super) fn plan(
     instruction: &str,
     screen: &mut Screen,
     runtime: &Handle,
-    spent: &mut Spent,
+    spent: &mut RunUsage,
 ) -> CliResult<()> {
     screen.draw(&[format!("{} writes a plan … Ctrl-C stops", conversation.model().name)]);
-    let (mut out, mut of_plan) = (Out::stdout().indented(), Spent::default());
+    let (mut out, mut of_plan) = (Out::stdout().indented(), RunUsage::default());
     let outcome = conversation.tools().with(|vaults| {
         let toolbox = vaults.toolbox(0);
         toolbox.set_now(now());

@@ -16,7 +16,7 @@ mod talk;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use agent_loop::Spent;
+use agent_loop::RunUsage;
 use clap::Args;
 use vault_search::VaultArgs;
 use vault_search::{CliResult, Outcome};
@@ -102,7 +102,7 @@ fn talk(workspace: Workspace, editor: Editor, flags: &SettingArgs, saved: Option
         screen,
         input,
         stop,
-        spent: Spent::default(),
+        spent: RunUsage::default(),
         thoughts: String::new(),
         leaves: false,
     };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent_loop::{Decision, Effect, Message, Question, Spent, StopReason};
+use agent_loop::{Decision, Effect, Message, Question, RunUsage, StopReason};
 use jiff::tz::TimeZone;
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
@@ -48,7 +48,7 @@ pub(super) struct Talk {
     pub input: Input,
     pub stop: Stop,
     /// What all turns took since the start.
-    pub spent: Spent,
+    pub spent: RunUsage,
     /// What the model thought before its last answer.
     pub thoughts: String,
     /// The person leaves, with a question open.
