@@ -39,7 +39,7 @@ use agent_loop::{Model, ReplyStream, Request};
 pub use cache::CacheUse;
 pub use options::LocalOptions;
 
-use worker::{Command, Loaded};
+use worker::{Command, EngineInfo};
 
 /// Bytes of stack: a chat template of thousands of nested expressions is rendered recursively. Only what is used is taken.
 const STACK: usize = 64 << 20;
@@ -110,7 +110,7 @@ impl LocalModel {
         let spawned = thread.spawn(move || worker::run(options, goes_on, done, &inbox, counted));
         let thread =
             spawned.map_err(|error| Error::new(ErrorKind::State, "no thread can be started").with_source(error))?;
-        let Loaded { name, context, warnings } = loaded.await.map_err(|_| gone())??;
+        let EngineInfo { name, context, warnings } = loaded.await.map_err(|_| gone())??;
         guard.disarm();
         Ok(Self { name, context, warnings, commands: Some(commands), thread: Some(thread), usage })
     }
