@@ -19,9 +19,9 @@ use agent_loop::{Error, ErrorKind, error::Result};
 
 use super::engine::Engine;
 use super::grammar::OutputGrammar;
-use super::output::StopFilter;
 use super::prompt::may_call;
 use super::sampler::Sampler;
+use super::stop_filter::StopFilter;
 
 /// A reply that is being written.
 struct Generation<'e, 'm, 'r> {

@@ -17,7 +17,7 @@ mod prompt;
 mod grammar;
 mod sampler;
 mod cache;
-mod output;
+mod stop_filter;
 mod state;
 mod engine;
 mod generate;
