@@ -59,7 +59,7 @@ pub use request::{ApiRequest, Delivery, StrictTools};
 pub use server::{
     ConnectionLimits, OnWarning, Proxy, ProxyOptions, Refusal, UnknownModel, check_key, check_origin, serve_router,
 };
-pub use store::{Keep, Store, StoreLimits};
+pub use store::{PendingEntry, Store, StoreLimits};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -269,8 +269,8 @@ fn arguments_that_do_not_fit_are_handed_on_unless_strict_tools_are_enforced() {
         "parameters": {"type": "object", "required": ["at"], "properties": {"at": {"type": "string"}}}});
     let mut request = request(json!({"model": "m", "input": "hi", "tools": [tool]}));
     for (strict_tools, arguments, status) in [
-        (StrictTools::HandedOn, "{\"at\":7}", "completed"),
-        (StrictTools::HandedOn, "not valid JSON", "completed"),
+        (StrictTools::PassThrough, "{\"at\":7}", "completed"),
+        (StrictTools::PassThrough, "not valid JSON", "completed"),
         (StrictTools::Enforced, "{\"at\":\"a\"}", "completed"),
         (StrictTools::Enforced, "{\"at\":7}", "failed"),
         (StrictTools::Enforced, "", "failed"),
