@@ -48,7 +48,7 @@ mod fields;
 mod items;
 mod store;
 mod request;
-mod stop;
+mod stop_sequences;
 mod events;
 pub mod chat;
 mod server;

@@ -25,7 +25,7 @@ mod body;
 mod auth;
 mod write_timeout;
 mod reply;
-mod stored;
+mod store_routes;
 mod routes;
 mod connections;
 

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::refusal::{Refusal, json_response};
 use super::reply::{Api, Job, StoreWriter, now, stem};
-use super::{NamedModel, Shared, auth, body, stored};
+use super::{NamedModel, Shared, auth, body, store_routes};
 use crate::chat::{ChatEvents, ChatRequest};
 use crate::{ApiError, ApiRequest, ResponseEvents};
 
@@ -24,7 +24,7 @@ const SOON: Duration = Duration::from_secs(1);
 type AppState = State<Arc<Shared>>;
 
 pub(super) fn router(shared: Arc<Shared>) -> Router {
-    let stored = if shared.store.is_some() { stored::router() } else { Router::new() };
+    let stored = if shared.store.is_some() { store_routes::router() } else { Router::new() };
     let router = stored
         .merge(shared.proxy.more.clone().with_state(()))
         .route("/v1/responses", post(responses))
