@@ -39,7 +39,7 @@ parameter that the person is asked for.
 
 /// A plan, or why there is none.
 #[derive(Debug)]
-pub(crate) enum Written {
+pub(crate) enum PlanReply {
     /// A valid plan.
     Plan(Value),
     /// What the model said instead of a plan: a question, or why there is none.
@@ -60,7 +60,7 @@ pub(crate) async fn write(
     on_event: &mut (dyn FnMut(Event) + Send),
     cancel: &CancellationToken,
     spent: &mut RunUsage,
-) -> Result<Written> {
+) -> Result<PlanReply> {
     let agent = Agent::new(Arc::clone(&model.model), Vec::<Tool>::new()).map_err(of_loop)?;
     let budget = budget_of(settings);
     let options = RunOptions::default()
@@ -76,7 +76,7 @@ pub(crate) async fn write(
         if attempt > 0 {
             // Repairs are of the same message of a person.
             if let Some(limit) = budget.reached(&of_all) {
-                return Ok(Written::Stopped(StopReason::Limit { limit }));
+                return Ok(PlanReply::Stopped(StopReason::Limit { limit }));
             }
             let message =
                 format!("The plan cannot be used:\n{faults}\nAnswer with the whole corrected plan, as JSON alone.");
@@ -91,15 +91,15 @@ pub(crate) async fn write(
         *spent += outcome.spent;
         faults = match outcome.stop {
             StopReason::Answered | StopReason::BadAnswer { .. } if is_prose(&outcome.text) => {
-                return Ok(Written::Answer(outcome.text));
+                return Ok(PlanReply::Answer(outcome.text));
             }
             StopReason::Answered | StopReason::BadAnswer { .. } | StopReason::Empty => {
                 match valid_plan_in(&outcome.text, toolbox) {
-                    Ok(plan) => return Ok(Written::Plan(plan)),
+                    Ok(plan) => return Ok(PlanReply::Plan(plan)),
                     Err(faults) => faults,
                 }
             }
-            stop => return Ok(Written::Stopped(stop)),
+            stop => return Ok(PlanReply::Stopped(stop)),
         };
     }
     let message = format!("the model wrote no valid plan, and two repairs did not help; nothing was done:\n{faults}");

@@ -27,19 +27,19 @@ use crate::conversation::{NoteTools, system_message};
 
 /// A model with the tools of the vaults.
 #[derive(Clone)]
-pub(crate) struct WithNotes {
+pub(crate) struct NotesModel {
     pub model: Arc<dyn Model>,
     pub tools: NoteTools,
     pub budget: Budget,
 }
 
-impl fmt::Debug for WithNotes {
+impl fmt::Debug for NotesModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WithNotes").field("model", &self.model.name()).finish_non_exhaustive()
     }
 }
 
-impl Model for WithNotes {
+impl Model for NotesModel {
     fn name(&self) -> &str {
         self.model.name()
     }
@@ -66,7 +66,7 @@ impl Model for WithNotes {
     }
 }
 
-impl WithNotes {
+impl NotesModel {
     fn deltas(self, request: Request) -> Result<ReplyStream<'static>> {
         let has_shape = request.answer_schema.is_some();
         let history = History::from_messages(request.messages.iter().map(|message| (**message).clone()))?;
@@ -89,7 +89,7 @@ impl WithNotes {
         let cancel = CancellationToken::new();
         let guard = cancel.clone().drop_guard();
         let drive = async move {
-            let mut said = Said { deltas: send, has_shape, ..Said::new() };
+            let mut said = ReplyDeltas { deltas: send, has_shape, ..ReplyDeltas::new() };
             let paused = agent.drive(&mut run, &mut |event| said.event(event), &cancel).await;
             said.end(paused);
             drop(guard);
@@ -145,7 +145,7 @@ impl CallPolicy for AllTools {
 }
 
 /// Turns what happens in a run into the deltas of one reply.
-struct Said {
+struct ReplyDeltas {
     deltas: UnboundedSender<Result<Delta>>,
     /// Whether the answer has a shape: then only the answer is text.
     has_shape: bool,
@@ -157,7 +157,7 @@ struct Said {
     now: Usage,
 }
 
-impl Said {
+impl ReplyDeltas {
     fn new() -> Self {
         let (before, now) = (Usage::default(), Usage::default());
         Self { deltas: unbounded_channel().0, has_shape: false, has_text: false, has_called: false, before, now }

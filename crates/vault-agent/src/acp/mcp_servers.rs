@@ -41,7 +41,7 @@ impl ClientServers {
             return Ok(Self { tools: None, failures: Vec::new(), session });
         }
         let servers = servers.into_iter().map(|server| described(server, cwd)).collect::<Result<Vec<_>, _>>()?;
-        let forms = Forms { client: client.clone(), session: Arc::clone(&session) };
+        let forms = FormAsker { client: client.clone(), session: Arc::clone(&session) };
         let asker = has_forms.then(|| Arc::new(forms) as Arc<dyn Asker>);
         let connected = McpTools::connect(servers, McpOptions::default().asker(asker)).await;
         let (tools, failures) =
@@ -74,12 +74,12 @@ fn described(server: McpServer, cwd: &Path) -> Result<Server, Error> {
 }
 
 /// Shows the questions of servers as forms of the client.
-struct Forms {
+struct FormAsker {
     client: Client,
     session: Arc<OnceLock<SessionId>>,
 }
 
-impl Asker for Forms {
+impl Asker for FormAsker {
     fn ask(&self, question: ServerQuestion) -> BoxFuture<'_, QuestionAnswer> {
         Box::pin(async move {
             let form = match question.kind {

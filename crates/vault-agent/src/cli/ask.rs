@@ -27,20 +27,20 @@ use super::servers::add_servers;
 use super::sources::source_lines;
 use super::stop::terminal_gone;
 use super::stream_json::StreamLine;
-use super::turn::{AnswerTo, Answered, ShownTurn, drive};
+use super::turn::{AnswerTarget, TurnAnswer, TurnDisplay, drive};
 use super::withheld::withheld;
 use crate::call_line::spent_text;
 use crate::changes::read_all;
 use crate::conversation::{
-    Attached, Attachment, Conversation, Offer, SessionInfo, Sessions, Source, Turn, attach, named_note,
+    Attachment, ComposedMessage, Conversation, Offer, SessionInfo, Sessions, Source, Turn, attach, named_note,
 };
 use crate::loop_error::said_of_stop;
 use crate::model;
 use crate::settings::{SettingArgs, Settings};
 use crate::vault_instructions::vault_instructions;
 use crate::vectors;
-use crate::watching::{Told, Watching};
-use crate::workspace::{Granted, Workspace};
+use crate::watching::{IndexWatcher, WatchNotices};
+use crate::workspace::{PolicyOverrides, Workspace};
 
 /// How many passages are shown where there is no model.
 const PASSAGES: usize = 5;
@@ -181,7 +181,7 @@ pub(super) fn ask(vault_args: &VaultArgs, args: &AskArgs, out: &mut Out) -> CliR
     }
     let question = question(args)?;
     let settings = Settings::load(&args.settings)?;
-    let workspace = Arc::new(Workspace::open(vault_args, Granted::default())?);
+    let workspace = Arc::new(Workspace::open(vault_args, PolicyOverrides::default())?);
     let mut editor = args.editor.clone();
     editor.active_file = editor.active_file.or_else(|| args.note.clone());
     let editor = editor_of(&workspace, &editor)?;
@@ -189,30 +189,30 @@ pub(super) fn ask(vault_args: &VaultArgs, args: &AskArgs, out: &mut Out) -> CliR
         let message = "there is no note to insert the answer into";
         return Err(Error::new(ErrorKind::InvalidArguments, message).with_remedy("add --note NOTE").into());
     }
-    let asked = AskCommand {
+    let command = AskCommand {
         workspace,
         format: if args.json { OutputFormat::Json } else { args.output_format },
         inserts: args.insert,
     };
-    let last = args.goes_on.then(|| last_conversation(&asked.workspace)).transpose()?;
-    for instructions in vault_instructions(&asked.workspace) {
+    let last = args.goes_on.then(|| last_conversation(&command.workspace)).transpose()?;
+    for instructions in vault_instructions(&command.workspace) {
         let unasked = format!("{} is not used: vault-agent chat asks about it once", instructions.described());
         instructions.fault().or(instructions.is_used.is_none().then_some(unasked)).iter().for_each(|said| note(said));
     }
-    let watching = Watching::start(asked.workspace.vaults(), Told::Nobody);
+    let watching = IndexWatcher::start(command.workspace.vaults(), WatchNotices::Off);
     let mut record = Record::of(&question);
     let ended = match model::open(&settings)? {
         None => {
-            asked.start(&record, None, out)?;
-            asked.without_model(&mut record, &settings, out)
+            command.start(&record, None, out)?;
+            command.without_model(&mut record, &settings, out)
         }
         Some(model) => {
-            let workspace = Arc::clone(&asked.workspace);
+            let workspace = Arc::clone(&command.workspace);
             let conversation = match last {
                 None => Conversation::begin(workspace, model, settings, editor, Offer::Reading)?,
                 Some(last) => Conversation::resume(last, workspace, model, settings, editor, Offer::Reading)?,
             };
-            asked.with_model(conversation, &mut record, args, out)
+            command.with_model(conversation, &mut record, args, out)
         }
     };
     drop(watching);
@@ -247,11 +247,11 @@ impl AskCommand {
     }
 
     /// Where the answer goes.
-    fn to(&self) -> AnswerTo {
+    fn to(&self) -> AnswerTarget {
         match self.format {
-            OutputFormat::StreamJson => AnswerTo::Events,
-            OutputFormat::Text if !self.inserts => AnswerTo::Output,
-            _ => AnswerTo::Nowhere,
+            OutputFormat::StreamJson => AnswerTarget::Events,
+            OutputFormat::Text if !self.inserts => AnswerTarget::Output,
+            _ => AnswerTarget::Nowhere,
         }
     }
 
@@ -297,18 +297,18 @@ impl AskCommand {
         let mut screen = Screen::new();
         add_servers(&mut conversation, &runtime, &mut screen)?;
         self.start(record, Some(&conversation.info().id), out)?;
-        let answered = runtime.block_on(answer(&mut conversation, &record.question, &mut screen, self.to()));
+        let answer = runtime.block_on(answer(&mut conversation, &record.question, &mut screen, self.to()));
         runtime.shutdown_background();
-        let (outcome, answered, why_empty) = answered?;
+        let (outcome, answer, why_empty) = answer?;
         record.session = Some(conversation.info().id.clone());
         record.tokens = outcome.spent.tokens;
         record.cost = outcome.spent.cost.map(|millionths| millionths as f64 / 1e6);
         record.stop = outcome.stop.to_string();
         record.calls = calls_of(&conversation);
         record.read = conversation.notes_of_turn();
-        record.sources.clone_from(&answered.sources);
-        record.removed.clone_from(&answered.removed);
-        if is_unreachable(&outcome) && answered.text.is_empty() && record.calls.is_empty() {
+        record.sources.clone_from(&answer.sources);
+        record.removed.clone_from(&answer.removed);
+        if is_unreachable(&outcome) && answer.text.is_empty() && record.calls.is_empty() {
             record.stop = "unreachable".to_owned();
             if !args.insert {
                 self.passages(record, "The model cannot be reached. The passages that fit best:", out)?;
@@ -318,10 +318,10 @@ impl AskCommand {
             out.flush()?;
             return Err(Failure::Error(outcome.stop.to_string()));
         }
-        record.answer = Some(answered.text.clone());
-        if self.to() == AnswerTo::Output {
-            let lines = source_lines(&answered, &conversation, out.paint);
-            match answered.sources.is_empty() {
+        record.answer = Some(answer.text.clone());
+        if self.to() == AnswerTarget::Output {
+            let lines = source_lines(&answer, &conversation, out.paint);
+            match answer.sources.is_empty() {
                 true => lines.iter().for_each(|line| note(line)),
                 // On a terminal an empty line follows the answer already.
                 false if out.paint.is_terminal() => out.line(&lines.join("\n"))?,
@@ -331,12 +331,12 @@ impl AskCommand {
         // What standard error says about it comes after it.
         out.flush()?;
         record.removed.iter().for_each(|removed| say("taken out", removed));
-        let ended = match (ended(&outcome.stop, &answered.text), why_empty) {
+        let ended = match (ended(&outcome.stop, &answer.text), why_empty) {
             (_, Some(why)) => Err(Failure::Error(why)),
             // Whatever the answer says then, no note holds it.
             (Ok(Outcome::Done), _) if record.found_nothing() && !args.insert => Ok(Outcome::Nothing),
             (Ok(Outcome::Done), _) if args.insert => {
-                insert(&self.workspace, &conversation, &answered.text, args.yes).map(|()| Outcome::Done)
+                insert(&self.workspace, &conversation, &answer.text, args.yes).map(|()| Outcome::Done)
             }
             (ended, _) => ended,
         };
@@ -346,8 +346,8 @@ impl AskCommand {
             return ended;
         }
         // An answer that is in no note is not lost.
-        if args.insert && ended.is_err() && !answered.text.is_empty() {
-            out.line(&sanitize(&answered.text))?;
+        if args.insert && ended.is_err() && !answer.text.is_empty() {
+            out.line(&sanitize(&answer.text))?;
             out.flush()?;
         }
         if !matches!(outcome.stop, StopReason::Failed { .. }) || !record.calls.is_empty() {
@@ -511,15 +511,15 @@ async fn answer(
     conversation: &mut Conversation,
     question: &str,
     screen: &mut Screen,
-    to: AnswerTo,
-) -> Result<(RunOutcome, Answered, Option<String>)> {
+    to: AnswerTarget,
+) -> Result<(RunOutcome, TurnAnswer, Option<String>)> {
     let cancel = CancellationToken::new();
     let watching = tokio::spawn(cancel_on_signal(cancel.clone()));
     let selected = selection_of(&conversation.tools().editor());
-    let Attached { message, told } = attach(question, selected, conversation);
-    told.iter().for_each(|line| note(line));
+    let ComposedMessage { message, notices } = attach(question, selected, conversation);
+    notices.iter().for_each(|line| note(line));
     let mut message = Some(message);
-    let mut shown = ShownTurn::new(screen, conversation, question, to);
+    let mut shown = TurnDisplay::new(screen, conversation, question, to);
     let outcome = loop {
         match drive(conversation, &mut shown, message.take(), &cancel, None).await? {
             Turn::Done(outcome) => break outcome,
@@ -532,10 +532,10 @@ async fn answer(
         }
     };
     watching.abort();
-    let answered = shown.finish(&outcome, conversation);
-    conversation.add_sources(&answered.sources, &answered.removed)?;
+    let answer = shown.finish(&outcome, conversation);
+    conversation.add_sources(&answer.sources, &answer.removed)?;
     let why_empty = shown.why_empty(&outcome.stop);
-    Ok((outcome, answered, why_empty))
+    Ok((outcome, answer, why_empty))
 }
 
 /// A person's decision at the terminal; nobody there is a no.

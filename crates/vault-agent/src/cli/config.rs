@@ -11,7 +11,7 @@ use vault_search::{CliResult, Failure, ListArgs, Out, Outcome, note};
 use vault_tools::{Error, ErrorKind, Settings as Policy};
 
 use crate::model::{chosen_provider, provider_with_key};
-use crate::settings::{self, PREFIX, Setting, SettingArgs, Settings, Source, TABLE, ValueArgs, tools_path};
+use crate::settings::{self, PREFIX, Setting, SettingArgs, Settings, TABLE, ValueArgs, ValueSource, tools_path};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ConfigCommand {
@@ -70,7 +70,9 @@ pub(super) struct CheckArgs {
 
 /// A setting, its value and where that is from.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Shown {
+// The name in the schema that `config show --schema` prints.
+#[schemars(rename = "Shown")]
+struct SettingRecord {
     /// Those of `tools.toml` begin with `policy.`.
     setting: String,
     /// `null` where nothing is set.
@@ -106,10 +108,10 @@ pub(super) fn config(vault_args: &VaultArgs, command: &ConfigCommand, out: &mut 
 
 fn show(args: &ShowArgs, out: &mut Out) -> CliResult {
     if args.list.schema {
-        return out.list_schema::<Shown>(&args.list);
+        return out.list_schema::<SettingRecord>(&args.list);
     }
     let settings = Settings::load(&args.settings)?;
-    let mut shown: Vec<Shown> = TABLE.iter().map(|setting| shown(setting, &settings)).collect();
+    let mut shown: Vec<SettingRecord> = TABLE.iter().map(|setting| shown(setting, &settings)).collect();
     shown.extend(policy()?);
     out.list(args.list.format(), &shown, |out, shown| {
         let rows: Vec<(String, String)> = shown
@@ -123,19 +125,19 @@ fn show(args: &ShowArgs, out: &mut Out) -> CliResult {
     })
 }
 
-fn shown(setting: &Setting, settings: &Settings) -> Shown {
+fn shown(setting: &Setting, settings: &Settings) -> SettingRecord {
     let source = settings.source(setting.name);
-    Shown {
+    SettingRecord {
         setting: setting.name.to_owned(),
         value: settings.value(setting.name),
         source: source.kind(),
-        at: (*source != Source::Default).then(|| source.to_string()),
+        at: (*source != ValueSource::Default).then(|| source.to_string()),
         description: setting.what.to_owned(),
     }
 }
 
 /// What may run, as `tools.toml` says it of all vaults.
-fn policy() -> vault_tools::Result<Vec<Shown>> {
+fn policy() -> vault_tools::Result<Vec<SettingRecord>> {
     let Ok(file) = tools_path() else { return Ok(Vec::new()) };
     let given: Map<String, Value> = read_toml(&file, "vault-tools --help says what it may hold")?.unwrap_or_default();
     let bad = |error: serde_json::Error| Error::new(ErrorKind::Config, error.to_string()).at(file.display());
@@ -145,7 +147,7 @@ fn policy() -> vault_tools::Result<Vec<Shown>> {
     let shown = |(name, value): (String, Value)| {
         let is_given = given.contains_key(&name);
         let description = schema.as_value()["properties"][&name]["description"].as_str().unwrap_or_default();
-        Shown {
+        SettingRecord {
             setting: format!("{PREFIX}{name}"),
             value,
             source: if is_given { "file" } else { "default" },

@@ -13,10 +13,10 @@ use super::ask::cancel_on_signal;
 use crate::call_line::spent_text;
 use crate::loop_error::{retrying, said_of_stop};
 use crate::model;
-use crate::plan_writer::{Written, write};
+use crate::plan_writer::{PlanReply, write};
 use crate::settings::{Settings, WriterArgs};
-use crate::watching::{Told, Watching};
-use crate::workspace::{Granted, Workspace};
+use crate::watching::{IndexWatcher, WatchNotices};
+use crate::workspace::{PolicyOverrides, Workspace};
 
 #[derive(Debug, Args)]
 pub(super) struct PlanArgs {
@@ -37,8 +37,8 @@ pub(super) fn plan(vault_args: &VaultArgs, args: &PlanArgs, out: &mut Out) -> Cl
     let model = model::required(&settings)?;
     let instruction = args.instruction.join(" ");
     // Vectors are made while the model thinks: the plan may search.
-    let workspace = Workspace::open(vault_args, Granted::default())?;
-    let watching = Watching::start(workspace.vaults(), Told::Nobody);
+    let workspace = Workspace::open(vault_args, PolicyOverrides::default())?;
+    let watching = IndexWatcher::start(workspace.vaults(), WatchNotices::Off);
     let outcome = with_toolbox(vault_args, &args.running.context, |toolbox| {
         let plan = match written(&instruction, toolbox, &model, &settings)? {
             Ok(plan) => plan,
@@ -86,9 +86,9 @@ fn written(
     runtime.shutdown_background();
     note(&spent_text(&spent));
     match written? {
-        Written::Plan(plan) => Ok(Ok(plan)),
-        Written::Answer(answer) => Ok(Err(answer)),
-        Written::Stopped(stop) => Err(not_written(&stop)),
+        PlanReply::Plan(plan) => Ok(Ok(plan)),
+        PlanReply::Answer(answer) => Ok(Err(answer)),
+        PlanReply::Stopped(stop) => Err(not_written(&stop)),
     }
 }
 

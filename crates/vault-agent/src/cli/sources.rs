@@ -3,7 +3,7 @@
 
 use vault_search::{Hyperlink, Paint, Target, UserConfig, sanitize_line};
 
-use super::turn::Answered;
+use super::turn::TurnAnswer;
 use crate::conversation::{Conversation, Source};
 use crate::workspace::Workspace;
 
@@ -11,7 +11,7 @@ use crate::workspace::Workspace;
 const MOST_READ: usize = 5;
 
 /// The places that an answer cites, one a line; else the notes that were read for it.
-pub(super) fn source_lines(answered: &Answered, conversation: &Conversation, paint: Paint) -> Vec<String> {
+pub(super) fn source_lines(answered: &TurnAnswer, conversation: &Conversation, paint: Paint) -> Vec<String> {
     if !answered.sources.is_empty() {
         return cited_lines(&answered.sources, conversation.tools().workspace(), paint);
     }

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use vault_search::{Paint, sanitize, sanitize_line};
 use vault_tools::Result;
 
-use super::keyboard::Quiet;
+use super::keyboard::QuietTerminal;
 use super::screen::Screen;
 use super::stop::{Interrupts, Stop};
 use super::stream_json::line_of;
@@ -39,20 +39,20 @@ const LONGEST_THOUGHTS: usize = 600;
 
 /// Where an answer goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum AnswerTo {
+pub(super) enum AnswerTarget {
     /// To standard output: in a terminal as it comes, else when it is whole.
     Output,
-    /// To whoever asked for it, in [`ShownTurn::finish`].
+    /// To whoever asked for it, in [`TurnDisplay::finish`].
     Nowhere,
     /// To standard output as what happens, a JSON object a line.
     Events,
 }
 
 /// A turn as it is shown.
-pub(super) struct ShownTurn<'a> {
+pub(super) struct TurnDisplay<'a> {
     screen: &'a mut Screen,
     tools: NoteTools,
-    to: AnswerTo,
+    to: AnswerTarget,
     markdown: MarkdownStream,
     check: CitationCheck<'static>,
     /// The calls of which something was told, until they have their results.
@@ -80,7 +80,7 @@ pub(super) struct ShownTurn<'a> {
 
 /// What a turn has come to.
 #[derive(Debug, Default)]
-pub(super) struct Answered {
+pub(super) struct TurnAnswer {
     /// The answer, without what does not exist.
     pub text: String,
     /// The places that it cites.
@@ -93,10 +93,10 @@ pub(super) struct Answered {
     pub context: Option<u64>,
 }
 
-impl<'a> ShownTurn<'a> {
+impl<'a> TurnDisplay<'a> {
     /// Nothing of it yet.
-    pub fn new(screen: &'a mut Screen, conversation: &Conversation, message: &str, to: AnswerTo) -> Self {
-        let streams = to == AnswerTo::Output && screen.answer_paint.is_terminal();
+    pub fn new(screen: &'a mut Screen, conversation: &Conversation, message: &str, to: AnswerTarget) -> Self {
+        let streams = to == AnswerTarget::Output && screen.answer_paint.is_terminal();
         Self {
             markdown: MarkdownStream::new(screen.answer_paint),
             check: citation_check(conversation.tools(), message, streams.then_some(ON_SCREEN)),
@@ -125,11 +125,11 @@ impl<'a> ShownTurn<'a> {
     }
 
     fn streams(&self) -> bool {
-        self.to == AnswerTo::Output && self.screen.answer_paint.is_terminal()
+        self.to == AnswerTarget::Output && self.screen.answer_paint.is_terminal()
     }
 
     fn event(&mut self, event: Event) {
-        if self.to == AnswerTo::Events {
+        if self.to == AnswerTarget::Events {
             line_of(&event).into_iter().for_each(|line| self.screen.answer(&(line + "\n")));
         }
         if !matches!(event, Event::Reasoning(_) | Event::Usage(_)) {
@@ -242,7 +242,7 @@ impl<'a> ShownTurn<'a> {
     }
 
     /// The turn is over: shows what of the answer was held back, and gives what it came to.
-    pub fn finish(&mut self, outcome: &RunOutcome, conversation: &Conversation) -> Answered {
+    pub fn finish(&mut self, outcome: &RunOutcome, conversation: &Conversation) -> TurnAnswer {
         // What a reply said before it failed is not part of the outcome.
         let text = if outcome.text.is_empty() { std::mem::take(&mut self.said) } else { outcome.text.clone() };
         let shown = if self.streams() {
@@ -260,13 +260,13 @@ impl<'a> ShownTurn<'a> {
         } else {
             self.check.restart();
             let shown = self.check.whole(&text);
-            if self.to == AnswerTo::Output && !shown.trim().is_empty() {
+            if self.to == AnswerTarget::Output && !shown.trim().is_empty() {
                 self.screen.answer(&format!("{}\n", shown.trim_end()));
             }
             shown
         };
         self.screen.erase();
-        Answered {
+        TurnAnswer {
             text: shown.trim().to_owned(),
             sources: conversation.marked(self.check.sources()),
             removed: self.check.removed().to_vec(),
@@ -337,12 +337,12 @@ impl<'a> ShownTurn<'a> {
 /// What could not be saved.
 pub(super) async fn drive(
     conversation: &mut Conversation,
-    shown: &mut ShownTurn<'_>,
+    shown: &mut TurnDisplay<'_>,
     message: Option<UserMessage>,
     cancel: &CancellationToken,
     stop: Option<&Stop>,
 ) -> Result<Turn> {
-    let _busy = stop.map(|stop| (stop.busy(), Quiet::begin(shown.screen)));
+    let _busy = stop.map(|stop| (stop.busy(), QuietTerminal::begin(shown.screen)));
     shown.since = Instant::now();
     let shown = Mutex::new(shown);
     let ended = {

@@ -12,7 +12,7 @@ use vault_tools::{PathArg, State, Tool};
 use serde_json::json;
 
 use super::*;
-use crate::workspace::Granted;
+use crate::workspace::PolicyOverrides;
 
 #[derive(Deserialize, JsonSchema)]
 struct Args {
@@ -26,7 +26,7 @@ fn conversation(replies: Vec<ScriptedReply>) -> (TempDir, Conversation, Arc<Atom
     let vault = folder.path().join("Notes");
     std::fs::create_dir(&vault).unwrap();
     let args = VaultArgs { vault: vec![vault], index: Some(folder.path().join("index.db")) };
-    let workspace = Arc::new(Workspace::open(&args, Granted::default()).unwrap());
+    let workspace = Arc::new(Workspace::open(&args, PolicyOverrides::default()).unwrap());
     let runs = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&runs);
     workspace.with(|vaults| {

@@ -39,13 +39,13 @@ use crate::workspace::Workspace;
 pub(crate) use attached::{Attachment, with_attached, without_attached};
 pub(crate) use citations::{CitationCheck, ON_SCREEN, Source};
 pub(crate) use cited_notes::{citation_check, named_note};
-pub(crate) use mentions::{Attached, attach};
+pub(crate) use mentions::{ComposedMessage, attach};
 pub(crate) use note_tools::{NoteTools, Offer};
 pub(crate) use prompt::system_message;
 pub(crate) use session::{SessionInfo, Sessions};
 
 use cited_notes::{marked, notes_of_turn};
-use other_tools::{ReadingTools, WithOthers};
+use other_tools::{OtherToolsPolicy, ReadOnlyTools};
 use session::title_of;
 
 /// Of the context of a model, the share above which the conversation is made shorter.
@@ -317,7 +317,7 @@ impl Conversation {
         let (Some(run), Some(transcript)) = (&mut self.run, &mut self.transcript) else {
             return Err(Error::new(ErrorKind::InvalidArguments, NOTHING_SAID));
         };
-        let mut saving = Saving { on_event, transcript, tools: &self.tools };
+        let mut saving = SavingObserver { on_event, transcript, tools: &self.tools };
         let ended = self.agent.drive(run, &mut saving, cancel).await.map_err(of_loop)?;
         self.info.updated = Timestamp::now();
         self.info.waits = matches!(ended, Pause::Waiting(_));
@@ -534,10 +534,10 @@ fn agent(model: &ChosenModel, tools: &NoteTools, servers: Option<&McpTools>) -> 
     let agent = match servers {
         None => Agent::new(model, tools.clone()).map(|agent| agent.policy(tools.clone())),
         Some(servers) => {
-            let policy = WithOthers::new(tools.clone(), servers.clone());
+            let policy = OtherToolsPolicy::new(tools.clone(), servers.clone());
             match tools.offers_changes() {
                 true => Agent::new(model, (tools.clone(), servers.clone())),
-                false => Agent::new(model, (tools.clone(), ReadingTools(servers.clone()))),
+                false => Agent::new(model, (tools.clone(), ReadOnlyTools(servers.clone()))),
             }
             .map(|agent| agent.policy(policy))
         }
@@ -564,13 +564,13 @@ fn arguments_text(arguments: &Value) -> String {
 }
 
 /// Passes events on, and saves the run after every step.
-struct Saving<'a> {
+struct SavingObserver<'a> {
     on_event: &'a mut (dyn FnMut(Event) + Send),
     transcript: &'a mut Transcript,
     tools: &'a NoteTools,
 }
 
-impl Observer for Saving<'_> {
+impl Observer for SavingObserver<'_> {
     fn event(&mut self, event: Event) {
         (self.on_event)(event);
     }

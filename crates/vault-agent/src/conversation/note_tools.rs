@@ -26,7 +26,7 @@ use vault_tools::{
 
 use crate::call_line::NOTICE;
 use crate::changes::{LONGEST, blocking, carry_out, limited, read_all};
-use crate::settings::{Review as ReviewSetting, Settings};
+use crate::settings::{ReviewSetting, Settings};
 use crate::vectors;
 use crate::workspace::{OpenVault, Workspace};
 

@@ -11,9 +11,9 @@ use super::note_tools::NoteTools;
 
 /// Those of the tools that only read, as somebody vouches: a question without a person offers no others.
 #[derive(Clone)]
-pub(super) struct ReadingTools(pub McpTools);
+pub(super) struct ReadOnlyTools(pub McpTools);
 
-impl Tools for ReadingTools {
+impl Tools for ReadOnlyTools {
     fn specs(&self) -> Vec<ToolSpec> {
         let mut specs = self.0.specs();
         specs.retain(|spec| spec.effect == Effect::Read);
@@ -31,18 +31,18 @@ impl Tools for ReadingTools {
 
 /// The policy where there are tools of other programs: what the settings of a vault deny stays denied. In a conversation every
 /// call of theirs asks; of one that only reads, as the person vouches, the first.
-pub(super) struct WithOthers {
+pub(super) struct OtherToolsPolicy {
     notes: NoteTools,
     others: AskBeforeDestroying<AskBeforeWriting>,
 }
 
-impl WithOthers {
+impl OtherToolsPolicy {
     pub fn new(notes: NoteTools, others: McpTools) -> Self {
         Self { notes, others: AskBeforeDestroying::new(others, AskBeforeWriting) }
     }
 }
 
-impl CallPolicy for WithOthers {
+impl CallPolicy for OtherToolsPolicy {
     fn permission(&self, call: &ToolCall, spec: &ToolSpec) -> CallPermission {
         if self.notes.has(&call.name) {
             return self.notes.permission(call, spec);

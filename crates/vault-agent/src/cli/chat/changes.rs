@@ -12,7 +12,7 @@ use vault_search::{CliResult, Out, Outcome, sanitize, sanitize_line};
 use vault_tools::approval::{Answer, Approver, ChangeRequest, PreparedChange, now, settle};
 use vault_tools::{Cancel, Grants, Result};
 
-use super::panel::{Key, Shown, key};
+use super::panel::{ChangeView, Key, key};
 use crate::call_line::spent_text;
 use crate::change_text::{kind, what_undo_does};
 use crate::changes::carry_out as carry_out_in;
@@ -21,7 +21,7 @@ use crate::cli::screen::Screen;
 use crate::cli::stop::{Interrupts, Stop};
 use crate::conversation::Conversation;
 use crate::loop_error::retrying;
-use crate::plan_writer::{Written, write};
+use crate::plan_writer::{PlanReply, write};
 use crate::settings::Settings;
 use crate::workspace::Workspace;
 
@@ -99,14 +99,14 @@ impl Approver for ChangePanel<'_> {
         let paint = self.screen.paint;
         let title = paint.bold(&format!("{}?", sanitize_line(&kind(change))));
         let (short, whole) = texts_of_change(change, Vec::new());
-        let mut shown = Shown::new(&short, whole);
-        self.screen.show(&format!("{title}\n  {}\n\n{}", what_undo_does(change.risk()), paint.diff(&shown.part)));
+        let mut view = ChangeView::new(&short, whole);
+        self.screen.show(&format!("{title}\n  {}\n\n{}", what_undo_does(change.risk()), paint.diff(&view.part)));
         loop {
-            let mut keys = vec![('y', shown.yes().to_owned()), ('n', "no (Esc)".to_owned())];
-            keys.extend(shown.key());
+            let mut keys = vec![('y', view.yes().to_owned()), ('n', "no (Esc)".to_owned())];
+            keys.extend(view.key());
             match key(&keys, self.screen) {
-                Ok(Key::Letter('y')) if shown.is_whole() => return Answer::Yes,
-                Ok(Key::Letter('y' | 'w')) => shown.show_whole(paint),
+                Ok(Key::Letter('y')) if view.is_whole() => return Answer::Yes,
+                Ok(Key::Letter('y' | 'w')) => view.show_whole(paint),
                 Ok(_) => break,
                 Err(error) => return Answer::No(error),
             }
@@ -158,16 +158,16 @@ pub(super) fn plan(
         screen.quiet(&spent_text(&of_plan));
         *spent += of_plan;
         match written? {
-            Written::Plan(plan) => {
+            PlanReply::Plan(plan) => {
                 let running = RunningArgs::default();
                 run_plan(toolbox, &plan, &running, &[], &mut out)
             }
-            Written::Answer(answer) => {
+            PlanReply::Answer(answer) => {
                 out.line(&sanitize(answer.trim()))?;
                 out.flush()?;
                 Ok(Outcome::Nothing)
             }
-            Written::Stopped(stop) => Err(not_written(&stop)),
+            PlanReply::Stopped(stop) => Err(not_written(&stop)),
         }
     })?;
     if outcome == Outcome::Done {

@@ -13,7 +13,7 @@ use vault_tools::{Editor, Error, ErrorKind, LastingPermission, Result};
 use super::changes;
 use super::commands::{COMMANDS, Command, parse};
 use super::input::{Input, Line, ask};
-use super::panel::{Answer, Key, Shown, decide, key};
+use super::panel::{ChangeView, Key, PanelAnswer, decide, key};
 use super::prompts::{folder, message_of, saved_prompts};
 use crate::call_line::spent_text;
 use crate::cli::ask::counts;
@@ -21,11 +21,11 @@ use crate::cli::first_run::choose_other;
 use crate::cli::screen::Screen;
 use crate::cli::sources::source_lines;
 use crate::cli::stop::Stop;
-use crate::cli::turn::{AnswerTo, ShownTurn, drive};
+use crate::cli::turn::{AnswerTarget, TurnDisplay, drive};
 use crate::conversation::{Conversation, Offer, SessionInfo, Sessions, Turn, attach};
 use crate::loop_error::said_of_stop;
 use crate::model::{self, Destination};
-use crate::providers::Choice;
+use crate::providers::ProviderChoice;
 use crate::settings::{Settings, remove_permission};
 use crate::terminal::{MarkdownStream, plain_lines};
 use crate::vault_instructions::{VaultInstructions, vault_instructions};
@@ -39,7 +39,7 @@ const KEYS: &str = "  Enter sends; Alt-Enter, Ctrl-J or a \\ at the end of a lin
   Ctrl-C stops a turn, or drops what you typed; Ctrl-D leaves";
 
 /// A conversation at a terminal.
-pub(super) struct Talk {
+pub(super) struct ChatLoop {
     pub workspace: Arc<Workspace>,
     pub settings: Settings,
     pub editor: Editor,
@@ -57,12 +57,12 @@ pub(super) struct Talk {
 
 /// What follows after a line.
 #[derive(Debug, PartialEq, Eq)]
-enum Then {
-    Go,
+enum ChatFlow {
+    Continue,
     Leave,
 }
 
-impl Talk {
+impl ChatLoop {
     /// Until a person leaves. In a pipe each line is a message.
     ///
     /// # Errors
@@ -116,8 +116,8 @@ impl Talk {
                 (Ok(None), None) => self.say(runtime, &text),
                 (Ok(None), Some(Err(fault))) => Err(Failure::Error(fault)),
                 (Ok(None), Some(Ok(command))) => match self.command(command, runtime) {
-                    Ok(Then::Leave) => return self.leave(),
-                    Ok(Then::Go) => Ok(()),
+                    Ok(ChatFlow::Leave) => return self.leave(),
+                    Ok(ChatFlow::Continue) => Ok(()),
                     Err(failure) => Err(failure),
                 },
             };
@@ -148,7 +148,7 @@ impl Talk {
         for instructions in all.iter().filter(|one| one.is_used.is_none()) {
             let described = sanitize_line(&instructions.described());
             let text = sanitize(&instructions.text).into_owned();
-            let mut shown = Shown::new(&text, text.clone());
+            let mut shown = ChangeView::new(&text, text.clone());
             self.screen.show(&format!(
                 "{described} holds instructions for assistants:\n\n{}\n\nUse them as your own?",
                 shown.part
@@ -216,8 +216,8 @@ impl Talk {
     fn turn(&mut self, runtime: &Runtime, message: Option<&str>) -> CliResult<()> {
         let Self { conversation, screen, input, stop, leaves, .. } = self;
         let mut attached = message.map(|message| attach(message, Vec::new(), conversation));
-        attached.iter().flat_map(|attached| &attached.told).for_each(|line| screen.quiet(&format!("  {line}")));
-        let mut shown = ShownTurn::new(screen, conversation, message.unwrap_or_default(), AnswerTo::Output);
+        attached.iter().flat_map(|attached| &attached.notices).for_each(|line| screen.quiet(&format!("  {line}")));
+        let mut shown = TurnDisplay::new(screen, conversation, message.unwrap_or_default(), AnswerTarget::Output);
         let mut cancel = CancellationToken::new();
         // Of the questions of one reply: how many were answered, and how many are left then.
         let (mut answered, mut left) = (0, 0);
@@ -245,15 +245,15 @@ impl Talk {
             let place = (answered + 1, answered + questions.len());
             (answered, left) = (answered + 1, questions.len() - 1);
             match decide(conversation, &questions[0], place, shown.screen())? {
-                Answer::Decided(decision) => conversation.decide(&questions[0], decision)?,
-                Answer::Stop => {
+                PanelAnswer::Decided(decision) => conversation.decide(&questions[0], decision)?,
+                PanelAnswer::Stop => {
                     shown.screen().quiet(&format!("  stopped; {} denied", counted(questions.len(), "call")));
                     deny(conversation, &questions, "the person stopped this turn")?;
                     // Denied calls have their results; nothing follows them.
                     cancel = CancellationToken::new();
                     cancel.cancel();
                 }
-                Answer::Leave => {
+                PanelAnswer::Leave => {
                     shown.screen().quiet("  the question stays open");
                     *leaves = true;
                     return Ok(());
@@ -288,7 +288,7 @@ impl Talk {
         }
     }
 
-    fn command(&mut self, command: Command, runtime: &Runtime) -> CliResult<Then> {
+    fn command(&mut self, command: Command, runtime: &Runtime) -> CliResult<ChatFlow> {
         match command {
             Command::Model(None) => {
                 let model = self.conversation.model();
@@ -301,7 +301,7 @@ impl Talk {
             }
             Command::Model(Some(name)) => {
                 let mut settings = self.settings.clone();
-                match name.split_once(' ').filter(|(provider, _)| Choice::parse(provider).is_ok()) {
+                match name.split_once(' ').filter(|(provider, _)| ProviderChoice::parse(provider).is_ok()) {
                     Some((provider, model)) => settings.set_model(Some(provider.to_owned()), model.trim().to_owned()),
                     None => settings.set_model(None, name),
                 }
@@ -337,9 +337,9 @@ impl Talk {
             }
             Command::Status => self.status(),
             Command::Help => self.help(),
-            Command::Quit => return Ok(Then::Leave),
+            Command::Quit => return Ok(ChatFlow::Leave),
         }
-        Ok(Then::Go)
+        Ok(ChatFlow::Continue)
     }
 
     fn change_model(&mut self, settings: Settings) -> Result<()> {
@@ -371,19 +371,19 @@ impl Talk {
         }
     }
 
-    fn resume(&mut self, name: Option<&str>, runtime: &Runtime) -> CliResult<Then> {
+    fn resume(&mut self, name: Option<&str>, runtime: &Runtime) -> CliResult<ChatFlow> {
         let sessions = Sessions::of_user()?;
         let current = self.conversation.info().clone();
         let saved = match name {
             Some(name) => sessions.find(Some(name))?,
             None => match self.choose(sessions.list()?, &current) {
                 Some(saved) => saved,
-                None => return Ok(Then::Go),
+                None => return Ok(ChatFlow::Continue),
             },
         };
         if saved.id == current.id {
             self.screen.quiet("this is that conversation");
-            return Ok(Then::Go);
+            return Ok(ChatFlow::Continue);
         }
         if saved.vaults != current.vaults {
             return Err(Error::new(ErrorKind::InvalidArguments, "that conversation is about other vaults")
@@ -395,7 +395,7 @@ impl Talk {
         self.conversation = Conversation::resume(saved, workspace, model, settings, self.editor.clone(), Offer::All)?;
         self.show_last();
         self.finish_turn(runtime)?;
-        Ok(Then::Go)
+        Ok(ChatFlow::Continue)
     }
 
     /// Lists the conversations about these vaults, and asks for one.
@@ -475,7 +475,7 @@ impl Talk {
     }
 
     fn help(&mut self) {
-        let usage = |listed: &super::commands::Listed| format!("{} {}", listed.name, listed.argument);
+        let usage = |listed: &super::commands::CommandHelp| format!("{} {}", listed.name, listed.argument);
         let width = COMMANDS.iter().map(|listed| usage(listed).len()).max().unwrap_or(0);
         let lines: Vec<String> =
             COMMANDS.iter().map(|listed| format!("  {}  {}", padded(&usage(listed), width), listed.does)).collect();
