@@ -15,9 +15,9 @@ use crate::providers::{
     LOCAL_CONTEXT, Listing, ProviderChoice, connection, context_length, host_of, is_this_machine, takes_tools,
 };
 use crate::settings::{Settings, ValueSource};
-use crate::state::state_of_user;
+use crate::state_folder::state_of_user;
 use crate::traffic::Traffic;
-use crate::{keys, local};
+use crate::{keys, local_models};
 
 /// A model that can be asked.
 #[derive(Clone)]
@@ -78,7 +78,7 @@ pub(crate) fn open(settings: &Settings) -> Result<Option<ChosenModel>> {
     let name = allowed_name(&choice, settings)?;
     let (model, destination, loaded) = match provider_with_key(&choice, settings)? {
         None => {
-            let (model, context) = local::load(&choice, settings)?;
+            let (model, context) = local_models::load(&choice, settings)?;
             (model, Destination::ThisMachine, context)
         }
         Some(provider) => {

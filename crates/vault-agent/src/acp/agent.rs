@@ -30,9 +30,9 @@ use super::wire::{
 };
 use super::{commands, folder, vault};
 use crate::conversation::{Conversation, Offer, SessionInfo as Saved, Sessions};
+use crate::index_watcher::{IndexWatcher, WatchNotices};
 use crate::model::{self, ChosenModel, Destination};
 use crate::settings::{SettingArgs, Settings};
-use crate::watching::{IndexWatcher, WatchNotices};
 use crate::workspace::Workspace;
 
 /// Sessions on a page of the list.

@@ -13,10 +13,10 @@ use vault_tools::{
     SaveOptions, Vaults,
 };
 
+use super::display::{code, fenced, whole};
 use super::forms;
 use super::questions::{Choice, ClientAnswer, PermissionPrompt, Questioner, yes_or_no};
-use super::shown::{code, fenced, whole};
-use super::state::TurnState;
+use super::turn_state::TurnState;
 use super::updates::Updates;
 use super::wire::{
     AvailableCommand, AvailableCommandInput, Error, NoticeSeverity, Plan, PlanEntry, PlanEntryPriority,

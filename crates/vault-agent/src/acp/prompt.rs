@@ -10,7 +10,7 @@ use percent_encoding::percent_decode_str;
 use vault_tools::edit::position_of;
 use vault_tools::{Editor, Leaf, Position, SafePath, Selection, Span, View};
 
-use super::shown::below;
+use super::display::below;
 use super::wire::{ContentBlock, EmbeddedResourceResource, Error, ErrorCode, TextContent, error, is_for_model};
 use crate::conversation::Attachment;
 use crate::workspace::{OpenVault, Workspace};

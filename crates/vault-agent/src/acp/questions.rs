@@ -11,9 +11,9 @@ use tokio_util::sync::CancellationToken;
 use vault_search::counted;
 use vault_tools::{EditedFile, Preview, Risk};
 
+use super::display::{title, whole};
 use super::forms::{self, FormValues};
 use super::rpc::Client;
-use super::shown::{title, whole};
 use super::updates::Updates;
 use super::wire::{
     CLIENT_METHODS, CreateElicitationRequest, CreateElicitationResponse, ElicitationAction, ElicitationFormMode,

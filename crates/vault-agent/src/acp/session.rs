@@ -13,7 +13,7 @@ use super::options::{Mode, modes, options};
 use super::prompt::{self, Prompt};
 use super::questions::Questioner;
 use super::rpc::Client;
-use super::state::TurnState;
+use super::turn_state::TurnState;
 use super::updates::Updates;
 use super::wire::{
     ContentBlock, Error, ErrorCode, NoticeSeverity, SessionConfigOption, SessionId, SessionInfoUpdate,

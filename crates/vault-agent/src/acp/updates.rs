@@ -10,8 +10,8 @@ use std::sync::Arc;
 use agent_loop::{CallId, Event, Message, Part, Status, ToolCall, ToolResult};
 use serde_json::Value;
 
+use super::display::{Places, fenced, kind, title};
 use super::rpc::Client;
-use super::shown::{Places, fenced, kind, title};
 use super::wire::{
     self, CLIENT_METHODS, ClientCapabilities, CompactionStatus, CompactionUpdate, Cost, Notice, NoticeSeverity,
     SessionId, SessionNotification, SessionUpdate, ToolCallId, ToolCallLocation, ToolCallStatus, ToolCallUpdate,

@@ -8,7 +8,7 @@ use vault_tools::{Cancel, Error, ErrorKind, Grants};
 
 use super::args::ApproveArgs;
 use crate::change_text::kind;
-use crate::pending::PendingChanges;
+use crate::pending_changes::PendingChanges;
 use crate::workspace::{PolicyOverrides, Workspace};
 
 pub(super) fn approve(args: &ApproveArgs, out: &mut Out) -> CliResult {

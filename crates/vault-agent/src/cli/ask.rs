@@ -28,18 +28,18 @@ use super::sources::source_lines;
 use super::stop::terminal_gone;
 use super::stream_json::StreamLine;
 use super::turn::{AnswerTarget, TurnAnswer, TurnDisplay, drive};
-use super::withheld::withheld;
+use super::withheld_items::withheld;
 use crate::call_line::spent_text;
 use crate::changes::read_all;
 use crate::conversation::{
     Attachment, ComposedMessage, Conversation, Offer, SessionInfo, Sessions, Source, Turn, attach, named_note,
 };
+use crate::index_watcher::{IndexWatcher, WatchNotices};
 use crate::loop_error::said_of_stop;
 use crate::model;
 use crate::settings::{SettingArgs, Settings};
 use crate::vault_instructions::vault_instructions;
 use crate::vectors;
-use crate::watching::{IndexWatcher, WatchNotices};
 use crate::workspace::{PolicyOverrides, Workspace};
 
 /// How many passages are shown where there is no model.

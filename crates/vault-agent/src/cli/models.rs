@@ -13,9 +13,9 @@ use vault_search::{CliResult, Failure, ListArgs, Out, Outcome, note, padded, san
 use vault_tools::{Error, Result};
 
 use super::runtime::runtime;
-use crate::listing::{ListedModel, list};
-use crate::local::{self, ModelFile};
+use crate::local_models::{self, ModelFile};
 use crate::model::{chosen_provider, provider_with_key};
+use crate::model_list::{ListedModel, list};
 use crate::providers::{KNOWN, ProviderChoice, connection, context_length, is_this_machine, takes_tools};
 use crate::settings::{SettingArgs, Settings};
 
@@ -167,7 +167,7 @@ fn line(model: &Model, width: usize) -> String {
 fn files(folder: &Path, settings: &Settings) -> Result<Vec<Model>> {
     let chosen = chosen_provider(settings)?;
     let mut models = Vec::new();
-    for ModelFile { name, header } in local::files(folder)? {
+    for ModelFile { name, header } in local_models::files(folder)? {
         let header = match header {
             Ok(header) => header,
             Err(error) => {

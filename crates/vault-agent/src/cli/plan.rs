@@ -11,11 +11,11 @@ use vault_tools::Toolbox;
 
 use super::ask::cancel_on_signal;
 use crate::call_line::spent_text;
+use crate::index_watcher::{IndexWatcher, WatchNotices};
 use crate::loop_error::{retrying, said_of_stop};
 use crate::model;
 use crate::plan_writer::{PlanReply, write};
 use crate::settings::{Settings, WriterArgs};
-use crate::watching::{IndexWatcher, WatchNotices};
 use crate::workspace::{PolicyOverrides, Workspace};
 
 #[derive(Debug, Args)]

@@ -13,15 +13,15 @@ use vault_search::tools::open_with_settings;
 use vault_search::{CliResult, Outcome, note};
 use vault_tools::{Error, Result};
 
-use super::listening::{key_in, stop_signal};
 use super::runtime::runtime;
+use super::server_setup::{key_in, stop_signal};
 use crate::conversation::{NoteTools, Offer, budget_of, sampling_of};
 use crate::embeddings;
+use crate::index_watcher::{IndexWatcher, WatchNotices};
 use crate::mcp::{Access, listen};
 use crate::model::{self, ChosenModel};
+use crate::notes_model::NotesModel;
 use crate::settings::{SettingArgs, Settings, ValueSource};
-use crate::watching::{IndexWatcher, WatchNotices};
-use crate::with_notes::NotesModel;
 use crate::workspace::{PolicyOverrides, Workspace};
 
 /// The settings that count where tools run inside.

@@ -5,7 +5,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use super::typed::TypeAhead;
+use super::type_ahead::TypeAhead;
 use vault_search::{Failure, Paint, cut_to, sanitize};
 
 /// The two outputs.

@@ -7,9 +7,9 @@ use vault_search::{CliResult, Outcome, note};
 use vault_tools::{Error, Result, Toolset};
 
 use super::args::{HttpArgs, McpArgs};
-use super::listening::{key_in, stop_signal};
+use super::server_setup::{key_in, stop_signal};
+use crate::index_watcher::{IndexWatcher, WatchNotices};
 use crate::mcp::{Access, CatalogOptions, PATH, Server, listen};
-use crate::watching::{IndexWatcher, WatchNotices};
 use crate::workspace::{AT_ONCE, PolicyOverrides, Workspace};
 
 pub(super) fn serve(vault_args: &VaultArgs, args: &McpArgs) -> CliResult {

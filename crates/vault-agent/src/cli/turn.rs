@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use vault_search::{Paint, sanitize, sanitize_line};
 use vault_tools::Result;
 
-use super::keyboard::QuietTerminal;
+use super::quiet_terminal::QuietTerminal;
 use super::screen::Screen;
 use super::stop::{Interrupts, Stop};
 use super::stream_json::line_of;

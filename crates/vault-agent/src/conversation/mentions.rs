@@ -11,7 +11,7 @@ use vault_search::counted;
 use vault_tools::SafePath;
 
 use super::Conversation;
-use super::attached::{Attachment, with_attached};
+use super::attachments::{Attachment, with_attached};
 use super::cited_notes::cited_note;
 use super::line_numbers::numbered;
 use crate::workspace::Workspace;

@@ -4,7 +4,7 @@
 mod line_numbers;
 mod note_tools;
 mod other_tools;
-mod attached;
+mod attachments;
 mod prompt;
 mod citations;
 mod cited_notes;
@@ -36,7 +36,7 @@ use crate::model::{ChosenModel, Destination};
 use crate::settings::Settings;
 use crate::workspace::Workspace;
 
-pub(crate) use attached::{Attachment, with_attached, without_attached};
+pub(crate) use attachments::{Attachment, with_attached, without_attached};
 pub(crate) use citations::{CitationCheck, ON_SCREEN, Source};
 pub(crate) use cited_notes::{citation_check, named_note};
 pub(crate) use mentions::{ComposedMessage, attach};

@@ -27,7 +27,7 @@ use super::page_calls::PageKeys;
 use super::{answer, app, macros};
 use crate::change_text::{digest_of, question, too_long};
 use crate::changes::{blocking, carry_out, limited, read_all};
-use crate::pending::{PendingChange, PendingChanges};
+use crate::pending_changes::{PendingChange, PendingChanges};
 use crate::plan_writer::plan_format;
 use crate::workspace::Workspace;
 

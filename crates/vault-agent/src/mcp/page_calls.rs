@@ -13,7 +13,7 @@ use vault_tools::{Cancel, Error, ErrorKind, Preview, Result};
 
 use super::answer;
 use crate::change_text::{digest_of, what_undo_does};
-use crate::pending::{PendingChange, PendingChanges};
+use crate::pending_changes::{PendingChange, PendingChanges};
 use crate::workspace::Workspace;
 
 /// Keys that were shown, by code: the newest of each holds, once.

@@ -11,7 +11,7 @@ mod completion;
 mod input;
 mod panel;
 mod changes;
-mod talk;
+mod chat_loop;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,17 +23,17 @@ use vault_search::{CliResult, Outcome};
 use vault_tools::Editor;
 
 use crate::conversation::{Conversation, Offer, SessionInfo, Sessions};
+use crate::index_watcher::{IndexWatcher, WatchNotices};
 use crate::model;
 use crate::settings::{SettingArgs, Settings};
 use crate::vectors;
-use crate::watching::{IndexWatcher, WatchNotices};
 use crate::workspace::{PolicyOverrides, Workspace};
 
 use super::first_run::choose;
 use super::screen::Screen;
 use super::stop::Stop;
+use chat_loop::ChatLoop;
 use input::Input;
-use talk::ChatLoop;
 
 #[derive(Debug, Args)]
 pub(super) struct ChatArgs {

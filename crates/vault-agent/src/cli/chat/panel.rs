@@ -15,7 +15,7 @@ use vault_tools::{Error, Result};
 
 use super::input::ask;
 use crate::cli::screen::Screen;
-use crate::cli::withheld::withheld;
+use crate::cli::withheld_items::withheld;
 use crate::conversation::{Conversation, Panel, declined};
 use crate::settings::add_permission;
 use crate::terminal::plain_lines;

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use vault_tools::approval::ChangeRequest;
 use vault_tools::{Error, ErrorKind, Result, State};
 
-use crate::state::state_of_user;
+use crate::state_folder::state_of_user;
 
 /// How long a change waits, and how long a yes holds.
 const WAITS: SignedDuration = SignedDuration::from_mins(60);

@@ -1,4 +1,4 @@
-//! The terminal while a turn runs: it echoes nothing of what is typed, which `typed.rs` reads. Ctrl-C works.
+//! The terminal while a turn runs: it echoes nothing of what is typed, which `type_ahead.rs` reads. Ctrl-C works.
 
 use super::screen::Screen;
 
