@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use vault_search::VaultArgs;
-use vault_search::tools::{EditorArgs, Question as Shown, Reply, ask_about, editor};
+use vault_search::tools::{EditorArgs, Reply, TerminalQuestion, ask_about, editor};
 use vault_search::{
     CliResult, Failure, Out, Outcome, can_ask, counted, note, sanitize, sanitize_line, say, stderr_is_terminal,
 };
@@ -247,7 +247,7 @@ impl AskCommand {
     }
 
     /// Where the answer goes.
-    fn to(&self) -> AnswerTarget {
+    fn target(&self) -> AnswerTarget {
         match self.format {
             OutputFormat::StreamJson => AnswerTarget::Events,
             OutputFormat::Text if !self.inserts => AnswerTarget::Output,
@@ -297,7 +297,7 @@ impl AskCommand {
         let mut screen = Screen::new();
         add_servers(&mut conversation, &runtime, &mut screen)?;
         self.start(record, Some(&conversation.info().id), out)?;
-        let answer = runtime.block_on(answer(&mut conversation, &record.question, &mut screen, self.to()));
+        let answer = runtime.block_on(answer(&mut conversation, &record.question, &mut screen, self.target()));
         runtime.shutdown_background();
         let (outcome, answer, why_empty) = answer?;
         record.session = Some(conversation.info().id.clone());
@@ -319,7 +319,7 @@ impl AskCommand {
             return Err(Failure::Error(outcome.stop.to_string()));
         }
         record.answer = Some(answer.text.clone());
-        if self.to() == AnswerTarget::Output {
+        if self.target() == AnswerTarget::Output {
             let lines = source_lines(&answer, &conversation, out.paint);
             match answer.sources.is_empty() {
                 true => lines.iter().for_each(|line| note(line)),
@@ -511,7 +511,7 @@ async fn answer(
     conversation: &mut Conversation,
     question: &str,
     screen: &mut Screen,
-    to: AnswerTarget,
+    target: AnswerTarget,
 ) -> Result<(RunOutcome, TurnAnswer, Option<String>)> {
     let cancel = CancellationToken::new();
     let watching = tokio::spawn(cancel_on_signal(cancel.clone()));
@@ -519,9 +519,9 @@ async fn answer(
     let ComposedMessage { message, notices } = attach(question, selected, conversation);
     notices.iter().for_each(|line| note(line));
     let mut message = Some(message);
-    let mut shown = TurnDisplay::new(screen, conversation, question, to);
+    let mut display = TurnDisplay::new(screen, conversation, question, target);
     let outcome = loop {
-        match drive(conversation, &mut shown, message.take(), &cancel, None).await? {
+        match drive(conversation, &mut display, message.take(), &cancel, None).await? {
             Turn::Done(outcome) => break outcome,
             Turn::Waiting(questions) => {
                 for question in questions {
@@ -532,9 +532,9 @@ async fn answer(
         }
     };
     watching.abort();
-    let answer = shown.finish(&outcome, conversation);
+    let answer = display.finish(&outcome, conversation);
     conversation.add_sources(&answer.sources, &answer.removed)?;
-    let why_empty = shown.why_empty(&outcome.stop);
+    let why_empty = display.why_empty(&outcome.stop);
     Ok((outcome, answer, why_empty))
 }
 
@@ -555,7 +555,8 @@ fn decision(conversation: &Conversation, question: &Question) -> Result<Decision
     }
     let head = format!("{}\n{}\n", panel.what_undo_does, panel.leaves);
     let (short, whole) = (head.clone() + &panel.short, head + &panel.whole);
-    let about = Shown { question: &panel.title, short: &short, whole: &whole, ..Shown::default() };
+    let about =
+        TerminalQuestion { question: &panel.title, short: &short, whole: &whole, ..TerminalQuestion::default() };
     Ok(if ask_about(&about)? == Reply::Yes { Decision::Allow } else { denied("the person said no") })
 }
 

@@ -12,7 +12,8 @@ use vault_tools::{
 use crate::{CliResult, Out, Outcome, Writing, can_ask, note, program, sanitize, sanitize_line};
 
 use super::approve::{
-    Changing, Chosen, Question, Reply, TerminalPrompt, ask_about, cancelled, nobody_to_ask, nobody_to_ask_but, tick,
+    Changing, Chosen, Reply, TerminalPrompt, TerminalQuestion, ask_about, cancelled, nobody_to_ask, nobody_to_ask_but,
+    tick,
 };
 use super::args::CallArgs;
 use super::choose::choose_hunks;
@@ -267,7 +268,7 @@ impl Calling<'_> {
                 return Ok((self.prepare(args)?, Some(Answer::Yes)));
             }
             let text = format!("{tool} {args}");
-            let about = Question {
+            let about = TerminalQuestion {
                 question: "Run it?",
                 short: &text,
                 whole: &text,
