@@ -52,7 +52,7 @@ pub(super) enum AnswerTarget {
 pub(super) struct TurnDisplay<'a> {
     screen: &'a mut Screen,
     tools: NoteTools,
-    to: AnswerTarget,
+    target: AnswerTarget,
     markdown: MarkdownStream,
     check: CitationCheck<'static>,
     /// The calls of which something was told, until they have their results.
@@ -95,14 +95,14 @@ pub(super) struct TurnAnswer {
 
 impl<'a> TurnDisplay<'a> {
     /// Nothing of it yet.
-    pub fn new(screen: &'a mut Screen, conversation: &Conversation, message: &str, to: AnswerTarget) -> Self {
-        let streams = to == AnswerTarget::Output && screen.answer_paint.is_terminal();
+    pub fn new(screen: &'a mut Screen, conversation: &Conversation, message: &str, target: AnswerTarget) -> Self {
+        let streams = target == AnswerTarget::Output && screen.answer_paint.is_terminal();
         Self {
             markdown: MarkdownStream::new(screen.answer_paint),
             check: citation_check(conversation.tools(), message, streams.then_some(ON_SCREEN)),
             tools: conversation.tools().clone(),
             screen,
-            to,
+            target,
             calls: BTreeMap::new(),
             said: String::new(),
             is_commentary: false,
@@ -125,11 +125,11 @@ impl<'a> TurnDisplay<'a> {
     }
 
     fn streams(&self) -> bool {
-        self.to == AnswerTarget::Output && self.screen.answer_paint.is_terminal()
+        self.target == AnswerTarget::Output && self.screen.answer_paint.is_terminal()
     }
 
     fn event(&mut self, event: Event) {
-        if self.to == AnswerTarget::Events {
+        if self.target == AnswerTarget::Events {
             line_of(&event).into_iter().for_each(|line| self.screen.answer(&(line + "\n")));
         }
         if !matches!(event, Event::Reasoning(_) | Event::Usage(_)) {
@@ -260,7 +260,7 @@ impl<'a> TurnDisplay<'a> {
         } else {
             self.check.restart();
             let shown = self.check.whole(&text);
-            if self.to == AnswerTarget::Output && !shown.trim().is_empty() {
+            if self.target == AnswerTarget::Output && !shown.trim().is_empty() {
                 self.screen.answer(&format!("{}\n", shown.trim_end()));
             }
             shown
@@ -337,16 +337,16 @@ impl<'a> TurnDisplay<'a> {
 /// What could not be saved.
 pub(super) async fn drive(
     conversation: &mut Conversation,
-    shown: &mut TurnDisplay<'_>,
+    display: &mut TurnDisplay<'_>,
     message: Option<UserMessage>,
     cancel: &CancellationToken,
     stop: Option<&Stop>,
 ) -> Result<Turn> {
-    let _busy = stop.map(|stop| (stop.busy(), QuietTerminal::begin(shown.screen)));
-    shown.since = Instant::now();
-    let shown = Mutex::new(shown);
+    let _busy = stop.map(|stop| (stop.busy(), QuietTerminal::begin(display.screen)));
+    display.since = Instant::now();
+    let display = Mutex::new(display);
     let ended = {
-        let mut on_event = |event| lock(&shown).event(event);
+        let mut on_event = |event| lock(&display).event(event);
         let mut turn = pin!(async {
             match message {
                 Some(message) => conversation.say(message, &mut on_event, cancel).await,
@@ -359,17 +359,17 @@ pub(super) async fn drive(
             tokio::select! {
                 ended = &mut turn => break ended,
                 _ = frames.tick() => {
-                    let mut shown = lock(&shown);
-                    shown.read_keys(stop.is_some());
-                    shown.tick();
+                    let mut display = lock(&display);
+                    display.read_keys(stop.is_some());
+                    display.tick();
                 }
                 () = interrupted(&mut interrupts, stop), if !cancel.is_cancelled() => cancel.cancel(),
             }
         }
     };
-    let mut shown = lock(&shown);
-    shown.read_keys(stop.is_some());
-    shown.screen.erase();
+    let mut display = lock(&display);
+    display.read_keys(stop.is_some());
+    display.screen.erase();
     ended
 }
 
@@ -384,6 +384,6 @@ async fn interrupted(interrupts: &mut Option<Interrupts>, stop: Option<&Stop>) {
     }
 }
 
-fn lock<'m, T>(shown: &'m Mutex<T>) -> MutexGuard<'m, T> {
-    shown.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<'m, T>(mutex: &'m Mutex<T>) -> MutexGuard<'m, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

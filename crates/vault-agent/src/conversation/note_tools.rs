@@ -20,8 +20,8 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use vault_tools::approval::{Answer, ChangeRequest, Done, Given, PreparedChange, now, settle};
 use vault_tools::{
-    Call, Cancel, EditedFile, Editor, Error, ErrorKind, Grants, Permission, Preview, Result, Risk, Toolset, Vaults,
-    output_text,
+    Call, Cancel, EditedFile, Editor, Error, ErrorKind, Grants, Permission, Policy, Preview, Result, Risk, Toolset,
+    Vaults, output_text,
 };
 
 use crate::call_line::NOTICE;
@@ -202,7 +202,7 @@ impl NoteTools {
     /// Why the settings of a vault deny a tool of another program.
     pub fn denies(&self, name: &str) -> Option<String> {
         let call = Call::new(name, Toolset::default(), Risk::Write, &[]);
-        let denied = |policy: &vault_tools::Policy| match policy.decide(&call, &Grants::default()) {
+        let denied = |policy: &Policy| match policy.decide(&call, &Grants::default()) {
             Permission::Deny(reason) => Some(reason),
             _ => None,
         };

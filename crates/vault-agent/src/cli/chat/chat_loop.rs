@@ -148,17 +148,17 @@ impl ChatLoop {
         for instructions in all.iter().filter(|one| one.is_used.is_none()) {
             let described = sanitize_line(&instructions.described());
             let text = sanitize(&instructions.text).into_owned();
-            let mut shown = ChangeView::new(&text, text.clone());
+            let mut view = ChangeView::new(&text, text.clone());
             self.screen.show(&format!(
                 "{described} holds instructions for assistants:\n\n{}\n\nUse them as your own?",
-                shown.part
+                view.part
             ));
             loop {
-                let yes = if shown.is_whole() { "yes, as long as the file stays as it is" } else { shown.yes() };
-                let keys = [Some(('y', yes.to_owned())), Some(('n', "no (Esc)".to_owned())), shown.key()];
+                let yes = if view.is_whole() { "yes, as long as the file stays as it is" } else { view.yes() };
+                let keys = [Some(('y', yes.to_owned())), Some(('n', "no (Esc)".to_owned())), view.key()];
                 match key(&keys.into_iter().flatten().collect::<Vec<_>>(), &mut self.screen)? {
-                    Key::Letter('w') => shown.show_whole(self.screen.paint),
-                    Key::Letter('y') if !shown.is_whole() => shown.show_whole(self.screen.paint),
+                    Key::Letter('w') => view.show_whole(self.screen.paint),
+                    Key::Letter('y') if !view.is_whole() => view.show_whole(self.screen.paint),
                     Key::Letter(letter) => {
                         instructions.answer(&self.workspace, letter == 'y')?;
                         self.screen.quiet(if letter == 'y' { "  yes" } else { "  no" });
@@ -217,14 +217,14 @@ impl ChatLoop {
         let Self { conversation, screen, input, stop, leaves, .. } = self;
         let mut attached = message.map(|message| attach(message, Vec::new(), conversation));
         attached.iter().flat_map(|attached| &attached.notices).for_each(|line| screen.quiet(&format!("  {line}")));
-        let mut shown = TurnDisplay::new(screen, conversation, message.unwrap_or_default(), AnswerTarget::Output);
+        let mut display = TurnDisplay::new(screen, conversation, message.unwrap_or_default(), AnswerTarget::Output);
         let mut cancel = CancellationToken::new();
         // Of the questions of one reply: how many were answered, and how many are left then.
         let (mut answered, mut left) = (0, 0);
         let outcome = loop {
             let turn = runtime.block_on(drive(
                 conversation,
-                &mut shown,
+                &mut display,
                 attached.take().map(|it| it.message),
                 &cancel,
                 Some(stop),
@@ -244,40 +244,40 @@ impl ChatLoop {
             // One after the other: what is asked next builds on what was just done.
             let place = (answered + 1, answered + questions.len());
             (answered, left) = (answered + 1, questions.len() - 1);
-            match decide(conversation, &questions[0], place, shown.screen())? {
+            match decide(conversation, &questions[0], place, display.screen())? {
                 PanelAnswer::Decided(decision) => conversation.decide(&questions[0], decision)?,
                 PanelAnswer::Stop => {
-                    shown.screen().quiet(&format!("  stopped; {} denied", counted(questions.len(), "call")));
+                    display.screen().quiet(&format!("  stopped; {} denied", counted(questions.len(), "call")));
                     deny(conversation, &questions, "the person stopped this turn")?;
                     // Denied calls have their results; nothing follows them.
                     cancel = CancellationToken::new();
                     cancel.cancel();
                 }
                 PanelAnswer::Leave => {
-                    shown.screen().quiet("  the question stays open");
+                    display.screen().quiet("  the question stays open");
                     *leaves = true;
                     return Ok(());
                 }
             }
         };
-        let answered = shown.finish(&outcome, conversation);
-        let why_empty = shown.why_empty(&outcome.stop);
-        drop(shown);
-        self.conversation.add_sources(&answered.sources, &answered.removed)?;
-        let lines = source_lines(&answered, &self.conversation, self.screen.paint);
-        match answered.sources.is_empty() {
+        let answer = display.finish(&outcome, conversation);
+        let why_empty = display.why_empty(&outcome.stop);
+        drop(display);
+        self.conversation.add_sources(&answer.sources, &answer.removed)?;
+        let lines = source_lines(&answer, &self.conversation, self.screen.paint);
+        match answer.sources.is_empty() {
             true => lines.iter().for_each(|line| self.screen.quiet(line)),
             false => self.screen.show(&lines.join("\n")),
         }
-        answered.removed.iter().for_each(|removed| self.screen.warn(&format!("taken out: {removed}")));
+        answer.removed.iter().for_each(|removed| self.screen.warn(&format!("taken out: {removed}")));
         self.spent += outcome.spent;
-        self.thoughts = answered.thoughts;
+        self.thoughts = answer.thoughts;
         if self.input.has_person() {
             let calls = match outcome.spent.calls {
                 0 => String::new(),
                 calls => format!("{} · ", counted(calls as usize, "call")),
             };
-            let context = self.conversation.model().context_length.zip(answered.context);
+            let context = self.conversation.model().context_length.zip(answer.context);
             let context =
                 context.map(|(length, used)| format!(" · {} % of the context", (100 * used).div_ceil(length.max(1))));
             self.screen.quiet(&format!("{calls}{}{}", spent_text(&outcome.spent), context.unwrap_or_default()));
