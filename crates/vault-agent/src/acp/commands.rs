@@ -25,7 +25,7 @@ use super::wire::{
 };
 use crate::change_text::{title, what_undo_does};
 use crate::changes::{blocking, carry_out};
-use crate::loop_error::said_of_stop;
+use crate::loop_error::stop_text;
 use crate::plan_writer::{PlanReply, write};
 use crate::settings::Settings;
 use crate::workspace::OpenVault;
@@ -167,7 +167,7 @@ async fn plan(
         }
         PlanReply::Stopped(LoopStop::Cancelled) => return Ok(CommandEnd::Cancelled),
         PlanReply::Stopped(stop) => {
-            let message = format!("{}; nothing was done", said_of_stop(&stop));
+            let message = format!("{}; nothing was done", stop_text(&stop));
             return Err(ToolsError::new(ErrorKind::Refused, message));
         }
     };

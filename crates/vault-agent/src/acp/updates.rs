@@ -19,7 +19,7 @@ use super::wire::{
 };
 use crate::call_line::item_line;
 use crate::conversation::{CitationCheck, NoteTools, ON_SCREEN, Source, citation_check, without_attached};
-use crate::loop_error::retrying;
+use crate::loop_error::retry_text;
 
 /// Tells an editor about one session.
 pub(super) struct Updates {
@@ -148,7 +148,7 @@ impl Updates {
             Event::ToolFinished { index, result } => self.tool_finished(index, &result),
             Event::Warning(warning) => self.notice(NoticeSeverity::Warning, &warning),
             Event::Retry { delay, failure, .. } => {
-                self.notice(NoticeSeverity::Warning, &retrying(&failure, delay));
+                self.notice(NoticeSeverity::Warning, &retry_text(&failure, delay));
             }
             Event::Usage(usage) => {
                 self.cost = usage.cost.map_or(self.cost, |cost| Some(self.cost.unwrap_or(0).saturating_add(cost)));

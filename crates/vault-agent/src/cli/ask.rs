@@ -20,7 +20,7 @@ use vault_search::{
 };
 use vault_tools::{Cancel, Editor, Error, ErrorKind, Result};
 
-use super::first_run::what_is_here;
+use super::first_run::local_models_hint;
 use super::insert::insert;
 use super::screen::Screen;
 use super::servers::add_servers;
@@ -35,7 +35,7 @@ use crate::conversation::{
     Attachment, ComposedMessage, Conversation, Offer, SessionInfo, Sessions, Source, Turn, attach, named_note,
 };
 use crate::index_watcher::{IndexWatcher, WatchNotices};
-use crate::loop_error::said_of_stop;
+use crate::loop_error::stop_text;
 use crate::model;
 use crate::settings::{SettingArgs, Settings};
 use crate::vault_instructions::vault_instructions;
@@ -361,7 +361,7 @@ impl AskCommand {
         record.stop = "no model is configured".to_owned();
         let outcome = self.passages(record, "", out)?;
         let pending = if record.pending > 0 { self.go_on(record, out) } else { String::new() };
-        let here = what_is_here(settings);
+        let here = local_models_hint(settings);
         note(&format!(
             "no model is configured, so nothing is answered{pending}{here}. To have questions answered: `vault-agent config set \
              provider ollama` and `vault-agent config set model NAME` for a model on this machine, or `vault-agent login \
@@ -451,9 +451,9 @@ fn ended(stop: &StopReason, answer: &str) -> CliResult {
     match stop {
         StopReason::Answered => Ok(Outcome::Done),
         StopReason::Limit { .. } if !answer.is_empty() => {
-            Err(Failure::Refused(format!("{}; the answer sums up what was found until then", said_of_stop(stop))))
+            Err(Failure::Refused(format!("{}; the answer sums up what was found until then", stop_text(stop))))
         }
-        StopReason::Limit { .. } | StopReason::Length => Err(Failure::Refused(said_of_stop(stop))),
+        StopReason::Limit { .. } | StopReason::Length => Err(Failure::Refused(stop_text(stop))),
         StopReason::Cancelled => Err(Failure::Interrupted("the conversation is saved")),
         stop => Err(Failure::Error(stop.to_string())),
     }

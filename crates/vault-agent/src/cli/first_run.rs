@@ -47,7 +47,7 @@ fn model_choices(settings: &Settings) -> CliResult<Vec<ModelChoice>> {
 }
 
 /// What can be used here, in a sentence; nothing where nothing was found.
-pub(super) fn what_is_here(settings: &Settings) -> String {
+pub(super) fn local_models_hint(settings: &Settings) -> String {
     let named: Vec<String> = model_choices(settings)
         .unwrap_or_default()
         .into_iter()
@@ -154,7 +154,7 @@ fn none_chosen() -> Failure {
 
 /// Why there is no model, and what there is.
 fn nothing_chosen(settings: &Settings) -> Failure {
-    let here = what_is_here(settings);
+    let here = local_models_hint(settings);
     match required(settings) {
         Err(error) if here.is_empty() => error.into(),
         Err(error) => Error::new(error.kind(), format!("{}{here}", error.message()))

@@ -12,7 +12,7 @@ use vault_tools::Toolbox;
 use super::ask::cancel_on_signal;
 use crate::call_line::spent_text;
 use crate::index_watcher::{IndexWatcher, WatchNotices};
-use crate::loop_error::{retrying, said_of_stop};
+use crate::loop_error::{retry_text, stop_text};
 use crate::model;
 use crate::plan_writer::{PlanReply, write};
 use crate::settings::{Settings, WriterArgs};
@@ -77,7 +77,7 @@ fn written(
     let mut report = |event: agent_loop::Event| match event {
         agent_loop::Event::Warning(warning) => say("warning", &warning),
         agent_loop::Event::Retry { delay, failure, .. } => {
-            note(&retrying(&failure, delay));
+            note(&retry_text(&failure, delay));
         }
         _ => {}
     };
@@ -97,7 +97,7 @@ pub(super) fn not_written(stop: &StopReason) -> Failure {
     match stop {
         StopReason::Cancelled => Failure::Interrupted("nothing was done"),
         StopReason::Limit { .. } | StopReason::Length => {
-            Failure::Refused(format!("{}; nothing was done", said_of_stop(stop)))
+            Failure::Refused(format!("{}; nothing was done", stop_text(stop)))
         }
         stop => Failure::Error(format!("{stop}; nothing was done")),
     }

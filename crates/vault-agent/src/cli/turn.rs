@@ -19,7 +19,7 @@ use super::stop::{Interrupts, Stop};
 use super::stream_json::line_of;
 use crate::call_line::call_line;
 use crate::conversation::{CitationCheck, Conversation, NoteTools, ON_SCREEN, Source, Turn, citation_check};
-use crate::loop_error::retrying;
+use crate::loop_error::retry_text;
 use crate::terminal::{MarkdownStream, plain_lines};
 
 /// How often what is under way is drawn anew.
@@ -179,7 +179,7 @@ impl<'a> TurnDisplay<'a> {
             }
             Event::Usage(usage) => self.context = Some(usage.total()),
             Event::Warning(warning) => self.screen.warn(&warning),
-            Event::Retry { delay, failure, .. } => self.screen.warn(&retrying(&failure, delay)),
+            Event::Retry { delay, failure, .. } => self.screen.warn(&retry_text(&failure, delay)),
             Event::Compacted { .. } => self.screen.quiet("the conversation was made shorter for the model"),
             // Where nothing can be left out, the model says whether that is a problem.
             Event::NotCompacted { failure } if failure.kind != ErrorKind::ContextTooLong => {

@@ -314,7 +314,7 @@ impl NoteTools {
     }
 
     /// What the policies of the vaults say about a call, going by its name, its risk and the paths that it names.
-    fn judge(&self, call: &ToolCall, tool: &NoteTool) -> Result<CallPermission> {
+    fn permission_of(&self, call: &ToolCall, tool: &NoteTool) -> Result<CallPermission> {
         let name = &call.name;
         self.0.workspace.with(|vaults| {
             let route = vaults.route(name, call.arguments.clone())?;
@@ -433,7 +433,7 @@ impl CallPolicy for NoteTools {
             return CallPermission::Deny { reason };
         }
         // A call whose arguments do not fit fails when it is made, and the model reads why.
-        self.judge(call, tool).unwrap_or(CallPermission::Allow)
+        self.permission_of(call, tool).unwrap_or(CallPermission::Allow)
     }
 
     fn review(&self, call: &ToolCall, _: &ToolSpec) -> Review {

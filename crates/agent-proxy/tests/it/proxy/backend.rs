@@ -29,9 +29,9 @@ pub struct BackendRequest {
 pub struct BackendReply(mpsc::UnboundedSender<Result<Delta>>);
 
 /// Counts one request or stream for as long as it lives.
-struct Live(watch::Sender<usize>);
+struct LiveCount(watch::Sender<usize>);
 
-impl Drop for Live {
+impl Drop for LiveCount {
     fn drop(&mut self) {
         self.0.send_modify(|live| *live -= 1);
     }
@@ -61,7 +61,7 @@ impl Model for Backend {
 
     fn reply(&self, request: Request) -> BoxFuture<'_, Result<ReplyStream<'_>>> {
         self.live.send_modify(|live| *live += 1);
-        let live = Live(self.live.clone());
+        let live = LiveCount(self.live.clone());
         Box::pin(async move {
             let (accept, accepted) = oneshot::channel();
             let (deltas, spoken) = mpsc::unbounded_channel();

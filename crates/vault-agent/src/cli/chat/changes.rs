@@ -20,7 +20,7 @@ use crate::cli::plan::{not_written, offer_macro};
 use crate::cli::screen::Screen;
 use crate::cli::stop::{Interrupts, Stop};
 use crate::conversation::Conversation;
-use crate::loop_error::retrying;
+use crate::loop_error::retry_text;
 use crate::plan_writer::{PlanReply, write};
 use crate::settings::Settings;
 use crate::workspace::Workspace;
@@ -139,7 +139,7 @@ pub(super) fn plan(
             let mut on_event = |event| match event {
                 Event::Warning(warning) => screen.warn(&warning),
                 Event::Retry { delay, failure, .. } => {
-                    screen.warn(&retrying(&failure, delay));
+                    screen.warn(&retry_text(&failure, delay));
                 }
                 _ => {}
             };

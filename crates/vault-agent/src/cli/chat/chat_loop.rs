@@ -23,7 +23,7 @@ use crate::cli::sources::source_lines;
 use crate::cli::stop::Stop;
 use crate::cli::turn::{AnswerTarget, TurnDisplay, drive};
 use crate::conversation::{Conversation, Offer, SessionInfo, Sessions, Turn, attach};
-use crate::loop_error::said_of_stop;
+use crate::loop_error::stop_text;
 use crate::model::{self, Destination};
 use crate::providers::ProviderChoice;
 use crate::settings::{Settings, remove_permission};
@@ -503,7 +503,7 @@ fn ended(stop: &StopReason) -> CliResult<()> {
         StopReason::Answered => Ok(()),
         StopReason::Cancelled => Err(Failure::Interrupted("stopped; the conversation is kept")),
         StopReason::Limit { .. } | StopReason::Length => {
-            Err(Failure::Refused(format!("{}; type \"go on\" to continue", said_of_stop(stop))))
+            Err(Failure::Refused(format!("{}; type \"go on\" to continue", stop_text(stop))))
         }
         stop @ StopReason::Failed { .. } => Err(Failure::Error(format!("{stop}; the conversation is kept"))),
         stop => Err(Failure::Error(stop.to_string())),
