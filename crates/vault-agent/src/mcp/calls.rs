@@ -319,6 +319,8 @@ impl CallHandler {
     ) -> Result<CallToolResponse> {
         let bound_to = digest_of(&format!("{} {}", call.name, call.args));
         let (method, grants) = (consent_method(context, &self.options), Grants::default());
+        // `shown` is the preview that a person saw, `answer` is the answer of a form that came back with this call, and
+        // `pending` is the same change under a code. A call that is made for the first time has none of them.
         let (mut shown, mut answer, mut pending) = (call.shown.clone(), None, None);
         if let Some((state, responses)) = state {
             let question = self.question_states.open(&state, &bound_to)?;
@@ -345,7 +347,7 @@ impl CallHandler {
             _ => settle(prepared, &grants, &mut Given(answer)),
         };
         if let Err(NotApproved::Later(change)) = settled {
-            // Of a form that cannot approve.
+            // The form could only decline, because the change is too long for it.
             if is_answered {
                 return Ok(self.wait_for_approval(&call, &change, time)?.into());
             }
@@ -420,7 +422,7 @@ impl CallHandler {
         Ok(answer::needs_approval(&self.add_pending(call, change, now)?, change))
     }
 
-    /// The change under its code.
+    /// Saves the change under a code, unless the same change waits already.
     fn add_pending(&self, call: &IncomingCall, change: &PreparedChange, now: Zoned) -> Result<PendingChange> {
         let open = &self.workspace.vaults()[call.vault];
         self.pending.add(PendingChange {
