@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Both run a file, and neither replaces the other. A llama-server is there on many machines, needs nothing to build, and
-//! holds calls to its own idea of a schema. `LocalModel` needs a C++ compiler to build, stops at a call that waits for a person,
-//! and takes its cache to another process.
+//! holds calls to its own idea of a schema. `LocalModel` needs a C++ compiler to build, stops at a call that waits for a
+//! person, and takes its cache to another process.
 
 #![deny(missing_docs, missing_debug_implementations)]
 

@@ -10,8 +10,8 @@ use super::calls::Calls;
 use super::{CompactionState, Phase, Run, StopReason};
 
 impl Run {
-    /// The model's reply to [`NextStep::CallModel`](super::NextStep::CallModel). Calls of a reply that hit its limit of length
-    /// never run, whatever they look like.
+    /// The model's reply to [`NextStep::CallModel`](super::NextStep::CallModel). Calls of a reply that hit its limit of
+    /// length never run, whatever they look like.
     ///
     /// # Errors
     /// `State` while calls are open, and when the run is done. Whether a reply or a shorter history was asked for last
