@@ -29,7 +29,7 @@ use super::wire::{
     SetSessionModeRequest, SetSessionModeResponse, error, has_forms,
 };
 use super::{commands, folder, vault};
-use crate::conversation::{Conversation, Offer, SessionInfo as Saved, Sessions};
+use crate::conversation::{Conversation, Offer, SessionInfo as SavedSession, Sessions};
 use crate::index_watcher::{IndexWatcher, WatchNotices};
 use crate::model::{self, ChosenModel, Destination};
 use crate::settings::{SettingArgs, Settings};
@@ -42,7 +42,7 @@ const PAGE: usize = 50;
 const SETTINGS: &str = "settings";
 
 /// What the agent of one client knows.
-pub(super) struct Agent {
+pub(super) struct AcpAgent {
     client: Client,
     vault_args: VaultArgs,
     setting_args: SettingArgs,
@@ -73,7 +73,7 @@ fn answer(result: impl Serialize) -> RpcResult {
     serde_json::to_value(result).map_err(|fault| error(ErrorCode::InternalError, fault.to_string()))
 }
 
-impl Agent {
+impl AcpAgent {
     pub fn new(client: Client, vault_args: VaultArgs, setting_args: SettingArgs) -> Self {
         Self {
             client,
@@ -404,12 +404,12 @@ impl Agent {
             Some(cwd) => Some(folder::meant(cwd, &self.vault_args).map_err(of_failure)?),
         };
         let real = |folder: &PathBuf| folder.canonicalize().unwrap_or_else(|_| folder.clone());
-        let is_meant = |saved: &Saved| {
+        let is_meant = |saved: &SavedSession| {
             let folders = folders.as_ref().map(|folders| folders.iter().map(real).collect::<Vec<_>>());
             folders.is_none_or(|folders| saved.vaults.iter().map(real).eq(folders))
         };
         let all = block_in_place(|| Sessions::of_user().and_then(|sessions| sessions.list())).map_err(of_tools)?;
-        let all: Vec<Saved> = all.into_iter().filter(is_meant).collect();
+        let all: Vec<SavedSession> = all.into_iter().filter(is_meant).collect();
         if from > all.len() {
             return Err(invalid());
         }
@@ -487,7 +487,7 @@ impl Agent {
 }
 
 /// The saved session of exactly this id.
-fn find(id: &SessionId) -> Result<Saved, Error> {
+fn find(id: &SessionId) -> Result<SavedSession, Error> {
     let saved = Sessions::of_user().and_then(|sessions| sessions.get(&id.0)).map_err(of_tools)?;
     saved.ok_or_else(|| not_found(id))
 }

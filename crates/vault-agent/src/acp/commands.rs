@@ -1,7 +1,7 @@
 //! The commands that a person types: what each is, and what it does. What changes notes is prepared, shown and asked about
 //! as a call of the model is.
 
-use agent_loop::{Event, RunUsage, StopReason as LoopStop};
+use agent_loop::{Event, RunUsage, StopReason as LoopStopReason};
 use serde_json::{Map, Value, json};
 use tokio::runtime::Handle;
 use tokio::task::block_in_place;
@@ -165,7 +165,7 @@ async fn plan(
             state.updates.paragraph(&answer);
             return Ok(CommandEnd::Done);
         }
-        PlanReply::Stopped(LoopStop::Cancelled) => return Ok(CommandEnd::Cancelled),
+        PlanReply::Stopped(LoopStopReason::Cancelled) => return Ok(CommandEnd::Cancelled),
         PlanReply::Stopped(stop) => {
             let message = format!("{}; nothing was done", stop_text(&stop));
             return Err(ToolsError::new(ErrorKind::Refused, message));

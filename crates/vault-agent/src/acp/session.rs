@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use agent_loop::{Effect, ErrorKind as LoopError, Limit, RunOutcome, StopReason as Stop, UserMessage};
+use agent_loop::{Effect, ErrorKind as LoopErrorKind, Limit, RunOutcome, StopReason as LoopStopReason, UserMessage};
 use tokio_util::sync::CancellationToken;
 use vault_tools::Error as ToolsError;
 
@@ -272,7 +272,7 @@ impl Session {
                 None => conversation.go_on(&mut on_event, &running.cancel).await,
             };
             match turn.map_err(of_tools)? {
-                Turn::Done(outcome) if message.is_none() || outcome.stop == Stop::Cancelled => break outcome,
+                Turn::Done(outcome) if message.is_none() || outcome.stop == LoopStopReason::Cancelled => break outcome,
                 Turn::Done(_) => {
                     let (sources, removed) = updates.end_turn();
                     conversation.add_sources(&sources, &removed).map_err(of_tools)?;
@@ -316,11 +316,11 @@ impl Session {
 /// Why a turn ended, as the protocol says it; what it has no word for is said to the person.
 fn stopped(outcome: &RunOutcome, updates: &mut Updates) -> Result<StopReason, Error> {
     match &outcome.stop {
-        Stop::Answered => return Ok(StopReason::EndTurn),
-        Stop::Cancelled => return Ok(StopReason::Cancelled),
-        Stop::Failed { failure } => {
+        LoopStopReason::Answered => return Ok(StopReason::EndTurn),
+        LoopStopReason::Cancelled => return Ok(StopReason::Cancelled),
+        LoopStopReason::Failed { failure } => {
             let code = match failure.kind {
-                LoopError::Authentication => ErrorCode::AuthRequired,
+                LoopErrorKind::Authentication => ErrorCode::AuthRequired,
                 _ => ErrorCode::InternalError,
             };
             return Err(error(code, format!("{failure}; the conversation is kept")));
@@ -328,9 +328,9 @@ fn stopped(outcome: &RunOutcome, updates: &mut Updates) -> Result<StopReason, Er
         _ => updates.notice(NoticeSeverity::Warning, &outcome.stop.to_string()),
     }
     Ok(match &outcome.stop {
-        Stop::Length | Stop::Limit { limit: Limit::Tokens } => StopReason::MaxTokens,
-        Stop::Limit { .. } => StopReason::MaxTurnRequests,
-        Stop::Filtered | Stop::Refused => StopReason::Refusal,
+        LoopStopReason::Length | LoopStopReason::Limit { limit: Limit::Tokens } => StopReason::MaxTokens,
+        LoopStopReason::Limit { .. } => StopReason::MaxTurnRequests,
+        LoopStopReason::Filtered | LoopStopReason::Refused => StopReason::Refusal,
         _ => StopReason::EndTurn,
     })
 }

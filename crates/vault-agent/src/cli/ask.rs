@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_loop::{
-    Decision, ErrorKind as ModelError, Message, Question, QuestionSubject, RunOutcome, RunUsage, Status, StopReason,
+    Decision, ErrorKind as LoopErrorKind, Message, Question, QuestionSubject, RunOutcome, RunUsage, Status, StopReason,
 };
 use clap::{Args, ValueEnum};
 use schemars::JsonSchema;
@@ -427,7 +427,7 @@ fn stream_line(line: &StreamLine<'_, &Record>) -> String {
 /// Whether the model could not be asked at all.
 fn is_unreachable(outcome: &RunOutcome) -> bool {
     let StopReason::Failed { failure } = &outcome.stop else { return false };
-    matches!(failure.kind, ModelError::Unavailable | ModelError::TimedOut | ModelError::Io)
+    matches!(failure.kind, LoopErrorKind::Unavailable | LoopErrorKind::TimedOut | LoopErrorKind::Io)
 }
 
 /// The calls since the question, with what they were made with.

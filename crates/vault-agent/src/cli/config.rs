@@ -8,7 +8,7 @@ use vault_index::settings_file::read_toml;
 use vault_search::VaultArgs;
 use vault_search::tools::check_settings;
 use vault_search::{CliResult, Failure, ListArgs, Out, Outcome, note};
-use vault_tools::{Error, ErrorKind, Settings as Policy};
+use vault_tools::{Error, ErrorKind, Settings as PolicySettings};
 
 use crate::model::{chosen_provider, provider_with_key};
 use crate::settings::{self, PREFIX, Setting, SettingArgs, Settings, TABLE, ValueArgs, ValueSource, tools_path};
@@ -141,9 +141,9 @@ fn policy() -> vault_tools::Result<Vec<SettingRecord>> {
     let Ok(file) = tools_path() else { return Ok(Vec::new()) };
     let given: Map<String, Value> = read_toml(&file, "vault-tools --help says what it may hold")?.unwrap_or_default();
     let bad = |error: serde_json::Error| Error::new(ErrorKind::Config, error.to_string()).at(file.display());
-    let policy: Policy = serde_json::from_value(Value::Object(given.clone())).map_err(bad)?;
+    let policy: PolicySettings = serde_json::from_value(Value::Object(given.clone())).map_err(bad)?;
     let values: Map<String, Value> = serde_json::to_value(policy).and_then(serde_json::from_value).map_err(bad)?;
-    let schema = schemars::schema_for!(Policy);
+    let schema = schemars::schema_for!(PolicySettings);
     let shown = |(name, value): (String, Value)| {
         let is_given = given.contains_key(&name);
         let description = schema.as_value()["properties"][&name]["description"].as_str().unwrap_or_default();

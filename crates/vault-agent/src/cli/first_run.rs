@@ -7,7 +7,7 @@ use serde_json::json;
 use vault_search::{CliResult, Failure, ask, can_ask, confirm, note, padded, sanitize_line};
 use vault_tools::{Error, ErrorKind};
 
-use super::models::{Model, models_here, models_of};
+use super::models::{ModelRecord, models_here, models_of};
 use super::screen::Screen;
 use crate::model::{chosen_provider, required};
 use crate::providers::{KNOWN, ProviderChoice};
@@ -30,7 +30,7 @@ struct ModelChoice {
 }
 
 fn model_choices(settings: &Settings) -> CliResult<Vec<ModelChoice>> {
-    let of_model = |model: Model| ModelChoice {
+    let of_model = |model: ModelRecord| ModelChoice {
         about: format!("{}, on this machine", model.provider),
         provider: model.provider,
         model: Some(model.model),

@@ -35,7 +35,9 @@ pub(super) struct ModelsArgs {
 
 /// A model that can be used.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Model {
+// The name in the schema that `models --schema` prints.
+#[schemars(rename = "Model")]
+pub(super) struct ModelRecord {
     pub provider: String,
     pub model: String,
     /// Whether notes that it reads stay on this machine.
@@ -62,7 +64,7 @@ struct ProviderQuery {
 
 pub(super) fn models(args: &ModelsArgs, out: &mut Out) -> CliResult {
     if args.list.schema {
-        return out.list_schema::<Model>(&args.list);
+        return out.list_schema::<ModelRecord>(&args.list);
     }
     let settings = Settings::load(&SettingArgs::default())?;
     let queries = queries(args, &settings)?;
@@ -108,7 +110,7 @@ pub(super) fn models(args: &ModelsArgs, out: &mut Out) -> CliResult {
 ///
 /// # Errors
 /// Settings that name no provider.
-pub(super) fn models_here(settings: &Settings, within: Duration) -> CliResult<Vec<Model>> {
+pub(super) fn models_here(settings: &Settings, within: Duration) -> CliResult<Vec<ModelRecord>> {
     let mut queries = queries(&ModelsArgs::default(), settings)?;
     queries.iter_mut().for_each(|query| query.is_named = false);
     queries.retain(|query| matches!(query.choice.provider(None), Ok(Some(at)) if is_this_machine(&at.base_url)));
@@ -123,7 +125,7 @@ pub(super) fn models_here(settings: &Settings, within: Duration) -> CliResult<Ve
 ///
 /// # Errors
 /// It does not answer in time, or refuses.
-pub(super) fn models_of(choice: ProviderChoice, settings: &Settings, within: Duration) -> CliResult<Vec<Model>> {
+pub(super) fn models_of(choice: ProviderChoice, settings: &Settings, within: Duration) -> CliResult<Vec<ModelRecord>> {
     let queries = [ProviderQuery { choice, is_named: true }];
     let Some(found) = answered(&queries, settings, within)? else {
         let name = queries[0].choice.name();
@@ -136,7 +138,7 @@ pub(super) fn models_of(choice: ProviderChoice, settings: &Settings, within: Dur
 }
 
 /// The models of several providers; `None` where that took too long.
-fn answered(queries: &[ProviderQuery], settings: &Settings, within: Duration) -> CliResult<Option<Vec<Model>>> {
+fn answered(queries: &[ProviderQuery], settings: &Settings, within: Duration) -> CliResult<Option<Vec<ModelRecord>>> {
     let mut found = Vec::new();
     let answers = runtime()?.block_on(async { tokio::time::timeout(within, ask_all(queries, settings)).await });
     let Ok(answers) = answers else { return Ok(None) };
@@ -152,7 +154,7 @@ fn answered(queries: &[ProviderQuery], settings: &Settings, within: Duration) ->
     Ok(Some(found))
 }
 
-fn line(model: &Model, width: usize) -> String {
+fn line(model: &ModelRecord, width: usize) -> String {
     let mut about = vec![model.provider.clone()];
     about.extend(model.is_local.then(|| "on this machine".to_owned()));
     about.extend(model.bytes.map(|bytes| format!("{:.1} GB", bytes as f64 / 1e9)));
@@ -164,7 +166,7 @@ fn line(model: &Model, width: usize) -> String {
 }
 
 /// The models whose files lie in the folder of models.
-fn files(folder: &Path, settings: &Settings) -> Result<Vec<Model>> {
+fn files(folder: &Path, settings: &Settings) -> Result<Vec<ModelRecord>> {
     let chosen = chosen_provider(settings)?;
     let mut models = Vec::new();
     for ModelFile { name, header } in local_models::files(folder)? {
@@ -177,7 +179,7 @@ fn files(folder: &Path, settings: &Settings) -> Result<Vec<Model>> {
         };
         let file = folder.join(&name);
         let is_file = |path: &PathBuf| *path == file || path.as_os_str() == name.as_str();
-        models.push(Model {
+        models.push(ModelRecord {
             provider: "local".to_owned(),
             is_local: true,
             context_length: header.context_length,
@@ -236,10 +238,10 @@ async fn ask_all(queries: &[ProviderQuery], settings: &Settings) -> Result<Vec<R
     Ok(join_all(queries.iter().map(ask)).await)
 }
 
-fn model(choice: &ProviderChoice, provider: &Provider, listed: ListedModel, settings: &Settings) -> Model {
+fn model(choice: &ProviderChoice, provider: &Provider, listed: ListedModel, settings: &Settings) -> ModelRecord {
     let ListedModel { name, context_length: stated, takes_tools: said } = listed;
     let is_of_chosen = matches!(chosen_provider(settings), Ok(Some(chosen)) if chosen.name() == choice.name());
-    Model {
+    ModelRecord {
         provider: choice.name(),
         is_local: is_this_machine(&provider.base_url),
         context_length: stated.or_else(|| context_length(choice, &name)),
