@@ -136,7 +136,7 @@ impl Connection {
             ServiceError::McpError(error) => format!("{} (error {})", clean(&error.message), error.code.0),
             ServiceError::TransportClosed => {
                 self.doubt();
-                format!("The server {server} ended while the call ran{}.{warning}", self.last_words().await)
+                format!("The server {server} ended while the call ran{}.{warning}", self.stderr_tail().await)
             }
             ServiceError::TransportSend(error) => {
                 self.doubt();

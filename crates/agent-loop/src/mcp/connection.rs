@@ -18,7 +18,7 @@ use crate::models::Http;
 
 use super::clean::clean;
 use super::handler::Handler;
-use super::process::{self, LastWords};
+use super::process::{self, StderrTail};
 use super::server::{Endpoint, McpServer};
 
 /// How long a server that left a call unanswered may take to show that it is alive.
@@ -33,7 +33,7 @@ pub(super) struct Connection {
     pub(super) peer: Peer<RoleClient>,
     pub(super) handler: Handler,
     running: Mutex<RunningService<RoleClient, Handler>>,
-    last_words: Option<LastWords>,
+    stderr_tail: Option<StderrTail>,
     /// A call failed in a way that may mean that the server is gone or hangs.
     in_doubt: AtomicBool,
 }
@@ -68,12 +68,12 @@ impl Connection {
         http: Option<&Http>,
         mode: ClientLifecycleMode,
     ) -> Result<Self, ConnectError> {
-        let mut last_words = None;
+        let mut stderr_tail = None;
         let started = match &server.endpoint {
             Endpoint::Stdio { command, args, env, dir } => {
                 let (process, stderr) =
                     process::start(command, args, env, dir.as_ref()).map_err(ConnectError::Final)?;
-                last_words = stderr;
+                stderr_tail = stderr;
                 handler.clone().serve_with_lifecycle(process, mode).await
             }
             Endpoint::Http { url, headers } => {
@@ -87,10 +87,10 @@ impl Connection {
                 peer: running.peer().clone(),
                 handler,
                 running: Mutex::new(running),
-                last_words,
+                stderr_tail,
                 in_doubt: AtomicBool::new(false),
             }),
-            Err(error) => Err(ConnectError::of(&error, last_words.as_ref()).await),
+            Err(error) => Err(ConnectError::of(&error, stderr_tail.as_ref()).await),
         }
     }
 
@@ -116,9 +116,9 @@ impl Connection {
     }
 
     /// What the server said before it ended, to be added to a sentence.
-    pub(super) async fn last_words(&self) -> String {
-        match &self.last_words {
-            Some(words) => last_words(words).await,
+    pub(super) async fn stderr_tail(&self) -> String {
+        match &self.stderr_tail {
+            Some(words) => stderr_tail(words).await,
             None => String::new(),
         }
     }
@@ -160,9 +160,9 @@ enum ConnectError {
 }
 
 impl ConnectError {
-    async fn of(error: &ClientInitializeError, words: Option<&LastWords>) -> Self {
+    async fn of(error: &ClientInitializeError, words: Option<&StderrTail>) -> Self {
         let said = match words {
-            Some(words) => last_words(words).await,
+            Some(words) => stderr_tail(words).await,
             None => String::new(),
         };
         let broken = |what: String| Self::Broken(Error::new(ErrorKind::Unavailable, what + &said));
@@ -188,7 +188,7 @@ impl ConnectError {
     }
 }
 
-async fn last_words(words: &LastWords) -> String {
+async fn stderr_tail(words: &StderrTail) -> String {
     match words.text().await {
         text if text.is_empty() => String::new(),
         text => format!("; it wrote last: {text}"),

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! What a server says is data. Its results go to the model as any tool's; its word that a tool only reads is believed
-//! only of servers that are vouched for ([`Hints::Believed`]); its word that a tool destroys something always counts
+//! only of servers that are vouched for ([`Hints::Trusted`]); its word that a tool destroys something always counts
 //! ([`AskBeforeDestroying`]). A server that ends, hangs or breaks the protocol is an error that the model sees as the
 //! result of its call; the next call connects again, once.
 //!

@@ -265,7 +265,7 @@ fn read_tool(tool: &model::Tool, hints: Hints) -> Result<ServerTool, String> {
     let read_only = tool.annotations.as_ref().and_then(|hints| hints.read_only_hint);
     let is_believed = match hints {
         Hints::OnlyStricter => false,
-        Hints::Believed => read_only == Some(true),
+        Hints::Trusted => read_only == Some(true),
         Hints::Vouched => read_only != Some(false),
     };
     let only_reads = is_believed && harm == Harm::Unknown;

@@ -48,7 +48,7 @@ async fn an_agent_has_its_own_tools_beside_those_of_a_server() {
         ToolSpec { name: "own".into(), ..super::spec(&one(stdio("t", Revisions::All)).await, "t__write") },
         |_, _| async { Ok(agent_loop::ToolOutput::text("mine")) },
     )];
-    let tools = one(stdio("t", Revisions::All).hints(Hints::Believed)).await;
+    let tools = one(stdio("t", Revisions::All).hints(Hints::Trusted)).await;
     let destroy = || ("t__destroy", json!({}));
     let model = ScriptedModel::new([
         ScriptedReply::calls([("own", json!({})), ("t__add", json!({"a": 1, "b": 2})), destroy()]),

@@ -30,7 +30,7 @@ async fn a_server_that_ends_in_a_call_is_an_error_and_is_started_again() {
 
 #[tokio::test]
 async fn an_agent_goes_on_after_its_server_ended() {
-    let tools = one(stdio("t", Revisions::All).hints(Hints::Believed)).await;
+    let tools = one(stdio("t", Revisions::All).hints(Hints::Trusted)).await;
     let sees = |wanted: &'static str| {
         move |request: &agent_loop::Request| {
             let text = serde_json::to_string(&request.messages).unwrap().replace('\\', "");

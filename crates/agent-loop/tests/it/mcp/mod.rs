@@ -75,7 +75,7 @@ async fn ended(pid: &str) {
 #[tokio::test]
 async fn tools_are_listed_with_portable_schemas_and_effects() {
     for (form, server) in all_forms().await {
-        let tools = one(server.clone().hints(Hints::Believed)).await;
+        let tools = one(server.clone().hints(Hints::Trusted)).await;
         let names: Vec<String> = tools.specs().into_iter().map(|spec| spec.name).collect();
         let expected = [
             "add",
