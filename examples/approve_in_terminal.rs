@@ -2,7 +2,9 @@
 
 use std::io::{BufRead, Write};
 
-use agent_loop::{About, Agent, Decision, Event, Question, Run, RunId, RunOptions, Scripted, ScriptedReply, Tool};
+use agent_loop::{
+    Agent, Decision, Event, Question, QuestionSubject, Run, RunId, RunOptions, ScriptedModel, ScriptedReply, Tool,
+};
 use futures_util::TryStreamExt;
 use serde_json::json;
 
@@ -14,7 +16,7 @@ struct WriteNote {
 }
 
 fn ask(question: &Question) -> Decision {
-    let About::Running { why } = &question.about else { return Decision::Allow };
+    let QuestionSubject::Running { why } = &question.about else { return Decision::Allow };
     println!("\n{why}: {} {:#}", question.call.name, question.call.arguments);
     print!("[y]es, [s]ession, [e]dit, anything else is no: ");
     std::io::stdout().flush().expect("the terminal is there");
@@ -40,7 +42,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         Ok(format!("wrote {} bytes to {path} (not really)", text.len()))
     })];
     let call = ("write_note", json!({"path": "Plan.md", "text": "1. Prune the roses."}));
-    let model = Scripted::new([ScriptedReply::calls([call]), ScriptedReply::text("That is all.")]);
+    let model = ScriptedModel::new([ScriptedReply::calls([call]), ScriptedReply::text("That is all.")]);
     let agent = Agent::new(model, tools)?.approver(async |question: Question| ask(&question));
     let mut run = Run::new(RunId::random(), RunOptions::default(), "Write down my plan.");
     let mut events = agent.stream(&mut run, ());

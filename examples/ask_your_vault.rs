@@ -1,9 +1,9 @@
-//! An agent over a folder of notes, offline: the model is scripted, and `Hosted` takes its place.
+//! An agent over a folder of notes, offline: the model is scripted, and `HostedModel` takes its place.
 //! `cargo run -p examples --example ask_your_vault -- testdata/vaults/demo "how do I keep bread fresh?"`
 
 use std::sync::Arc;
 
-use agent_loop::{Agent, Pause, Run, RunId, RunOptions, Scripted, ScriptedReply, Tool, ToolError, ToolOutput};
+use agent_loop::{Agent, Pause, Run, RunId, RunOptions, ScriptedModel, ScriptedReply, Tool, ToolError, ToolOutput};
 use vault_index::{Index, Options, Query};
 
 /// Finds passages of the notes, by meaning and by words.
@@ -24,7 +24,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         async move { found.map(|hits| ToolOutput::items(hits.results.iter().map(line))) }
     };
     let search_for = ScriptedReply::calls([("search", serde_json::json!({ "query": question }))]);
-    let model = Scripted::new([search_for, ScriptedReply::text("Your notes answer that:")]);
+    let model = ScriptedModel::new([search_for, ScriptedReply::text("Your notes answer that:")]);
     let agent = Agent::new(model, vec![Tool::read("search", search)])?;
     let mut run = Run::new(RunId::random(), RunOptions::default(), question);
     let Pause::Done(outcome) = agent.drive(&mut run, &mut (), &Default::default()).await? else { return Ok(()) };

@@ -1,6 +1,6 @@
 //! The whole loop in one page, offline: `cargo run -p examples --example calculator_agent`.
 
-use agent_loop::{Agent, Event, Json, Pause, Run, RunId, RunOptions, Scripted, ScriptedReply, Tool, ToolError};
+use agent_loop::{Agent, Event, Json, Pause, Run, RunId, RunOptions, ScriptedModel, ScriptedReply, Tool, ToolError};
 use serde_json::json;
 
 /// Calculates with two numbers.
@@ -29,7 +29,7 @@ async fn calculate(Calculate { a, operator, b }: Calculate) -> Result<Json<f64>,
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let model = Scripted::new([
+    let model = ScriptedModel::new([
         // Two calls side by side; one names an operator that is not there, and the model is told which there are.
         ScriptedReply::calls([
             ("calculate", json!({"a": 1, "operator": "+", "b": 2})),

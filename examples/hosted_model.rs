@@ -3,7 +3,7 @@
 
 use std::io::Write;
 
-use agent_loop::{Agent, Event, Hosted, Http, Provider, Run, RunId, RunOptions, Wire};
+use agent_loop::{Agent, Event, HostedModel, Http, Provider, Run, RunId, RunOptions, Wire};
 use futures_util::TryStreamExt;
 
 const USAGE: &str = "hosted_model PROVIDER MODEL QUESTION
@@ -23,7 +23,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
         name => Provider::from_env(name)?,
     };
-    let agent = Agent::new(Hosted::new(provider, model.as_str(), Http::new()?), ())?;
+    let agent = Agent::new(HostedModel::new(provider, model.as_str(), Http::new()?), ())?;
     let mut run = Run::new(RunId::random(), RunOptions::default(), question.as_str());
     let mut events = agent.stream(&mut run, ());
     while let Some(event) = events.try_next().await? {

@@ -2,7 +2,7 @@
 //! `cargo run -p examples --example pause_and_resume`.
 
 use agent_loop::{
-    Agent, Decision, Durability, Pause, Run, RunId, RunOptions, Scripted, ScriptedReply, Tool, Transcript,
+    Agent, Decision, Durability, Pause, Run, RunId, RunOptions, ScriptedModel, ScriptedReply, Tool, Transcript,
 };
 use serde_json::json;
 
@@ -21,7 +21,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = std::env::temp_dir().join(format!("{}.jsonl", RunId::random()));
 
     let call = ScriptedReply::calls([("delete", json!({"path": "Old.md"}))]);
-    let first = Agent::new(Scripted::new([call]), tools())?;
+    let first = Agent::new(ScriptedModel::new([call]), tools())?;
     let mut run = Run::new(RunId::random(), RunOptions::default(), "Delete the old note.");
     let mut transcript = Transcript::create(&path, &run, Durability::Machine)?;
     let Pause::Waiting(questions) = first.drive(&mut run, &mut transcript, &Default::default()).await? else {
@@ -32,7 +32,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let (mut transcript, mut run, repairs) = Transcript::open(&path, Durability::Machine)?;
     println!("loaded with {} repairs", repairs.len());
-    let second = Agent::new(Scripted::new([ScriptedReply::text("It is deleted.")]), tools())?;
+    let second = Agent::new(ScriptedModel::new([ScriptedReply::text("It is deleted.")]), tools())?;
     let decision = questions[0].decide(Decision::Allow);
     run.decide(second.context(), [decision])?;
     let Pause::Done(outcome) = second.drive(&mut run, &mut transcript, &Default::default()).await? else {

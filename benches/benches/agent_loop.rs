@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use agent_loop::text_calls::Parser;
 use agent_loop::{
-    Agent, BoxFuture, Budget, Delta, EndReason, Model, Pause, ReplyStream, Request, Run, RunId, RunOptions, Scripted,
-    ScriptedReply, Tool, ToolOutput, error::Result,
+    Agent, BoxFuture, Budget, Delta, EndReason, Model, Pause, ReplyStream, Request, Run, RunId, RunOptions,
+    ScriptedModel, ScriptedReply, Tool, ToolOutput, error::Result,
 };
 use agent_proxy::{Proxy, ProxyOptions};
 use benches::median;
@@ -142,9 +142,9 @@ fn overhead() {
 }
 
 /// Calls in every reply, then says that it is done.
-fn script(turns: usize) -> Scripted {
+fn script(turns: usize) -> ScriptedModel {
     let calls = |turn| (0..PARALLEL).map(move |index| ("look", json!({"number": turn * PARALLEL + index})));
-    Scripted::new((0..turns).map(|turn| ScriptedReply::calls(calls(turn))).chain([ScriptedReply::text("done")]))
+    ScriptedModel::new((0..turns).map(|turn| ScriptedReply::calls(calls(turn))).chain([ScriptedReply::text("done")]))
 }
 
 /// Microseconds of one run.

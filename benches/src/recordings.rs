@@ -14,8 +14,8 @@ use std::sync::Mutex;
 
 use agent_loop::error::Result as LoopResult;
 use agent_loop::{
-    BoxFuture, Hosted, HttpReply, HttpRequest, Message, Model, Part, Provider, Reply, ReplyBuilder, Request, Transport,
-    Wire,
+    BoxFuture, HostedModel, HttpReply, HttpRequest, Message, Model, Part, Provider, Reply, ReplyBuilder, Request,
+    Transport, Wire,
 };
 use futures_util::{StreamExt, TryStreamExt, stream};
 use serde::Deserialize;
@@ -134,7 +134,7 @@ async fn read(wire: Wire, recording: &Recording) -> LoopResult<Reply> {
     let headers = vec![("content-type".to_owned(), kind.to_owned())];
     let reply = HttpReply { status: recording.status, headers, body: stream::iter(pieces).boxed() };
     let provider = Provider::new("recorded", wire, "http://recorded", None);
-    let model = Hosted::new(provider, "m", Recorded(Mutex::new(Some(reply))));
+    let model = HostedModel::new(provider, "m", Recorded(Mutex::new(Some(reply))));
     let request = Request::default().messages([Message::user("hi")].into_iter().collect());
     let mut builder = ReplyBuilder::new();
     let mut deltas = model.reply(request).await?;

@@ -9,7 +9,7 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use agent_llama::{Local, LocalOptions};
+use agent_llama::{LocalModel, LocalOptions};
 use agent_loop::{
     Delta, Effect, Message, Messages, Model, Parallel, Part, Reply, ReplyBuilder, Request, Status, ToolChoice,
     ToolResult, ToolSpec,
@@ -125,11 +125,11 @@ async fn measure(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-async fn load(arguments: &Arguments, template: &str) -> Result<Local> {
+async fn load(arguments: &Arguments, template: &str) -> Result<LocalModel> {
     let options =
         LocalOptions::new(&arguments.model).context(Some(4_096)).threads(Some(arguments.threads)).seed(Some(1));
     let options = options.template(Some(template.into())).temperature(0.0);
-    Ok(Local::load(options, |_| {}, &Default::default()).await?)
+    Ok(LocalModel::load(options, |_| {}, &Default::default()).await?)
 }
 
 fn tools() -> Arc<[ToolSpec]> {
@@ -145,7 +145,7 @@ fn tools() -> Arc<[ToolSpec]> {
 }
 
 /// A question, two calls one after the other with a result of some 150 tokens each, an answer.
-async fn turn(model: &Local) -> Result<()> {
+async fn turn(model: &LocalModel) -> Result<()> {
     let mut messages: Messages =
         [Message::user("Which of my notes say when to prune apple trees?")].into_iter().collect();
     let result = "trees/apple.md:12: Prune in late winter, before the buds open. ".repeat(8);
@@ -165,7 +165,7 @@ async fn turn(model: &Local) -> Result<()> {
 }
 
 /// Tokens a second of a prompt that is new from its beginning, and of the reply; and how many the prompt had.
-async fn timed(model: &Local, round: usize, schema: Option<Value>) -> Result<(f64, f64, u64)> {
+async fn timed(model: &LocalModel, round: usize, schema: Option<Value>) -> Result<(f64, f64, u64)> {
     let request = Request::default().messages([Message::user(question(round, schema.is_some()))].into_iter().collect());
     let request = request.max_output_tokens(Some(REPLY)).answer_schema(schema.map(Arc::new));
     let begun = Instant::now();

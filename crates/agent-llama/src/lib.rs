@@ -3,12 +3,12 @@
 //! ```text
 //! FILE.gguf ──> Gguf: what its header says
 //!          ├──> LlamaServer: a process of its own, which is asked over Chat Completions
-//!          └──> Local: llama.cpp in this process; a call fits its schema, whatever the weights are (feature `local`)
+//!          └──> LocalModel: llama.cpp in this process; a call fits its schema, whatever the weights are (feature `local`)
 //! ```
 //!
 //! Both run a file, and neither replaces the other. A llama-server is there on many machines, needs nothing to build, and
-//! holds calls to its own idea of a schema. `Local` needs a C++ compiler to build, stops at a call that waits for a person,
-//! and takes its cache to another process.
+//! holds calls to its own idea of a schema. `LocalModel` needs a C++ compiler to build, stops at a call that waits for a
+//! person, and takes its cache to another process.
 
 #![deny(missing_docs, missing_debug_implementations)]
 
@@ -37,7 +37,7 @@ mod local;
 pub use gguf::Gguf;
 pub use llama_server::{LlamaServer, LlamaServerOptions};
 #[cfg(feature = "local")]
-pub use local::{CacheUse, Local, LocalOptions};
+pub use local::{CacheUse, LocalModel, LocalOptions};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -21,7 +21,7 @@ use futures_util::StreamExt;
 use crate::gguf::Gguf;
 use agent_loop::BoxFuture;
 use agent_loop::{Error, ErrorKind, error::Result};
-use agent_loop::{Hosted, Http, Provider, Wire};
+use agent_loop::{HostedModel, Http, Provider, Wire};
 use agent_loop::{Model, ReplyStream, Request};
 
 /// How many lines of its log are kept for an error.
@@ -122,7 +122,7 @@ impl Default for LlamaServerOptions {
 /// # }
 /// ```
 pub struct LlamaServer {
-    model: Hosted<Http>,
+    model: HostedModel<Http>,
     process: Process,
 }
 
@@ -159,7 +159,7 @@ impl LlamaServer {
         }
         let base_url = format!("http://{}/v1", process.address);
         let provider = Provider::new("llama-server", Wire::Chat, base_url, Some(key));
-        Ok(Self { model: Hosted::new(provider, name, http), process })
+        Ok(Self { model: HostedModel::new(provider, name, http), process })
     }
 
     /// Where it listens.

@@ -30,13 +30,13 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use crate::approval::{AskBeforeWriting, Decision, Policy, Question, RunId};
+use crate::approval::{AskBeforeWriting, CallPolicy, Decision, Question, RunId};
 use crate::budget::Limit;
 use crate::compaction::{Compaction, DropThenSummarize};
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::UserMessage;
 use crate::model::{Model, Request};
-use crate::run::{Next, Outcome, Run, RunContext, RunError, RunOptions, StopReason};
+use crate::run::{NextStep, Run, RunContext, RunError, RunOptions, RunOutcome, StopReason};
 use crate::tool::{BoxFuture, ToolSet, Tools};
 
 pub use event::{Event, Observer};
@@ -47,16 +47,16 @@ pub use timeouts::Limits;
 use reply::ReplyOutcome;
 
 /// Decides about calls that the policy asks about.
-type Approver = dyn Fn(Question) -> BoxFuture<'static, Decision> + Send + Sync;
+type DecideFn = dyn Fn(Question) -> BoxFuture<'static, Decision> + Send + Sync;
 
 /// A model, tools and a policy that drive runs, any number at once. Clones share them.
 ///
 /// ```
-/// use agent_loop::{Agent, AllowAll, Pause, Run, RunId, RunOptions, Scripted, ScriptedReply, Tool};
+/// use agent_loop::{Agent, AllowAll, Pause, Run, RunId, RunOptions, ScriptedModel, ScriptedReply, Tool};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let model = Scripted::new([ScriptedReply::text("Hello!"), ScriptedReply::text("Hello again!")]);
+/// let model = ScriptedModel::new([ScriptedReply::text("Hello!"), ScriptedReply::text("Hello again!")]);
 /// let agent = Agent::new(model, Vec::<Tool>::new())?.policy(AllowAll);
 /// assert_eq!(agent.ask("Hi").await?.text, "Hello!");
 ///
@@ -72,8 +72,8 @@ pub struct Agent {
     model: Arc<dyn Model>,
     tools: Arc<dyn Tools>,
     set: Arc<ToolSet>,
-    policy: Arc<dyn Policy>,
-    approver: Option<Arc<Approver>>,
+    policy: Arc<dyn CallPolicy>,
+    approver: Option<Arc<DecideFn>>,
     compaction: Arc<dyn Compaction>,
     limits: Limits,
     options: RunOptions,
@@ -100,7 +100,7 @@ pub enum Pause {
     /// [`approver`](Agent::approver) waits.
     Waiting(Vec<Question>),
     /// The run is done.
-    Done(Outcome),
+    Done(RunOutcome),
 }
 
 impl Agent {
@@ -118,7 +118,7 @@ impl Agent {
 
     /// Sets the policy.
     #[must_use]
-    pub fn policy(mut self, policy: impl Policy + 'static) -> Self {
+    pub fn policy(mut self, policy: impl CallPolicy + 'static) -> Self {
         self.policy = Arc::new(policy);
         self
     }
@@ -131,7 +131,7 @@ impl Agent {
     /// denial, and the model is told why. Cancelling the run drops the future.
     ///
     /// ```
-    /// use agent_loop::{Agent, Decision, Question, Scripted, ScriptedReply, ToolError, tool};
+    /// use agent_loop::{Agent, Decision, Question, ScriptedModel, ScriptedReply, ToolError, tool};
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -140,7 +140,7 @@ impl Agent {
     ///     write async fn delete(path: String) -> Result<String, ToolError> { Ok(format!("deleted {path}")) }
     /// };
     /// # let calls = ScriptedReply::calls([("delete", serde_json::json!({"path": "a.tmp"}))]);
-    /// # let model = Scripted::new([calls, ScriptedReply::text("Done.")]);
+    /// # let model = ScriptedModel::new([calls, ScriptedReply::text("Done.")]);
     /// let agent = Agent::new(model, vec![delete])?.approver(async |question: Question| {
     ///     match question.call.arguments["path"].as_str() {
     ///         Some(path) if path.ends_with(".tmp") => Decision::Allow,
@@ -187,9 +187,9 @@ impl Agent {
     /// # Errors
     /// [`RunError`] where the run ended otherwise than with an answer, for example because the provider rejected the key
     /// or the budget was used up. It has the outcome.
-    pub async fn ask(&self, message: impl Into<UserMessage>) -> Result<Outcome, RunError> {
+    pub async fn ask(&self, message: impl Into<UserMessage>) -> Result<RunOutcome, RunError> {
         let mut run = Run::new(RunId::random(), self.options.clone(), message);
-        let deny: Arc<Approver> = Arc::new(|_| Box::pin(ready(Decision::Deny { reason: Some(NO_APPROVER.into()) })));
+        let deny: Arc<DecideFn> = Arc::new(|_| Box::pin(ready(Decision::Deny { reason: Some(NO_APPROVER.into()) })));
         let approver = self.approver.as_ref().unwrap_or(&deny);
         let pause = self.drive_with(&mut run, &mut (), &CancellationToken::new(), Some(&**approver)).await;
         match pause.expect("nothing is saved, and nothing else drives the run") {
@@ -214,7 +214,7 @@ impl Agent {
         run: &mut Run,
         observer: &mut dyn Observer,
         cancel: &CancellationToken,
-        approver: Option<&Approver>,
+        approver: Option<&DecideFn>,
     ) -> Result<Pause> {
         let span = spans::invoke_agent(run);
         self.drive_on(run, observer, cancel, approver).instrument(span).await
@@ -225,7 +225,7 @@ impl Agent {
         run: &mut Run,
         observer: &mut dyn Observer,
         cancel: &CancellationToken,
-        approver: Option<&Approver>,
+        approver: Option<&DecideFn>,
     ) -> Result<Pause> {
         run.interrupted();
         loop {
@@ -236,18 +236,18 @@ impl Agent {
             tell_results(run, observer);
             observer.save(run)?;
             match next {
-                Next::CallModel(request) => self.call_model(run, request, observer, cancel).await?,
-                Next::Compact => self.compact(run, observer, cancel).await?,
-                Next::RunTools(calls) => self.run_tools(run, calls, observer, cancel).await?,
-                Next::Wait => return Err(Error::new(ErrorKind::State, "calls of this run are running elsewhere")),
-                Next::Ask(questions) if let Some(approver) = approver => {
+                NextStep::CallModel(request) => self.call_model(run, request, observer, cancel).await?,
+                NextStep::Compact => self.compact(run, observer, cancel).await?,
+                NextStep::RunTools(calls) => self.run_tools(run, calls, observer, cancel).await?,
+                NextStep::Wait => return Err(Error::new(ErrorKind::State, "calls of this run are running elsewhere")),
+                NextStep::Ask(questions) if let Some(approver) = approver => {
                     self.approve(run, &questions[0], observer, cancel, approver).await;
                 }
-                Next::Ask(questions) => {
+                NextStep::Ask(questions) => {
                     questions.iter().for_each(|question| observer.event(Event::ApprovalNeeded(question.clone())));
                     return Ok(Pause::Waiting(questions));
                 }
-                Next::Done(outcome) => {
+                NextStep::Done(outcome) => {
                     log::debug!("{}: done after {} turns", run.id(), outcome.spent.turns);
                     observer.event(Event::Done(outcome.clone()));
                     return Ok(Pause::Done(outcome));
@@ -263,7 +263,7 @@ impl Agent {
         question: &Question,
         observer: &mut dyn Observer,
         cancel: &CancellationToken,
-        approver: &Approver,
+        approver: &DecideFn,
     ) {
         observer.event(Event::ApprovalNeeded(question.clone()));
         let decision = tokio::select! {

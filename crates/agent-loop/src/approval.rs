@@ -1,7 +1,7 @@
 //! Approval of tool calls: the policy's permission, and a person's decision, which is bound to one call.
 //!
 //! ```text
-//! call ──> Policy::permission ──┬─ Allow ───────────────────────────────> runs
+//! call ──> CallPolicy::permission ──┬─ Allow ───────────────────────────────> runs
 //!                               ├─ Ask ──> a grant or a decision? ─ yes ─> runs
 //!                               │                 └─ no ──> Question ──> a person ──> BoundDecision
 //!                               └─ Deny ──> a result that says why
@@ -21,14 +21,14 @@ use crate::tool::{Effect, ToolOutput, ToolSpec};
 /// A policy's answer about a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "ruling", rename_all = "snake_case")]
-pub enum Permission {
+pub enum CallPermission {
     /// It runs.
     Allow,
     /// A person decides.
     Ask {
         /// Why, in words for the person.
         why: String,
-        /// What "allow for the session" allows from then on: every call whose ruling asks for the same grant.
+        /// What "allow for the session" allows from then on: every call whose permission asks for the same grant.
         grant: String,
     },
     /// It does not run. No decision and no grant overrules this.
@@ -50,9 +50,9 @@ pub enum Review {
 
 /// Decides which calls run. A pure function of configuration and call: it is evaluated again whenever a run resumes, so
 /// that a decision never outlives the policy it was made under.
-pub trait Policy: Send + Sync {
+pub trait CallPolicy: Send + Sync {
     /// Whether this call may run.
-    fn permission(&self, call: &ToolCall, spec: &ToolSpec) -> Permission;
+    fn permission(&self, call: &ToolCall, spec: &ToolSpec) -> CallPermission;
 
     /// Whether a person sees its result first.
     fn review(&self, _call: &ToolCall, _spec: &ToolSpec) -> Review {
@@ -64,12 +64,12 @@ pub trait Policy: Send + Sync {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AskBeforeWriting;
 
-impl Policy for AskBeforeWriting {
-    fn permission(&self, call: &ToolCall, spec: &ToolSpec) -> Permission {
+impl CallPolicy for AskBeforeWriting {
+    fn permission(&self, call: &ToolCall, spec: &ToolSpec) -> CallPermission {
         match spec.effect {
-            Effect::Read => Permission::Allow,
+            Effect::Read => CallPermission::Allow,
             Effect::Write => {
-                Permission::Ask { why: format!("{} changes something", call.name), grant: call.name.clone() }
+                CallPermission::Ask { why: format!("{} changes something", call.name), grant: call.name.clone() }
             }
         }
     }
@@ -79,14 +79,14 @@ impl Policy for AskBeforeWriting {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AllowAll;
 
-impl Policy for AllowAll {
-    fn permission(&self, _: &ToolCall, _: &ToolSpec) -> Permission {
-        Permission::Allow
+impl CallPolicy for AllowAll {
+    fn permission(&self, _: &ToolCall, _: &ToolSpec) -> CallPermission {
+        CallPermission::Allow
     }
 }
 
-impl<F: Fn(&ToolCall, &ToolSpec) -> Permission + Send + Sync> Policy for F {
-    fn permission(&self, call: &ToolCall, spec: &ToolSpec) -> Permission {
+impl<F: Fn(&ToolCall, &ToolSpec) -> CallPermission + Send + Sync> CallPolicy for F {
+    fn permission(&self, call: &ToolCall, spec: &ToolSpec) -> CallPermission {
         self(call, spec)
     }
 }
@@ -130,7 +130,7 @@ pub struct Question {
     /// What the tool does to the world.
     pub effect: Effect,
     /// What is asked about it.
-    pub about: About,
+    pub about: QuestionSubject,
     /// The digest that a decision has to repeat.
     pub digest: Digest,
 }
@@ -138,7 +138,7 @@ pub struct Question {
 /// What a question is about.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "about", rename_all = "snake_case")]
-pub enum About {
+pub enum QuestionSubject {
     /// Whether the call may run.
     Running {
         /// Why the policy asks.
@@ -205,14 +205,14 @@ pub struct Rejection {
     /// The call it named.
     pub call: CallId,
     /// What was wrong with it.
-    pub why: RejectedBecause,
+    pub why: RejectionReason,
 }
 
 /// What was wrong with a decision.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum RejectedBecause {
+pub enum RejectionReason {
     /// It belongs to another run.
     OtherRun,
     /// No such call is open.
@@ -233,13 +233,13 @@ impl fmt::Display for Rejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { call, why } = self;
         match why {
-            RejectedBecause::OtherRun => write!(f, "{call}: the decision belongs to another run"),
-            RejectedBecause::UnknownCall => write!(f, "{call}: no such call is open"),
-            RejectedBecause::AlreadyDecided => write!(f, "{call}: it has been decided already"),
-            RejectedBecause::OtherDigest => write!(f, "{call}: the decision was made about other content; ask again"),
-            RejectedBecause::OtherQuestion => write!(f, "{call}: the decision answers another question"),
-            RejectedBecause::BadArguments(faults) => write!(f, "{call}: {faults}"),
-            RejectedBecause::NoSuchItem(index) => write!(f, "{call}: its result has no item {index}"),
+            RejectionReason::OtherRun => write!(f, "{call}: the decision belongs to another run"),
+            RejectionReason::UnknownCall => write!(f, "{call}: no such call is open"),
+            RejectionReason::AlreadyDecided => write!(f, "{call}: it has been decided already"),
+            RejectionReason::OtherDigest => write!(f, "{call}: the decision was made about other content; ask again"),
+            RejectionReason::OtherQuestion => write!(f, "{call}: the decision answers another question"),
+            RejectionReason::BadArguments(faults) => write!(f, "{call}: {faults}"),
+            RejectionReason::NoSuchItem(index) => write!(f, "{call}: its result has no item {index}"),
         }
     }
 }

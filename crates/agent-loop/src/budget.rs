@@ -91,7 +91,7 @@ impl fmt::Display for Limit {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
-pub struct Spent {
+pub struct RunUsage {
     /// Replies of the model.
     pub turns: u32,
     /// Tool calls the model asked for and was granted by the budget, failed ones included.
@@ -105,7 +105,7 @@ pub struct Spent {
     pub time: Duration,
 }
 
-impl AddAssign for Spent {
+impl AddAssign for RunUsage {
     fn add_assign(&mut self, more: Self) {
         self.turns = self.turns.saturating_add(more.turns);
         self.calls = self.calls.saturating_add(more.calls);
@@ -117,7 +117,7 @@ impl AddAssign for Spent {
 
 impl Budget {
     /// The limit that forbids another turn, if one does.
-    pub fn reached(&self, spent: &Spent) -> Option<Limit> {
+    pub fn reached(&self, spent: &RunUsage) -> Option<Limit> {
         let limits = [
             (Limit::Tokens, self.tokens.is_some_and(|limit| spent.tokens >= limit)),
             (Limit::Time, self.time.is_some_and(|limit| spent.time >= limit)),
@@ -127,7 +127,7 @@ impl Budget {
     }
 
     /// How many more calls may run.
-    pub fn calls_left(&self, spent: &Spent) -> u32 {
+    pub fn calls_left(&self, spent: &RunUsage) -> u32 {
         self.calls.map_or(u32::MAX, |limit| limit.saturating_sub(spent.calls))
     }
 }
@@ -171,14 +171,14 @@ mod tests {
     #[test]
     fn limits_are_reached() {
         let budget = Budget { tokens: Some(100), time: Some(Duration::from_secs(5)), ..Budget::default() };
-        let spent = Spent { turns: 9, calls: 60, tokens: 99, time: Duration::from_secs(4), ..Spent::default() };
+        let spent = RunUsage { turns: 9, calls: 60, tokens: 99, time: Duration::from_secs(4), ..RunUsage::default() };
         assert_eq!(budget.reached(&spent), None);
         assert_eq!(budget.calls_left(&spent), 4);
-        assert_eq!(budget.reached(&Spent { turns: 10, ..spent }), Some(Limit::Turns));
-        assert_eq!(budget.reached(&Spent { tokens: 100, ..spent }), Some(Limit::Tokens));
-        assert_eq!(budget.reached(&Spent { time: Duration::from_secs(5), ..spent }), Some(Limit::Time));
+        assert_eq!(budget.reached(&RunUsage { turns: 10, ..spent }), Some(Limit::Turns));
+        assert_eq!(budget.reached(&RunUsage { tokens: 100, ..spent }), Some(Limit::Tokens));
+        assert_eq!(budget.reached(&RunUsage { time: Duration::from_secs(5), ..spent }), Some(Limit::Time));
         let free = Budget { turns: None, calls: None, ..Budget::default() };
-        assert_eq!(free.reached(&Spent { turns: u32::MAX, ..spent }), None);
+        assert_eq!(free.reached(&RunUsage { turns: u32::MAX, ..spent }), None);
         assert_eq!(free.calls_left(&spent), u32::MAX);
     }
 

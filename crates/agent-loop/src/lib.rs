@@ -19,7 +19,7 @@
 //! test with its number (`invariant_05_…`), in `tests/it` or beside the code.
 //!
 //! ```
-//! use agent_loop::{Agent, Event, Json, Run, RunId, RunOptions, Scripted, ScriptedReply, ToolError, tool};
+//! use agent_loop::{Agent, Event, Json, Run, RunId, RunOptions, ScriptedModel, ScriptedReply, ToolError, tool};
 //! use futures_util::TryStreamExt;
 //!
 //! # #[tokio::main(flavor = "current_thread")]
@@ -28,8 +28,8 @@
 //!     /// Adds two numbers.
 //!     read async fn add(a: i64, b: i64) -> Result<Json<i64>, ToolError> { Ok(Json(a + b)) }
 //! };
-//! // Of a provider: `Hosted::from_env("openai:gpt-5.6")?`, with the feature `hosted`.
-//! let model = Scripted::new([
+//! // Of a provider: `HostedModel::from_env("openai:gpt-5.6")?`, with the feature `hosted`.
+//! let model = ScriptedModel::new([
 //!     ScriptedReply::calls([("add", serde_json::json!({"a": 2, "b": 3}))]),
 //!     ScriptedReply::text("It is 5."),
 //! #   ScriptedReply::text("It is 5."),
@@ -110,10 +110,10 @@ pub mod mcp;
 
 pub use agent::{Agent, Event, EventStream, Limits, Observer, Pause, Retries};
 pub use approval::{
-    About, AllowAll, AskBeforeWriting, BoundDecision, Decision, Digest, Permission, Policy, Question, RejectedBecause,
-    Rejection, Rejections, Review, RunId,
+    AllowAll, AskBeforeWriting, BoundDecision, CallPermission, CallPolicy, Decision, Digest, Question, QuestionSubject,
+    Rejection, RejectionReason, Rejections, Review, RunId,
 };
-pub use budget::{AtLimit, Budget, Limit, Spent};
+pub use budget::{AtLimit, Budget, Limit, RunUsage};
 pub use compaction::{Compaction, DropThenSummarize};
 pub use error::{Error, ErrorKind, Failure};
 pub use message::{
@@ -125,12 +125,12 @@ pub use model::{
     ReplyStream, Request, TextCursor, ToolChoice, ToolSupport,
 };
 pub use models::{
-    ByteStream, Hosted, HttpReply, HttpRequest, Provider, ReasoningField, Replay, ReturnReasoning, Scripted,
-    ScriptedReply, Streaming, TextDeltas, Transport, Wire,
+    ByteStream, HostedModel, HttpReply, HttpRequest, Provider, ReasoningField, ReplayModel, ReturnReasoning,
+    ScriptedModel, ScriptedReply, Streaming, TextDeltas, Transport, Wire,
 };
 #[cfg(feature = "hosted")]
 pub use models::{Http, HttpOptions, HttpProxy};
-pub use run::{AnswerShape, Next, Outcome, ReadyCall, Run, RunContext, RunError, RunOptions, StopReason};
+pub use run::{AnswerShape, NextStep, ReadyCall, Run, RunContext, RunError, RunOptions, RunOutcome, StopReason};
 pub use text_calls::TextCalls;
 pub use tool::{
     BoxFuture, Effect, IntoOutput, Json, SchemaCheck, Tool, ToolContext, ToolError, ToolOutput, ToolSet, ToolSpec,

@@ -15,21 +15,21 @@ pub(crate) fn raw(text: &str) -> Value {
 
 /// The JSON text of a value, with the texts that [`raw`] put into it.
 pub(crate) fn to_text(value: &Value) -> String {
-    serde_json::to_string(&Written(value)).expect("a value has nothing in it that JSON cannot say")
+    serde_json::to_string(&ValueWithRaw(value)).expect("a value has nothing in it that JSON cannot say")
 }
 
-struct Written<'a>(&'a Value);
+struct ValueWithRaw<'a>(&'a Value);
 
-impl Serialize for Written<'_> {
+impl Serialize for ValueWithRaw<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0 {
             Value::Object(fields) => {
                 match fields.get(KEY).and_then(Value::as_str).map(serde_json::from_str::<&RawValue>) {
                     Some(Ok(raw)) => raw.serialize(serializer),
-                    _ => serializer.collect_map(fields.iter().map(|(key, value)| (key, Written(value)))),
+                    _ => serializer.collect_map(fields.iter().map(|(key, value)| (key, ValueWithRaw(value)))),
                 }
             }
-            Value::Array(items) => serializer.collect_seq(items.iter().map(Written)),
+            Value::Array(items) => serializer.collect_seq(items.iter().map(ValueWithRaw)),
             other => other.serialize(serializer),
         }
     }

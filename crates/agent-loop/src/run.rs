@@ -29,8 +29,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::approval::{BoundDecision, Policy, Question, RejectedBecause, Rejection, Rejections, RunId};
-use crate::budget::{AtLimit, Budget, Limit, Repeats, Spent};
+use crate::approval::{BoundDecision, CallPolicy, Question, Rejection, RejectionReason, Rejections, RunId};
+use crate::budget::{AtLimit, Budget, Limit, Repeats, RunUsage};
 use crate::error::{Error, ErrorKind, Failure, Result};
 use crate::message::{CallId, History, Message, Part, ToolCall, ToolResult, UserMessage};
 use crate::model::{ModelSettings, Parallel, Request, ToolChoice, is_default};
@@ -38,7 +38,7 @@ use crate::tool::{Effect, ToolError, ToolOutput, ToolSet};
 
 pub use answer::AnswerShape;
 pub(crate) use answer::{check_answer, correction, without_fence};
-pub use outcome::{Outcome, RunError, StopReason};
+pub use outcome::{RunError, RunOutcome, StopReason};
 pub(crate) use saved::SavedRun;
 
 use calls::Calls;
@@ -89,7 +89,7 @@ pub struct RunContext<'a> {
     /// The tools there are now.
     pub tools: &'a ToolSet,
     /// The policy in force now.
-    pub policy: &'a dyn Policy,
+    pub policy: &'a dyn CallPolicy,
 }
 
 impl fmt::Debug for RunContext<'_> {
@@ -100,7 +100,7 @@ impl fmt::Debug for RunContext<'_> {
 
 /// What a run needs next.
 #[derive(Debug)]
-pub enum Next {
+pub enum NextStep {
     /// A reply to this; then [`Run::replied`] or [`Run::failed`]. Drop the request before that: the list of messages is
     /// copied when it is still held.
     CallModel(Request),
@@ -114,7 +114,7 @@ pub enum Next {
     /// Decisions about these; then [`Run::decide`]. All that could run without them has run.
     Ask(Vec<Question>),
     /// Nothing more.
-    Done(Outcome),
+    Done(RunOutcome),
 }
 
 /// A call that may run now.
@@ -136,16 +136,16 @@ pub struct ReadyCall {
 /// [`Agent::drive`](crate::Agent::drive) runs it; a program can also drive it by hand:
 ///
 /// ```
-/// use agent_loop::{AllowAll, Next, Reply, Run, RunContext, RunId, RunOptions, ToolSet};
+/// use agent_loop::{AllowAll, NextStep, Reply, Run, RunContext, RunId, RunOptions, ToolSet};
 ///
 /// let tools = ToolSet::new(Vec::new())?;
 /// let context = RunContext { tools: &tools, policy: &AllowAll };
 /// let mut run = Run::new(RunId::random(), RunOptions::default(), "Hello");
-/// assert!(matches!(run.next(context), Next::CallModel(_)));
+/// assert!(matches!(run.next(context), NextStep::CallModel(_)));
 /// run.replied(Reply::text("Hello! How can I help?"))?;
 ///
 /// let (mut loaded, _repairs) = Run::from_json(&run.to_json())?;
-/// let Next::Done(outcome) = loaded.next(context) else { panic!("the model has answered") };
+/// let NextStep::Done(outcome) = loaded.next(context) else { panic!("the model has answered") };
 /// assert_eq!(outcome.text, "Hello! How can I help?");
 /// # Ok::<(), agent_loop::Error>(())
 /// ```
@@ -164,7 +164,7 @@ pub struct Run {
 #[serde(default)]
 struct State {
     phase: Phase,
-    spent: Spent,
+    spent: RunUsage,
     grants: BTreeSet<String>,
     repeats: Repeats,
     /// A limit other than those of turns, tokens and time that forbids the next turn.
@@ -254,7 +254,7 @@ impl Run {
     }
 
     /// What was used since the person's last message.
-    pub fn spent(&self) -> Spent {
+    pub fn spent(&self) -> RunUsage {
         self.state.spent
     }
 
@@ -273,30 +273,30 @@ impl Run {
         matches!(self.state.phase, Phase::Done { .. })
     }
 
-    /// What it needs next. Called again without an answer in between, it gives the same, but for [`Next::RunTools`]:
+    /// What it needs next. Called again without an answer in between, it gives the same, but for [`NextStep::RunTools`]:
     /// no call is handed out twice.
     ///
     /// Costs, for each call that has not run, a check of its arguments and a question to the policy; for a request, a
     /// copy of the system text and of the answer's schema. Messages are shared, however many there are.
-    pub fn next(&mut self, context: RunContext<'_>) -> Next {
+    pub fn next(&mut self, context: RunContext<'_>) -> NextStep {
         loop {
             match &mut self.state.phase {
                 Phase::Done { stop, answer } => {
                     let (stop, answer) = (stop.clone(), answer.clone());
                     let text = if stop == StopReason::Empty { String::new() } else { self.last_text() };
-                    return Next::Done(Outcome { stop, text, answer, spent: self.state.spent });
+                    return NextStep::Done(RunOutcome { stop, text, answer, spent: self.state.spent });
                 }
                 Phase::Calls { calls } => {
                     let ready = calls.take_ready(context, &self.state.grants);
                     if !ready.is_empty() {
-                        return Next::RunTools(ready);
+                        return NextStep::RunTools(ready);
                     }
                     if calls.any_running() {
-                        return Next::Wait;
+                        return NextStep::Wait;
                     }
                     let questions = calls.questions(&self.id, &self.state.grants);
                     if !questions.is_empty() {
-                        return Next::Ask(questions);
+                        return NextStep::Ask(questions);
                     }
                     self.close_calls();
                 }
@@ -305,9 +305,9 @@ impl Run {
                         continue;
                     }
                     return if self.wants_compaction() {
-                        Next::Compact
+                        NextStep::Compact
                     } else {
-                        Next::CallModel(self.request(context))
+                        NextStep::CallModel(self.request(context))
                     };
                 }
             }
@@ -336,8 +336,8 @@ impl Run {
             let call = decision.call.clone();
             let taken = match &mut self.state.phase {
                 Phase::Calls { calls } => calls.decide(context, &self.id, &mut self.state.grants, decision),
-                _ if self.history.has_call(&call) => Err(RejectedBecause::AlreadyDecided),
-                _ => Err(RejectedBecause::UnknownCall),
+                _ if self.history.has_call(&call) => Err(RejectionReason::AlreadyDecided),
+                _ => Err(RejectionReason::UnknownCall),
             };
             rejections.extend(taken.err().map(|why| Rejection { call, why }));
         }

@@ -7,7 +7,8 @@ use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
 
 use agent_loop::{
-    Agent, Effect, Error, ErrorKind, ModelSettings, RunOptions, Scripted, ScriptedReply, Tool, ToolOutput, ToolSpec,
+    Agent, Effect, Error, ErrorKind, ModelSettings, RunOptions, ScriptedModel, ScriptedReply, Tool, ToolOutput,
+    ToolSpec,
 };
 use serde_json::json;
 use tracing::field::{Field, Visit};
@@ -66,7 +67,7 @@ impl Subscriber for Spans {
 async fn a_run_its_requests_and_its_tools_are_spans_of_the_conventions() {
     let spans = Spans::default();
     let _guard = tracing::subscriber::set_default(spans.clone());
-    let model = Scripted::new([
+    let model = ScriptedModel::new([
         ScriptedReply::fails(Error::new(ErrorKind::Unavailable, "overloaded")),
         ScriptedReply::calls([("look", json!({"at": "secret"}))]).usage(10, 5),
         ScriptedReply::text("a secret, too"),

@@ -8,7 +8,7 @@ use agent_loop::{
 use serde_json::{Map, Value, json};
 
 use crate::request::known_name;
-use crate::stop::StopSequences;
+use crate::stop_sequences::StopSequences;
 use crate::{ApiRequest, StrictTools};
 
 /// Turns the deltas of one reply into events. Call [`start`](Self::start), then [`push`](Self::push) for each delta,

@@ -9,7 +9,7 @@
 //! do no I/O, for example for a server on another HTTP stack.
 //!
 //! ```no_run
-//! # async fn example(model: agent_loop::Scripted) -> std::io::Result<()> {
+//! # async fn example(model: agent_loop::ScriptedModel) -> std::io::Result<()> {
 //! use agent_proxy::{Proxy, ProxyOptions};
 //!
 //! let listener = Proxy::listen(8080).await?;
@@ -48,7 +48,7 @@ mod fields;
 mod items;
 mod store;
 mod request;
-mod stop;
+mod stop_sequences;
 mod events;
 pub mod chat;
 mod server;
@@ -59,7 +59,7 @@ pub use request::{ApiRequest, Delivery, StrictTools};
 pub use server::{
     ConnectionLimits, OnWarning, Proxy, ProxyOptions, Refusal, UnknownModel, check_key, check_origin, serve_router,
 };
-pub use store::{Keep, Store, StoreLimits};
+pub use store::{PendingEntry, Store, StoreLimits};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -16,7 +16,7 @@ use crate::fields::{
     answer_schema, asks_nothing, content_text, flag, limit, needed, number, optional, read_json, refuse_unsupported,
     stop_sequences, text,
 };
-use crate::store::{Keep, Store};
+use crate::store::{PendingEntry, Store};
 
 /// Fields of both APIs that tune a reply and are not passed on.
 const HINTS: [&str; 5] = ["top_p", "frequency_penalty", "presence_penalty", "seed", "reasoning_effort"];
@@ -50,7 +50,7 @@ pub struct ApiRequest {
 pub enum StrictTools {
     /// The client gets it as the model made it: most clients tell the model and go on.
     #[default]
-    HandedOn,
+    PassThrough,
     /// The reply fails.
     Enforced,
 }
@@ -102,15 +102,15 @@ impl ApiRequest {
     ///
     /// # Errors
     /// As of [`parse`](Self::parse); also for a reference to what is not in the store, or no longer.
-    pub fn parse_stored(body: &[u8], store: &mut Store) -> Result<(Self, Keep), ApiError> {
+    pub fn parse_stored(body: &[u8], store: &mut Store) -> Result<(Self, PendingEntry), ApiError> {
         let body = read_json(body)?;
         let is_stored = flag(&body["store"], "store")? != Some(false);
-        let mut before = store.before(&body)?;
-        let earlier: Vec<&Value> = before.items().collect();
-        let mut understood = Self::read(&body, read_input(&earlier, &before.input)?)?;
+        let mut resolved = store.resolve(&body)?;
+        let earlier: Vec<&Value> = resolved.items().collect();
+        let mut understood = Self::read(&body, read_input(&earlier, &resolved.input)?)?;
         understood.echo.insert("store".into(), json!(is_stored));
-        understood.echo.append(&mut before.echo);
-        Ok((understood, before.keep(is_stored)))
+        understood.echo.append(&mut resolved.echo);
+        Ok((understood, resolved.into_entry(is_stored)))
     }
 
     fn read(body: &Value, mut conversation: Conversation) -> Result<Self, ApiError> {

@@ -1,7 +1,7 @@
 //! Responses and conversations that later requests can refer to: in memory, bounded, the least recently used ones go.
 //!
 //! ```text
-//! request ──> before: what it refers to, as items ──> history of the model
+//! request ──> resolve: what it refers to, as items ──> history of the model
 //! response, complete ──> keep: input and output ──> a response of its own, and more items of its conversation
 //! ```
 //!
@@ -57,11 +57,11 @@ struct Entry {
     items: Vec<Item>,
     /// How many of the items are others' too.
     shared: usize,
-    what: What,
+    content: EntryContent,
 }
 
 #[derive(Debug)]
-enum What {
+enum EntryContent {
     Response(Value),
     Conversation { created_at: u64, metadata: Value },
 }
@@ -72,7 +72,7 @@ struct Item(Arc<Value>, usize);
 
 /// What is to be kept of a request, once its response is complete.
 #[derive(Debug, Clone)]
-pub struct Keep {
+pub struct PendingEntry {
     before: Vec<Item>,
     input: Vec<Value>,
     conversation: Option<String>,
@@ -82,7 +82,7 @@ pub struct Keep {
 
 /// What a request refers to.
 #[derive(Debug, Default)]
-pub(crate) struct Before {
+pub(crate) struct ResolvedInput {
     items: Vec<Item>,
     /// The input with each reference replaced by its item.
     pub(crate) input: Value,
@@ -102,16 +102,16 @@ impl Item {
     }
 }
 
-impl Before {
+impl ResolvedInput {
     /// The items before the input.
     pub(crate) fn items(&self) -> impl Iterator<Item = &Value> {
         self.items.iter().map(|item| &*item.0)
     }
 
     /// What is to be kept; `is_stored` is whether the client wants the response itself to be.
-    pub(crate) fn keep(self, is_stored: bool) -> Keep {
+    pub(crate) fn into_entry(self, is_stored: bool) -> PendingEntry {
         let input = input_items(&self.input, new_id);
-        Keep { before: self.items, input, conversation: self.conversation, is_stored }
+        PendingEntry { before: self.items, input, conversation: self.conversation, is_stored }
     }
 }
 
@@ -133,22 +133,22 @@ impl Store {
     }
 
     /// Keeps a response that is complete, or was cut at a limit: a failed one is nothing to go on from.
-    pub fn keep(&mut self, keep: Keep, response: &Value) {
+    pub fn keep(&mut self, entry: PendingEntry, response: &Value) {
         if !matches!(response["status"].as_str(), Some("completed" | "incomplete")) {
             return;
         }
         let output = response["output"].as_array().into_iter().flatten().cloned();
-        let new: Vec<Item> = keep.input.into_iter().chain(output).map(Item::new).collect();
-        if let Some(id) = response["id"].as_str().filter(|_| keep.is_stored) {
-            let shared = keep.before.len();
-            let items = [keep.before, new.clone()].concat();
+        let new: Vec<Item> = entry.input.into_iter().chain(output).map(Item::new).collect();
+        if let Some(id) = response["id"].as_str().filter(|_| entry.is_stored) {
+            let shared = entry.before.len();
+            let items = [entry.before, new.clone()].concat();
             self.insert(
                 id.to_string(),
-                Entry { used: 0, bytes: 0, items, shared, what: What::Response(response.clone()) },
+                Entry { used: 0, bytes: 0, items, shared, content: EntryContent::Response(response.clone()) },
             );
         }
         // After the response, so that the conversation holds the items: it is used for longer.
-        if let Some(id) = keep.conversation
+        if let Some(id) = entry.conversation
             && let Some(conversation) = self.remove(&id)
         {
             self.insert(id, Entry { items: [conversation.items, new].concat(), ..conversation });
@@ -159,8 +159,8 @@ impl Store {
     ///
     /// # Errors
     /// The field whose reference leads nowhere.
-    pub(crate) fn before(&mut self, body: &Value) -> Result<Before, ApiError> {
-        let mut before = Before { input: body["input"].clone(), ..Before::default() };
+    pub(crate) fn resolve(&mut self, body: &Value) -> Result<ResolvedInput, ApiError> {
+        let mut resolved = ResolvedInput { input: body["input"].clone(), ..ResolvedInput::default() };
         let conversation = match &body["conversation"] {
             Value::Object(conversation) => conversation.get("id").unwrap_or(&Value::Null),
             conversation => conversation,
@@ -178,16 +178,16 @@ impl Store {
         }
         if let Some(id) = previous {
             let gone = || not_found("previous_response_id", "previous_response_not_found", "Previous response", &id);
-            before.items = self.response_entry(&id).ok_or_else(gone)?.items.clone();
-            before.echo.insert("previous_response_id".into(), json!(id));
+            resolved.items = self.response_entry(&id).ok_or_else(gone)?.items.clone();
+            resolved.echo.insert("previous_response_id".into(), json!(id));
         }
         if let Some(id) = conversation {
             let gone = || not_found("conversation", "conversation_not_found", "Conversation", &id);
-            before.items = self.conversation_entry(&id).ok_or_else(gone)?.items.clone();
-            before.echo.insert("conversation".into(), json!({"id": id}));
-            before.conversation = Some(id);
+            resolved.items = self.conversation_entry(&id).ok_or_else(gone)?.items.clone();
+            resolved.echo.insert("conversation".into(), json!({"id": id}));
+            resolved.conversation = Some(id);
         }
-        for (index, item) in before.input.as_array_mut().into_iter().flatten().enumerate() {
+        for (index, item) in resolved.input.as_array_mut().into_iter().flatten().enumerate() {
             if item["type"] == "item_reference" || (item["type"].is_null() && is_only_an_id(item)) {
                 let param = format!("input[{index}].id");
                 let id =
@@ -195,24 +195,24 @@ impl Store {
                 *item = self.item(id).ok_or_else(|| not_found(&param, "item_not_found", "Item", id))?;
             }
         }
-        Ok(before)
+        Ok(resolved)
     }
 
     /// A response by its id, as it was given to its client.
     pub fn response(&mut self, id: &str) -> Option<&Value> {
-        match &self.response_entry(id)?.what {
-            What::Response(response) => Some(response),
-            What::Conversation { .. } => None,
+        match &self.response_entry(id)?.content {
+            EntryContent::Response(response) => Some(response),
+            EntryContent::Conversation { .. } => None,
         }
     }
 
     /// A conversation by its id, without its items.
     pub fn conversation(&mut self, id: &str) -> Option<Value> {
-        match &self.conversation_entry(id)?.what {
-            What::Conversation { created_at, metadata } => {
+        match &self.conversation_entry(id)?.content {
+            EntryContent::Conversation { created_at, metadata } => {
                 Some(json!({"id": id, "object": "conversation", "created_at": created_at, "metadata": metadata}))
             }
-            What::Response(_) => None,
+            EntryContent::Response(_) => None,
         }
     }
 
@@ -226,8 +226,8 @@ impl Store {
     pub fn begin_conversation(&mut self, items: &Value, metadata: Value, now: u64) -> String {
         let id = new_id("conv");
         let items = input_items(items, new_id).into_iter().map(Item::new).collect();
-        let what = What::Conversation { created_at: now, metadata };
-        self.insert(id.clone(), Entry { used: 0, bytes: 0, items, shared: 0, what });
+        let content = EntryContent::Conversation { created_at: now, metadata };
+        self.insert(id.clone(), Entry { used: 0, bytes: 0, items, shared: 0, content });
         id
     }
 
@@ -272,11 +272,11 @@ impl Store {
     }
 
     fn response_entry(&mut self, id: &str) -> Option<&Entry> {
-        self.used(id).filter(|entry| matches!(entry.what, What::Response(_)))
+        self.used(id).filter(|entry| matches!(entry.content, EntryContent::Response(_)))
     }
 
     fn conversation_entry(&mut self, id: &str) -> Option<&Entry> {
-        self.used(id).filter(|entry| matches!(entry.what, What::Conversation { .. }))
+        self.used(id).filter(|entry| matches!(entry.content, EntryContent::Conversation { .. }))
     }
 
     /// An entry, which is now the most recently used one.
@@ -293,9 +293,9 @@ impl Store {
     /// is not kept.
     fn insert(&mut self, id: String, mut entry: Entry) {
         self.remove(&id);
-        let own = match &entry.what {
-            What::Response(response) => response.to_string().len(),
-            What::Conversation { metadata, .. } => metadata.to_string().len(),
+        let own = match &entry.content {
+            EntryContent::Response(response) => response.to_string().len(),
+            EntryContent::Conversation { metadata, .. } => metadata.to_string().len(),
         };
         entry.bytes = own + entry.items.iter().map(|item| item.1).sum::<usize>();
         if entry.bytes > self.limits.bytes {
@@ -346,9 +346,9 @@ mod tests {
 
     /// Asks and keeps; returns the texts before.
     fn turn(store: &mut Store, id: &str, previous: Option<&str>) -> Result<usize, ApiError> {
-        let before = store.before(&json!({"input": "question", "previous_response_id": previous}))?;
-        let count = before.items().count();
-        store.keep(before.keep(true), &response(id, "answer"));
+        let resolved = store.resolve(&json!({"input": "question", "previous_response_id": previous}))?;
+        let count = resolved.items().count();
+        store.keep(resolved.into_entry(true), &response(id, "answer"));
         Ok(count)
     }
 
@@ -386,12 +386,12 @@ mod tests {
         turn(&mut store, "a", None).unwrap();
         let mut failed = response("b", "x");
         failed["status"] = json!("failed");
-        let before = store.before(&json!({"input": "x"})).unwrap();
-        store.keep(before.keep(true), &failed);
-        let before = store.before(&json!({"input": "x".repeat(2000)})).unwrap();
-        store.keep(before.keep(true), &response("c", "x"));
-        let before = store.before(&json!({"input": "x"})).unwrap();
-        store.keep(before.keep(false), &response("d", "x"));
+        let resolved = store.resolve(&json!({"input": "x"})).unwrap();
+        store.keep(resolved.into_entry(true), &failed);
+        let resolved = store.resolve(&json!({"input": "x".repeat(2000)})).unwrap();
+        store.keep(resolved.into_entry(true), &response("c", "x"));
+        let resolved = store.resolve(&json!({"input": "x"})).unwrap();
+        store.keep(resolved.into_entry(false), &response("d", "x"));
         assert!(store.response("a").is_some(), "what does not fit does not push out what does");
         assert!(["b", "c", "d"].iter().all(|id| store.response(id).is_none()));
     }
@@ -413,8 +413,8 @@ mod tests {
                             3 => json!({"input": text, "previous_response_id": format!("r{which}")}),
                             _ => json!({"input": text, "conversation": conversations.get(which)}),
                         };
-                        let before = store.before(&referred).or_else(|_| store.before(&json!({"input": text})));
-                        store.keep(before.unwrap().keep(true), &response(&format!("r{}", number % 8), &text));
+                        let resolved = store.resolve(&referred).or_else(|_| store.resolve(&json!({"input": text})));
+                        store.keep(resolved.unwrap().into_entry(true), &response(&format!("r{}", number % 8), &text));
                     }
                 }
                 prop_assert!(store.entries.len() <= 4 && store.bytes <= 3000);

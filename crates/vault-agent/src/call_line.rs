@@ -1,6 +1,6 @@
 //! Lines about a turn: a call with what became of it, an item of a result, what the turn took.
 
-use agent_loop::{Spent, Status, ToolCall, ToolResult};
+use agent_loop::{RunUsage, Status, ToolCall, ToolResult};
 use serde_json::Value;
 use vault_search::{counted, sanitize_line, shortened};
 
@@ -52,7 +52,7 @@ pub(crate) fn shared_items(items: &[String]) -> Vec<usize> {
 }
 
 /// The tokens of a turn, and what they cost where the provider says so.
-pub(crate) fn spent_text(spent: &Spent) -> String {
+pub(crate) fn spent_text(spent: &RunUsage) -> String {
     let cost = spent.cost.map(|millionths| format!(", ${:.4}", millionths as f64 / 1e6)).unwrap_or_default();
     format!("{}{cost}", counted(spent.tokens as usize, "token"))
 }

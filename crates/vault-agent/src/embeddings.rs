@@ -29,26 +29,26 @@ const WITHIN: Duration = Duration::from_secs(60);
 const AT_ONCE: usize = 2;
 
 /// Loads the model of the index.
-pub(crate) type Load = Box<dyn Fn() -> Result<Named> + Send + Sync>;
+pub(crate) type ModelLoader = Box<dyn Fn() -> Result<NamedModel> + Send + Sync>;
 
 /// A model and its name.
-type Named = (String, Arc<dyn Embedder>);
+type NamedModel = (String, Arc<dyn Embedder>);
 
 struct Embeddings {
-    load: Load,
-    model: OnceLock<Named>,
+    load: ModelLoader,
+    model: OnceLock<NamedModel>,
     places: Semaphore,
 }
 
 /// The path. The model is loaded when it is first asked.
-pub(crate) fn routes(load: Load) -> Router {
+pub(crate) fn routes(load: ModelLoader) -> Router {
     let embeddings = Embeddings { load, model: OnceLock::new(), places: Semaphore::new(AT_ONCE) };
     Router::new().route("/v1/embeddings", post(embed)).with_state(Arc::new(embeddings))
 }
 
 /// What is asked.
 #[derive(Debug)]
-struct Asked {
+struct EmbeddingsRequest {
     model: String,
     texts: Vec<String>,
     is_base64: bool,
@@ -61,10 +61,10 @@ async fn embed(State(state): State<Arc<Embeddings>>, request: Request) -> Result
     let bytes = bytes
         .map_err(|_| Refusal::new(408, "request_timeout", "The body did not come in time."))?
         .map_err(|_| too_long())?;
-    let asked = read(&bytes)?;
+    let request = read(&bytes)?;
     let _place = state.places.acquire().await;
     let shared = Arc::clone(&state);
-    let answered = tokio::task::spawn_blocking(move || answer(&shared, &asked)).await;
+    let answered = tokio::task::spawn_blocking(move || answer(&shared, &request)).await;
     let answer = answered.unwrap_or_else(|_| Err(Refusal::new(500, "server_error", "A fault of the program.")))?;
     let mut response = Response::new(Body::from(answer.to_string()));
     response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
@@ -75,7 +75,7 @@ fn invalid(message: impl Into<String>) -> Refusal {
     Refusal::new(400, "invalid_request", message)
 }
 
-fn read(bytes: &[u8]) -> Result<Asked, Refusal> {
+fn read(bytes: &[u8]) -> Result<EmbeddingsRequest, Refusal> {
     let body: Value =
         serde_json::from_slice(bytes).map_err(|error| invalid(format!("The body is no JSON: {error}.")))?;
     let model = body["model"].as_str().ok_or_else(|| invalid("`model` is missing; it is the name of a model."))?;
@@ -103,10 +103,10 @@ fn read(bytes: &[u8]) -> Result<Asked, Refusal> {
         Value::Null => None,
         given => Some(given.as_u64().ok_or_else(|| invalid("`dimensions` is a whole number."))?),
     };
-    Ok(Asked { model: model.to_owned(), texts, is_base64, dimensions })
+    Ok(EmbeddingsRequest { model: model.to_owned(), texts, is_base64, dimensions })
 }
 
-fn answer(state: &Embeddings, asked: &Asked) -> Result<Value, Refusal> {
+fn answer(state: &Embeddings, request: &EmbeddingsRequest) -> Result<Value, Refusal> {
     let failed = |error: String| Refusal::new(503, "backend_unavailable", error);
     let (name, model) = match state.model.get() {
         Some(named) => named,
@@ -116,33 +116,33 @@ fn answer(state: &Embeddings, asked: &Asked) -> Result<Value, Refusal> {
             state.model.get_or_init(|| named)
         }
     };
-    if *name != asked.model && model.id() != asked.model {
-        let message = format!("The model '{}' is not served here; '{name}' is.", asked.model);
+    if *name != request.model && model.id() != request.model {
+        let message = format!("The model '{}' is not served here; '{name}' is.", request.model);
         return Err(Refusal::new(404, "model_not_found", message));
     }
     let length = model.dimensions();
-    if asked.dimensions.is_some_and(|given| given != length as u64) {
+    if request.dimensions.is_some_and(|given| given != length as u64) {
         return Err(invalid(format!("`dimensions` can only be {length}: that is the length of this model's vectors.")));
     }
-    let counts: Vec<usize> = asked.texts.iter().map(|text| model.count(text)).collect();
+    let counts: Vec<usize> = request.texts.iter().map(|text| model.count(text)).collect();
     if let Some(place) = counts.iter().position(|count| *count > model.max_tokens()) {
         let (has, most) = (counts[place], model.max_tokens());
         let message = format!("`input[{place}]` has {has} tokens, and this model reads {most}; cut it into pieces.");
         return Err(Refusal::new(400, "context_length_exceeded", message));
     }
-    let texts: Vec<&str> = asked.texts.iter().map(String::as_str).collect();
+    let texts: Vec<&str> = request.texts.iter().map(String::as_str).collect();
     let vectors = model.embed(&texts, Role::Passage).map_err(|error| failed(error.one_line()))?;
     let data: Vec<Value> = vectors
         .iter()
         .enumerate()
         .map(|(index, vector)| {
-            let embedding = if asked.is_base64 { json!(base64_of(vector)) } else { json!(vector) };
+            let embedding = if request.is_base64 { json!(base64_of(vector)) } else { json!(vector) };
             json!({"object": "embedding", "index": index, "embedding": embedding})
         })
         .collect();
     let tokens: usize = counts.iter().sum();
     let usage = json!({"prompt_tokens": tokens, "total_tokens": tokens});
-    Ok(json!({"object": "list", "data": data, "model": asked.model, "usage": usage}))
+    Ok(json!({"object": "list", "data": data, "model": request.model, "usage": usage}))
 }
 
 /// Single precision, the least significant byte first.

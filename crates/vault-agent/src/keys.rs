@@ -7,7 +7,7 @@ use std::fmt;
 
 use vault_tools::{Error, ErrorKind, Result};
 
-use crate::providers::Choice;
+use crate::providers::ProviderChoice;
 
 /// A key, which no output shows.
 #[derive(Clone)]
@@ -52,7 +52,7 @@ impl Key {
 
 /// The key of a provider, if there is one. The keyring is asked where no variable has it, and may ask a person for its
 /// password; where there is none, there is no key.
-pub(crate) fn find(choice: &Choice) -> Option<Key> {
+pub(crate) fn find(choice: &ProviderChoice) -> Option<Key> {
     of_variables(choice).or_else(|| {
         let text = keyring::get(&choice.account()).ok().flatten()?;
         Some(Key { text, source: KeySource::Keyring })
@@ -60,7 +60,7 @@ pub(crate) fn find(choice: &Choice) -> Option<Key> {
 }
 
 /// The key of a provider from the environment alone. A variable that is set to nothing is not set.
-pub(crate) fn of_variables(choice: &Choice) -> Option<Key> {
+pub(crate) fn of_variables(choice: &ProviderChoice) -> Option<Key> {
     choice.key_variables().iter().find_map(|name| {
         let text = std::env::var(name).ok()?.trim().to_owned();
         (!text.is_empty()).then_some(Key { text, source: KeySource::Variable(name) })
@@ -71,7 +71,7 @@ pub(crate) fn of_variables(choice: &Choice) -> Option<Key> {
 ///
 /// # Errors
 /// [`ErrorKind::Unsupported`] where there is no keyring, with the variable that can be set instead.
-pub(crate) fn keep(choice: &Choice, key: &str) -> Result<()> {
+pub(crate) fn keep(choice: &ProviderChoice, key: &str) -> Result<()> {
     keyring::set(&choice.account(), key).map_err(|why| no_keyring(choice, &why))
 }
 
@@ -79,22 +79,22 @@ pub(crate) fn keep(choice: &Choice, key: &str) -> Result<()> {
 ///
 /// # Errors
 /// [`ErrorKind::Unsupported`] where there is no keyring.
-pub(crate) fn forget(choice: &Choice) -> Result<bool> {
+pub(crate) fn forget(choice: &ProviderChoice) -> Result<bool> {
     keyring::remove(&choice.account()).map_err(|why| no_keyring(choice, &why))
 }
 
-fn no_keyring(choice: &Choice, why: &keyring::Unusable) -> Error {
+fn no_keyring(choice: &ProviderChoice, why: &keyring::KeyringError) -> Error {
     let message = format!("the system's keyring cannot be used: {why}");
     Error::new(ErrorKind::Unsupported, message).with_remedy(format!("set {} instead", variable(choice)))
 }
 
 /// The error of a provider whose key is missing.
-pub(crate) fn missing(choice: &Choice) -> Error {
+pub(crate) fn missing(choice: &ProviderChoice) -> Error {
     let name = choice.name();
     Error::new(ErrorKind::Config, format!("there is no key for {name}"))
         .with_remedy(format!("vault-agent login {name} keeps one in the system's keyring, or set {}", variable(choice)))
 }
 
-fn variable(choice: &Choice) -> &'static str {
+fn variable(choice: &ProviderChoice) -> &'static str {
     choice.key_variables().first().copied().unwrap_or_default()
 }

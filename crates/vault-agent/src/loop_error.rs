@@ -6,7 +6,7 @@ use agent_loop::{Failure, Limit, StopReason};
 use vault_tools::{Error, ErrorKind};
 
 /// Why a run has ended; of a limit, with what a person can do about it.
-pub(crate) fn said_of_stop(stop: &StopReason) -> String {
+pub(crate) fn stop_text(stop: &StopReason) -> String {
     let setting = match stop {
         StopReason::Limit { limit: Limit::Repeats } => {
             return format!("{stop} (the model repeats itself: ask in other words, or take another model)");
@@ -22,7 +22,7 @@ pub(crate) fn said_of_stop(stop: &StopReason) -> String {
 }
 
 /// A request that failed and is sent again.
-pub(crate) fn retrying(failure: &Failure, delay: Duration) -> String {
+pub(crate) fn retry_text(failure: &Failure, delay: Duration) -> String {
     format!("{}; trying again in {} s", failure.message, delay.as_secs_f32().ceil())
 }
 

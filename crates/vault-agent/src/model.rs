@@ -5,19 +5,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use agent_loop::{
-    BoxFuture, ErrorKind as ModelError, Hosted, ImageSupport, Model, ModelSettings, Provider, ReplyStream, Request,
-    Streaming, ToolSupport, Wire,
+    BoxFuture, ErrorKind as ModelError, HostedModel, ImageSupport, Model, ModelSettings, Provider, ReplyStream,
+    Request, Streaming, ToolSupport, Wire,
 };
 use vault_search::note;
 use vault_tools::{Error, ErrorKind, Result};
 
 use crate::providers::{
-    Choice, LOCAL_CONTEXT, Listing, connection, context_length, host_of, is_this_machine, takes_tools,
+    LOCAL_CONTEXT, Listing, ProviderChoice, connection, context_length, host_of, is_this_machine, takes_tools,
 };
-use crate::settings::{Settings, Source};
-use crate::state::state_of_user;
+use crate::settings::{Settings, ValueSource};
+use crate::state_folder::state_of_user;
 use crate::traffic::Traffic;
-use crate::{keys, local};
+use crate::{keys, local_models};
 
 /// A model that can be asked.
 #[derive(Clone)]
@@ -43,11 +43,11 @@ pub(crate) enum Destination {
 ///
 /// # Errors
 /// A model without a provider.
-pub(crate) fn chosen_provider(settings: &Settings) -> Result<Option<Choice>> {
+pub(crate) fn chosen_provider(settings: &Settings) -> Result<Option<ProviderChoice>> {
     let bad = |why| Error::new(ErrorKind::Config, why);
     match (&settings.provider, &settings.base_url, &settings.model) {
-        (Some(name), ..) => Choice::parse(name).map(Some).map_err(bad),
-        (None, Some(address), _) => Choice::parse(address).map(Some).map_err(bad),
+        (Some(name), ..) => ProviderChoice::parse(name).map(Some).map_err(bad),
+        (None, Some(address), _) => ProviderChoice::parse(address).map(Some).map_err(bad),
         (None, None, Some(model)) => Err(bad(format!("the model {model} has no provider"))
             .with_remedy("set provider, such as ollama, openai or https://host/v1")),
         (None, None, None) => Ok(None),
@@ -58,12 +58,12 @@ pub(crate) fn chosen_provider(settings: &Settings) -> Result<Option<Choice>> {
 ///
 /// # Errors
 /// An address that is none; a key that is missing.
-pub(crate) fn provider_with_key(choice: &Choice, settings: &Settings) -> Result<Option<Provider>> {
+pub(crate) fn provider_with_key(choice: &ProviderChoice, settings: &Settings) -> Result<Option<Provider>> {
     let Some(provider) = choice.provider(settings.base_url.as_deref())? else { return Ok(None) };
     // A server on this machine mostly wants none, and the keyring may ask for its password.
     let is_here = is_this_machine(&provider.base_url);
     let key = if is_here { keys::of_variables(choice) } else { keys::find(choice) };
-    if key.is_none() && !is_here && matches!(choice, Choice::Known(_)) {
+    if key.is_none() && !is_here && matches!(choice, ProviderChoice::Known(_)) {
         return Err(keys::missing(choice));
     }
     Ok(Some(provider.key(key.map(|key| key.text().to_owned()))))
@@ -78,7 +78,7 @@ pub(crate) fn open(settings: &Settings) -> Result<Option<ChosenModel>> {
     let name = allowed_name(&choice, settings)?;
     let (model, destination, loaded) = match provider_with_key(&choice, settings)? {
         None => {
-            let (model, context) = local::load(&choice, settings)?;
+            let (model, context) = local_models::load(&choice, settings)?;
             (model, Destination::ThisMachine, context)
         }
         Some(provider) => {
@@ -109,7 +109,7 @@ pub(crate) fn required(settings: &Settings) -> Result<ChosenModel> {
 ///
 /// # Errors
 /// None is; one that is not allowed.
-pub(crate) fn allowed_name(choice: &Choice, settings: &Settings) -> Result<String> {
+pub(crate) fn allowed_name(choice: &ProviderChoice, settings: &Settings) -> Result<String> {
     let (name, allowed) = (model_name(choice, settings)?, &settings.allowed_models);
     if allowed.is_empty() || allowed.contains(&name) {
         return Ok(name);
@@ -118,11 +118,11 @@ pub(crate) fn allowed_name(choice: &Choice, settings: &Settings) -> Result<Strin
     Err(Error::new(ErrorKind::Denied, message).with_remedy(format!("choose one of {}", allowed.join(", "))))
 }
 
-fn model_name(choice: &Choice, settings: &Settings) -> Result<String> {
+fn model_name(choice: &ProviderChoice, settings: &Settings) -> Result<String> {
     let stem = |file: &Path| file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     match (&settings.model, choice) {
         (Some(name), _) => Ok(name.clone()),
-        (None, Choice::LocalFile(file) | Choice::LlamaServer(file)) => Ok(stem(file)),
+        (None, ProviderChoice::LocalFile(file) | ProviderChoice::LlamaServer(file)) => Ok(stem(file)),
         (None, _) => {
             let message = format!("no model of {} is chosen", choice.name());
             let remedy = "vault-agent models lists them; set model, or add --model NAME";
@@ -142,7 +142,7 @@ fn hosted(provider: Provider, name: &str, settings: &Settings, takes_tools: Opti
     let provider = provider.streaming(if settings.streaming { Streaming::Yes } else { Streaming::No });
     let is_ollama = provider.wire == Wire::Ollama;
     let traffic = Traffic::new(connection()?, provider.key.clone(), settings.show_traffic);
-    let model = Configured::new(Hosted::new(provider, name, traffic), is_ollama, settings);
+    let model = ConfiguredModel::new(HostedModel::new(provider, name, traffic), is_ollama, settings);
     Ok(settings.text_calls.wrap(model, takes_tools))
 }
 
@@ -150,7 +150,7 @@ fn hosted(provider: Provider, name: &str, settings: &Settings, takes_tools: Opti
 ///
 /// Where it refuses the default temperature, as models that reason do, it is asked again without one. A temperature that
 /// somebody chose is never left out.
-struct Configured<M> {
+struct ConfiguredModel<M> {
     model: M,
     settings: ModelSettings,
     /// The default, where it is in force.
@@ -158,7 +158,7 @@ struct Configured<M> {
     takes_no_temperature: AtomicBool,
 }
 
-impl<M> Configured<M> {
+impl<M> ConfiguredModel<M> {
     fn new(model: M, is_ollama: bool, settings: &Settings) -> Self {
         let context = settings.context_length.unwrap_or(LOCAL_CONTEXT);
         let context = is_ollama.then(|| u32::try_from(context).unwrap_or(u32::MAX));
@@ -166,7 +166,7 @@ impl<M> Configured<M> {
         Self {
             model,
             settings: ModelSettings::default().context_length(context).reasoning_effort(effort),
-            temperature: settings.temperature.filter(|_| *settings.source("temperature") == Source::Default),
+            temperature: settings.temperature.filter(|_| *settings.source("temperature") == ValueSource::Default),
             takes_no_temperature: AtomicBool::new(false),
         }
     }
@@ -179,7 +179,7 @@ impl<M> Configured<M> {
     }
 }
 
-impl<M: Model> Model for Configured<M> {
+impl<M: Model> Model for ConfiguredModel<M> {
     fn name(&self) -> &str {
         self.model.name()
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent_loop::{Agent, AnswerShape, Event, Run, RunId, RunOptions, Spent, StopReason, Tool};
+use agent_loop::{Agent, AnswerShape, Event, Run, RunId, RunOptions, RunUsage, StopReason, Tool};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use vault_tools::plan::{plan_schema, validate};
@@ -39,7 +39,7 @@ parameter that the person is asked for.
 
 /// A plan, or why there is none.
 #[derive(Debug)]
-pub(crate) enum Written {
+pub(crate) enum PlanReply {
     /// A valid plan.
     Plan(Value),
     /// What the model said instead of a plan: a question, or why there is none.
@@ -59,8 +59,8 @@ pub(crate) async fn write(
     settings: &Settings,
     on_event: &mut (dyn FnMut(Event) + Send),
     cancel: &CancellationToken,
-    spent: &mut Spent,
-) -> Result<Written> {
+    spent: &mut RunUsage,
+) -> Result<PlanReply> {
     let agent = Agent::new(Arc::clone(&model.model), Vec::<Tool>::new()).map_err(of_loop)?;
     let budget = budget_of(settings);
     let options = RunOptions::default()
@@ -71,12 +71,12 @@ pub(crate) async fn write(
         .temperature(settings.temperature)
         .settings(sampling_of(settings));
     let mut run = Run::new(RunId::random(), options, instruction);
-    let (mut faults, mut of_all) = (String::new(), Spent::default());
+    let (mut faults, mut of_all) = (String::new(), RunUsage::default());
     for attempt in 0..=REPAIRS {
         if attempt > 0 {
             // Repairs are of the same message of a person.
             if let Some(limit) = budget.reached(&of_all) {
-                return Ok(Written::Stopped(StopReason::Limit { limit }));
+                return Ok(PlanReply::Stopped(StopReason::Limit { limit }));
             }
             let message =
                 format!("The plan cannot be used:\n{faults}\nAnswer with the whole corrected plan, as JSON alone.");
@@ -91,15 +91,15 @@ pub(crate) async fn write(
         *spent += outcome.spent;
         faults = match outcome.stop {
             StopReason::Answered | StopReason::BadAnswer { .. } if is_prose(&outcome.text) => {
-                return Ok(Written::Answer(outcome.text));
+                return Ok(PlanReply::Answer(outcome.text));
             }
             StopReason::Answered | StopReason::BadAnswer { .. } | StopReason::Empty => {
                 match valid_plan_in(&outcome.text, toolbox) {
-                    Ok(plan) => return Ok(Written::Plan(plan)),
+                    Ok(plan) => return Ok(PlanReply::Plan(plan)),
                     Err(faults) => faults,
                 }
             }
-            stop => return Ok(Written::Stopped(stop)),
+            stop => return Ok(PlanReply::Stopped(stop)),
         };
     }
     let message = format!("the model wrote no valid plan, and two repairs did not help; nothing was done:\n{faults}");

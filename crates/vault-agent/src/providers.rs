@@ -9,7 +9,7 @@ use vault_tools::{Error, ErrorKind, Result};
 
 /// A provider that has a name here.
 #[derive(Debug)]
-pub(crate) struct Known {
+pub(crate) struct KnownProvider {
     pub name: &'static str,
     /// Other names that are understood.
     pub aliases: &'static [&'static str],
@@ -39,13 +39,13 @@ const fn known(
     key_variables: &'static [&'static str],
     listing: Listing,
     make: fn() -> Provider,
-) -> Known {
-    Known { name, aliases, key_variables, listing, make }
+) -> KnownProvider {
+    KnownProvider { name, aliases, key_variables, listing, make }
 }
 
 /// Every provider that has a name. A new one is a line here, and a function of [`Provider`] where its format needs
 /// options.
-pub(crate) const KNOWN: [Known; 12] = [
+pub(crate) const KNOWN: [KnownProvider; 12] = [
     known("openai", &[], &["OPENAI_API_KEY"], Listing::OpenAi, || Provider::openai("")),
     known("openai-chat", &[], &["OPENAI_API_KEY"], Listing::OpenAi, || {
         Provider::new("openai", Wire::OpenAiChat, "https://api.openai.com/v1", None)
@@ -69,8 +69,8 @@ pub(crate) const KEY_OF_ADDRESS: &str = "VAULT_AGENT_API_KEY";
 
 /// A provider as the settings name it.
 #[derive(Debug, Clone)]
-pub(crate) enum Choice {
-    Known(&'static Known),
+pub(crate) enum ProviderChoice {
+    Known(&'static KnownProvider),
     /// An address at which Chat Completions are spoken: `https://host/v1`.
     Address(String),
     /// `local:FILE.gguf`: a model in this process.
@@ -79,7 +79,7 @@ pub(crate) enum Choice {
     LlamaServer(PathBuf),
 }
 
-impl Choice {
+impl ProviderChoice {
     /// Reads what stands in the settings.
     ///
     /// # Errors
@@ -266,8 +266,8 @@ const CONTEXT_LENGTHS: [(&str, u64); 40] = [
 pub(crate) const LOCAL_CONTEXT: u64 = 16_384;
 
 /// How many tokens a model reads, request and reply together, where that is known.
-pub(crate) fn context_length(choice: &Choice, model: &str) -> Option<u64> {
-    let Choice::Known(Known { listing, name, .. }) = choice else { return None };
+pub(crate) fn context_length(choice: &ProviderChoice, model: &str) -> Option<u64> {
+    let ProviderChoice::Known(KnownProvider { listing, name, .. }) = choice else { return None };
     // A server of one's own may call a model as it likes.
     if *listing == Listing::Ollama || matches!(*name, "lmstudio" | "llama.cpp") {
         return None;
@@ -283,7 +283,7 @@ const WITHOUT_TOOLS: [&str; 6] =
     ["gpt-5-chat", "o1-mini", "o1-preview", "gemini-2.5-flash-image", "gemini-3-pro-image", "gemini-3.1-flash-image"];
 
 /// Whether a model takes tools, where that is known.
-pub(crate) fn takes_tools(choice: &Choice, model: &str) -> Option<bool> {
+pub(crate) fn takes_tools(choice: &ProviderChoice, model: &str) -> Option<bool> {
     context_length(choice, model)?;
     let model = model.rsplit_once('/').map_or(model, |(_, model)| model);
     Some(!WITHOUT_TOOLS.iter().any(|prefix| model.starts_with(prefix)))
@@ -312,7 +312,7 @@ mod tests {
     #[test]
     fn providers_are_known_by_name_and_address() {
         for known in &KNOWN {
-            let choice = Choice::parse(known.name).unwrap();
+            let choice = ProviderChoice::parse(known.name).unwrap();
             assert_eq!(choice.name(), known.name);
             assert_eq!(choice.account(), known.name.trim_end_matches("-chat").replace("lms", "lm-s"));
             if known.name != "azure" {
@@ -321,22 +321,23 @@ mod tests {
                 assert!(host_of(&provider.base_url).is_ok(), "{}", known.name);
             }
         }
-        let custom = Choice::parse("https://gateway.example/v1/").unwrap();
+        let custom = ProviderChoice::parse("https://gateway.example/v1/").unwrap();
         assert_eq!(custom.name(), "gateway.example");
         assert_eq!(custom.provider(None).unwrap().unwrap().base_url, "https://gateway.example/v1");
-        let azure = Choice::parse("azure").unwrap();
+        let azure = ProviderChoice::parse("azure").unwrap();
         assert!(azure.provider(None).unwrap_err().to_string().contains("set base_url"));
         assert!(azure.provider(Some("nowhere")).is_err());
-        let address =
-            |provider: &str, given| Choice::parse(provider).unwrap().provider(Some(given)).unwrap().unwrap().base_url;
+        let address = |provider: &str, given| {
+            ProviderChoice::parse(provider).unwrap().provider(Some(given)).unwrap().unwrap().base_url
+        };
         assert_eq!(address("azure", "https://n.openai.azure.com/"), "https://n.openai.azure.com/openai/v1");
         assert_eq!(address("azure", "https://n.openai.azure.com/openai/v1"), "https://n.openai.azure.com/openai/v1");
         assert_eq!(address("ollama", "http://10.0.0.2:11434/v1/"), "http://10.0.0.2:11434");
         assert_eq!(address("lmstudio", "http://10.0.0.2:1234/v1"), "http://10.0.0.2:1234/v1");
-        let error = Choice::parse("antropic").unwrap_err();
+        let error = ProviderChoice::parse("antropic").unwrap_err();
         assert!(error.contains("did you mean anthropic?"), "{error}");
         for wrong in ["", "local:", "ftp://x/v1", "https://"] {
-            assert!(Choice::parse(wrong).is_err(), "{wrong}");
+            assert!(ProviderChoice::parse(wrong).is_err(), "{wrong}");
         }
     }
 
@@ -357,7 +358,7 @@ mod tests {
 
     #[test]
     fn context_lengths_of_families() {
-        let of = |provider: &str, model: &str| context_length(&Choice::parse(provider).unwrap(), model);
+        let of = |provider: &str, model: &str| context_length(&ProviderChoice::parse(provider).unwrap(), model);
         assert_eq!(of("openai", "gpt-4.1-mini"), Some(1_047_576));
         assert_eq!(of("openai", "gpt-4-0613"), Some(8_192));
         assert_eq!((of("openai", "gpt-5.4-mini"), of("openai", "gpt-5.9")), (Some(400_000), Some(400_000)));
@@ -365,7 +366,7 @@ mod tests {
         assert_eq!(of("openrouter", "google/gemini-2.5-pro"), Some(1_048_576));
         assert_eq!(of("openai", "my-own"), None);
         assert_eq!(of("ollama", "gpt-4"), None);
-        let tools = |provider: &str, model: &str| takes_tools(&Choice::parse(provider).unwrap(), model);
+        let tools = |provider: &str, model: &str| takes_tools(&ProviderChoice::parse(provider).unwrap(), model);
         assert_eq!(tools("openai", "gpt-5.4-mini"), Some(true));
         assert_eq!(tools("openrouter", "openai/gpt-5-chat"), Some(false));
         assert_eq!((tools("openai", "my-own"), tools("lmstudio", "gpt-4")), (None, None));

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use vault_tools::{Error, ErrorKind, Result, Toolset};
 
-use crate::providers::{Choice, KEY_OF_ADDRESS, host_of};
+use crate::providers::{KEY_OF_ADDRESS, ProviderChoice, host_of};
 
 pub(crate) use file::{change_file, config_file, path, remove, set};
 pub(crate) use flags::{SettingArgs, ValueArgs, WriterArgs};
@@ -48,8 +48,8 @@ pub(crate) struct Settings {
     pub streaming: bool,
     pub tools: bool,
     pub toolsets: Vec<Toolset>,
-    pub text_calls: InText,
-    pub review: Review,
+    pub text_calls: TextCallsSetting,
+    pub review: ReviewSetting,
     pub max_turns: u32,
     pub max_calls: Option<u32>,
     pub max_total_tokens: Option<u64>,
@@ -60,7 +60,7 @@ pub(crate) struct Settings {
     pub gpu_layers: Option<u32>,
     pub repeat_penalty: Option<f64>,
     #[serde(skip)]
-    sources: BTreeMap<&'static str, Source>,
+    sources: BTreeMap<&'static str, ValueSource>,
 }
 
 impl Default for Settings {
@@ -81,8 +81,8 @@ impl Default for Settings {
             streaming: true,
             tools: true,
             toolsets: vec![Toolset::Notes],
-            text_calls: InText::Auto,
-            review: Review::Chat,
+            text_calls: TextCallsSetting::Auto,
+            review: ReviewSetting::Chat,
             max_turns: 10,
             max_calls: Some(64),
             max_total_tokens: None,
@@ -100,7 +100,7 @@ impl Default for Settings {
 /// Which results of tools a person is shown before the model gets them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Review {
+pub(crate) enum ReviewSetting {
     /// Those of the toolset `chat`.
     Chat,
     Always,
@@ -110,7 +110,7 @@ pub(crate) enum Review {
 /// Whether tools are called in text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub(crate) enum InText {
+pub(crate) enum TextCallsSetting {
     /// Where the model turns out to take no tools.
     Auto,
     Never,
@@ -118,7 +118,7 @@ pub(crate) enum InText {
     In(Format),
 }
 
-impl InText {
+impl TextCallsSetting {
     /// The model, with its calls in text where it is to have them there; `takes_tools` is what is known of it.
     pub fn wrap<M: Model + 'static>(self, model: M, takes_tools: Option<bool>) -> Arc<dyn Model> {
         match self {
@@ -130,7 +130,7 @@ impl InText {
     }
 }
 
-impl TryFrom<String> for InText {
+impl TryFrom<String> for TextCallsSetting {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
@@ -146,12 +146,12 @@ impl TryFrom<String> for InText {
     }
 }
 
-impl From<InText> for String {
-    fn from(in_text: InText) -> Self {
+impl From<TextCallsSetting> for String {
+    fn from(in_text: TextCallsSetting) -> Self {
         match in_text {
-            InText::Auto => "auto",
-            InText::Never => "never",
-            InText::In(format) => format.name(),
+            TextCallsSetting::Auto => "auto",
+            TextCallsSetting::Never => "never",
+            TextCallsSetting::In(format) => format.name(),
         }
         .to_owned()
     }
@@ -200,20 +200,20 @@ fn address<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<String>, 
 /// Only names that mean a provider.
 fn provider<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
     let name = Option::<String>::deserialize(from)?;
-    name.as_deref().map(Choice::parse).transpose().map_err(serde::de::Error::custom)?;
+    name.as_deref().map(ProviderChoice::parse).transpose().map_err(serde::de::Error::custom)?;
     Ok(name)
 }
 
 /// Where a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Source {
+pub(crate) enum ValueSource {
     Default,
     File { path: PathBuf, line: usize },
     Variable(String),
     Flag(String),
 }
 
-impl Source {
+impl ValueSource {
     /// The name in records.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -225,7 +225,7 @@ impl Source {
     }
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for ValueSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => f.write_str("default"),
@@ -239,7 +239,7 @@ impl fmt::Display for Source {
 /// An invalid value, and where it is set.
 #[derive(Debug)]
 pub(crate) struct Problem {
-    pub source: Source,
+    pub source: ValueSource,
     pub message: String,
 }
 
@@ -287,8 +287,8 @@ impl Settings {
     }
 
     /// Where a setting's value comes from.
-    pub fn source(&self, name: &str) -> &Source {
-        self.sources.get(name).unwrap_or(&Source::Default)
+    pub fn source(&self, name: &str) -> &ValueSource {
+        self.sources.get(name).unwrap_or(&ValueSource::Default)
     }
 
     /// A setting's value; `null` where it has none.
@@ -300,7 +300,7 @@ impl Settings {
     ///
     /// # Errors
     /// What is wrong with the value, in words.
-    fn put(&mut self, setting: &'static Setting, value: Value, source: Source) -> Result<(), String> {
+    fn put(&mut self, setting: &'static Setting, value: Value, source: ValueSource) -> Result<(), String> {
         let mut all = serde_json::to_value(&*self).map_err(|error| error.to_string())?;
         all[setting.name] = value;
         let sources = std::mem::take(&mut self.sources);
@@ -315,15 +315,15 @@ impl Settings {
 }
 
 /// A value that was given, and where.
-type Given = (&'static Setting, Value, Source);
+type SettingValue = (&'static Setting, Value, ValueSource);
 
 /// What the environment says. A variable that is set to nothing is not set.
-fn variables(problems: &mut Vec<Problem>) -> Vec<Given> {
+fn variables(problems: &mut Vec<Problem>) -> Vec<SettingValue> {
     let mut given = Vec::new();
     for setting in &TABLE {
         let name = setting.variable();
         let Some(text) = std::env::var_os(&name).filter(|text| !text.is_empty()) else { continue };
-        let source = Source::Variable(name);
+        let source = ValueSource::Variable(name);
         match text.to_str().ok_or_else(|| "it is not text in UTF-8".to_owned()).and_then(|text| setting.of_text(text)) {
             Ok(value) => given.push((setting, value, source)),
             Err(message) => problems.push(Problem { source, message: format!("{}: {message}", setting.name) }),
@@ -345,7 +345,7 @@ pub(crate) fn unknown_variables() -> Vec<String> {
 /// What is wrong with it, in words.
 pub(crate) fn read_value(setting: &'static Setting, text: &str) -> Result<Value, String> {
     let value = setting.of_text(text)?;
-    Settings::default().put(setting, value.clone(), Source::Default)?;
+    Settings::default().put(setting, value.clone(), ValueSource::Default)?;
     Ok(value)
 }
 
@@ -407,11 +407,11 @@ mod tests {
     fn the_last_source_counts_and_is_known() {
         let mut settings = Settings::default();
         let setting = find("model").unwrap();
-        settings.put(setting, json!("a"), Source::Variable("VAULT_AGENT_MODEL".into())).unwrap();
-        settings.put(setting, json!("b"), Source::Flag("model".into())).unwrap();
+        settings.put(setting, json!("a"), ValueSource::Variable("VAULT_AGENT_MODEL".into())).unwrap();
+        settings.put(setting, json!("b"), ValueSource::Flag("model".into())).unwrap();
         assert_eq!((settings.model.as_deref(), settings.source("model").kind()), (Some("b"), "flag"));
-        assert_eq!(settings.source("max_turns"), &Source::Default);
-        assert!(settings.put(setting, json!(1), Source::Default).is_err());
+        assert_eq!(settings.source("max_turns"), &ValueSource::Default);
+        assert!(settings.put(setting, json!(1), ValueSource::Default).is_err());
         assert_eq!(settings.model.as_deref(), Some("b"));
     }
 }

@@ -97,7 +97,7 @@ impl Printer {
 
     /// Prints a body line by line, as it passes.
     fn watch(self, body: ByteStream) -> ByteStream {
-        let mut unfinished = Unfinished { printer: self, bytes: Vec::new() };
+        let mut unfinished = PartialLine { printer: self, bytes: Vec::new() };
         Box::pin(body.inspect(move |bytes| {
             if let Ok(bytes) = bytes {
                 unfinished.push(bytes);
@@ -107,12 +107,12 @@ impl Printer {
 }
 
 /// The beginning of a line that has not ended yet; printed when the body ends or is dropped.
-struct Unfinished {
+struct PartialLine {
     printer: Printer,
     bytes: Vec<u8>,
 }
 
-impl Unfinished {
+impl PartialLine {
     fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
         while let Some(end) = self.bytes.iter().position(|byte| *byte == b'\n') {
@@ -122,7 +122,7 @@ impl Unfinished {
     }
 }
 
-impl Drop for Unfinished {
+impl Drop for PartialLine {
     fn drop(&mut self) {
         if !self.bytes.is_empty() {
             self.printer.print(&self.bytes);

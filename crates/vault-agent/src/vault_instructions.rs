@@ -27,7 +27,7 @@ pub(crate) struct VaultInstructions {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct GivenAnswer {
+struct SavedAnswer {
     digest: String,
     is_used: bool,
 }
@@ -49,7 +49,7 @@ impl VaultInstructions {
     /// # Errors
     /// When it cannot be written.
     pub fn answer(&self, workspace: &Workspace, is_used: bool) -> Result<()> {
-        let answer = GivenAnswer { digest: digest(&self.text), is_used };
+        let answer = SavedAnswer { digest: digest(&self.text), is_used };
         let json = serde_json::to_vec(&answer).map_err(|error| Error::io(ANSWER, &error.into()))?;
         workspace.vaults()[self.number].vault.state().replace(ANSWER, json)
     }
@@ -65,7 +65,7 @@ pub(crate) fn vault_instructions(workspace: &Workspace) -> Vec<VaultInstructions
         let is_permitted = policy.permits_path(path.as_str()) && policy.permits_path(real.as_str());
         let text = sandbox.text(&path).ok().filter(|text| is_permitted && !text.trim().is_empty())?;
         let given = open.vault.state().read(ANSWER).ok().flatten();
-        let given = given.and_then(|json| serde_json::from_str::<GivenAnswer>(&json).ok());
+        let given = given.and_then(|json| serde_json::from_str::<SavedAnswer>(&json).ok());
         let given = given.filter(|answer| answer.digest == digest(&text)).map(|answer| answer.is_used);
         let is_used = if text.len() > LONGEST { Some(false) } else { given };
         Some(VaultInstructions { vault: open.name.clone(), text, is_used, number })

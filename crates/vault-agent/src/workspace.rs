@@ -13,14 +13,14 @@ pub(crate) const AT_ONCE: usize = 8;
 
 /// What the person who starts the server decides for all vaults, beyond their settings.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Granted {
+pub(crate) struct PolicyOverrides {
     /// Writes that the settings allow do not ask.
     pub writes: bool,
     /// Deletes are allowed, and ask.
     pub deletes: bool,
 }
 
-impl Granted {
+impl PolicyOverrides {
     fn apply(self, mut settings: Settings) -> Settings {
         settings.confirm_writes &= !self.writes;
         settings.allow_delete |= self.deletes;
@@ -50,13 +50,13 @@ impl OpenVault {
 #[derive(Debug)]
 pub(crate) struct Workspace {
     vaults: Vec<OpenVault>,
-    granted: Granted,
-    idle: Mutex<Idle>,
+    overrides: PolicyOverrides,
+    idle: Mutex<IdleToolboxes>,
 }
 
 /// Toolboxes that no call uses.
 #[derive(Debug, Default)]
-struct Idle {
+struct IdleToolboxes {
     /// How often the policies were read again: toolboxes from before are not used again.
     generation: u64,
     toolboxes: Vec<Vaults>,
@@ -67,14 +67,14 @@ impl Workspace {
     ///
     /// # Errors
     /// No such vault; settings that cannot be understood; two vaults of one name.
-    pub fn open(vault_args: &VaultArgs, granted: Granted) -> CliResult<Self> {
+    pub fn open(vault_args: &VaultArgs, overrides: PolicyOverrides) -> CliResult<Self> {
         let mut vaults = Vec::new();
         for opened in open_with_settings(vault_args)? {
             let name = opened.vault.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let (vault, policy) = (Arc::new(opened.vault), RwLock::new(granted.apply(opened.settings).compile()?));
+            let (vault, policy) = (Arc::new(opened.vault), RwLock::new(overrides.apply(opened.settings).compile()?));
             vaults.push(OpenVault { name, vault, policy, index: opened.index });
         }
-        let workspace = Self { vaults, granted, idle: Mutex::default() };
+        let workspace = Self { vaults, overrides, idle: Mutex::default() };
         let first = workspace.toolboxes()?;
         workspace.idle().toolboxes.push(first);
         Ok(workspace)
@@ -85,7 +85,7 @@ impl Workspace {
     /// # Errors
     /// Settings that cannot be understood; then all stay as they were.
     pub fn reload_policies(&self) -> Result<()> {
-        let read = |open: &OpenVault| self.granted.apply(policy_of(&open.name)?).compile();
+        let read = |open: &OpenVault| self.overrides.apply(policy_of(&open.name)?).compile();
         let policies = self.vaults.iter().map(read).collect::<Result<Vec<_>>>()?;
         for (open, policy) in self.vaults.iter().zip(policies) {
             *open.policy.write().unwrap_or_else(PoisonError::into_inner) = policy;
@@ -96,7 +96,7 @@ impl Workspace {
         Ok(())
     }
 
-    fn idle(&self) -> MutexGuard<'_, Idle> {
+    fn idle(&self) -> MutexGuard<'_, IdleToolboxes> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

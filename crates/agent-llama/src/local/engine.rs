@@ -52,7 +52,7 @@ static BACKEND: LazyLock<Result<LlamaBackend, String>> = LazyLock::new(|| {
 /// Loads a model's weights, and says of how many tokens its context shall be.
 ///
 /// # Errors
-/// Those of [`Local::load`](super::Local::load), without the path.
+/// Those of [`LocalModel::load`](super::LocalModel::load), without the path.
 pub(super) fn load(
     options: &LocalOptions,
     mut progress: impl FnMut(f32) -> bool + 'static,

@@ -18,18 +18,18 @@ use agent_loop::{Delta, EndReason, Parallel, Request, ToolChoice};
 use agent_loop::{Error, ErrorKind, error::Result};
 
 use super::engine::Engine;
-use super::grammar::Wanted;
-use super::output::Outgoing;
+use super::grammar::OutputGrammar;
 use super::prompt::may_call;
 use super::sampler::Sampler;
+use super::stop_filter::StopFilter;
 
 /// A reply that is being written.
-struct Writing<'e, 'm, 'r> {
+struct Generation<'e, 'm, 'r> {
     engine: &'e mut Engine<'m>,
     request: &'r Request,
     out: &'r UnboundedSender<Result<Delta>>,
     parser: Parser,
-    text: Outgoing,
+    text: StopFilter,
     matcher: Option<Matcher>,
     sampler: Sampler,
     calls: usize,
@@ -89,9 +89,9 @@ impl Engine<'_> {
         options.seed = request.settings.seed.map(|wanted| wanted as u32).or(options.seed);
         let sampler = Sampler::new(&options, temperature, self.vocabulary.tokens.n_tokens(), &tokens);
         let stops = [&options.stop[..], &request.settings.stop, &self.prompts.stop].concat();
-        let text = Outgoing::new(stops);
+        let text = StopFilter::new(stops);
         let mut writing =
-            Writing { engine: self, request, out, parser, text, matcher, sampler, calls: 0, generated: 0 };
+            Generation { engine: self, request, out, parser, text, matcher, sampler, calls: 0, generated: 0 };
         let end = writing.write(room)?;
         usage = usage.output(writing.generated as u64);
         let generated = writing.generated;
@@ -137,8 +137,8 @@ impl Engine<'_> {
         answer: Option<&Value>,
     ) -> Result<Matcher> {
         let many = request.parallel == Parallel::Many;
-        let wanted = Wanted { form: &self.prompts.form, tools, open, begun, many, answer };
-        self.grammars.matcher(wanted.lark(&self.vocabulary))
+        let grammar = OutputGrammar { form: &self.prompts.form, tools, open, begun, many, answer };
+        self.grammars.matcher(grammar.lark(&self.vocabulary))
     }
 }
 
@@ -151,7 +151,7 @@ fn offered(request: &Request) -> Vec<&ToolSpec> {
     request.tools.iter().filter(may).collect()
 }
 
-impl Writing<'_, '_, '_> {
+impl Generation<'_, '_, '_> {
     /// Writes until the end; `None` where nobody wants it any more.
     fn write(&mut self, room: usize) -> Result<Option<EndReason>> {
         loop {

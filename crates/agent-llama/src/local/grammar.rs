@@ -41,7 +41,7 @@ fn refused(error: impl ToString) -> Error {
 }
 
 /// Calls of these tools, or, where there is a schema, an answer that fits it.
-pub(super) struct Wanted<'w> {
+pub(super) struct OutputGrammar<'w> {
     pub(super) form: &'w CallForm,
     pub(super) tools: Vec<&'w ToolSpec>,
     /// What the first call begins with, up to the tool's name.
@@ -53,7 +53,7 @@ pub(super) struct Wanted<'w> {
     pub(super) answer: Option<&'w Value>,
 }
 
-impl Wanted<'_> {
+impl OutputGrammar<'_> {
     /// In the language of llguidance.
     pub(super) fn lark(&self, vocabulary: &Vocabulary<'_>) -> String {
         let literal = |text: &str| literal(text, vocabulary);

@@ -17,7 +17,7 @@ mod prompt;
 mod grammar;
 mod sampler;
 mod cache;
-mod output;
+mod stop_filter;
 mod state;
 mod engine;
 mod generate;
@@ -39,7 +39,7 @@ use agent_loop::{Model, ReplyStream, Request};
 pub use cache::CacheUse;
 pub use options::LocalOptions;
 
-use worker::{Command, Loaded};
+use worker::{Command, EngineInfo};
 
 /// Bytes of stack: a chat template of thousands of nested expressions is rendered recursively. Only what is used is taken.
 const STACK: usize = 64 << 20;
@@ -51,12 +51,12 @@ const STACK: usize = 64 << 20;
 ///
 /// ```no_run
 /// # async fn main_() -> agent_loop::error::Result<()> {
-/// use agent_llama::{Local, LocalOptions};
+/// use agent_llama::{LocalModel, LocalOptions};
 /// use agent_loop::{Agent, Tool};
 ///
 /// let options = LocalOptions::new("Qwen3-4B-Q4_K_M.gguf").context(Some(16_384));
 /// let show = |part| eprint!("\rloading: {:.0} %", part * 100.0);
-/// let model = Local::load(options, show, &Default::default()).await?;
+/// let model = LocalModel::load(options, show, &Default::default()).await?;
 /// for warning in model.warnings() {
 ///     eprintln!("{warning}");
 /// }
@@ -64,7 +64,7 @@ const STACK: usize = 64 << 20;
 /// # Ok(())
 /// # }
 /// ```
-pub struct Local {
+pub struct LocalModel {
     name: String,
     context: u32,
     warnings: Vec<String>,
@@ -75,7 +75,7 @@ pub struct Local {
 }
 
 /// A process that ends while llama.cpp computes can crash.
-impl Drop for Local {
+impl Drop for LocalModel {
     fn drop(&mut self) {
         self.commands = None;
         if let Some(thread) = self.thread.take() {
@@ -84,7 +84,7 @@ impl Drop for Local {
     }
 }
 
-impl Local {
+impl LocalModel {
     /// Loads a model. `progress` gets the part that is loaded, from 0 to 1, on another thread.
     ///
     /// # Errors
@@ -110,7 +110,7 @@ impl Local {
         let spawned = thread.spawn(move || worker::run(options, goes_on, done, &inbox, counted));
         let thread =
             spawned.map_err(|error| Error::new(ErrorKind::State, "no thread can be started").with_source(error))?;
-        let Loaded { name, context, warnings } = loaded.await.map_err(|_| gone())??;
+        let EngineInfo { name, context, warnings } = loaded.await.map_err(|_| gone())??;
         guard.disarm();
         Ok(Self { name, context, warnings, commands: Some(commands), thread: Some(thread), usage })
     }
@@ -163,7 +163,7 @@ fn gone() -> Error {
     Error::new(ErrorKind::State, "the model's thread has ended").with_remedy("load the model again")
 }
 
-impl Model for Local {
+impl Model for LocalModel {
     fn name(&self) -> &str {
         &self.name
     }
@@ -184,8 +184,8 @@ impl Model for Local {
     }
 }
 
-impl fmt::Debug for Local {
+impl fmt::Debug for LocalModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Local").field("name", &self.name).field("context", &self.context).finish_non_exhaustive()
+        f.debug_struct("LocalModel").field("name", &self.name).field("context", &self.context).finish_non_exhaustive()
     }
 }

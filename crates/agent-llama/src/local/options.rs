@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// Options of [`Local::load`](super::Local::load).
+/// Options of [`LocalModel::load`](super::LocalModel::load).
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct LocalOptions {

@@ -91,15 +91,17 @@ fn to_json(value: &Jinja, indent: Option<usize>, options: Kwargs) -> Result<Jinj
         (None, Some(separators)) if separators == [",", ":"] => {
             value.serialize(&mut serde_json::Serializer::new(&mut text)).map_err(invalid)?;
         }
-        _ => value.serialize(&mut serde_json::Serializer::with_formatter(&mut text, Spaced)).map_err(invalid)?,
+        _ => {
+            value.serialize(&mut serde_json::Serializer::with_formatter(&mut text, SpacedFormatter)).map_err(invalid)?
+        }
     }
     Ok(Jinja::from_safe_string(String::from_utf8_lossy(&text).into_owned()))
 }
 
 /// `{"a": 1, "b": [1, 2]}`
-struct Spaced;
+struct SpacedFormatter;
 
-impl serde_json::ser::Formatter for Spaced {
+impl serde_json::ser::Formatter for SpacedFormatter {
     fn begin_array_value<W: ?Sized + std::io::Write>(&mut self, out: &mut W, first: bool) -> std::io::Result<()> {
         if first { Ok(()) } else { out.write_all(b", ") }
     }
@@ -116,7 +118,7 @@ impl serde_json::ser::Formatter for Spaced {
 /// A value as [`to_json`] writes it.
 pub(super) fn spaced(value: &Value) -> String {
     let mut text = Vec::new();
-    let written = value.serialize(&mut serde_json::Serializer::with_formatter(&mut text, Spaced));
+    let written = value.serialize(&mut serde_json::Serializer::with_formatter(&mut text, SpacedFormatter));
     written.map_or_else(|_| value.to_string(), |()| String::from_utf8_lossy(&text).into_owned())
 }
 

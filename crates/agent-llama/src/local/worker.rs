@@ -24,7 +24,7 @@ pub(super) enum Command {
 }
 
 /// What is known of a model once it is loaded.
-pub(super) struct Loaded {
+pub(super) struct EngineInfo {
     pub(super) name: String,
     pub(super) context: u32,
     pub(super) warnings: Vec<String>,
@@ -34,7 +34,7 @@ pub(super) struct Loaded {
 pub(super) fn run(
     options: LocalOptions,
     progress: impl FnMut(f32) -> bool + 'static,
-    loaded: oneshot::Sender<Result<Loaded>>,
+    loaded: oneshot::Sender<Result<EngineInfo>>,
     inbox: &Receiver<Command>,
     usage: Arc<Mutex<CacheUse>>,
 ) {
@@ -54,7 +54,7 @@ pub(super) fn run(
     let stem = || path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
     let name = header.name.clone().unwrap_or_else(stem);
     let context = engine.cache.context.n_ctx();
-    if loaded.send(Ok(Loaded { name, context, warnings: engine.pending_warnings.clone() })).is_err() {
+    if loaded.send(Ok(EngineInfo { name, context, warnings: engine.pending_warnings.clone() })).is_err() {
         return;
     }
     while let Ok(command) = inbox.recv() {

@@ -21,7 +21,7 @@ impl Agent {
         cancel: &CancellationToken,
     ) -> Result<()> {
         let (started, before) = (Instant::now(), run.history().size());
-        let model = Metered { model: &*self.model, tokens: AtomicU64::new(0) };
+        let model = MeteredModel { model: &*self.model, tokens: AtomicU64::new(0) };
         let shorter = tokio::select! {
             () = cancel.cancelled() => None,
             shorter = timeout(self.limits.compaction, self.compaction.compact(run.history(), &model)) => Some(shorter),
@@ -42,12 +42,12 @@ impl Agent {
 }
 
 /// The model that a compaction uses, with a count of its tokens: they belong to the run's budget even if it fails.
-struct Metered<'m> {
+struct MeteredModel<'m> {
     model: &'m dyn Model,
     tokens: AtomicU64,
 }
 
-impl Model for Metered<'_> {
+impl Model for MeteredModel<'_> {
     fn name(&self) -> &str {
         self.model.name()
     }

@@ -8,7 +8,7 @@ use crate::approval::Question;
 use crate::error::{Failure, Result};
 use crate::message::{Status, TextPhase, ToolCall, ToolResult, Usage};
 use crate::model::Delta;
-use crate::run::{Outcome, Run};
+use crate::run::{Run, RunOutcome};
 
 /// Something that happened.
 ///
@@ -89,7 +89,7 @@ pub enum Event {
         failure: Failure,
     },
     /// The run is done.
-    Done(Outcome),
+    Done(RunOutcome),
 }
 
 impl Event {

@@ -46,12 +46,12 @@ impl Agent {
     /// is part of the run.
     ///
     /// ```
-    /// use agent_loop::{Agent, Event, Run, RunId, RunOptions, Scripted, ScriptedReply, Tool};
+    /// use agent_loop::{Agent, Event, Run, RunId, RunOptions, ScriptedModel, ScriptedReply, Tool};
     /// use futures_util::TryStreamExt;
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> agent_loop::error::Result<()> {
-    /// let agent = Agent::new(Scripted::new([ScriptedReply::text("Hello!")]), Vec::<Tool>::new())?;
+    /// let agent = Agent::new(ScriptedModel::new([ScriptedReply::text("Hello!")]), Vec::<Tool>::new())?;
     /// let mut run = Run::new(RunId::random(), RunOptions::default(), "Hi");
     /// let mut events = agent.stream(&mut run, ());
     /// while let Some(event) = events.try_next().await? {

@@ -27,7 +27,7 @@ const ROUNDS: usize = 10;
 const LATER: Duration = Duration::from_millis(250);
 
 /// What a call needs to know.
-pub(super) struct Asked<'a> {
+pub(super) struct ServerCall<'a> {
     /// The server, for messages.
     pub(super) server: &'a str,
     /// The tool by its own name.
@@ -42,12 +42,12 @@ pub(super) struct Asked<'a> {
 }
 
 /// Tells the server that nobody waits for a request any more, however the waiting ends.
-struct Abandoned<'a> {
+struct CancelOnDrop<'a> {
     peer: &'a Peer<RoleClient>,
     id: Option<RequestId>,
 }
 
-impl Drop for Abandoned<'_> {
+impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
         if let (Some(id), Ok(runtime)) = (self.id.take(), Handle::try_current()) {
             let peer = self.peer.clone();
@@ -60,58 +60,58 @@ impl Drop for Abandoned<'_> {
 impl Connection {
     /// # Errors
     /// What the tool, the server or the connection has to say, in words for the model.
-    pub(super) async fn call(&self, asked: &Asked<'_>) -> Result<ToolOutput, ToolError> {
-        let mut params = CallToolRequestParams::new(asked.tool.to_string()).with_arguments(asked.arguments.clone());
+    pub(super) async fn call(&self, call: &ServerCall<'_>) -> Result<ToolOutput, ToolError> {
+        let mut params = CallToolRequestParams::new(call.tool.to_string()).with_arguments(call.arguments.clone());
         for _ in 0..ROUNDS {
-            let needed = match self.request(params.clone(), asked).await? {
-                Said::Complete(result) => return output(result),
-                Said::Needs(needed) => needed,
+            let needed = match self.request(params.clone(), call).await? {
+                CallResponse::Complete(result) => return output(result),
+                CallResponse::InputRequired(needed) => needed,
             };
             params.request_state = needed.request_state;
             params.input_responses = tokio::select! {
                 answers = self.answers(needed.input_requests.unwrap_or_default()) => answers?,
-                () = asked.cancel.cancelled() => return Err(cancelled()),
+                () = call.cancel.cancelled() => return Err(cancelled()),
             };
         }
         Err(ToolError(format!(
             "The server {} asked {ROUNDS} times for more, and did not complete the call.",
-            asked.server
+            call.server
         )))
     }
 
     /// Sends the call and waits for what the server says.
-    async fn request(&self, params: CallToolRequestParams, asked: &Asked<'_>) -> Result<Said, ToolError> {
+    async fn request(&self, params: CallToolRequestParams, call: &ServerCall<'_>) -> Result<CallResponse, ToolError> {
         // Before the request, so that nothing is missed.
         let (mut progress, mut questions) = (self.handler.progress(), self.handler.open_questions());
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let sent = self.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await;
         let sent = match sent {
             Ok(sent) => sent,
-            Err(error) => return Err(self.failed(&error, asked).await),
+            Err(error) => return Err(self.failed(&error, call).await),
         };
         let token = sent.progress_token.clone();
-        let mut abandoned = Abandoned { peer: &self.peer, id: Some(sent.id.clone()) };
+        let mut guard = CancelOnDrop { peer: &self.peer, id: Some(sent.id.clone()) };
         let mut answer = Box::pin(sent.await_response());
-        let mut silent_at = Instant::now() + asked.time_limit;
+        let mut silent_at = Instant::now() + call.time_limit;
         loop {
             let is_asking = *questions.borrow_and_update() > 0;
             tokio::select! {
                 biased;
                 said = &mut answer => {
-                    abandoned.id = None;
+                    guard.id = None;
                     return match said {
-                        Ok(ServerResult::CallToolResult(result)) => Ok(Said::Complete(result)),
-                        Ok(ServerResult::InputRequiredResult(needed)) => Ok(Said::Needs(needed)),
-                        Ok(ServerResult::EmptyResult(_)) => Ok(Said::Complete(CallToolResult::default())),
-                        Ok(_) => Err(ToolError(format!("The server {} answered with something that is no result.", asked.server))),
-                        Err(error) => Err(self.failed(&error, asked).await),
+                        Ok(ServerResult::CallToolResult(result)) => Ok(CallResponse::Complete(result)),
+                        Ok(ServerResult::InputRequiredResult(needed)) => Ok(CallResponse::InputRequired(needed)),
+                        Ok(ServerResult::EmptyResult(_)) => Ok(CallResponse::Complete(CallToolResult::default())),
+                        Ok(_) => Err(ToolError(format!("The server {} answered with something that is no result.", call.server))),
+                        Err(error) => Err(self.failed(&error, call).await),
                     };
                 }
-                () = asked.cancel.cancelled() => return Err(cancelled()),
+                () = call.cancel.cancelled() => return Err(cancelled()),
                 more = progress.recv() => match more {
                     Ok(more) if more.progress_token == token => {
-                        silent_at = Instant::now() + asked.time_limit;
-                        (asked.on_progress)(more);
+                        silent_at = Instant::now() + call.time_limit;
+                        (call.on_progress)(more);
                     }
                     Ok(_) | Err(RecvError::Lagged(_)) => {}
                     Err(RecvError::Closed) => unreachable!("the handler lives as long as the connection"),
@@ -119,24 +119,24 @@ impl Connection {
                 // A person was asked, or has answered.
                 changed = questions.changed() => {
                     debug_assert!(changed.is_ok(), "the handler lives as long as the connection");
-                    silent_at = Instant::now() + asked.time_limit;
+                    silent_at = Instant::now() + call.time_limit;
                 }
                 () = sleep_until(silent_at), if !is_asking => {
                     self.doubt();
-                    let (server, limit, warning) = (asked.server, asked.time_limit, asked.warning);
+                    let (server, limit, warning) = (call.server, call.time_limit, call.warning);
                     return Err(ToolError(format!("The server {server} said nothing for {limit:?}.{warning}")));
                 }
             }
         }
     }
 
-    async fn failed(&self, error: &ServiceError, asked: &Asked<'_>) -> ToolError {
-        let (server, warning) = (asked.server, asked.warning);
+    async fn failed(&self, error: &ServiceError, call: &ServerCall<'_>) -> ToolError {
+        let (server, warning) = (call.server, call.warning);
         ToolError(match error {
             ServiceError::McpError(error) => format!("{} (error {})", clean(&error.message), error.code.0),
             ServiceError::TransportClosed => {
                 self.doubt();
-                format!("The server {server} ended while the call ran{}.{warning}", self.last_words().await)
+                format!("The server {server} ended while the call ran{}.{warning}", self.stderr_tail().await)
             }
             ServiceError::TransportSend(error) => {
                 self.doubt();
@@ -166,9 +166,9 @@ impl Connection {
     }
 }
 
-enum Said {
+enum CallResponse {
     Complete(CallToolResult),
-    Needs(InputRequiredResult),
+    InputRequired(InputRequiredResult),
 }
 
 fn cancelled() -> ToolError {

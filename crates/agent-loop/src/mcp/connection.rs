@@ -18,7 +18,7 @@ use crate::models::Http;
 
 use super::clean::clean;
 use super::handler::Handler;
-use super::process::{self, LastWords};
+use super::process::{self, StderrTail};
 use super::server::{Endpoint, McpServer};
 
 /// How long a server that left a call unanswered may take to show that it is alive.
@@ -33,7 +33,7 @@ pub(super) struct Connection {
     pub(super) peer: Peer<RoleClient>,
     pub(super) handler: Handler,
     running: Mutex<RunningService<RoleClient, Handler>>,
-    last_words: Option<LastWords>,
+    stderr_tail: Option<StderrTail>,
     /// A call failed in a way that may mean that the server is gone or hangs.
     in_doubt: AtomicBool,
 }
@@ -47,11 +47,11 @@ impl Connection {
             let newest = ClientLifecycleMode::Auto { preferred_versions: versions, legacy_version: None };
             match Self::open_as(server, handler.clone(), http, newest).await {
                 // Some older servers end when the first message is none that they know.
-                Err(Refused::Broken(_)) => {
+                Err(ConnectError::Broken(_)) => {
                     let oldest = Self::open_as(server, handler, http, ClientLifecycleMode::Initialize).await;
-                    oldest.map_err(Refused::into_error)
+                    oldest.map_err(ConnectError::into_error)
                 }
-                opened => opened.map_err(Refused::into_error),
+                opened => opened.map_err(ConnectError::into_error),
             }
         };
         let opened = timeout(server.start_limit, opening).await;
@@ -67,17 +67,18 @@ impl Connection {
         handler: Handler,
         http: Option<&Http>,
         mode: ClientLifecycleMode,
-    ) -> Result<Self, Refused> {
-        let mut last_words = None;
+    ) -> Result<Self, ConnectError> {
+        let mut stderr_tail = None;
         let started = match &server.endpoint {
             Endpoint::Stdio { command, args, env, dir } => {
-                let (process, stderr) = process::start(command, args, env, dir.as_ref()).map_err(Refused::Final)?;
-                last_words = stderr;
+                let (process, stderr) =
+                    process::start(command, args, env, dir.as_ref()).map_err(ConnectError::Final)?;
+                stderr_tail = stderr;
                 handler.clone().serve_with_lifecycle(process, mode).await
             }
             Endpoint::Http { url, headers } => {
                 let http = http.expect("there is a client where a server has an address");
-                let transport = transport(url, headers, http).map_err(Refused::Final)?;
+                let transport = transport(url, headers, http).map_err(ConnectError::Final)?;
                 handler.clone().serve_with_lifecycle(transport, mode).await
             }
         };
@@ -86,10 +87,10 @@ impl Connection {
                 peer: running.peer().clone(),
                 handler,
                 running: Mutex::new(running),
-                last_words,
+                stderr_tail,
                 in_doubt: AtomicBool::new(false),
             }),
-            Err(error) => Err(Refused::of(&error, last_words.as_ref()).await),
+            Err(error) => Err(ConnectError::of(&error, stderr_tail.as_ref()).await),
         }
     }
 
@@ -115,9 +116,9 @@ impl Connection {
     }
 
     /// What the server said before it ended, to be added to a sentence.
-    pub(super) async fn last_words(&self) -> String {
-        match &self.last_words {
-            Some(words) => last_words(words).await,
+    pub(super) async fn stderr_tail(&self) -> String {
+        match &self.stderr_tail {
+            Some(words) => stderr_tail(words).await,
             None => String::new(),
         }
     }
@@ -151,17 +152,17 @@ impl Connection {
 }
 
 /// Why there is no connection.
-enum Refused {
+enum ConnectError {
     /// Another attempt would end in the same way.
     Final(Error),
     /// The connection broke off.
     Broken(Error),
 }
 
-impl Refused {
-    async fn of(error: &ClientInitializeError, words: Option<&LastWords>) -> Self {
+impl ConnectError {
+    async fn of(error: &ClientInitializeError, words: Option<&StderrTail>) -> Self {
         let said = match words {
-            Some(words) => last_words(words).await,
+            Some(words) => stderr_tail(words).await,
             None => String::new(),
         };
         let broken = |what: String| Self::Broken(Error::new(ErrorKind::Unavailable, what + &said));
@@ -187,7 +188,7 @@ impl Refused {
     }
 }
 
-async fn last_words(words: &LastWords) -> String {
+async fn stderr_tail(words: &StderrTail) -> String {
     match words.text().await {
         text if text.is_empty() => String::new(),
         text => format!("; it wrote last: {text}"),

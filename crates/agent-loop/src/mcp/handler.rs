@@ -26,9 +26,9 @@ pub(super) struct Handler {
 }
 
 /// Counts a question for as long as it lives.
-struct Open<'a>(&'a watch::Sender<usize>);
+struct OpenQuestion<'a>(&'a watch::Sender<usize>);
 
-impl Drop for Open<'_> {
+impl Drop for OpenQuestion<'_> {
     fn drop(&mut self) {
         self.0.send_modify(|open| *open -= 1);
     }
@@ -53,9 +53,9 @@ impl Handler {
         let question = self.asker.as_ref().zip(ServerQuestion::of(&self.server, request));
         let Some((asker, question)) = question else { return ElicitResult::new(ElicitationAction::Decline) };
         self.open_questions.send_modify(|open| *open += 1);
-        let _open = Open(&self.open_questions);
-        let wanted = question.wanted.clone();
-        asker.ask(question).await.into_result(&wanted)
+        let _open = OpenQuestion(&self.open_questions);
+        let kind = question.kind.clone();
+        asker.ask(question).await.into_result(&kind)
     }
 }
 

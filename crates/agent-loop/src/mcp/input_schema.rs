@@ -25,11 +25,11 @@ pub(super) fn portable(given: &JsonObject) -> Result<Value, String> {
         kept.map(|(keyword, value)| (keyword.clone(), value.clone())).collect::<Map<String, Value>>().into()
     };
     let mut schema = without(&["$schema", "$id", "$comment", "$defs", "definitions"]);
-    let mut inline = Inline { root: &root, open: Vec::new(), depth: 0, count: 0, end: None };
+    let mut inline = RefInliner { root: &root, open: Vec::new(), depth: 0, count: 0, end: None };
     inline.transform(&mut schema);
     match inline.end {
-        Some(End::TooLarge) => return Err("its schema is too large".into()),
-        Some(End::Unresolved) => schema = without(&["$schema", "$comment"]),
+        Some(InlineError::TooLarge) => return Err("its schema is too large".into()),
+        Some(InlineError::Unresolved) => schema = without(&["$schema", "$comment"]),
         None => {}
     }
     strip_schema(&mut schema);
@@ -46,35 +46,35 @@ pub(super) fn portable(given: &JsonObject) -> Result<Value, String> {
 }
 
 /// Puts what references lead to in their place.
-struct Inline<'a> {
+struct RefInliner<'a> {
     root: &'a Value,
     /// The references that are being followed.
     open: Vec<String>,
     depth: usize,
     count: usize,
-    end: Option<End>,
+    end: Option<InlineError>,
 }
 
-enum End {
+enum InlineError {
     TooLarge,
     /// A reference that leads to itself, or nowhere in this schema.
     Unresolved,
 }
 
-impl Transform for Inline<'_> {
+impl Transform for RefInliner<'_> {
     fn transform(&mut self, schema: &mut Schema) {
         if self.end.is_some() {
             return;
         }
         (self.count, self.depth) = (self.count + 1, self.depth + 1);
         if self.count > MOST || self.depth > DEEPEST {
-            self.end = Some(End::TooLarge);
+            self.end = Some(InlineError::TooLarge);
             return;
         }
         match schema.get("$ref").and_then(Value::as_str).map(str::to_owned) {
             None => transform_subschemas(self, schema),
             Some(reference) => match self.target(&reference) {
-                None => self.end = Some(End::Unresolved),
+                None => self.end = Some(InlineError::Unresolved),
                 Some(target) => {
                     put(schema, target);
                     self.open.push(reference);
@@ -87,7 +87,7 @@ impl Transform for Inline<'_> {
     }
 }
 
-impl Inline<'_> {
+impl RefInliner<'_> {
     fn target(&self, reference: &str) -> Option<Schema> {
         let is_open = self.open.iter().any(|open| open == reference);
         let target = self.root.pointer(reference.strip_prefix('#')?).filter(|_| !is_open)?;

@@ -7,14 +7,14 @@
 //! ```
 //!
 //! What a server says is data. Its results go to the model as any tool's; its word that a tool only reads is believed
-//! only of servers that are vouched for ([`Hints::Believed`]); its word that a tool destroys something always counts
+//! only of servers that are vouched for ([`Hints::Trusted`]); its word that a tool destroys something always counts
 //! ([`AskBeforeDestroying`]). A server that ends, hangs or breaks the protocol is an error that the model sees as the
 //! result of its call; the next call connects again, once.
 //!
 //! All revisions of the protocol are spoken, the newest first. Resources, prompts, sampling and roots are not.
 //!
 //! ```no_run
-//! # async fn example(model: agent_loop::Scripted) -> agent_loop::error::Result<()> {
+//! # async fn example(model: agent_loop::ScriptedModel) -> agent_loop::error::Result<()> {
 //! use agent_loop::mcp::{AskBeforeDestroying, McpOptions, McpServer, McpTools};
 //! use agent_loop::{Agent, AskBeforeWriting, Tool};
 //!
@@ -46,6 +46,6 @@ mod tools;
 mod policy;
 
 pub use policy::AskBeforeDestroying;
-pub use question::{Answer, Asker, ServerQuestion, Wanted};
+pub use question::{Asker, QuestionAnswer, QuestionKind, ServerQuestion};
 pub use server::{Hints, McpServer};
 pub use tools::{McpOptions, McpProgress, McpTools, OnProgress};

@@ -1,6 +1,6 @@
 //! A policy that asks about every single call of a tool that destroys something.
 
-use crate::approval::{Permission, Policy, Review};
+use crate::approval::{CallPermission, CallPolicy, Review};
 use crate::message::ToolCall;
 use crate::tool::ToolSpec;
 
@@ -14,19 +14,19 @@ pub struct AskBeforeDestroying<P> {
     inner: P,
 }
 
-impl<P: Policy> AskBeforeDestroying<P> {
+impl<P: CallPolicy> AskBeforeDestroying<P> {
     /// For these tools. `inner` decides about all others, and what it denies stays denied.
     pub fn new(tools: McpTools, inner: P) -> Self {
         Self { tools, inner }
     }
 }
 
-impl<P: Policy> Policy for AskBeforeDestroying<P> {
-    fn permission(&self, call: &ToolCall, spec: &ToolSpec) -> Permission {
+impl<P: CallPolicy> CallPolicy for AskBeforeDestroying<P> {
+    fn permission(&self, call: &ToolCall, spec: &ToolSpec) -> CallPermission {
         match self.inner.permission(call, spec) {
-            denied @ Permission::Deny { .. } => denied,
+            denied @ CallPermission::Deny { .. } => denied,
             other if !self.tools.destroys(&call.name) => other,
-            _ => Permission::Ask {
+            _ => CallPermission::Ask {
                 why: format!("{} destroys or overwrites something, as its server says", call.name),
                 // No other call asks for it.
                 grant: format!("{} {}", call.name, call.id),

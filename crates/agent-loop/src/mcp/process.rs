@@ -58,7 +58,7 @@ const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// What the server wrote to its standard error last.
 #[derive(Debug)]
-pub(super) struct LastWords {
+pub(super) struct StderrTail {
     text: Arc<Mutex<Vec<u8>>>,
     reader: tokio::sync::Mutex<JoinHandle<()>>,
 }
@@ -72,7 +72,7 @@ pub(super) fn start(
     args: &[String],
     env: &[(String, String)],
     dir: Option<&PathBuf>,
-) -> Result<(TokioChildProcess, Option<LastWords>)> {
+) -> Result<(TokioChildProcess, Option<StderrTail>)> {
     let mut program = Command::new(command);
     program.args(args).env_clear();
     program.envs(INHERITED.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
@@ -99,10 +99,10 @@ pub(super) fn start(
             .with_source(error)
             .with_remedy(remedy)
     })?;
-    Ok((process, stderr.map(LastWords::read)))
+    Ok((process, stderr.map(StderrTail::read)))
 }
 
-impl LastWords {
+impl StderrTail {
     fn read(mut stderr: ChildStderr) -> Self {
         let text = Arc::new(Mutex::new(Vec::new()));
         let kept = Arc::clone(&text);
@@ -126,7 +126,7 @@ impl LastWords {
     }
 }
 
-impl Drop for LastWords {
+impl Drop for StderrTail {
     fn drop(&mut self) {
         self.reader.get_mut().abort();
     }

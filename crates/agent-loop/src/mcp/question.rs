@@ -19,13 +19,13 @@ pub struct ServerQuestion {
     /// What it says. The server's words, without control characters.
     pub message: String,
     /// What it wants.
-    pub wanted: Wanted,
+    pub kind: QuestionKind,
 }
 
 /// What a server wants from a person.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub enum Wanted {
+pub enum QuestionKind {
     /// Values that fit this schema: an object of strings, numbers, booleans and choices. Its titles and descriptions
     /// have no control characters; its choices are as the server wrote them.
     Form {
@@ -33,7 +33,7 @@ pub enum Wanted {
         schema: Value,
     },
     /// That the person visits a page. It must never be opened before the person has seen the address and agreed.
-    Visit {
+    Url {
         /// The page.
         url: String,
     },
@@ -41,7 +41,7 @@ pub enum Wanted {
 
 /// What the person answers.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Answer {
+pub enum QuestionAnswer {
     /// Yes, with the values of the form; of a page they are ignored. Values that do not fit the schema are not sent:
     /// the server is told that the question was cancelled.
     Accept(Value),
@@ -55,7 +55,7 @@ pub enum Answer {
 pub trait Asker: Send + Sync {
     /// Shows a question and waits for the answer. The future is dropped when the question is no longer of interest:
     /// then it should disappear.
-    fn ask(&self, question: ServerQuestion) -> BoxFuture<'_, Answer>;
+    fn ask(&self, question: ServerQuestion) -> BoxFuture<'_, QuestionAnswer>;
 }
 
 impl fmt::Debug for dyn Asker {
@@ -67,18 +67,18 @@ impl fmt::Debug for dyn Asker {
 impl ServerQuestion {
     /// `None` for a kind of question that is not known.
     pub(super) fn of(server: &str, request: ElicitRequestParams) -> Option<Self> {
-        let (message, wanted) = match request {
+        let (message, kind) = match request {
             ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } => {
                 let mut schema = serde_json::to_value(requested_schema).ok()?;
                 clean_texts(&mut schema);
-                (message, Wanted::Form { schema })
+                (message, QuestionKind::Form { schema })
             }
             ElicitRequestParams::UrlElicitationParams { message, url, .. } => {
-                (message, Wanted::Visit { url: clean(&url) })
+                (message, QuestionKind::Url { url: clean(&url) })
             }
             _ => return None,
         };
-        Some(Self { server: server.to_string(), message: clean(&message), wanted })
+        Some(Self { server: server.to_string(), message: clean(&message), kind })
     }
 }
 
@@ -94,18 +94,18 @@ fn clean_texts(schema: &mut Value) {
     }
 }
 
-impl Answer {
+impl QuestionAnswer {
     /// The answer as the server gets it.
-    pub(super) fn into_result(self, wanted: &Wanted) -> ElicitResult {
-        match (self, wanted) {
-            (Self::Accept(values), Wanted::Form { schema }) => match SchemaCheck::new(schema) {
+    pub(super) fn into_result(self, kind: &QuestionKind) -> ElicitResult {
+        match (self, kind) {
+            (Self::Accept(values), QuestionKind::Form { schema }) => match SchemaCheck::new(schema) {
                 Ok(check) if check.fits(&values) => ElicitResult::new(ElicitationAction::Accept).with_content(values),
                 _ => {
                     log::warn!("the answer to a server's question does not fit its schema, and is not sent");
                     ElicitResult::new(ElicitationAction::Cancel)
                 }
             },
-            (Self::Accept(_), Wanted::Visit { .. }) => ElicitResult::new(ElicitationAction::Accept),
+            (Self::Accept(_), QuestionKind::Url { .. }) => ElicitResult::new(ElicitationAction::Accept),
             (Self::Decline, _) => ElicitResult::new(ElicitationAction::Decline),
             (Self::Cancel, _) => ElicitResult::new(ElicitationAction::Cancel),
         }

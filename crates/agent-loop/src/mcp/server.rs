@@ -12,7 +12,7 @@ const SHORTEST_SECRET: usize = 8;
 /// ```
 /// use agent_loop::mcp::{Hints, McpServer};
 ///
-/// let files = McpServer::stdio("files", "mcp-server-files").args(["--root", "/notes"]).hints(Hints::Believed);
+/// let files = McpServer::stdio("files", "mcp-server-files").args(["--root", "/notes"]).hints(Hints::Trusted);
 /// let search = McpServer::http("search", "https://example.org/mcp").bearer("a key");
 /// # drop((files, search));
 /// ```
@@ -36,14 +36,14 @@ pub(super) enum Endpoint {
 /// What becomes of a server's own word that a tool only reads. Its word that a tool destroys something always counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Hints {
-    /// It is not believed: every tool counts as one that writes. For servers that nobody vouches for.
+    /// It is not trusted: every tool counts as one that writes. For servers that nobody vouches for.
     #[default]
     OnlyStricter,
     /// Somebody vouches that its tools only read: each counts as one that does, but for those of which the server says
     /// otherwise.
     Vouched,
-    /// It is believed: such a tool runs without a question, beside others, and again after a crash.
-    Believed,
+    /// It is trusted: such a tool runs without a question, beside others, and again after a crash.
+    Trusted,
 }
 
 impl McpServer {

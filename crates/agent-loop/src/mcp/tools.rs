@@ -15,7 +15,7 @@ use crate::message::{CallId, ToolCall};
 use crate::models::{Http, HttpOptions};
 use crate::tool::{BoxFuture, Effect, ToolError, ToolOutput, ToolSpec, Tools};
 
-use super::call::Asked;
+use super::call::ServerCall;
 use super::clean::clean;
 use super::connection::Connection;
 use super::handler::Handler;
@@ -73,22 +73,22 @@ impl fmt::Debug for McpOptions {
 pub struct McpTools(Arc<Shared>);
 
 struct Shared {
-    servers: Vec<Served>,
+    servers: Vec<ServerState>,
     options: McpOptions,
     /// Where one of the servers has an address: to make it takes some milliseconds.
     http: Option<Http>,
-    offered: RwLock<Vec<Offered>>,
+    offered: RwLock<Vec<OfferedTool>>,
 }
 
-struct Served {
+struct ServerState {
     server: McpServer,
     connection: Mutex<Option<Arc<Connection>>>,
-    listed: RwLock<Vec<Listed>>,
+    listed: RwLock<Vec<ServerTool>>,
 }
 
 /// A tool of a server.
 #[derive(Clone)]
-struct Listed {
+struct ServerTool {
     /// Its own name.
     name: String,
     description: String,
@@ -106,7 +106,7 @@ enum Harm {
 
 /// A tool as it is offered to the model.
 #[derive(Clone)]
-struct Offered {
+struct OfferedTool {
     /// The position of its server.
     server: usize,
     /// By the server's name for it.
@@ -125,8 +125,8 @@ impl McpTools {
         servers: impl IntoIterator<Item = McpServer>,
         options: McpOptions,
     ) -> Result<(Self, Vec<Error>)> {
-        let served = |server| Served { server, connection: Mutex::default(), listed: RwLock::default() };
-        let servers: Vec<Served> = servers.into_iter().map(served).collect();
+        let served = |server| ServerState { server, connection: Mutex::default(), listed: RwLock::default() };
+        let servers: Vec<ServerState> = servers.into_iter().map(served).collect();
         let is_remote = servers.iter().any(|served| matches!(served.server.endpoint, Endpoint::Http { .. }));
         let http = is_remote.then(|| Http::with(options.http.clone())).transpose()?;
         let tools = Self(Arc::new(Shared { servers, options, http, offered: RwLock::default() }));
@@ -140,11 +140,11 @@ impl McpTools {
     /// Returns what failed: servers, whose tools stay as they were, and single tools, which are left out.
     pub async fn refresh(&self) -> Vec<Error> {
         let failed = join_all(self.0.servers.iter().map(|served| self.0.list(served))).await;
-        let listed: Vec<Vec<Listed>> = self.0.servers.iter().map(|served| read(&served.listed).clone()).collect();
+        let listed: Vec<Vec<ServerTool>> = self.0.servers.iter().map(|served| read(&served.listed).clone()).collect();
         let all = || listed.iter().enumerate().flat_map(|(server, tools)| tools.iter().map(move |tool| (server, tool)));
         let names =
             unique_names(all().map(|(server, tool)| (self.0.servers[server].server.name.as_str(), tool.name.as_str())));
-        let offered = all().zip(names).map(|((server, tool), name)| Offered {
+        let offered = all().zip(names).map(|((server, tool), name)| OfferedTool {
             server,
             tool: tool.name.clone(),
             harm: tool.harm,
@@ -177,12 +177,12 @@ impl McpTools {
 }
 
 impl Shared {
-    fn find(&self, name: &str) -> Option<Offered> {
+    fn find(&self, name: &str) -> Option<OfferedTool> {
         read(&self.offered).iter().find(|tool| tool.spec.name == name).cloned()
     }
 
     /// The connection with a server: the one there is, if it is alive, or a new one.
-    async fn connection(&self, served: &Served) -> Result<Arc<Connection>> {
+    async fn connection(&self, served: &ServerState) -> Result<Arc<Connection>> {
         let mut connection = served.connection.lock().await;
         if let Some(open) = connection.as_ref()
             && open.is_alive().await
@@ -196,7 +196,7 @@ impl Shared {
         Ok(Arc::clone(connection.insert(open)))
     }
 
-    async fn list(&self, served: &Served) -> Vec<Error> {
+    async fn list(&self, served: &ServerState) -> Vec<Error> {
         let listing = async { self.connection(served).await?.tools(&served.server).await };
         let listed = match listing.await {
             Ok(listed) => listed,
@@ -236,7 +236,7 @@ impl Shared {
                 hear(McpProgress { call: call.id.clone(), done, total, message });
             }
         };
-        let asked = Asked {
+        let server_call = ServerCall {
             server: name,
             tool: &tool.tool,
             arguments: call.arguments.as_object().unwrap_or(&none),
@@ -248,7 +248,7 @@ impl Shared {
             cancel,
             on_progress: &on_progress,
         };
-        let ended = connection.call(&asked).await;
+        let ended = connection.call(&server_call).await;
         ended.map_err(|ToolError(text)| {
             ToolError(served.server.secrets().into_iter().fold(text, |text, secret| text.replace(secret, "…")))
         })
@@ -259,18 +259,18 @@ impl Shared {
 ///
 /// # Errors
 /// Why it cannot be offered.
-fn read_tool(tool: &model::Tool, hints: Hints) -> Result<Listed, String> {
+fn read_tool(tool: &model::Tool, hints: Hints) -> Result<ServerTool, String> {
     let destroys = tool.annotations.as_ref().and_then(|hints| hints.destructive_hint) == Some(true);
     let harm = if destroys { Harm::Destroys } else { Harm::Unknown };
     let read_only = tool.annotations.as_ref().and_then(|hints| hints.read_only_hint);
     let is_believed = match hints {
         Hints::OnlyStricter => false,
-        Hints::Believed => read_only == Some(true),
+        Hints::Trusted => read_only == Some(true),
         Hints::Vouched => read_only != Some(false),
     };
     let only_reads = is_believed && harm == Harm::Unknown;
     let described = tool.description.as_deref().or(tool.title.as_deref()).unwrap_or_default();
-    Ok(Listed {
+    Ok(ServerTool {
         name: tool.name.to_string(),
         description: clean(described),
         parameters: portable(&tool.input_schema)?,

@@ -26,15 +26,15 @@ impl Messages {
     /// # Errors
     /// `History`, naming the first message that does not fit, or the calls at the end that have no results.
     pub fn check(&self) -> Result<()> {
-        Checked::default().check(self).map(drop)
+        MessageChecker::default().check(self).map(drop)
     }
 }
 
 /// Checks lists of messages. Of a list that goes on from the one before, only the new messages are looked at.
 #[derive(Debug, Default)]
-pub(crate) struct Checked(History);
+pub(crate) struct MessageChecker(History);
 
-impl Checked {
+impl MessageChecker {
     /// Checks as [`Messages::check`] does, and returns how many messages it looked at.
     pub(crate) fn check(&mut self, messages: &Messages) -> Result<usize> {
         let is_same = |(checked, message): (&Arc<Message>, &Arc<Message>)| Arc::ptr_eq(checked, message);
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_longer_history_is_checked_from_its_new_messages() {
-        let mut checked = Checked::default();
+        let mut checked = MessageChecker::default();
         let first = with(&Messages::default(), [Message::user("go")].into_iter().chain(turn("a")));
         assert_eq!(checked.check(&first).unwrap(), 3);
         assert_eq!(checked.check(&first).unwrap(), 0);

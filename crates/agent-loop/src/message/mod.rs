@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 
 use crate::raw_json::raw;
 
-pub(crate) use history::Checked;
+pub(crate) use history::MessageChecker;
 pub use history::{History, Messages};
 pub use image::{Image, UserMessage};
 pub use repair::Repair;

@@ -44,23 +44,23 @@ const LOST: &str = "No result was recorded. The call may or may not have taken e
 
 /// A history that is being repaired.
 #[derive(Default)]
-struct Repairing {
+struct Repairer {
     history: History,
     repairs: Vec<Repair>,
     /// The calls of the last message.
-    open: Vec<Open>,
+    open: Vec<OpenCall>,
     /// Results without calls, as text.
     orphans: Vec<String>,
 }
 
 /// A call that waits for its result, under the id its result will name.
-struct Open {
+struct OpenCall {
     written: CallId,
     call: ToolCall,
     result: Option<ToolResult>,
 }
 
-impl Repairing {
+impl Repairer {
     fn take(&mut self, message: Message) {
         if let Message::Results { results } = message {
             results.into_iter().for_each(|result| self.take_result(result));
@@ -82,7 +82,7 @@ impl Repairing {
                     if call.id != written {
                         self.repairs.push(Repair::RenamedCall(written.clone(), call.id.clone()));
                     }
-                    self.open.push(Open { written, call, result: None });
+                    self.open.push(OpenCall { written, call, result: None });
                 }
                 self.add(Message::Assistant { parts });
             }
@@ -109,7 +109,7 @@ impl Repairing {
     /// Adds the results of the open calls, those that are lost included; then, since nothing may stand between a call
     /// and its result, the results without calls.
     fn close(&mut self) {
-        let results = self.open.drain(..).map(|Open { call, result, .. }| {
+        let results = self.open.drain(..).map(|OpenCall { call, result, .. }| {
             result.unwrap_or_else(|| {
                 self.repairs.push(Repair::MissingResult(call.id.clone()));
                 ToolResult::new(&call, Status::Cancelled, LOST)
@@ -133,7 +133,7 @@ impl Repairing {
 impl History {
     /// Makes a valid history of any list of messages, and says what it had to change. What fits stays as it is.
     pub fn repaired(messages: impl IntoIterator<Item = Message>) -> (Self, Vec<Repair>) {
-        let mut repairing = Repairing::default();
+        let mut repairing = Repairer::default();
         messages.into_iter().for_each(|message| repairing.take(message));
         repairing.close();
         (repairing.history, repairing.repairs)

@@ -5,10 +5,10 @@ mod replay;
 mod scripted;
 
 pub use hosted::{
-    ByteStream, Hosted, HttpReply, HttpRequest, Provider, ReasoningField, ReturnReasoning, Streaming, TextDeltas,
+    ByteStream, HostedModel, HttpReply, HttpRequest, Provider, ReasoningField, ReturnReasoning, Streaming, TextDeltas,
     Transport, Wire,
 };
 #[cfg(feature = "hosted")]
 pub use hosted::{Http, HttpOptions, HttpProxy};
-pub use replay::Replay;
-pub use scripted::{Scripted, ScriptedReply};
+pub use replay::ReplayModel;
+pub use scripted::{ScriptedModel, ScriptedReply};

@@ -12,11 +12,11 @@ use crate::tool::BoxFuture;
 /// A request is answered by the message that stands in the recording where the request ends. A request whose messages
 /// are not those of the recording fails with `Script` and names the first that differs.
 #[derive(Debug, Clone)]
-pub struct Replay {
+pub struct ReplayModel {
     recorded: Messages,
 }
 
-impl Replay {
+impl ReplayModel {
     /// Of a recorded conversation.
     pub fn new(recorded: Messages) -> Self {
         Self { recorded }
@@ -60,7 +60,7 @@ fn deltas_of(index: usize, part: &Part) -> Vec<Delta> {
     }
 }
 
-impl Model for Replay {
+impl Model for ReplayModel {
     fn name(&self) -> &str {
         "replay"
     }

@@ -9,7 +9,7 @@ use futures_util::stream;
 use serde_json::Value;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::message::{Checked, Usage};
+use crate::message::{MessageChecker, Usage};
 use crate::model::{Delta, EndReason, ImageSupport, Model, ReplyStream, Request, ToolSupport};
 use crate::tool::BoxFuture;
 
@@ -114,13 +114,13 @@ impl ScriptedReply {
 /// # Panics
 /// When it is dropped with steps left, unless the thread is panicking already: a test whose model was asked too little
 /// must not pass.
-pub struct Scripted {
+pub struct ScriptedModel {
     steps: Mutex<VecDeque<ScriptedReply>>,
-    checked: Mutex<Checked>,
+    checked: Mutex<MessageChecker>,
     tools: ToolSupport,
 }
 
-impl Scripted {
+impl ScriptedModel {
     /// A model that plays these steps, one a request.
     pub fn new(steps: impl IntoIterator<Item = ScriptedReply>) -> Self {
         let (steps, checked) = (Mutex::new(steps.into_iter().collect()), Mutex::default());
@@ -157,20 +157,20 @@ impl Scripted {
     }
 }
 
-impl fmt::Debug for Scripted {
+impl fmt::Debug for ScriptedModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Scripted").field("steps_left", &self.steps_left()).finish()
+        f.debug_struct("ScriptedModel").field("steps_left", &self.steps_left()).finish()
     }
 }
 
-impl Drop for Scripted {
+impl Drop for ScriptedModel {
     fn drop(&mut self) {
         let left = self.steps_left();
         assert!(left == 0 || std::thread::panicking(), "{left} replies of the script were never requested");
     }
 }
 
-impl Model for Scripted {
+impl Model for ScriptedModel {
     fn name(&self) -> &str {
         "scripted"
     }

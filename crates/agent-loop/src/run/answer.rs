@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::error::{Error, ErrorKind, Result};
 use crate::tool::{SchemaCheck, list_issues, portable_schema};
 
-use super::{Outcome, Phase, Run, StopReason};
+use super::{Phase, Run, RunOutcome, StopReason};
 
 /// The shape a final answer must have.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -52,7 +52,7 @@ impl Run {
     }
 }
 
-impl Outcome {
+impl RunOutcome {
     /// The field `answer` as a type.
     ///
     /// # Errors

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::approval::{About, BoundDecision, Decision, Digest, Permission, Question, RejectedBecause, Review, RunId};
+use crate::approval::{
+    BoundDecision, CallPermission, Decision, Digest, Question, QuestionSubject, RejectionReason, Review, RunId,
+};
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::{CallId, Status, ToolCall, ToolResult};
 use crate::tool::{Effect, ToolError, ToolOutput};
@@ -47,14 +49,14 @@ enum CallState {
         request: Option<ApprovalRequest>,
         /// A person allowed it.
         #[serde(default)]
-        allowed: Allowed,
+        allowed: CallApproval,
     },
     /// It was handed to the driver.
     Running {
         effect: Effect,
         /// Why it was allowed, in case it has to be handed out again.
-        #[serde(default, skip_serializing_if = "Allowed::is_not_yet")]
-        allowed: Allowed,
+        #[serde(default, skip_serializing_if = "CallApproval::is_not_yet")]
+        allowed: CallApproval,
     },
     /// It ran; a person decides what the model sees.
     Review {
@@ -76,13 +78,13 @@ struct ApprovalRequest {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Allowed {
+enum CallApproval {
     #[default]
     NotYet,
     ByPerson,
 }
 
-impl Allowed {
+impl CallApproval {
     fn is_not_yet(&self) -> bool {
         *self == Self::NotYet
     }
@@ -119,14 +121,14 @@ impl PendingCall {
             }
         };
         match context.policy.permission(&self.call, spec) {
-            Permission::Allow => *request = None,
+            CallPermission::Allow => *request = None,
             // A denial by the policy stands, whatever a person said.
-            Permission::Deny { reason } => {
+            CallPermission::Deny { reason } => {
                 self.deny(Some(&reason));
                 return None;
             }
-            Permission::Ask { why, grant } => {
-                let is_granted = *allowed == Allowed::ByPerson || grants.contains(&grant);
+            CallPermission::Ask { why, grant } => {
+                let is_granted = *allowed == CallApproval::ByPerson || grants.contains(&grant);
                 *request = Some(ApprovalRequest { why, grant, effect: spec.effect });
                 if !is_granted {
                     return None;
@@ -143,12 +145,14 @@ impl PendingCall {
     /// The question for a person; none where the session grants it already.
     fn question(&self, run: &RunId, grants: &BTreeSet<String>) -> Option<Question> {
         let (about, effect, output) = match &self.state {
-            CallState::Open { request: Some(request), allowed: Allowed::NotYet }
+            CallState::Open { request: Some(request), allowed: CallApproval::NotYet }
                 if !grants.contains(&request.grant) =>
             {
-                (About::Running { why: request.why.clone() }, request.effect, None)
+                (QuestionSubject::Running { why: request.why.clone() }, request.effect, None)
             }
-            CallState::Review { output, effect } => (About::Sharing { output: output.clone() }, *effect, Some(output)),
+            CallState::Review { output, effect } => {
+                (QuestionSubject::Sharing { output: output.clone() }, *effect, Some(output))
+            }
             _ => return None,
         };
         let digest = Digest::of(run, &self.call, output);
@@ -160,7 +164,7 @@ impl Calls {
     /// Calls that wait; those from `granted` on are answered with `beyond`.
     pub(super) fn open(calls: Vec<ToolCall>, granted: usize, beyond: &str) -> Self {
         let open = |(index, call)| {
-            let state = CallState::Open { request: None, allowed: Allowed::NotYet };
+            let state = CallState::Open { request: None, allowed: CallApproval::NotYet };
             let mut pending = PendingCall { call, note: None, duration: None, is_told: false, state };
             if index >= granted {
                 pending.answer(Status::Cancelled, vec![beyond.to_string()]);
@@ -233,20 +237,20 @@ impl Calls {
         run: &RunId,
         grants: &mut BTreeSet<String>,
         decision: BoundDecision,
-    ) -> Result<(), RejectedBecause> {
+    ) -> Result<(), RejectionReason> {
         if decision.run != *run {
-            return Err(RejectedBecause::OtherRun);
+            return Err(RejectionReason::OtherRun);
         }
         let pending = self.0.iter_mut().find(|pending| pending.call.id == decision.call);
-        let pending = pending.ok_or(RejectedBecause::UnknownCall)?;
+        let pending = pending.ok_or(RejectionReason::UnknownCall)?;
         pending.settle(context, grants);
         let output = match &pending.state {
-            CallState::Open { allowed: Allowed::NotYet, .. } => None,
+            CallState::Open { allowed: CallApproval::NotYet, .. } => None,
             CallState::Review { output, .. } => Some(output.clone()),
-            _ => return Err(RejectedBecause::AlreadyDecided),
+            _ => return Err(RejectionReason::AlreadyDecided),
         };
         if decision.digest != Digest::of(run, &pending.call, output.as_ref()) {
-            return Err(RejectedBecause::OtherDigest);
+            return Err(RejectionReason::OtherDigest);
         }
         match output {
             None => pending.decide_running(context, grants, decision.decision),
@@ -366,20 +370,20 @@ impl PendingCall {
         context: RunContext<'_>,
         grants: &mut BTreeSet<String>,
         decision: Decision,
-    ) -> Result<(), RejectedBecause> {
-        let CallState::Open { request, allowed } = &mut self.state else { return Err(RejectedBecause::AlreadyDecided) };
+    ) -> Result<(), RejectionReason> {
+        let CallState::Open { request, allowed } = &mut self.state else { return Err(RejectionReason::AlreadyDecided) };
         match decision {
-            Decision::Share { .. } => return Err(RejectedBecause::OtherQuestion),
+            Decision::Share { .. } => return Err(RejectionReason::OtherQuestion),
             Decision::Deny { reason } => self.deny(reason.as_deref()),
-            Decision::Allow => *allowed = Allowed::ByPerson,
+            Decision::Allow => *allowed = CallApproval::ByPerson,
             Decision::AllowForSession => {
-                *allowed = Allowed::ByPerson;
+                *allowed = CallApproval::ByPerson;
                 grants.extend(request.as_ref().map(|request| request.grant.clone()));
             }
             Decision::AllowEdited { arguments } => {
                 let edited = ToolCall { arguments, raw_arguments: None, ..self.call.clone() };
-                context.tools.check(&edited).map_err(RejectedBecause::BadArguments)?;
-                *allowed = Allowed::ByPerson;
+                context.tools.check(&edited).map_err(RejectionReason::BadArguments)?;
+                *allowed = CallApproval::ByPerson;
                 if edited.arguments != self.call.arguments {
                     self.add_note(format!("(The user changed the arguments to {} before it ran.)", edited.arguments));
                     self.call = edited;
@@ -389,7 +393,7 @@ impl PendingCall {
         Ok(())
     }
 
-    fn decide_sharing(&mut self, output: ToolOutput, decision: Decision) -> Result<(), RejectedBecause> {
+    fn decide_sharing(&mut self, output: ToolOutput, decision: Decision) -> Result<(), RejectionReason> {
         let withheld: BTreeSet<usize> = match decision {
             Decision::Share { withheld } => withheld.into_iter().collect(),
             Decision::Allow => BTreeSet::new(),
@@ -398,10 +402,10 @@ impl PendingCall {
                 self.answer(Status::Ok, vec![format!("(It ran. The user withheld the result{reason}.)")]);
                 return Ok(());
             }
-            Decision::AllowForSession | Decision::AllowEdited { .. } => return Err(RejectedBecause::OtherQuestion),
+            Decision::AllowForSession | Decision::AllowEdited { .. } => return Err(RejectionReason::OtherQuestion),
         };
         if let Some(index) = withheld.iter().find(|index| **index >= output.items.len()) {
-            return Err(RejectedBecause::NoSuchItem(*index));
+            return Err(RejectionReason::NoSuchItem(*index));
         }
         let items = output.items.into_iter().enumerate().filter(|(index, _)| !withheld.contains(index));
         let mut items: Vec<String> = items.map(|(_, item)| item).collect();

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::budget::{Limit, Spent};
+use crate::budget::{Limit, RunUsage};
 use crate::error::Failure;
 
 /// Why a run is done.
@@ -61,7 +61,7 @@ impl fmt::Display for StopReason {
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Outcome {
+pub struct RunOutcome {
     /// Why.
     pub stop: StopReason,
     /// The last reply to the person's message, without commentary where the provider tells it apart from the answer; empty
@@ -70,10 +70,10 @@ pub struct Outcome {
     /// The answer, where [`RunOptions::answer`](super::RunOptions::answer) asked for one and it fits.
     pub answer: Option<Value>,
     /// What was used since the person's last message.
-    pub spent: Spent,
+    pub spent: RunUsage,
 }
 
-impl Outcome {
+impl RunOutcome {
     /// Returns the outcome of a run that answered.
     ///
     /// # Errors
@@ -86,11 +86,11 @@ impl Outcome {
 /// The error of a run that ended without an answer, because the model failed, the budget was used up, the reply was cut
 /// off, or for another [`StopReason`]. Its text is that of the reason.
 #[derive(Debug, Clone, PartialEq)]
-pub struct RunError(Box<Outcome>);
+pub struct RunError(Box<RunOutcome>);
 
 impl RunError {
     /// The outcome: the reason, what the model said last, and what was spent.
-    pub fn outcome(&self) -> &Outcome {
+    pub fn outcome(&self) -> &RunOutcome {
         &self.0
     }
 }

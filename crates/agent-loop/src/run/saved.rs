@@ -34,7 +34,7 @@ pub(crate) struct SavedRun {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Whole {
+struct FullRun {
     #[serde(flatten)]
     run: SavedRun,
     messages: Messages,
@@ -42,7 +42,7 @@ struct Whole {
 
 /// What is read first, since nothing else of a newer version may be understood.
 #[derive(Deserialize)]
-struct Head {
+struct FormatHeader {
     format: String,
     version: u32,
 }
@@ -69,7 +69,7 @@ impl Run {
 
     /// All of it as JSON text. Linear in the conversation; a [transcript](crate::Transcript) writes each message once.
     pub fn to_json(&self) -> String {
-        let whole = Whole { run: self.saved(), messages: self.history.messages().clone() };
+        let whole = FullRun { run: self.saved(), messages: self.history.messages().clone() };
         serde_json::to_string(&whole).expect("a run has nothing in it that JSON cannot say")
     }
 
@@ -81,8 +81,8 @@ impl Run {
     /// # Errors
     /// `Newer` when a newer version wrote it, `Damaged` when it is not a saved run.
     pub fn from_json(json: &str) -> Result<(Self, Vec<Repair>)> {
-        serde_json::from_str::<Head>(json).map_err(damaged)?.check()?;
-        let whole: Whole = serde_json::from_str(json).map_err(damaged)?;
+        serde_json::from_str::<FormatHeader>(json).map_err(damaged)?.check()?;
+        let whole: FullRun = serde_json::from_str(json).map_err(damaged)?;
         Ok(Self::restore(whole.run, whole.messages.iter().map(|message| Message::clone(message))))
     }
 
@@ -117,7 +117,7 @@ impl Run {
 
 impl SavedRun {
     pub(crate) fn from_value(value: Value) -> Result<Self> {
-        Head::deserialize(&value).map_err(damaged)?.check()?;
+        FormatHeader::deserialize(&value).map_err(damaged)?.check()?;
         serde_json::from_value(value).map_err(damaged)
     }
 
@@ -127,7 +127,7 @@ impl SavedRun {
     }
 }
 
-impl Head {
+impl FormatHeader {
     fn check(self) -> Result<()> {
         let Self { format, version } = self;
         if format != FORMAT {

@@ -1,6 +1,6 @@
 //! State transitions of a run: replies, failures, compacted histories, new messages, retry and cancel.
 
-use crate::budget::{Limit, Spent};
+use crate::budget::{Limit, RunUsage};
 use crate::error::{Error, ErrorKind, Failure, Result};
 use crate::message::{History, Message, Part, ToolCall, ToolResult, Usage, UserMessage};
 use crate::model::{CUT_BY_LENGTH, EndReason, Reply};
@@ -10,8 +10,8 @@ use super::calls::Calls;
 use super::{CompactionState, Phase, Run, StopReason};
 
 impl Run {
-    /// The model's reply to [`Next::CallModel`](super::Next::CallModel). Calls of a reply that hit its limit of length
-    /// never run, whatever they look like.
+    /// The model's reply to [`NextStep::CallModel`](super::NextStep::CallModel). Calls of a reply that hit its limit of
+    /// length never run, whatever they look like.
     ///
     /// # Errors
     /// `State` while calls are open, and when the run is done. Whether a reply or a shorter history was asked for last
@@ -69,7 +69,7 @@ impl Run {
         Ok(())
     }
 
-    /// The shorter history that [`Next::Compact`](super::Next::Compact) asked for, or why there is none.
+    /// The shorter history that [`NextStep::Compact`](super::NextStep::Compact) asked for, or why there is none.
     ///
     /// One that is not shorter, or ends with calls or with the model, counts as none. Without one the run goes on if it
     /// can, and ends with the model's failure if that had refused the request as too long. Gives why the conversation
@@ -196,7 +196,7 @@ impl Run {
         let estimate = ((self.history.size() + bytes) / 4) as u64;
         let tokens = usage.map_or(estimate, |usage| usage.total());
         let cost = usage.and_then(|usage| usage.cost);
-        self.state.spent += Spent { turns: 1, tokens, cost, ..Spent::default() };
+        self.state.spent += RunUsage { turns: 1, tokens, cost, ..RunUsage::default() };
         self.state.context = tokens;
     }
 

@@ -12,11 +12,11 @@ use crate::run::{check_answer, correction, without_fence};
 use crate::tool::BoxFuture;
 
 /// Asks the model.
-pub(super) type Ask<'a> = Box<dyn Fn(Request) -> BoxFuture<'a, Result<ReplyStream<'a>>> + Send + Sync + 'a>;
+pub(super) type ReplyFn<'a> = Box<dyn Fn(Request) -> BoxFuture<'a, Result<ReplyStream<'a>>> + Send + Sync + 'a>;
 
 /// What is known of the replies so far.
 pub(super) struct CheckedAnswer<'a> {
-    ask: Ask<'a>,
+    ask: ReplyFn<'a>,
     request: Request,
     schema: Arc<Value>,
     inner: ReplyStream<'a>,
@@ -32,7 +32,7 @@ pub(super) struct CheckedAnswer<'a> {
 impl<'a> CheckedAnswer<'a> {
     /// The first reply, which is asked for at once.
     pub(super) async fn stream(
-        ask: Ask<'a>,
+        ask: ReplyFn<'a>,
         request: Request,
         schema: Arc<Value>,
         corrections: u32,

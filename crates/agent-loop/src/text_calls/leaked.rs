@@ -279,9 +279,9 @@ mod tests {
 
     /// Streams a text in pieces of so many bytes.
     #[derive(Debug)]
-    struct Says(String, usize);
+    struct TextModel(String, usize);
 
-    impl Model for Says {
+    impl Model for TextModel {
         fn name(&self) -> &str {
             "says"
         }
@@ -308,7 +308,7 @@ mod tests {
     /// Thoughts, text, and calls of a reply, as one line.
     fn shown(text: &str, piece: usize) -> String {
         let request = Request { tools: [tool()].into(), ..Request::default() };
-        let model = crate::TextCalls::when_needed(Says(text.to_owned(), piece));
+        let model = crate::TextCalls::when_needed(TextModel(text.to_owned(), piece));
         let reply = futures_util::FutureExt::now_or_never(async { Reply::collect(model.reply(request).await?).await });
         let parts = reply.unwrap().unwrap().parts;
         let shown = parts.iter().map(|part| match part {

@@ -8,7 +8,7 @@ pub(super) struct Mark {
     /// Begins with an ASCII character.
     pub(super) text: &'static str,
     pub(super) place: Place,
-    pub(super) what: What,
+    pub(super) kind: MarkKind,
 }
 
 /// Where a mark counts. In a code fence none does.
@@ -20,7 +20,7 @@ pub(super) enum Place {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) enum What {
+pub(super) enum MarkKind {
     /// A JSON value, which is a call, and the closing tag.
     Call,
     /// Thoughts, up to this mark.
@@ -47,34 +47,34 @@ pub(super) struct Block {
 }
 
 impl Mark {
-    pub(super) const fn new(text: &'static str, place: Place, what: What) -> Self {
-        Self { text, place, what }
+    pub(super) const fn new(text: &'static str, place: Place, kind: MarkKind) -> Self {
+        Self { text, place, kind }
     }
 
     pub(super) const fn thoughts(open: &'static str, close: &'static str) -> Self {
-        Self::new(open, Place::LineStart, What::Thoughts(close))
+        Self::new(open, Place::LineStart, MarkKind::Thoughts(close))
     }
 
     pub(super) const fn skip(text: &'static str) -> Self {
-        Self::new(text, Place::Anywhere, What::Skip)
+        Self::new(text, Place::Anywhere, MarkKind::Skip)
     }
 
     /// A block of anything.
     pub(super) const fn block(text: &'static str, closes: &'static [&'static str]) -> Self {
         let block = Block { closes, has_json: false, needs_close: true, begins: |_| true, ends_reply: false };
-        Self::new(text, Place::Anywhere, What::Block(block))
+        Self::new(text, Place::Anywhere, MarkKind::Block(block))
     }
 
     /// A block that holds JSON values.
     pub(super) const fn json(text: &'static str, closes: &'static [&'static str]) -> Self {
         let block = Block { closes, has_json: true, needs_close: false, begins: |_| true, ends_reply: false };
-        Self::new(text, Place::Anywhere, What::Block(block))
+        Self::new(text, Place::Anywhere, MarkKind::Block(block))
     }
 
     /// The same block where it begins so.
     pub(super) const fn beginning(self, begins: fn(char) -> bool) -> Self {
-        match self.what {
-            What::Block(block) => Self { what: What::Block(Block { begins, ..block }), ..self },
+        match self.kind {
+            MarkKind::Block(block) => Self { kind: MarkKind::Block(Block { begins, ..block }), ..self },
             _ => self,
         }
     }
@@ -93,4 +93,4 @@ pub(super) const THINKING: Mark = Mark::thoughts("<thinking>", "</thinking>");
 pub(super) static PLAIN: &[Mark] = &[THINK, THINKING];
 
 /// Of [`Format::Hermes`](super::Format::Hermes).
-pub(super) static HERMES: &[Mark] = &[Mark::new(OPEN, Place::Anywhere, What::Call), THINK, THINKING];
+pub(super) static HERMES: &[Mark] = &[Mark::new(OPEN, Place::Anywhere, MarkKind::Call), THINK, THINKING];

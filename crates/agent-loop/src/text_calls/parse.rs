@@ -28,7 +28,7 @@ use crate::tool::ToolSpec;
 use super::call_json::read_calls;
 use super::families::Format;
 use super::fence::Fences;
-use super::marks::{Block, HERMES, Mark, PLAIN, Place, What};
+use super::marks::{Block, HERMES, Mark, MarkKind, PLAIN, Place};
 use super::pieces::{Piece, in_order};
 use super::{CLOSE, OPEN};
 
@@ -108,7 +108,7 @@ enum State {
     Value {
         from: usize,
         closers: Vec<u8>,
-        string: InString,
+        string: StringState,
     },
     /// After invalid JSON, up to the next tag.
     Broken {
@@ -121,7 +121,7 @@ enum State {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum InString {
+enum StringState {
     No,
     Yes,
     Escaped,
@@ -249,7 +249,7 @@ impl Parser {
             }
         }
         self.held.push_str(text);
-        let has_tag = self.marks.0.iter().any(|mark| matches!(mark.what, What::Call));
+        let has_tag = self.marks.0.iter().any(|mark| matches!(mark.kind, MarkKind::Call));
         match begins_with_fenced_call(&self.held).filter(|_| has_tag) {
             None if has_tag || (self.held.len() < LONGEST_LEAD && self.held.trim_ascii_start().is_empty()) => {}
             None => self.take_held(),
@@ -331,7 +331,7 @@ impl Parser {
     fn begin_value(&mut self, bracket: u8) {
         let (from, closer) = (self.held.len(), if bracket == b'{' { b'}' } else { b']' });
         self.held.push(char::from(bracket));
-        self.state = State::Value { from, closers: vec![closer], string: InString::No };
+        self.state = State::Value { from, closers: vec![closer], string: StringState::No };
     }
 
     /// What is held turns out to be text: its first character is, and the rest is looked at again.
@@ -358,20 +358,20 @@ impl Parser {
             let byte = bytes[at];
             at += 1;
             match (*string, byte) {
-                (InString::Escaped, _) => *string = InString::Yes,
-                (InString::Yes, b'\\') => *string = InString::Escaped,
-                (InString::Yes, b'"') => *string = InString::No,
-                (InString::Yes, _) => {
+                (StringState::Escaped, _) => *string = StringState::Yes,
+                (StringState::Yes, b'\\') => *string = StringState::Escaped,
+                (StringState::Yes, b'"') => *string = StringState::No,
+                (StringState::Yes, _) => {
                     let next = memchr::memchr2(b'"', b'\\', &bytes[at..]);
                     at += next.unwrap_or(bytes.len() - at);
                 }
-                (InString::No, b'"') => *string = InString::Yes,
-                (InString::No, b'{') => closers.push(b'}'),
-                (InString::No, b'[') => closers.push(b']'),
-                (InString::No, b'}' | b']') if closers.pop() != Some(byte) => {
+                (StringState::No, b'"') => *string = StringState::Yes,
+                (StringState::No, b'{') => closers.push(b'}'),
+                (StringState::No, b'[') => closers.push(b']'),
+                (StringState::No, b'}' | b']') if closers.pop() != Some(byte) => {
                     broken = Some("The JSON of the tool call is broken: its brackets do not match.");
                 }
-                (InString::No, _) => {}
+                (StringState::No, _) => {}
             }
             if closers.len() > MAX_DEPTH {
                 broken = Some("The JSON of the tool call is nested too deep.");

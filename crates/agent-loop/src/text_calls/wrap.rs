@@ -11,7 +11,7 @@ use crate::model::{
 };
 use crate::tool::{BoxFuture, ToolSpec};
 
-use super::checked_answer::{Ask, CheckedAnswer};
+use super::checked_answer::{CheckedAnswer, ReplyFn};
 use super::deltas::{deltas_of, keep_text};
 use super::foreign::{foreign_call, was_told};
 use super::leaked::LeakedStream;
@@ -73,7 +73,7 @@ impl<M: Model> TextCalls<M> {
     async fn in_text(&self, request: Request) -> Result<ReplyStream<'_>> {
         match request.answer_schema.clone().filter(|_| self.corrections > 0) {
             Some(schema) => {
-                let ask: Ask<'_> = Box::new(|request| Box::pin(self.parsed(request)));
+                let ask: ReplyFn<'_> = Box::new(|request| Box::pin(self.parsed(request)));
                 CheckedAnswer::stream(ask, request, schema, self.corrections).await
             }
             None => self.parsed(request).await,

@@ -175,7 +175,7 @@ impl Tools for Vec<Tool> {
 /// use std::collections::HashMap;
 /// use std::sync::{Arc, Mutex};
 ///
-/// use agent_loop::{Agent, AllowAll, Scripted, ScriptedReply, ToolError, tool};
+/// use agent_loop::{Agent, AllowAll, ScriptedModel, ScriptedReply, ToolError, tool};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -195,7 +195,7 @@ impl Tools for Vec<Tool> {
 ///     }
 /// };
 /// # let call = |name| ScriptedReply::calls([(name, serde_json::json!({"item": "apple"}))]);
-/// # let model = Scripted::new([call("stock"), call("order"), call("stock"), ScriptedReply::text("There are 4 now.")]);
+/// # let model = ScriptedModel::new([call("stock"), call("order"), call("stock"), ScriptedReply::text("There are 4 now.")]);
 /// let agent = Agent::new(model, vec![stock, order])?.policy(AllowAll);
 /// println!("{}", agent.ask("Order an apple.").await?.text);
 /// assert_eq!(db.lock().unwrap()["apple"], 4);

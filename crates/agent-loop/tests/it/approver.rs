@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use agent_loop::{
-    About, Agent, Decision, Event, Pause, Permission, Question, Review, Run, Scripted, ScriptedReply, Status, ToolCall,
-    ToolSpec,
+    Agent, CallPermission, Decision, Event, Pause, Question, QuestionSubject, Review, Run, ScriptedModel,
+    ScriptedReply, Status, ToolCall, ToolSpec,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -16,7 +16,7 @@ type Log = Arc<Mutex<Vec<String>>>;
 /// An agent whose model makes these calls, then says "Done."; its approver logs each question and answers from a list.
 fn agent(calls: &[(&str, Value)], decisions: Vec<Decision>, log: &Log) -> Agent {
     let (asked, decisions) = (Arc::clone(log), Mutex::new(decisions.into_iter()));
-    let model = Scripted::new([ScriptedReply::calls(calls.iter().cloned()), ScriptedReply::text("Done.")]);
+    let model = ScriptedModel::new([ScriptedReply::calls(calls.iter().cloned()), ScriptedReply::text("Done.")]);
     Agent::new(model, live(log)).unwrap().approver(move |question: Question| {
         asked.lock().unwrap().push(format!("{}?", question.call.arguments));
         let decision = decisions.lock().unwrap().next().expect("nothing more is asked");
@@ -66,17 +66,17 @@ async fn a_decision_that_does_not_fit_is_a_denial() {
 
 #[tokio::test(start_paused = true)]
 async fn results_are_withheld_by_it() {
-    struct Reviewing;
-    impl agent_loop::Policy for Reviewing {
-        fn permission(&self, _: &ToolCall, _: &ToolSpec) -> Permission {
-            Permission::Allow
+    struct ReviewPolicy;
+    impl agent_loop::CallPolicy for ReviewPolicy {
+        fn permission(&self, _: &ToolCall, _: &ToolSpec) -> CallPermission {
+            CallPermission::Allow
         }
         fn review(&self, _: &ToolCall, _: &ToolSpec) -> Review {
             Review::Ask
         }
     }
     let log = Log::default();
-    let agent = agent(&[("look", at("a"))], vec![Decision::Share { withheld: vec![0] }], &log).policy(Reviewing);
+    let agent = agent(&[("look", at("a"))], vec![Decision::Share { withheld: vec![0] }], &log).policy(ReviewPolicy);
     let mut run = run();
     let (pause, events) = drive(&agent, &mut run).await;
     assert_eq!(done(pause).text, "Done.");
@@ -84,13 +84,13 @@ async fn results_are_withheld_by_it() {
         Event::ApprovalNeeded(question) => Some(&question.about),
         _ => None,
     });
-    assert!(matches!(about, Some(About::Sharing { .. })), "{about:?}");
+    assert!(matches!(about, Some(QuestionSubject::Sharing { .. })), "{about:?}");
     assert!(!results(&run)[0].2.contains("\"a\""), "{:?}", results(&run));
 }
 
 #[tokio::test(start_paused = true)]
 async fn cancelling_does_not_wait_for_it() {
-    let model = Scripted::new([ScriptedReply::calls([("put", at("a"))])]);
+    let model = ScriptedModel::new([ScriptedReply::calls([("put", at("a"))])]);
     let agent = Agent::new(model, live(&Log::default())).unwrap().approver(|_| std::future::pending());
     let cancel = CancellationToken::new();
     let mut cancel_at_question = |event| {

@@ -37,7 +37,7 @@ fn history(text: &str) -> Vec<Message> {
     run.next(context);
     let (mut run, repairs) = Run::from_json(&run.to_json()).unwrap();
     assert!(repairs.is_empty());
-    if let agent_loop::Next::RunTools(_) = run.next(context) {
+    if let agent_loop::NextStep::RunTools(_) = run.next(context) {
         finish(&mut run, context, "c1", "seen");
         run.next(context);
     }

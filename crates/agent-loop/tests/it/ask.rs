@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use agent_loop::{
     Agent, AnswerShape, Budget, Decision, Delta, EndReason, Error, ErrorKind, History, Json, Limit, Limits, Message,
-    Part, Pause, Run, RunId, RunOptions, Scripted, ScriptedReply, Status, StopReason, Tool, ToolCall, ToolContext,
+    Part, Pause, Run, RunId, RunOptions, ScriptedModel, ScriptedReply, Status, StopReason, Tool, ToolCall, ToolContext,
     ToolError, ToolResult, ToolSpec, tool,
 };
 use serde_json::json;
@@ -29,7 +29,7 @@ async fn one_call_answers_a_message() {
     assert_eq!(add.spec().parameters["properties"]["b"]["description"], "The number that is added.");
     assert_eq!((add.spec().name.as_str(), add.spec().effect), ("add", agent_loop::Effect::Read));
     let text = r#"{"reasoning": "2 and 3", "sum": 5}"#;
-    let model = Scripted::new([
+    let model = ScriptedModel::new([
         ScriptedReply::calls([("add", json!({"a": 2, "b": 3}))]),
         ScriptedReply::text(text).expecting(|request| match request.system.as_deref() {
             Some("Be exact.") => Ok(()),
@@ -58,7 +58,7 @@ async fn asking_fails_where_the_run_ends_without_an_answer() {
     ];
     for (reply, text, stop) in cases {
         let options = RunOptions::default().budget(Budget::default().turns(Some(1)));
-        let agent = Agent::new(Scripted::new([reply]), live(&Arc::default())).unwrap().options(options);
+        let agent = Agent::new(ScriptedModel::new([reply]), live(&Arc::default())).unwrap().options(options);
         let error = agent.ask("go").await.unwrap_err();
         assert_eq!((&error.outcome().stop, error.outcome().text.as_str()), (&stop, text));
         assert_eq!(error.to_string(), stop.to_string());
@@ -77,7 +77,7 @@ async fn a_conversation_that_was_begun_elsewhere_goes_on() {
         3 => Ok(()),
         other => Err(format!("{other} messages")),
     };
-    let model = Scripted::new([ScriptedReply::text("A lamp.").expecting(told)]);
+    let model = ScriptedModel::new([ScriptedReply::text("A lamp.").expecting(told)]);
     let agent = Agent::new(model, Vec::<Tool>::new()).unwrap();
     let mut run = begin(&[question(), asked.clone(), results]).unwrap();
     let pause = agent.drive(&mut run, &mut (), &CancellationToken::new()).await.unwrap();
@@ -99,7 +99,7 @@ async fn what_needs_a_person_does_not_run_where_there_is_none() {
         }
         other => Err(format!("{other:?}")),
     };
-    let model = Scripted::new([
+    let model = ScriptedModel::new([
         ScriptedReply::calls([("put", json!({})), ("look", json!({}))]),
         ScriptedReply::text("I may not.").expecting(told),
     ]);
@@ -110,7 +110,7 @@ async fn what_needs_a_person_does_not_run_where_there_is_none() {
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_is_read_from_a_run_that_is_done() {
-    let model = Scripted::new([ScriptedReply::text("7"), ScriptedReply::text("seven")]);
+    let model = ScriptedModel::new([ScriptedReply::text("7"), ScriptedReply::text("seven")]);
     let agent = Agent::new(model, Vec::<Tool>::new()).unwrap();
     let mut run = Run::new(RunId::random(), RunOptions::default().answer(Some(AnswerShape::of::<u32>())), "How many?");
     assert!(run.answer::<u32>().unwrap_err().to_string().contains("under way"));
@@ -137,7 +137,7 @@ async fn a_typed_tool_knows_its_calls_id_and_when_to_stop() {
             Ok("stopped early")
         }
     });
-    let model = Scripted::new([ScriptedReply::calls([("wait", json!({}))])]);
+    let model = ScriptedModel::new([ScriptedReply::calls([("wait", json!({}))])]);
     let agent = Agent::new(model, vec![wait]).unwrap().limits(Limits::default());
     let (mut run, cancel) = (Run::new(RunId::random(), RunOptions::default(), "go"), CancellationToken::new());
     let Pause::Waiting(asked) = agent.drive(&mut run, &mut (), &cancel).await.unwrap() else { panic!() };
@@ -182,7 +182,7 @@ async fn tools_share_a_state_that_their_functions_name() {
         /// Counts the notes.
         read(notes) async fn count() -> Result<Json<usize>, ToolError> { Ok(Json(notes.lock().unwrap().len())) }
     };
-    let model = Scripted::new([
+    let model = ScriptedModel::new([
         ScriptedReply::calls([
             ("add", json!({"text": "a"})),
             ("add", json!({"text": ""})),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use agent_loop::{
     Agent, AllowAll, Budget, Decision, Delta, Effect, EndReason, Error, ErrorKind, Event, Limit, Pause, Run, RunId,
-    RunOptions, Scripted, ScriptedReply, Status, StopReason, Tool, ToolCall, ToolOutput, ToolSpec,
+    RunOptions, ScriptedModel, ScriptedReply, Status, StopReason, Tool, ToolCall, ToolOutput, ToolSpec,
 };
 use serde_json::json;
 use tokio::time::Instant;
@@ -30,7 +30,7 @@ fn text(text: &str) -> Delta {
 #[tokio::test(start_paused = true)]
 async fn all_that_happens_is_shown() {
     let log = Log::default();
-    let model = Scripted::new([
+    let model = ScriptedModel::new([
         ScriptedReply::calls([("look", json!({"at": "a"}))]).usage(10, 5),
         ScriptedReply::calls([("put", json!({}))]),
         ScriptedReply::text("done"),
@@ -53,7 +53,7 @@ async fn all_that_happens_is_shown() {
 #[tokio::test(start_paused = true)]
 async fn invariant_05_a_cut_stream_is_an_error_and_retried_only_while_nothing_was_shown() {
     let usage = Delta::Usage(agent_loop::Usage::default());
-    let model = Scripted::new([
+    let model = ScriptedModel::new([
         ScriptedReply::deltas([]),
         ScriptedReply::deltas([usage]),
         ScriptedReply::fails(unavailable()),
@@ -70,7 +70,7 @@ async fn invariant_05_a_cut_stream_is_an_error_and_retried_only_while_nothing_wa
         Delta::Reasoning { text: "hm".into(), opaque: None },
         Delta::CallStart { index: 0, id: "x".into(), name: "look".into() },
     ] {
-        let agent = Agent::new(Scripted::new([ScriptedReply::deltas([shown])]), live(&Log::default())).unwrap();
+        let agent = Agent::new(ScriptedModel::new([ScriptedReply::deltas([shown])]), live(&Log::default())).unwrap();
         let mut run = run();
         let StopReason::Failed { failure } = done(drive(&agent, &mut run).await.0).stop else { panic!() };
         assert_eq!(failure.kind, ErrorKind::CutStream);
@@ -83,20 +83,22 @@ async fn invariant_05_a_cut_stream_is_an_error_and_retried_only_while_nothing_wa
 #[tokio::test(start_paused = true)]
 async fn retry_after_is_honoured_and_what_cannot_succeed_is_not_retried() {
     let limited = Error::new(ErrorKind::RateLimit, "slow").with_retry_after(Duration::from_secs(40));
-    let agent =
-        Agent::new(Scripted::new([ScriptedReply::fails(limited), ScriptedReply::text("ok")]), live(&Log::default()))
-            .unwrap();
+    let agent = Agent::new(
+        ScriptedModel::new([ScriptedReply::fails(limited), ScriptedReply::text("ok")]),
+        live(&Log::default()),
+    )
+    .unwrap();
     let start = Instant::now();
     assert_eq!(done(drive(&agent, &mut run()).await.0).text, "ok");
     let waited = start.elapsed();
     assert!(waited >= Duration::from_secs(40) && waited <= Duration::from_secs(45), "{waited:?}");
 
     let refused = ScriptedReply::fails(Error::new(ErrorKind::Authentication, "no"));
-    let agent = Agent::new(Scripted::new([refused]), live(&Log::default())).unwrap();
+    let agent = Agent::new(ScriptedModel::new([refused]), live(&Log::default())).unwrap();
     assert!(matches!(done(drive(&agent, &mut run()).await.0).stop, StopReason::Failed { .. }));
 
     let four = (0..4).map(|_| ScriptedReply::fails(unavailable()));
-    let agent = Agent::new(Scripted::new(four), live(&Log::default())).unwrap();
+    let agent = Agent::new(ScriptedModel::new(four), live(&Log::default())).unwrap();
     assert!(matches!(done(drive(&agent, &mut run()).await.0).stop, StopReason::Failed { .. }));
 }
 
@@ -106,7 +108,7 @@ async fn a_reply_ends_with_the_time_of_the_budget() {
     for (step, said) in [(ScriptedReply::silence(), ""), (ScriptedReply::deltas([text("half")]).then_silence(), "half")]
     {
         let begun = tokio::time::Instant::now();
-        let agent = Agent::new(Scripted::new([step]), Vec::<Tool>::new()).unwrap();
+        let agent = Agent::new(ScriptedModel::new([step]), Vec::<Tool>::new()).unwrap();
         let mut run = Run::new(RunId::random(), RunOptions::default().budget(budget.clone()), "hi");
         let Pause::Done(outcome) = agent.drive(&mut run, &mut (), &Default::default()).await.unwrap() else { panic!() };
         assert_eq!(outcome.stop, StopReason::Limit { limit: Limit::Time });
@@ -117,7 +119,7 @@ async fn a_reply_ends_with_the_time_of_the_budget() {
 #[tokio::test(start_paused = true)]
 async fn a_silent_model_is_given_up() {
     let steps = [ScriptedReply::silence(), ScriptedReply::deltas([text("a")]).then_silence()];
-    let agent = Agent::new(Scripted::new(steps), live(&Log::default())).unwrap();
+    let agent = Agent::new(ScriptedModel::new(steps), live(&Log::default())).unwrap();
     let start = Instant::now();
     let StopReason::Failed { failure } = done(drive(&agent, &mut run()).await.0).stop else { panic!() };
     assert_eq!(failure.kind, ErrorKind::TimedOut);
@@ -128,7 +130,7 @@ async fn a_silent_model_is_given_up() {
 async fn invariant_08_reads_overlap_and_writes_do_not() {
     let log = Log::default();
     let script = [("look", json!({})), ("list", json!({})), ("put", json!({})), ("delete", json!({}))];
-    let model = Scripted::new([ScriptedReply::calls(script), ScriptedReply::text("done")]);
+    let model = ScriptedModel::new([ScriptedReply::calls(script), ScriptedReply::text("done")]);
     let agent = Agent::new(model, live(&log)).unwrap().policy(AllowAll);
     done(drive(&agent, &mut run()).await.0);
     let log = log.lock().unwrap();
@@ -143,7 +145,7 @@ async fn a_tool_that_takes_too_long_or_crashes_is_a_result() {
     let crashing = Tool::dynamic(spec("look", Effect::Read), |_, _| async { panic!("a bug in the tool") });
     let writing = Tool::dynamic(spec("delete", Effect::Write), |_, _| async { panic!("a bug in the tool") });
     let script = [("put", json!({})), ("look", json!({})), ("delete", json!({}))];
-    let model = Scripted::new([ScriptedReply::calls(script), ScriptedReply::text("sorry")]);
+    let model = ScriptedModel::new([ScriptedReply::calls(script), ScriptedReply::text("sorry")]);
     let agent = Agent::new(model, vec![slow, crashing, writing]).unwrap().policy(AllowAll);
     let mut run = run();
     let start = Instant::now();
@@ -172,7 +174,7 @@ async fn invariant_09_cancelling_answers_within_a_bound() {
     let in_a_retry =
         ScriptedReply::fails(Error::new(ErrorKind::RateLimit, "x").with_retry_after(Duration::from_secs(100)));
     for step in [in_tools, in_a_reply, in_a_retry] {
-        let agent = Agent::new(Scripted::new([step]), stubborn()).unwrap();
+        let agent = Agent::new(ScriptedModel::new([step]), stubborn()).unwrap();
         let (mut run, cancel) = (run(), CancellationToken::new());
         let start = Instant::now();
         let canceller = cancel.clone();
@@ -195,8 +197,10 @@ async fn invariant_09_cancelling_answers_within_a_bound() {
 #[tokio::test(start_paused = true)]
 async fn a_dropped_driver_leaves_a_run_that_goes_on() {
     let log = Log::default();
-    let model =
-        Scripted::new([ScriptedReply::calls([("look", json!({})), ("put", json!({}))]), ScriptedReply::text("done")]);
+    let model = ScriptedModel::new([
+        ScriptedReply::calls([("look", json!({})), ("put", json!({}))]),
+        ScriptedReply::text("done"),
+    ]);
     let agent = Agent::new(model, live(&log)).unwrap().policy(AllowAll);
     let mut run = run();
     let early = tokio::time::timeout(Duration::from_millis(15), drive(&agent, &mut run)).await;
@@ -221,7 +225,7 @@ async fn a_conversation_that_is_too_long_is_made_shorter() {
     let tool = Tool::dynamic(spec("look", Effect::Read), |call: ToolCall, _| async move {
         Ok(ToolOutput::text(format!("{} {}", call.arguments, "x".repeat(5_000))))
     });
-    let agent = Agent::new(Scripted::new(steps), vec![tool]).unwrap();
+    let agent = Agent::new(ScriptedModel::new(steps), vec![tool]).unwrap();
     let mut run = run();
     let (pause, events) = drive(&agent, &mut run).await;
     assert_eq!(done(pause).stop, StopReason::Answered);
@@ -253,11 +257,11 @@ async fn what_is_too_large_is_cut() {
     // Where nothing is known of the context: after each refusal.
     let steps = [look(), too_long(), too_long(), reply(&sizes, ScriptedReply::text("done"))];
     let mut run = run();
-    let agent = Agent::new(Scripted::new(steps), vec![tool()]).unwrap();
+    let agent = Agent::new(ScriptedModel::new(steps), vec![tool()]).unwrap();
     assert_eq!(done(drive(&agent, &mut run).await.0).text, "done");
     // Where it is known: before it is sent at all.
     let steps = [look(), reply(&sizes, ScriptedReply::text("done"))];
-    let agent = Agent::new(Scripted::new(steps), vec![tool()]).unwrap();
+    let agent = Agent::new(ScriptedModel::new(steps), vec![tool()]).unwrap();
     let mut run = run_with(RunOptions::default().compact_above(Some(8_000)));
     assert_eq!(done(drive(&agent, &mut run).await.0).text, "done");
     assert_eq!(run.history().messages()[0].text(), "go");
@@ -267,7 +271,7 @@ async fn what_is_too_large_is_cut() {
     assert_eq!(kept + missing, 1_000_000, "however often it was cut");
     // A message that does not fit is the person's own; the next one goes on without most of it.
     let steps = [too_long(), too_long(), too_long(), reply(&sizes, ScriptedReply::text("done"))];
-    let agent = Agent::new(Scripted::new(steps), Vec::<Tool>::new()).unwrap();
+    let agent = Agent::new(ScriptedModel::new(steps), Vec::<Tool>::new()).unwrap();
     let mut run = Run::new(RunId("r".into()), RunOptions::default(), large());
     assert!(matches!(done(drive(&agent, &mut run).await.0).stop, StopReason::Failed { .. }));
     run.say("are you there?").unwrap();
@@ -286,7 +290,7 @@ async fn what_cannot_be_dropped_is_summarized() {
         if is_data { Ok(()) } else { Err("the old part is given as text".into()) }
     }));
     steps.push(ScriptedReply::text("done"));
-    let agent = Agent::new(Scripted::new(steps), Vec::<Tool>::new()).unwrap();
+    let agent = Agent::new(ScriptedModel::new(steps), Vec::<Tool>::new()).unwrap();
     for message in ["second", "third", "fourth", "fifth"] {
         done(drive(&agent, &mut run).await.0);
         run.say(message).unwrap();
@@ -299,13 +303,14 @@ async fn what_cannot_be_dropped_is_summarized() {
 
 #[tokio::test(start_paused = true)]
 async fn a_script_fails_on_what_it_does_not_expect() {
-    let agent = Agent::new(Scripted::new([]), live(&Log::default())).unwrap();
+    let agent = Agent::new(ScriptedModel::new([]), live(&Log::default())).unwrap();
     let StopReason::Failed { failure } = done(drive(&agent, &mut run()).await.0).stop else { panic!() };
     assert_eq!(failure.kind, ErrorKind::Script);
-    let left = std::panic::catch_unwind(|| drop(Scripted::new([ScriptedReply::text("never")])));
+    let left = std::panic::catch_unwind(|| drop(ScriptedModel::new([ScriptedReply::text("never")])));
     assert!(left.is_err());
     let end = Delta::End(EndReason::Complete);
-    let agent = Agent::new(Scripted::new([ScriptedReply::deltas([end.clone(), end])]), live(&Log::default())).unwrap();
+    let agent =
+        Agent::new(ScriptedModel::new([ScriptedReply::deltas([end.clone(), end])]), live(&Log::default())).unwrap();
     let StopReason::Failed { failure } = done(drive(&agent, &mut run()).await.0).stop else { panic!() };
     assert_eq!(failure.kind, ErrorKind::BadResponse);
 }
@@ -317,7 +322,7 @@ async fn too_long(summary: ScriptedReply, then: Vec<ScriptedReply>) -> (Run, Pau
     steps.push(ScriptedReply::fails(Error::new(ErrorKind::ContextTooLong, "too long")));
     steps.push(summary);
     steps.extend(then);
-    let agent = Agent::new(Scripted::new(steps), Vec::<Tool>::new()).unwrap();
+    let agent = Agent::new(ScriptedModel::new(steps), Vec::<Tool>::new()).unwrap();
     for message in ["second", "third", "fourth", "fifth"] {
         done(drive(&agent, &mut run).await.0);
         run.say(message).unwrap();
@@ -372,7 +377,7 @@ async fn what_is_summarized_is_bounded_as_a_whole() {
     let mut steps: Vec<ScriptedReply> = (0..9).map(|_| ScriptedReply::text("b ".repeat(1_500))).collect();
     steps.push(ScriptedReply::fails(Error::new(ErrorKind::ContextTooLong, "too long")));
     steps.extend([fits, ScriptedReply::text("done")]);
-    let agent = Agent::new(Scripted::new(steps), Vec::<Tool>::new()).unwrap();
+    let agent = Agent::new(ScriptedModel::new(steps), Vec::<Tool>::new()).unwrap();
     let mut run = run();
     for _ in 0..9 {
         done(drive(&agent, &mut run).await.0);
@@ -385,7 +390,7 @@ async fn what_is_summarized_is_bounded_as_a_whole() {
 async fn a_failed_compaction_is_an_event_when_only_a_threshold_requested_it() {
     let options = RunOptions::default().compact_above(Some(10));
     let steps = [ScriptedReply::calls([("look", json!({}))]).usage(50, 5), ScriptedReply::text("done")];
-    let agent = Agent::new(Scripted::new(steps), live(&Log::default())).unwrap();
+    let agent = Agent::new(ScriptedModel::new(steps), live(&Log::default())).unwrap();
     let (pause, events) = drive(&agent, &mut run_with(options)).await;
     assert_eq!(done(pause).text, "done");
     let told = events.iter().find_map(|e| if let Event::NotCompacted { failure } = e { Some(failure) } else { None });
@@ -401,7 +406,7 @@ async fn compaction_keeps_the_users_message_and_distinguishes_notes() {
     steps.push(ScriptedReply::fails(Error::new(ErrorKind::ContextTooLong, "too long")));
     steps.push(ScriptedReply::text("They looked."));
     steps.push(ScriptedReply::text("So far: nothing."));
-    let agent = Agent::new(Scripted::new(steps), live(&Log::default())).unwrap();
+    let agent = Agent::new(ScriptedModel::new(steps), live(&Log::default())).unwrap();
     let mut run = run_with(RunOptions::default().budget(budget));
     assert_eq!(done(drive(&agent, &mut run).await.0).text, "So far: nothing.");
     let said = run.history().messages().iter().filter(|m| matches!(***m, agent_loop::Message::User { .. }));
@@ -412,7 +417,7 @@ async fn compaction_keeps_the_users_message_and_distinguishes_notes() {
 async fn cumulative_text_is_shown_and_stored_once() {
     let so_far = |text: &str| Delta::CumulativeText { begin: 0, text: text.into() };
     let deltas = [text("ha "), text("ha"), so_far("ha ha"), so_far("ha ha!"), Delta::End(EndReason::Complete)];
-    let agent = Agent::new(Scripted::new([ScriptedReply::deltas(deltas)]), Vec::<Tool>::new()).unwrap();
+    let agent = Agent::new(ScriptedModel::new([ScriptedReply::deltas(deltas)]), Vec::<Tool>::new()).unwrap();
     let mut run = run();
     let (pause, events) = drive(&agent, &mut run).await;
     let shown =

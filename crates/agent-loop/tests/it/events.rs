@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use agent_loop::{
-    Agent, Budget, Decision, Delta, EndReason, Event, Pause, Run, RunOptions, Scripted, ScriptedReply, Status, Tool,
-    ToolCall, ToolSpec,
+    Agent, Budget, Decision, Delta, EndReason, Event, Pause, Run, RunOptions, ScriptedModel, ScriptedReply, Status,
+    Tool, ToolCall, ToolSpec,
 };
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -40,10 +40,10 @@ async fn every_call_that_ends_has_one_event_whatever_became_of_it() {
         Delta::CallEnd { index: 0, opaque: None },
         Delta::End(EndReason::Filtered),
     ];
-    let model = Scripted::new([ScriptedReply::calls(script), ScriptedReply::deltas(filtered)]);
+    let model = ScriptedModel::new([ScriptedReply::calls(script), ScriptedReply::deltas(filtered)]);
     let policy = |call: &ToolCall, spec: &ToolSpec| match call.name.as_str() {
-        "delete" => agent_loop::Permission::Deny { reason: "never".into() },
-        _ => agent_loop::Policy::permission(&agent_loop::AskBeforeWriting, call, spec),
+        "delete" => agent_loop::CallPermission::Deny { reason: "never".into() },
+        _ => agent_loop::CallPolicy::permission(&agent_loop::AskBeforeWriting, call, spec),
     };
     let agent = Agent::new(model, live(&Default::default())).unwrap().policy(policy);
     let mut run = run_with(RunOptions::default().budget(Budget::default().calls(Some(5)).turns(None)));
@@ -78,7 +78,7 @@ async fn cancelled_calls_have_their_event_too() {
         let spec = specs().into_iter().find(|spec| spec.name == name).unwrap();
         Tool::dynamic(spec, |_, _| std::future::pending())
     };
-    let model = Scripted::new([ScriptedReply::calls([("look", json!({})), ("put", json!({}))])]);
+    let model = ScriptedModel::new([ScriptedReply::calls([("look", json!({})), ("put", json!({}))])]);
     let agent = Agent::new(model, vec![deaf("look"), deaf("put")]).unwrap();
     let (mut run, cancel, mut events) = (run(), CancellationToken::new(), Vec::new());
     let mut observer = |event: Event| {
@@ -103,7 +103,7 @@ async fn all_events_of_a_call_have_its_index() {
     deltas.extend([3, 7].map(|index| Delta::CallEnd { index, opaque: None }));
     deltas.push(Delta::CallFault { index: 9, fault: "broken".into(), raw: "{".into() });
     deltas.push(Delta::End(EndReason::Complete));
-    let model = Scripted::new([ScriptedReply::deltas(deltas), ScriptedReply::text("done")]);
+    let model = ScriptedModel::new([ScriptedReply::deltas(deltas), ScriptedReply::text("done")]);
     let agent = Agent::new(model, live(&Default::default())).unwrap();
     let mut events = Vec::new();
     drive(&agent, &mut run(), &mut events).await;
@@ -139,7 +139,7 @@ async fn a_duration_is_the_calls_own_and_a_start_is_told_when_it_starts() {
         })
     };
     let script = (0..10).map(|number| ("look", json!({"at": number.to_string()})));
-    let model = Scripted::new([ScriptedReply::calls(script), ScriptedReply::text("done")]);
+    let model = ScriptedModel::new([ScriptedReply::calls(script), ScriptedReply::text("done")]);
     let agent = Agent::new(model, vec![slow("look")]).unwrap();
     let (mut run, mut events) = (run(), Vec::new());
     drive(&agent, &mut run, &mut events).await;
@@ -164,7 +164,7 @@ async fn a_reply_that_was_cancelled_is_counted() {
         ),
         (ScriptedReply::silence(), 0),
     ] {
-        let agent = Agent::new(Scripted::new([steps]), live(&Default::default())).unwrap();
+        let agent = Agent::new(ScriptedModel::new([steps]), live(&Default::default())).unwrap();
         let (mut run, cancel) = (run(), CancellationToken::new());
         let (canceller, mut nobody) = (cancel.clone(), ());
         let (pause, ()) = tokio::join!(agent.drive(&mut run, &mut nobody, &cancel), async move {

@@ -27,10 +27,10 @@ fn all() -> Value {
         about,
         digest: Digest::of(&run, &call, output),
     };
-    let running = question(About::Running { why: "it writes".into() }, None);
-    let sharing = question(About::Sharing { output: output.clone() }, Some(&output));
+    let running = question(QuestionSubject::Running { why: "it writes".into() }, None);
+    let sharing = question(QuestionSubject::Sharing { output: output.clone() }, Some(&output));
     let failure = Failure::from(&Error::new(ErrorKind::RateLimit, "too many requests"));
-    let outcome = |stop: StopReason| -> Outcome {
+    let outcome = |stop: StopReason| -> RunOutcome {
         let spent = json!({"turns": 1});
         serde_json::from_value(json!({"stop": stop, "text": "done", "answer": 1, "spent": spent})).unwrap()
     };
@@ -89,18 +89,18 @@ fn all() -> Value {
         Decision::Share { withheld: vec![1] },
     ];
     let permissions = [
-        Permission::Allow,
-        Permission::Ask { why: "it writes".into(), grant: "put".into() },
-        Permission::Deny { reason: "never".into() },
+        CallPermission::Allow,
+        CallPermission::Ask { why: "it writes".into(), grant: "put".into() },
+        CallPermission::Deny { reason: "never".into() },
     ];
     let rejections = [
-        RejectedBecause::OtherRun,
-        RejectedBecause::UnknownCall,
-        RejectedBecause::AlreadyDecided,
-        RejectedBecause::OtherDigest,
-        RejectedBecause::OtherQuestion,
-        RejectedBecause::BadArguments("- /at".into()),
-        RejectedBecause::NoSuchItem(3),
+        RejectionReason::OtherRun,
+        RejectionReason::UnknownCall,
+        RejectionReason::AlreadyDecided,
+        RejectionReason::OtherDigest,
+        RejectionReason::OtherQuestion,
+        RejectionReason::BadArguments("- /at".into()),
+        RejectionReason::NoSuchItem(3),
     ];
     let rejections =
         rejections.map(|why| -> Rejection { serde_json::from_value(json!({"call": "c1", "why": why})).unwrap() });
@@ -135,7 +135,7 @@ fn names_and_values_in_json_stay_the_same() {
         ("deltas", serde_json::from_value::<Vec<Delta>>(now["deltas"].clone()).map(value)),
         ("decisions", serde_json::from_value::<Vec<BoundDecision>>(now["decisions"].clone()).map(value)),
         ("questions", serde_json::from_value::<Vec<Question>>(now["questions"].clone()).map(value)),
-        ("stop reasons", serde_json::from_value::<Vec<Outcome>>(now["stop reasons"].clone()).map(value)),
+        ("stop reasons", serde_json::from_value::<Vec<RunOutcome>>(now["stop reasons"].clone()).map(value)),
     ] {
         assert_eq!(read.unwrap(), now[group], "{group} are read again");
     }

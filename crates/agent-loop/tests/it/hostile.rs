@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use agent_loop::{
-    Agent, AllowAll, AtLimit, Budget, Delta, EndReason, Error, ErrorKind, Event, Limits, Next, Observer, Part, Pause,
-    Reply, Retries, Run, RunOptions, Scripted, ScriptedReply, StopReason, TextCalls, ToolOutput,
+    Agent, AllowAll, AtLimit, Budget, Delta, EndReason, Error, ErrorKind, Event, Limits, NextStep, Observer, Part,
+    Pause, Reply, Retries, Run, RunOptions, ScriptedModel, ScriptedReply, StopReason, TextCalls, ToolOutput,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -19,7 +19,7 @@ fn drive_to_the_end(run: &mut Run, what: &str) {
     let context = run_context(&tools, &AllowAll);
     for turn in 0..40 {
         match run.next(context) {
-            Next::CallModel(request) => {
+            NextStep::CallModel(request) => {
                 request.messages.check().unwrap_or_else(|error| panic!("{what}: {error}"));
                 drop(request);
                 let reply = if turn < 2 {
@@ -29,19 +29,19 @@ fn drive_to_the_end(run: &mut Run, what: &str) {
                 };
                 run.replied(reply).unwrap();
             }
-            Next::Compact => drop(run.compacted(Err(Error::new(ErrorKind::Unavailable, "no")))),
-            Next::RunTools(ready) => {
+            NextStep::Compact => drop(run.compacted(Err(Error::new(ErrorKind::Unavailable, "no")))),
+            NextStep::RunTools(ready) => {
                 for ready in ready {
                     run.finished(context, &ready.call.id, Ok(ToolOutput::text("seen"))).unwrap();
                 }
             }
-            Next::Ask(questions) => {
+            NextStep::Ask(questions) => {
                 let decisions: Vec<_> =
                     questions.iter().map(|question| question.decide(agent_loop::Decision::Allow)).collect();
                 run.decide(context, decisions).unwrap_or_else(|rejected| panic!("{what}: {rejected:?}"));
             }
-            Next::Wait => panic!("{what}: nothing runs"),
-            Next::Done(_) => {
+            NextStep::Wait => panic!("{what}: nothing runs"),
+            NextStep::Done(_) => {
                 run.history().messages().check().unwrap_or_else(|error| panic!("{what}: {error}"));
                 return;
             }
@@ -124,7 +124,7 @@ async fn invariant_09_cancelling_at_each_moment_leaves_a_history_to_go_on_from()
             ScriptedReply::text("Done."),
             ScriptedReply::text("Again."),
         ];
-        let model = Scripted::new(steps).without_tools();
+        let model = ScriptedModel::new(steps).without_tools();
         let model = std::sync::Arc::new(model);
         let agent = Agent::new(TextCalls::new(std::sync::Arc::clone(&model)), live(&Default::default())).unwrap();
         let agent = agent.policy(AllowAll);
@@ -178,15 +178,15 @@ async fn zero_and_infinite_limits_work() {
         let tools = set();
         let context = run_context(&tools, &AllowAll);
         let mut turns = 0;
-        while !matches!(run.next(context), Next::Done(_)) {
+        while !matches!(run.next(context), NextStep::Done(_)) {
             match run.next(context) {
-                Next::Compact => drop(run.compacted(Err(Error::new(ErrorKind::Unavailable, "no")))),
-                Next::CallModel(_) => {
+                NextStep::Compact => drop(run.compacted(Err(Error::new(ErrorKind::Unavailable, "no")))),
+                NextStep::CallModel(_) => {
                     turns += 1;
                     run.replied(calls(&[("look", json!({}))])).unwrap();
                 }
                 // It was handed out by the look before.
-                Next::Wait => finish(&mut run, context, &format!("c{turns}"), "seen"),
+                NextStep::Wait => finish(&mut run, context, &format!("c{turns}"), "seen"),
                 other => panic!("{other:?}"),
             }
             assert!(turns < 3);
@@ -206,7 +206,7 @@ async fn zero_and_infinite_limits_work() {
     for (time, seats) in [(ever, usize::MAX), (Duration::ZERO, 0)] {
         let limits = Limits::default().cancel(time).parallel_reads(seats);
         let limits = if time == ever { limits.tool(time).silence(time).compaction(time) } else { limits };
-        let model = Scripted::new([
+        let model = ScriptedModel::new([
             ScriptedReply::calls([("look", json!({})), ("list", json!({}))]),
             ScriptedReply::text("Done."),
         ]);
@@ -214,7 +214,7 @@ async fn zero_and_infinite_limits_work() {
         assert!(matches!(agent.drive(&mut run(), &mut (), &Default::default()).await.unwrap(), Pause::Done(_)));
 
         // Cancelled while tools run.
-        let model = Scripted::new([ScriptedReply::calls([("look", json!({})), ("list", json!({}))])]);
+        let model = ScriptedModel::new([ScriptedReply::calls([("look", json!({})), ("list", json!({}))])]);
         let agent = Agent::new(model, live(&Default::default())).unwrap().limits(limits);
         let cancel = CancellationToken::new();
         let mut observer = |event| {
@@ -238,7 +238,7 @@ async fn a_reply_of_many_megabytes_and_thousands_of_calls() {
         deltas.push(Delta::CallEnd { index, opaque: None });
     }
     deltas.push(Delta::End(EndReason::Complete));
-    let agent = Agent::new(Scripted::new([ScriptedReply::deltas(deltas)]), live(&Default::default())).unwrap();
+    let agent = Agent::new(ScriptedModel::new([ScriptedReply::deltas(deltas)]), live(&Default::default())).unwrap();
     let mut run = run();
     let Pause::Done(outcome) = agent.drive(&mut run, &mut (), &Default::default()).await.unwrap() else { panic!() };
     assert_eq!(outcome.spent.calls, 64, "the budget's");

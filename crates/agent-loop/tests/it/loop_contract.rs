@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use agent_loop::{
-    Agent, AllowAll, AnswerShape, AtLimit, Budget, Decision, Delta, DropThenSummarize, Durability, Effect, Event,
-    Limit, Limits, Message, Model, Pause, Permission, Policy, Question, Review, Run, RunOptions, Scripted,
+    Agent, AllowAll, AnswerShape, AtLimit, Budget, CallPermission, CallPolicy, Decision, Delta, DropThenSummarize,
+    Durability, Effect, Event, Limit, Limits, Message, Model, Pause, Question, Review, Run, RunOptions, ScriptedModel,
     ScriptedReply, Status, StopReason, Tool, ToolCall, ToolError, ToolOutput, ToolSpec, Transcript,
 };
 use serde_json::json;
@@ -42,7 +42,7 @@ pub trait Make: AsyncFn(&[Step]) -> Arc<dyn Model> {}
 impl<F: AsyncFn(&[Step]) -> Arc<dyn Model>> Make for F {}
 
 async fn scripted(steps: &[Step]) -> Arc<dyn Model> {
-    Arc::new(Scripted::new(steps.iter().map(|step| match *step {
+    Arc::new(ScriptedModel::new(steps.iter().map(|step| match *step {
         Call(name, count) => ScriptedReply::calls(vec![(name, json!({})); count]),
         Answer => ScriptedReply::text("Well."),
         Step::Found => ScriptedReply::text("{\"found\": true}"),
@@ -184,11 +184,11 @@ pub async fn a_call_runs_as_a_person_has_edited_it(make: impl Make) {
 }
 
 /// Shows a person what tools give.
-struct Reviewing;
+struct ReviewPolicy;
 
-impl Policy for Reviewing {
-    fn permission(&self, _: &ToolCall, _: &ToolSpec) -> Permission {
-        Permission::Allow
+impl CallPolicy for ReviewPolicy {
+    fn permission(&self, _: &ToolCall, _: &ToolSpec) -> CallPermission {
+        CallPermission::Allow
     }
 
     fn review(&self, _: &ToolCall, _: &ToolSpec) -> Review {
@@ -198,7 +198,7 @@ impl Policy for Reviewing {
 
 pub async fn what_a_person_withholds_of_a_result_stays_here(make: impl Make) {
     let look = tool("look", &Log::default(), Ok(ToolOutput::items(["public", "private", "open"])));
-    let agent = Agent::new(make(&[Call("look", 1), Answer]).await, vec![look]).unwrap().policy(Reviewing);
+    let agent = Agent::new(make(&[Call("look", 1), Answer]).await, vec![look]).unwrap().policy(ReviewPolicy);
     let mut run = run();
     let asked = asked(drive(&agent, &mut run).await.0);
     decide(&mut run, agent.context(), &asked[0], Decision::Share { withheld: vec![1] });
@@ -289,7 +289,7 @@ pub async fn cancelling_ends_a_tool(make: impl Make) {
     answered(&agent, &mut run).await;
 }
 
-async fn limited(model: Arc<dyn Model>, budget: Budget) -> (Run, agent_loop::Outcome) {
+async fn limited(model: Arc<dyn Model>, budget: Budget) -> (Run, agent_loop::RunOutcome) {
     let agent = agent(model, &Log::default());
     let mut run = run_with(RunOptions::default().budget(budget));
     let outcome = done(drive(&agent, &mut run).await.0);

@@ -4,8 +4,8 @@
 use std::path::PathBuf;
 
 use agent_loop::{
-    AskBeforeWriting, Decision, EndReason, Error, ErrorKind, Image, Next, Part, Permission, Policy, Reply, Review, Run,
-    RunId, RunOptions, ToolCall, ToolChoice, ToolOutput, ToolSpec, Usage, UserMessage,
+    AskBeforeWriting, CallPermission, CallPolicy, Decision, EndReason, Error, ErrorKind, Image, NextStep, Part, Reply,
+    Review, Run, RunId, RunOptions, ToolCall, ToolChoice, ToolOutput, ToolSpec, Usage, UserMessage,
 };
 use serde_json::{Value, json};
 
@@ -17,10 +17,10 @@ fn folder() -> PathBuf {
 }
 
 /// Asks before writing, and shows a person what `list` gives.
-struct Careful;
+struct ReviewPolicy;
 
-impl Policy for Careful {
-    fn permission(&self, call: &ToolCall, spec: &ToolSpec) -> Permission {
+impl CallPolicy for ReviewPolicy {
+    fn permission(&self, call: &ToolCall, spec: &ToolSpec) -> CallPermission {
         AskBeforeWriting.permission(call, spec)
     }
 
@@ -32,7 +32,7 @@ impl Policy for Careful {
 /// A run in every kind of state, with what it needs next.
 fn states() -> Vec<(&'static str, Run, &'static str)> {
     let tools = set();
-    let context = run_context(&tools, &Careful);
+    let context = run_context(&tools, &ReviewPolicy);
     let mut states = Vec::new();
     let options = RunOptions::default()
         .system(Some("Be brief.".into()))
@@ -98,16 +98,16 @@ fn states() -> Vec<(&'static str, Run, &'static str)> {
 
 fn need(run: &mut Run) -> &'static str {
     let tools = set();
-    match run.next(run_context(&tools, &Careful)) {
-        Next::CallModel(request) => {
+    match run.next(run_context(&tools, &ReviewPolicy)) {
+        NextStep::CallModel(request) => {
             request.messages.check().unwrap();
             "call model"
         }
-        Next::Compact => "compact",
-        Next::RunTools(_) => "run tools",
-        Next::Wait => "wait",
-        Next::Ask(_) => "ask",
-        Next::Done(_) => "done",
+        NextStep::Compact => "compact",
+        NextStep::RunTools(_) => "run tools",
+        NextStep::Wait => "wait",
+        NextStep::Ask(_) => "ask",
+        NextStep::Done(_) => "done",
     }
 }
 

@@ -1,8 +1,8 @@
 //! What is set for a run: a call that is required, settings that are saved, images that reach those models that see.
 
 use agent_loop::{
-    Agent, Image, Model, ModelSettings, Next, PromptCache, ReasoningEffort, ReplyStream, Request, Run, RunId,
-    RunOptions, Scripted, ScriptedReply, StopReason, TextCalls, Tool, ToolChoice, UserMessage, error::Result,
+    Agent, Image, Model, ModelSettings, NextStep, PromptCache, ReasoningEffort, ReplyStream, Request, Run, RunId,
+    RunOptions, ScriptedModel, ScriptedReply, StopReason, TextCalls, Tool, ToolChoice, UserMessage, error::Result,
     to_markdown,
 };
 use serde_json::json;
@@ -60,9 +60,9 @@ fn settings_and_images_are_saved_with_a_run() {
 }
 
 /// A model that only reads text.
-struct Blind(Scripted);
+struct TextOnlyModel(ScriptedModel);
 
-impl Model for Blind {
+impl Model for TextOnlyModel {
     fn name(&self) -> &str {
         "blind"
     }
@@ -72,8 +72,8 @@ impl Model for Blind {
     }
 }
 
-fn scripted() -> Scripted {
-    Scripted::new([ScriptedReply::text("A cat.").expecting(|request| {
+fn scripted() -> ScriptedModel {
+    ScriptedModel::new([ScriptedReply::text("A cat.").expecting(|request| {
         let images = request.messages.iter().flat_map(|message| message.images()).count();
         if images == 1 { Ok(()) } else { Err(format!("{images} images")) }
     })])
@@ -87,8 +87,8 @@ async fn images_reach_models_that_see_and_others_refuse_them() {
     let in_text = Agent::new(TextCalls::new(scripted()), Vec::<Tool>::new()).unwrap();
     assert_eq!(in_text.ask(shown()).await.unwrap().text, "A cat.", "who writes calls in text may see all the same");
     for blind in [
-        Agent::new(Blind(Scripted::new([])), Vec::<Tool>::new()),
-        Agent::new(TextCalls::new(Blind(Scripted::new([]))), Vec::<Tool>::new()),
+        Agent::new(TextOnlyModel(ScriptedModel::new([])), Vec::<Tool>::new()),
+        Agent::new(TextCalls::new(TextOnlyModel(ScriptedModel::new([]))), Vec::<Tool>::new()),
     ] {
         let error = blind.unwrap().ask(shown()).await.unwrap_err();
         let StopReason::Failed { failure } = &error.outcome().stop else { panic!() };
@@ -108,6 +108,6 @@ fn an_image_costs_as_much_context_whatever_its_bytes_and_is_named_in_markdown() 
     let page = to_markdown([&message(10)]);
     assert_eq!(page, "## User\n\nhi\n\n(an image, `image/png`)\n\n");
     let mut run = run();
-    let Next::CallModel(request) = run.next(run_context(&set(), &agent_loop::AllowAll)) else { panic!() };
+    let NextStep::CallModel(request) = run.next(run_context(&set(), &agent_loop::AllowAll)) else { panic!() };
     assert!(request.messages[0].images().is_empty());
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use agent_loop::{
-    Agent, Decision, Delta, Durability, Error, ErrorKind, Event, EventStream, Observer, Pause, Run, Scripted,
+    Agent, Decision, Delta, Durability, Error, ErrorKind, Event, EventStream, Observer, Pause, Run, ScriptedModel,
     ScriptedReply, Status, StopReason, Transcript,
 };
 use futures_util::{StreamExt, TryStreamExt};
@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::test_tools::*;
 
 fn agent() -> Agent {
-    let model = Scripted::new([
+    let model = ScriptedModel::new([
         ScriptedReply::calls([("look", json!({"at": "a"}))]).usage(10, 5),
         ScriptedReply::calls([("put", json!({}))]),
         ScriptedReply::text("done"),
@@ -61,7 +61,7 @@ async fn it_has_the_events_of_an_observer_and_ends_at_a_pause_and_at_the_end() {
 #[tokio::test(start_paused = true)]
 async fn each_event_comes_when_it_happens() {
     let text = Delta::Text { text: "first".into() };
-    let model = Scripted::new([ScriptedReply::deltas([text]).then_silence()]);
+    let model = ScriptedModel::new([ScriptedReply::deltas([text]).then_silence()]);
     let agent = Agent::new(model, live(&Arc::default())).unwrap();
     let mut run = run();
     let mut events = agent.stream(&mut run, ());
@@ -71,7 +71,7 @@ async fn each_event_comes_when_it_happens() {
 #[tokio::test(start_paused = true)]
 async fn dropped_in_a_reply_or_a_tool_it_leaves_a_run_that_goes_on() {
     let text = Delta::Text { text: "half".into() };
-    let model = Scripted::new([
+    let model = ScriptedModel::new([
         ScriptedReply::deltas([text]).then_silence(),
         ScriptedReply::calls([("look", json!({})), ("put", json!({}))]),
         ScriptedReply::text("done"),
@@ -103,7 +103,7 @@ async fn dropped_in_a_reply_or_a_tool_it_leaves_a_run_that_goes_on() {
 
 #[tokio::test(start_paused = true)]
 async fn a_run_that_was_streamed_can_be_cancelled() {
-    let model = Scripted::new([ScriptedReply::deltas([Delta::Text { text: "half".into() }]).then_silence()]);
+    let model = ScriptedModel::new([ScriptedReply::deltas([Delta::Text { text: "half".into() }]).then_silence()]);
     let agent = Agent::new(model, live(&Arc::default())).unwrap();
     let mut run = run();
     agent.stream(&mut run, ()).next().await.unwrap().unwrap();
@@ -119,7 +119,7 @@ async fn handler(agent: Arc<Agent>, run: Arc<tokio::sync::Mutex<Run>>) -> EventS
 
 #[tokio::test(start_paused = true)]
 async fn it_can_be_sent_to_another_task() {
-    let model = Scripted::new([ScriptedReply::calls([("look", json!({}))]), ScriptedReply::text("done")]);
+    let model = ScriptedModel::new([ScriptedReply::calls([("look", json!({}))]), ScriptedReply::text("done")]);
     let agent = Arc::new(Agent::new(model, live(&Arc::default())).unwrap());
     let run = Arc::new(tokio::sync::Mutex::new(run()));
     let events = handler(agent, Arc::clone(&run)).await;
@@ -128,9 +128,9 @@ async fn it_can_be_sent_to_another_task() {
     assert!(run.lock().await.is_done());
 }
 
-struct Full;
+struct FullDisk;
 
-impl Observer for Full {
+impl Observer for FullDisk {
     fn save(&mut self, _: &Run) -> agent_loop::error::Result<()> {
         Err(Error::new(ErrorKind::Io, "the disk is full"))
     }
@@ -140,7 +140,7 @@ impl Observer for Full {
 async fn an_observer_saves_it_or_ends_it() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.jsonl");
-    let agent = Agent::new(Scripted::new([ScriptedReply::text("done")]), live(&Arc::default())).unwrap();
+    let agent = Agent::new(ScriptedModel::new([ScriptedReply::text("done")]), live(&Arc::default())).unwrap();
     let mut saved = run();
     let mut transcript = Transcript::create(&path, &saved, Durability::Process).unwrap();
     let events: Vec<Event> = agent.stream(&mut saved, &mut transcript).try_collect().await.unwrap();
@@ -151,9 +151,9 @@ async fn an_observer_saves_it_or_ends_it() {
         saved.history().messages()
     );
 
-    let agent = Agent::new(Scripted::new([]), live(&Arc::default())).unwrap();
+    let agent = Agent::new(ScriptedModel::new([]), live(&Arc::default())).unwrap();
     let mut unsaved = run();
-    let mut full = Full;
+    let mut full = FullDisk;
     let mut events = agent.stream(&mut unsaved, &mut full as &mut dyn Observer);
     assert_eq!(events.next().await.unwrap().unwrap_err().kind(), ErrorKind::Io);
     assert!(events.next().await.is_none());

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use agent_loop::{
-    Agent, BoundDecision, CallId, Decision, Effect, EndReason, Event, Next, Part, Pause, Policy, Question, ReadyCall,
-    Reply, Run, RunContext, RunId, RunOptions, Status, Tool, ToolCall, ToolOutput, ToolSet, ToolSpec,
+    Agent, BoundDecision, CallId, CallPolicy, Decision, Effect, EndReason, Event, NextStep, Part, Pause, Question,
+    ReadyCall, Reply, Run, RunContext, RunId, RunOptions, Status, Tool, ToolCall, ToolOutput, ToolSet, ToolSpec,
 };
 use serde_json::{Value, json};
 
@@ -54,14 +54,14 @@ pub async fn drive(agent: &Agent, run: &mut Run) -> (Pause, Vec<Event>) {
     (pause, events)
 }
 
-pub fn done(pause: Pause) -> agent_loop::Outcome {
+pub fn done(pause: Pause) -> agent_loop::RunOutcome {
     match pause {
         Pause::Done(outcome) => outcome,
         Pause::Waiting(questions) => panic!("{questions:?}"),
     }
 }
 
-pub fn run_context<'a>(tools: &'a ToolSet, policy: &'a dyn Policy) -> RunContext<'a> {
+pub fn run_context<'a>(tools: &'a ToolSet, policy: &'a dyn CallPolicy) -> RunContext<'a> {
     RunContext { tools, policy }
 }
 
@@ -90,30 +90,30 @@ pub fn called(context: RunContext<'_>, made: &[(&str, Value)]) -> Run {
 }
 
 /// The ids of the calls that are handed out.
-pub fn ready(next: &Next) -> Vec<&str> {
+pub fn ready(next: &NextStep) -> Vec<&str> {
     match next {
-        Next::RunTools(calls) => calls.iter().map(|ready: &ReadyCall| ready.call.id.0.as_str()).collect(),
+        NextStep::RunTools(calls) => calls.iter().map(|ready: &ReadyCall| ready.call.id.0.as_str()).collect(),
         other => panic!("{other:?} is no batch of tools"),
     }
 }
 
-pub fn questions(next: Next) -> Vec<Question> {
+pub fn questions(next: NextStep) -> Vec<Question> {
     match next {
-        Next::Ask(questions) => questions,
+        NextStep::Ask(questions) => questions,
         other => panic!("{other:?} is no question"),
     }
 }
 
-pub fn request(next: Next) -> agent_loop::Request {
+pub fn request(next: NextStep) -> agent_loop::Request {
     match next {
-        Next::CallModel(request) => request,
+        NextStep::CallModel(request) => request,
         other => panic!("{other:?} is no request"),
     }
 }
 
-pub fn outcome(next: Next) -> agent_loop::Outcome {
+pub fn outcome(next: NextStep) -> agent_loop::RunOutcome {
     match next {
-        Next::Done(outcome) => outcome,
+        NextStep::Done(outcome) => outcome,
         other => panic!("{other:?} is no end"),
     }
 }

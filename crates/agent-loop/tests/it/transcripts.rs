@@ -1,8 +1,8 @@
 //! Transcripts: every step is on disk, a crash at any byte loses at most the last step, a replay says the same.
 
 use agent_loop::{
-    Agent, AskBeforeWriting, Decision, Durability, ErrorKind, Event, Message, Next, Observer, Pause, Replay, Reply,
-    Run, Scripted, ScriptedReply, Tool, Transcript, to_markdown,
+    Agent, AskBeforeWriting, Decision, Durability, ErrorKind, Event, Message, NextStep, Observer, Pause, ReplayModel,
+    Reply, Run, ScriptedModel, ScriptedReply, Tool, Transcript, to_markdown,
 };
 use serde_json::json;
 
@@ -72,7 +72,7 @@ fn a_crash_at_any_byte_leaves_a_transcript_that_goes_on() {
         let cut = folder.path().join("cut.jsonl");
         std::fs::write(&cut, &bytes[..end]).unwrap();
         let (mut transcript, mut run, _) = Transcript::open(&cut, Durability::Process).unwrap();
-        if let Next::CallModel(request) = run.next(context) {
+        if let NextStep::CallModel(request) = run.next(context) {
             request.messages.check().unwrap();
         }
         run.cancel(Vec::new());
@@ -127,7 +127,7 @@ async fn a_paused_run_goes_on_in_another_process_and_a_replay_says_the_same() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.jsonl");
     let cancel = Default::default();
-    let agent = |steps: Vec<ScriptedReply>| Agent::new(Scripted::new(steps), live(&Default::default())).unwrap();
+    let agent = |steps: Vec<ScriptedReply>| Agent::new(ScriptedModel::new(steps), live(&Default::default())).unwrap();
 
     let first = agent(vec![ScriptedReply::calls([("look", json!({})), ("put", json!({}))])]);
     let mut run = run();
@@ -145,14 +145,14 @@ async fn a_paused_run_goes_on_in_another_process_and_a_replay_says_the_same() {
     assert_eq!(outcome.text, "done");
 
     let recorded = Transcript::load(&path).unwrap().0.history().messages().clone();
-    let replay = Agent::new(Replay::new(recorded.clone()), live(&Default::default())).unwrap();
+    let replay = Agent::new(ReplayModel::new(recorded.clone()), live(&Default::default())).unwrap();
     let mut again = crate::test_tools::run();
     let Pause::Waiting(asked) = replay.drive(&mut again, &mut (), &cancel).await.unwrap() else { panic!() };
     decide(&mut again, replay.context(), &asked[0], Decision::Allow);
     replay.drive(&mut again, &mut (), &cancel).await.unwrap();
     assert_eq!(*again.history().messages(), recorded);
 
-    let other = Agent::new(Replay::new(recorded.clone()), Vec::<Tool>::new()).unwrap();
+    let other = Agent::new(ReplayModel::new(recorded.clone()), Vec::<Tool>::new()).unwrap();
     let mut differs = Run::new(agent_loop::RunId("r".into()), Default::default(), "another question");
     let Pause::Done(outcome) = other.drive(&mut differs, &mut (), &cancel).await.unwrap() else { panic!() };
     assert!(outcome.stop.to_string().contains("message 1 differs"), "{}", outcome.stop);

@@ -1,4 +1,4 @@
-//! The server of the tests of MCP as a program: `mcp_test_server All`, or another name of [`Speaks`].
+//! The server of the tests of MCP as a program: `mcp_test_server All`, or another name of [`Revisions`].
 
 #[path = "../it/mcp/test_server.rs"]
 mod test_server;
@@ -6,14 +6,14 @@ mod test_server;
 use std::io::Write;
 
 use rmcp::ServiceExt;
-use test_server::{Speaks, TestServer};
+use test_server::{Revisions, TestServer};
 
 #[tokio::main]
 async fn main() {
     let speaks = match std::env::args().nth(1).as_deref() {
-        Some("All") => Speaks::All,
-        Some("OldOnes") => Speaks::OldOnes,
-        Some("OldOnesDiscovered") => Speaks::OldOnesDiscovered,
+        Some("All") => Revisions::All,
+        Some("OldOnes") => Revisions::OldOnes,
+        Some("OldOnesDiscovered") => Revisions::OldOnesDiscovered,
         other => panic!("{other:?}: which revisions are to be spoken?"),
     };
     assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_none(), "the environment is not handed on");

@@ -25,7 +25,7 @@ mod body;
 mod auth;
 mod write_timeout;
 mod reply;
-mod stored;
+mod store_routes;
 mod routes;
 mod connections;
 
@@ -148,14 +148,14 @@ impl fmt::Debug for ProxyOptions {
 #[derive(Clone)]
 pub struct Proxy {
     options: Arc<ProxyOptions>,
-    models: Vec<Served>,
+    models: Vec<NamedModel>,
     /// What is served beside the APIs.
     more: axum::Router,
 }
 
 /// A model under a name.
 #[derive(Clone)]
-struct Served {
+struct NamedModel {
     name: String,
     model: Arc<dyn Model>,
     /// In tokens.
@@ -205,7 +205,7 @@ impl Proxy {
     pub fn model(mut self, name: impl Into<String>, model: impl Model + 'static) -> Self {
         let name = name.into();
         let served =
-            Served { name, model: Arc::new(TextCalls::when_needed(model).corrections(2)), context_length: None };
+            NamedModel { name, model: Arc::new(TextCalls::when_needed(model).corrections(2)), context_length: None };
         match self.models.iter_mut().find(|old| old.name == served.name) {
             Some(old) => *old = served,
             None => self.models.push(served),

@@ -17,7 +17,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::refusal::{Refusal, json_response};
 use super::{OnWarning, ProxyOptions};
 use crate::chat::{self, ChatEvents};
-use crate::{Delivery, Keep, ResponseEvents, Store, to_sse};
+use crate::{Delivery, PendingEntry, ResponseEvents, Store, to_sse};
 
 /// How many batches of events wait for a client before its backend has to wait: few, so that a slow client needs little
 /// memory.
@@ -29,7 +29,7 @@ pub(super) struct Job {
     pub(super) model: Arc<dyn Model>,
     pub(super) request: Request,
     pub(super) api: Api,
-    pub(super) kept: Option<Kept>,
+    pub(super) writer: Option<StoreWriter>,
     pub(super) options: Arc<ProxyOptions>,
     /// Cancelled when the server ends.
     pub(super) stop: CancellationToken,
@@ -37,15 +37,15 @@ pub(super) struct Job {
     pub(super) permit: OwnedSemaphorePermit,
 }
 
-/// Where a complete response is kept, with what came before it.
-pub(super) struct Kept {
+/// Puts a complete response into the store, with what came before it.
+pub(super) struct StoreWriter {
     pub(super) store: Arc<Mutex<Store>>,
-    pub(super) keep: Keep,
+    pub(super) entry: PendingEntry,
 }
 
-impl Kept {
+impl StoreWriter {
     fn complete(self, response: &Value) {
-        self.store.lock().unwrap_or_else(PoisonError::into_inner).keep(self.keep, response);
+        self.store.lock().unwrap_or_else(PoisonError::into_inner).keep(self.entry, response);
     }
 }
 
@@ -118,8 +118,8 @@ impl Job {
             }
         }
         let object = self.api.whole().cloned().unwrap_or_default();
-        if let Some(kept) = self.kept {
-            kept.complete(&object);
+        if let Some(writer) = self.writer {
+            writer.complete(&object);
         }
         // A reply may fail after its end, when it is checked.
         match object["error"]["message"].as_str() {
@@ -163,8 +163,8 @@ impl Job {
             backend.sent_at = Instant::now();
         };
         // A client that has read the end can send its next request at once, and refer to this response.
-        if let Some((kept, object)) = self.kept.zip(self.api.whole()) {
-            kept.complete(object);
+        if let Some((writer, object)) = self.writer.zip(self.api.whole()) {
+            writer.complete(object);
         }
         drop(deltas);
         drop(self.permit);

@@ -13,18 +13,18 @@ use axum::routing::{get, post};
 use serde_json::{Value, json};
 
 use super::refusal::{Refusal, json_response};
-use super::reply::{Api, Job, Kept, now, stem};
-use super::{Served, Shared, auth, body, stored};
+use super::reply::{Api, Job, StoreWriter, now, stem};
+use super::{NamedModel, Shared, auth, body, store_routes};
 use crate::chat::{ChatEvents, ChatRequest};
 use crate::{ApiError, ApiRequest, ResponseEvents};
 
 /// When a client that found no free place may come again.
 const SOON: Duration = Duration::from_secs(1);
 
-type Here = State<Arc<Shared>>;
+type AppState = State<Arc<Shared>>;
 
 pub(super) fn router(shared: Arc<Shared>) -> Router {
-    let stored = if shared.store.is_some() { stored::router() } else { Router::new() };
+    let stored = if shared.store.is_some() { store_routes::router() } else { Router::new() };
     let router = stored
         .merge(shared.proxy.more.clone().with_state(()))
         .route("/v1/responses", post(responses))
@@ -40,7 +40,7 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
 }
 
 /// What holds for every path.
-async fn check_request(State(shared): Here, request: Request<Body>, next: Next) -> Response<Body> {
+async fn check_request(State(shared): AppState, request: Request<Body>, next: Next) -> Response<Body> {
     let options = &shared.proxy.options;
     let needs_key = request.uri().path() != "/health";
     let checked = auth::check_origin(&options.hosts, &request)
@@ -58,23 +58,23 @@ async fn check_request(State(shared): Here, request: Request<Body>, next: Next) 
     response
 }
 
-async fn responses(State(shared): Here, request: Request<Body>) -> Result<Response<Body>, Refusal> {
+async fn responses(State(shared): AppState, request: Request<Body>) -> Result<Response<Body>, Refusal> {
     answer(&shared, request, |body| {
-        let (mut request, kept) = match &shared.store {
+        let (mut request, writer) = match &shared.store {
             None => (ApiRequest::parse(body)?, None),
             Some(store) => {
                 let parsed = ApiRequest::parse_stored(body, &mut store.lock().unwrap_or_else(PoisonError::into_inner))?;
-                (parsed.0, Some(Kept { store: Arc::clone(store), keep: parsed.1 }))
+                (parsed.0, Some(StoreWriter { store: Arc::clone(store), entry: parsed.1 }))
             }
         };
         request.strict_tools = shared.proxy.options.strict_tools;
         let events = ResponseEvents::new(&request, stem(), now());
-        Ok((request, Api::Responses(Box::new(events)), kept))
+        Ok((request, Api::Responses(Box::new(events)), writer))
     })
     .await
 }
 
-async fn chat(State(shared): Here, request: Request<Body>) -> Result<Response<Body>, Refusal> {
+async fn chat(State(shared): AppState, request: Request<Body>) -> Result<Response<Body>, Refusal> {
     answer(&shared, request, |body| {
         let mut request = ChatRequest::parse(body)?;
         request.api.strict_tools = shared.proxy.options.strict_tools;
@@ -87,7 +87,7 @@ async fn chat(State(shared): Here, request: Request<Body>) -> Result<Response<Bo
 async fn answer(
     shared: &Arc<Shared>,
     request: Request<Body>,
-    read: impl FnOnce(&[u8]) -> Result<(ApiRequest, Api, Option<Kept>), Refusal>,
+    read: impl FnOnce(&[u8]) -> Result<(ApiRequest, Api, Option<StoreWriter>), Refusal>,
 ) -> Result<Response<Body>, Refusal> {
     let options = &shared.proxy.options;
     let bytes = body::read(options, request.into_body()).await?;
@@ -96,7 +96,7 @@ async fn answer(
         let message = format!("{} replies are under way here, which is the most.", options.max_replies);
         return Err(Refusal { retry_after: Some(SOON), ..Refusal::new(503, "overloaded", message) });
     };
-    let (asked, api, kept) = read(&bytes)?;
+    let (asked, api, writer) = read(&bytes)?;
     drop(bytes);
     let model = shared.proxy.find(&asked.model).ok_or_else(|| not_served(&asked.model))?;
     if let Some(hear) = &options.on_warning {
@@ -106,7 +106,7 @@ async fn answer(
         model: Arc::clone(model),
         request: asked.request,
         api,
-        kept,
+        writer,
         options: Arc::clone(options),
         stop: shared.stop.clone(),
         permit,
@@ -119,18 +119,18 @@ fn not_served(name: &str) -> Refusal {
     ApiError { status: 404, code: Some("model_not_found".into()), ..ApiError::invalid("model", message) }.into()
 }
 
-async fn models(State(shared): Here) -> Response<Body> {
+async fn models(State(shared): AppState) -> Response<Body> {
     let models: Vec<Value> = shared.proxy.models.iter().map(|served| card(&shared, served)).collect();
     json_response(200, &json!({"object": "list", "data": models}))
 }
 
-async fn model(State(shared): Here, Path(name): Path<String>) -> Result<Response<Body>, Refusal> {
+async fn model(State(shared): AppState, Path(name): Path<String>) -> Result<Response<Body>, Refusal> {
     let served = shared.proxy.models.iter().find(|served| served.name == name);
     served.map(|served| json_response(200, &card(&shared, served))).ok_or_else(|| not_served(&name))
 }
 
 /// The API has no field for the context length: one name is OpenRouter's and LM Studio's, the other one vLLM's.
-fn card(shared: &Shared, served: &Served) -> Value {
+fn card(shared: &Shared, served: &NamedModel) -> Value {
     let mut card = json!({"id": served.name, "object": "model", "created": shared.started, "owned_by": "agent-loop"});
     if let Some(tokens) = served.context_length {
         (card["context_length"], card["max_model_len"]) = (json!(tokens), json!(tokens));
@@ -138,7 +138,7 @@ fn card(shared: &Shared, served: &Served) -> Value {
     card
 }
 
-async fn health(State(shared): Here) -> Response<Body> {
+async fn health(State(shared): AppState) -> Response<Body> {
     let under_way = shared.proxy.options.max_replies - shared.replies.available_permits();
     json_response(200, &json!({"status": "ok", "replies": under_way}))
 }

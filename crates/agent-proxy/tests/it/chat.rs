@@ -1,7 +1,8 @@
 //! Chunks of the Chat Completions API: an accumulator that trusts nothing, over every kind of reply.
 
 use agent_loop::{
-    Delta, EndReason, Error, ErrorKind, Message, Model, Parallel, Scripted, ScriptedReply, TextCalls, ToolChoice, Usage,
+    Delta, EndReason, Error, ErrorKind, Message, Model, Parallel, ScriptedModel, ScriptedReply, TextCalls, ToolChoice,
+    Usage,
 };
 use agent_proxy::chat::{ChatEvents, ChatRequest, UsageChunk, to_sse};
 use agent_proxy::{Delivery, StrictTools};
@@ -11,7 +12,7 @@ use serde_json::{Value, json};
 
 /// What a stream said.
 #[derive(Debug, Default, PartialEq)]
-pub struct Said {
+pub struct StreamContent {
     pub text: String,
     /// Name and arguments.
     pub calls: Vec<(String, String)>,
@@ -23,8 +24,8 @@ pub struct Said {
 }
 
 /// Reads chunks as a client does that trusts nothing.
-pub fn check_chunks(chunks: &[Value]) -> Said {
-    let mut said = Said::default();
+pub fn check_chunks(chunks: &[Value]) -> StreamContent {
+    let mut said = StreamContent::default();
     let mut ids: Vec<String> = Vec::new();
     let mut is_done = false;
     assert_eq!(chunks[0]["choices"][0]["delta"]["role"], "assistant", "the role comes first");
@@ -80,7 +81,7 @@ fn simple() -> ChatRequest {
 }
 
 /// The chunks, checked, beside the whole object, which must say the same.
-fn said(request: &ChatRequest, deltas: impl IntoIterator<Item = Delta>, error: Option<&Error>) -> Said {
+fn said(request: &ChatRequest, deltas: impl IntoIterator<Item = Delta>, error: Option<&Error>) -> StreamContent {
     let mut stream = ChatEvents::new(request, "ab12", 1_700_000_000);
     let mut chunks = stream.start();
     for delta in deltas {
@@ -284,9 +285,9 @@ fn wrong_requests_are_refused_by_name() {
 }
 
 /// The whole way: a text-only model that writes this in pieces, through the parser.
-async fn of_pieces(request: &ChatRequest, pieces: Vec<String>) -> Said {
+async fn of_pieces(request: &ChatRequest, pieces: Vec<String>) -> StreamContent {
     let deltas = pieces.into_iter().map(|text| Delta::Text { text }).chain([COMPLETE]);
-    let model = TextCalls::new(Scripted::new([ScriptedReply::deltas(deltas)]).without_tools());
+    let model = TextCalls::new(ScriptedModel::new([ScriptedReply::deltas(deltas)]).without_tools());
     let mut stream = model.reply(request.api.request.clone()).await.unwrap();
     let mut deltas = Vec::new();
     while let Some(delta) = stream.next().await {

@@ -1,8 +1,8 @@
 //! Events of the Responses API: an accumulator as strict as the official client's, over every kind of reply.
 
 use agent_loop::{
-    Delta, EndReason, Error, ErrorKind, Message, Model, Parallel, Part, Scripted, ScriptedReply, TextCalls, TextPhase,
-    ToolChoice, Usage,
+    Delta, EndReason, Error, ErrorKind, Message, Model, Parallel, Part, ScriptedModel, ScriptedReply, TextCalls,
+    TextPhase, ToolChoice, Usage,
 };
 use agent_proxy::{ApiRequest, Delivery, ResponseEvents, StrictTools, to_sse};
 use futures_util::StreamExt;
@@ -106,7 +106,7 @@ fn simple() -> ApiRequest {
 /// The whole way: a text-only model that writes this, through the parser.
 async fn of_text(body: Value, text: &str) -> Vec<Value> {
     let request = request(body);
-    let model = TextCalls::new(Scripted::new([ScriptedReply::text(text)]).without_tools());
+    let model = TextCalls::new(ScriptedModel::new([ScriptedReply::text(text)]).without_tools());
     let mut stream = model.reply(request.request.clone()).await.unwrap();
     let mut deltas = Vec::new();
     while let Some(delta) = stream.next().await {
@@ -269,8 +269,8 @@ fn arguments_that_do_not_fit_are_handed_on_unless_strict_tools_are_enforced() {
         "parameters": {"type": "object", "required": ["at"], "properties": {"at": {"type": "string"}}}});
     let mut request = request(json!({"model": "m", "input": "hi", "tools": [tool]}));
     for (strict_tools, arguments, status) in [
-        (StrictTools::HandedOn, "{\"at\":7}", "completed"),
-        (StrictTools::HandedOn, "not valid JSON", "completed"),
+        (StrictTools::PassThrough, "{\"at\":7}", "completed"),
+        (StrictTools::PassThrough, "not valid JSON", "completed"),
         (StrictTools::Enforced, "{\"at\":\"a\"}", "completed"),
         (StrictTools::Enforced, "{\"at\":7}", "failed"),
         (StrictTools::Enforced, "", "failed"),

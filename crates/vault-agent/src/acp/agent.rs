@@ -14,7 +14,7 @@ use vault_tools::Editor;
 use super::mcp_servers::ClientServers;
 use super::options::{MODE, MODEL, Mode, models};
 use super::rpc::{Client, read};
-use super::session::{Parts, Session, of_tools};
+use super::session::{Session, SessionParts, of_tools};
 use super::updates::Updates;
 use super::wire::{
     AgentCapabilities, AuthMethod, AuthMethodAgent, AuthenticateRequest, AuthenticateResponse, AvailableCommandsUpdate,
@@ -29,10 +29,10 @@ use super::wire::{
     SetSessionModeRequest, SetSessionModeResponse, error, has_forms,
 };
 use super::{commands, folder, vault};
-use crate::conversation::{Conversation, Offer, SessionInfo as Saved, Sessions};
+use crate::conversation::{Conversation, Offer, SessionInfo as SavedSession, Sessions};
+use crate::index_watcher::{IndexWatcher, WatchNotices};
 use crate::model::{self, ChosenModel, Destination};
 use crate::settings::{SettingArgs, Settings};
-use crate::watching::{Told, Watching};
 use crate::workspace::Workspace;
 
 /// Sessions on a page of the list.
@@ -42,7 +42,7 @@ const PAGE: usize = 50;
 const SETTINGS: &str = "settings";
 
 /// What the agent of one client knows.
-pub(super) struct Agent {
+pub(super) struct AcpAgent {
     client: Client,
     vault_args: VaultArgs,
     setting_args: SettingArgs,
@@ -50,7 +50,7 @@ pub(super) struct Agent {
     capabilities: Mutex<Option<Arc<ClientCapabilities>>>,
     sessions: Mutex<HashMap<SessionId, Arc<Session>>>,
     /// By their folders: sessions of one vault share it.
-    workspaces: Mutex<BTreeMap<Vec<PathBuf>, Watched>>,
+    workspaces: Mutex<BTreeMap<Vec<PathBuf>, WatchedWorkspace>>,
     /// The prompts under way, by their requests: the sessions, and what ends the tasks.
     prompts: Mutex<HashMap<RequestId, (Arc<Session>, AbortHandle)>>,
     /// The hosts of which the person was told that notes go there.
@@ -61,19 +61,19 @@ pub(super) struct Agent {
 }
 
 /// Vaults, and what keeps their indexes as the notes are.
-type Watched = (Arc<Workspace>, Watching);
+type WatchedWorkspace = (Arc<Workspace>, IndexWatcher);
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-type Answer = Result<Value, Error>;
+type RpcResult = Result<Value, Error>;
 
-fn answer(result: impl Serialize) -> Answer {
+fn answer(result: impl Serialize) -> RpcResult {
     serde_json::to_value(result).map_err(|fault| error(ErrorCode::InternalError, fault.to_string()))
 }
 
-impl Agent {
+impl AcpAgent {
     pub fn new(client: Client, vault_args: VaultArgs, setting_args: SettingArgs) -> Self {
         Self {
             client,
@@ -139,7 +139,7 @@ impl Agent {
         });
     }
 
-    async fn called(&self, method: &str, params: Value) -> (Answer, Option<Arc<Session>>) {
+    async fn called(&self, method: &str, params: Value) -> (RpcResult, Option<Arc<Session>>) {
         let opened = if method == METHODS.session_new {
             self.new_session(params).await
         } else if method == METHODS.session_load {
@@ -155,7 +155,7 @@ impl Agent {
         }
     }
 
-    async fn answered(&self, method: &str, params: Value) -> Answer {
+    async fn answered(&self, method: &str, params: Value) -> RpcResult {
         if method == METHODS.session_list {
             self.list(params)
         } else if method == METHODS.session_delete {
@@ -173,7 +173,7 @@ impl Agent {
         }
     }
 
-    fn initialize(&self, params: Value) -> Answer {
+    fn initialize(&self, params: Value) -> RpcResult {
         let request: InitializeRequest = read(params)?;
         *lock(&self.capabilities) = Some(Arc::new(request.client_capabilities));
         let sessions = SessionCapabilities::new()
@@ -201,7 +201,7 @@ impl Agent {
     }
 
     /// Whether there is a model by now. The key itself never passes through the client.
-    fn authenticate(&self, params: Value) -> Answer {
+    fn authenticate(&self, params: Value) -> RpcResult {
         let request: AuthenticateRequest = read(params)?;
         if &*request.method_id.0 != SETTINGS {
             return Err(error(
@@ -251,7 +251,7 @@ impl Agent {
         let mut workspaces = lock(&self.workspaces);
         let known = workspaces
             .entry(folders)
-            .or_insert_with(|| (Arc::clone(opened), Watching::start(opened.vaults(), Told::Log)));
+            .or_insert_with(|| (Arc::clone(opened), IndexWatcher::start(opened.vaults(), WatchNotices::Log)));
         // With the settings as they are now.
         known.0 = Arc::clone(opened);
     }
@@ -333,7 +333,7 @@ impl Agent {
         let updates = Updates::new(self.client.clone(), id.clone(), Arc::clone(&capabilities), tools);
         servers.belong_to(&id);
         let has_forms = has_forms(&capabilities);
-        let parts = Parts { client: self.client.clone(), has_forms, settings, conversation, updates, servers };
+        let parts = SessionParts { client: self.client.clone(), has_forms, settings, conversation, updates, servers };
         let session = Arc::new(Session::new(id.clone(), parts));
         lock(&self.sessions).insert(id, Arc::clone(&session));
         Ok(session)
@@ -395,7 +395,7 @@ impl Agent {
         session.notice(NoticeSeverity::Info, &text).await;
     }
 
-    fn list(&self, params: Value) -> Answer {
+    fn list(&self, params: Value) -> RpcResult {
         let request: ListSessionsRequest = read(params)?;
         let invalid = || error(ErrorCode::InvalidParams, "the cursor is none of this list");
         let from: usize = request.cursor.map_or(Ok(0), |cursor| cursor.parse().map_err(|_| invalid()))?;
@@ -404,12 +404,12 @@ impl Agent {
             Some(cwd) => Some(folder::meant(cwd, &self.vault_args).map_err(of_failure)?),
         };
         let real = |folder: &PathBuf| folder.canonicalize().unwrap_or_else(|_| folder.clone());
-        let is_meant = |saved: &Saved| {
+        let is_meant = |saved: &SavedSession| {
             let folders = folders.as_ref().map(|folders| folders.iter().map(real).collect::<Vec<_>>());
             folders.is_none_or(|folders| saved.vaults.iter().map(real).eq(folders))
         };
         let all = block_in_place(|| Sessions::of_user().and_then(|sessions| sessions.list())).map_err(of_tools)?;
-        let all: Vec<Saved> = all.into_iter().filter(is_meant).collect();
+        let all: Vec<SavedSession> = all.into_iter().filter(is_meant).collect();
         if from > all.len() {
             return Err(invalid());
         }
@@ -424,7 +424,7 @@ impl Agent {
         })
     }
 
-    async fn delete(&self, params: Value) -> Answer {
+    async fn delete(&self, params: Value) -> RpcResult {
         let request: DeleteSessionRequest = read(params)?;
         self.drop_session(&request.session_id).await;
         // One that is not there is as good as deleted.
@@ -434,7 +434,7 @@ impl Agent {
         answer(DeleteSessionResponse::new())
     }
 
-    async fn close(&self, params: Value) -> Answer {
+    async fn close(&self, params: Value) -> RpcResult {
         let request: CloseSessionRequest = read(params)?;
         match self.drop_session(&request.session_id).await {
             true => answer(CloseSessionResponse::new()),
@@ -451,7 +451,7 @@ impl Agent {
         true
     }
 
-    fn set_mode(&self, params: Value) -> Answer {
+    fn set_mode(&self, params: Value) -> RpcResult {
         let request: SetSessionModeRequest = read(params)?;
         let session = self.session(&request.session_id)?;
         session.set_mode(Mode::of(&request.mode_id.0)?);
@@ -459,7 +459,7 @@ impl Agent {
         answer(SetSessionModeResponse::new())
     }
 
-    fn set_option(&self, params: Value) -> Answer {
+    fn set_option(&self, params: Value) -> RpcResult {
         let request: SetSessionConfigOptionRequest = read(params)?;
         let session = self.session(&request.session_id)?;
         let value = request.value.as_value_id().map(|value| value.0.to_string()).unwrap_or_default();
@@ -487,7 +487,7 @@ impl Agent {
 }
 
 /// The saved session of exactly this id.
-fn find(id: &SessionId) -> Result<Saved, Error> {
+fn find(id: &SessionId) -> Result<SavedSession, Error> {
     let saved = Sessions::of_user().and_then(|sessions| sessions.get(&id.0)).map_err(of_tools)?;
     saved.ok_or_else(|| not_found(id))
 }

@@ -1,24 +1,22 @@
 //! The commands that a person types: what each is, and what it does. What changes notes is prepared, shown and asked about
 //! as a call of the model is.
 
-use agent_loop::{Event, Spent, StopReason as LoopStop};
+use agent_loop::{Event, RunUsage, StopReason as LoopStopReason};
 use serde_json::{Map, Value, json};
 use tokio::runtime::Handle;
 use tokio::task::block_in_place;
 use vault_search::sanitize_line;
-use vault_tools::approval::{
-    Answer as ChangeAnswer, Approver, ChangeOutput, ChangeRequest, PreparedChange, UNDO, now, settle,
-};
-use vault_tools::plan::{Event as PlanEvent, Parameters, StepPreview, last_successful, validate};
+use vault_tools::approval::{Answer, Approver, ChangeOutput, ChangeRequest, PreparedChange, UNDO, now, settle};
+use vault_tools::plan::{self, Parameters, StepPreview, last_successful, validate};
 use vault_tools::{
     Cancel, Error as ToolsError, ErrorKind, Grants, Macro, Macros, Permission, Result as ToolsResult, Risk,
     SaveOptions, Vaults,
 };
 
+use super::display::{code, fenced, whole};
 use super::forms;
-use super::questions::{Answer, Asked, Asking, Choice, yes_or_no};
-use super::shown::{code, fenced, whole};
-use super::state::State;
+use super::questions::{Choice, ClientAnswer, PermissionPrompt, Questioner, yes_or_no};
+use super::turn_state::TurnState;
 use super::updates::Updates;
 use super::wire::{
     AvailableCommand, AvailableCommandInput, Error, NoticeSeverity, Plan, PlanEntry, PlanEntryPriority,
@@ -27,8 +25,8 @@ use super::wire::{
 };
 use crate::change_text::{title, what_undo_does};
 use crate::changes::{blocking, carry_out};
-use crate::loop_error::said_of_stop;
-use crate::plan_writer::{Written, write};
+use crate::loop_error::stop_text;
+use crate::plan_writer::{PlanReply, write};
 use crate::settings::Settings;
 use crate::workspace::OpenVault;
 
@@ -81,7 +79,7 @@ impl Command {
 }
 
 /// What a command came to that can go wrong in the vault.
-enum Ended {
+enum CommandEnd {
     Done,
     Cancelled,
 }
@@ -92,30 +90,32 @@ enum Ended {
 /// None but those of the protocol.
 pub(super) async fn run(
     command: Command,
-    state: &mut State,
-    asking: &Asking<'_>,
+    state: &mut TurnState,
+    questioner: &Questioner<'_>,
     settings: &Settings,
 ) -> Result<StopReason, Error> {
     let ended = match command {
-        Command::Plan(instruction) => plan(&instruction, state, asking, settings).await,
-        Command::Undo(which) => undo(&which, state, asking).await,
-        Command::Macro(which) => run_macro(&which, state, asking).await,
+        Command::Plan(instruction) => plan(&instruction, state, questioner, settings).await,
+        Command::Undo(which) => undo(&which, state, questioner).await,
+        Command::Macro(which) => run_macro(&which, state, questioner).await,
         Command::Tools => {
             let list = block_in_place(|| tools(state));
             state.updates.paragraph(&list);
-            Ok(Ended::Done)
+            Ok(CommandEnd::Done)
         }
         Command::Compact => {
             state.conversation.compact_next();
             state.updates.paragraph("The conversation is made shorter before the next message.");
-            Ok(Ended::Done)
+            Ok(CommandEnd::Done)
         }
-        Command::Continue => Ok(Ended::Done),
+        Command::Continue => Ok(CommandEnd::Done),
     };
     match ended {
-        Ok(Ended::Done) => Ok(StopReason::EndTurn),
-        Ok(Ended::Cancelled) => Ok(StopReason::Cancelled),
-        Err(error) if error.kind() == ErrorKind::Cancelled && asking.cancel.is_cancelled() => Ok(StopReason::Cancelled),
+        Ok(CommandEnd::Done) => Ok(StopReason::EndTurn),
+        Ok(CommandEnd::Cancelled) => Ok(StopReason::Cancelled),
+        Err(error) if error.kind() == ErrorKind::Cancelled && questioner.cancel.is_cancelled() => {
+            Ok(StopReason::Cancelled)
+        }
         Err(error) => {
             state.updates.paragraph(&fenced(&error.to_string()));
             Ok(StopReason::EndTurn)
@@ -124,18 +124,23 @@ pub(super) async fn run(
 }
 
 /// Acts on the toolboxes of the session's vaults.
-fn with<T>(state: &State, act: impl FnOnce(&mut Vaults) -> T) -> T {
+fn with<T>(state: &TurnState, act: impl FnOnce(&mut Vaults) -> T) -> T {
     block_in_place(|| state.conversation.tools().with(act))
 }
 
-async fn plan(instruction: &str, state: &mut State, asking: &Asking<'_>, settings: &Settings) -> ToolsResult<Ended> {
+async fn plan(
+    instruction: &str,
+    state: &mut TurnState,
+    questioner: &Questioner<'_>,
+    settings: &Settings,
+) -> ToolsResult<CommandEnd> {
     if instruction.is_empty() {
         return Err(
             ToolsError::new(ErrorKind::InvalidArguments, "the instruction is missing").with_remedy("/plan WHAT TO DO")
         );
     }
     state.updates.thinking("Writing a plan.");
-    let State { conversation, updates, .. } = state;
+    let TurnState { conversation, updates, .. } = state;
     let (tools, model) = (conversation.tools().clone(), conversation.model().clone());
     let mut on_event = |event: Event| {
         // The text is the plan's JSON.
@@ -149,36 +154,36 @@ async fn plan(instruction: &str, state: &mut State, asking: &Asking<'_>, setting
             let toolbox = vaults.toolbox(0);
             toolbox.set_now(now());
             // What it took is in its events.
-            let spent = &mut Spent::default();
-            let asked = write(instruction, toolbox, &model, settings, &mut on_event, asking.cancel, spent);
-            Handle::current().block_on(asked)
+            let spent = &mut RunUsage::default();
+            let writing = write(instruction, toolbox, &model, settings, &mut on_event, questioner.cancel, spent);
+            Handle::current().block_on(writing)
         })
     })?;
     let plan = match written {
-        Written::Plan(plan) => plan,
-        Written::Answer(answer) => {
+        PlanReply::Plan(plan) => plan,
+        PlanReply::Answer(answer) => {
             state.updates.paragraph(&answer);
-            return Ok(Ended::Done);
+            return Ok(CommandEnd::Done);
         }
-        Written::Stopped(LoopStop::Cancelled) => return Ok(Ended::Cancelled),
-        Written::Stopped(stop) => {
-            let message = format!("{}; nothing was done", said_of_stop(&stop));
+        PlanReply::Stopped(LoopStopReason::Cancelled) => return Ok(CommandEnd::Cancelled),
+        PlanReply::Stopped(stop) => {
+            let message = format!("{}; nothing was done", stop_text(&stop));
             return Err(ToolsError::new(ErrorKind::Refused, message));
         }
     };
-    let Some(ended) = run_plan(plan, Map::new(), state, asking).await? else { return Ok(Ended::Cancelled) };
+    let Some(ended) = run_plan(plan, Map::new(), state, questioner).await? else { return Ok(CommandEnd::Cancelled) };
     if ended {
         state.updates.paragraph("`/macro save NAME` keeps this plan, to be run again without a model.");
     }
-    Ok(Ended::Done)
+    Ok(CommandEnd::Done)
 }
 
 /// Runs a plan after a yes: whether it ran; `None` where the turn was cancelled.
 async fn run_plan(
     plan: Value,
     mut parameters: Map<String, Value>,
-    state: &mut State,
-    asking: &Asking<'_>,
+    state: &mut TurnState,
+    questioner: &Questioner<'_>,
 ) -> ToolsResult<Option<bool>> {
     let missing = with(state, |vaults| {
         let toolbox = vaults.toolbox(0);
@@ -190,31 +195,31 @@ async fn run_plan(
     if !missing.is_empty() {
         let fields = missing.iter().map(|name| (name.clone(), json!(""))).collect::<Map<_, _>>();
         let fields = Value::Object(fields);
-        if !asking.has_forms {
+        if !questioner.has_forms {
             let message = format!("the plan needs values for {}", missing.join(", "));
             return Err(ToolsError::new(ErrorKind::InvalidArguments, message).with_remedy("give them as NAME=VALUE"));
         }
         let id = state.updates.command("plan", ToolKind::Edit, "plan: its parameters");
-        let filled = asking.form(&id, "The values that the plan needs", forms::arguments(&fields)).await;
-        let is_filled = matches!(filled, Answer::Given(_));
+        let filled = questioner.form(&id, "The values that the plan needs", forms::arguments(&fields)).await;
+        let is_filled = matches!(filled, ClientAnswer::Given(_));
         let status = if is_filled { ToolCallStatus::Completed } else { ToolCallStatus::Failed };
         state.updates.update(&id, ToolCallUpdateFields::new().status(status));
         match filled {
-            Answer::Given(filled) => {
+            ClientAnswer::Given(filled) => {
                 let values = forms::arguments_in(&fields, &filled).unwrap_or_default();
                 parameters.extend(values.as_object().cloned().unwrap_or_default());
             }
-            Answer::None(_) => return Ok(Some(false)),
-            Answer::Cancelled => return Ok(None),
+            ClientAnswer::None(_) => return Ok(Some(false)),
+            ClientAnswer::Cancelled => return Ok(None),
         }
     }
-    let Some(done) = change(0, ChangeRequest::Plan { plan, parameters }, "plan", state, asking).await? else {
+    let Some(done) = change(0, ChangeRequest::Plan { plan, parameters }, "plan", state, questioner).await? else {
         return Ok(None);
     };
     Ok(Some(done.is_some()))
 }
 
-async fn undo(which: &str, state: &mut State, asking: &Asking<'_>) -> ToolsResult<Ended> {
+async fn undo(which: &str, state: &mut TurnState, questioner: &Questioner<'_>) -> ToolsResult<CommandEnd> {
     let (vault, number) = which_vault(which, state)?;
     let transaction = match number.trim() {
         "" => None,
@@ -222,12 +227,12 @@ async fn undo(which: &str, state: &mut State, asking: &Asking<'_>) -> ToolsResul
             ToolsError::new(ErrorKind::InvalidArguments, format!("{number:?} is no number of a transaction"))
         })?),
     };
-    let done = change(vault, ChangeRequest::Undo { transaction }, UNDO, state, asking).await?;
-    Ok(if done.is_some() { Ended::Done } else { Ended::Cancelled })
+    let done = change(vault, ChangeRequest::Undo { transaction }, UNDO, state, questioner).await?;
+    Ok(if done.is_some() { CommandEnd::Done } else { CommandEnd::Cancelled })
 }
 
 /// The vault that a text begins with, where there are several, and the rest of it.
-fn which_vault<'t>(text: &'t str, state: &State) -> ToolsResult<(usize, &'t str)> {
+fn which_vault<'t>(text: &'t str, state: &TurnState) -> ToolsResult<(usize, &'t str)> {
     let vaults = state.conversation.tools().workspace().vaults();
     if vaults.len() == 1 {
         return Ok((0, text));
@@ -244,16 +249,16 @@ fn which_vault<'t>(text: &'t str, state: &State) -> ToolsResult<(usize, &'t str)
     })
 }
 
-async fn run_macro(which: &str, state: &mut State, asking: &Asking<'_>) -> ToolsResult<Ended> {
+async fn run_macro(which: &str, state: &mut TurnState, questioner: &Questioner<'_>) -> ToolsResult<CommandEnd> {
     if which.is_empty() {
         let list = with(state, macros)?;
         state.updates.paragraph(&list);
-        return Ok(Ended::Done);
+        return Ok(CommandEnd::Done);
     }
     if let Some(name) = which.strip_prefix("save ") {
         let saved = with(state, |vaults| save_macro(vaults, name.trim()))?;
         state.updates.paragraph(&format!("Saved {}.", code(&saved.name)));
-        return Ok(Ended::Done);
+        return Ok(CommandEnd::Done);
     }
     let (saved, given) = with(state, |vaults| named_macro(vaults, which))?;
     let mut parameters = Map::new();
@@ -261,8 +266,8 @@ async fn run_macro(which: &str, state: &mut State, asking: &Asking<'_>) -> Tools
         parameters.extend(parameter.default.clone().map(|value| (parameter.name.clone(), json!(value))));
     }
     parameters.extend(given);
-    let ran = run_plan(saved.plan, parameters, state, asking).await?;
-    Ok(if ran.is_some() { Ended::Done } else { Ended::Cancelled })
+    let ran = run_plan(saved.plan, parameters, state, questioner).await?;
+    Ok(if ran.is_some() { CommandEnd::Done } else { CommandEnd::Cancelled })
 }
 
 fn macros(vaults: &mut Vaults) -> ToolsResult<String> {
@@ -319,7 +324,7 @@ fn words(line: &str) -> Vec<String> {
 }
 
 /// Each tool with what the settings say about it.
-fn tools(state: &State) -> String {
+fn tools(state: &TurnState) -> String {
     let tools = state.conversation.tools();
     let lines = tools.with(|vaults| {
         let toolbox = vaults.toolbox(0);
@@ -348,8 +353,8 @@ async fn change(
     vault: usize,
     request: ChangeRequest,
     name: &str,
-    state: &mut State,
-    asking: &Asking<'_>,
+    state: &mut TurnState,
+    questioner: &Questioner<'_>,
 ) -> ToolsResult<Option<Option<ChangeOutput>>> {
     if state.is_read_only() {
         return Err(
@@ -361,7 +366,7 @@ async fn change(
     let id = state.updates.command(name, kind, &title(&prepared).replace('`', "'"));
     let mut progress = Progress::of(&prepared);
     progress.show(&mut state.updates);
-    let mut question = CommandQuestion { asking, updates: &mut state.updates, vault, id: &id, ended: None };
+    let mut question = CommandQuestion { questioner, updates: &mut state.updates, vault, id: &id, ended: None };
     let settled = settle(prepared, &Grants::default(), &mut question);
     let ended = question.ended;
     let approved = settled.map_err(|refused| with(state, |vaults| refused.log(vaults.toolbox(vault))));
@@ -375,8 +380,8 @@ async fn change(
         (Err(error), ended) => {
             state.updates.update(&id, ToolCallUpdateFields::new().status(ToolCallStatus::Failed));
             return match ended {
-                Some(Ended::Cancelled) => Ok(None),
-                Some(Ended::Done) => {
+                Some(CommandEnd::Cancelled) => Ok(None),
+                Some(CommandEnd::Done) => {
                     state.updates.paragraph("Nothing was changed.");
                     Ok(Some(None))
                 }
@@ -386,7 +391,7 @@ async fn change(
     };
     state.updates.update(&id, ToolCallUpdateFields::new().status(ToolCallStatus::InProgress));
     let (tools, (events, mut heard)) = (state.conversation.tools().clone(), tokio::sync::mpsc::unbounded_channel());
-    let running = blocking(asking.cancel.cancelled(), move |cancel| {
+    let running = blocking(questioner.cancel.cancelled(), move |cancel| {
         tools.with(|vaults| carry_out(approved, vaults, vault, cancel, &mut |event| _ = events.send(event.clone())))
     });
     let showing = async {
@@ -408,33 +413,33 @@ async fn change(
 
 /// The approver of a command: a permission request of the editor.
 struct CommandQuestion<'a, 'c> {
-    asking: &'a Asking<'c>,
+    questioner: &'a Questioner<'c>,
     updates: &'a mut Updates,
     vault: usize,
     id: &'a ToolCallId,
     /// How the command ends where the person did not approve.
-    ended: Option<Ended>,
+    ended: Option<CommandEnd>,
 }
 
 impl Approver for CommandQuestion<'_, '_> {
-    fn ask(&mut self, change: &PreparedChange) -> ChangeAnswer {
+    fn ask(&mut self, change: &PreparedChange) -> Answer {
         let said = change.plan().map(|plan| plan.notices.join("\n")).filter(|said| !said.is_empty());
         let said = said.map(|said| format!("\n\n{}", whole(&said))).unwrap_or_default();
-        let asked = Asked {
+        let prompt = PermissionPrompt {
             id: self.id,
             title: title(change).replace('`', "'"),
             content: vec![text(format!("{}{said}", what_undo_does(change.risk())))],
             change: Some((self.vault, change.preview())),
             arguments: Value::Null,
         };
-        let asking = self.asking.permission(self.updates, asked, yes_or_no());
-        let ended = match block_in_place(|| Handle::current().block_on(asking)) {
-            Answer::Given(Choice::Yes) => return ChangeAnswer::Yes,
-            Answer::Cancelled => Ended::Cancelled,
-            _ => Ended::Done,
+        let answer = self.questioner.permission(self.updates, prompt, yes_or_no());
+        let ended = match block_in_place(|| Handle::current().block_on(answer)) {
+            ClientAnswer::Given(Choice::Yes) => return Answer::Yes,
+            ClientAnswer::Cancelled => CommandEnd::Cancelled,
+            _ => CommandEnd::Done,
         };
         self.ended = Some(ended);
-        ChangeAnswer::Declined(None)
+        Answer::Declined(None)
     }
 }
 
@@ -460,10 +465,10 @@ impl Progress {
         }
     }
 
-    fn follow(&mut self, event: &PlanEvent, updates: &mut Updates) {
+    fn follow(&mut self, event: &plan::Event, updates: &mut Updates) {
         let (step, status) = match event {
-            PlanEvent::StepStarted { step, .. } => (step, PlanEntryStatus::InProgress),
-            PlanEvent::StepFinished { step, .. } | PlanEvent::StepSkipped { step, .. } => {
+            plan::Event::StepStarted { step, .. } => (step, PlanEntryStatus::InProgress),
+            plan::Event::StepFinished { step, .. } | plan::Event::StepSkipped { step, .. } => {
                 (step, PlanEntryStatus::Completed)
             }
             _ => return,

@@ -8,7 +8,7 @@ use vault_search::{CliResult, VaultSources, find_vaults};
 use vault_search::{VaultArgs, vaults_from};
 use vault_tools::{Error, ErrorKind};
 
-use crate::workspace::{Granted, Workspace};
+use crate::workspace::{PolicyOverrides, Workspace};
 
 /// The folders of the vaults that a working directory means. `named` is what the command line says.
 ///
@@ -41,7 +41,7 @@ pub(super) fn open(cwd: &Path, named: &VaultArgs) -> CliResult<Workspace> {
     let is_any_folder = !is_of_editor && folders == [cwd] && folders != named.vault;
     // An index file that the user named is of the vault that they named.
     let index = named.index.clone().filter(|_| !is_of_editor || folders == named.vault);
-    let workspace = Workspace::open(&VaultArgs { vault: folders, index }, Granted::default())?;
+    let workspace = Workspace::open(&VaultArgs { vault: folders, index }, PolicyOverrides::default())?;
     if is_any_folder && workspace.with(|vaults| vaults.toolbox(0).notes())?.is_empty() {
         return Err(Error::new(ErrorKind::NotFound, "there are no notes in this folder, and no vault is named")
             .at(cwd.display())

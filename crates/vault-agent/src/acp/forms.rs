@@ -11,7 +11,7 @@ use super::wire::{
 };
 
 /// What came back from a form.
-pub(super) type Filled = BTreeMap<String, ElicitationContentValue>;
+pub(super) type FormValues = BTreeMap<String, ElicitationContentValue>;
 
 /// The names of fields.
 const REASON: &str = "reason";
@@ -26,7 +26,7 @@ pub(super) fn reason() -> ElicitationSchema {
 }
 
 /// What a person wrote; `None` where they wrote nothing.
-pub(super) fn reason_in(filled: &Filled) -> Option<String> {
+pub(super) fn reason_in(filled: &FormValues) -> Option<String> {
     match filled.get(REASON) {
         Some(ElicitationContentValue::String(reason)) if !reason.trim().is_empty() => Some(reason.trim().to_owned()),
         _ => None,
@@ -49,7 +49,7 @@ pub(super) fn arguments(arguments: &Value) -> ElicitationSchema {
 ///
 /// # Errors
 /// A field that is no JSON, in words.
-pub(super) fn arguments_in(before: &Value, filled: &Filled) -> Result<Value, String> {
+pub(super) fn arguments_in(before: &Value, filled: &FormValues) -> Result<Value, String> {
     let mut edited = Map::new();
     for (name, value) in before.as_object().into_iter().flatten() {
         let new = match (value, filled.get(name)) {
@@ -75,7 +75,7 @@ pub(super) fn ticks(title: &str, items: &[String]) -> ElicitationSchema {
 }
 
 /// The places of the items that are not ticked.
-pub(super) fn unticked(filled: &Filled, items: usize) -> Vec<usize> {
+pub(super) fn unticked(filled: &FormValues, items: usize) -> Vec<usize> {
     let ticked: &[String] = match filled.get(TICKED) {
         Some(ElicitationContentValue::StringArray(ticked)) => ticked,
         _ => &[],
@@ -87,7 +87,7 @@ pub(super) fn unticked(filled: &Filled, items: usize) -> Vec<usize> {
 mod tests {
     use super::*;
 
-    fn filled(fields: Value) -> Filled {
+    fn filled(fields: Value) -> FormValues {
         serde_json::from_value(fields).unwrap()
     }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use agent_loop::BoxFuture;
-use agent_loop::mcp::{Answer, Asker, McpOptions, McpServer as Server, McpTools, ServerQuestion, Wanted};
+use agent_loop::mcp::{Asker, McpOptions, McpServer as Server, McpTools, QuestionAnswer, QuestionKind, ServerQuestion};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use vault_search::sanitize_line;
@@ -41,7 +41,7 @@ impl ClientServers {
             return Ok(Self { tools: None, failures: Vec::new(), session });
         }
         let servers = servers.into_iter().map(|server| described(server, cwd)).collect::<Result<Vec<_>, _>>()?;
-        let forms = Forms { client: client.clone(), session: Arc::clone(&session) };
+        let forms = FormAsker { client: client.clone(), session: Arc::clone(&session) };
         let asker = has_forms.then(|| Arc::new(forms) as Arc<dyn Asker>);
         let connected = McpTools::connect(servers, McpOptions::default().asker(asker)).await;
         let (tools, failures) =
@@ -74,20 +74,20 @@ fn described(server: McpServer, cwd: &Path) -> Result<Server, Error> {
 }
 
 /// Shows the questions of servers as forms of the client.
-struct Forms {
+struct FormAsker {
     client: Client,
     session: Arc<OnceLock<SessionId>>,
 }
 
-impl Asker for Forms {
-    fn ask(&self, question: ServerQuestion) -> BoxFuture<'_, Answer> {
+impl Asker for FormAsker {
+    fn ask(&self, question: ServerQuestion) -> BoxFuture<'_, QuestionAnswer> {
         Box::pin(async move {
-            let form = match question.wanted {
-                Wanted::Form { schema } => serde_json::from_value::<ElicitationSchema>(schema).ok(),
+            let form = match question.kind {
+                QuestionKind::Form { schema } => serde_json::from_value::<ElicitationSchema>(schema).ok(),
                 // A page would be opened outside of the client, where nobody sees who asked for it.
                 _ => None,
             };
-            let (Some(form), Some(session)) = (form, self.session.get()) else { return Answer::Decline };
+            let (Some(form), Some(session)) = (form, self.session.get()) else { return QuestionAnswer::Decline };
             let scope = ElicitationSessionScope::new(session.clone());
             // Who asks is said in our words; what they say is theirs.
             let message = format!("The MCP server {} asks: {}", sanitize_line(&question.server), question.message);
@@ -96,10 +96,12 @@ impl Asker for Forms {
             let never = CancellationToken::new();
             match self.client.request::<CreateElicitationResponse>(method, &request, &never).await {
                 Ok(CreateElicitationResponse { action: ElicitationAction::Accept(accepted), .. }) => {
-                    Answer::Accept(serde_json::to_value(accepted.content.unwrap_or_default()).unwrap_or(Value::Null))
+                    QuestionAnswer::Accept(
+                        serde_json::to_value(accepted.content.unwrap_or_default()).unwrap_or(Value::Null),
+                    )
                 }
-                Ok(CreateElicitationResponse { action: ElicitationAction::Decline, .. }) => Answer::Decline,
-                _ => Answer::Cancel,
+                Ok(CreateElicitationResponse { action: ElicitationAction::Decline, .. }) => QuestionAnswer::Decline,
+                _ => QuestionAnswer::Cancel,
             }
         })
     }

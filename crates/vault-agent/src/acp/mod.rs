@@ -12,14 +12,14 @@ mod wire;
 mod rpc;
 mod vault;
 mod folder;
-mod shown;
+mod display;
 mod prompt;
 mod forms;
 mod options;
 mod mcp_servers;
 mod updates;
 mod questions;
-mod state;
+mod turn_state;
 mod commands;
 mod session;
 mod agent;
@@ -34,7 +34,7 @@ use vault_tools::{Error, Result};
 use crate::message_lines::{Line, next_line};
 use crate::settings::SettingArgs;
 
-use agent::Agent;
+use agent::AcpAgent;
 pub(crate) use vault::schema;
 
 use rpc::{Client, LONGEST_LINE, Message, parse, too_long, write_lines};
@@ -52,7 +52,7 @@ pub(crate) async fn serve(
 ) -> Result<()> {
     let (client, lines) = Client::new();
     let mut writing = tokio::spawn(write_lines(lines, output));
-    let agent = Arc::new(Agent::new(client.clone(), vault_args, setting_args));
+    let agent = Arc::new(AcpAgent::new(client.clone(), vault_args, setting_args));
     let ended = tokio::select! {
         ended = listen(&mut input, &mut writing, &agent, &client) => ended,
         () = stop => Ok(()),
@@ -64,7 +64,7 @@ pub(crate) async fn serve(
 async fn listen(
     mut input: &mut (impl AsyncBufRead + Unpin),
     mut writing: &mut JoinHandle<std::io::Result<()>>,
-    agent: &Arc<Agent>,
+    agent: &Arc<AcpAgent>,
     client: &Client,
 ) -> Result<()> {
     loop {

@@ -10,7 +10,7 @@ use percent_encoding::percent_decode_str;
 use vault_tools::edit::position_of;
 use vault_tools::{Editor, Leaf, Position, SafePath, Selection, Span, View};
 
-use super::shown::below;
+use super::display::below;
 use super::wire::{ContentBlock, EmbeddedResourceResource, Error, ErrorCode, TextContent, error, is_for_model};
 use crate::conversation::Attachment;
 use crate::workspace::{OpenVault, Workspace};
@@ -32,7 +32,7 @@ pub(super) struct Prompt {
 }
 
 /// A file of a vault.
-struct Found<'w> {
+struct VaultFile<'w> {
     vault: usize,
     open: &'w OpenVault,
     path: SafePath,
@@ -163,12 +163,12 @@ fn lines_of(fragment: &str) -> Option<(u32, u32)> {
     (0 < from && from <= to).then_some((from, to))
 }
 
-fn find<'w>(file: &Path, workspace: &'w Workspace) -> Option<Found<'w>> {
+fn find<'w>(file: &Path, workspace: &'w Workspace) -> Option<VaultFile<'w>> {
     let vaults = workspace.vaults();
     vaults.iter().enumerate().find_map(|(vault, open)| {
         let path = below(open.vault.path(), file)?;
         let name = if vaults.len() > 1 { format!("{}/{path}", open.name) } else { path.clone() };
-        Some(Found { vault, open, path: SafePath::new(&path).ok()?, name })
+        Some(VaultFile { vault, open, path: SafePath::new(&path).ok()?, name })
     })
 }
 
@@ -200,7 +200,7 @@ fn names_denied(uri: &str, workspace: &Workspace) -> bool {
 
 /// What is selected, if the text that the editor sent is a part of the note: in the lines that it names, or where the text
 /// stands once. A text that stands elsewhere by now is not known to be anywhere.
-fn selection(found: &Found<'_>, sent: &str, lines: Option<(u32, u32)>) -> Option<Selection> {
+fn selection(found: &VaultFile<'_>, sent: &str, lines: Option<(u32, u32)>) -> Option<Selection> {
     let note = found.open.vault.sandbox().text(&found.path).ok();
     let note = note.as_deref().unwrap_or_default();
     let part = sent.trim_end_matches(['\n', '\r']);

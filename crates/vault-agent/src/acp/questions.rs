@@ -5,15 +5,15 @@
 
 use std::collections::BTreeSet;
 
-use agent_loop::{About, Decision, Question};
+use agent_loop::{Decision, Question, QuestionSubject};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use vault_search::counted;
 use vault_tools::{EditedFile, Preview, Risk};
 
-use super::forms::{self, Filled};
+use super::display::{title, whole};
+use super::forms::{self, FormValues};
 use super::rpc::Client;
-use super::shown::{title, whole};
 use super::updates::Updates;
 use super::wire::{
     CLIENT_METHODS, CreateElicitationRequest, CreateElicitationResponse, ElicitationAction, ElicitationFormMode,
@@ -64,7 +64,7 @@ impl Choice {
 
 /// What became of a question.
 #[derive(Debug, PartialEq)]
-pub(super) enum Answer<T> {
+pub(super) enum ClientAnswer<T> {
     Given(T),
     /// The person closed it, or the client cannot ask.
     None(&'static str),
@@ -74,7 +74,7 @@ pub(super) enum Answer<T> {
 
 /// A client whose person is asked during a turn.
 #[derive(Clone, Copy)]
-pub(super) struct Asking<'a> {
+pub(super) struct Questioner<'a> {
     pub client: &'a Client,
     pub session: &'a SessionId,
     pub has_forms: bool,
@@ -82,7 +82,7 @@ pub(super) struct Asking<'a> {
 }
 
 /// What a person picked.
-enum Picked {
+enum PickResult {
     /// Of a result, what is shared; of a change, nothing.
     Decided(Decision),
     /// The files of a change, without what is left out.
@@ -90,7 +90,7 @@ enum Picked {
 }
 
 /// What a permission request is about.
-pub(super) struct Asked<'a> {
+pub(super) struct PermissionPrompt<'a> {
     pub id: &'a ToolCallId,
     pub title: String,
     pub content: Vec<ToolCallContent>,
@@ -98,7 +98,7 @@ pub(super) struct Asked<'a> {
     pub arguments: Value,
 }
 
-impl Asking<'_> {
+impl Questioner<'_> {
     /// Asks about a call, until there is a decision; `None` where the turn is cancelled. `refused` holds the tools that the
     /// person refuses for the session.
     pub async fn decide(
@@ -110,7 +110,7 @@ impl Asking<'_> {
     ) -> Option<Decision> {
         let tool = &question.call.name;
         let id = updates.id_of(&question.call);
-        let is_running = matches!(question.about, About::Running { .. });
+        let is_running = matches!(question.about, QuestionSubject::Running { .. });
         if is_running && refused.contains(tool) {
             return Some(deny(format!("the person refuses every {tool} in this conversation")));
         }
@@ -134,17 +134,17 @@ impl Asking<'_> {
                 Err(error) => return Some(deny(error.to_string())),
             };
             let options = options(&panel, question, self.has_forms);
-            let asked = Asked {
+            let prompt = PermissionPrompt {
                 id: &id,
                 title: if is_running { title(tool, &panel.arguments) } else { panel.title.clone() },
                 content: content(&panel, said.take()),
                 change: panel.change.as_ref().map(|(vault, preview)| (*vault, preview)),
                 arguments: panel.arguments.clone(),
             };
-            let choice = match self.permission(updates, asked, options).await {
-                Answer::Given(choice) => choice,
-                Answer::None(why) => return Some(deny(why)),
-                Answer::Cancelled => return None,
+            let choice = match self.permission(updates, prompt, options).await {
+                ClientAnswer::Given(choice) => choice,
+                ClientAnswer::None(why) => return Some(deny(why)),
+                ClientAnswer::Cancelled => return None,
             };
             match choice {
                 Choice::Yes | Choice::Always if edited.is_some() => {
@@ -158,27 +158,27 @@ impl Asking<'_> {
                     return Some(deny(format!("the person refuses every {tool} in this conversation")));
                 }
                 Choice::NoBut => match self.form(&id, "What should be done instead?", forms::reason()).await {
-                    Answer::Given(filled) => return Some(declined(forms::reason_in(&filled))),
-                    Answer::None(_) => return Some(declined(None)),
-                    Answer::Cancelled => return None,
+                    ClientAnswer::Given(filled) => return Some(declined(forms::reason_in(&filled))),
+                    ClientAnswer::None(_) => return Some(declined(None)),
+                    ClientAnswer::Cancelled => return None,
                 },
                 Choice::Edit => {
                     let message = format!("The arguments of {tool}");
                     match self.form(&id, &message, forms::arguments(&panel.arguments)).await {
-                        Answer::Given(filled) => match forms::arguments_in(&panel.arguments, &filled) {
+                        ClientAnswer::Given(filled) => match forms::arguments_in(&panel.arguments, &filled) {
                             Ok(arguments) => edited = Some(arguments),
                             Err(fault) => said = Some(fault),
                         },
-                        Answer::None(_) => {}
-                        Answer::Cancelled => return None,
+                        ClientAnswer::None(_) => {}
+                        ClientAnswer::Cancelled => return None,
                     }
                 }
                 Choice::Pick => match self.pick(&id, panel).await {
-                    Answer::Given(Picked::Decided(decision)) => return Some(decision),
+                    ClientAnswer::Given(PickResult::Decided(decision)) => return Some(decision),
                     // What is left is shown before it is done.
-                    Answer::Given(Picked::Parts(files)) => left_out = files,
-                    Answer::None(_) => {}
-                    Answer::Cancelled => return None,
+                    ClientAnswer::Given(PickResult::Parts(files)) => left_out = files,
+                    ClientAnswer::None(_) => {}
+                    ClientAnswer::Cancelled => return None,
                 },
             }
         }
@@ -186,29 +186,31 @@ impl Asking<'_> {
     }
 
     /// Lets a person tick the items that are shared, which is the yes to them, or the parts that are changed.
-    async fn pick(&self, id: &ToolCallId, panel: Panel) -> Answer<Picked> {
+    async fn pick(&self, id: &ToolCallId, panel: Panel) -> ClientAnswer<PickResult> {
         if let Some(items) = &panel.items {
             return match self.form(id, &panel.leaves, forms::ticks("Share", items)).await {
-                Answer::Given(filled) => {
-                    Answer::Given(Picked::Decided(Decision::Share { withheld: forms::unticked(&filled, items.len()) }))
-                }
-                Answer::None(why) => Answer::None(why),
-                Answer::Cancelled => Answer::Cancelled,
+                ClientAnswer::Given(filled) => ClientAnswer::Given(PickResult::Decided(Decision::Share {
+                    withheld: forms::unticked(&filled, items.len()),
+                })),
+                ClientAnswer::None(why) => ClientAnswer::None(why),
+                ClientAnswer::Cancelled => ClientAnswer::Cancelled,
             };
         }
         let mut files = panel.files;
         let parts = parts(&files);
         let labels: Vec<String> = parts.iter().map(|(file, hunk)| label(&files[*file], *hunk)).collect();
         match self.form(id, "The parts of the change that are made", forms::ticks("Make", &labels)).await {
-            Answer::Given(filled) => match forms::unticked(&filled, parts.len()) {
-                all if all.len() == parts.len() => Answer::Given(Picked::Decided(Decision::Deny { reason: None })),
+            ClientAnswer::Given(filled) => match forms::unticked(&filled, parts.len()) {
+                all if all.len() == parts.len() => {
+                    ClientAnswer::Given(PickResult::Decided(Decision::Deny { reason: None }))
+                }
                 some => {
                     some.iter().map(|at| parts[*at]).for_each(|(file, hunk)| files[file].leave_out(hunk));
-                    Answer::Given(Picked::Parts(files))
+                    ClientAnswer::Given(PickResult::Parts(files))
                 }
             },
-            Answer::None(why) => Answer::None(why),
-            Answer::Cancelled => Answer::Cancelled,
+            ClientAnswer::None(why) => ClientAnswer::None(why),
+            ClientAnswer::Cancelled => ClientAnswer::Cancelled,
         }
     }
 
@@ -216,10 +218,10 @@ impl Asking<'_> {
     pub async fn permission(
         &self,
         updates: &mut Updates,
-        asked: Asked<'_>,
+        prompt: PermissionPrompt<'_>,
         options: Vec<PermissionOption>,
-    ) -> Answer<Choice> {
-        let Asked { id, title, mut content, change, arguments } = asked;
+    ) -> ClientAnswer<Choice> {
+        let PermissionPrompt { id, title, mut content, change, arguments } = prompt;
         let mut locations = Vec::new();
         if let Some((vault, preview)) = change {
             content.extend(updates.places().change(vault, preview));
@@ -243,26 +245,28 @@ impl Asking<'_> {
                 let chosen = Some(selected.option_id).filter(|chosen| offered.contains(chosen));
                 chosen
                     .and_then(|chosen| Choice::of(&chosen.0))
-                    .map_or(Answer::None("the editor gave an answer that is none"), Answer::Given)
+                    .map_or(ClientAnswer::None("the editor gave an answer that is none"), ClientAnswer::Given)
             }
-            Ok(_) if self.cancel.is_cancelled() => Answer::Cancelled,
-            Ok(_) => Answer::None("the person closed the question"),
-            Err(error) if error.code == ErrorCode::RequestCancelled && self.cancel.is_cancelled() => Answer::Cancelled,
-            Err(_) => Answer::None("the editor could not ask the person"),
+            Ok(_) if self.cancel.is_cancelled() => ClientAnswer::Cancelled,
+            Ok(_) => ClientAnswer::None("the person closed the question"),
+            Err(error) if error.code == ErrorCode::RequestCancelled && self.cancel.is_cancelled() => {
+                ClientAnswer::Cancelled
+            }
+            Err(_) => ClientAnswer::None("the editor could not ask the person"),
         }
     }
 
     /// Shows a form.
-    pub async fn form(&self, id: &ToolCallId, message: &str, form: ElicitationSchema) -> Answer<Filled> {
+    pub async fn form(&self, id: &ToolCallId, message: &str, form: ElicitationSchema) -> ClientAnswer<FormValues> {
         let scope = ElicitationSessionScope::new(self.session.clone()).tool_call_id(id.clone());
         let request = CreateElicitationRequest::new(ElicitationFormMode::new(scope, form), message);
         let method = CLIENT_METHODS.elicitation_create;
         match self.client.request::<CreateElicitationResponse>(method, &request, self.cancel).await {
             Ok(CreateElicitationResponse { action: ElicitationAction::Accept(accepted), .. }) => {
-                Answer::Given(accepted.content.unwrap_or_default())
+                ClientAnswer::Given(accepted.content.unwrap_or_default())
             }
-            _ if self.cancel.is_cancelled() => Answer::Cancelled,
-            _ => Answer::None("the person closed the form"),
+            _ if self.cancel.is_cancelled() => ClientAnswer::Cancelled,
+            _ => ClientAnswer::None("the person closed the form"),
         }
     }
 }

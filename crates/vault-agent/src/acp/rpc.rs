@@ -30,7 +30,7 @@ pub(super) enum Message {
 
 /// What to answer to a line that is no message, and to which request.
 #[derive(Debug)]
-pub(super) struct NoMessage {
+pub(super) struct InvalidMessage {
     pub id: RequestId,
     pub error: Error,
 }
@@ -39,7 +39,7 @@ pub(super) struct NoMessage {
 ///
 /// # Errors
 /// What to answer to a line that is no message, and to which request.
-pub(super) fn parse(line: &[u8]) -> Result<Message, Box<NoMessage>> {
+pub(super) fn parse(line: &[u8]) -> Result<Message, Box<InvalidMessage>> {
     let mut object = match serde_json::from_slice::<Value>(line) {
         Ok(Value::Object(object)) => object,
         Ok(Value::Array(_)) => return Err(invalid(RequestId::Null, "a line holds one message, and no batch of them")),
@@ -63,18 +63,18 @@ pub(super) fn parse(line: &[u8]) -> Result<Message, Box<NoMessage>> {
     }
 }
 
-fn unread(line: &[u8], fault: &serde_json::Error) -> Box<NoMessage> {
+fn unread(line: &[u8], fault: &serde_json::Error) -> Box<InvalidMessage> {
     let head = Head::of(line);
     match head.too_deep().filter(|_| is_json(line)) {
         Some(message) => invalid(id_in(&head), &message),
         None => {
             let error = error(ErrorCode::ParseError, format!("this is not JSON: {fault}"));
-            Box::new(NoMessage { id: RequestId::Null, error })
+            Box::new(InvalidMessage { id: RequestId::Null, error })
         }
     }
 }
 
-fn answer_in(mut object: Map<String, Value>, id: RequestId) -> Result<Message, Box<NoMessage>> {
+fn answer_in(mut object: Map<String, Value>, id: RequestId) -> Result<Message, Box<InvalidMessage>> {
     let result = match (object.remove("result"), object.remove("error")) {
         (Some(result), None) => Ok(result),
         (None, Some(fault)) => Err(serde_json::from_value(fault)
@@ -84,8 +84,8 @@ fn answer_in(mut object: Map<String, Value>, id: RequestId) -> Result<Message, B
     Ok(Message::Answer { id, result })
 }
 
-fn invalid(id: RequestId, message: &str) -> Box<NoMessage> {
-    Box::new(NoMessage { id, error: error(ErrorCode::InvalidRequest, message) })
+fn invalid(id: RequestId, message: &str) -> Box<InvalidMessage> {
+    Box::new(InvalidMessage { id, error: error(ErrorCode::InvalidRequest, message) })
 }
 
 /// The parameters of a method.
@@ -97,7 +97,7 @@ pub(super) fn read<T: DeserializeOwned>(params: Value) -> Result<T, Error> {
 }
 
 /// What is answered to a line that is longer than the longest.
-pub(super) fn too_long(head: &Head) -> Box<NoMessage> {
+pub(super) fn too_long(head: &Head) -> Box<InvalidMessage> {
     invalid(id_in(head), &format!("a line is longer than {} MiB", LONGEST_LINE >> 20))
 }
 
@@ -109,11 +109,11 @@ fn id_in(head: &Head) -> RequestId {
 #[derive(Debug, Clone)]
 pub(super) struct Client {
     lines: mpsc::UnboundedSender<String>,
-    waiting: Arc<Mutex<Waiting>>,
+    waiting: Arc<Mutex<PendingRequests>>,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct PendingRequests {
     last: i64,
     answers: HashMap<i64, oneshot::Sender<Result<Value, Error>>>,
 }
@@ -161,7 +161,7 @@ impl Client {
             waiting.answers.insert(id, sender);
             id
         };
-        let withdrawn = Withdrawn { client: self, id };
+        let withdrawn = CancelOnDrop { client: self, id };
         self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
         let answered = tokio::select! {
             biased;
@@ -193,12 +193,12 @@ impl Client {
 }
 
 /// A request that nobody waits for any longer when this is dropped: the client is told, unless it has answered.
-struct Withdrawn<'c> {
+struct CancelOnDrop<'c> {
     client: &'c Client,
     id: i64,
 }
 
-impl Drop for Withdrawn<'_> {
+impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
         if self.client.take_waiting(self.id).is_some() {
             self.client.notify(PROTOCOL_METHODS.cancel_request, &CancelRequestNotification::new(self.id));

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use agent_loop::{Effect, ErrorKind as LoopError, Limit, Outcome, StopReason as Stop, UserMessage};
+use agent_loop::{Effect, ErrorKind as LoopErrorKind, Limit, RunOutcome, StopReason as LoopStopReason, UserMessage};
 use tokio_util::sync::CancellationToken;
 use vault_tools::Error as ToolsError;
 
@@ -11,9 +11,9 @@ use super::commands::{self, Command};
 use super::mcp_servers::ClientServers;
 use super::options::{Mode, modes, options};
 use super::prompt::{self, Prompt};
-use super::questions::Asking;
+use super::questions::Questioner;
 use super::rpc::Client;
-use super::state::State;
+use super::turn_state::TurnState;
 use super::updates::Updates;
 use super::wire::{
     ContentBlock, Error, ErrorCode, NoticeSeverity, SessionConfigOption, SessionId, SessionInfoUpdate,
@@ -30,13 +30,13 @@ pub(super) struct Session {
     has_forms: bool,
     settings: Settings,
     turn: Mutex<Option<CancellationToken>>,
-    chosen: Mutex<Chosen>,
-    state: tokio::sync::Mutex<State>,
+    choices: Mutex<SessionChoices>,
+    state: tokio::sync::Mutex<TurnState>,
     servers: ClientServers,
 }
 
 /// What a person chose.
-struct Chosen {
+struct SessionChoices {
     mode: Mode,
     /// The name of the model that the next turn is with.
     model: String,
@@ -47,12 +47,12 @@ struct Chosen {
 }
 
 /// A turn that is under way. Dropped, the session is ready for the next one.
-pub(super) struct Running {
+pub(super) struct RunningTurn {
     session: Arc<Session>,
     pub cancel: CancellationToken,
 }
 
-impl Drop for Running {
+impl Drop for RunningTurn {
     fn drop(&mut self) {
         *lock(&self.session.turn) = None;
     }
@@ -63,7 +63,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// What a session is made of.
-pub(super) struct Parts {
+pub(super) struct SessionParts {
     pub client: Client,
     pub has_forms: bool,
     pub settings: Settings,
@@ -73,19 +73,19 @@ pub(super) struct Parts {
 }
 
 impl Session {
-    pub fn new(id: SessionId, parts: Parts) -> Self {
-        let Parts { client, has_forms, settings, conversation, mut updates, servers } = parts;
+    pub fn new(id: SessionId, parts: SessionParts) -> Self {
+        let SessionParts { client, has_forms, settings, conversation, mut updates, servers } = parts;
         updates.set_context_length(conversation.model().context_length);
         let (model, tools) = (conversation.model().name.clone(), conversation.tools().clone());
-        let chosen = Chosen { mode: Mode::default(), model, next: None, tools };
+        let choices = SessionChoices { mode: Mode::default(), model, next: None, tools };
         Self {
             id,
             client,
             has_forms,
             settings,
             turn: Mutex::default(),
-            chosen: Mutex::new(chosen),
-            state: tokio::sync::Mutex::new(State::new(conversation, updates)),
+            choices: Mutex::new(choices),
+            state: tokio::sync::Mutex::new(TurnState::new(conversation, updates)),
             servers,
         }
     }
@@ -94,7 +94,7 @@ impl Session {
     ///
     /// # Errors
     /// Invalid request while another one is under way.
-    pub fn begin_turn(self: &Arc<Self>) -> Result<Running, Error> {
+    pub fn begin_turn(self: &Arc<Self>) -> Result<RunningTurn, Error> {
         let mut turn = lock(&self.turn);
         if turn.is_some() {
             return Err(error(ErrorCode::InvalidRequest, "a turn of this session is under way; cancel it first"));
@@ -102,7 +102,7 @@ impl Session {
         let cancel = CancellationToken::new();
         *turn = Some(cancel.clone());
         drop(turn);
-        Ok(Running { session: Arc::clone(self), cancel })
+        Ok(RunningTurn { session: Arc::clone(self), cancel })
     }
 
     /// Cancels the turn that is under way, if one is.
@@ -124,7 +124,7 @@ impl Session {
 
     /// Tells the editor the whole conversation.
     pub async fn replay(&self) {
-        let State { conversation, updates, .. } = &mut *self.state.lock().await;
+        let TurnState { conversation, updates, .. } = &mut *self.state.lock().await;
         let messages = conversation.run().into_iter().flat_map(|run| run.history().messages().iter());
         updates.replay(messages.map(|message| &**message));
     }
@@ -135,12 +135,12 @@ impl Session {
     }
 
     pub fn modes(&self) -> SessionModeState {
-        modes(lock(&self.chosen).mode)
+        modes(lock(&self.choices).mode)
     }
 
     pub fn options(&self) -> Vec<SessionConfigOption> {
-        let chosen = lock(&self.chosen);
-        options(chosen.mode, &self.settings, &chosen.model)
+        let choices = lock(&self.choices);
+        options(choices.mode, &self.settings, &choices.model)
     }
 
     /// The settings that the session began with.
@@ -150,21 +150,21 @@ impl Session {
 
     /// The name of the model of the next turn.
     pub fn model_name(&self) -> String {
-        lock(&self.chosen).model.clone()
+        lock(&self.choices).model.clone()
     }
 
     /// Chooses a mode, which holds at once.
     pub fn set_mode(&self, mode: Mode) {
-        let mut chosen = lock(&self.chosen);
-        chosen.mode = mode;
-        chosen.tools.close(mode == Mode::Read);
+        let mut choices = lock(&self.choices);
+        choices.mode = mode;
+        choices.tools.close(mode == Mode::Read);
     }
 
     /// Chooses the model of the next turn.
     pub fn set_model(&self, model: ChosenModel) {
-        let mut chosen = lock(&self.chosen);
-        chosen.model.clone_from(&model.name);
-        chosen.next = Some(model);
+        let mut choices = lock(&self.choices);
+        choices.model.clone_from(&model.name);
+        choices.next = Some(model);
     }
 
     /// What went wrong with the servers that the client named, said to the person.
@@ -194,7 +194,7 @@ impl Session {
     ///
     /// # Errors
     /// A prompt that cannot be taken; what could not be saved; a model that failed.
-    pub async fn turn(&self, running: &Running, blocks: Vec<ContentBlock>) -> Result<StopReason, Error> {
+    pub async fn turn(&self, running: &RunningTurn, blocks: Vec<ContentBlock>) -> Result<StopReason, Error> {
         let mut state = self.state.lock().await;
         let state = &mut *state;
         self.apply_choices(state)?;
@@ -211,7 +211,7 @@ impl Session {
         }
         let ended = match Command::parse(&said) {
             Some(Command::Continue) => self.converse(state, running, None).await,
-            Some(command) => commands::run(command, state, &self.asking(running), &self.settings).await,
+            Some(command) => commands::run(command, state, &self.questioner(running), &self.settings).await,
             None => {
                 self.converse(state, running, {
                     let message = UserMessage::from(with_attached(&said, &attached));
@@ -224,10 +224,10 @@ impl Session {
         ended
     }
 
-    fn apply_choices(&self, state: &mut State) -> Result<(), Error> {
+    fn apply_choices(&self, state: &mut TurnState) -> Result<(), Error> {
         let (mode, next) = {
-            let mut chosen = lock(&self.chosen);
-            (chosen.mode, chosen.next.take())
+            let mut choices = lock(&self.choices);
+            (choices.mode, choices.next.take())
         };
         if let Some(model) = next {
             state.updates.set_context_length(model.context_length);
@@ -238,32 +238,32 @@ impl Session {
             state.conversation.set_offer(offer).map_err(of_tools)?;
             state.updates.set_tools(state.conversation.tools().clone());
             state.mode = mode;
-            let mut chosen = lock(&self.chosen);
-            chosen.tools = state.conversation.tools().clone();
-            chosen.tools.close(chosen.mode == Mode::Read);
+            let mut choices = lock(&self.choices);
+            choices.tools = state.conversation.tools().clone();
+            choices.tools.close(choices.mode == Mode::Read);
         }
         Ok(())
     }
 
-    fn asking<'a>(&'a self, running: &'a Running) -> Asking<'a> {
-        Asking { client: &self.client, session: &self.id, has_forms: self.has_forms, cancel: &running.cancel }
+    fn questioner<'a>(&'a self, running: &'a RunningTurn) -> Questioner<'a> {
+        Questioner { client: &self.client, session: &self.id, has_forms: self.has_forms, cancel: &running.cancel }
     }
 
     /// Drives the conversation until it is answered. What a saved one waited for comes first.
     async fn converse(
         &self,
-        state: &mut State,
-        running: &Running,
+        state: &mut TurnState,
+        running: &RunningTurn,
         mut message: Option<UserMessage>,
     ) -> Result<StopReason, Error> {
-        let State { conversation, updates, refused, .. } = state;
+        let TurnState { conversation, updates, refused, .. } = state;
         let is_under_way = conversation.run().is_some_and(|run| !run.is_done());
         if !is_under_way && message.is_none() {
             updates.paragraph("Nothing is waiting.");
             return Ok(StopReason::EndTurn);
         }
         updates.begin_turn(message.as_ref().map_or("", |message| &message.text));
-        let asking = self.asking(running);
+        let questioner = self.questioner(running);
         let mut to_say = if is_under_way { None } else { message.take() };
         let ended = loop {
             let mut on_event = |event| updates.event(event);
@@ -272,7 +272,7 @@ impl Session {
                 None => conversation.go_on(&mut on_event, &running.cancel).await,
             };
             match turn.map_err(of_tools)? {
-                Turn::Done(outcome) if message.is_none() || outcome.stop == Stop::Cancelled => break outcome,
+                Turn::Done(outcome) if message.is_none() || outcome.stop == LoopStopReason::Cancelled => break outcome,
                 Turn::Done(_) => {
                     let (sources, removed) = updates.end_turn();
                     conversation.add_sources(&sources, &removed).map_err(of_tools)?;
@@ -288,7 +288,7 @@ impl Session {
                     if is_closed() {
                         continue;
                     }
-                    let decision = asking.decide(conversation, updates, question, refused).await;
+                    let decision = questioner.decide(conversation, updates, question, refused).await;
                     // Cancelled, the run ends when it is driven on.
                     if let Some(decision) = decision.filter(|_| !is_closed()) {
                         conversation.decide(question, decision).map_err(of_tools)?;
@@ -301,7 +301,7 @@ impl Session {
         stopped(&ended, updates)
     }
 
-    fn tell_title(&self, state: &mut State) {
+    fn tell_title(&self, state: &mut TurnState) {
         let info = state.conversation.info();
         if info.title.is_empty() {
             return;
@@ -314,13 +314,13 @@ impl Session {
 }
 
 /// Why a turn ended, as the protocol says it; what it has no word for is said to the person.
-fn stopped(outcome: &Outcome, updates: &mut Updates) -> Result<StopReason, Error> {
+fn stopped(outcome: &RunOutcome, updates: &mut Updates) -> Result<StopReason, Error> {
     match &outcome.stop {
-        Stop::Answered => return Ok(StopReason::EndTurn),
-        Stop::Cancelled => return Ok(StopReason::Cancelled),
-        Stop::Failed { failure } => {
+        LoopStopReason::Answered => return Ok(StopReason::EndTurn),
+        LoopStopReason::Cancelled => return Ok(StopReason::Cancelled),
+        LoopStopReason::Failed { failure } => {
             let code = match failure.kind {
-                LoopError::Authentication => ErrorCode::AuthRequired,
+                LoopErrorKind::Authentication => ErrorCode::AuthRequired,
                 _ => ErrorCode::InternalError,
             };
             return Err(error(code, format!("{failure}; the conversation is kept")));
@@ -328,9 +328,9 @@ fn stopped(outcome: &Outcome, updates: &mut Updates) -> Result<StopReason, Error
         _ => updates.notice(NoticeSeverity::Warning, &outcome.stop.to_string()),
     }
     Ok(match &outcome.stop {
-        Stop::Length | Stop::Limit { limit: Limit::Tokens } => StopReason::MaxTokens,
-        Stop::Limit { .. } => StopReason::MaxTurnRequests,
-        Stop::Filtered | Stop::Refused => StopReason::Refusal,
+        LoopStopReason::Length | LoopStopReason::Limit { limit: Limit::Tokens } => StopReason::MaxTokens,
+        LoopStopReason::Limit { .. } => StopReason::MaxTurnRequests,
+        LoopStopReason::Filtered | LoopStopReason::Refused => StopReason::Refusal,
         _ => StopReason::EndTurn,
     })
 }

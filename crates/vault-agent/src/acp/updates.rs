@@ -10,8 +10,8 @@ use std::sync::Arc;
 use agent_loop::{CallId, Event, Message, Part, Status, ToolCall, ToolResult};
 use serde_json::Value;
 
+use super::display::{Places, fenced, kind, title};
 use super::rpc::Client;
-use super::shown::{Places, fenced, kind, title};
 use super::wire::{
     self, CLIENT_METHODS, ClientCapabilities, CompactionStatus, CompactionUpdate, Cost, Notice, NoticeSeverity,
     SessionId, SessionNotification, SessionUpdate, ToolCallId, ToolCallLocation, ToolCallStatus, ToolCallUpdate,
@@ -19,7 +19,7 @@ use super::wire::{
 };
 use crate::call_line::item_line;
 use crate::conversation::{CitationCheck, NoteTools, ON_SCREEN, Source, citation_check, without_attached};
-use crate::loop_error::retrying;
+use crate::loop_error::retry_text;
 
 /// Tells an editor about one session.
 pub(super) struct Updates {
@@ -40,7 +40,7 @@ pub(super) struct Updates {
     changes: Vec<ToolCallId>,
     last_call: u64,
     last_compaction: u64,
-    last_text: Text,
+    last_text: TextKind,
     citations: Option<CitationCheck<'static>>,
 }
 
@@ -54,7 +54,7 @@ struct LiveCall {
 
 /// What was said last, where nothing came in between.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Text {
+enum TextKind {
     Nothing,
     Commentary,
     Answer,
@@ -76,7 +76,7 @@ impl Updates {
             changes: Vec::new(),
             last_call: 0,
             last_compaction: 0,
-            last_text: Text::Nothing,
+            last_text: TextKind::Nothing,
             citations: None,
         }
     }
@@ -109,15 +109,15 @@ impl Updates {
 
     /// Says something to the person that the model did not say.
     pub fn paragraph(&mut self, text: &str) {
-        let before = if self.last_text == Text::Nothing { "" } else { "\n\n" };
+        let before = if self.last_text == TextKind::Nothing { "" } else { "\n\n" };
         self.send(said(format!("{before}{text}\n\n")));
-        self.last_text = Text::Nothing;
+        self.last_text = TextKind::Nothing;
     }
 
     /// A new turn: the answer to a message is checked for citations that do not exist.
     pub fn begin_turn(&mut self, message: &str) {
         self.citations = Some(citation_check(&self.tools, message, Some(ON_SCREEN)));
-        self.last_text = Text::Nothing;
+        self.last_text = TextKind::Nothing;
     }
 
     /// The end of a turn: sends what was held back of the answer, and says what was taken out of it. Gives the places that
@@ -138,7 +138,7 @@ impl Updates {
                 let shown = self.citations.as_mut().map_or(text.clone(), |citations| citations.push(&text));
                 self.answer(&shown);
             }
-            Event::Commentary(text) => self.text(&text, Text::Commentary),
+            Event::Commentary(text) => self.text(&text, TextKind::Commentary),
             Event::Reasoning(text) => self.send(thought(text)),
             Event::CallStarted { index, name, .. } => self.call_started(index, name),
             Event::CallArguments { index, text } => {
@@ -148,7 +148,7 @@ impl Updates {
             Event::ToolFinished { index, result } => self.tool_finished(index, &result),
             Event::Warning(warning) => self.notice(NoticeSeverity::Warning, &warning),
             Event::Retry { delay, failure, .. } => {
-                self.notice(NoticeSeverity::Warning, &retrying(&failure, delay));
+                self.notice(NoticeSeverity::Warning, &retry_text(&failure, delay));
             }
             Event::Usage(usage) => {
                 self.cost = usage.cost.map_or(self.cost, |cost| Some(self.cost.unwrap_or(0).saturating_add(cost)));
@@ -164,14 +164,14 @@ impl Updates {
     }
 
     fn answer(&mut self, text: &str) {
-        self.text(text, Text::Answer);
+        self.text(text, TextKind::Answer);
     }
 
-    fn text(&mut self, text: &str, is: Text) {
+    fn text(&mut self, text: &str, is: TextKind) {
         if text.is_empty() {
             return;
         }
-        let is_after_other = self.last_text != Text::Nothing && self.last_text != is;
+        let is_after_other = self.last_text != TextKind::Nothing && self.last_text != is;
         self.send(said(if is_after_other { format!("\n\n{text}") } else { text.to_owned() }));
         self.last_text = is;
     }
@@ -213,7 +213,7 @@ impl Updates {
         let id = self.new_id();
         let call = wire::ToolCall::new(id.clone(), title).name(name.to_owned()).kind(kind);
         self.send(SessionUpdate::ToolCall(call));
-        self.last_text = Text::Nothing;
+        self.last_text = TextKind::Nothing;
         id
     }
 
@@ -231,7 +231,7 @@ impl Updates {
             true => call,
             false => call.raw_input(arguments.clone()),
         }));
-        self.last_text = Text::Nothing;
+        self.last_text = TextKind::Nothing;
     }
 
     /// Where the paths of a tool lead: those of another program's tool are not those of the vaults.
@@ -318,7 +318,7 @@ impl Updates {
         };
         let is_change_shown = self.changes.contains(&id);
         self.update(&id, finished(self.places_of(&result.name), result, is_change_shown));
-        self.last_text = Text::Nothing;
+        self.last_text = TextKind::Nothing;
     }
 
     /// A saved conversation from its beginning.
@@ -335,7 +335,7 @@ impl Updates {
                     }
                 }
             }
-            self.last_text = Text::Nothing;
+            self.last_text = TextKind::Nothing;
         }
     }
 

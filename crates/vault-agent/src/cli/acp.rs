@@ -7,7 +7,7 @@ use tokio::io::{BufReader, stdin, stdout};
 use vault_search::VaultArgs;
 use vault_search::{CliResult, Out, Outcome};
 
-use super::listening::stop_signal;
+use super::server_setup::stop_signal;
 use crate::acp::{schema, serve};
 use crate::settings::SettingArgs;
 

@@ -8,8 +8,8 @@ use vault_tools::{Cancel, Error, ErrorKind, Grants};
 
 use super::args::ApproveArgs;
 use crate::change_text::kind;
-use crate::pending::PendingChanges;
-use crate::workspace::{Granted, Workspace};
+use crate::pending_changes::PendingChanges;
+use crate::workspace::{PolicyOverrides, Workspace};
 
 pub(super) fn approve(args: &ApproveArgs, out: &mut Out) -> CliResult {
     let changes = PendingChanges::of_user()?;
@@ -21,7 +21,7 @@ pub(super) fn approve(args: &ApproveArgs, out: &mut Out) -> CliResult {
             .into());
     }
     let folders = VaultArgs { vault: vec![pending.vault.clone()], index: pending.index.clone() };
-    let workspace = Workspace::open(&folders, Granted::default())?;
+    let workspace = Workspace::open(&folders, PolicyOverrides::default())?;
     let prepared = workspace
         .with(|vaults| pending.request.prepare(vaults.toolbox(0), &pending.now, Cancel::default()))
         .inspect_err(|_| _ = changes.remove(&pending.code))?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_loop::{
-    About, Decision, ErrorKind as ModelError, Message, Outcome as RunOutcome, Question, Spent, Status, StopReason,
+    Decision, ErrorKind as LoopErrorKind, Message, Question, QuestionSubject, RunOutcome, RunUsage, Status, StopReason,
 };
 use clap::{Args, ValueEnum};
 use schemars::JsonSchema;
@@ -14,33 +14,33 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use vault_search::VaultArgs;
-use vault_search::tools::{EditorArgs, Question as Shown, Reply, ask_about, editor};
+use vault_search::tools::{EditorArgs, Reply, TerminalQuestion, ask_about, editor};
 use vault_search::{
     CliResult, Failure, Out, Outcome, can_ask, counted, note, sanitize, sanitize_line, say, stderr_is_terminal,
 };
 use vault_tools::{Cancel, Editor, Error, ErrorKind, Result};
 
-use super::first_run::what_is_here;
+use super::first_run::local_models_hint;
 use super::insert::insert;
 use super::screen::Screen;
 use super::servers::add_servers;
 use super::sources::source_lines;
 use super::stop::terminal_gone;
 use super::stream_json::StreamLine;
-use super::turn::{AnswerTo, Answered, ShownTurn, drive};
-use super::withheld::withheld;
+use super::turn::{AnswerTarget, TurnAnswer, TurnDisplay, drive};
+use super::withheld_items::withheld;
 use crate::call_line::spent_text;
 use crate::changes::read_all;
 use crate::conversation::{
-    Attached, Attachment, Conversation, Offer, SessionInfo, Sessions, Source, Turn, attach, named_note,
+    Attachment, ComposedMessage, Conversation, Offer, SessionInfo, Sessions, Source, Turn, attach, named_note,
 };
-use crate::loop_error::said_of_stop;
+use crate::index_watcher::{IndexWatcher, WatchNotices};
+use crate::loop_error::stop_text;
 use crate::model;
 use crate::settings::{SettingArgs, Settings};
 use crate::vault_instructions::vault_instructions;
 use crate::vectors;
-use crate::watching::{Told, Watching};
-use crate::workspace::{Granted, Workspace};
+use crate::workspace::{PolicyOverrides, Workspace};
 
 /// How many passages are shown where there is no model.
 const PASSAGES: usize = 5;
@@ -181,7 +181,7 @@ pub(super) fn ask(vault_args: &VaultArgs, args: &AskArgs, out: &mut Out) -> CliR
     }
     let question = question(args)?;
     let settings = Settings::load(&args.settings)?;
-    let workspace = Arc::new(Workspace::open(vault_args, Granted::default())?);
+    let workspace = Arc::new(Workspace::open(vault_args, PolicyOverrides::default())?);
     let mut editor = args.editor.clone();
     editor.active_file = editor.active_file.or_else(|| args.note.clone());
     let editor = editor_of(&workspace, &editor)?;
@@ -189,30 +189,30 @@ pub(super) fn ask(vault_args: &VaultArgs, args: &AskArgs, out: &mut Out) -> CliR
         let message = "there is no note to insert the answer into";
         return Err(Error::new(ErrorKind::InvalidArguments, message).with_remedy("add --note NOTE").into());
     }
-    let asked = AskCommand {
+    let command = AskCommand {
         workspace,
         format: if args.json { OutputFormat::Json } else { args.output_format },
         inserts: args.insert,
     };
-    let last = args.goes_on.then(|| last_conversation(&asked.workspace)).transpose()?;
-    for instructions in vault_instructions(&asked.workspace) {
+    let last = args.goes_on.then(|| last_conversation(&command.workspace)).transpose()?;
+    for instructions in vault_instructions(&command.workspace) {
         let unasked = format!("{} is not used: vault-agent chat asks about it once", instructions.described());
         instructions.fault().or(instructions.is_used.is_none().then_some(unasked)).iter().for_each(|said| note(said));
     }
-    let watching = Watching::start(asked.workspace.vaults(), Told::Nobody);
+    let watching = IndexWatcher::start(command.workspace.vaults(), WatchNotices::Off);
     let mut record = Record::of(&question);
     let ended = match model::open(&settings)? {
         None => {
-            asked.start(&record, None, out)?;
-            asked.without_model(&mut record, &settings, out)
+            command.start(&record, None, out)?;
+            command.without_model(&mut record, &settings, out)
         }
         Some(model) => {
-            let workspace = Arc::clone(&asked.workspace);
+            let workspace = Arc::clone(&command.workspace);
             let conversation = match last {
                 None => Conversation::begin(workspace, model, settings, editor, Offer::Reading)?,
                 Some(last) => Conversation::resume(last, workspace, model, settings, editor, Offer::Reading)?,
             };
-            asked.with_model(conversation, &mut record, args, out)
+            command.with_model(conversation, &mut record, args, out)
         }
     };
     drop(watching);
@@ -247,11 +247,11 @@ impl AskCommand {
     }
 
     /// Where the answer goes.
-    fn to(&self) -> AnswerTo {
+    fn target(&self) -> AnswerTarget {
         match self.format {
-            OutputFormat::StreamJson => AnswerTo::Events,
-            OutputFormat::Text if !self.inserts => AnswerTo::Output,
-            _ => AnswerTo::Nowhere,
+            OutputFormat::StreamJson => AnswerTarget::Events,
+            OutputFormat::Text if !self.inserts => AnswerTarget::Output,
+            _ => AnswerTarget::Nowhere,
         }
     }
 
@@ -297,18 +297,18 @@ impl AskCommand {
         let mut screen = Screen::new();
         add_servers(&mut conversation, &runtime, &mut screen)?;
         self.start(record, Some(&conversation.info().id), out)?;
-        let answered = runtime.block_on(answer(&mut conversation, &record.question, &mut screen, self.to()));
+        let answer = runtime.block_on(answer(&mut conversation, &record.question, &mut screen, self.target()));
         runtime.shutdown_background();
-        let (outcome, answered, why_empty) = answered?;
+        let (outcome, answer, why_empty) = answer?;
         record.session = Some(conversation.info().id.clone());
         record.tokens = outcome.spent.tokens;
         record.cost = outcome.spent.cost.map(|millionths| millionths as f64 / 1e6);
         record.stop = outcome.stop.to_string();
         record.calls = calls_of(&conversation);
         record.read = conversation.notes_of_turn();
-        record.sources.clone_from(&answered.sources);
-        record.removed.clone_from(&answered.removed);
-        if is_unreachable(&outcome) && answered.text.is_empty() && record.calls.is_empty() {
+        record.sources.clone_from(&answer.sources);
+        record.removed.clone_from(&answer.removed);
+        if is_unreachable(&outcome) && answer.text.is_empty() && record.calls.is_empty() {
             record.stop = "unreachable".to_owned();
             if !args.insert {
                 self.passages(record, "The model cannot be reached. The passages that fit best:", out)?;
@@ -318,10 +318,10 @@ impl AskCommand {
             out.flush()?;
             return Err(Failure::Error(outcome.stop.to_string()));
         }
-        record.answer = Some(answered.text.clone());
-        if self.to() == AnswerTo::Output {
-            let lines = source_lines(&answered, &conversation, out.paint);
-            match answered.sources.is_empty() {
+        record.answer = Some(answer.text.clone());
+        if self.target() == AnswerTarget::Output {
+            let lines = source_lines(&answer, &conversation, out.paint);
+            match answer.sources.is_empty() {
                 true => lines.iter().for_each(|line| note(line)),
                 // On a terminal an empty line follows the answer already.
                 false if out.paint.is_terminal() => out.line(&lines.join("\n"))?,
@@ -331,12 +331,12 @@ impl AskCommand {
         // What standard error says about it comes after it.
         out.flush()?;
         record.removed.iter().for_each(|removed| say("taken out", removed));
-        let ended = match (ended(&outcome.stop, &answered.text), why_empty) {
+        let ended = match (ended(&outcome.stop, &answer.text), why_empty) {
             (_, Some(why)) => Err(Failure::Error(why)),
             // Whatever the answer says then, no note holds it.
             (Ok(Outcome::Done), _) if record.found_nothing() && !args.insert => Ok(Outcome::Nothing),
             (Ok(Outcome::Done), _) if args.insert => {
-                insert(&self.workspace, &conversation, &answered.text, args.yes).map(|()| Outcome::Done)
+                insert(&self.workspace, &conversation, &answer.text, args.yes).map(|()| Outcome::Done)
             }
             (ended, _) => ended,
         };
@@ -346,8 +346,8 @@ impl AskCommand {
             return ended;
         }
         // An answer that is in no note is not lost.
-        if args.insert && ended.is_err() && !answered.text.is_empty() {
-            out.line(&sanitize(&answered.text))?;
+        if args.insert && ended.is_err() && !answer.text.is_empty() {
+            out.line(&sanitize(&answer.text))?;
             out.flush()?;
         }
         if !matches!(outcome.stop, StopReason::Failed { .. }) || !record.calls.is_empty() {
@@ -361,7 +361,7 @@ impl AskCommand {
         record.stop = "no model is configured".to_owned();
         let outcome = self.passages(record, "", out)?;
         let pending = if record.pending > 0 { self.go_on(record, out) } else { String::new() };
-        let here = what_is_here(settings);
+        let here = local_models_hint(settings);
         note(&format!(
             "no model is configured, so nothing is answered{pending}{here}. To have questions answered: `vault-agent config set \
              provider ollama` and `vault-agent config set model NAME` for a model on this machine, or `vault-agent login \
@@ -427,7 +427,7 @@ fn stream_line(line: &StreamLine<'_, &Record>) -> String {
 /// Whether the model could not be asked at all.
 fn is_unreachable(outcome: &RunOutcome) -> bool {
     let StopReason::Failed { failure } = &outcome.stop else { return false };
-    matches!(failure.kind, ModelError::Unavailable | ModelError::TimedOut | ModelError::Io)
+    matches!(failure.kind, LoopErrorKind::Unavailable | LoopErrorKind::TimedOut | LoopErrorKind::Io)
 }
 
 /// The calls since the question, with what they were made with.
@@ -451,9 +451,9 @@ fn ended(stop: &StopReason, answer: &str) -> CliResult {
     match stop {
         StopReason::Answered => Ok(Outcome::Done),
         StopReason::Limit { .. } if !answer.is_empty() => {
-            Err(Failure::Refused(format!("{}; the answer sums up what was found until then", said_of_stop(stop))))
+            Err(Failure::Refused(format!("{}; the answer sums up what was found until then", stop_text(stop))))
         }
-        StopReason::Limit { .. } | StopReason::Length => Err(Failure::Refused(said_of_stop(stop))),
+        StopReason::Limit { .. } | StopReason::Length => Err(Failure::Refused(stop_text(stop))),
         StopReason::Cancelled => Err(Failure::Interrupted("the conversation is saved")),
         stop => Err(Failure::Error(stop.to_string())),
     }
@@ -511,17 +511,17 @@ async fn answer(
     conversation: &mut Conversation,
     question: &str,
     screen: &mut Screen,
-    to: AnswerTo,
-) -> Result<(RunOutcome, Answered, Option<String>)> {
+    target: AnswerTarget,
+) -> Result<(RunOutcome, TurnAnswer, Option<String>)> {
     let cancel = CancellationToken::new();
     let watching = tokio::spawn(cancel_on_signal(cancel.clone()));
     let selected = selection_of(&conversation.tools().editor());
-    let Attached { message, told } = attach(question, selected, conversation);
-    told.iter().for_each(|line| note(line));
+    let ComposedMessage { message, notices } = attach(question, selected, conversation);
+    notices.iter().for_each(|line| note(line));
     let mut message = Some(message);
-    let mut shown = ShownTurn::new(screen, conversation, question, to);
+    let mut display = TurnDisplay::new(screen, conversation, question, target);
     let outcome = loop {
-        match drive(conversation, &mut shown, message.take(), &cancel, None).await? {
+        match drive(conversation, &mut display, message.take(), &cancel, None).await? {
             Turn::Done(outcome) => break outcome,
             Turn::Waiting(questions) => {
                 for question in questions {
@@ -532,10 +532,10 @@ async fn answer(
         }
     };
     watching.abort();
-    let answered = shown.finish(&outcome, conversation);
-    conversation.add_sources(&answered.sources, &answered.removed)?;
-    let why_empty = shown.why_empty(&outcome.stop);
-    Ok((outcome, answered, why_empty))
+    let answer = display.finish(&outcome, conversation);
+    conversation.add_sources(&answer.sources, &answer.removed)?;
+    let why_empty = display.why_empty(&outcome.stop);
+    Ok((outcome, answer, why_empty))
 }
 
 /// A person's decision at the terminal; nobody there is a no.
@@ -549,13 +549,14 @@ fn decision(conversation: &Conversation, question: &Question) -> Result<Decision
         Ok(None) => return Ok(Decision::Allow),
         Err(error) => return Ok(denied(&error.to_string())),
     };
-    if let (Some(items), About::Sharing { .. }) = (&panel.items, &question.about) {
+    if let (Some(items), QuestionSubject::Sharing { .. }) = (&panel.items, &question.about) {
         let (withheld, _) = withheld(&format!("{} {}", panel.title, panel.leaves), items);
         return Ok(Decision::Share { withheld });
     }
     let head = format!("{}\n{}\n", panel.what_undo_does, panel.leaves);
     let (short, whole) = (head.clone() + &panel.short, head + &panel.whole);
-    let about = Shown { question: &panel.title, short: &short, whole: &whole, ..Shown::default() };
+    let about =
+        TerminalQuestion { question: &panel.title, short: &short, whole: &whole, ..TerminalQuestion::default() };
     Ok(if ask_about(&about)? == Reply::Yes { Decision::Allow } else { denied("the person said no") })
 }
 
@@ -575,7 +576,7 @@ pub(super) async fn cancel_on_signal(cancel: CancellationToken) {
 }
 
 /// What was searched, in one sentence.
-fn summary(record: &Record, spent: &Spent, pending: &str) -> String {
+fn summary(record: &Record, spent: &RunUsage, pending: &str) -> String {
     let calls = match record.calls.len() {
         0 => "nothing was searched".to_owned(),
         calls => counted(calls, "call"),

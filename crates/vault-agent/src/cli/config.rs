@@ -8,10 +8,10 @@ use vault_index::settings_file::read_toml;
 use vault_search::VaultArgs;
 use vault_search::tools::check_settings;
 use vault_search::{CliResult, Failure, ListArgs, Out, Outcome, note};
-use vault_tools::{Error, ErrorKind, Settings as Policy};
+use vault_tools::{Error, ErrorKind, Settings as PolicySettings};
 
 use crate::model::{chosen_provider, provider_with_key};
-use crate::settings::{self, PREFIX, Setting, SettingArgs, Settings, Source, TABLE, ValueArgs, tools_path};
+use crate::settings::{self, PREFIX, Setting, SettingArgs, Settings, TABLE, ValueArgs, ValueSource, tools_path};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ConfigCommand {
@@ -70,7 +70,9 @@ pub(super) struct CheckArgs {
 
 /// A setting, its value and where that is from.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Shown {
+// The name in the schema that `config show --schema` prints.
+#[schemars(rename = "Shown")]
+struct SettingRecord {
     /// Those of `tools.toml` begin with `policy.`.
     setting: String,
     /// `null` where nothing is set.
@@ -106,10 +108,10 @@ pub(super) fn config(vault_args: &VaultArgs, command: &ConfigCommand, out: &mut 
 
 fn show(args: &ShowArgs, out: &mut Out) -> CliResult {
     if args.list.schema {
-        return out.list_schema::<Shown>(&args.list);
+        return out.list_schema::<SettingRecord>(&args.list);
     }
     let settings = Settings::load(&args.settings)?;
-    let mut shown: Vec<Shown> = TABLE.iter().map(|setting| shown(setting, &settings)).collect();
+    let mut shown: Vec<SettingRecord> = TABLE.iter().map(|setting| shown(setting, &settings)).collect();
     shown.extend(policy()?);
     out.list(args.list.format(), &shown, |out, shown| {
         let rows: Vec<(String, String)> = shown
@@ -123,29 +125,29 @@ fn show(args: &ShowArgs, out: &mut Out) -> CliResult {
     })
 }
 
-fn shown(setting: &Setting, settings: &Settings) -> Shown {
+fn shown(setting: &Setting, settings: &Settings) -> SettingRecord {
     let source = settings.source(setting.name);
-    Shown {
+    SettingRecord {
         setting: setting.name.to_owned(),
         value: settings.value(setting.name),
         source: source.kind(),
-        at: (*source != Source::Default).then(|| source.to_string()),
+        at: (*source != ValueSource::Default).then(|| source.to_string()),
         description: setting.what.to_owned(),
     }
 }
 
 /// What may run, as `tools.toml` says it of all vaults.
-fn policy() -> vault_tools::Result<Vec<Shown>> {
+fn policy() -> vault_tools::Result<Vec<SettingRecord>> {
     let Ok(file) = tools_path() else { return Ok(Vec::new()) };
     let given: Map<String, Value> = read_toml(&file, "vault-tools --help says what it may hold")?.unwrap_or_default();
     let bad = |error: serde_json::Error| Error::new(ErrorKind::Config, error.to_string()).at(file.display());
-    let policy: Policy = serde_json::from_value(Value::Object(given.clone())).map_err(bad)?;
+    let policy: PolicySettings = serde_json::from_value(Value::Object(given.clone())).map_err(bad)?;
     let values: Map<String, Value> = serde_json::to_value(policy).and_then(serde_json::from_value).map_err(bad)?;
-    let schema = schemars::schema_for!(Policy);
+    let schema = schemars::schema_for!(PolicySettings);
     let shown = |(name, value): (String, Value)| {
         let is_given = given.contains_key(&name);
         let description = schema.as_value()["properties"][&name]["description"].as_str().unwrap_or_default();
-        Shown {
+        SettingRecord {
             setting: format!("{PREFIX}{name}"),
             value,
             source: if is_given { "file" } else { "default" },
@@ -231,7 +233,7 @@ fn model_of(settings: &Settings) -> vault_tools::Result<String> {
         return Ok("none is chosen; vault-agent config set provider ollama chooses one, for example".to_owned());
     };
     let provider = provider_with_key(&choice, settings)?;
-    crate::local::check(&choice, settings)?;
+    crate::local_models::check(&choice, settings)?;
     let name = crate::model::allowed_name(&choice, settings)?;
     let at = provider.map(|provider| crate::providers::host_of(&provider.base_url).unwrap_or_default());
     Ok(format!("{name} of {}{}", choice.name(), at.map_or_else(String::new, |host| format!(" at {host}"))))

@@ -17,7 +17,7 @@ use vault_search::{CliResult, Failure, Out, Outcome, counted};
 
 use super::args::{AgentArgs, DoctorArgs, OfferArgs};
 use super::install::start;
-use crate::clients::{Client, Installed, NAME, Start};
+use crate::clients::{Client, NAME, ServerEntry, StartCommand};
 
 /// How long a server may take to answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(20);
@@ -89,7 +89,7 @@ pub(super) fn doctor(vault_args: &VaultArgs, args: &DoctorArgs, out: &mut Out) -
 }
 
 /// The server in an assistant's configuration.
-fn check_client(client: Client, installed: &Installed, checks: &mut Checks) {
+fn check_client(client: Client, installed: &ServerEntry, checks: &mut Checks) {
     let Some(start) = &installed.start else {
         let foreign =
             format!("the server `{NAME}` in its configuration is none that it starts, so it is not looked at");
@@ -198,7 +198,7 @@ impl Drop for Server {
 
 impl Server {
     /// Starts it where a client might: not in the vault.
-    fn start(start: &Start) -> Result<Self, String> {
+    fn start(start: &StartCommand) -> Result<Self, String> {
         let started = Instant::now();
         let mut command = Command::new(&start.program);
         command.args(&start.args).envs(&start.env).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -266,7 +266,7 @@ fn read_lines(stream: Option<impl Read + Send + 'static>, send: Sender<Line>, li
     });
 }
 
-fn answer_on_stdio(start: &Start) -> Result<String, String> {
+fn answer_on_stdio(start: &StartCommand) -> Result<String, String> {
     let mut server = Server::start(start)?;
     let found = server.request(1, "server/discover")?;
     let took = server.started.elapsed();
@@ -280,7 +280,7 @@ fn answer_on_stdio(start: &Start) -> Result<String, String> {
     Ok(format!("{name}{version} answers in {} ms, with {}", took.as_millis(), counted(tools.len(), "tool")))
 }
 
-fn listening(start: &Start) -> Result<String, String> {
+fn listening(start: &StartCommand) -> Result<String, String> {
     Server::start(start)?.wait_for(|line| match line {
         Line::Error(text) => text.contains("listening on").then(|| text.trim_start_matches("note: ").to_owned()),
         Line::Out(_) => None,

@@ -7,10 +7,10 @@ use serde_json::json;
 use vault_search::{CliResult, Failure, ask, can_ask, confirm, note, padded, sanitize_line};
 use vault_tools::{Error, ErrorKind};
 
-use super::models::{Model, models_here, models_of};
+use super::models::{ModelRecord, models_here, models_of};
 use super::screen::Screen;
 use crate::model::{chosen_provider, required};
-use crate::providers::{Choice, KNOWN};
+use crate::providers::{KNOWN, ProviderChoice};
 use crate::settings::{self, Settings};
 
 /// How long a server on this machine is waited for.
@@ -30,7 +30,7 @@ struct ModelChoice {
 }
 
 fn model_choices(settings: &Settings) -> CliResult<Vec<ModelChoice>> {
-    let of_model = |model: Model| ModelChoice {
+    let of_model = |model: ModelRecord| ModelChoice {
         about: format!("{}, on this machine", model.provider),
         provider: model.provider,
         model: Some(model.model),
@@ -38,7 +38,7 @@ fn model_choices(settings: &Settings) -> CliResult<Vec<ModelChoice>> {
     let mut all: Vec<ModelChoice> =
         models_here(settings, LOCAL)?.into_iter().filter(|model| model.is_local).map(of_model).collect();
     for provider in KNOWN.iter().filter(|provider| provider.name != "openai-chat") {
-        if let Some(key) = crate::keys::of_variables(&Choice::Known(provider)) {
+        if let Some(key) = crate::keys::of_variables(&ProviderChoice::Known(provider)) {
             let about = format!("hosted; its key is in {}", key.source());
             all.push(ModelChoice { provider: provider.name.to_owned(), model: None, about });
         }
@@ -47,7 +47,7 @@ fn model_choices(settings: &Settings) -> CliResult<Vec<ModelChoice>> {
 }
 
 /// What can be used here, in a sentence; nothing where nothing was found.
-pub(super) fn what_is_here(settings: &Settings) -> String {
+pub(super) fn local_models_hint(settings: &Settings) -> String {
     let named: Vec<String> = model_choices(settings)
         .unwrap_or_default()
         .into_iter()
@@ -140,7 +140,7 @@ fn picked(mut all: Vec<ModelChoice>) -> Option<(String, Option<String>)> {
 
 /// The model of a provider that a person chooses.
 fn model_of(provider: &str, settings: &Settings) -> CliResult<Option<String>> {
-    let choice = Choice::parse(provider).map_err(Failure::Error)?;
+    let choice = ProviderChoice::parse(provider).map_err(Failure::Error)?;
     let mut models = models_of(choice, settings, HOSTED)?;
     models.truncate(LISTED);
     note(&format!("models of {provider}:"));
@@ -154,7 +154,7 @@ fn none_chosen() -> Failure {
 
 /// Why there is no model, and what there is.
 fn nothing_chosen(settings: &Settings) -> Failure {
-    let here = what_is_here(settings);
+    let here = local_models_hint(settings);
     match required(settings) {
         Err(error) if here.is_empty() => error.into(),
         Err(error) => Error::new(error.kind(), format!("{}{here}", error.message()))

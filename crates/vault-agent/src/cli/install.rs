@@ -8,7 +8,7 @@ use vault_search::{CliResult, Out, Outcome, note};
 use vault_tools::{Error, ErrorKind, Result};
 
 use super::args::{InstallArgs, OfferArgs, UninstallArgs};
-use crate::clients::{Changed, Start};
+use crate::clients::{ConfigChange, StartCommand};
 
 /// Folders that a client may not pass on, and without which `vault-agent approve` would look elsewhere than the server.
 const PASSED_ON: [&str; 3] = ["XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"];
@@ -24,8 +24,8 @@ pub(super) fn install(vault_args: &VaultArgs, args: &InstallArgs, out: &mut Out)
         return Ok(Outcome::Done);
     }
     match args.client.install(&start)? {
-        Changed::Unchanged => out.line(&format!("{title} has it already, in {}", file.display()))?,
-        Changed::Written(backup) => {
+        ConfigChange::Unchanged => out.line(&format!("{title} has it already, in {}", file.display()))?,
+        ConfigChange::Written(backup) => {
             out.line(&format!("Added the server to {title} ({})", file.display()))?;
             said_backup(backup.as_deref(), out)?;
             out.line(&format!("Restart {title}; `vault-agent mcp doctor {}` checks it.", args.client.id()))?;
@@ -57,8 +57,8 @@ pub(super) fn uninstall(args: &UninstallArgs, out: &mut Out) -> CliResult {
         return Ok(Outcome::Done);
     }
     match args.client.uninstall()? {
-        Changed::Unchanged => out.line(&format!("{title} does not have it, in {}", file.display()))?,
-        Changed::Written(backup) => {
+        ConfigChange::Unchanged => out.line(&format!("{title} does not have it, in {}", file.display()))?,
+        ConfigChange::Written(backup) => {
             out.line(&format!("{title} no longer starts the server; it was in {}", file.display()))?;
             said_backup(backup.as_deref(), out)?;
         }
@@ -74,7 +74,7 @@ fn said_backup(backup: Option<&Path>, out: &mut Out) -> CliResult<()> {
 }
 
 /// This program with these vaults, by absolute paths: a client starts it in any folder.
-pub(super) fn start(vault_args: &VaultArgs, offer: &OfferArgs) -> CliResult<Start> {
+pub(super) fn start(vault_args: &VaultArgs, offer: &OfferArgs) -> CliResult<StartCommand> {
     let program = std::env::current_exe().map_err(|error| Error::io("this program", &error))?;
     let mut args = vec!["mcp".to_owned()];
     let mut index = None;
@@ -90,7 +90,11 @@ pub(super) fn start(vault_args: &VaultArgs, offer: &OfferArgs) -> CliResult<Star
     let set = |name: &&str| {
         Some(((*name).to_owned(), std::env::var(name).ok().filter(|path| Path::new(path).is_absolute())?))
     };
-    Ok(Start { program: PathBuf::from(text_of(&program)?), args, env: PASSED_ON.iter().filter_map(set).collect() })
+    Ok(StartCommand {
+        program: PathBuf::from(text_of(&program)?),
+        args,
+        env: PASSED_ON.iter().filter_map(set).collect(),
+    })
 }
 
 /// A path as a configuration can hold it.

@@ -6,7 +6,7 @@ use clap::Args;
 use vault_search::{CliResult, Failure, Outcome, note};
 
 use crate::keys;
-use crate::providers::Choice;
+use crate::providers::ProviderChoice;
 
 /// No key is longer.
 const LONGEST: u64 = 16 * 1024;
@@ -62,8 +62,8 @@ pub(super) fn logout(args: &LogoutArgs) -> CliResult {
     Ok(Outcome::Done)
 }
 
-fn provider(text: &str) -> CliResult<Choice> {
-    let choice = Choice::parse(text).map_err(Failure::Error)?;
+fn provider(text: &str) -> CliResult<ProviderChoice> {
+    let choice = ProviderChoice::parse(text).map_err(Failure::Error)?;
     match choice.key_variables() {
         [] => Err(Failure::Error(format!("{} takes no key", choice.name()))),
         _ => Ok(choice),

@@ -4,20 +4,20 @@
 //! the protocol.
 
 mod runtime;
-mod listening;
+mod server_setup;
 mod config;
 mod login;
 mod models;
-mod typed;
+mod type_ahead;
 mod screen;
 mod first_run;
-mod keyboard;
+mod quiet_terminal;
 mod stop;
 mod stream_json;
 mod turn;
 mod sources;
 mod servers;
-mod withheld;
+mod withheld_items;
 mod insert;
 mod ask;
 mod plan;

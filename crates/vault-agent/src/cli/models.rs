@@ -13,10 +13,10 @@ use vault_search::{CliResult, Failure, ListArgs, Out, Outcome, note, padded, san
 use vault_tools::{Error, Result};
 
 use super::runtime::runtime;
-use crate::listing::{Listed, list};
-use crate::local::{self, ModelFile};
+use crate::local_models::{self, ModelFile};
 use crate::model::{chosen_provider, provider_with_key};
-use crate::providers::{Choice, KNOWN, connection, context_length, is_this_machine, takes_tools};
+use crate::model_list::{ListedModel, list};
+use crate::providers::{KNOWN, ProviderChoice, connection, context_length, is_this_machine, takes_tools};
 use crate::settings::{SettingArgs, Settings};
 
 #[derive(Debug, Default, Args)]
@@ -35,7 +35,9 @@ pub(super) struct ModelsArgs {
 
 /// A model that can be used.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Model {
+// The name in the schema that `models --schema` prints.
+#[schemars(rename = "Model")]
+pub(super) struct ModelRecord {
     pub provider: String,
     pub model: String,
     /// Whether notes that it reads stay on this machine.
@@ -54,22 +56,22 @@ pub(super) struct Model {
 }
 
 /// A provider that is asked.
-struct Asked {
-    choice: Choice,
+struct ProviderQuery {
+    choice: ProviderChoice,
     /// Whether somebody named it.
     is_named: bool,
 }
 
 pub(super) fn models(args: &ModelsArgs, out: &mut Out) -> CliResult {
     if args.list.schema {
-        return out.list_schema::<Model>(&args.list);
+        return out.list_schema::<ModelRecord>(&args.list);
     }
     let settings = Settings::load(&SettingArgs::default())?;
-    let asked = asked(args, &settings)?;
-    let answers = runtime()?.block_on(ask_all(&asked, &settings))?;
+    let queries = queries(args, &settings)?;
+    let answers = runtime()?.block_on(ask_all(&queries, &settings))?;
     let mut found = Vec::new();
     let (mut named_failures, mut last_failure) = (0, None);
-    for (Asked { choice, is_named }, answer) in asked.iter().zip(answers) {
+    for (ProviderQuery { choice, is_named }, answer) in queries.iter().zip(answers) {
         match answer {
             Ok((provider, listed)) => {
                 found.extend(listed.into_iter().map(|one| model(choice, &provider, one, &settings)))
@@ -90,7 +92,7 @@ pub(super) fn models(args: &ModelsArgs, out: &mut Out) -> CliResult {
             Err(error) => say("warning", &error.one_line()),
         }
     }
-    let named = asked.iter().filter(|asked| asked.is_named).count();
+    let named = queries.iter().filter(|query| query.is_named).count();
     match last_failure {
         Some(error) if named_failures == named && found.is_empty() => return Err(error.into()),
         Some(error) => say("warning", &error.one_line()),
@@ -108,11 +110,11 @@ pub(super) fn models(args: &ModelsArgs, out: &mut Out) -> CliResult {
 ///
 /// # Errors
 /// Settings that name no provider.
-pub(super) fn models_here(settings: &Settings, within: Duration) -> CliResult<Vec<Model>> {
-    let mut asked = asked(&ModelsArgs::default(), settings)?;
-    asked.iter_mut().for_each(|asked| asked.is_named = false);
-    asked.retain(|asked| matches!(asked.choice.provider(None), Ok(Some(at)) if is_this_machine(&at.base_url)));
-    let mut found = answered(&asked, settings, within)?.unwrap_or_default();
+pub(super) fn models_here(settings: &Settings, within: Duration) -> CliResult<Vec<ModelRecord>> {
+    let mut queries = queries(&ModelsArgs::default(), settings)?;
+    queries.iter_mut().for_each(|query| query.is_named = false);
+    queries.retain(|query| matches!(query.choice.provider(None), Ok(Some(at)) if is_this_machine(&at.base_url)));
+    let mut found = answered(&queries, settings, within)?.unwrap_or_default();
     if let Some(folder) = settings.models_folder.as_deref() {
         found.extend(files(folder, settings).unwrap_or_default());
     }
@@ -123,24 +125,24 @@ pub(super) fn models_here(settings: &Settings, within: Duration) -> CliResult<Ve
 ///
 /// # Errors
 /// It does not answer in time, or refuses.
-pub(super) fn models_of(choice: Choice, settings: &Settings, within: Duration) -> CliResult<Vec<Model>> {
-    let asked = [Asked { choice, is_named: true }];
-    let Some(found) = answered(&asked, settings, within)? else {
-        let name = asked[0].choice.name();
+pub(super) fn models_of(choice: ProviderChoice, settings: &Settings, within: Duration) -> CliResult<Vec<ModelRecord>> {
+    let queries = [ProviderQuery { choice, is_named: true }];
+    let Some(found) = answered(&queries, settings, within)? else {
+        let name = queries[0].choice.name();
         return Err(Failure::Error(format!("{name} did not list its models within {} s", within.as_secs())));
     };
     match found.is_empty() {
-        true => Err(Failure::Error(format!("{} names no models", asked[0].choice.name()))),
+        true => Err(Failure::Error(format!("{} names no models", queries[0].choice.name()))),
         false => Ok(found),
     }
 }
 
 /// The models of several providers; `None` where that took too long.
-fn answered(asked: &[Asked], settings: &Settings, within: Duration) -> CliResult<Option<Vec<Model>>> {
+fn answered(queries: &[ProviderQuery], settings: &Settings, within: Duration) -> CliResult<Option<Vec<ModelRecord>>> {
     let mut found = Vec::new();
-    let answers = runtime()?.block_on(async { tokio::time::timeout(within, ask_all(asked, settings)).await });
+    let answers = runtime()?.block_on(async { tokio::time::timeout(within, ask_all(queries, settings)).await });
     let Ok(answers) = answers else { return Ok(None) };
-    for (Asked { choice, is_named }, answer) in asked.iter().zip(answers?) {
+    for (ProviderQuery { choice, is_named }, answer) in queries.iter().zip(answers?) {
         match answer {
             Ok((provider, listed)) => {
                 found.extend(listed.into_iter().map(|one| model(choice, &provider, one, settings)));
@@ -152,7 +154,7 @@ fn answered(asked: &[Asked], settings: &Settings, within: Duration) -> CliResult
     Ok(Some(found))
 }
 
-fn line(model: &Model, width: usize) -> String {
+fn line(model: &ModelRecord, width: usize) -> String {
     let mut about = vec![model.provider.clone()];
     about.extend(model.is_local.then(|| "on this machine".to_owned()));
     about.extend(model.bytes.map(|bytes| format!("{:.1} GB", bytes as f64 / 1e9)));
@@ -164,10 +166,10 @@ fn line(model: &Model, width: usize) -> String {
 }
 
 /// The models whose files lie in the folder of models.
-fn files(folder: &Path, settings: &Settings) -> Result<Vec<Model>> {
+fn files(folder: &Path, settings: &Settings) -> Result<Vec<ModelRecord>> {
     let chosen = chosen_provider(settings)?;
     let mut models = Vec::new();
-    for ModelFile { name, header } in local::files(folder)? {
+    for ModelFile { name, header } in local_models::files(folder)? {
         let header = match header {
             Ok(header) => header,
             Err(error) => {
@@ -177,13 +179,13 @@ fn files(folder: &Path, settings: &Settings) -> Result<Vec<Model>> {
         };
         let file = folder.join(&name);
         let is_file = |path: &PathBuf| *path == file || path.as_os_str() == name.as_str();
-        models.push(Model {
+        models.push(ModelRecord {
             provider: "local".to_owned(),
             is_local: true,
             context_length: header.context_length,
             takes_tools: Some(header.tool_format().is_some()),
             bytes: Some(header.file_bytes),
-            is_chosen: matches!(&chosen, Some(Choice::LocalFile(path) | Choice::LlamaServer(path)) if is_file(path)),
+            is_chosen: matches!(&chosen, Some(ProviderChoice::LocalFile(path) | ProviderChoice::LlamaServer(path)) if is_file(path)),
             is_allowed: settings.allowed_models.is_empty() || settings.allowed_models.contains(&name),
             model: name,
         });
@@ -191,54 +193,55 @@ fn files(folder: &Path, settings: &Settings) -> Result<Vec<Model>> {
     Ok(models)
 }
 
-fn asked(args: &ModelsArgs, settings: &Settings) -> CliResult<Vec<Asked>> {
-    let mut asked: Vec<Asked> = Vec::new();
+fn queries(args: &ModelsArgs, settings: &Settings) -> CliResult<Vec<ProviderQuery>> {
+    let mut queries: Vec<ProviderQuery> = Vec::new();
     if !args.providers.is_empty() {
         for name in &args.providers {
-            asked.push(Asked { choice: Choice::parse(name).map_err(Failure::Error)?, is_named: true });
+            queries
+                .push(ProviderQuery { choice: ProviderChoice::parse(name).map_err(Failure::Error)?, is_named: true });
         }
-        return Ok(asked);
+        return Ok(queries);
     }
     if let Some(choice) = chosen_provider(settings)?.filter(|choice| !choice.is_file()) {
-        asked.push(Asked { choice, is_named: true });
+        queries.push(ProviderQuery { choice, is_named: true });
     }
-    let mut known: BTreeSet<String> = asked.iter().map(|asked| asked.choice.name()).collect();
+    let mut known: BTreeSet<String> = queries.iter().map(|query| query.choice.name()).collect();
     for provider in &KNOWN {
-        let choice = Choice::Known(provider);
+        let choice = ProviderChoice::Known(provider);
         let is_here = matches!(choice.provider(None), Ok(Some(at)) if is_this_machine(&at.base_url));
         // The two of OpenAI have the same models.
         let is_wanted = is_here || args.all && provider.name != "openai-chat" && crate::keys::find(&choice).is_some();
         if is_wanted && known.insert(choice.name()) {
-            asked.push(Asked { choice, is_named: false });
+            queries.push(ProviderQuery { choice, is_named: false });
         }
     }
-    Ok(asked)
+    Ok(queries)
 }
 
 /// The answers of all of them, side by side.
-async fn ask_all(asked: &[Asked], settings: &Settings) -> Result<Vec<Result<(Provider, Vec<Listed>)>>> {
+async fn ask_all(queries: &[ProviderQuery], settings: &Settings) -> Result<Vec<Result<(Provider, Vec<ListedModel>)>>> {
     let http = connection()?;
     let chosen = chosen_provider(settings)?.map(|choice| choice.name());
-    let ask = async |asked: &Asked| {
+    let ask = async |query: &ProviderQuery| {
         // The address of the settings is that of the provider of the settings.
         let mut settings = settings.clone();
-        settings.base_url = settings.base_url.filter(|_| chosen.as_ref() == Some(&asked.choice.name()));
-        let at = |error: Error| if error.path().is_none() { error.at(asked.choice.name()) } else { error };
-        match provider_with_key(&asked.choice, &settings).map_err(at)? {
-            Some(provider) => Ok((provider.clone(), list(&asked.choice, &provider, &http).await?)),
+        settings.base_url = settings.base_url.filter(|_| chosen.as_ref() == Some(&query.choice.name()));
+        let at = |error: Error| if error.path().is_none() { error.at(query.choice.name()) } else { error };
+        match provider_with_key(&query.choice, &settings).map_err(at)? {
+            Some(provider) => Ok((provider.clone(), list(&query.choice, &provider, &http).await?)),
             None => {
                 let message = "this is a file, which holds one model";
                 Err(at(Error::new(vault_tools::ErrorKind::Unsupported, message)))
             }
         }
     };
-    Ok(join_all(asked.iter().map(ask)).await)
+    Ok(join_all(queries.iter().map(ask)).await)
 }
 
-fn model(choice: &Choice, provider: &Provider, listed: Listed, settings: &Settings) -> Model {
-    let Listed { name, context_length: stated, takes_tools: said } = listed;
+fn model(choice: &ProviderChoice, provider: &Provider, listed: ListedModel, settings: &Settings) -> ModelRecord {
+    let ListedModel { name, context_length: stated, takes_tools: said } = listed;
     let is_of_chosen = matches!(chosen_provider(settings), Ok(Some(chosen)) if chosen.name() == choice.name());
-    Model {
+    ModelRecord {
         provider: choice.name(),
         is_local: is_this_machine(&provider.base_url),
         context_length: stated.or_else(|| context_length(choice, &name)),

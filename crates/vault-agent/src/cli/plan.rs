@@ -1,6 +1,6 @@
 //! `vault-agent plan`: an instruction becomes a plan, which is shown, approved, run, and kept as a macro.
 
-use agent_loop::{Spent, StopReason};
+use agent_loop::{RunUsage, StopReason};
 use clap::Args;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -11,12 +11,12 @@ use vault_tools::Toolbox;
 
 use super::ask::cancel_on_signal;
 use crate::call_line::spent_text;
-use crate::loop_error::{retrying, said_of_stop};
+use crate::index_watcher::{IndexWatcher, WatchNotices};
+use crate::loop_error::{retry_text, stop_text};
 use crate::model;
-use crate::plan_writer::{Written, write};
+use crate::plan_writer::{PlanReply, write};
 use crate::settings::{Settings, WriterArgs};
-use crate::watching::{Told, Watching};
-use crate::workspace::{Granted, Workspace};
+use crate::workspace::{PolicyOverrides, Workspace};
 
 #[derive(Debug, Args)]
 pub(super) struct PlanArgs {
@@ -37,8 +37,8 @@ pub(super) fn plan(vault_args: &VaultArgs, args: &PlanArgs, out: &mut Out) -> Cl
     let model = model::required(&settings)?;
     let instruction = args.instruction.join(" ");
     // Vectors are made while the model thinks: the plan may search.
-    let workspace = Workspace::open(vault_args, Granted::default())?;
-    let watching = Watching::start(workspace.vaults(), Told::Nobody);
+    let workspace = Workspace::open(vault_args, PolicyOverrides::default())?;
+    let watching = IndexWatcher::start(workspace.vaults(), WatchNotices::Off);
     let outcome = with_toolbox(vault_args, &args.running.context, |toolbox| {
         let plan = match written(&instruction, toolbox, &model, &settings)? {
             Ok(plan) => plan,
@@ -77,18 +77,18 @@ fn written(
     let mut report = |event: agent_loop::Event| match event {
         agent_loop::Event::Warning(warning) => say("warning", &warning),
         agent_loop::Event::Retry { delay, failure, .. } => {
-            note(&retrying(&failure, delay));
+            note(&retry_text(&failure, delay));
         }
         _ => {}
     };
-    let mut spent = Spent::default();
+    let mut spent = RunUsage::default();
     let written = runtime.block_on(write(instruction, toolbox, model, settings, &mut report, &cancel, &mut spent));
     runtime.shutdown_background();
     note(&spent_text(&spent));
     match written? {
-        Written::Plan(plan) => Ok(Ok(plan)),
-        Written::Answer(answer) => Ok(Err(answer)),
-        Written::Stopped(stop) => Err(not_written(&stop)),
+        PlanReply::Plan(plan) => Ok(Ok(plan)),
+        PlanReply::Answer(answer) => Ok(Err(answer)),
+        PlanReply::Stopped(stop) => Err(not_written(&stop)),
     }
 }
 
@@ -97,7 +97,7 @@ pub(super) fn not_written(stop: &StopReason) -> Failure {
     match stop {
         StopReason::Cancelled => Failure::Interrupted("nothing was done"),
         StopReason::Limit { .. } | StopReason::Length => {
-            Failure::Refused(format!("{}; nothing was done", said_of_stop(stop)))
+            Failure::Refused(format!("{}; nothing was done", stop_text(stop)))
         }
         stop => Failure::Error(format!("{stop}; nothing was done")),
     }

@@ -13,16 +13,16 @@ use vault_search::tools::open_with_settings;
 use vault_search::{CliResult, Outcome, note};
 use vault_tools::{Error, Result};
 
-use super::listening::{key_in, stop_signal};
 use super::runtime::runtime;
+use super::server_setup::{key_in, stop_signal};
 use crate::conversation::{NoteTools, Offer, budget_of, sampling_of};
 use crate::embeddings;
+use crate::index_watcher::{IndexWatcher, WatchNotices};
 use crate::mcp::{Access, listen};
 use crate::model::{self, ChosenModel};
-use crate::settings::{SettingArgs, Settings, Source};
-use crate::watching::{Told, Watching};
-use crate::with_notes::WithNotes;
-use crate::workspace::{Granted, Workspace};
+use crate::notes_model::NotesModel;
+use crate::settings::{SettingArgs, Settings, ValueSource};
+use crate::workspace::{PolicyOverrides, Workspace};
 
 /// The settings that count where tools run inside.
 const OF_TOOLS: [&str; 7] =
@@ -58,10 +58,10 @@ pub(super) fn proxy(vault_args: &VaultArgs, args: &ProxyArgs) -> CliResult {
     let chosen = model::required(&settings)?;
     let runtime = runtime()?;
     let workspace = match args.with_vault_tools {
-        true => Some(Arc::new(Workspace::open(vault_args, Granted::default())?)),
+        true => Some(Arc::new(Workspace::open(vault_args, PolicyOverrides::default())?)),
         false => None,
     };
-    let watching = workspace.as_ref().map(|workspace| Watching::start(workspace.vaults(), Told::Log));
+    let watching = workspace.as_ref().map(|workspace| IndexWatcher::start(workspace.vaults(), WatchNotices::Log));
     let options = ProxyOptions::default().on_warning(Some(Arc::new(|warning: &str| note(warning))));
     // Some clients name what they were answered before instead of sending it again.
     let options = options.store(Some(StoreLimits::default()));
@@ -89,10 +89,10 @@ fn served(proxy: Proxy, chosen: ChosenModel, workspace: Option<Arc<Workspace>>, 
         None => model,
         Some(workspace) => {
             let tools = NoteTools::new(workspace, settings, Offer::Unattended);
-            Arc::new(WithNotes { model, tools, budget: budget_of(settings) })
+            Arc::new(NotesModel { model, tools, budget: budget_of(settings) })
         }
     };
-    let proxy = proxy.model(&name, WithDefaults { model, settings: settings.clone() });
+    let proxy = proxy.model(&name, ModelWithDefaults { model, settings: settings.clone() });
     match context_length {
         Some(tokens) => proxy.context_length(&name, tokens),
         None => proxy,
@@ -101,12 +101,12 @@ fn served(proxy: Proxy, chosen: ChosenModel, workspace: Option<Arc<Workspace>>, 
 
 /// A model with the settings of the person, where a request leaves them open. The person's system message goes before the
 /// request's.
-struct WithDefaults {
+struct ModelWithDefaults {
     model: Arc<dyn Model>,
     settings: Settings,
 }
 
-impl Model for WithDefaults {
+impl Model for ModelWithDefaults {
     fn name(&self) -> &str {
         self.model.name()
     }
@@ -129,7 +129,7 @@ impl Model for WithDefaults {
         request.system = (!systems.is_empty()).then(|| systems.join("\n\n").into());
         request.max_output_tokens = request.max_output_tokens.or(*max_tokens);
         // The default is for conversations of this program.
-        let temperature = temperature.filter(|_| *self.settings.source("temperature") != Source::Default);
+        let temperature = temperature.filter(|_| *self.settings.source("temperature") != ValueSource::Default);
         request.temperature = request.temperature.or(temperature);
         let sampling = sampling_of(&self.settings);
         request.settings.top_p = request.settings.top_p.or(sampling.top_p);
@@ -139,7 +139,7 @@ impl Model for WithDefaults {
 }
 
 /// The embedding model of the vault's index; the bundled one where no vault is meant.
-fn embedder(vault_args: VaultArgs) -> embeddings::Load {
+fn embedder(vault_args: VaultArgs) -> embeddings::ModelLoader {
     Box::new(move || -> Result<(String, Arc<dyn Embedder>)> {
         let opened = open_with_settings(&vault_args).ok().and_then(|vaults| vaults.into_iter().next());
         if let Some(opened) = opened {

@@ -5,7 +5,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use super::typed::Typed;
+use super::type_ahead::TypeAhead;
 use vault_search::{Failure, Paint, cut_to, sanitize};
 
 /// The two outputs.
@@ -19,7 +19,7 @@ pub(super) struct Screen {
     /// Whether the terminal rings when a person is asked something.
     pub rings: bool,
     /// What a person typed while a turn ran.
-    pub typed: Typed,
+    pub typed: TypeAhead,
     /// How many lines are drawn that are to be erased.
     drawn: usize,
     /// The reader of the answers has gone.
@@ -35,7 +35,7 @@ impl Screen {
             paint: Paint::stderr(),
             is_live: io::stderr().is_terminal() && !is_dumb,
             rings: false,
-            typed: Typed::default(),
+            typed: TypeAhead::default(),
             drawn: 0,
             failure: None,
         }

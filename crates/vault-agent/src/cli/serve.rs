@@ -7,21 +7,22 @@ use vault_search::{CliResult, Outcome, note};
 use vault_tools::{Error, Result, Toolset};
 
 use super::args::{HttpArgs, McpArgs};
-use super::listening::{key_in, stop_signal};
-use crate::mcp::{Access, Offered, PATH, Server, listen};
-use crate::watching::{Told, Watching};
-use crate::workspace::{AT_ONCE, Granted, Workspace};
+use super::server_setup::{key_in, stop_signal};
+use crate::index_watcher::{IndexWatcher, WatchNotices};
+use crate::mcp::{Access, CatalogOptions, PATH, Server, listen};
+use crate::workspace::{AT_ONCE, PolicyOverrides, Workspace};
 
 pub(super) fn serve(vault_args: &VaultArgs, args: &McpArgs) -> CliResult {
     let (offer, http) = (&args.offer, &args.http);
-    let workspace = Workspace::open(vault_args, Granted { writes: offer.allow_write, deletes: offer.allow_delete })?;
+    let workspace =
+        Workspace::open(vault_args, PolicyOverrides { writes: offer.allow_write, deletes: offer.allow_delete })?;
     let mut toolsets: Vec<Toolset> = Vec::new();
     offer.toolset.iter().for_each(|toolset| {
         if !toolsets.contains(toolset) {
             toolsets.push(*toolset);
         }
     });
-    let offered = Offered {
+    let options = CatalogOptions {
         toolsets,
         read_only: offer.read_only,
         trust_client: offer.trust_client,
@@ -29,8 +30,8 @@ pub(super) fn serve(vault_args: &VaultArgs, args: &McpArgs) -> CliResult {
         ask_outside: offer.ask_outside,
         require_expect: offer.require_expect,
     };
-    let server = Server::new(workspace, offered)?;
-    let watching = Watching::start(server.workspace().vaults(), Told::Log);
+    let server = Server::new(workspace, options)?;
+    let watching = IndexWatcher::start(server.workspace().vaults(), WatchNotices::Log);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .max_blocking_threads(AT_ONCE)

@@ -3,7 +3,7 @@
 
 use vault_search::{Hyperlink, Paint, Target, UserConfig, sanitize_line};
 
-use super::turn::Answered;
+use super::turn::TurnAnswer;
 use crate::conversation::{Conversation, Source};
 use crate::workspace::Workspace;
 
@@ -11,12 +11,12 @@ use crate::workspace::Workspace;
 const MOST_READ: usize = 5;
 
 /// The places that an answer cites, one a line; else the notes that were read for it.
-pub(super) fn source_lines(answered: &Answered, conversation: &Conversation, paint: Paint) -> Vec<String> {
-    if !answered.sources.is_empty() {
-        return cited_lines(&answered.sources, conversation.tools().workspace(), paint);
+pub(super) fn source_lines(answer: &TurnAnswer, conversation: &Conversation, paint: Paint) -> Vec<String> {
+    if !answer.sources.is_empty() {
+        return cited_lines(&answer.sources, conversation.tools().workspace(), paint);
     }
     let read = conversation.notes_of_turn();
-    if answered.text.is_empty() || read.is_empty() {
+    if answer.text.is_empty() || read.is_empty() {
         return Vec::new();
     }
     let named: Vec<String> = read.iter().take(MOST_READ).map(|path| sanitize_line(path)).collect();

@@ -25,9 +25,9 @@ pub(super) struct Stop {
 }
 
 /// While it lives, the process does not end in the middle of what is under way.
-pub(super) struct Busy(Arc<AtomicBool>);
+pub(super) struct BusyGuard(Arc<AtomicBool>);
 
-impl Drop for Busy {
+impl Drop for BusyGuard {
     fn drop(&mut self) {
         self.0.store(false, Ordering::SeqCst);
     }
@@ -79,9 +79,9 @@ impl Stop {
     }
 
     /// Marks that something is under way, which looks at [`Self::ending`] itself.
-    pub fn busy(&self) -> Busy {
+    pub fn busy(&self) -> BusyGuard {
         self.is_busy.store(true, Ordering::SeqCst);
-        Busy(Arc::clone(&self.is_busy))
+        BusyGuard(Arc::clone(&self.is_busy))
     }
 
     /// Whether the process is to end.

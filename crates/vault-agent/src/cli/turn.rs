@@ -8,18 +8,18 @@ use std::pin::pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use agent_loop::{CallId, ErrorKind, Event, Outcome, StopReason, ToolCall, UserMessage};
+use agent_loop::{CallId, ErrorKind, Event, RunOutcome, StopReason, ToolCall, UserMessage};
 use tokio_util::sync::CancellationToken;
 use vault_search::{Paint, sanitize, sanitize_line};
 use vault_tools::Result;
 
-use super::keyboard::Quiet;
+use super::quiet_terminal::QuietTerminal;
 use super::screen::Screen;
 use super::stop::{Interrupts, Stop};
 use super::stream_json::line_of;
 use crate::call_line::call_line;
 use crate::conversation::{CitationCheck, Conversation, NoteTools, ON_SCREEN, Source, Turn, citation_check};
-use crate::loop_error::retrying;
+use crate::loop_error::retry_text;
 use crate::terminal::{MarkdownStream, plain_lines};
 
 /// How often what is under way is drawn anew.
@@ -39,20 +39,20 @@ const LONGEST_THOUGHTS: usize = 600;
 
 /// Where an answer goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum AnswerTo {
+pub(super) enum AnswerTarget {
     /// To standard output: in a terminal as it comes, else when it is whole.
     Output,
-    /// To whoever asked for it, in [`ShownTurn::finish`].
+    /// To whoever asked for it, in [`TurnDisplay::finish`].
     Nowhere,
     /// To standard output as what happens, a JSON object a line.
     Events,
 }
 
 /// A turn as it is shown.
-pub(super) struct ShownTurn<'a> {
+pub(super) struct TurnDisplay<'a> {
     screen: &'a mut Screen,
     tools: NoteTools,
-    to: AnswerTo,
+    target: AnswerTarget,
     markdown: MarkdownStream,
     check: CitationCheck<'static>,
     /// The calls of which something was told, until they have their results.
@@ -80,7 +80,7 @@ pub(super) struct ShownTurn<'a> {
 
 /// What a turn has come to.
 #[derive(Debug, Default)]
-pub(super) struct Answered {
+pub(super) struct TurnAnswer {
     /// The answer, without what does not exist.
     pub text: String,
     /// The places that it cites.
@@ -93,16 +93,16 @@ pub(super) struct Answered {
     pub context: Option<u64>,
 }
 
-impl<'a> ShownTurn<'a> {
+impl<'a> TurnDisplay<'a> {
     /// Nothing of it yet.
-    pub fn new(screen: &'a mut Screen, conversation: &Conversation, message: &str, to: AnswerTo) -> Self {
-        let streams = to == AnswerTo::Output && screen.answer_paint.is_terminal();
+    pub fn new(screen: &'a mut Screen, conversation: &Conversation, message: &str, target: AnswerTarget) -> Self {
+        let streams = target == AnswerTarget::Output && screen.answer_paint.is_terminal();
         Self {
             markdown: MarkdownStream::new(screen.answer_paint),
             check: citation_check(conversation.tools(), message, streams.then_some(ON_SCREEN)),
             tools: conversation.tools().clone(),
             screen,
-            to,
+            target,
             calls: BTreeMap::new(),
             said: String::new(),
             is_commentary: false,
@@ -125,11 +125,11 @@ impl<'a> ShownTurn<'a> {
     }
 
     fn streams(&self) -> bool {
-        self.to == AnswerTo::Output && self.screen.answer_paint.is_terminal()
+        self.target == AnswerTarget::Output && self.screen.answer_paint.is_terminal()
     }
 
     fn event(&mut self, event: Event) {
-        if self.to == AnswerTo::Events {
+        if self.target == AnswerTarget::Events {
             line_of(&event).into_iter().for_each(|line| self.screen.answer(&(line + "\n")));
         }
         if !matches!(event, Event::Reasoning(_) | Event::Usage(_)) {
@@ -179,7 +179,7 @@ impl<'a> ShownTurn<'a> {
             }
             Event::Usage(usage) => self.context = Some(usage.total()),
             Event::Warning(warning) => self.screen.warn(&warning),
-            Event::Retry { delay, failure, .. } => self.screen.warn(&retrying(&failure, delay)),
+            Event::Retry { delay, failure, .. } => self.screen.warn(&retry_text(&failure, delay)),
             Event::Compacted { .. } => self.screen.quiet("the conversation was made shorter for the model"),
             // Where nothing can be left out, the model says whether that is a problem.
             Event::NotCompacted { failure } if failure.kind != ErrorKind::ContextTooLong => {
@@ -242,7 +242,7 @@ impl<'a> ShownTurn<'a> {
     }
 
     /// The turn is over: shows what of the answer was held back, and gives what it came to.
-    pub fn finish(&mut self, outcome: &Outcome, conversation: &Conversation) -> Answered {
+    pub fn finish(&mut self, outcome: &RunOutcome, conversation: &Conversation) -> TurnAnswer {
         // What a reply said before it failed is not part of the outcome.
         let text = if outcome.text.is_empty() { std::mem::take(&mut self.said) } else { outcome.text.clone() };
         let shown = if self.streams() {
@@ -260,13 +260,13 @@ impl<'a> ShownTurn<'a> {
         } else {
             self.check.restart();
             let shown = self.check.whole(&text);
-            if self.to == AnswerTo::Output && !shown.trim().is_empty() {
+            if self.target == AnswerTarget::Output && !shown.trim().is_empty() {
                 self.screen.answer(&format!("{}\n", shown.trim_end()));
             }
             shown
         };
         self.screen.erase();
-        Answered {
+        TurnAnswer {
             text: shown.trim().to_owned(),
             sources: conversation.marked(self.check.sources()),
             removed: self.check.removed().to_vec(),
@@ -337,16 +337,16 @@ impl<'a> ShownTurn<'a> {
 /// What could not be saved.
 pub(super) async fn drive(
     conversation: &mut Conversation,
-    shown: &mut ShownTurn<'_>,
+    display: &mut TurnDisplay<'_>,
     message: Option<UserMessage>,
     cancel: &CancellationToken,
     stop: Option<&Stop>,
 ) -> Result<Turn> {
-    let _busy = stop.map(|stop| (stop.busy(), Quiet::begin(shown.screen)));
-    shown.since = Instant::now();
-    let shown = Mutex::new(shown);
+    let _busy = stop.map(|stop| (stop.busy(), QuietTerminal::begin(display.screen)));
+    display.since = Instant::now();
+    let display = Mutex::new(display);
     let ended = {
-        let mut on_event = |event| lock(&shown).event(event);
+        let mut on_event = |event| lock(&display).event(event);
         let mut turn = pin!(async {
             match message {
                 Some(message) => conversation.say(message, &mut on_event, cancel).await,
@@ -359,17 +359,17 @@ pub(super) async fn drive(
             tokio::select! {
                 ended = &mut turn => break ended,
                 _ = frames.tick() => {
-                    let mut shown = lock(&shown);
-                    shown.read_keys(stop.is_some());
-                    shown.tick();
+                    let mut display = lock(&display);
+                    display.read_keys(stop.is_some());
+                    display.tick();
                 }
                 () = interrupted(&mut interrupts, stop), if !cancel.is_cancelled() => cancel.cancel(),
             }
         }
     };
-    let mut shown = lock(&shown);
-    shown.read_keys(stop.is_some());
-    shown.screen.erase();
+    let mut display = lock(&display);
+    display.read_keys(stop.is_some());
+    display.screen.erase();
     ended
 }
 
@@ -384,6 +384,6 @@ async fn interrupted(interrupts: &mut Option<Interrupts>, stop: Option<&Stop>) {
     }
 }
 
-fn lock<'m, T>(shown: &'m Mutex<T>) -> MutexGuard<'m, T> {
-    shown.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<'m, T>(mutex: &'m Mutex<T>) -> MutexGuard<'m, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -31,7 +31,7 @@ pub(crate) enum Client {
 
 /// How a server is started.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Start {
+pub(crate) struct StartCommand {
     /// An absolute path, or a name to look for in `PATH`.
     pub program: PathBuf,
     pub args: Vec<String>,
@@ -41,14 +41,14 @@ pub(crate) struct Start {
 
 /// What stands in a client's configuration under [`NAME`].
 #[derive(Debug)]
-pub(crate) struct Installed {
+pub(crate) struct ServerEntry {
     /// `None` where it is no program that the client starts.
-    pub start: Option<Start>,
+    pub start: Option<StartCommand>,
     /// Whether the client is told not to start it.
     pub is_off: bool,
 }
 
-impl Installed {
+impl ServerEntry {
     /// Whether it starts this program, wherever that lies.
     fn is_ours(&self) -> bool {
         self.start.as_ref().is_some_and(|start| {
@@ -60,7 +60,7 @@ impl Installed {
 
 /// What became of a configuration.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Changed {
+pub(crate) enum ConfigChange {
     /// Where the text before is, if there was one.
     Written(Option<PathBuf>),
     /// It said so already.
@@ -136,7 +136,7 @@ impl Client {
     ///
     /// # Errors
     /// A configuration that cannot be read, understood or written; another server of the same name.
-    pub fn install(self, start: &Start) -> Result<Changed> {
+    pub fn install(self, start: &StartCommand) -> Result<ConfigChange> {
         let file = ConfigFile::read(&self.config_file()?)?;
         let value = self.parse(&file)?;
         let path = self.place(&value);
@@ -151,38 +151,38 @@ impl Client {
         let mut changes = self.entry(start);
         changes.retain(|key, value| known.get(key) != Some(value));
         if changes.is_empty() {
-            return Ok(Changed::Unchanged);
+            return Ok(ConfigChange::Unchanged);
         }
         let text = self.format().set(file.text(), &path, &changes).map_err(|error| error.at(file.path().display()))?;
-        file.replace(&text).map(Changed::Written)
+        file.replace(&text).map(ConfigChange::Written)
     }
 
     /// Takes the server out of the client's configuration.
     ///
     /// # Errors
     /// As [`Client::install`].
-    pub fn uninstall(self) -> Result<Changed> {
+    pub fn uninstall(self) -> Result<ConfigChange> {
         let file = ConfigFile::read(&self.config_file()?)?;
         let value = self.parse(&file)?;
         let path = self.place(&value);
         if !at(&value, &path).is_some_and(|entry| self.read(entry).is_ours()) {
-            return Ok(Changed::Unchanged);
+            return Ok(ConfigChange::Unchanged);
         }
         let text = self.format().remove(file.text(), &path).map_err(|error| error.at(file.path().display()))?;
-        file.replace(&text).map(Changed::Written)
+        file.replace(&text).map(ConfigChange::Written)
     }
 
     /// What the client has under [`NAME`], if anything.
     ///
     /// # Errors
     /// A configuration that cannot be read or understood.
-    pub fn installed(self) -> Result<Option<Installed>> {
+    pub fn installed(self) -> Result<Option<ServerEntry>> {
         let value = self.parse(&ConfigFile::read(&self.config_file()?)?)?;
         Ok(at(&value, &self.place(&value)).map(|entry| self.read(entry)))
     }
 
     /// What to write into an empty configuration.
-    pub fn example(self, start: &Start) -> String {
+    pub fn example(self, start: &StartCommand) -> String {
         let text = self.format().set("", &self.place(&Value::Null), &self.entry(start));
         text.expect("an empty configuration has a place for every key")
     }
@@ -210,7 +210,7 @@ impl Client {
         keys
     }
 
-    fn entry(self, start: &Start) -> Map<String, Value> {
+    fn entry(self, start: &StartCommand) -> Map<String, Value> {
         let program = start.program.to_string_lossy();
         let entry = match self {
             Self::Opencode => {
@@ -230,7 +230,7 @@ impl Client {
         entry
     }
 
-    fn read(self, entry: &Value) -> Installed {
+    fn read(self, entry: &Value) -> ServerEntry {
         let texts = |value: &Value| -> Vec<String> {
             value.as_array().into_iter().flatten().filter_map(|text| text.as_str().map(str::to_owned)).collect()
         };
@@ -243,12 +243,12 @@ impl Client {
         };
         let mut command = command.into_iter();
         let env = env.as_object().into_iter().flatten();
-        let start = command.next().map(|program| Start {
+        let start = command.next().map(|program| StartCommand {
             program: program.into(),
             args: command.collect(),
             env: env.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect(),
         });
-        Installed { start, is_off: entry["enabled"] == false || entry["disabled"] == true }
+        ServerEntry { start, is_off: entry["enabled"] == false || entry["disabled"] == true }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use agent_loop::{Policy, Scripted, ScriptedReply};
+use agent_loop::{CallPolicy, ScriptedModel, ScriptedReply};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tempfile::TempDir;
@@ -12,7 +12,7 @@ use vault_tools::{PathArg, State, Tool};
 use serde_json::json;
 
 use super::*;
-use crate::workspace::Granted;
+use crate::workspace::PolicyOverrides;
 
 #[derive(Deserialize, JsonSchema)]
 struct Args {
@@ -26,7 +26,7 @@ fn conversation(replies: Vec<ScriptedReply>) -> (TempDir, Conversation, Arc<Atom
     let vault = folder.path().join("Notes");
     std::fs::create_dir(&vault).unwrap();
     let args = VaultArgs { vault: vec![vault], index: Some(folder.path().join("index.db")) };
-    let workspace = Arc::new(Workspace::open(&args, Granted::default()).unwrap());
+    let workspace = Arc::new(Workspace::open(&args, PolicyOverrides::default()).unwrap());
     let runs = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&runs);
     workspace.with(|vaults| {
@@ -42,7 +42,7 @@ fn conversation(replies: Vec<ScriptedReply>) -> (TempDir, Conversation, Arc<Atom
         provider: "scripted".to_owned(),
         destination: Destination::ThisMachine,
         context_length: None,
-        model: Arc::new(Scripted::new(replies)),
+        model: Arc::new(ScriptedModel::new(replies)),
     };
     let settings = Settings::default();
     let tools = NoteTools::new(workspace, &settings, Offer::All);
@@ -104,7 +104,7 @@ async fn a_policy_runs_nothing_and_a_refused_change_was_prepared_once() {
     let call = ToolCall::new("1", "count", json!({ "path": "a.md", "content": "x" }));
     let spec = agent_loop::Tools::specs(&conversation.tools).into_iter().find(|spec| spec.name == "count").unwrap();
     for _ in 0..3 {
-        assert!(matches!(conversation.tools.permission(&call, &spec), Permission::Ask { .. }));
+        assert!(matches!(conversation.tools.permission(&call, &spec), CallPermission::Ask { .. }));
     }
     assert_eq!(runs.load(Ordering::Relaxed), 0, "the policy looks at the call alone");
     assert_eq!(answered(&mut conversation, |_| Decision::Deny { reason: None }).await, 1);

@@ -11,7 +11,7 @@ use vault_search::counted;
 use vault_tools::SafePath;
 
 use super::Conversation;
-use super::attached::{Attachment, with_attached};
+use super::attachments::{Attachment, with_attached};
 use super::cited_notes::cited_note;
 use super::line_numbers::numbered;
 use crate::workspace::Workspace;
@@ -30,37 +30,37 @@ const IMAGES: [(&str, &str); 5] =
     [("png", "image/png"), ("jpg", "image/jpeg"), ("jpeg", "image/jpeg"), ("webp", "image/webp"), ("gif", "image/gif")];
 
 /// A message with what it mentions, and what the person is told about it.
-pub(crate) struct Attached {
+pub(crate) struct ComposedMessage {
     pub message: UserMessage,
-    pub told: Vec<String>,
+    pub notices: Vec<String>,
 }
 
 /// Attaches what a message mentions, beside what is attached already. What is not there or denied is said, and the words
 /// stay as they are.
-pub(crate) fn attach(said: &str, mut attached: Vec<Attachment>, conversation: &Conversation) -> Attached {
+pub(crate) fn attach(said: &str, mut attached: Vec<Attachment>, conversation: &Conversation) -> ComposedMessage {
     let workspace = conversation.tools().workspace();
     let sees_images = conversation.model().model.image_support() == ImageSupport::Native;
-    let (mut images, mut told) = (Vec::new(), Vec::new());
+    let (mut images, mut notices) = (Vec::new(), Vec::new());
     for Mention { name, is_link } in mentions(said) {
         if let Some(note) = cited_note(workspace, name) {
             let end = note.text.floor_char_boundary(LONGEST_NOTE);
             let rest = if end < note.text.len() { ", its beginning: read_note reads the rest" } else { "" };
             let tokens = counted(note.text[..end].chars().count().div_ceil(PER_TOKEN), "token");
-            told.push(format!("attached {}, about {tokens}{rest}", note.path));
+            notices.push(format!("attached {}, about {tokens}{rest}", note.path));
             let text = Some(numbered(&note.text[..end], 1));
             attached.push(Attachment { path: Some(note.path), text, ..Attachment::default() });
         } else if let Some((image, about)) = image_of(workspace, name) {
             match sees_images {
-                true => told.push(about),
-                false => told.push(format!("the model only reads text, so it is not shown {name}")),
+                true => notices.push(about),
+                false => notices.push(format!("the model only reads text, so it is not shown {name}")),
             }
             images.extend(image.filter(|_| sees_images));
         } else if is_link {
-            told.push(format!("there is no note {name}, so nothing is attached"));
+            notices.push(format!("there is no note {name}, so nothing is attached"));
         }
     }
     let message = UserMessage::from(with_attached(said, &attached));
-    Attached { message: images.into_iter().fold(message, UserMessage::image), told }
+    ComposedMessage { message: images.into_iter().fold(message, UserMessage::image), notices }
 }
 
 /// An image of a vault, with what is said of it; `None` where the name is no image's.

@@ -4,7 +4,7 @@
 mod line_numbers;
 mod note_tools;
 mod other_tools;
-mod attached;
+mod attachments;
 mod prompt;
 mod citations;
 mod cited_notes;
@@ -20,8 +20,8 @@ use std::sync::Arc;
 
 use agent_loop::mcp::McpTools;
 use agent_loop::{
-    About, Agent, AtLimit, Budget, Decision, Durability, Effect, Event, ModelSettings, Observer, Outcome, Pause,
-    Permission, Question, Run, RunId, RunOptions, ToolCall, ToolSpec, Transcript, UserMessage,
+    Agent, AtLimit, Budget, CallPermission, Decision, Durability, Effect, Event, ModelSettings, Observer, Pause,
+    Question, QuestionSubject, Run, RunId, RunOptions, RunOutcome, ToolCall, ToolSpec, Transcript, UserMessage,
 };
 use jiff::Timestamp;
 use serde_json::Value;
@@ -36,16 +36,16 @@ use crate::model::{ChosenModel, Destination};
 use crate::settings::Settings;
 use crate::workspace::Workspace;
 
-pub(crate) use attached::{Attachment, with_attached, without_attached};
+pub(crate) use attachments::{Attachment, with_attached, without_attached};
 pub(crate) use citations::{CitationCheck, ON_SCREEN, Source};
 pub(crate) use cited_notes::{citation_check, named_note};
-pub(crate) use mentions::{Attached, attach};
+pub(crate) use mentions::{ComposedMessage, attach};
 pub(crate) use note_tools::{NoteTools, Offer};
 pub(crate) use prompt::system_message;
 pub(crate) use session::{SessionInfo, Sessions};
 
 use cited_notes::{marked, notes_of_turn};
-use other_tools::{ReadingTools, WithOthers};
+use other_tools::{OtherToolsPolicy, ReadOnlyTools};
 use session::title_of;
 
 /// Of the context of a model, the share above which the conversation is made shorter.
@@ -78,7 +78,7 @@ pub(crate) struct Conversation {
 #[derive(Debug)]
 pub(crate) enum Turn {
     /// The model has answered, or the turn has ended otherwise.
-    Done(Outcome),
+    Done(RunOutcome),
     /// A person has to decide; then [`Conversation::go_on`].
     Waiting(Vec<Question>),
 }
@@ -317,7 +317,7 @@ impl Conversation {
         let (Some(run), Some(transcript)) = (&mut self.run, &mut self.transcript) else {
             return Err(Error::new(ErrorKind::InvalidArguments, NOTHING_SAID));
         };
-        let mut saving = Saving { on_event, transcript, tools: &self.tools };
+        let mut saving = SavingObserver { on_event, transcript, tools: &self.tools };
         let ended = self.agent.drive(run, &mut saving, cancel).await.map_err(of_loop)?;
         self.info.updated = Timestamp::now();
         self.info.waits = matches!(ended, Pause::Waiting(_));
@@ -334,7 +334,7 @@ impl Conversation {
     /// # Errors
     /// As [`Self::panel_with`].
     pub fn panel(&self, question: &Question) -> Result<Option<Panel>> {
-        let is_ours = self.tools.has(&question.call.name) && matches!(question.about, About::Running { .. });
+        let is_ours = self.tools.has(&question.call.name) && matches!(question.about, QuestionSubject::Running { .. });
         if is_ours && !self.tools.hold_question(&question.call) {
             return Ok(None);
         }
@@ -369,7 +369,7 @@ impl Conversation {
             grant: Some(question.call.name.clone()),
             lasting: None,
         };
-        if let About::Sharing { output } = &question.about {
+        if let QuestionSubject::Sharing { output } = &question.about {
             panel.title = format!("Share what {} found?", panel.tool);
             panel.leaves = match to {
                 None => "What you tick is given to the model on this machine.".to_owned(),
@@ -422,7 +422,7 @@ impl Conversation {
     fn grant(&self, call: &ToolCall) -> Option<String> {
         let context = self.agent.context();
         match context.policy.permission(call, context.tools.get(&call.name)?) {
-            Permission::Ask { grant, .. } => Some(grant).filter(|grant| *grant == call.name),
+            CallPermission::Ask { grant, .. } => Some(grant).filter(|grant| *grant == call.name),
             _ => None,
         }
     }
@@ -444,12 +444,13 @@ impl Conversation {
         };
         let Some(run) = &mut self.run else { return Ok(()) };
         let refused = match &decision {
-            Decision::Deny { reason } if matches!(question.about, About::Running { .. }) => {
+            Decision::Deny { reason } if matches!(question.about, QuestionSubject::Running { .. }) => {
                 Some(reason.clone().unwrap_or_else(|| "not approved".to_owned()))
             }
             _ => None,
         };
-        let agrees = matches!(question.about, About::Running { .. }) && !matches!(decision, Decision::Deny { .. });
+        let agrees =
+            matches!(question.about, QuestionSubject::Running { .. }) && !matches!(decision, Decision::Deny { .. });
         run.decide(self.agent.context(), [question.decide(decision)])
             .map_err(|rejections| Error::new(ErrorKind::InvalidArguments, rejections.to_string()))?;
         if agrees {
@@ -533,10 +534,10 @@ fn agent(model: &ChosenModel, tools: &NoteTools, servers: Option<&McpTools>) -> 
     let agent = match servers {
         None => Agent::new(model, tools.clone()).map(|agent| agent.policy(tools.clone())),
         Some(servers) => {
-            let policy = WithOthers::new(tools.clone(), servers.clone());
+            let policy = OtherToolsPolicy::new(tools.clone(), servers.clone());
             match tools.offers_changes() {
                 true => Agent::new(model, (tools.clone(), servers.clone())),
-                false => Agent::new(model, (tools.clone(), ReadingTools(servers.clone()))),
+                false => Agent::new(model, (tools.clone(), ReadOnlyTools(servers.clone()))),
             }
             .map(|agent| agent.policy(policy))
         }
@@ -563,13 +564,13 @@ fn arguments_text(arguments: &Value) -> String {
 }
 
 /// Passes events on, and saves the run after every step.
-struct Saving<'a> {
+struct SavingObserver<'a> {
     on_event: &'a mut (dyn FnMut(Event) + Send),
     transcript: &'a mut Transcript,
     tools: &'a NoteTools,
 }
 
-impl Observer for Saving<'_> {
+impl Observer for SavingObserver<'_> {
     fn event(&mut self, event: Event) {
         (self.on_event)(event);
     }

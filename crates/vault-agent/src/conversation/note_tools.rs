@@ -14,19 +14,19 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use agent_loop::{
-    BoxFuture, Effect, Permission as Ruling, Policy, Review, ToolCall, ToolError, ToolOutput, ToolSpec, Tools,
+    BoxFuture, CallPermission, CallPolicy, Effect, Review, ToolCall, ToolError, ToolOutput, ToolSpec, Tools,
 };
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use vault_tools::approval::{Answer, ChangeOutput, ChangeRequest, GivenAnswer, PreparedChange, now, settle};
 use vault_tools::{
-    Call, Cancel, EditedFile, Editor, Error, ErrorKind, Grants, Permission, Preview, Result, Risk, Toolset, Vaults,
-    output_text,
+    Call, Cancel, EditedFile, Editor, Error, ErrorKind, Grants, Permission, Policy, Preview, Result, Risk, Toolset,
+    Vaults, output_text,
 };
 
 use crate::call_line::NOTICE;
 use crate::changes::{LONGEST, blocking, carry_out, limited, read_all};
-use crate::settings::{Review as ReviewSetting, Settings};
+use crate::settings::{ReviewSetting, Settings};
 use crate::vectors;
 use crate::workspace::{OpenVault, Workspace};
 
@@ -202,7 +202,7 @@ impl NoteTools {
     /// Why the settings of a vault deny a tool of another program.
     pub fn denies(&self, name: &str) -> Option<String> {
         let call = Call::new(name, Toolset::default(), Risk::Write, &[]);
-        let denied = |policy: &vault_tools::Policy| match policy.decide(&call, &Grants::default()) {
+        let denied = |policy: &Policy| match policy.decide(&call, &Grants::default()) {
             Permission::Deny(reason) => Some(reason),
             _ => None,
         };
@@ -314,7 +314,7 @@ impl NoteTools {
     }
 
     /// What the policies of the vaults say about a call, going by its name, its risk and the paths that it names.
-    fn judge(&self, call: &ToolCall, tool: &NoteTool) -> Result<Ruling> {
+    fn permission_of(&self, call: &ToolCall, tool: &NoteTool) -> Result<CallPermission> {
         let name = &call.name;
         self.0.workspace.with(|vaults| {
             let route = vaults.route(name, call.arguments.clone())?;
@@ -325,16 +325,17 @@ impl NoteTools {
                 may_exceed |= toolbox.may_exceed_its_tool(name, &route.args);
             }
             Ok(match strictest {
-                Permission::Allow => Ruling::Allow,
-                Permission::Deny(reason) => Ruling::Deny { reason },
-                Permission::Ask if tool.risk == Risk::Read => {
-                    Ruling::Ask { why: format!("{name} reads what your settings ask about"), grant: name.clone() }
-                }
+                Permission::Allow => CallPermission::Allow,
+                Permission::Deny(reason) => CallPermission::Deny { reason },
+                Permission::Ask if tool.risk == Risk::Read => CallPermission::Ask {
+                    why: format!("{name} reads what your settings ask about"),
+                    grant: name.clone(),
+                },
                 // A grant covers no more than the tool's own risk.
                 Permission::Ask if may_exceed => {
-                    Ruling::Ask { why: format!("{name} changes notes"), grant: format!("{name} {}", call.id) }
+                    CallPermission::Ask { why: format!("{name} changes notes"), grant: format!("{name} {}", call.id) }
                 }
-                Permission::Ask => Ruling::Ask { why: format!("{name} changes notes"), grant: name.clone() },
+                Permission::Ask => CallPermission::Ask { why: format!("{name} changes notes"), grant: name.clone() },
             })
         })
     }
@@ -421,18 +422,18 @@ fn reviews(setting: ReviewSetting, toolset: Toolset, risk: Risk) -> bool {
         && (setting == ReviewSetting::Always || setting == ReviewSetting::Chat && toolset == Toolset::Chat)
 }
 
-impl Policy for NoteTools {
-    fn permission(&self, call: &ToolCall, _: &ToolSpec) -> Ruling {
+impl CallPolicy for NoteTools {
+    fn permission(&self, call: &ToolCall, _: &ToolSpec) -> CallPermission {
         let Some(tool) = self.tool(&call.name) else {
-            return Ruling::Deny { reason: format!("{} is no tool of the notes", call.name) };
+            return CallPermission::Deny { reason: format!("{} is no tool of the notes", call.name) };
         };
         if tool.risk != Risk::Read
             && let Some(reason) = self.closed()
         {
-            return Ruling::Deny { reason };
+            return CallPermission::Deny { reason };
         }
         // A call whose arguments do not fit fails when it is made, and the model reads why.
-        self.judge(call, tool).unwrap_or(Ruling::Allow)
+        self.permission_of(call, tool).unwrap_or(CallPermission::Allow)
     }
 
     fn review(&self, call: &ToolCall, _: &ToolSpec) -> Review {

@@ -2,7 +2,8 @@
 
 use agent_loop::mcp::{AskBeforeDestroying, McpTools};
 use agent_loop::{
-    AskBeforeWriting, BoxFuture, Effect, Permission, Policy, Review, ToolCall, ToolError, ToolOutput, ToolSpec, Tools,
+    AskBeforeWriting, BoxFuture, CallPermission, CallPolicy, Effect, Review, ToolCall, ToolError, ToolOutput, ToolSpec,
+    Tools,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -10,9 +11,9 @@ use super::note_tools::NoteTools;
 
 /// Those of the tools that only read, as somebody vouches: a question without a person offers no others.
 #[derive(Clone)]
-pub(super) struct ReadingTools(pub McpTools);
+pub(super) struct ReadOnlyTools(pub McpTools);
 
-impl Tools for ReadingTools {
+impl Tools for ReadOnlyTools {
     fn specs(&self) -> Vec<ToolSpec> {
         let mut specs = self.0.specs();
         specs.retain(|spec| spec.effect == Effect::Read);
@@ -30,29 +31,30 @@ impl Tools for ReadingTools {
 
 /// The policy where there are tools of other programs: what the settings of a vault deny stays denied. In a conversation every
 /// call of theirs asks; of one that only reads, as the person vouches, the first.
-pub(super) struct WithOthers {
+pub(super) struct OtherToolsPolicy {
     notes: NoteTools,
     others: AskBeforeDestroying<AskBeforeWriting>,
 }
 
-impl WithOthers {
+impl OtherToolsPolicy {
     pub fn new(notes: NoteTools, others: McpTools) -> Self {
         Self { notes, others: AskBeforeDestroying::new(others, AskBeforeWriting) }
     }
 }
 
-impl Policy for WithOthers {
-    fn permission(&self, call: &ToolCall, spec: &ToolSpec) -> Permission {
+impl CallPolicy for OtherToolsPolicy {
+    fn permission(&self, call: &ToolCall, spec: &ToolSpec) -> CallPermission {
         if self.notes.has(&call.name) {
             return self.notes.permission(call, spec);
         }
         if let Some(reason) = self.notes.closed().or_else(|| self.notes.denies(&call.name)) {
-            return Permission::Deny { reason };
+            return CallPermission::Deny { reason };
         }
         match self.others.permission(call, spec) {
-            Permission::Allow if self.notes.offers_changes() => {
-                Permission::Ask { why: format!("{} is a tool of another program", call.name), grant: call.name.clone() }
-            }
+            CallPermission::Allow if self.notes.offers_changes() => CallPermission::Ask {
+                why: format!("{} is a tool of another program", call.name),
+                grant: call.name.clone(),
+            },
             other => other,
         }
     }

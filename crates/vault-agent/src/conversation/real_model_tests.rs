@@ -7,23 +7,23 @@ use std::fs;
 use std::path::Path;
 use std::sync::Mutex;
 
-use agent_llama::{Local, LocalOptions};
+use agent_llama::{LocalModel, LocalOptions};
 use agent_loop::{BoxFuture, Model, Parallel, ReplyStream, Request, Status, StopReason, ToolChoice, ToolSpec};
 use serde_json::json;
 use vault_search::VaultArgs;
 use vault_tools::State;
 
 use super::*;
-use crate::workspace::Granted;
+use crate::workspace::PolicyOverrides;
 
 /// A model that is so small that it is told which tool to call, and from which arguments to choose. Free arguments differ
 /// from one processor to the next, and of a call that a tool refuses nobody is asked.
-struct Guided {
-    model: Local,
+struct GuidedModel {
+    model: LocalModel,
     choices: Mutex<VecDeque<ToolChoice>>,
 }
 
-impl Model for Guided {
+impl Model for GuidedModel {
     fn name(&self) -> &str {
         self.model.name()
     }
@@ -71,17 +71,17 @@ async fn a_real_model_searches_asks_before_it_writes_and_answers() {
     let vault = folder.path().join("demo");
     copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/vaults/demo"), &vault);
     let args = VaultArgs { vault: vec![vault.clone()], index: Some(folder.path().join("index.db")) };
-    let workspace = Arc::new(Workspace::open(&args, Granted::default()).unwrap());
+    let workspace = Arc::new(Workspace::open(&args, PolicyOverrides::default()).unwrap());
 
     let options = LocalOptions::new(file).context(Some(8_192)).seed(Some(1)).temperature(0.0);
-    let model = Local::load(options, |_| {}, &CancellationToken::new()).await.unwrap();
+    let model = LocalModel::load(options, |_| {}, &CancellationToken::new()).await.unwrap();
     let choices = ["search_notes", "create_daily_note"].map(|name| ToolChoice::Tool(name.into()));
     let model = ChosenModel {
         name: model.name().to_owned(),
         provider: "local".to_owned(),
         destination: Destination::ThisMachine,
         context_length: Some(8_192),
-        model: Arc::new(Guided { model, choices: Mutex::new(choices.into()) }),
+        model: Arc::new(GuidedModel { model, choices: Mutex::new(choices.into()) }),
     };
     let settings = Settings::default();
     let tools = NoteTools::new(workspace, &settings, Offer::All);

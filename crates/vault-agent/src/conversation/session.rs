@@ -21,11 +21,11 @@ use serde::{Deserialize, Serialize};
 use vault_index::private_file::private_file;
 use vault_tools::{Error, ErrorKind, Result, State};
 
-use super::attached::without_attached;
+use super::attachments::without_attached;
 use super::citations::Source;
 use crate::call_line::call_line;
 use crate::loop_error::of_loop;
-use crate::state::state_of_user;
+use crate::state_folder::state_of_user;
 
 /// How often, and after which pause, a conversation that another program has is tried again.
 const HELD_TRIES: usize = 40;

@@ -13,9 +13,9 @@ const WITHIN: Duration = Duration::from_secs(120);
 
 /// Why there is no keyring to use, in words.
 #[derive(Debug)]
-pub(super) struct Unusable(String);
+pub(super) struct KeyringError(String);
 
-impl fmt::Display for Unusable {
+impl fmt::Display for KeyringError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -25,7 +25,7 @@ impl fmt::Display for Unusable {
 ///
 /// # Errors
 /// No keyring; one that stays locked.
-pub(super) fn get(account: &str) -> Result<Option<String>, Unusable> {
+pub(super) fn get(account: &str) -> Result<Option<String>, KeyringError> {
     let account = account.to_owned();
     on_a_thread(move || system::get(&account))
 }
@@ -34,7 +34,7 @@ pub(super) fn get(account: &str) -> Result<Option<String>, Unusable> {
 ///
 /// # Errors
 /// As [`get`].
-pub(super) fn set(account: &str, key: &str) -> Result<(), Unusable> {
+pub(super) fn set(account: &str, key: &str) -> Result<(), KeyringError> {
     let (account, key) = (account.to_owned(), key.to_owned());
     on_a_thread(move || system::set(&account, &key))
 }
@@ -43,16 +43,18 @@ pub(super) fn set(account: &str, key: &str) -> Result<(), Unusable> {
 ///
 /// # Errors
 /// As [`get`].
-pub(super) fn remove(account: &str) -> Result<bool, Unusable> {
+pub(super) fn remove(account: &str) -> Result<bool, KeyringError> {
     let account = account.to_owned();
     on_a_thread(move || system::remove(&account))
 }
 
 /// Keyrings block, and callers may be within a runtime.
-fn on_a_thread<T: Send + 'static>(act: impl FnOnce() -> Result<T, Unusable> + Send + 'static) -> Result<T, Unusable> {
+fn on_a_thread<T: Send + 'static>(
+    act: impl FnOnce() -> Result<T, KeyringError> + Send + 'static,
+) -> Result<T, KeyringError> {
     let (send, receive) = channel();
     std::thread::spawn(move || send.send(act()));
-    receive.recv_timeout(WITHIN).unwrap_or_else(|_| Err(Unusable("it does not answer".to_owned())))
+    receive.recv_timeout(WITHIN).unwrap_or_else(|_| Err(KeyringError("it does not answer".to_owned())))
 }
 
 #[cfg(all(unix, not(target_vendor = "apple")))]
@@ -62,13 +64,13 @@ mod system {
 
     use secret_service::{EncryptionType, Error, Item, SecretService};
 
-    use super::{SERVICE, Unusable};
+    use super::{KeyringError, SERVICE};
 
-    fn run<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, Unusable> {
+    fn run<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, KeyringError> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| Unusable(error.to_string()))?;
+        let runtime = runtime.map_err(|error| KeyringError(error.to_string()))?;
         runtime.block_on(work).map_err(|error| {
-            Unusable(match error {
+            KeyringError(match error {
                 Error::Unavailable | Error::Zbus(_) | Error::ZbusFdo(_) => "no secret service answers".to_owned(),
                 Error::Locked | Error::Prompt | Error::PromptDisconnected => "it stays locked".to_owned(),
                 Error::NoResult => "it has no collection to keep keys in".to_owned(),
@@ -82,7 +84,7 @@ mod system {
         HashMap::from([("service", SERVICE), ("username", account)])
     }
 
-    pub fn get(account: &str) -> Result<Option<String>, Unusable> {
+    pub fn get(account: &str) -> Result<Option<String>, KeyringError> {
         run(async {
             let service = SecretService::connect(EncryptionType::Dh).await?;
             let found = service.search_items(attributes(account)).await?;
@@ -92,7 +94,7 @@ mod system {
         })
     }
 
-    pub fn set(account: &str, key: &str) -> Result<(), Unusable> {
+    pub fn set(account: &str, key: &str) -> Result<(), KeyringError> {
         run(async {
             let service = SecretService::connect(EncryptionType::Dh).await?;
             let collection = match service.get_default_collection().await {
@@ -108,7 +110,7 @@ mod system {
         })
     }
 
-    pub fn remove(account: &str) -> Result<bool, Unusable> {
+    pub fn remove(account: &str) -> Result<bool, KeyringError> {
         run(async {
             let service = SecretService::connect(EncryptionType::Dh).await?;
             let found = service.search_items(attributes(account)).await?;
@@ -135,30 +137,30 @@ mod system {
     #[cfg(windows)]
     use windows_native_keyring_store::Store;
 
-    use super::{SERVICE, Unusable};
+    use super::{KeyringError, SERVICE};
 
-    fn entry(account: &str) -> Result<Entry, Unusable> {
+    fn entry(account: &str) -> Result<Entry, KeyringError> {
         let store = Store::new().map_err(unusable)?;
         keyring_core::set_default_store(store);
         Entry::new(SERVICE, account).map_err(unusable)
     }
 
-    fn unusable(error: Error) -> Unusable {
-        Unusable(error.to_string())
+    fn unusable(error: Error) -> KeyringError {
+        KeyringError(error.to_string())
     }
 
-    pub fn get(account: &str) -> Result<Option<String>, Unusable> {
+    pub fn get(account: &str) -> Result<Option<String>, KeyringError> {
         match entry(account)?.get_password() {
             Err(Error::NoEntry) => Ok(None),
             key => key.map(Some).map_err(unusable),
         }
     }
 
-    pub fn set(account: &str, key: &str) -> Result<(), Unusable> {
+    pub fn set(account: &str, key: &str) -> Result<(), KeyringError> {
         entry(account)?.set_password(key).map_err(unusable)
     }
 
-    pub fn remove(account: &str) -> Result<bool, Unusable> {
+    pub fn remove(account: &str) -> Result<bool, KeyringError> {
         match entry(account)?.delete_credential() {
             Err(Error::NoEntry) => Ok(false),
             done => done.map(|()| true).map_err(unusable),

@@ -16,17 +16,19 @@ use vault_tools::approval::{
     Answer, ApprovedChange, AutoApprover, ChangeRequest, GivenAnswer, PreparedChange, UNDO, UnapprovedChange, now,
     settle,
 };
-use vault_tools::plan::Event;
+use vault_tools::plan;
 use vault_tools::{Cancel, EXPECT, Error, ErrorKind, Expectation, Grants, Permission, Result};
 
-use super::catalog::{Offered, PLAN_APPLY, PLAN_PREVIEW, tools};
-use super::consent::{Asked, Consent, Form, Said, Way, answer_in, elicit, way};
+use super::catalog::{CatalogOptions, PLAN_APPLY, PLAN_PREVIEW, tools};
+use super::consent::{
+    ConsentMethod, Form, FormAnswer, QuestionState, QuestionStates, answer_in, consent_method, elicit,
+};
 use super::macros::{LIST_MACROS, RUN_MACRO};
 use super::page_calls::PageKeys;
 use super::{answer, app, macros};
 use crate::change_text::{digest_of, question, too_long};
 use crate::changes::{blocking, carry_out, limited, read_all};
-use crate::pending::{Pending, PendingChanges};
+use crate::pending_changes::{PendingChange, PendingChanges};
 use crate::plan_writer::plan_format;
 use crate::workspace::Workspace;
 
@@ -37,56 +39,56 @@ const OWN: [&str; 5] = [PLAN_PREVIEW, PLAN_APPLY, UNDO, LIST_MACROS, RUN_MACRO];
 const PREVIEWS: usize = 32;
 
 /// What all clients of a server share.
-pub(super) struct Calls {
+pub(super) struct CallHandler {
     pub workspace: Workspace,
     pub tools: Vec<Tool>,
-    pub offered: Offered,
-    consent: Consent,
+    pub options: CatalogOptions,
+    question_states: QuestionStates,
     page_keys: PageKeys,
     pending: PendingChanges,
-    previews: Mutex<VecDeque<Previewed>>,
+    previews: Mutex<VecDeque<SavedPreview>>,
 }
 
 /// What a client sends back when it was asked: the sealed state, and the answers.
-type ComesBack = Option<(String, Option<InputResponses>)>;
+type ReturnedState = Option<(String, Option<InputResponses>)>;
 
-/// A plan that was previewed.
+/// A plan that was previewed and can be applied.
 #[derive(Clone)]
-struct Previewed {
+struct SavedPreview {
     id: String,
     vault: usize,
     request: ChangeRequest,
-    seen: Seen,
+    shown: PreviewDigest,
 }
 
-/// What somebody was shown, and when.
+/// The digest of what somebody was shown, and when.
 #[derive(Clone)]
-struct Seen {
+struct PreviewDigest {
     now: Zoned,
     digest: String,
 }
 
-/// A request on its way to being carried out.
-struct Wanted {
+/// A call of a client, and the request that it makes of a vault.
+struct IncomingCall {
     /// The tool as it is offered, and its arguments as they came: what a yes is bound to.
     name: String,
     args: Value,
     vault: usize,
     request: ChangeRequest,
-    /// Of a plan: what was previewed.
-    seen: Option<Seen>,
+    /// Of a plan: the preview that it was shown in.
+    shown: Option<PreviewDigest>,
     /// Of a plan: what it is to touch. Calls of tools are compared by their toolbox.
     expect: Option<Expectation>,
 }
 
-impl Calls {
+impl CallHandler {
     /// # Errors
     /// When the system has no random numbers, or no folder for what waits.
-    pub fn new(workspace: Workspace, offered: Offered) -> Result<Self> {
-        let tools = workspace.with(|vaults| tools(vaults, &offered));
-        let (consent, pending) = (Consent::new()?, PendingChanges::of_user()?);
+    pub fn new(workspace: Workspace, options: CatalogOptions) -> Result<Self> {
+        let tools = workspace.with(|vaults| tools(vaults, &options));
+        let (question_states, pending) = (QuestionStates::new()?, PendingChanges::of_user()?);
         let (page_keys, previews) = (PageKeys::default(), Mutex::default());
-        Ok(Self { workspace, tools, offered, consent, page_keys, pending, previews })
+        Ok(Self { workspace, tools, options, question_states, page_keys, pending, previews })
     }
 
     /// The tools that a client is offered: with the approval page, where it shows pages.
@@ -105,7 +107,7 @@ impl Calls {
     /// Whether the approval page is there for a client.
     pub fn has_page(&self, context: &RequestContext<RoleServer>) -> bool {
         let declared = || context.client_capabilities().is_some_and(|client| app::is_declared(&client));
-        self.offered.approval_page && way(context, &self.offered) != Way::Trusted && declared()
+        self.options.approval_page && consent_method(context, &self.options) != ConsentMethod::Trusted && declared()
     }
 
     /// Answers a call. What goes wrong in it is an answer that the model reads; only a tool that is not offered is an
@@ -141,22 +143,27 @@ impl Calls {
                 self.blocking(&context, page).await.map(CallToolResponse::from)
             }
             PLAN_PREVIEW => self.preview_plan(args, &context).await.map(CallToolResponse::from),
-            PLAN_APPLY => match self.previewed(&args) {
-                Ok(Previewed { vault, request, seen, .. }) => {
-                    self.change(Wanted { name, args, vault, request, seen: Some(seen), expect }, state, &context).await
+            PLAN_APPLY => match self.saved_preview(&args) {
+                Ok(SavedPreview { vault, request, shown, .. }) => {
+                    self.change(
+                        IncomingCall { name, args, vault, request, shown: Some(shown), expect },
+                        state,
+                        &context,
+                    )
+                    .await
                 }
                 Err(error) => Err(error),
             },
             LIST_MACROS => self.list_macros(&args).map(CallToolResponse::from),
             RUN_MACRO => match self.macro_request(&args) {
                 Ok((vault, request)) => {
-                    self.change(Wanted { name, args, vault, request, seen: None, expect }, state, &context).await
+                    self.change(IncomingCall { name, args, vault, request, shown: None, expect }, state, &context).await
                 }
                 Err(error) => Err(error),
             },
             UNDO => match self.undo(&args) {
                 Ok((vault, request)) => {
-                    self.change(Wanted { name, args, vault, request, seen: None, expect }, state, &context).await
+                    self.change(IncomingCall { name, args, vault, request, shown: None, expect }, state, &context).await
                 }
                 Err(error) => Err(error),
             },
@@ -221,15 +228,15 @@ impl Calls {
         self: &Arc<Self>,
         name: String,
         args: Value,
-        state: ComesBack,
+        state: ReturnedState,
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResponse> {
         let (tool, given) = (name.clone(), args.clone());
         let route = self.workspace.with(|vaults| vaults.route(&tool, given))?;
         if let [vault] = route.vaults[..] {
             let request = ChangeRequest::Call { tool: name.clone(), args: route.args };
-            let wanted = Wanted { name, args, vault, request, seen: None, expect: None };
-            let answer = self.change(wanted, state, context).await?;
+            let call = IncomingCall { name, args, vault, request, shown: None, expect: None };
+            let answer = self.change(call, state, context).await?;
             return Ok(match (answer, route.notice) {
                 (CallToolResponse::Complete(result), Some(notice)) => answer::with_notice(result, notice).into(),
                 (answer, _) => answer,
@@ -285,20 +292,20 @@ impl Calls {
         let request = ChangeRequest::Plan { plan, parameters };
         let now = now();
         let prepared = self.prepare(context, vault, request.clone(), now.clone()).await?;
-        let seen = Seen { now, digest: prepared.digest().to_owned() };
+        let shown = PreviewDigest { now, digest: prepared.digest().to_owned() };
         let id = digest_of(&format!("{} {}", prepared.digest(), fastrand::u64(..)))[..12].to_owned();
         let mut previews = self.previews.lock().unwrap_or_else(PoisonError::into_inner);
-        previews.push_back(Previewed { id: id.clone(), vault, request, seen });
+        previews.push_back(SavedPreview { id: id.clone(), vault, request, shown });
         if previews.len() > PREVIEWS {
             previews.pop_front();
         }
         Ok(answer::plan_preview(&id, &prepared, *prepared.permission() == Permission::Ask))
     }
 
-    fn previewed(&self, args: &Value) -> Result<Previewed> {
+    fn saved_preview(&self, args: &Value) -> Result<SavedPreview> {
         let id = args.get("id").and_then(Value::as_str).unwrap_or_default();
         let previews = self.previews.lock().unwrap_or_else(PoisonError::into_inner);
-        previews.iter().find(|previewed| previewed.id == id).cloned().ok_or_else(|| {
+        previews.iter().find(|saved_preview| saved_preview.id == id).cloned().ok_or_else(|| {
             Error::new(ErrorKind::NotFound, format!("no plan was previewed under the id {id:?}"))
                 .with_remedy("call plan_preview again, and apply the id that it answers")
         })
@@ -307,121 +314,123 @@ impl Calls {
     /// Prepares a request, has it approved where the policy asks, and carries it out.
     async fn change(
         self: &Arc<Self>,
-        wanted: Wanted,
-        state: ComesBack,
+        call: IncomingCall,
+        state: ReturnedState,
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResponse> {
-        let bound_to = digest_of(&format!("{} {}", wanted.name, wanted.args));
-        let (way, grants) = (way(context, &self.offered), Grants::default());
-        let (mut seen, mut given, mut waiting) = (wanted.seen.clone(), None, None);
+        let bound_to = digest_of(&format!("{} {}", call.name, call.args));
+        let (method, grants) = (consent_method(context, &self.options), Grants::default());
+        // `shown` is the preview that a person saw, `answer` is the answer of a form that came back with this call, and
+        // `pending` is the same change under a code. A call that is made for the first time has none of them.
+        let (mut shown, mut answer, mut pending) = (call.shown.clone(), None, None);
         if let Some((state, responses)) = state {
-            let asked = self.consent.open(&state, &bound_to)?;
-            given = Some(self.answer(answer_in(responses.as_ref()), asked.code.as_deref())?);
-            seen = Some(Seen { now: asked.now, digest: asked.digest });
+            let question = self.question_states.open(&state, &bound_to)?;
+            answer = Some(self.answer(answer_in(responses.as_ref()), question.code.as_deref())?);
+            shown = Some(PreviewDigest { now: question.now, digest: question.digest });
         } else {
-            let folder = self.workspace.vaults()[wanted.vault].vault.path();
-            waiting = self.pending.of_request(folder, &wanted.request)?;
-            waiting = waiting.filter(|waiting| way == Way::Code || waiting.approved);
+            let folder = self.workspace.vaults()[call.vault].vault.path();
+            pending = self.pending.of_request(folder, &call.request)?;
+            pending = pending.filter(|pending| method == ConsentMethod::Code || pending.approved);
         }
-        let time = match (&seen, &waiting) {
-            (Some(seen), _) => seen.now.clone(),
-            (None, Some(waiting)) => waiting.now.clone(),
+        let time = match (&shown, &pending) {
+            (Some(shown), _) => shown.now.clone(),
+            (None, Some(pending)) => pending.now.clone(),
             (None, None) => now(),
         };
-        let prepared = self.prepare(context, wanted.vault, wanted.request.clone(), time.clone()).await?;
-        wanted.expect.map_or(Ok(()), |expect| expect.check(prepared.touched()))?;
-        if seen.is_some_and(|seen| seen.digest != prepared.digest()) {
+        let prepared = self.prepare(context, call.vault, call.request.clone(), time.clone()).await?;
+        call.expect.map_or(Ok(()), |expect| expect.check(prepared.touched()))?;
+        if shown.is_some_and(|shown| shown.digest != prepared.digest()) {
             return Err(PreparedChange::is_other_than_shown());
         }
-        let is_answered = given.is_some();
-        let mut settled = match way {
-            Way::Trusted => settle(prepared, &grants, &mut AutoApprover),
-            _ => settle(prepared, &grants, &mut GivenAnswer(given)),
+        let is_answered = answer.is_some();
+        let mut settled = match method {
+            ConsentMethod::Trusted => settle(prepared, &grants, &mut AutoApprover),
+            _ => settle(prepared, &grants, &mut GivenAnswer(answer)),
         };
         if let Err(UnapprovedChange::Later(change)) = settled {
-            // Of a form that cannot approve.
+            // The form could only decline, because the change is too long for it.
             if is_answered {
-                return Ok(self.wait_for_approval(&wanted, &change, time)?.into());
+                return Ok(self.wait_for_approval(&call, &change, time)?.into());
             }
-            let approved = waiting.filter(|it| it.approved && it.digest == change.digest());
+            let approved = pending.filter(|it| it.approved && it.digest == change.digest());
             // Once: it is removed first, so that no second call finds it.
             let answer = match approved.map(|it| self.pending.remove(&it.code)).transpose()? {
                 Some(true) => Answer::Yes,
-                _ => match self.ask(&wanted, &change, time.clone(), way, context, &bound_to).await? {
-                    Asking::Answered(answer) => answer,
-                    Asking::Response(response) => return Ok(*response),
+                _ => match self.ask(&call, &change, time.clone(), method, context, &bound_to).await? {
+                    AskOutcome::Answered(answer) => answer,
+                    AskOutcome::Response(response) => return Ok(*response),
                 },
             };
             settled = settle(*change, &grants, &mut GivenAnswer(Some(answer)));
         }
         match settled {
-            Ok(approved) => self.carry_out(wanted, approved, context).await,
-            Err(UnapprovedChange::Later(change)) => Ok(self.wait_for_approval(&wanted, &change, time)?.into()),
-            Err(refused) => self.refuse(wanted.vault, refused).map(CallToolResponse::from),
+            Ok(approved) => self.carry_out(call, approved, context).await,
+            Err(UnapprovedChange::Later(change)) => Ok(self.wait_for_approval(&call, &change, time)?.into()),
+            Err(refused) => self.refuse(call.vault, refused).map(CallToolResponse::from),
         }
     }
 
     /// Asks the person in the way that the client allows.
     async fn ask(
         &self,
-        wanted: &Wanted,
+        call: &IncomingCall,
         change: &PreparedChange,
         now: Zoned,
-        way: Way,
+        method: ConsentMethod,
         context: &RequestContext<RoleServer>,
         bound_to: &str,
-    ) -> Result<Asking> {
-        if !matches!(way, Way::InputRequired | Way::Elicit) {
-            return Ok(Asking::Response(Box::new(self.wait_for_approval(wanted, change, now)?.into())));
+    ) -> Result<AskOutcome> {
+        if !matches!(method, ConsentMethod::InputRequired | ConsentMethod::Elicit) {
+            return Ok(AskOutcome::Response(Box::new(self.wait_for_approval(call, change, now)?.into())));
         }
-        let vault = &self.workspace.vaults()[wanted.vault].name;
+        let vault = &self.workspace.vaults()[call.vault].name;
         let (form, code) = match question(change, vault) {
             Some(question) => (Form::approving(question), None),
             None => {
-                let code = self.waiting(wanted, change, now.clone())?.code;
+                let code = self.add_pending(call, change, now.clone())?.code;
                 (Form::declining(too_long(change, vault, &code, self.has_page(context))), Some(code))
             }
         };
-        if way == Way::InputRequired {
-            let asked = Asked { nonce: fastrand::u64(..), digest: change.digest().to_owned(), now, code };
-            let response = self.consent.input_required(form, &asked, bound_to)?;
-            return Ok(Asking::Response(Box::new(response.into())));
+        if method == ConsentMethod::InputRequired {
+            let state = QuestionState { nonce: fastrand::u64(..), digest: change.digest().to_owned(), now, code };
+            let response = self.question_states.input_required(form, &state, bound_to)?;
+            return Ok(AskOutcome::Response(Box::new(response.into())));
         }
-        let said = tokio::select! {
-            said = elicit(&context.peer, form) => said?,
-            () = context.ct.cancelled() => Said::Nothing,
+        let form_answer = tokio::select! {
+            form_answer = elicit(&context.peer, form) => form_answer?,
+            () = context.ct.cancelled() => FormAnswer::NoAnswer,
         };
-        self.answer(said, code.as_deref()).map(Asking::Answered)
+        self.answer(form_answer, code.as_deref()).map(AskOutcome::Answered)
     }
 
     /// What a person said in a form, as an answer about the change. The form of a change that waits under a code cannot
     /// approve it.
-    fn answer(&self, said: Said, code: Option<&str>) -> Result<Answer> {
+    fn answer(&self, form_answer: FormAnswer, code: Option<&str>) -> Result<Answer> {
         let no = |how: &str| Answer::Declined(Some(how.to_owned()));
-        Ok(match (said, code) {
-            (Said::No, code) => {
+        Ok(match (form_answer, code) {
+            (FormAnswer::No, code) => {
                 code.map(|code| self.pending.remove(code)).transpose()?;
                 no("declined in the client")
             }
             (_, Some(_)) => Answer::Later,
-            (Said::Yes, None) => Answer::Yes,
-            (Said::Nothing, None) => no("not answered in the client"),
+            (FormAnswer::Yes, None) => Answer::Yes,
+            (FormAnswer::NoAnswer, None) => no("not answered in the client"),
         })
     }
 
     /// Keeps a change under a code, and says so.
-    fn wait_for_approval(&self, wanted: &Wanted, change: &PreparedChange, now: Zoned) -> Result<CallToolResult> {
-        Ok(answer::needs_approval(&self.waiting(wanted, change, now)?, change))
+    fn wait_for_approval(&self, call: &IncomingCall, change: &PreparedChange, now: Zoned) -> Result<CallToolResult> {
+        Ok(answer::needs_approval(&self.add_pending(call, change, now)?, change))
     }
 
-    /// The change under its code.
-    fn waiting(&self, wanted: &Wanted, change: &PreparedChange, now: Zoned) -> Result<Pending> {
-        let open = &self.workspace.vaults()[wanted.vault];
-        self.pending.add(Pending {
+    /// Saves the change under a code, unless the same change waits already.
+    fn add_pending(&self, call: &IncomingCall, change: &PreparedChange, now: Zoned) -> Result<PendingChange> {
+        let open = &self.workspace.vaults()[call.vault];
+        self.pending.add(PendingChange {
             code: String::new(),
             vault: open.vault.path().to_owned(),
             index: open.index.index_file.clone(),
-            request: wanted.request.clone(),
+            request: call.request.clone(),
             now,
             digest: change.digest().to_owned(),
             asked: jiff::Timestamp::now(),
@@ -455,7 +464,7 @@ impl Calls {
 
     async fn carry_out(
         self: &Arc<Self>,
-        wanted: Wanted,
+        call: IncomingCall,
         approved: ApprovedChange,
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResponse> {
@@ -464,8 +473,8 @@ impl Calls {
         let (runtime, gone) = (Handle::current(), context.ct.clone());
         let done = self.blocking(context, move |calls, cancel| {
             let mut steps_done = 0;
-            let mut report = |event: &Event| {
-                let (Some((token, peer)), Event::StepFinished { step, .. }) = (&progress, event) else { return };
+            let mut report = |event: &plan::Event| {
+                let (Some((token, peer)), plan::Event::StepFinished { step, .. }) = (&progress, event) else { return };
                 steps_done += 1;
                 let params = ProgressNotificationParam::new(token.clone(), f64::from(steps_done))
                     .with_total(steps as f64)
@@ -476,7 +485,7 @@ impl Calls {
                     tokio::select! { _ = peer.notify_progress(params) => {} () = gone => {} }
                 });
             };
-            calls.workspace.with(|vaults| carry_out(approved, vaults, wanted.vault, cancel, &mut report))
+            calls.workspace.with(|vaults| carry_out(approved, vaults, call.vault, cancel, &mut report))
         });
         Ok(answer::done(done.await?).into())
     }
@@ -497,8 +506,8 @@ fn json_in(value: &Value) -> Value {
     value.as_str().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_else(|| value.clone())
 }
 
-/// What asking comes to.
-enum Asking {
+/// What asking the person came to.
+enum AskOutcome {
     Answered(Answer),
     /// The answer comes with another call.
     Response(Box<CallToolResponse>),

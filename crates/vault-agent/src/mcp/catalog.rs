@@ -29,7 +29,7 @@ const IDEMPOTENT: [&str; 4] = ["write_note", "update_frontmatter", "edit_list_pr
 
 /// What is offered, and how it is announced.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Offered {
+pub(crate) struct CatalogOptions {
     /// Besides plans and undo.
     pub toolsets: Vec<Toolset>,
     /// Only what reads.
@@ -45,33 +45,33 @@ pub(crate) struct Offered {
 }
 
 /// The tools, as `tools/list` prints them.
-pub(super) fn tools(vaults: &Vaults, offered: &Offered) -> Vec<Tool> {
-    let specs = offered.toolsets.iter().flat_map(|toolset| vaults.specs(Some(*toolset)));
+pub(super) fn tools(vaults: &Vaults, options: &CatalogOptions) -> Vec<Tool> {
+    let specs = options.toolsets.iter().flat_map(|toolset| vaults.specs(Some(*toolset)));
     // What every call of would be denied is not offered.
     let mut tools: Vec<Tool> =
-        specs.filter(|spec| vaults.may_permit(spec)).map(|spec| of_spec(&spec, offered)).collect();
+        specs.filter(|spec| vaults.may_permit(spec)).map(|spec| of_spec(&spec, options)).collect();
     let names: Vec<&str> = vaults.names().collect();
-    tools.extend(plan_tools(&names, offered));
-    if offered.toolsets.contains(&Toolset::Library) {
-        tools.extend(macro_tools(&names, offered));
+    tools.extend(plan_tools(&names, options));
+    if options.toolsets.contains(&Toolset::Library) {
+        tools.extend(macro_tools(&names, options));
     }
     tools.retain(|tool| {
-        !offered.read_only || tool.annotations.as_ref().is_some_and(|is| is.read_only_hint == Some(true))
+        !options.read_only || tool.annotations.as_ref().is_some_and(|is| is.read_only_hint == Some(true))
     });
     tools
 }
 
-fn of_spec(spec: &ToolSpec, offered: &Offered) -> Tool {
+fn of_spec(spec: &ToolSpec, options: &CatalogOptions) -> Tool {
     let name = spec.alias.as_ref().unwrap_or(&spec.name).clone();
     let mut schema = spec.input_schema.clone();
     // Elsewhere it is taken, too, and not worth its tokens in every request.
-    let says_expect = offered.require_expect || matches!(spec.toolset, Toolset::Bulk | Toolset::Library);
+    let says_expect = options.require_expect || matches!(spec.toolset, Toolset::Bulk | Toolset::Library);
     if spec.risk > Risk::Read && says_expect {
-        add_expect(&mut schema, offered);
+        add_expect(&mut schema, options);
     }
     let mut tool = Tool::new(name, spec.description.clone(), object(schema));
     tool.title = Some(title(&spec.name));
-    tool.annotations = Some(annotations(&spec.name, spec.risk, offered));
+    tool.annotations = Some(annotations(&spec.name, spec.risk, options));
     // Tools that write also answer that a person has to approve, or has refused; the schema is of what reads.
     if spec.risk == Risk::Read {
         tool.output_schema = Some(object(super::answer::output_schema(&spec.output_schema)));
@@ -94,20 +94,20 @@ fn title(name: &str) -> String {
     title
 }
 
-fn annotations(name: &str, risk: Risk, offered: &Offered) -> ToolAnnotations {
+fn annotations(name: &str, risk: Risk, options: &CatalogOptions) -> ToolAnnotations {
     let hints = ToolAnnotations::new().read_only(risk == Risk::Read).open_world(false);
     match risk {
         Risk::Read => hints,
         _ => {
-            hints.destructive(offered.trust_client || !ADDITIVE.contains(&name)).idempotent(IDEMPOTENT.contains(&name))
+            hints.destructive(options.trust_client || !ADDITIVE.contains(&name)).idempotent(IDEMPOTENT.contains(&name))
         }
     }
 }
 
 /// Adds what a change expects to touch.
-fn add_expect(schema: &mut Value, offered: &Offered) {
+fn add_expect(schema: &mut Value, options: &CatalogOptions) {
     schema["properties"][EXPECT] = Expectation::schema();
-    if offered.require_expect {
+    if options.require_expect {
         require(schema, EXPECT);
     }
 }
@@ -128,22 +128,22 @@ fn own_tool(
     mut schema: Value,
     risk: Risk,
     vaults: &[&str],
-    offered: &Offered,
+    options: &CatalogOptions,
 ) -> Tool {
     if vaults.len() > 1 {
         schema["properties"]["vault"] = json!({ "type": "string", "enum": vaults, "description": "The vault." });
         require(&mut schema, "vault");
     }
-    if offered.require_expect && [PLAN_APPLY, RUN_MACRO].contains(&name) {
-        add_expect(&mut schema, offered);
+    if options.require_expect && [PLAN_APPLY, RUN_MACRO].contains(&name) {
+        add_expect(&mut schema, options);
     }
     let mut tool = Tool::new(Cow::Borrowed(name), description, object(schema));
     tool.title = Some(title(name));
-    tool.annotations = Some(annotations(name, risk, offered));
+    tool.annotations = Some(annotations(name, risk, options));
     tool
 }
 
-fn macro_tools(vaults: &[&str], offered: &Offered) -> [Tool; 2] {
+fn macro_tools(vaults: &[&str], options: &CatalogOptions) -> [Tool; 2] {
     [
         own_tool(
             (LIST_MACROS, "List the saved plans that run_macro runs, with their parameters."),
@@ -153,7 +153,7 @@ fn macro_tools(vaults: &[&str], offered: &Offered) -> [Tool; 2] {
             }),
             Risk::Read,
             vaults,
-            offered,
+            options,
         ),
         own_tool(
             (RUN_MACRO, "Run a saved plan by its name, as plan_preview and plan_apply would."),
@@ -172,13 +172,13 @@ fn macro_tools(vaults: &[&str], offered: &Offered) -> [Tool; 2] {
             }),
             Risk::Write,
             vaults,
-            offered,
+            options,
         ),
     ]
 }
 
-fn plan_tools(vaults: &[&str], offered: &Offered) -> [Tool; 3] {
-    let tool = |name, description, schema, risk| own_tool((name, description), schema, risk, vaults, offered);
+fn plan_tools(vaults: &[&str], options: &CatalogOptions) -> [Tool; 3] {
+    let tool = |name, description, schema, risk| own_tool((name, description), schema, risk, vaults, options);
     [
         tool(
             PLAN_PREVIEW,

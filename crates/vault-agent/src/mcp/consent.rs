@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use vault_tools::{Error, ErrorKind, Result};
 
-use super::catalog::Offered;
+use super::catalog::CatalogOptions;
 
 /// The name of the question and of its one field.
 const APPROVE: &str = "approve";
@@ -37,7 +37,7 @@ const OPEN: Duration = Duration::from_secs(15 * 60);
 
 /// How a client's person can be asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum ConsentMethod {
     /// The client has asked already.
     Trusted,
     /// By the answer to the call.
@@ -49,15 +49,15 @@ pub(super) enum Way {
 }
 
 /// What a client declared, for this request.
-pub(super) fn way(context: &RequestContext<RoleServer>, offered: &Offered) -> Way {
+pub(super) fn consent_method(context: &RequestContext<RoleServer>, options: &CatalogOptions) -> ConsentMethod {
     let is_new = context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28);
     match context.client_capabilities() {
-        _ if offered.trust_client => Way::Trusted,
-        _ if offered.ask_outside => Way::Code,
-        Some(client) if !has_forms(&client) => Way::Code,
-        None => Way::Code,
-        Some(_) if is_new => Way::InputRequired,
-        Some(_) => Way::Elicit,
+        _ if options.trust_client => ConsentMethod::Trusted,
+        _ if options.ask_outside => ConsentMethod::Code,
+        Some(client) if !has_forms(&client) => ConsentMethod::Code,
+        None => ConsentMethod::Code,
+        Some(_) if is_new => ConsentMethod::InputRequired,
+        Some(_) => ConsentMethod::Elicit,
     }
 }
 
@@ -68,17 +68,17 @@ fn has_forms(client: &ClientCapabilities) -> bool {
 
 /// What a person said in a form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Said {
+pub(super) enum FormAnswer {
     Yes,
     /// They refused.
     No,
     /// They closed the question, or did not answer.
-    Nothing,
+    NoAnswer,
 }
 
 /// What comes back from a client, and says what the question was about.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Asked {
+pub(super) struct QuestionState {
     /// Used once.
     pub nonce: u64,
     /// Of what was prepared.
@@ -91,12 +91,12 @@ pub(super) struct Asked {
 }
 
 /// Seals the state of questions, and knows which were answered.
-pub(super) struct Consent {
+pub(super) struct QuestionStates {
     codec: RequestStateCodec,
     used: Mutex<HashMap<u64, Instant>>,
 }
 
-impl Consent {
+impl QuestionStates {
     /// With a key that lives as long as the process.
     ///
     /// # Errors
@@ -113,9 +113,9 @@ impl Consent {
     ///
     /// # Errors
     /// When the state cannot be written as JSON.
-    pub fn input_required(&self, form: Form, asked: &Asked, call: &str) -> Result<InputRequiredResult> {
+    pub fn input_required(&self, form: Form, question: &QuestionState, call: &str) -> Result<InputRequiredResult> {
         let options = SealOptions::new().associated_data(call.as_bytes()).ttl(OPEN);
-        let state = self.codec.seal_json_with(asked, &options);
+        let state = self.codec.seal_json_with(question, &options);
         let state = state.map_err(|error| Error::new(ErrorKind::Io, error.to_string()))?;
         let request = InputRequest::Elicitation(ElicitRequest::new(form.into()));
         let requests = std::iter::once((APPROVE.to_owned(), request)).collect();
@@ -126,16 +126,16 @@ impl Consent {
     ///
     /// # Errors
     /// [`ErrorKind::Refused`] for a state that was not made here, for another call, too long ago, or was used.
-    pub fn open(&self, state: &str, call: &str) -> Result<Asked> {
+    pub fn open(&self, state: &str, call: &str) -> Result<QuestionState> {
         let refused = || {
             Error::new(ErrorKind::Refused, "this requestState is not valid for this call, too old, or was used before")
                 .with_remedy("make the call again without it; nothing was done")
         };
-        let asked: Asked = self.codec.open_json_with(state, call.as_bytes()).map_err(|_| refused())?;
+        let question: QuestionState = self.codec.open_json_with(state, call.as_bytes()).map_err(|_| refused())?;
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         used.retain(|_, at| at.elapsed() < OPEN);
-        match used.insert(asked.nonce, Instant::now()) {
-            None => Ok(asked),
+        match used.insert(question.nonce, Instant::now()) {
+            None => Ok(question),
             Some(_) => Err(refused()),
         }
     }
@@ -177,28 +177,30 @@ impl From<Form> for ElicitRequestParams {
 ///
 /// # Errors
 /// When the client goes away or answers something else.
-pub(super) async fn elicit(peer: &Peer<RoleServer>, form: Form) -> Result<Said> {
+pub(super) async fn elicit(peer: &Peer<RoleServer>, form: Form) -> Result<FormAnswer> {
     match peer.create_elicitation_with_timeout(form.into(), Some(OPEN)).await {
         Ok(result) => Ok(answer_of(&result)),
-        Err(rmcp::ServiceError::Timeout { .. }) => Ok(Said::Nothing),
+        Err(rmcp::ServiceError::Timeout { .. }) => Ok(FormAnswer::NoAnswer),
         Err(error) => Err(Error::new(ErrorKind::Denied, format!("the client could not ask: {error}"))
             .with_remedy("nothing was changed")),
     }
 }
 
 /// The answer among those that came back with a state.
-pub(super) fn answer_in(responses: Option<&InputResponses>) -> Said {
+pub(super) fn answer_in(responses: Option<&InputResponses>) -> FormAnswer {
     let given = responses.and_then(|responses| responses.get(APPROVE));
-    given.and_then(|value| serde_json::from_value(value.clone()).ok()).map_or(Said::Nothing, |given| answer_of(&given))
+    given
+        .and_then(|value| serde_json::from_value(value.clone()).ok())
+        .map_or(FormAnswer::NoAnswer, |given| answer_of(&given))
 }
 
 /// Only a box that was ticked is a yes.
-fn answer_of(result: &ElicitResult) -> Said {
+fn answer_of(result: &ElicitResult) -> FormAnswer {
     let is_ticked = || result.content.as_ref().and_then(|content| content.get(APPROVE)) == Some(&Value::Bool(true));
     match result.action {
-        ElicitationAction::Accept if is_ticked() => Said::Yes,
-        ElicitationAction::Accept | ElicitationAction::Decline => Said::No,
-        _ => Said::Nothing,
+        ElicitationAction::Accept if is_ticked() => FormAnswer::Yes,
+        ElicitationAction::Accept | ElicitationAction::Decline => FormAnswer::No,
+        _ => FormAnswer::NoAnswer,
     }
 }
 
@@ -208,16 +210,16 @@ mod tests {
 
     use super::*;
 
-    fn asked(nonce: u64) -> Asked {
-        Asked { nonce, digest: "d".to_owned(), now: Zoned::now(), code: None }
+    fn question(nonce: u64) -> QuestionState {
+        QuestionState { nonce, digest: "d".to_owned(), now: Zoned::now(), code: None }
     }
 
     #[test]
     fn a_state_holds_once_for_its_call_and_its_server() {
-        let (consent, other) = (Consent::new().unwrap(), Consent::new().unwrap());
+        let (consent, other) = (QuestionStates::new().unwrap(), QuestionStates::new().unwrap());
         let state = |nonce| {
             consent
-                .input_required(Form::approving("q".to_owned()), &asked(nonce), "call")
+                .input_required(Form::approving("q".to_owned()), &question(nonce), "call")
                 .unwrap()
                 .request_state
                 .unwrap()
@@ -237,7 +239,7 @@ mod tests {
     #[test]
     fn only_a_ticked_box_is_a_yes() {
         let answer = |value: Value| answer_in(Some(&std::iter::once((APPROVE.to_owned(), value)).collect()));
-        assert_eq!(answer(json!({ "action": "accept", "content": { "approve": true } })), Said::Yes);
+        assert_eq!(answer(json!({ "action": "accept", "content": { "approve": true } })), FormAnswer::Yes);
         for no in [
             json!({ "action": "accept", "content": { "approve": "true" } }),
             json!({ "action": "accept", "content": { "approve": false } }),
@@ -245,11 +247,11 @@ mod tests {
             json!({ "action": "accept" }),
             json!({ "action": "decline", "content": { "approve": true } }),
         ] {
-            assert_eq!(answer(no.clone()), Said::No, "{no}");
+            assert_eq!(answer(no.clone()), FormAnswer::No, "{no}");
         }
         for nothing in [json!({ "action": "cancel" }), json!("yes"), json!(null), json!({ "approve": true })] {
-            assert_eq!(answer(nothing.clone()), Said::Nothing, "{nothing}");
+            assert_eq!(answer(nothing.clone()), FormAnswer::NoAnswer, "{nothing}");
         }
-        assert_eq!(answer_in(None), Said::Nothing);
+        assert_eq!(answer_in(None), FormAnswer::NoAnswer);
     }
 }

@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 use vault_tools::{Error, ErrorKind, Result};
 
 use super::Server;
-use super::messages::{Unread, read};
+use super::messages::{InvalidMessage, read};
 use crate::message_lines::Head;
 
 /// Where it answers.
@@ -144,7 +144,7 @@ async fn answer(request: Request, next: Next) -> Response {
     let body = match Bytes::from_request(Request::from_parts(head.clone(), body), &()).await {
         Ok(body) => body,
         Err(refused) if refused.status() == StatusCode::PAYLOAD_TOO_LARGE => {
-            return not_read(refused.status(), &Unread::too_long(&Head::default(), MAX_BODY as u64));
+            return not_read(refused.status(), &InvalidMessage::too_long(&Head::default(), MAX_BODY as u64));
         }
         Err(refused) => return refused.into_response(),
     };
@@ -157,6 +157,6 @@ async fn answer(request: Request, next: Next) -> Response {
     response
 }
 
-fn not_read(status: StatusCode, unread: &Unread) -> Response {
+fn not_read(status: StatusCode, unread: &InvalidMessage) -> Response {
     (status, [(CONTENT_TYPE, "application/json")], unread.answer().to_string()).into_response()
 }

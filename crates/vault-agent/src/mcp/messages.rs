@@ -19,14 +19,14 @@ const LONGEST_LINE: u64 = 16 << 20;
 
 /// A message that cannot be read.
 #[derive(Debug)]
-pub(super) struct Unread {
+pub(super) struct InvalidMessage {
     /// Of the answer that somebody waits for.
     awaited: Option<Value>,
     code: ErrorCode,
     message: String,
 }
 
-impl Unread {
+impl InvalidMessage {
     fn of(line: &[u8], error: &serde_json::Error) -> Self {
         if !is_json(line) {
             let message = format!("this is not JSON: {error}");
@@ -53,9 +53,9 @@ impl Unread {
 ///
 /// # Errors
 /// What to answer to it, if somebody waits.
-pub(super) fn read(line: &[u8]) -> Result<ClientJsonRpcMessage, Unread> {
+pub(super) fn read(line: &[u8]) -> Result<ClientJsonRpcMessage, InvalidMessage> {
     let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
-    serde_json::from_slice(line).map_err(|error| Unread::of(line, &error))
+    serde_json::from_slice(line).map_err(|error| InvalidMessage::of(line, &error))
 }
 
 /// A client that writes and reads lines.
@@ -85,7 +85,7 @@ async fn read_all(
         let message = match line {
             Line::Whole(line) if line.trim_ascii().is_empty() => continue,
             Line::Whole(line) => read(&line),
-            Line::TooLong(head) => Err(Unread::too_long(&head, LONGEST_LINE)),
+            Line::TooLong(head) => Err(InvalidMessage::too_long(&head, LONGEST_LINE)),
         };
         let is_taken = match message {
             Ok(message) => messages.send(message).await.is_ok(),

@@ -36,8 +36,8 @@ use rmcp::service::{RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
 use vault_tools::{Error, ErrorKind, Result, Toolset, Vaults};
 
-use calls::Calls;
-pub(crate) use catalog::Offered;
+use calls::CallHandler;
+pub(crate) use catalog::CatalogOptions;
 pub(crate) use http::{Access, PATH, listen};
 use messages::Lines;
 pub(crate) use resources::SKILL;
@@ -56,12 +56,12 @@ const OVER_HTTP: &[ProtocolVersion] = &[
 /// What clients load before anything else; some cut it at 2,048 characters.
 const INSTRUCTIONS: &str = include_str!("instructions.txt");
 
-type Answer<T> = std::result::Result<T, ErrorData>;
+type RpcResult<T> = std::result::Result<T, ErrorData>;
 
 /// One for each client, or over HTTP for each request; all share the same calls.
 #[derive(Clone)]
 pub(crate) struct Server {
-    calls: Arc<Calls>,
+    calls: Arc<CallHandler>,
     instructions: Arc<str>,
     subscriptions: Arc<Subscriptions>,
     is_http: bool,
@@ -72,10 +72,10 @@ impl Server {
     ///
     /// # Errors
     /// When the system has no random numbers, or no folder for what waits.
-    pub fn new(workspace: Workspace, offered: Offered) -> Result<Self> {
+    pub fn new(workspace: Workspace, options: CatalogOptions) -> Result<Self> {
         let several = workspace.with(|vaults| vaults.instructions());
         let instructions = format!("{}{several}", INSTRUCTIONS).trim_end().into();
-        let (calls, subscriptions) = (Arc::new(Calls::new(workspace, offered)?), Arc::default());
+        let (calls, subscriptions) = (Arc::new(CallHandler::new(workspace, options)?), Arc::default());
         Ok(Self { calls, instructions, subscriptions, is_http: false })
     }
 
@@ -90,7 +90,7 @@ impl Server {
     }
 
     /// Reads from the vaults on a thread that may block.
-    async fn blocking<T: Send + 'static>(&self, act: impl FnOnce(&mut Vaults) -> T + Send + 'static) -> Answer<T> {
+    async fn blocking<T: Send + 'static>(&self, act: impl FnOnce(&mut Vaults) -> T + Send + 'static) -> RpcResult<T> {
         let calls = Arc::clone(&self.calls);
         let read = tokio::task::spawn_blocking(move || calls.workspace.with(act)).await;
         read.map_err(|_| ErrorData::internal_error("this request met a fault of the program", None))
@@ -117,7 +117,7 @@ impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().enable_resources_subscribe();
         let mut capabilities = capabilities.enable_prompts().enable_completions().build();
-        capabilities.extensions = self.calls.offered.approval_page.then(app::extension);
+        capabilities.extensions = self.calls.options.approval_page.then(app::extension);
         let mut program = Implementation::new("vault-agent", env!("CARGO_PKG_VERSION"));
         program.title = Some("Notes".to_owned());
         ServerConfig::new(capabilities).with_server_info(program).with_instructions(&*self.instructions)
@@ -131,7 +131,7 @@ impl ServerHandler for Server {
         &self,
         _: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
-    ) -> Answer<ListToolsResult> {
+    ) -> RpcResult<ListToolsResult> {
         Ok(ListToolsResult::with_all_items(self.calls.tools_for(&context)))
     }
 
@@ -143,7 +143,7 @@ impl ServerHandler for Server {
         &self,
         params: CallToolRequestParams,
         context: RequestContext<RoleServer>,
-    ) -> Answer<CallToolResponse> {
+    ) -> RpcResult<CallToolResponse> {
         self.calls.call(params, context).await
     }
 
@@ -151,7 +151,7 @@ impl ServerHandler for Server {
         &self,
         params: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
-    ) -> Answer<ListResourcesResult> {
+    ) -> RpcResult<ListResourcesResult> {
         let cursor = params.and_then(|params| params.cursor);
         let is_first = cursor.is_none();
         let page = self.blocking(move |vaults| resources::list(vaults, cursor.as_deref())).await?;
@@ -166,7 +166,7 @@ impl ServerHandler for Server {
         &self,
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
-    ) -> Answer<ListResourceTemplatesResult> {
+    ) -> RpcResult<ListResourceTemplatesResult> {
         Ok(resources::templates())
     }
 
@@ -174,7 +174,7 @@ impl ServerHandler for Server {
         &self,
         params: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
-    ) -> Answer<ReadResourceResponse> {
+    ) -> RpcResult<ReadResourceResponse> {
         if params.uri == app::URI && self.calls.has_page(&context) {
             let page = ReadResourceResult::new(vec![app::contents()]);
             return Ok(page.with_ttl_ms(0).with_cache_scope(CacheScope::Private).into());
@@ -182,11 +182,11 @@ impl ServerHandler for Server {
         self.blocking(move |vaults| resources::read(vaults, &params.uri)).await?.map(ReadResourceResponse::from)
     }
 
-    async fn subscribe(&self, params: SubscribeRequestParams, context: RequestContext<RoleServer>) -> Answer<()> {
+    async fn subscribe(&self, params: SubscribeRequestParams, context: RequestContext<RoleServer>) -> RpcResult<()> {
         self.subscriptions.add(params.uri, &self.calls, context.peer).await
     }
 
-    async fn unsubscribe(&self, params: UnsubscribeRequestParams, _: RequestContext<RoleServer>) -> Answer<()> {
+    async fn unsubscribe(&self, params: UnsubscribeRequestParams, _: RequestContext<RoleServer>) -> RpcResult<()> {
         self.subscriptions.remove(&params.uri);
         Ok(())
     }
@@ -195,7 +195,7 @@ impl ServerHandler for Server {
         Some(requested.supported_by(&self.get_info().capabilities))
     }
 
-    async fn listen(&self, context: SubscriptionContext) -> Answer<()> {
+    async fn listen(&self, context: SubscriptionContext) -> RpcResult<()> {
         subscriptions::listen(context, &self.calls).await
     }
 
@@ -203,9 +203,9 @@ impl ServerHandler for Server {
         &self,
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
-    ) -> Answer<ListPromptsResult> {
+    ) -> RpcResult<ListPromptsResult> {
         let mut prompts = prompts::list();
-        if self.calls.offered.toolsets.contains(&Toolset::Library) {
+        if self.calls.options.toolsets.contains(&Toolset::Library) {
             let of_macros = self.blocking(|vaults| macros::prompts(vaults.toolbox(0))).await?;
             prompts.prompts.extend(of_macros.into_iter().filter(|prompt| !prompts::is_named(&prompt.name)));
         }
@@ -216,8 +216,8 @@ impl ServerHandler for Server {
         &self,
         params: GetPromptRequestParams,
         _: RequestContext<RoleServer>,
-    ) -> Answer<GetPromptResponse> {
-        if self.calls.offered.toolsets.contains(&Toolset::Library) && !prompts::is_named(&params.name) {
+    ) -> RpcResult<GetPromptResponse> {
+        if self.calls.options.toolsets.contains(&Toolset::Library) && !prompts::is_named(&params.name) {
             let (name, args) = (params.name.clone(), params.arguments.clone());
             let of_macro = move |vaults: &mut Vaults| macros::prompt(vaults.toolbox(0), &name, args.as_ref());
             if let Some(prompt) = self.blocking(of_macro).await? {
@@ -227,7 +227,11 @@ impl ServerHandler for Server {
         prompts::get(&params.name, params.arguments.as_ref()).map(GetPromptResponse::from)
     }
 
-    async fn complete(&self, params: CompleteRequestParams, _: RequestContext<RoleServer>) -> Answer<CompleteResult> {
+    async fn complete(
+        &self,
+        params: CompleteRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> RpcResult<CompleteResult> {
         let found = self.blocking(move |vaults| completion::complete(vaults, &params)).await?;
         // A note that cannot be read completes to nothing.
         Ok(CompleteResult::new(found.unwrap_or_default()))

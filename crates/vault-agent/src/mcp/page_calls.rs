@@ -13,7 +13,7 @@ use vault_tools::{Cancel, Error, ErrorKind, Preview, Result};
 
 use super::answer;
 use crate::change_text::{digest_of, what_undo_does};
-use crate::pending::{Pending, PendingChanges};
+use crate::pending_changes::{PendingChange, PendingChanges};
 use crate::workspace::Workspace;
 
 /// Keys that were shown, by code: the newest of each holds, once.
@@ -72,7 +72,7 @@ impl PageKeys {
 }
 
 /// A change as the page shows it.
-fn shown(pending: &Pending, vault: usize, workspace: &Workspace) -> Result<Value> {
+fn shown(pending: &PendingChange, vault: usize, workspace: &Workspace) -> Result<Value> {
     let prepare = |vaults: &mut vault_tools::Vaults| {
         pending.request.prepare(vaults.toolbox(vault), &pending.now, Cancel::default())
     };

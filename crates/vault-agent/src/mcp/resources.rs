@@ -13,7 +13,7 @@ use vault_tools::approval::HeadlessApprover;
 use vault_tools::{Entry, Error, ErrorKind, Result, Vaults};
 
 use super::answer::UNTRUSTED;
-use super::uri::{Addressed, SCHEME, VaultUri};
+use super::uri::{SCHEME, UriTarget, VaultUri};
 
 /// How an agent works with these tools.
 pub(crate) const SKILL: &str = include_str!("skill.md");
@@ -52,7 +52,7 @@ pub(super) fn list(vaults: &mut Vaults, cursor: Option<&str>) -> Result<ListReso
             }));
             (0, String::new())
         }
-        Some(VaultUri { vault, what: Addressed::Note { path, .. } }) => (number(&names, &vault)?, path),
+        Some(VaultUri { vault, target: UriTarget::Note { path, .. } }) => (number(&names, &vault)?, path),
         Some(_) => return Err(Error::new(ErrorKind::InvalidArguments, "this is no cursor of this list")),
     };
     let mut last = None;
@@ -127,9 +127,9 @@ pub(super) fn read(vaults: &mut Vaults, uri: &str) -> std::result::Result<ReadRe
 fn text_of(vaults: &mut Vaults, address: &VaultUri) -> Result<String> {
     let vault = number(&names(vaults), &address.vault)?;
     let toolbox = vaults.toolbox(vault);
-    let (path, part) = match &address.what {
-        Addressed::Changed(most) => return Ok(changed(&toolbox.notes()?, *most)),
-        Addressed::Note { path, part } => (path, part),
+    let (path, part) = match &address.target {
+        UriTarget::Changed(most) => return Ok(changed(&toolbox.notes()?, *most)),
+        UriTarget::Note { path, part } => (path, part),
     };
     let mut args = json!({ "path": path, "max_bytes": MOST });
     if let Some((part, value)) = part {
@@ -139,8 +139,9 @@ fn text_of(vaults: &mut Vaults, address: &VaultUri) -> Result<String> {
     let mut text = read["content"].as_str().unwrap_or_default().to_owned();
     if read["bytes_left"].as_u64().is_some_and(|left| left > 0) {
         let next = read["first_line"].as_u64().unwrap_or(1) + text.lines().count() as u64;
-        let what = Addressed::Note { path: path.clone(), part: Some((super::uri::Part::Lines, format!("{next}-"))) };
-        let rest = VaultUri { vault: address.vault.clone(), what };
+        let target =
+            UriTarget::Note { path: path.clone(), part: Some((super::uri::NotePart::Lines, format!("{next}-"))) };
+        let rest = VaultUri { vault: address.vault.clone(), target };
         text.push_str(&format!("\n\n(The note goes on: {} bytes more, at {rest}.)\n", read["bytes_left"]));
     }
     Ok(text)
@@ -178,13 +179,13 @@ pub(super) fn states_of(vaults: &mut Vaults, uris: Vec<String>) -> BTreeMap<Stri
         let address = VaultUri::parse(uri).ok()?;
         let vault = number(&names, &address.vault).ok()?;
         let notes = listed.entry(vault).or_insert_with(|| vaults.toolbox(vault).notes().unwrap_or_default());
-        let found = match &address.what {
-            Addressed::Changed(_) => notes.iter().max_by_key(|note| note.stat.modified),
-            Addressed::Note { path, .. } => notes.iter().find(|note| note.path.as_str() == path),
+        let found = match &address.target {
+            UriTarget::Changed(_) => notes.iter().max_by_key(|note| note.stat.modified),
+            UriTarget::Note { path, .. } => notes.iter().find(|note| note.path.as_str() == path),
         };
         let found = found?;
         let time = found.stat.modified.and_then(|time| Timestamp::try_from(time).ok()).map(|time| time.to_string());
-        let count = matches!(address.what, Addressed::Changed(_)).then_some(notes.len());
+        let count = matches!(address.target, UriTarget::Changed(_)).then_some(notes.len());
         Some(json!([found.path.as_str(), found.stat.size, time, count]))
     };
     uris.into_iter().map(|uri| (state(&uri).unwrap_or_default(), uri)).map(|(state, uri)| (uri, state)).collect()

@@ -12,7 +12,7 @@ use rmcp::service::SubscriptionContext;
 use rmcp::{ErrorData, Peer, RoleServer};
 use serde_json::Value;
 
-use super::calls::Calls;
+use super::calls::CallHandler;
 use super::resources::states_of;
 
 /// How often the vault is looked at.
@@ -23,10 +23,10 @@ const MOST: usize = 100;
 
 /// What the client of one session is subscribed to.
 #[derive(Debug, Default)]
-pub(super) struct Subscriptions(Mutex<Subscribed>);
+pub(super) struct Subscriptions(Mutex<SubscriptionState>);
 
 #[derive(Debug, Default)]
-struct Subscribed {
+struct SubscriptionState {
     /// The resources, each with its state when it was last looked at.
     known: BTreeMap<String, Value>,
     /// Whether a task looks at them. There is one, however often a client subscribes and unsubscribes.
@@ -41,7 +41,7 @@ impl Subscriptions {
     pub async fn add(
         self: &Arc<Self>,
         uri: String,
-        calls: &Arc<Calls>,
+        calls: &Arc<CallHandler>,
         peer: Peer<RoleServer>,
     ) -> Result<(), ErrorData> {
         let state = states(calls, vec![uri.clone()]).await.into_values().next().unwrap_or_default();
@@ -61,17 +61,17 @@ impl Subscriptions {
         self.lock().known.remove(uri);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Subscribed> {
+    fn lock(&self) -> MutexGuard<'_, SubscriptionState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn tell(self: Arc<Self>, calls: Arc<Calls>, peer: Peer<RoleServer>) {
+    async fn tell(self: Arc<Self>, calls: Arc<CallHandler>, peer: Peer<RoleServer>) {
         loop {
             tokio::time::sleep(EVERY).await;
             let known: Vec<String> = {
                 let mut subscribed = self.lock();
                 if subscribed.known.is_empty() || peer.is_transport_closed() {
-                    *subscribed = Subscribed::default();
+                    *subscribed = SubscriptionState::default();
                     return;
                 }
                 subscribed.known.keys().cloned().collect()
@@ -89,7 +89,7 @@ impl Subscriptions {
 ///
 /// # Errors
 /// None: a client that is gone ends it.
-pub(super) async fn listen(context: SubscriptionContext, calls: &Arc<Calls>) -> Result<(), ErrorData> {
+pub(super) async fn listen(context: SubscriptionContext, calls: &Arc<CallHandler>) -> Result<(), ErrorData> {
     let uris = context.accepted().resource_subscriptions.clone().unwrap_or_default();
     let uris: Vec<String> = uris.into_iter().take(MOST).collect();
     if uris.is_empty() {
@@ -122,7 +122,7 @@ fn update(known: &mut BTreeMap<String, Value>, now: BTreeMap<String, Value>) -> 
     changed
 }
 
-async fn states(calls: &Arc<Calls>, uris: Vec<String>) -> BTreeMap<String, Value> {
+async fn states(calls: &Arc<CallHandler>, uris: Vec<String>) -> BTreeMap<String, Value> {
     let calls = Arc::clone(calls);
     let look = move || calls.workspace.with(|vaults| states_of(vaults, uris));
     tokio::task::spawn_blocking(look).await.unwrap_or_default()

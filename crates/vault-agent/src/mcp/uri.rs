@@ -17,27 +17,27 @@ const MOST_CHANGED: usize = 200;
 pub(super) struct VaultUri {
     /// The vault's name.
     pub vault: String,
-    pub what: Addressed,
+    pub target: UriTarget,
 }
 
 /// What an address is of.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Addressed {
+pub(super) enum UriTarget {
     /// A note, or the part of it that an argument of `read_note` names.
-    Note { path: String, part: Option<(Part, String)> },
+    Note { path: String, part: Option<(NotePart, String)> },
     /// The notes that changed lately, this many.
     Changed(usize),
 }
 
 /// Which part of a note is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum NotePart {
     Heading,
     Lines,
     Block,
 }
 
-impl Part {
+impl NotePart {
     const ALL: [Self; 3] = [Self::Heading, Self::Lines, Self::Block];
 
     /// The name in an address, and of the argument of `read_note`.
@@ -54,12 +54,12 @@ impl VaultUri {
     /// The address of a whole note.
     pub fn note(vault: &str, path: &str) -> Self {
         let (vault, path) = (vault.to_owned(), path.to_owned());
-        Self { vault, what: Addressed::Note { path, part: None } }
+        Self { vault, target: UriTarget::Note { path, part: None } }
     }
 
     /// The address of the notes that changed lately.
     pub fn changed(vault: &str) -> Self {
-        Self { vault: vault.to_owned(), what: Addressed::Changed(CHANGED) }
+        Self { vault: vault.to_owned(), target: UriTarget::Changed(CHANGED) }
     }
 
     /// Reads an address.
@@ -85,30 +85,30 @@ impl VaultUri {
         let (vault, path) = place.split_once('/').unwrap_or((place, ""));
         let (vault, path) = (decoded(vault)?, decoded(path)?);
         let query = query.map(|query| query.split_once('=').unwrap_or((query, "")));
-        let what = match (path.is_empty(), query) {
+        let target = match (path.is_empty(), query) {
             (true, Some(("changed", number))) => {
                 let number = if number.is_empty() { Some(CHANGED) } else { number.parse().ok() };
                 let number = number.filter(|number| (1..=MOST_CHANGED).contains(number));
-                Addressed::Changed(number.ok_or_else(|| wrong(&format!("needs a number from 1 to {MOST_CHANGED}")))?)
+                UriTarget::Changed(number.ok_or_else(|| wrong(&format!("needs a number from 1 to {MOST_CHANGED}")))?)
             }
             (true, _) => return Err(wrong("names no note")),
-            (false, None) => Addressed::Note { path, part: None },
+            (false, None) => UriTarget::Note { path, part: None },
             (false, Some((name, value))) => {
-                let part = Part::ALL.into_iter().find(|part| part.name() == name);
+                let part = NotePart::ALL.into_iter().find(|part| part.name() == name);
                 let part = part.ok_or_else(|| wrong(&format!("asks for `{name}`")))?;
-                Addressed::Note { path, part: Some((part, decoded(value)?)) }
+                UriTarget::Note { path, part: Some((part, decoded(value)?)) }
             }
         };
-        Ok(Self { vault, what })
+        Ok(Self { vault, target })
     }
 }
 
 impl std::fmt::Display for VaultUri {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{SCHEME}{}/", encoded(&self.vault))?;
-        match &self.what {
-            Addressed::Changed(number) => write!(f, "?changed={number}"),
-            Addressed::Note { path, part } => {
+        match &self.target {
+            UriTarget::Changed(number) => write!(f, "?changed={number}"),
+            UriTarget::Note { path, part } => {
                 f.write_str(&path.split('/').map(encoded).collect::<Vec<_>>().join("/"))?;
                 part.iter().try_for_each(|(part, value)| write!(f, "?{}={}", part.name(), encoded(value)))
             }
@@ -129,8 +129,8 @@ mod tests {
     proptest! {
         #[test]
         fn an_address_leads_back_to_its_note(vault in "[^/]{1,12}", path in "[^/]{1,12}(/[^/]{1,8}){0,2}", value in ".{0,12}", part in 0..4_usize) {
-            let part = Part::ALL.get(part).map(|part| (*part, value));
-            let uri = VaultUri { vault, what: Addressed::Note { path, part } };
+            let part = NotePart::ALL.get(part).map(|part| (*part, value));
+            let uri = VaultUri { vault, target: UriTarget::Note { path, part } };
             let text = uri.to_string();
             prop_assert!(text.is_ascii() && !text.contains(' '), "{}", text);
             prop_assert_eq!(VaultUri::parse(&text).unwrap(), uri);
@@ -147,9 +147,9 @@ mod tests {
     fn addresses() {
         let uri = VaultUri::parse("vault://My%20Notes/a/b%23c.md?lines=3-10").unwrap();
         assert_eq!(uri.vault, "My Notes");
-        let part = Some((Part::Lines, "3-10".to_owned()));
-        assert_eq!(uri.what, Addressed::Note { path: "a/b#c.md".to_owned(), part });
-        assert_eq!(VaultUri::parse("vault://N/?changed=5").unwrap().what, Addressed::Changed(5));
+        let part = Some((NotePart::Lines, "3-10".to_owned()));
+        assert_eq!(uri.target, UriTarget::Note { path: "a/b#c.md".to_owned(), part });
+        assert_eq!(VaultUri::parse("vault://N/?changed=5").unwrap().target, UriTarget::Changed(5));
         assert_eq!(VaultUri::changed("N").to_string(), "vault://N/?changed=20");
         for (wrong, why) in [
             ("file:///etc/passwd", "is no address"),

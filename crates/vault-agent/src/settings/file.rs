@@ -10,7 +10,7 @@ use vault_index::settings_file::read_settings_file;
 use vault_tools::{Error, ErrorKind, Result, State};
 
 use super::table::{Setting, find};
-use super::{Given, Problem, Source};
+use super::{Problem, SettingValue, ValueSource};
 
 const NAME: &str = "agent.toml";
 
@@ -39,13 +39,13 @@ pub(crate) fn config_file(name: &str) -> Result<PathBuf> {
 ///
 /// # Errors
 /// When it cannot be read.
-pub(super) fn read() -> Result<(Vec<Given>, Vec<Problem>)> {
+pub(super) fn read() -> Result<(Vec<SettingValue>, Vec<Problem>)> {
     let (mut given, mut problems) = (Vec::new(), Vec::new());
     let Ok(path) = path() else { return Ok((given, problems)) };
     let Some(text) = read_settings_file(&path, REMEDY)? else { return Ok((given, problems)) };
     let source = |at: Option<usize>| {
         let before = at.and_then(|at| text.get(..at)).unwrap_or_default();
-        Source::File { path: path.clone(), line: 1 + before.matches('\n').count() }
+        ValueSource::File { path: path.clone(), line: 1 + before.matches('\n').count() }
     };
     let document = match Document::parse(&*text) {
         Ok(document) => document,

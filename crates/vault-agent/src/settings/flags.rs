@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::table::{Setting, TABLE};
 use super::value::Kind;
-use super::{Given, Problem, Source};
+use super::{Problem, SettingValue, ValueSource};
 
 /// The settings that matter where the model is offered tools.
 const OF_TOOLS: [&str; 5] = ["tools", "toolsets", "text_calls", "review", "max_calls"];
@@ -16,11 +16,11 @@ pub(crate) struct SettingArgs(Vec<(&'static Setting, Option<String>)>);
 
 impl SettingArgs {
     /// The values that are given.
-    pub(super) fn given(&self, problems: &mut Vec<Problem>) -> Vec<Given> {
+    pub(super) fn given(&self, problems: &mut Vec<Problem>) -> Vec<SettingValue> {
         let mut given = Vec::new();
         for (setting, text) in &self.0 {
             let name = setting.flag.as_ref().map_or("", |flag| flag.name);
-            let source = Source::Flag(name.to_owned());
+            let source = ValueSource::Flag(name.to_owned());
             let value = match text {
                 None => Ok(json!(!name.starts_with("no-"))),
                 Some(text) => setting.of_text(text),

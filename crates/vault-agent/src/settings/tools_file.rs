@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use toml_edit::{ArrayOfTables, DocumentMut, Item, Table};
-use vault_tools::{Error, ErrorKind, LastingPermission, Result, Settings as Policy};
+use vault_tools::{Error, ErrorKind, LastingPermission, Result, Settings as PolicySettings};
 
 use super::file::{change_file, config_file, put};
 use super::value::Kind;
@@ -31,7 +31,7 @@ pub(crate) fn tools_path() -> Result<PathBuf> {
 /// No such setting; a value that it does not take; a file that cannot be understood or written.
 pub(crate) fn set_policy(name: &str, text: Option<&str>) -> Result<PathBuf> {
     let bad = |message: String| Error::new(ErrorKind::InvalidArguments, format!("{PREFIX}{name}: {message}"));
-    let default = serde_json::to_value(Policy::default()).unwrap_or_default();
+    let default = serde_json::to_value(PolicySettings::default()).unwrap_or_default();
     let (table, key) = match name.split_once('.') {
         Some(("tools", tool)) => (Some("tools"), tool),
         _ => (None, name),
@@ -141,7 +141,7 @@ fn change_tools(act: impl FnOnce(&mut DocumentMut)) -> Result<PathBuf> {
     let path = tools_path()?;
     change_file(path.clone(), |document| {
         act(document);
-        let mut policy: Policy = toml_edit::de::from_str(&document.to_string())
+        let mut policy: PolicySettings = toml_edit::de::from_str(&document.to_string())
             .map_err(|error| Error::new(ErrorKind::Config, error.message().to_owned()).at(path.display()))?;
         let vaults: Vec<String> = policy.vault.keys().cloned().collect();
         vaults.iter().try_for_each(|vault| policy.clone().of_vault(vault).compile().map(drop))?;

@@ -339,7 +339,7 @@ fn splits_of(text: &str) -> (Vec<Split>, Option<usize>) {
                         Tag::List(first) => list = Some(first),
                         _ => {}
                     }
-                    last = Some(Last::of(&tag));
+                    last = Some(BlockEnd::of(&tag));
                 } else if let (1, Tag::Item, Some(first)) = (depth, &tag, list) {
                     if items > 0 {
                         splits.push(Split::Item(line, first));
@@ -357,7 +357,7 @@ fn splits_of(text: &str) -> (Vec<Split>, Option<usize>) {
                     splits.push(Split::Block(line));
                 }
                 blocks += 1;
-                (list, last, end) = (None, Some(Last::AtOnce), range.end);
+                (list, last, end) = (None, Some(BlockEnd::AtOnce), range.end);
             }
             _ => {}
         }
@@ -365,9 +365,11 @@ fn splits_of(text: &str) -> (Vec<Split>, Option<usize>) {
     // A block that nothing can go on with has ended, too.
     let after = text[end.min(text.len())..].trim_start_matches([' ', '\t']);
     let has_ended = match last {
-        Some(Last::AtOnce) => true,
-        Some(Last::AtEmptyLine) => text[..end].ends_with('\n') && after.starts_with('\n') || after.starts_with("\n\n"),
-        Some(Last::Open) | None => false,
+        Some(BlockEnd::AtOnce) => true,
+        Some(BlockEnd::AtEmptyLine) => {
+            text[..end].ends_with('\n') && after.starts_with('\n') || after.starts_with("\n\n")
+        }
+        Some(BlockEnd::Open) | None => false,
     };
     if has_ended {
         splits.push(Split::Block(text.len()));
@@ -376,14 +378,14 @@ fn splits_of(text: &str) -> (Vec<Split>, Option<usize>) {
 }
 
 /// When the last block of a text has ended.
-enum Last {
+enum BlockEnd {
     AtOnce,
     AtEmptyLine,
     /// Only when another one begins.
     Open,
 }
 
-impl Last {
+impl BlockEnd {
     fn of(tag: &Tag<'_>) -> Self {
         match tag {
             Tag::Heading { .. } => Self::AtOnce,

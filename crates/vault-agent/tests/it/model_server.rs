@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
-use crate::web_server::{Asked, read_request};
+use crate::web_server::{ReceivedRequest, read_request};
 #[cfg(unix)]
 use crate::wire_rules::Rules;
 
@@ -53,7 +53,7 @@ impl Reply {
 /// The server. It ends with the process of the test.
 pub struct ModelServer {
     pub address: String,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<Mutex<Vec<ReceivedRequest>>>,
 }
 
 impl ModelServer {
@@ -80,10 +80,10 @@ impl ModelServer {
         Self::answering(move |_, body| replies(body))
     }
 
-    fn answering(mut replies: impl FnMut(&Asked, &Value) -> Reply + Send + 'static) -> Self {
+    fn answering(mut replies: impl FnMut(&ReceivedRequest, &Value) -> Reply + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}/v1", listener.local_addr().unwrap());
-        let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
+        let asked: Arc<Mutex<Vec<ReceivedRequest>>> = Arc::default();
         let seen = Arc::clone(&asked);
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
@@ -107,7 +107,7 @@ impl ModelServer {
 
     /// The requests so far, with their headers.
     #[cfg(unix)]
-    pub fn asked(&self) -> Vec<Asked> {
+    pub fn asked(&self) -> Vec<ReceivedRequest> {
         self.asked.lock().unwrap().clone()
     }
 

@@ -5,7 +5,7 @@ use std::process::Output;
 use serde_json::{Value, json};
 
 use crate::stdio::Place;
-use crate::web_server::{Asked, WebServer};
+use crate::web_server::{ReceivedRequest, WebServer};
 
 fn models(place: &Place, args: &[&str], env: &[(&str, &str)]) -> Output {
     let mut command = place.command(&[&["models"], args].concat());
@@ -14,7 +14,11 @@ fn models(place: &Place, args: &[&str], env: &[(&str, &str)]) -> Output {
 }
 
 /// The models of one provider, and the requests that it got.
-fn listed(provider: &str, key: &str, answers: fn(&Asked) -> (u16, Value)) -> (Vec<Value>, Vec<Asked>) {
+fn listed(
+    provider: &str,
+    key: &str,
+    answers: fn(&ReceivedRequest) -> (u16, Value),
+) -> (Vec<Value>, Vec<ReceivedRequest>) {
     let place = Place::new("");
     let server = WebServer::that(answers);
     let base_url = format!("http://{}/v1", server.address);

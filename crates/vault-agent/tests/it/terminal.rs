@@ -23,13 +23,13 @@ const PROMPT: &str = "\x1b[?2004h";
 pub struct Terminal {
     child: Child,
     side: File,
-    shown: Arc<Shown>,
+    shown: Arc<SharedScreen>,
     reader: Option<JoinHandle<()>>,
     /// How much of what was written has been waited for.
     at: usize,
 }
 
-struct Shown {
+struct SharedScreen {
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -82,7 +82,7 @@ impl Terminal {
         let side = File::from(side);
         let parser = vt100::Parser::new(ROWS, columns, 0);
         let state = State { written: String::new(), parser, is_closed: false, is_closing: false };
-        let shown = Arc::new(Shown { state: Mutex::new(state), changed: Condvar::new() });
+        let shown = Arc::new(SharedScreen { state: Mutex::new(state), changed: Condvar::new() });
         let (reading, writing) = (Arc::clone(&shown), side.try_clone().unwrap());
         let reader = Some(std::thread::spawn(move || reading.read(writing)));
         Self { child, side, shown, reader, at: 0 }
@@ -151,7 +151,7 @@ impl Terminal {
     }
 }
 
-impl Shown {
+impl SharedScreen {
     /// Reads what is written, and answers as a terminal does when it is asked where the cursor is.
     fn read(&self, mut side: File) {
         let mut bytes = [0; 4096];

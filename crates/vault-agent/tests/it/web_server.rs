@@ -8,13 +8,13 @@ use serde_json::Value;
 
 /// A request: its target as it stands in the first line, its headers with names in lower case, its body.
 #[derive(Debug, Clone, Default)]
-pub struct Asked {
+pub struct ReceivedRequest {
     pub target: String,
     pub headers: Vec<(String, String)>,
     pub body: String,
 }
 
-impl Asked {
+impl ReceivedRequest {
     /// A header's value.
     pub fn header(&self, wanted: &str) -> Option<&str> {
         self.headers.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str())
@@ -25,15 +25,15 @@ impl Asked {
 pub struct WebServer {
     /// `127.0.0.1:PORT`.
     pub address: String,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<Mutex<Vec<ReceivedRequest>>>,
 }
 
 impl WebServer {
     /// Answers with a status and JSON.
-    pub fn that(mut answers: impl FnMut(&Asked) -> (u16, Value) + Send + 'static) -> Self {
+    pub fn that(mut answers: impl FnMut(&ReceivedRequest) -> (u16, Value) + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
+        let asked: Arc<Mutex<Vec<ReceivedRequest>>> = Arc::default();
         let seen = Arc::clone(&asked);
         std::thread::spawn(move || {
             for mut stream in listener.incoming().map_while(Result::ok) {
@@ -50,15 +50,15 @@ impl WebServer {
     }
 
     /// What it was asked so far.
-    pub fn asked(&self) -> Vec<Asked> {
+    pub fn asked(&self) -> Vec<ReceivedRequest> {
         self.asked.lock().unwrap().clone()
     }
 }
 
 /// The request that a client sends.
-pub fn read_request(stream: &TcpStream) -> Option<Asked> {
+pub fn read_request(stream: &TcpStream) -> Option<ReceivedRequest> {
     let mut reader = BufReader::new(stream);
-    let mut asked = Asked::default();
+    let mut asked = ReceivedRequest::default();
     let mut first = String::new();
     reader.read_line(&mut first).ok()?;
     asked.target = first.split(' ').nth(1)?.to_owned();

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::web_server::Asked;
+use crate::web_server::ReceivedRequest;
 
 /// The key that every test uses.
 pub const KEY: &str = "sk-of-the-test";
@@ -29,12 +29,12 @@ pub struct Rules {
     pub has_key: bool,
 }
 
-type Checked = Result<(), String>;
+type CheckResult = Result<(), String>;
 
 impl Rules {
     /// # Errors
     /// The rule that a request breaks.
-    pub fn check(&self, asked: &Asked) -> Checked {
+    pub fn check(&self, asked: &ReceivedRequest) -> CheckResult {
         ensure(asked.target == self.target, || format!("it went to {}, not to {}", asked.target, self.target))?;
         self.check_key(asked)?;
         let is_json = asked.header("content-type").is_some_and(|kind| kind.starts_with("application/json"));
@@ -49,7 +49,7 @@ impl Rules {
         }
     }
 
-    fn check_key(&self, asked: &Asked) -> Checked {
+    fn check_key(&self, asked: &ReceivedRequest) -> CheckResult {
         let (name, value) = match self.wire {
             Wire::Anthropic => ("x-api-key", KEY.to_owned()),
             Wire::Gemini => ("x-goog-api-key", KEY.to_owned()),
@@ -61,7 +61,7 @@ impl Rules {
     }
 }
 
-fn ensure(holds: bool, rule: impl FnOnce() -> String) -> Checked {
+fn ensure(holds: bool, rule: impl FnOnce() -> String) -> CheckResult {
     if holds { Ok(()) } else { Err(rule()) }
 }
 
@@ -77,7 +77,7 @@ fn text<'v>(value: &'v Value, what: &str) -> Result<&'v str, String> {
 }
 
 /// A tool's name and the schema of its arguments.
-fn tool(name: &Value, schema: &Value) -> Checked {
+fn tool(name: &Value, schema: &Value) -> CheckResult {
     let name = text(name, "a tool's name")?;
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
     ensure(name.len() <= 64 && name.chars().all(is_plain), || format!("{name:?} is no name of a tool"))?;
@@ -85,19 +85,19 @@ fn tool(name: &Value, schema: &Value) -> Checked {
 }
 
 /// Arguments as a text that is a JSON object.
-fn arguments(value: &Value) -> Checked {
+fn arguments(value: &Value) -> CheckResult {
     let parsed = serde_json::from_str::<Value>(text(value, "the arguments of a call")?);
     ensure(parsed.is_ok_and(|parsed| parsed.is_object()), || format!("arguments are no object: {value}"))
 }
 
 /// The same ids on both sides, each once.
-fn same_ids(calls: &[&str], results: &[&str]) -> Checked {
+fn same_ids(calls: &[&str], results: &[&str]) -> CheckResult {
     let (of_calls, of_results): (BTreeSet<_>, BTreeSet<_>) = (calls.iter().collect(), results.iter().collect());
     let is_each_once = of_calls.len() == calls.len() && of_results.len() == results.len();
     ensure(is_each_once && of_calls == of_results, || format!("calls {calls:?} have the results {results:?}"))
 }
 
-fn functions(body: &Value) -> Checked {
+fn functions(body: &Value) -> CheckResult {
     for one in list(&body["tools"], "tools")? {
         ensure(one["type"] == "function", || format!("no function: {one}"))?;
         tool(&one["function"]["name"], &one["function"]["parameters"])?;
@@ -111,7 +111,7 @@ fn run_of<'m>(messages: &'m [Value], after: usize, role: &str) -> &'m [Value] {
     &rest[..rest.iter().take_while(|message| message["role"] == role).count()]
 }
 
-fn chat(body: &Value) -> Checked {
+fn chat(body: &Value) -> CheckResult {
     text(&body["model"], "model")?;
     functions(body)?;
     let messages = list(&body["messages"], "messages")?;
@@ -141,7 +141,7 @@ fn chat(body: &Value) -> Checked {
     ensure(results == all, || "a result that follows no call".to_owned())
 }
 
-fn responses(body: &Value) -> Checked {
+fn responses(body: &Value) -> CheckResult {
     text(&body["model"], "model")?;
     for one in list(&body["tools"], "tools")? {
         ensure(one["type"] == "function", || format!("no function: {one}"))?;
@@ -169,7 +169,7 @@ fn responses(body: &Value) -> Checked {
     same_ids(&calls, &results)
 }
 
-fn anthropic(asked: &Asked, body: &Value) -> Checked {
+fn anthropic(asked: &ReceivedRequest, body: &Value) -> CheckResult {
     ensure(asked.header("anthropic-version") == Some("2023-06-01"), || "there is no anthropic-version".to_owned())?;
     text(&body["model"], "model")?;
     ensure(body["max_tokens"].as_u64().is_some_and(|most| most > 0), || "max_tokens is required".to_owned())?;
@@ -201,7 +201,7 @@ fn anthropic(asked: &Asked, body: &Value) -> Checked {
     same_ids(&calls, &[])
 }
 
-fn gemini(body: &Value) -> Checked {
+fn gemini(body: &Value) -> CheckResult {
     for declaration in list(&body["tools"][0]["functionDeclarations"], "functionDeclarations")? {
         let schema = declaration.get("parametersJsonSchema").or_else(|| declaration.get("parameters"));
         tool(&declaration["name"], schema.unwrap_or(&Value::Null))?;
@@ -233,7 +233,7 @@ fn gemini(body: &Value) -> Checked {
     ensure(calls.is_empty(), || format!("calls without results: {calls:?}"))
 }
 
-fn ollama(body: &Value) -> Checked {
+fn ollama(body: &Value) -> CheckResult {
     text(&body["model"], "model")?;
     functions(body)?;
     ensure(body["options"]["num_ctx"].is_u64(), || "the default context does not hold the tools".to_owned())?;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::model_server::{ModelServer, Reply};
 use crate::stdio::Place;
 use crate::terminal::Terminal;
-use crate::web_server::Asked;
+use crate::web_server::ReceivedRequest;
 use crate::wire_rules::{KEY, Rules, Wire};
 
 const NOTES: &str = "//- Garden/Roses.md\n# Roses\n\nPrune them in late winter.\n//- Log.md\n# Log\n";
@@ -63,14 +63,14 @@ fn lose_a_result(value: &mut Value) -> bool {
 }
 
 /// The rules refuse what is not as this request is.
-fn check_rules(rules: Rules, good: &Asked) {
+fn check_rules(rules: Rules, good: &ReceivedRequest) {
     assert_eq!(rules.check(good), Ok(()));
-    let elsewhere = Asked { target: format!("{}s", good.target), ..good.clone() };
+    let elsewhere = ReceivedRequest { target: format!("{}s", good.target), ..good.clone() };
     let other_key = Rules { has_key: !rules.has_key, ..rules };
     let mut body: Value = serde_json::from_str(&good.body).unwrap();
-    let without_tools = Asked { body: body.to_string().replace("\"tools\"", "\"tool\""), ..good.clone() };
+    let without_tools = ReceivedRequest { body: body.to_string().replace("\"tools\"", "\"tool\""), ..good.clone() };
     assert!(lose_a_result(&mut body));
-    let without_a_result = Asked { body: body.to_string(), ..good.clone() };
+    let without_a_result = ReceivedRequest { body: body.to_string(), ..good.clone() };
     for (rules, bad) in [(rules, &elsewhere), (other_key, good), (rules, &without_tools), (rules, &without_a_result)] {
         assert!(rules.check(bad).is_err(), "{rules:?}: {bad:?}");
     }

@@ -125,7 +125,7 @@ impl TerminalPrompt<'_> {
             let editable = self.changing.as_ref().map(|changing| changing.editable(change)).transpose()?;
             let edited = editable.as_ref().map(|(what, value)| (*what, typed.as_ref().unwrap_or(value)));
             let has_parts = edited.is_some() && (self.whole.is_some() || has_parts(change.preview()));
-            let about = Question { question: &question, short: &short, whole: &whole, edited, has_parts };
+            let about = TerminalQuestion { question: &question, short: &short, whole: &whole, edited, has_parts };
             let reply = ask_about(&about)?;
             let Some(changing) = &mut self.changing else {
                 return Ok(if reply == Reply::Yes { Answer::Yes } else { Answer::Declined(None) });
@@ -170,7 +170,7 @@ impl TerminalPrompt<'_> {
 
 /// What a person is asked about.
 #[derive(Debug, Default)]
-pub struct Question<'a> {
+pub struct TerminalQuestion<'a> {
     pub question: &'a str,
     /// What is shown.
     pub short: &'a str,
@@ -184,8 +184,8 @@ pub struct Question<'a> {
 
 /// Shows something and asks about it. A yes counts once all of it has been shown: where the screen has a part only, it shows
 /// the whole, and asks again.
-pub fn ask_about(about: &Question<'_>) -> Result<Reply> {
-    let Question { question, short, whole, edited: editable, has_parts } = *about;
+pub fn ask_about(about: &TerminalQuestion<'_>) -> Result<Reply> {
+    let TerminalQuestion { question, short, whole, edited: editable, has_parts } = *about;
     let paint = Paint::stderr();
     let (shown, mut is_cut) = cut(short, whole);
     show(&paint.diff(&shown));

@@ -12,8 +12,8 @@ use vault_tools::{
 use crate::{CliResult, Out, Outcome, WriteGuard, can_ask, note, program, sanitize, sanitize_line};
 
 use super::approve::{
-    ChangeEditor, PartChoice, Question, Reply, TerminalPrompt, ask_about, cancelled, nobody_to_ask, nobody_to_ask_but,
-    tick,
+    ChangeEditor, PartChoice, Reply, TerminalPrompt, TerminalQuestion, ask_about, cancelled, nobody_to_ask,
+    nobody_to_ask_but, tick,
 };
 use super::args::CallArgs;
 use super::choose::choose_hunks;
@@ -268,7 +268,7 @@ impl CallEditor<'_> {
                 return Ok((self.prepare(args)?, Some(Answer::Yes)));
             }
             let text = format!("{tool} {args}");
-            let about = Question {
+            let about = TerminalQuestion {
                 question: "Run it?",
                 short: &text,
                 whole: &text,

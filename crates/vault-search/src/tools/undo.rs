@@ -11,7 +11,7 @@ use vault_tools::{
 
 use crate::{CliResult, Failure, Out, Outcome, can_ask, counted, sanitize_line, say};
 
-use super::approve::{Question, Reply, agreed, ask_about, declined, nobody_to_ask};
+use super::approve::{Reply, TerminalQuestion, agreed, ask_about, declined, nobody_to_ask};
 use super::args::{PruneArgs, PruneLimits, RedoArgs, ResetArgs, RevertArgs, UndoArgs};
 use super::moved::hint_at_adopt;
 use super::preview_text::texts_of;
@@ -105,7 +105,9 @@ fn revert(
         if !can_ask() {
             return Err(nobody_to_ask("this").into());
         }
-        if ask_about(&Question { question, short: &short, whole: &whole, ..Question::default() })? != Reply::Yes {
+        if ask_about(&TerminalQuestion { question, short: &short, whole: &whole, ..TerminalQuestion::default() })?
+            != Reply::Yes
+        {
             return Err(declined().into());
         }
     }

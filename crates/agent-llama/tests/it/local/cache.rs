@@ -19,7 +19,7 @@ fn go_on(messages: &Messages, reply: &Reply, result: &str) -> Messages {
 }
 
 /// A turn with two calls, one after the other: the tokens of its prompts, and those that were evaluated.
-async fn turn(model: &Local) -> (u64, u64) {
+async fn turn(model: &LocalModel) -> (u64, u64) {
     let mut messages: Messages = [Message::user("Which notes mention pruning?")].into_iter().collect();
     for _ in 0..2 {
         let request = request("").messages(messages.clone()).tool_choice(ToolChoice::Tool("search".into()));

@@ -129,7 +129,7 @@ async fn a_conversation_that_is_too_long_is_made_shorter() {
 async fn a_real_model_searches_writes_after_a_yes_and_answers() {
     let Some(path) = named_by("AGENT_LOOP_LOCAL_MODEL") else { return };
     let options = LocalOptions::new(path).context(Some(4_096)).threads(Some(1)).seed(Some(1)).temperature(0.2);
-    let model = Local::load(options, |_| {}, &Default::default()).await.unwrap();
+    let model = LocalModel::load(options, |_| {}, &Default::default()).await.unwrap();
     let tool = |name: &str| tools().into_iter().find(|tool| tool.name == name).unwrap();
     let mut messages: agent_loop::Messages =
         [Message::user("Find notes on pruning, then write what you found.")].into_iter().collect();

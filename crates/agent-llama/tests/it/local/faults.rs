@@ -11,7 +11,7 @@ use super::*;
 
 async fn refused(path: &Path, change: impl FnOnce(LocalOptions) -> LocalOptions) -> agent_loop::Error {
     let options = change(LocalOptions::new(path).context(Some(512)));
-    Local::load(options, |_| {}, &Default::default()).await.expect_err("it cannot be loaded")
+    LocalModel::load(options, |_| {}, &Default::default()).await.expect_err("it cannot be loaded")
 }
 
 #[tokio::test]
@@ -52,15 +52,16 @@ async fn loading_tells_its_progress_and_can_be_cancelled() {
     let parts = Arc::new(Mutex::new(Vec::new()));
     let told = Arc::clone(&parts);
     let options = LocalOptions::new(&path).context(Some(512));
-    let model =
-        Local::load(options.clone(), move |part| told.lock().unwrap().push(part), &Default::default()).await.unwrap();
+    let model = LocalModel::load(options.clone(), move |part| told.lock().unwrap().push(part), &Default::default())
+        .await
+        .unwrap();
     assert_eq!((model.context(), model.provider()), (512, Some("llama.cpp")));
     let parts = parts.lock().unwrap().clone();
     assert!(parts.is_sorted() && parts.last() == Some(&1.0), "{parts:?}");
 
     let cancel = CancellationToken::new();
     cancel.cancel();
-    let error = Local::load(options, |_| {}, &cancel).await.unwrap_err();
+    let error = LocalModel::load(options, |_| {}, &cancel).await.unwrap_err();
     assert!(error.kind() == ErrorKind::State && error.message().contains("cancelled"), "{error}");
 }
 
@@ -176,7 +177,7 @@ async fn a_load_that_nobody_waits_for_is_cancelled() {
     let calls = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&calls);
     let cancel = CancellationToken::new();
-    let loading = Local::load(
+    let loading = LocalModel::load(
         LocalOptions::new(path),
         move |_| {
             counted.fetch_add(1, Ordering::Relaxed);

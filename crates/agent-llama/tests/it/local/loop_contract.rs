@@ -17,8 +17,8 @@ use super::*;
 loop_contract!(forced, tokio::test);
 
 /// Takes these steps, one with each reply.
-struct Forced {
-    model: Local,
+struct ForcedModel {
+    model: LocalModel,
     steps: Mutex<VecDeque<Step>>,
 }
 
@@ -26,10 +26,10 @@ async fn forced(steps: &[Step]) -> Arc<dyn Model> {
     // Where no call may be made, a reply ends before its mark: this one says "well,".
     let tiny = TinyModel::new(9).bias(&[("well, <tool_call>\n{\"na", 60.0)]);
     let model = load(&tiny, |options| options.context(Some(16_384))).await;
-    Arc::new(Forced { model, steps: Mutex::new(steps.iter().copied().collect()) })
+    Arc::new(ForcedModel { model, steps: Mutex::new(steps.iter().copied().collect()) })
 }
 
-impl Forced {
+impl ForcedModel {
     /// A reply that calls a tool this often. After a call the weights end the reply or make another one: another seed is
     /// tried until they agree.
     async fn calls(&self, request: Request, count: usize) -> ReplyStream<'_> {
@@ -45,7 +45,7 @@ impl Forced {
     }
 }
 
-impl Model for Forced {
+impl Model for ForcedModel {
     fn name(&self) -> &str {
         self.model.name()
     }
@@ -70,9 +70,9 @@ impl Model for Forced {
 }
 
 /// Cancels at the first sign of life, which comes before the first part of the prompt is evaluated.
-struct CancelsInThePrompt(Arc<Local>, CancellationToken);
+struct PromptCanceller(Arc<LocalModel>, CancellationToken);
 
-impl Model for CancelsInThePrompt {
+impl Model for PromptCanceller {
     fn name(&self) -> &str {
         self.0.name()
     }
@@ -89,7 +89,7 @@ impl Model for CancelsInThePrompt {
 async fn cancelling_ends_a_prompt() {
     let model = Arc::new(load(&TinyModel::new(1), |options| options.context(Some(16_384))).await);
     let (cancel, long) = (CancellationToken::new(), "word ".repeat(2_500));
-    let agent = Agent::new(CancelsInThePrompt(Arc::clone(&model), cancel.clone()), Vec::<Tool>::new()).unwrap();
+    let agent = Agent::new(PromptCanceller(Arc::clone(&model), cancel.clone()), Vec::<Tool>::new()).unwrap();
     let mut run = Run::new(RunId("run_1".into()), RunOptions::default(), long.clone());
     let pause = agent.drive(&mut run, &mut (), &cancel).await.unwrap();
     assert!(matches!(pause, Pause::Done(outcome) if outcome.stop == StopReason::Cancelled));

@@ -10,7 +10,7 @@ mod sampling;
 
 use std::path::Path;
 
-use agent_llama::{Local, LocalOptions};
+use agent_llama::{LocalModel, LocalOptions};
 use agent_loop::{
     Delta, Effect, Message, Model, Part, Reply, ReplyBuilder, Request, ToolCall, ToolSpec, Usage, error::Result,
 };
@@ -20,14 +20,14 @@ use serde_json::{Value, json};
 pub use tiny_model::{TEMPLATE, TinyModel};
 
 /// Loads a tiny model, whose replies are random in the way of its seed.
-pub async fn load(model: &TinyModel, change: impl FnOnce(LocalOptions) -> LocalOptions) -> Local {
+pub async fn load(model: &TinyModel, change: impl FnOnce(LocalOptions) -> LocalOptions) -> LocalModel {
     let folder = tempfile::tempdir().unwrap();
     load_file(&model.write(folder.path()), change).await
 }
 
-pub async fn load_file(path: &Path, change: impl FnOnce(LocalOptions) -> LocalOptions) -> Local {
+pub async fn load_file(path: &Path, change: impl FnOnce(LocalOptions) -> LocalOptions) -> LocalModel {
     let options = LocalOptions::new(path).context(Some(2_048)).threads(Some(1)).seed(Some(1)).temperature(1.0);
-    Local::load(change(options), |_| {}, &Default::default()).await.unwrap()
+    LocalModel::load(change(options), |_| {}, &Default::default()).await.unwrap()
 }
 
 /// Tools whose arguments end by themselves, whatever the weights are.
@@ -68,7 +68,7 @@ pub fn request(text: &str) -> Request {
 }
 
 /// All deltas of one reply but progress, and how it ended.
-pub async fn deltas(model: &Local, request: Request) -> (Vec<Delta>, Result<Reply>) {
+pub async fn deltas(model: &LocalModel, request: Request) -> (Vec<Delta>, Result<Reply>) {
     let mut stream = match model.reply(request).await {
         Ok(stream) => stream,
         Err(error) => return (Vec::new(), Err(error)),
@@ -84,7 +84,7 @@ pub async fn deltas(model: &Local, request: Request) -> (Vec<Delta>, Result<Repl
     (all, builder.finish())
 }
 
-pub async fn reply(model: &Local, request: Request) -> Reply {
+pub async fn reply(model: &LocalModel, request: Request) -> Reply {
     deltas(model, request).await.1.unwrap()
 }
 

@@ -73,10 +73,10 @@ impl fmt::Debug for HttpProxy {
 ///
 /// ```no_run
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// use agent_loop::{Hosted, Http, Provider};
+/// use agent_loop::{HostedModel, Http, Provider};
 ///
 /// let key = std::env::var("OPENAI_API_KEY")?;
-/// let model = Hosted::new(Provider::openai(key), "gpt-5.6", Http::new()?);
+/// let model = HostedModel::new(Provider::openai(key), "gpt-5.6", Http::new()?);
 /// # Ok(())
 /// # }
 /// ```

@@ -124,14 +124,14 @@ trait Decode: Send {
 }
 
 /// A hosted model.
-pub struct Hosted<T> {
+pub struct HostedModel<T> {
     provider: Provider,
     model: String,
     transport: T,
 }
 
 #[cfg(feature = "hosted")]
-impl Hosted<Http> {
+impl HostedModel<Http> {
     /// Returns a model by the names of its provider and its own, `"openai:gpt-5.6"`, with the key that the environment
     /// has for the provider ([`Provider::from_env`] lists the names) and a connection of its own.
     ///
@@ -147,7 +147,7 @@ impl Hosted<Http> {
     }
 }
 
-impl<T: Transport> Hosted<T> {
+impl<T: Transport> HostedModel<T> {
     /// A model of a provider, by the provider's name for it.
     pub fn new(provider: Provider, model: impl Into<String>, transport: T) -> Self {
         Self { provider, model: model.into(), transport }
@@ -251,7 +251,7 @@ impl<T: Transport> Hosted<T> {
     }
 }
 
-impl<T: Transport> Model for Hosted<T> {
+impl<T: Transport> Model for HostedModel<T> {
     fn name(&self) -> &str {
         &self.model
     }
@@ -273,8 +273,11 @@ impl<T: Transport> Model for Hosted<T> {
     }
 }
 
-impl<T> fmt::Debug for Hosted<T> {
+impl<T> fmt::Debug for HostedModel<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hosted").field("provider", &self.provider).field("model", &self.model).finish_non_exhaustive()
+        f.debug_struct("HostedModel")
+            .field("provider", &self.provider)
+            .field("model", &self.model)
+            .finish_non_exhaustive()
     }
 }

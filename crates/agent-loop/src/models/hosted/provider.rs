@@ -6,9 +6,9 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// A name, the variables that may have the key, of which the first that is set counts, and the provider with a key. One
 /// without variables needs no key.
-type Named = (&'static str, &'static [&'static str], fn(String) -> Provider);
+type NamedProvider = (&'static str, &'static [&'static str], fn(String) -> Provider);
 
-const NAMED: [Named; 10] = [
+const NAMED: [NamedProvider; 10] = [
     ("openai", &["OPENAI_API_KEY"], |key| Provider::openai(key)),
     ("anthropic", &["ANTHROPIC_API_KEY"], |key| Provider::anthropic(key)),
     ("gemini", &["GEMINI_API_KEY", "GOOGLE_API_KEY"], |key| Provider::gemini(key)),

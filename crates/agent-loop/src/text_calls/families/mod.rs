@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use crate::tool::ToolSpec;
 
 use super::CLOSE;
-use super::marks::{Mark, What};
+use super::marks::{Mark, MarkKind};
 use super::pieces::Piece;
 
 /// Reads and writes the calls of a family.
@@ -141,11 +141,11 @@ impl Format {
     /// Whether a text is part of a mark that a parser of this format looks for: a special token of a model that is must be
     /// shown to the parser, while others are no text.
     pub fn has_mark(self, text: &str) -> bool {
-        let in_mark = |mark: &Mark| match mark.what {
-            What::Thoughts(close) => close.contains(text),
-            What::Block(block) => block.closes.iter().any(|close| close.contains(text)),
-            What::Call => CLOSE.contains(text),
-            What::Skip => false,
+        let in_mark = |mark: &Mark| match mark.kind {
+            MarkKind::Thoughts(close) => close.contains(text),
+            MarkKind::Block(block) => block.closes.iter().any(|close| close.contains(text)),
+            MarkKind::Call => CLOSE.contains(text),
+            MarkKind::Skip => false,
         };
         self.marks().iter().any(|mark| mark.text.contains(text) || in_mark(mark))
     }

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::tool::ToolSpec;
 
-use super::super::marks::{Block, Mark, Place, THINK, What};
+use super::super::marks::{Block, Mark, MarkKind, Place, THINK};
 use super::super::pieces::Piece;
 use super::Reader;
 use super::parts::{call, call_of, json_of, json_prefix};
@@ -25,7 +25,7 @@ impl Reader for React {
     fn marks(&self) -> &'static [Mark] {
         const {
             &[
-                Mark::new("Action:", Place::LineStart, What::Block(ACTION)),
+                Mark::new("Action:", Place::LineStart, MarkKind::Block(ACTION)),
                 Mark::thoughts("Thought:", "\n"),
                 Mark::skip("Final Answer:").at(Place::LineStart),
                 THINK,

@@ -295,8 +295,8 @@ fn react() {
 fn pieces() -> Vec<&'static str> {
     let marks = Format::all().flat_map(|format| {
         format.marks().iter().flat_map(|mark| {
-            let closes = match mark.what {
-                What::Block(block) => block.closes,
+            let closes = match mark.kind {
+                MarkKind::Block(block) => block.closes,
                 _ => &[],
             };
             [mark.text].into_iter().chain(closes.iter().copied())

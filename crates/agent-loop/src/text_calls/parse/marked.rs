@@ -1,6 +1,6 @@
 //! The states of the parser behind a mark: which mark it is, thoughts, and a format's block of calls.
 
-use super::{JsonScan, Mark, Parser, Piece, Place, State, What};
+use super::{JsonScan, Mark, MarkKind, Parser, Piece, Place, State};
 
 impl Parser {
     pub(super) fn advance_mark<'t>(&mut self, text: &'t str) -> &'t str {
@@ -34,20 +34,20 @@ impl Parser {
         let mark = self.marks_here().filter(|mark| read.starts_with(mark.text)).max_by_key(|mark| mark.text.len());
         let Some(mark) = mark else { return self.release_as_text() };
         let rest = self.held.split_off(from + mark.text.len());
-        if matches!(mark.what, What::Call | What::Block(_)) {
+        if matches!(mark.kind, MarkKind::Call | MarkKind::Block(_)) {
             self.text.push_str(&self.held[..from]);
             self.fences.settle();
         }
         self.held.clear();
-        self.state = match mark.what {
-            What::Call => {
+        self.state = match mark.kind {
+            MarkKind::Call => {
                 self.held.push_str(mark.text);
                 State::Opening
             }
-            What::Thoughts(close) => State::Thoughts { close, is_reply_start },
-            What::Skip if is_reply_start => State::Start,
-            What::Skip => State::Text,
-            What::Block(block) => {
+            MarkKind::Thoughts(close) => State::Thoughts { close, is_reply_start },
+            MarkKind::Skip if is_reply_start => State::Start,
+            MarkKind::Skip => State::Text,
+            MarkKind::Block(block) => {
                 self.held.push_str(mark.text);
                 State::Block { mark, block, json: JsonScan::default(), has_begun: false }
             }

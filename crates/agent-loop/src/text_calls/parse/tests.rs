@@ -7,13 +7,13 @@ use super::*;
 /// One line a piece: `"text"`, `~ "thoughts"`, `name {arguments}`, `! what the fault says | raw`. Text side by side is
 /// joined, and so are thoughts.
 #[derive(Default)]
-struct Shown {
+struct PieceLines {
     lines: Vec<String>,
     text: String,
     thoughts: String,
 }
 
-impl Shown {
+impl PieceLines {
     fn take<'p>(&mut self, pieces: impl Iterator<Item = Piece<'p>>) {
         for piece in pieces {
             let line = match piece {
@@ -54,7 +54,7 @@ impl Shown {
 }
 
 fn show<'p>(pieces: impl Iterator<Item = Piece<'p>>) -> Vec<String> {
-    let mut shown = Shown::default();
+    let mut shown = PieceLines::default();
     shown.take(pieces);
     shown.end();
     shown.lines
@@ -65,7 +65,7 @@ fn parse(pieces: &[&[u8]]) -> Vec<String> {
 }
 
 pub(super) fn parse_with(mut parser: Parser, pieces: &[&[u8]]) -> Vec<String> {
-    let mut shown = Shown::default();
+    let mut shown = PieceLines::default();
     // What was read before does not matter either.
     parser.push(b"before <tool_call>{\"x\xe2").count();
     parser.finish().count();

@@ -32,7 +32,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use agent_loop::{
-    BoxFuture, Delta, Effect, Error, ErrorKind, Hosted, HttpReply, HttpRequest, Model, Part, Provider, Reply,
+    BoxFuture, Delta, Effect, Error, ErrorKind, HostedModel, HttpReply, HttpRequest, Model, Part, Provider, Reply,
     ReplyBuilder, Request, ToolSpec, Transport, Usage, Wire, error::Result,
 };
 use futures_util::{StreamExt, stream};
@@ -69,7 +69,7 @@ pub const KEY: &str = "sk-secret-1234";
 
 /// A connection that gives what a test wrote down.
 #[derive(Clone, Default)]
-pub struct Canned(Arc<Mutex<Inner>>);
+pub struct CannedTransport(Arc<Mutex<Inner>>);
 
 #[derive(Default)]
 struct Inner {
@@ -117,7 +117,7 @@ impl Answer {
     }
 }
 
-impl Transport for Canned {
+impl Transport for CannedTransport {
     fn post(&self, request: HttpRequest) -> BoxFuture<'_, Result<HttpReply>> {
         Box::pin(async move {
             let mut inner = self.0.lock().unwrap();
@@ -138,7 +138,10 @@ impl Transport for Canned {
 pub const WIRES: [Wire; 6] =
     [Wire::OpenAiChat, Wire::Chat, Wire::OpenAiResponses, Wire::Anthropic, Wire::Gemini, Wire::Ollama];
 
-pub fn hosted(wire: Wire, answers: impl IntoIterator<Item = Answer>) -> (Hosted<Canned>, Canned) {
+pub fn hosted(
+    wire: Wire,
+    answers: impl IntoIterator<Item = Answer>,
+) -> (HostedModel<CannedTransport>, CannedTransport) {
     provided(wire, answers, |_| {})
 }
 
@@ -147,16 +150,16 @@ pub fn provided(
     wire: Wire,
     answers: impl IntoIterator<Item = Answer>,
     change: impl FnOnce(&mut Provider),
-) -> (Hosted<Canned>, Canned) {
+) -> (HostedModel<CannedTransport>, CannedTransport) {
     ran_over(wire);
-    let canned = Canned::default();
+    let canned = CannedTransport::default();
     canned.0.lock().unwrap().replies.extend(answers);
     let mut provider = Provider::new("here", wire, "http://127.0.0.1:1/v1/", Some(KEY.into()));
     change(&mut provider);
-    (Hosted::new(provider, "m", canned.clone()), canned)
+    (HostedModel::new(provider, "m", canned.clone()), canned)
 }
 
-pub fn sent(canned: &Canned) -> (HttpRequest, Value) {
+pub fn sent(canned: &CannedTransport) -> (HttpRequest, Value) {
     let request = canned.0.lock().unwrap().seen.last().expect("a request was sent").clone();
     let body = serde_json::from_slice(&request.body).unwrap();
     (request, body)

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_loop::{
-    Agent, EndReason, Event, Http, HttpOptions, HttpProxy, Limits, Outcome, Pause, Retries, Run, RunId, RunOptions,
+    Agent, EndReason, Event, Http, HttpOptions, HttpProxy, Limits, Pause, Retries, Run, RunId, RunOptions, RunOutcome,
     StopReason, Tool,
 };
 use futures_util::FutureExt;
@@ -44,8 +44,8 @@ async fn soon<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(60), future).await.expect("it hangs")
 }
 
-fn hosted_at(server: &Server, wire: Wire) -> Hosted<Http> {
-    Hosted::new(provider_at(server, wire), "m", http())
+fn hosted_at(server: &Server, wire: Wire) -> HostedModel<Http> {
+    HostedModel::new(provider_at(server, wire), "m", http())
 }
 
 fn head(framing: &str) -> Vec<u8> {
@@ -84,12 +84,12 @@ fn answered(wire: Wire) -> Exchange {
     vec![ScriptedReply::Send(whole_response(wire, true).0)]
 }
 
-async fn shown(model: &Hosted<Http>) -> Result<String> {
+async fn shown(model: &HostedModel<Http>) -> Result<String> {
     soon(deltas(model, request())).await.1.map(|reply| show(&reply))
 }
 
 /// Drives a run without tools, which may be cancelled by its first text.
-async fn run(model: Hosted<Http>, limits: Limits, is_cancelled: bool) -> (Outcome, Vec<Event>) {
+async fn run(model: HostedModel<Http>, limits: Limits, is_cancelled: bool) -> (RunOutcome, Vec<Event>) {
     let agent = Agent::new(model, Vec::<Tool>::new()).unwrap().limits(limits);
     let mut run = Run::new(RunId::random(), RunOptions::default(), "hi");
     let (mut events, cancel) = (Vec::new(), CancellationToken::new());
@@ -116,7 +116,7 @@ async fn nobody_listens() {
         let mut provider = provider_at(&server, wire);
         let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         provider.base_url = format!("http://user:{KEY}@{free}/v1?key={KEY}");
-        let error = shown(&Hosted::new(provider, "m", http())).await.unwrap_err();
+        let error = shown(&HostedModel::new(provider, "m", http())).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unavailable);
         let text = format!("{error} {error:?}");
         assert!(text.contains(&free.to_string()) && !text.contains(KEY), "{text}");
@@ -300,9 +300,9 @@ async fn requests_go_through_the_named_proxy_or_that_of_the_environment() {
         for wire in WIRES {
             let here = Server::start([answered(wire)]);
             let mut provider = provider_at(&here, wire);
-            assert_eq!(shown(&Hosted::new(provider.clone(), "m", http.clone())).await.unwrap(), "abc|Complete");
+            assert_eq!(shown(&HostedModel::new(provider.clone(), "m", http.clone())).await.unwrap(), "abc|Complete");
             provider.base_url = ELSEWHERE.into();
-            assert_eq!(shown(&Hosted::new(provider, "m", http.clone())).await.unwrap(), "abc|Complete");
+            assert_eq!(shown(&HostedModel::new(provider, "m", http.clone())).await.unwrap(), "abc|Complete");
         }
         return;
     }
@@ -317,11 +317,11 @@ async fn requests_go_through_the_named_proxy_or_that_of_the_environment() {
         let http = Http::with(HttpOptions::default().proxy(address)).unwrap();
         let mut provider = provider_at(&proxy, wire);
         provider.base_url = ELSEWHERE.into();
-        assert_eq!(shown(&Hosted::new(provider.clone(), "m", http.clone())).await.unwrap(), "abc|Complete");
+        assert_eq!(shown(&HostedModel::new(provider.clone(), "m", http.clone())).await.unwrap(), "abc|Complete");
         expected.extend(targets(&proxy));
         // What goes by TLS is for the proxy's eyes no more than its place.
         provider.base_url = ELSEWHERE.replace("http:", "https:");
-        let error = shown(&Hosted::new(provider, "m", http)).await.unwrap_err();
+        let error = shown(&HostedModel::new(provider, "m", http)).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unavailable);
         let received = proxy.received();
         assert_eq!(targets(&proxy)[1], "CONNECT models.invalid:443");
@@ -351,14 +351,14 @@ async fn headers_of_the_caller_are_sent_and_the_key_in_one_header_only() {
         let server = Server::start([answered(wire), answered(wire)]);
         let mut provider = provider_at(&server, wire);
         provider.headers = vec![("X-Title".into(), "Grüße".into()), ("User-Agent".into(), "mine".into())];
-        shown(&Hosted::new(provider.clone(), "m", http())).await.unwrap();
+        shown(&HostedModel::new(provider.clone(), "m", http())).await.unwrap();
         let name = match wire {
             Wire::Anthropic => "x-api-key",
             Wire::Gemini => "x-goog-api-key",
             _ => "authorization",
         };
         provider.headers = vec![(name.into(), "another".into())];
-        shown(&Hosted::new(provider, "m", http())).await.unwrap();
+        shown(&HostedModel::new(provider, "m", http())).await.unwrap();
 
         let received = server.received();
         let key = received[0].header(name);
@@ -385,7 +385,7 @@ async fn what_cannot_be_sent() {
             provider.clone().base_url(format!("{KEY}.example/v1")),
             provider.clone().base_url(format!("file:///{KEY}")),
         ] {
-            let error = shown(&Hosted::new(provider, "m", http())).await.unwrap_err();
+            let error = shown(&HostedModel::new(provider, "m", http())).await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::BadRequest, "{error}");
             assert!(!format!("{error} {error:?}").contains(KEY), "{error}");
         }
@@ -513,7 +513,7 @@ async fn tls_replies_come_from_trusted_certificates_only() {
             let http = Http::with(HttpOptions::default().roots(roots)).unwrap();
             let mut provider = provider_at(&Server::start([]), wire);
             provider.base_url = format!("https://{address}/v1");
-            let found = shown(&Hosted::new(provider, "m", http)).await;
+            let found = shown(&HostedModel::new(provider, "m", http)).await;
             match (is_trusted, found) {
                 (true, found) => assert_eq!(found.unwrap(), "abc|Complete"),
                 (false, found) => {

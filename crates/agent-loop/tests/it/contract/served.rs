@@ -40,7 +40,7 @@ pub fn provider_at(server: &Server, wire: Wire) -> Provider {
     Provider::new("here", wire, format!("http://{}/v1/", server.address), Some(KEY.into()))
 }
 
-fn hosted(wire: Wire, answers: impl IntoIterator<Item = Answer>) -> (Hosted<Http>, Server) {
+fn hosted(wire: Wire, answers: impl IntoIterator<Item = Answer>) -> (HostedModel<Http>, Server) {
     provided(wire, answers, |_| {})
 }
 
@@ -48,11 +48,11 @@ fn provided(
     wire: Wire,
     answers: impl IntoIterator<Item = Answer>,
     change: impl FnOnce(&mut Provider),
-) -> (Hosted<Http>, Server) {
+) -> (HostedModel<Http>, Server) {
     let server = Server::start(answers.into_iter().map(exchange));
     let mut provider = provider_at(&server, wire);
     change(&mut provider);
-    (Hosted::new(provider, "m", http()), server)
+    (HostedModel::new(provider, "m", http()), server)
 }
 
 fn sent(server: &Server) -> (HttpRequest, Value) {

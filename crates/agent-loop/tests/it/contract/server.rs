@@ -29,7 +29,7 @@ pub type Exchange = Vec<ScriptedReply>;
 
 /// A request as it arrived.
 #[derive(Debug, Clone)]
-pub struct Received {
+pub struct ReceivedRequest {
     /// Which connection, from 0 in the order of their first bytes.
     pub connection: usize,
     pub method: String,
@@ -39,7 +39,7 @@ pub struct Received {
     pub body: Vec<u8>,
 }
 
-impl Received {
+impl ReceivedRequest {
     pub fn header(&self, wanted: &str) -> Vec<&str> {
         self.headers.iter().filter(|(name, _)| name == wanted).map(|(_, value)| value.as_str()).collect()
     }
@@ -55,7 +55,7 @@ pub struct Server {
 #[derive(Default)]
 struct Inner {
     exchanges: VecDeque<Exchange>,
-    received: Vec<Received>,
+    received: Vec<ReceivedRequest>,
     connections: usize,
 }
 
@@ -77,7 +77,7 @@ impl Server {
         server
     }
 
-    pub fn received(&self) -> Vec<Received> {
+    pub fn received(&self) -> Vec<ReceivedRequest> {
         self.inner.lock().unwrap().received.clone()
     }
 
@@ -117,7 +117,7 @@ impl Server {
 }
 
 /// The next request; `None` when the client has closed.
-async fn request(stream: &mut TcpStream, read: &mut Vec<u8>) -> Option<Received> {
+async fn request(stream: &mut TcpStream, read: &mut Vec<u8>) -> Option<ReceivedRequest> {
     let end = loop {
         if let Some(at) = read.windows(4).position(|window| window == b"\r\n\r\n") {
             break at + 4;
@@ -139,7 +139,7 @@ async fn request(stream: &mut TcpStream, read: &mut Vec<u8>) -> Option<Received>
     }
     let body = read[end..end + length].to_vec();
     read.drain(..end + length);
-    Some(Received { connection: 0, method, target, headers, body })
+    Some(ReceivedRequest { connection: 0, method, target, headers, body })
 }
 
 async fn more(stream: &mut TcpStream, read: &mut Vec<u8>) -> Option<()> {

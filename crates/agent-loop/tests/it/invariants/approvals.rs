@@ -1,8 +1,8 @@
 //! Invariant 3: a decision is bound to run, call and arguments, is taken once, and never outlives its policy.
 
 use agent_loop::{
-    About, AllowAll, AskBeforeWriting, Decision, Digest, Permission, Policy, RejectedBecause, Review, Run, RunId,
-    Status, ToolCall, ToolOutput, ToolSpec,
+    AllowAll, AskBeforeWriting, CallPermission, CallPolicy, Decision, Digest, QuestionSubject, RejectionReason, Review,
+    Run, RunId, Status, ToolCall, ToolOutput, ToolSpec,
 };
 use serde_json::json;
 
@@ -16,18 +16,18 @@ fn invariant_03_a_decision_is_bound_to_run_call_and_digest() {
     let asked = questions(run.next(context));
     let why = |run: &mut Run, decision| run.decide(context, [decision]).unwrap_err().0[0].why.clone();
     let of_other_run = decision(&asked[0], |decision| decision.run = RunId("run_2".into()));
-    assert_eq!(why(&mut run, of_other_run), RejectedBecause::OtherRun);
+    assert_eq!(why(&mut run, of_other_run), RejectionReason::OtherRun);
     let of_other_call = decision(&asked[0], |decision| decision.call = "c2".into());
-    assert_eq!(why(&mut run, of_other_call), RejectedBecause::OtherDigest);
+    assert_eq!(why(&mut run, of_other_call), RejectionReason::OtherDigest);
     let of_no_call = decision(&asked[0], |decision| decision.call = "c9".into());
-    assert_eq!(why(&mut run, of_no_call), RejectedBecause::UnknownCall);
+    assert_eq!(why(&mut run, of_no_call), RejectionReason::UnknownCall);
     let of_other_arguments = decision(&asked[0], |decision| {
         let call = ToolCall::new("c1", "put", json!({"at": "c"}));
         decision.digest = Digest::of(&RunId("run_1".into()), &call, None);
     });
-    assert_eq!(why(&mut run, of_other_arguments), RejectedBecause::OtherDigest);
+    assert_eq!(why(&mut run, of_other_arguments), RejectionReason::OtherDigest);
     let share = decision(&asked[0], |decision| decision.decision = Decision::Share { withheld: vec![] });
-    assert_eq!(why(&mut run, share), RejectedBecause::OtherQuestion);
+    assert_eq!(why(&mut run, share), RejectionReason::OtherQuestion);
     assert_eq!(questions(run.next(context)), asked, "a rejected decision changes nothing");
 }
 
@@ -41,10 +41,10 @@ fn invariant_03_partial_decisions_are_kept_over_a_reload_and_each_is_taken_once(
     let (mut run, _) = Run::from_json(&run.to_json()).unwrap();
     assert_eq!(questions(run.next(context)), asked[..1], "only what is open is asked again");
     let again = run.decide(context, [asked[1].decide(Decision::Allow)]).unwrap_err().0;
-    assert_eq!(again[0].why, RejectedBecause::AlreadyDecided);
+    assert_eq!(again[0].why, RejectionReason::AlreadyDecided);
     decide(&mut run, context, &asked[0], Decision::Allow);
     let again = run.decide(context, [asked[0].decide(Decision::Allow)]).unwrap_err().0;
-    assert_eq!(again[0].why, RejectedBecause::AlreadyDecided);
+    assert_eq!(again[0].why, RejectionReason::AlreadyDecided);
     assert_eq!(ready(&run.next(context)), ["c1"]);
     finish(&mut run, context, "c1", "done");
     request(run.next(context));
@@ -53,7 +53,7 @@ fn invariant_03_partial_decisions_are_kept_over_a_reload_and_each_is_taken_once(
         [("c1".into(), Status::Ok, "done".into()), ("c2".into(), Status::Denied, "Tool call denied: not b".into())]
     );
     let late = run.decide(context, [asked[0].decide(Decision::Allow)]).unwrap_err().0;
-    assert_eq!(late[0].why, RejectedBecause::AlreadyDecided);
+    assert_eq!(late[0].why, RejectionReason::AlreadyDecided);
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn invariant_03_the_policy_runs_again_when_the_run_goes_on() {
     decide(&mut run, asking, &asked[0], Decision::AllowForSession);
     let saved = run.to_json();
 
-    let denies = |_: &ToolCall, _: &ToolSpec| Permission::Deny { reason: "the vault is locked".into() };
+    let denies = |_: &ToolCall, _: &ToolSpec| CallPermission::Deny { reason: "the vault is locked".into() };
     let denying = run_context(&tools, &denies);
     let (mut run, _) = Run::from_json(&saved).unwrap();
     request(run.next(denying));
@@ -102,10 +102,10 @@ fn invariant_03_what_a_person_decided_counts_where_the_policy_of_now_would_not_h
     let (mut run, _) = Run::from_json(&paused.to_json()).unwrap();
     decide(&mut run, allowing, &asked[0], Decision::AllowEdited { arguments: json!({"at": "b"}) });
     let next = run.next(allowing);
-    let agent_loop::Next::RunTools(batch) = &next else { panic!("{next:?}") };
+    let agent_loop::NextStep::RunTools(batch) = &next else { panic!("{next:?}") };
     assert_eq!(batch[0].call.arguments, json!({"at": "b"}), "it runs as the person wants it");
     let late = run.decide(allowing, [asked[0].decide(Decision::Deny { reason: None })]).unwrap_err().0;
-    assert_eq!(late[0].why, RejectedBecause::AlreadyDecided, "what runs cannot be denied");
+    assert_eq!(late[0].why, RejectionReason::AlreadyDecided, "what runs cannot be denied");
 
     let (mut run, _) = Run::from_json(&paused.to_json()).unwrap();
     let of_other_arguments = decision(&asked[0], |decision| {
@@ -113,7 +113,7 @@ fn invariant_03_what_a_person_decided_counts_where_the_policy_of_now_would_not_h
         decision.decision = Decision::Deny { reason: None };
     });
     let rejected = run.decide(allowing, [of_other_arguments]).unwrap_err().0;
-    assert_eq!(rejected[0].why, RejectedBecause::OtherDigest);
+    assert_eq!(rejected[0].why, RejectionReason::OtherDigest);
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn invariant_03_edited_arguments_are_checked_again_and_the_model_is_told() {
     assert!(rejections[0].to_string().contains("/at"), "{}", rejections[0]);
     decide(&mut run, context, &asked[0], Decision::AllowEdited { arguments: json!({"at": "b"}) });
     let next = run.next(context);
-    let agent_loop::Next::RunTools(batch) = &next else { panic!("{next:?}") };
+    let agent_loop::NextStep::RunTools(batch) = &next else { panic!("{next:?}") };
     assert_eq!(batch[0].call.arguments, json!({"at": "b"}));
     finish(&mut run, context, "c1", "done");
     let messages = request(run.next(context)).messages;
@@ -205,11 +205,11 @@ fn invariant_03_edited_arguments_are_checked_again_and_the_model_is_told() {
 }
 
 /// Runs everything and shows a person what `look` gives.
-struct Reviewing;
+struct ReviewPolicy;
 
-impl Policy for Reviewing {
-    fn permission(&self, _: &ToolCall, _: &ToolSpec) -> Permission {
-        Permission::Allow
+impl CallPolicy for ReviewPolicy {
+    fn permission(&self, _: &ToolCall, _: &ToolSpec) -> CallPermission {
+        CallPermission::Allow
     }
 
     fn review(&self, call: &ToolCall, _: &ToolSpec) -> Review {
@@ -220,7 +220,7 @@ impl Policy for Reviewing {
 #[test]
 fn invariant_03_items_of_a_result_can_be_withheld() {
     let tools = set();
-    let context = run_context(&tools, &Reviewing);
+    let context = run_context(&tools, &ReviewPolicy);
     let mut run = called(context, &[("look", json!({})), ("look", json!({"at": "b"})), ("list", json!({}))]);
     assert_eq!(ready(&run.next(context)), ["c1", "c2", "c3"]);
     let items = ToolOutput::items(["public", "private", "also public"]);
@@ -230,9 +230,9 @@ fn invariant_03_items_of_a_result_can_be_withheld() {
     let (mut run, _) = Run::from_json(&run.to_json()).unwrap();
     let asked = questions(run.next(context));
     assert_eq!(asked.len(), 2);
-    assert_eq!(asked[0].about, About::Sharing { output: items });
+    assert_eq!(asked[0].about, QuestionSubject::Sharing { output: items });
     let beyond = run.decide(context, [asked[0].decide(Decision::Share { withheld: vec![3] })]).unwrap_err().0;
-    assert_eq!(beyond[0].why, RejectedBecause::NoSuchItem(3));
+    assert_eq!(beyond[0].why, RejectionReason::NoSuchItem(3));
     decide(&mut run, context, &asked[0], Decision::Share { withheld: vec![1] });
     decide(&mut run, context, &asked[1], Decision::Deny { reason: None });
     request(run.next(context));

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use agent_loop::{
-    AllowAll, AnswerShape, AtLimit, Budget, EndReason, Error, ErrorKind, Failure, History, Limit, Message, Next, Part,
-    Reply, Run, RunOptions, Status, StopReason, ToolChoice, Usage,
+    AllowAll, AnswerShape, AtLimit, Budget, EndReason, Error, ErrorKind, Failure, History, Limit, Message, NextStep,
+    Part, Reply, Run, RunOptions, Status, StopReason, ToolChoice, Usage,
 };
 use serde_json::json;
 
@@ -15,19 +15,21 @@ fn with(budget: Budget) -> Run {
 }
 
 /// Lets the model call `look` turn after turn until the run asks for something else than a turn or a tool.
-fn exhaust(run: &mut Run, mut arguments: impl FnMut(u32) -> serde_json::Value) -> Next {
+fn exhaust(run: &mut Run, mut arguments: impl FnMut(u32) -> serde_json::Value) -> NextStep {
     let tools = set();
     let context = run_context(&tools, &AllowAll);
     for turn in 0..10_000 {
         match run.next(context) {
-            Next::CallModel(request) if request.tool_choice == ToolChoice::None => return Next::CallModel(request),
-            Next::CallModel(_) => {
+            NextStep::CallModel(request) if request.tool_choice == ToolChoice::None => {
+                return NextStep::CallModel(request);
+            }
+            NextStep::CallModel(_) => {
                 run.spend_time(Duration::from_secs(1));
                 let reply = calls(&[("look", arguments(turn)), ("list", arguments(turn))]);
                 let usage = Some(Usage::default().input(900).output(100));
                 run.replied(Reply { usage, ..reply }).unwrap();
             }
-            Next::RunTools(batch) => {
+            NextStep::RunTools(batch) => {
                 for ready in batch {
                     finish(run, context, &ready.call.id.0, "the same");
                 }
@@ -161,7 +163,7 @@ fn invariant_10_compaction_must_shrink_and_is_tried_a_bounded_number_of_times() 
     let history = |text: &str| History::from_messages([Message::user(text)]);
 
     let mut run = refused();
-    assert!(matches!(run.next(context), Next::Compact));
+    assert!(matches!(run.next(context), NextStep::Compact));
     run.compacted(history(&"long ".repeat(2000))).unwrap();
     let StopReason::Failed { failure: Failure { kind, message, .. } } = outcome(run.next(context)).stop else {
         panic!()
@@ -171,7 +173,7 @@ fn invariant_10_compaction_must_shrink_and_is_tried_a_bounded_number_of_times() 
 
     let mut run = refused();
     for size in [100, 10] {
-        assert!(matches!(run.next(context), Next::Compact));
+        assert!(matches!(run.next(context), NextStep::Compact));
         run.compacted(history(&"long ".repeat(size))).unwrap();
         request(run.next(context));
         run.failed(&too_long()).unwrap();
@@ -189,7 +191,7 @@ fn invariant_10_a_threshold_alone_never_ends_a_run() {
     run.replied(Reply { usage, ..calls(&[("look", json!({}))]) }).unwrap();
     run.next(context);
     finish(&mut run, context, "c1", "r");
-    assert!(matches!(run.next(context), Next::Compact));
+    assert!(matches!(run.next(context), NextStep::Compact));
     run.compacted(Err(too_long())).unwrap();
     request(run.next(context));
 }

@@ -137,7 +137,7 @@ fn invariant_08_reads_run_side_by_side_and_a_write_alone_in_order() {
     for batch in [&["c1", "c2"][..], &["c3"], &["c4"], &["c5"], &["c6"]] {
         assert_eq!(ready(&run.next(context)), batch);
         for id in batch {
-            assert!(matches!(run.next(context), agent_loop::Next::Wait), "nothing is handed out twice");
+            assert!(matches!(run.next(context), agent_loop::NextStep::Wait), "nothing is handed out twice");
             finish(&mut run, context, id, id);
         }
     }
@@ -150,8 +150,8 @@ fn invariant_08_reads_run_side_by_side_and_a_write_alone_in_order() {
 fn invariant_08_a_call_that_waits_for_a_person_holds_up_only_writes_behind_it() {
     let tools = set();
     let policy = |call: &ToolCall, _: &agent_loop::ToolSpec| match call.name.as_str() {
-        "put" => agent_loop::Permission::Ask { why: "it writes".into(), grant: "put".into() },
-        _ => agent_loop::Permission::Allow,
+        "put" => agent_loop::CallPermission::Ask { why: "it writes".into(), grant: "put".into() },
+        _ => agent_loop::CallPermission::Allow,
     };
     let context = run_context(&tools, &policy);
     let mut run =
@@ -191,7 +191,7 @@ fn invariant_02_what_ran_when_the_process_died_runs_again_only_if_it_reads() {
 fn invariant_03_a_read_that_was_interrupted_is_ruled_on_again() {
     let tools = set();
     let asks =
-        |_: &ToolCall, _: &agent_loop::ToolSpec| agent_loop::Permission::Ask { why: "".into(), grant: "g".into() };
+        |_: &ToolCall, _: &agent_loop::ToolSpec| agent_loop::CallPermission::Ask { why: "".into(), grant: "g".into() };
     let asking = run_context(&tools, &asks);
     let allowing = run_context(&tools, &AllowAll);
     let mut run = called(allowing, &[("look", json!({}))]);

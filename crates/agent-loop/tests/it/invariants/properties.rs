@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use agent_loop::{
-    AskBeforeWriting, BoxFuture, Compaction, Decision, Delta, DropThenSummarize, EndReason, Error, ErrorKind, History,
-    Message, Messages, Model, Next, Part, Permission, Policy, Reply, ReplyStream, Request, Review, Run, Status,
-    ToolCall, ToolError, ToolOutput, ToolResult, ToolSpec,
+    AskBeforeWriting, BoxFuture, CallPermission, CallPolicy, Compaction, Decision, Delta, DropThenSummarize, EndReason,
+    Error, ErrorKind, History, Message, Messages, Model, NextStep, Part, Reply, ReplyStream, Request, Review, Run,
+    Status, ToolCall, ToolError, ToolOutput, ToolResult, ToolSpec,
 };
 use futures_util::stream;
 use proptest::prelude::*;
@@ -14,12 +14,12 @@ use serde_json::json;
 use crate::test_tools::*;
 
 /// Asks about writing and about what `list` gives; refuses `delete`.
-struct Strict;
+struct StrictPolicy;
 
-impl Policy for Strict {
-    fn permission(&self, call: &ToolCall, spec: &ToolSpec) -> Permission {
+impl CallPolicy for StrictPolicy {
+    fn permission(&self, call: &ToolCall, spec: &ToolSpec) -> CallPermission {
         match call.name.as_str() {
-            "delete" => Permission::Deny { reason: "never".into() },
+            "delete" => CallPermission::Deny { reason: "never".into() },
             _ => AskBeforeWriting.permission(call, spec),
         }
     }
@@ -139,13 +139,13 @@ fn picture(run: &Run) -> serde_json::Value {
 
 fn play(acts: Vec<Act>) -> Result<(), TestCaseError> {
     let tools = set();
-    let context = run_context(&tools, &Strict);
+    let context = run_context(&tools, &StrictPolicy);
     let mut run = run();
     let mut running: Vec<ToolCall> = Vec::new();
     let mut last_end = EndReason::Complete;
     for act in acts {
         match run.next(context) {
-            Next::RunTools(calls) => {
+            NextStep::RunTools(calls) => {
                 prop_assert!(!calls.is_empty());
                 prop_assert_eq!(last_end, EndReason::Complete, "a call of a reply that was cut never runs");
                 let writes = calls.iter().filter(|ready| ready.effect == agent_loop::Effect::Write).count();
@@ -156,14 +156,14 @@ fn play(acts: Vec<Act>) -> Result<(), TestCaseError> {
                     running.push(ready.call);
                 }
             }
-            Next::CallModel(request) => {
+            NextStep::CallModel(request) => {
                 prop_assert!(request.messages.check().is_ok());
                 prop_assert!(running.is_empty());
             }
-            Next::Done(_) => prop_assert!(run.history().messages().check().is_ok() && running.is_empty()),
-            Next::Wait => prop_assert!(!running.is_empty()),
-            Next::Ask(questions) => prop_assert!(!questions.is_empty() && running.is_empty()),
-            Next::Compact => prop_assert!(running.is_empty()),
+            NextStep::Done(_) => prop_assert!(run.history().messages().check().is_ok() && running.is_empty()),
+            NextStep::Wait => prop_assert!(!running.is_empty()),
+            NextStep::Ask(questions) => prop_assert!(!questions.is_empty() && running.is_empty()),
+            NextStep::Compact => prop_assert!(running.is_empty()),
         }
         match act {
             Act::Reply(reply) => {

@@ -2,13 +2,13 @@
 
 use agent_loop::mcp::{AskBeforeDestroying, Hints, McpOptions};
 use agent_loop::{
-    Agent, AllowAll, AskBeforeWriting, Decision, Event, Pause, Run, RunId, RunOptions, Scripted, ScriptedReply, Tool,
-    ToolSpec,
+    Agent, AllowAll, AskBeforeWriting, Decision, Event, Pause, Run, RunId, RunOptions, ScriptedModel, ScriptedReply,
+    Tool, ToolSpec,
 };
 use serde_json::json;
 
 use super::server::{at, http, stdio};
-use super::test_server::Speaks;
+use super::test_server::Revisions;
 use super::{all_forms, call, one, within};
 
 #[tokio::test]
@@ -31,8 +31,8 @@ async fn results_and_errors_come_back() {
 
 #[tokio::test]
 async fn a_server_that_wants_a_key_says_so() {
-    let address = http(Speaks::All).await;
-    let servers = [at("none", address), at("wrong", address).bearer("another key\n"), stdio("t", Speaks::All)];
+    let address = http(Revisions::All).await;
+    let servers = [at("none", address), at("wrong", address).bearer("another key\n"), stdio("t", Revisions::All)];
     let (tools, failures) = within(agent_loop::mcp::McpTools::connect(servers, McpOptions::default())).await.unwrap();
     assert_eq!(failures.len(), 3);
     assert_eq!((failures[0].path(), failures[0].kind()), (Some("none"), agent_loop::ErrorKind::Authentication));
@@ -45,12 +45,12 @@ async fn a_server_that_wants_a_key_says_so() {
 #[tokio::test]
 async fn an_agent_has_its_own_tools_beside_those_of_a_server() {
     let own = vec![Tool::dynamic(
-        ToolSpec { name: "own".into(), ..super::spec(&one(stdio("t", Speaks::All)).await, "t__write") },
+        ToolSpec { name: "own".into(), ..super::spec(&one(stdio("t", Revisions::All)).await, "t__write") },
         |_, _| async { Ok(agent_loop::ToolOutput::text("mine")) },
     )];
-    let tools = one(stdio("t", Speaks::All).hints(Hints::Believed)).await;
+    let tools = one(stdio("t", Revisions::All).hints(Hints::Trusted)).await;
     let destroy = || ("t__destroy", json!({}));
-    let model = Scripted::new([
+    let model = ScriptedModel::new([
         ScriptedReply::calls([("own", json!({})), ("t__add", json!({"a": 1, "b": 2})), destroy()]),
         ScriptedReply::calls([destroy(), ("own", json!({})), ("t__write", json!({}))]),
         ScriptedReply::text("Done."),
@@ -83,7 +83,7 @@ async fn an_agent_has_its_own_tools_beside_those_of_a_server() {
 
     // Even where everything is allowed.
     let model =
-        Scripted::new([ScriptedReply::calls([destroy(), ("t__write", json!({}))]), ScriptedReply::text("Done.")]);
+        ScriptedModel::new([ScriptedReply::calls([destroy(), ("t__write", json!({}))]), ScriptedReply::text("Done.")]);
     let agent = Agent::new(model, tools.clone()).unwrap().policy(AskBeforeDestroying::new(tools, AllowAll));
     let outcome = within(agent.ask("go")).await.unwrap();
     assert_eq!(outcome.text, "Done.");

@@ -4,18 +4,18 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use agent_loop::mcp::{Hints, McpOptions, McpProgress, McpServer, McpTools};
-use agent_loop::{Agent, ErrorKind, Scripted, ScriptedReply, ToolCall, Tools};
+use agent_loop::{Agent, ErrorKind, ScriptedModel, ScriptedReply, ToolCall, Tools};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::server::stdio;
-use super::test_server::Speaks;
+use super::test_server::Revisions;
 use super::{all_forms, call, connected, ended, one, text, within};
 use crate::programs::program;
 
 #[tokio::test]
 async fn a_server_that_ends_in_a_call_is_an_error_and_is_started_again() {
-    for speaks in [Speaks::All, Speaks::OldOnes] {
+    for speaks in [Revisions::All, Revisions::OldOnes] {
         let tools = one(stdio("t", speaks)).await;
         let pid = text(&tools, "t__pid").await;
         let gone = call(&tools, "t__exit", json!({})).await.unwrap_err().0;
@@ -30,14 +30,14 @@ async fn a_server_that_ends_in_a_call_is_an_error_and_is_started_again() {
 
 #[tokio::test]
 async fn an_agent_goes_on_after_its_server_ended() {
-    let tools = one(stdio("t", Speaks::All).hints(Hints::Believed)).await;
+    let tools = one(stdio("t", Revisions::All).hints(Hints::Trusted)).await;
     let sees = |wanted: &'static str| {
         move |request: &agent_loop::Request| {
             let text = serde_json::to_string(&request.messages).unwrap().replace('\\', "");
             text.contains(wanted).then_some(()).ok_or(text)
         }
     };
-    let model = Scripted::new([
+    let model = ScriptedModel::new([
         ScriptedReply::calls([("t__exit", json!({}))]),
         ScriptedReply::calls([("t__add", json!({"a": 1, "b": 1}))]).expecting(sees("ended while the call ran")),
         ScriptedReply::text("Two.").expecting(sees("{\"sum\":2}")),
@@ -61,7 +61,7 @@ async fn a_server_that_never_answers_is_given_up() {
 
 #[tokio::test]
 async fn a_server_that_hangs_altogether_is_replaced() {
-    let tools = one(stdio("t", Speaks::All).time_limit(Duration::from_millis(300))).await;
+    let tools = one(stdio("t", Revisions::All).time_limit(Duration::from_millis(300))).await;
     let pid = text(&tools, "t__pid").await;
     let signal = |name: &str| std::process::Command::new("kill").args([name, &pid]).status().unwrap();
     assert!(signal("-STOP").success());
@@ -131,12 +131,12 @@ async fn cancelling_reaches_the_server_after_progress_was_passed_on() {
 #[tokio::test]
 async fn no_process_is_left_behind() {
     // Closed.
-    let tools = one(stdio("t", Speaks::All)).await;
+    let tools = one(stdio("t", Revisions::All)).await;
     let pid = text(&tools, "t__pid").await;
     within(tools.close()).await;
     ended(&pid).await;
     // Dropped, and one that is in the middle of a call.
-    let tools = one(stdio("t", Speaks::All)).await;
+    let tools = one(stdio("t", Revisions::All)).await;
     let pid = text(&tools, "t__pid").await;
     let hang = ToolCall::new("c1", "t__hang", json!({}));
     let cancel = CancellationToken::new();
@@ -158,7 +158,7 @@ async fn no_process_is_left_behind() {
 fn no_process_outlives_its_runtime() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let (tools, pid) = runtime.block_on(async {
-        let tools = one(stdio("t", Speaks::All)).await;
+        let tools = one(stdio("t", Revisions::All)).await;
         let pid = text(&tools, "t__pid").await;
         (tools, pid)
     });
@@ -197,7 +197,7 @@ async fn what_cannot_be_started_is_said_and_the_others_work() {
         McpServer::http("odd", "no address"),
         McpServer::stdio("noise", "/bin/sh")
             .args(["-c", "while read -r x; do echo '{\"jsonrpc\":\"2.0\",\"id\":0,\"result\":7}'; done"]),
-        stdio("t", Speaks::All),
+        stdio("t", Revisions::All),
     ];
     let started = Instant::now();
     let (tools, failures) = within(McpTools::connect(servers, McpOptions::default())).await.unwrap();

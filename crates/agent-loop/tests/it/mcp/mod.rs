@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use server::{at, http, stdio};
-use test_server::Speaks;
+use test_server::Revisions;
 
 /// A test that hangs is a test that fails.
 async fn within<T>(future: impl Future<Output = T>) -> T {
@@ -26,7 +26,7 @@ async fn within<T>(future: impl Future<Output = T>) -> T {
 /// The test's server in each of its forms, as `t`.
 async fn all_forms() -> Vec<(String, McpServer)> {
     let mut forms = Vec::new();
-    for speaks in [Speaks::All, Speaks::OldOnes, Speaks::OldOnesDiscovered] {
+    for speaks in [Revisions::All, Revisions::OldOnes, Revisions::OldOnesDiscovered] {
         forms.push((format!("stdio {speaks:?}"), stdio("t", speaks)));
         let over_http = at("t", http(speaks).await).bearer("a long key").header("x-extra", "1");
         forms.push((format!("http {speaks:?}"), over_http));
@@ -75,7 +75,7 @@ async fn ended(pid: &str) {
 #[tokio::test]
 async fn tools_are_listed_with_portable_schemas_and_effects() {
     for (form, server) in all_forms().await {
-        let tools = one(server.clone().hints(Hints::Believed)).await;
+        let tools = one(server.clone().hints(Hints::Trusted)).await;
         let names: Vec<String> = tools.specs().into_iter().map(|spec| spec.name).collect();
         let expected = [
             "add",
@@ -121,7 +121,7 @@ async fn the_list_is_read_again_when_asked_for() {
 
 #[tokio::test]
 async fn two_servers_are_kept_apart() {
-    let (a, b) = (stdio("a", Speaks::All), stdio("b", Speaks::All));
+    let (a, b) = (stdio("a", Revisions::All), stdio("b", Revisions::All));
     let tools = connected([a, b.clone(), b], McpOptions::default()).await;
     let pids = [text(&tools, "a__pid").await, text(&tools, "b__pid").await, text(&tools, "b__pid_2").await];
     assert!(pids[0] != pids[1] && pids[1] != pids[2] && pids[2] != pids[0], "{pids:?}");

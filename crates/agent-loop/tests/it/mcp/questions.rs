@@ -4,20 +4,20 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use agent_loop::BoxFuture;
-use agent_loop::mcp::{Answer, Asker, McpOptions, ServerQuestion, Wanted};
+use agent_loop::mcp::{Asker, McpOptions, QuestionAnswer, QuestionKind, ServerQuestion};
 use serde_json::json;
 
 use super::{all_forms, call, connected, text};
 
 /// A person who thinks, then answers.
 struct Person {
-    answer: Answer,
+    answer: QuestionAnswer,
     thinks: Duration,
     asked: Mutex<Vec<ServerQuestion>>,
 }
 
 impl Asker for Person {
-    fn ask(&self, question: ServerQuestion) -> BoxFuture<'_, Answer> {
+    fn ask(&self, question: ServerQuestion) -> BoxFuture<'_, QuestionAnswer> {
         self.asked.lock().unwrap().push(question);
         Box::pin(async {
             tokio::time::sleep(self.thinks).await;
@@ -26,7 +26,7 @@ impl Asker for Person {
     }
 }
 
-fn person(answer: Answer, thinks: Duration) -> Arc<Person> {
+fn person(answer: QuestionAnswer, thinks: Duration) -> Arc<Person> {
     Arc::new(Person { answer, thinks, asked: Mutex::default() })
 }
 
@@ -34,11 +34,11 @@ fn person(answer: Answer, thinks: Duration) -> Arc<Person> {
 async fn a_person_answers_in_either_form() {
     for (form, server) in all_forms().await {
         for (answer, expected) in [
-            (Answer::Accept(json!({"sure": true})), json!({"action": "accept", "content": {"sure": true}})),
-            (Answer::Decline, json!({"action": "decline"})),
-            (Answer::Cancel, json!({"action": "cancel"})),
+            (QuestionAnswer::Accept(json!({"sure": true})), json!({"action": "accept", "content": {"sure": true}})),
+            (QuestionAnswer::Decline, json!({"action": "decline"})),
+            (QuestionAnswer::Cancel, json!({"action": "cancel"})),
             // What does not fit is not sent.
-            (Answer::Accept(json!({"sure": "perhaps"})), json!({"action": "cancel"})),
+            (QuestionAnswer::Accept(json!({"sure": "perhaps"})), json!({"action": "cancel"})),
         ] {
             let person = person(answer, Duration::ZERO);
             let options = McpOptions::default().asker(Some(person.clone()));
@@ -47,7 +47,7 @@ async fn a_person_answers_in_either_form() {
             assert_eq!(serde_json::from_str::<serde_json::Value>(&said).unwrap(), expected, "{form}");
             let asked = person.asked.lock().unwrap();
             assert_eq!((asked.len(), &asked[0].server[..], &asked[0].message[..]), (1, "t", "Really?[2J"));
-            let Wanted::Form { schema } = &asked[0].wanted else { panic!("{asked:?}") };
+            let QuestionKind::Form { schema } = &asked[0].kind else { panic!("{asked:?}") };
             assert_eq!(
                 (&schema["required"], &schema["properties"]["sure"]["title"]),
                 (&json!(["sure"]), &json!("Sure[2J"))
@@ -61,7 +61,7 @@ async fn the_time_a_person_takes_is_not_the_server_s() {
     // A question in the one form, and in the other.
     let forms = all_forms().await.into_iter().filter(|(form, _)| ["stdio All", "http OldOnes"].contains(&&**form));
     for (form, server) in forms {
-        let person = person(Answer::Decline, Duration::from_millis(900));
+        let person = person(QuestionAnswer::Decline, Duration::from_millis(900));
         let server = server.time_limit(Duration::from_millis(600));
         let tools = connected([server], McpOptions::default().asker(Some(person))).await;
         assert!(text(&tools, "t__ask").await.contains("decline"), "{form}");

@@ -13,16 +13,16 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::net::TcpListener;
 
-use super::test_server::{KEY, Speaks, TestServer};
+use super::test_server::{KEY, Revisions, TestServer};
 use crate::programs::program;
 
 /// A server that speaks on its standard output.
-pub fn stdio(name: &str, speaks: Speaks) -> McpServer {
+pub fn stdio(name: &str, speaks: Revisions) -> McpServer {
     McpServer::stdio(name, program("mcp_test_server")).args([format!("{speaks:?}")])
 }
 
 /// A server over HTTP, for those who have the key, until the runtime ends.
-pub async fn http(speaks: Speaks) -> SocketAddr {
+pub async fn http(speaks: Revisions) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let server = TestServer::new(speaks);

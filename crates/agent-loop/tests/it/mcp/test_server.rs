@@ -26,7 +26,7 @@ const OLD: &[ProtocolVersion] = &[ProtocolVersion::V_2025_06_18, ProtocolVersion
 
 /// Which revisions of the protocol a server speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Speaks {
+pub enum Revisions {
     All,
     /// As before there was a newer one.
     OldOnes,
@@ -37,7 +37,7 @@ pub enum Speaks {
 /// The server of one process, or of one address.
 #[derive(Debug, Clone)]
 pub struct TestServer {
-    speaks: Speaks,
+    speaks: Revisions,
     has_more: Arc<AtomicBool>,
 }
 
@@ -62,7 +62,7 @@ fn said(text: impl Into<String>) -> CallToolResponse {
 }
 
 impl TestServer {
-    pub fn new(speaks: Speaks) -> Self {
+    pub fn new(speaks: Revisions) -> Self {
         Self { speaks, has_more: Arc::default() }
     }
 
@@ -70,7 +70,7 @@ impl TestServer {
         if context.client_capabilities().is_none_or(|client| client.elicitation.is_none()) {
             return said("nobody to ask");
         }
-        if self.speaks != Speaks::All {
+        if self.speaks != Revisions::All {
             return match context.peer.create_elicitation(form()).await {
                 Ok(answer) => said(json!(answer).to_string()),
                 Err(error) => said(error.to_string()),
@@ -113,11 +113,11 @@ impl ServerHandler for TestServer {
     }
 
     fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
-        Cow::Borrowed(if self.speaks == Speaks::All { ProtocolVersion::KNOWN_VERSIONS } else { OLD })
+        Cow::Borrowed(if self.speaks == Revisions::All { ProtocolVersion::KNOWN_VERSIONS } else { OLD })
     }
 
     async fn discover(&self, _: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
-        if self.speaks == Speaks::OldOnes {
+        if self.speaks == Revisions::OldOnes {
             return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "server/discover", None));
         }
         Ok(DiscoverResult::new(self.supported_protocol_versions().to_vec(), self.get_info().capabilities))

@@ -3,9 +3,9 @@
 use agent_proxy::ProxyOptions;
 use serde_json::json;
 
-use super::{RESPONSES, Running, backend::Backend, question};
+use super::{RESPONSES, RunningProxy, backend::Backend, question};
 
-async fn status(server: &Running, path: &str, headers: &[(&str, &str)]) -> (u16, String) {
+async fn status(server: &RunningProxy, path: &str, headers: &[(&str, &str)]) -> (u16, String) {
     let mut client = server.client().await;
     client.send("GET", path, headers, "").await;
     let (status, body) = client.json().await;
@@ -15,7 +15,7 @@ async fn status(server: &Running, path: &str, headers: &[(&str, &str)]) -> (u16,
 #[tokio::test]
 async fn only_names_of_this_machine_reach_it() {
     let (backend, _hand) = Backend::new();
-    let server = Running::with(ProxyOptions::default(), backend).await;
+    let server = RunningProxy::with(ProxyOptions::default(), backend).await;
     for host in ["localhost", "LOCALHOST:80", "127.0.0.1:9", "[::1]", "[::1]:9"] {
         assert_eq!(status(&server, "/health", &[("Host", host)]).await.0, 200, "{host}");
     }
@@ -42,7 +42,7 @@ async fn only_names_of_this_machine_reach_it() {
 async fn names_can_be_given() {
     let options = ProxyOptions::default().hosts(vec!["models.lan".into(), "[fd00::1]".into()]);
     let (backend, _hand) = Backend::new();
-    let server = Running::with(options, backend).await;
+    let server = RunningProxy::with(options, backend).await;
     assert_eq!(status(&server, "/health", &[("Host", "models.lan:8080")]).await.0, 200);
     assert_eq!(status(&server, "/health", &[("Host", "[fd00::1]:8080")]).await.0, 200);
     assert_eq!(status(&server, "/health", &[("Host", "localhost")]).await.0, 403);
@@ -53,7 +53,7 @@ async fn a_key_is_asked_for_where_one_is_set() {
     let options = ProxyOptions::default().key(Some("s3cret".into()));
     assert!(!format!("{options:?}").contains("s3cret"));
     let (backend, mut hand) = Backend::new();
-    let server = Running::with(options, backend).await;
+    let server = RunningProxy::with(options, backend).await;
     for key in ["Bearer s3cret", "bearer s3cret", "Bearer  s3cret "] {
         assert_eq!(status(&server, "/v1/models", &[("Authorization", key)]).await.0, 200, "{key}");
     }

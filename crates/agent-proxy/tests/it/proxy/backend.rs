@@ -7,31 +7,31 @@ use tokio::sync::{mpsc, oneshot, watch};
 use super::within;
 
 pub struct Backend {
-    asked: mpsc::UnboundedSender<Asked>,
+    asked: mpsc::UnboundedSender<BackendRequest>,
     live: watch::Sender<usize>,
     tools: ToolSupport,
 }
 
 /// The test's end.
 pub struct Hand {
-    asked: mpsc::UnboundedReceiver<Asked>,
+    asked: mpsc::UnboundedReceiver<BackendRequest>,
     live: watch::Receiver<usize>,
 }
 
 /// A request that waits for an answer.
-pub struct Asked {
+pub struct BackendRequest {
     pub request: Request,
     accept: oneshot::Sender<Result<()>>,
     deltas: mpsc::UnboundedSender<Result<Delta>>,
 }
 
 /// A reply that is under way.
-pub struct Speaking(mpsc::UnboundedSender<Result<Delta>>);
+pub struct BackendReply(mpsc::UnboundedSender<Result<Delta>>);
 
 /// Counts one request or stream for as long as it lives.
-struct Live(watch::Sender<usize>);
+struct LiveCount(watch::Sender<usize>);
 
-impl Drop for Live {
+impl Drop for LiveCount {
     fn drop(&mut self) {
         self.0.send_modify(|live| *live -= 1);
     }
@@ -61,11 +61,11 @@ impl Model for Backend {
 
     fn reply(&self, request: Request) -> BoxFuture<'_, Result<ReplyStream<'_>>> {
         self.live.send_modify(|live| *live += 1);
-        let live = Live(self.live.clone());
+        let live = LiveCount(self.live.clone());
         Box::pin(async move {
             let (accept, accepted) = oneshot::channel();
             let (deltas, spoken) = mpsc::unbounded_channel();
-            self.asked.send(Asked { request, accept, deltas }).expect("the test listens");
+            self.asked.send(BackendRequest { request, accept, deltas }).expect("the test listens");
             accepted.await.expect("the test answers")?;
             Ok(Box::pin(stream::unfold((spoken, live), |(mut spoken, live)| async move {
                 Some((spoken.recv().await?, (spoken, live)))
@@ -75,7 +75,7 @@ impl Model for Backend {
 }
 
 impl Hand {
-    pub async fn asked(&mut self) -> Asked {
+    pub async fn asked(&mut self) -> BackendRequest {
         within(self.asked.recv()).await.unwrap()
     }
 
@@ -85,11 +85,11 @@ impl Hand {
     }
 }
 
-impl Asked {
-    pub fn accept(self) -> Speaking {
+impl BackendRequest {
+    pub fn accept(self) -> BackendReply {
         // Whoever asked may be gone already.
         let _ = self.accept.send(Ok(()));
-        Speaking(self.deltas)
+        BackendReply(self.deltas)
     }
 
     pub fn refuse(self, error: Error) {
@@ -102,7 +102,7 @@ impl Asked {
     }
 }
 
-impl Speaking {
+impl BackendReply {
     /// Whether somebody still listens.
     pub fn say(&self, text: &str) -> bool {
         self.delta(Delta::Text { text: text.into() })

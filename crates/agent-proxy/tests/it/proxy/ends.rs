@@ -10,18 +10,18 @@ use tokio::net::TcpStream;
 
 use super::backend::{Backend, Hand};
 use super::client::Client;
-use super::{CHAT, RESPONSES, Running, question, within};
+use super::{CHAT, RESPONSES, RunningProxy, question, within};
 use crate::chat::check_chunks;
 use crate::responses::accumulate;
 
 const SHORT: Duration = Duration::from_millis(40);
 
-async fn server(options: ProxyOptions) -> (Running, Hand) {
+async fn server(options: ProxyOptions) -> (RunningProxy, Hand) {
     let (backend, hand) = Backend::new();
-    (Running::with(options, backend).await, hand)
+    (RunningProxy::with(options, backend).await, hand)
 }
 
-async fn asking(server: &Running, path: &str, stream: bool) -> Client {
+async fn asking(server: &RunningProxy, path: &str, stream: bool) -> Client {
     let mut client = server.client().await;
     client.send("POST", path, &[], &question(path, "hi", stream).to_string()).await;
     client
@@ -103,11 +103,11 @@ async fn a_failure_behind_the_first_byte_is_an_event() {
 }
 
 /// Breaks down when it is asked, or in its stream.
-struct Broken {
+struct BrokenModel {
     at_once: bool,
 }
 
-impl Model for Broken {
+impl Model for BrokenModel {
     fn name(&self) -> &str {
         "broken"
     }
@@ -121,7 +121,9 @@ impl Model for Broken {
 #[tokio::test]
 async fn a_backend_that_breaks_down_is_a_failure() {
     let proxy = Proxy::new(ProxyOptions::default());
-    let server = Running::start(proxy.model("m", Broken { at_once: false }).model("n", Broken { at_once: true })).await;
+    let server =
+        RunningProxy::start(proxy.model("m", BrokenModel { at_once: false }).model("n", BrokenModel { at_once: true }))
+            .await;
     let mut client = asking(&server, RESPONSES, true).await;
     assert_eq!(client.head().await.status, 200);
     assert_eq!(failed(RESPONSES, &client.events().await), "server_error");

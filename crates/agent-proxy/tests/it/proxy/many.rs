@@ -8,9 +8,9 @@ use agent_proxy::ProxyOptions;
 use futures_util::future::join_all;
 use serde_json::Value;
 
-use super::backend::{Backend, Speaking};
+use super::backend::{Backend, BackendReply};
 use super::client::Client;
-use super::{CHAT, RESPONSES, Running, question, within};
+use super::{CHAT, RESPONSES, RunningProxy, question, within};
 use crate::chat::check_chunks;
 use crate::responses::accumulate;
 
@@ -19,7 +19,7 @@ const STREAMS: usize = 200;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_hundred_streams_all_end() {
     let (backend, mut hand) = Backend::new();
-    let server = Running::with(ProxyOptions::default(), backend.of_text_alone()).await;
+    let server = RunningProxy::with(ProxyOptions::default(), backend.of_text_alone()).await;
     let mut clients = Vec::new();
     for number in 0..STREAMS {
         let path = if number / 5 % 2 == 0 { RESPONSES } else { CHAT };
@@ -29,7 +29,7 @@ async fn two_hundred_streams_all_end() {
         client.send("POST", path, &[], &body.to_string()).await;
         clients.push((number, path, client));
     }
-    let mut backends: HashMap<usize, Speaking> = HashMap::new();
+    let mut backends: HashMap<usize, BackendReply> = HashMap::new();
     while backends.len() < STREAMS {
         let asked = hand.asked().await;
         backends.insert(asked.text().parse().unwrap(), asked.accept());
@@ -49,7 +49,7 @@ async fn two_hundred_streams_all_end() {
     within(server.ended()).await;
 }
 
-async fn one(number: usize, path: &'static str, mut client: Client, speaking: Speaking) {
+async fn one(number: usize, path: &'static str, mut client: Client, speaking: BackendReply) {
     assert_eq!(client.head().await.status, 200);
     let text = |event: &Value| match path {
         RESPONSES => event["delta"].as_str().map(str::to_owned),

@@ -22,13 +22,13 @@ use tokio::task::JoinHandle;
 use client::Client;
 
 /// A proxy that runs.
-pub struct Running {
+pub struct RunningProxy {
     pub address: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
     pub task: JoinHandle<io::Result<()>>,
 }
 
-impl Running {
+impl RunningProxy {
     /// Serves one model as `m`.
     pub async fn with(options: ProxyOptions, model: impl Model + 'static) -> Self {
         Self::start(Proxy::new(options).model("m", model)).await

@@ -2,17 +2,17 @@
 
 use std::sync::{Arc, Mutex};
 
-use agent_loop::{Delta, EndReason, Scripted, ScriptedReply};
+use agent_loop::{Delta, EndReason, ScriptedModel, ScriptedReply};
 use agent_proxy::{Proxy, ProxyOptions, UnknownModel};
 use serde_json::{Value, json};
 
-use super::{CHAT, RESPONSES, Running, question};
+use super::{CHAT, RESPONSES, RunningProxy, question};
 use crate::chat::check_chunks;
 use crate::responses::accumulate;
 
 /// A text-only model that makes these replies.
-fn writes(texts: &[&str]) -> Scripted {
-    Scripted::new(texts.iter().map(|text| ScriptedReply::text(*text).usage(3, 4))).without_tools()
+fn writes(texts: &[&str]) -> ScriptedModel {
+    ScriptedModel::new(texts.iter().map(|text| ScriptedReply::text(*text).usage(3, 4))).without_tools()
 }
 
 const CALLS: &str = "I look.<tool_call>{\"name\":\"look\",\"arguments\":{\"at\":\"ä\"}}</tool_call>\
@@ -20,7 +20,7 @@ const CALLS: &str = "I look.<tool_call>{\"name\":\"look\",\"arguments\":{\"at\":
 
 #[tokio::test]
 async fn a_text_only_model_answers_with_events_and_as_one_object() {
-    let server = Running::with(ProxyOptions::default(), writes(&[CALLS, CALLS])).await;
+    let server = RunningProxy::with(ProxyOptions::default(), writes(&[CALLS, CALLS])).await;
     let mut body = question(RESPONSES, "hi", true);
     body["tools"] = json!([{"type": "function", "name": "look", "parameters": {"type": "object"}}]);
     let mut client = server.client().await;
@@ -49,7 +49,7 @@ async fn a_text_only_model_answers_with_events_and_as_one_object() {
 
 #[tokio::test]
 async fn chat_answers_with_chunks_and_as_one_object() {
-    let server = Running::with(ProxyOptions::default(), writes(&[CALLS, CALLS])).await;
+    let server = RunningProxy::with(ProxyOptions::default(), writes(&[CALLS, CALLS])).await;
     let mut body = question(CHAT, "hi", true);
     body["tools"] = json!([{"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}]);
     body["stream_options"] = json!({"include_usage": true});
@@ -71,7 +71,7 @@ async fn chat_answers_with_chunks_and_as_one_object() {
 }
 
 /// What a client of either API was told, streaming or not.
-async fn text_of(server: &Running, path: &str, body: &Value) -> String {
+async fn text_of(server: &RunningProxy, path: &str, body: &Value) -> String {
     let mut client = server.client().await;
     client.send("POST", path, &[], &body.to_string()).await;
     let of_output = |output: &Value| {
@@ -117,8 +117,8 @@ async fn repeated_backend_text_is_passed_on_once() {
             };
             let mut body = question(path, "hi", stream);
             body["tools"] = json!([tool]);
-            for model in [Scripted::new([reply()]), Scripted::new([reply()]).without_tools()] {
-                let server = Running::with(ProxyOptions::default(), model).await;
+            for model in [ScriptedModel::new([reply()]), ScriptedModel::new([reply()]).without_tools()] {
+                let server = RunningProxy::with(ProxyOptions::default(), model).await;
                 assert_eq!(text_of(&server, path, &body).await, "ha ha no<b", "{body}");
             }
         }
@@ -127,7 +127,7 @@ async fn repeated_backend_text_is_passed_on_once() {
 
 #[tokio::test]
 async fn results_go_back_and_oddities_are_warnings() {
-    let model = Scripted::new([ScriptedReply::text("So.").expecting(|request| {
+    let model = ScriptedModel::new([ScriptedReply::text("So.").expecting(|request| {
         let text = request.messages[2].text();
         let is_there = text.contains("crimson") && request.messages[1].text().contains("<tool_call>");
         is_there.then_some(()).ok_or(text)
@@ -136,7 +136,7 @@ async fn results_go_back_and_oddities_are_warnings() {
     let hear = Arc::clone(&heard);
     let on_warning = move |warning: &str| hear.lock().unwrap().push(warning.to_string());
     let options = ProxyOptions::default().on_warning(Some(Arc::new(on_warning)));
-    let server = Running::with(options, model.without_tools()).await;
+    let server = RunningProxy::with(options, model.without_tools()).await;
     let tool = json!({"type": "function", "name": "look"});
     let input = json!([
         {"role": "user", "content": "hi"},
@@ -154,7 +154,7 @@ async fn results_go_back_and_oddities_are_warnings() {
 async fn models_are_listed_and_found_by_name() {
     let proxy = Proxy::new(ProxyOptions::default()).model("m", writes(&["one"])).model("org/other", writes(&["two"]));
     let proxy = proxy.context_length("org/other", 32_768).context_length("gone", 1);
-    let server = Running::start(proxy).await;
+    let server = RunningProxy::start(proxy).await;
     let (_, list) = server.get("/v1/models").await;
     let names: Vec<&Value> = list["data"].as_array().unwrap().iter().map(|model| &model["id"]).collect();
     assert_eq!(names, [&json!("m"), &json!("org/other")]);
@@ -181,7 +181,7 @@ async fn models_are_listed_and_found_by_name() {
 #[tokio::test]
 async fn the_first_model_may_stand_in_for_all() {
     let options = ProxyOptions::default().unknown_model(UnknownModel::First);
-    let server = Running::start(Proxy::new(options).model("m", writes(&["one"]))).await;
+    let server = RunningProxy::start(Proxy::new(options).model("m", writes(&["one"]))).await;
     let (status, whole) = server.post(RESPONSES, &json!({"model": "gpt-9", "input": "hi"})).await;
     assert_eq!((status, &whole["model"]), (200, &json!("gpt-9")));
 }
@@ -189,7 +189,7 @@ async fn the_first_model_may_stand_in_for_all() {
 #[tokio::test]
 async fn what_cannot_be_served_is_refused_as_json() {
     let options = ProxyOptions::default().max_body(1000);
-    let server = Running::with(options, writes(&["still there"])).await;
+    let server = RunningProxy::with(options, writes(&["still there"])).await;
     let long = question(CHAT, &"x".repeat(1000), false).to_string();
     for (method, path, body, status, code, param) in [
         ("POST", RESPONSES, "{", 400, Value::Null, Value::Null),
@@ -229,7 +229,7 @@ async fn a_text_only_model_gives_structured_answers() {
         ),
         (CHAT, json!({"response_format": {"type": "json_object"}}), "{}"),
     ] {
-        let server = Running::with(ProxyOptions::default(), writes(&["It is 1.", good])).await;
+        let server = RunningProxy::with(ProxyOptions::default(), writes(&["It is 1.", good])).await;
         let mut body = question(path, "hi", false);
         body.as_object_mut().unwrap().extend(wanted.as_object().unwrap().clone());
         let mut client = server.client().await;

@@ -1,14 +1,14 @@
 //! What the proxy keeps, where it is told to: responses, conversations and items that later requests refer to.
 
-use agent_loop::{Delta, EndReason, Error, ErrorKind, Scripted, ScriptedReply};
+use agent_loop::{Delta, EndReason, Error, ErrorKind, ScriptedModel, ScriptedReply};
 use agent_proxy::{ProxyOptions, StoreLimits};
 use serde_json::{Value, json};
 
 use super::backend::Backend;
-use super::{CHAT, RESPONSES, Running, question, within};
+use super::{CHAT, RESPONSES, RunningProxy, question, within};
 
 /// A proxy with a store over a model that answers with the texts it was told, oldest first.
-async fn echoing(limits: StoreLimits, turns: usize) -> Running {
+async fn echoing(limits: StoreLimits, turns: usize) -> RunningProxy {
     let (backend, mut hand) = Backend::new();
     tokio::spawn(async move {
         for _ in 0..turns {
@@ -20,16 +20,16 @@ async fn echoing(limits: StoreLimits, turns: usize) -> Running {
         }
         std::future::pending::<()>().await;
     });
-    Running::with(ProxyOptions::default().store(Some(limits)), backend).await
+    RunningProxy::with(ProxyOptions::default().store(Some(limits)), backend).await
 }
 
-async fn ask(server: &Running, more: Value) -> (u16, Value) {
+async fn ask(server: &RunningProxy, more: Value) -> (u16, Value) {
     let mut body = json!({"model": "m"});
     body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     server.post(RESPONSES, &body).await
 }
 
-async fn delete(server: &Running, path: &str) -> (u16, Value) {
+async fn delete(server: &RunningProxy, path: &str) -> (u16, Value) {
     let mut client = server.client().await;
     client.send("DELETE", path, &[], "").await;
     client.json().await
@@ -99,7 +99,7 @@ async fn calls_and_their_results_are_kept() {
         is_there.then_some(()).ok_or(format!("{:?}", request.messages))
     });
     let options = ProxyOptions::default().store(Some(StoreLimits::default()));
-    let server = Running::with(options, Scripted::new([call, after])).await;
+    let server = RunningProxy::with(options, ScriptedModel::new([call, after])).await;
     let tools = json!([{"type": "function", "name": "look"}]);
     let (_, first) = ask(&server, json!({"input": "go", "tools": tools})).await;
     let result = json!({"type": "function_call_output", "call_id": first["output"][0]["call_id"], "output": "crimson"});
@@ -209,14 +209,14 @@ async fn what_is_wrong_is_refused_with_its_field() {
 
 #[tokio::test]
 async fn what_failed_was_cut_off_or_should_not_be_is_not_kept() {
-    let model = Scripted::new([
+    let model = ScriptedModel::new([
         ScriptedReply::text("a"),
         ScriptedReply::deltas([Delta::Text { text: "b".into() }]),
         ScriptedReply::fails(Error::new(ErrorKind::RateLimit, "slow down")),
         ScriptedReply::deltas([Delta::Text { text: "c".into() }, Delta::End(EndReason::Length)]),
         ScriptedReply::text("d"),
     ]);
-    let server = Running::with(ProxyOptions::default().store(Some(StoreLimits::default())), model).await;
+    let server = RunningProxy::with(ProxyOptions::default().store(Some(StoreLimits::default())), model).await;
     let (_, conversation) = server.post("/v1/conversations", &json!({})).await;
     let (_, unstored) = ask(&server, json!({"input": "1", "store": false})).await;
     let gone = refused(server.get(&format!("{RESPONSES}/{}", id(&unstored))).await);
@@ -244,7 +244,7 @@ async fn the_least_recently_used_response_is_forgotten() {
 
 #[tokio::test]
 async fn without_a_store_there_are_no_such_paths() {
-    let server = Running::with(ProxyOptions::default(), Scripted::new([ScriptedReply::text("a")])).await;
+    let server = RunningProxy::with(ProxyOptions::default(), ScriptedModel::new([ScriptedReply::text("a")])).await;
     let (_, first) = ask(&server, json!({"input": "a", "store": true})).await;
     assert_eq!(first["store"], false);
     for path in [format!("{RESPONSES}/{}", id(&first)), "/v1/conversations/conv_1".into()] {

@@ -24,7 +24,7 @@ use vault_tools::{Cancel, Error as ToolsError, ErrorKind, Result as ToolsResult}
 use super::rpc::read;
 use super::wire::{Error, ErrorCode, RequestId, error};
 use crate::changes::blocking;
-use crate::workspace::{Granted, OpenVault, Workspace};
+use crate::workspace::{OpenVault, PolicyOverrides, Workspace};
 
 use messages::{
     ApplyRequest, MentionsRequest, PrepareRequest, RelatedRequest, SearchRequest, TransactionRequest,
@@ -72,13 +72,13 @@ impl Requests {
 /// # Errors
 /// A folder that is not absolute or not there; settings that cannot be understood.
 pub(super) fn open(folder: Option<&Path>, named: &VaultArgs) -> CliResult<Workspace> {
-    let Some(folder) = folder else { return Workspace::open(named, Granted::default()) };
+    let Some(folder) = folder else { return Workspace::open(named, PolicyOverrides::default()) };
     if !folder.is_absolute() {
         return Err(ToolsError::new(ErrorKind::InvalidArguments, "`vault` must be an absolute path").into());
     }
     // An index file that the command line names is for the vault that it names.
     let index = named.index.clone().filter(|_| named.vault == [folder]);
-    Workspace::open(&VaultArgs { vault: vec![folder.to_owned()], index }, Granted::default())
+    Workspace::open(&VaultArgs { vault: vec![folder.to_owned()], index }, PolicyOverrides::default())
 }
 
 /// The folder that a request names.
@@ -111,7 +111,7 @@ pub(super) async fn answer(
             ToolsError::new(ErrorKind::InvalidArguments, "there are several vaults").with_remedy("name one in `vault`");
         return Err(of_tools(&fault));
     }
-    let call = Call { params, workspace, cancel };
+    let call = VaultCall { params, workspace, cancel };
     match method {
         schema::SEARCH => call.on_vault(|open, request: SearchRequest, cancel| find::search(open, &request, cancel)),
         schema::RELATED => call.on_vault(|open, request: RelatedRequest, cancel| find::related(open, &request, cancel)),
@@ -136,19 +136,19 @@ pub(super) async fn answer(
 }
 
 /// A request on its way to a thread that may block.
-struct Call<'c> {
+struct VaultCall<'c> {
     params: Value,
     workspace: Arc<Workspace>,
     cancel: &'c CancellationToken,
 }
 
-type Answered<'c> = std::pin::Pin<Box<dyn Future<Output = Result<Value, Error>> + Send + 'c>>;
+type ResponseFuture<'c> = std::pin::Pin<Box<dyn Future<Output = Result<Value, Error>> + Send + 'c>>;
 
-impl<'c> Call<'c> {
+impl<'c> VaultCall<'c> {
     fn on_vault<Request, Returned>(
         self,
         act: impl FnOnce(&OpenVault, Request, Cancel<'_>) -> ToolsResult<Returned> + Send + 'static,
-    ) -> Answered<'c>
+    ) -> ResponseFuture<'c>
     where
         Request: DeserializeOwned + Send + 'static,
         Returned: Serialize,
@@ -159,7 +159,7 @@ impl<'c> Call<'c> {
     fn on_workspace<Request, Returned>(
         self,
         act: impl FnOnce(&Workspace, Request, Cancel<'_>) -> ToolsResult<Returned> + Send + 'static,
-    ) -> Answered<'c>
+    ) -> ResponseFuture<'c>
     where
         Request: DeserializeOwned + Send + 'static,
         Returned: Serialize,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent_loop::{Event, Spent};
+use agent_loop::{Event, RunUsage};
 use serde_json::json;
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
@@ -12,7 +12,7 @@ use vault_search::{CliResult, Out, Outcome, sanitize, sanitize_line};
 use vault_tools::approval::{Answer, Approver, ChangeRequest, PreparedChange, now, settle};
 use vault_tools::{Cancel, Grants, Result};
 
-use super::panel::{Key, Shown, key};
+use super::panel::{ChangeView, Key, key};
 use crate::call_line::spent_text;
 use crate::change_text::{kind, what_undo_does};
 use crate::changes::carry_out as carry_out_in;
@@ -20,8 +20,8 @@ use crate::cli::plan::{not_written, offer_macro};
 use crate::cli::screen::Screen;
 use crate::cli::stop::{Interrupts, Stop};
 use crate::conversation::Conversation;
-use crate::loop_error::retrying;
-use crate::plan_writer::{Written, write};
+use crate::loop_error::retry_text;
+use crate::plan_writer::{PlanReply, write};
 use crate::settings::Settings;
 use crate::workspace::Workspace;
 
@@ -99,14 +99,14 @@ impl Approver for ChangePanel<'_> {
         let paint = self.screen.paint;
         let title = paint.bold(&format!("{}?", sanitize_line(&kind(change))));
         let (short, whole) = texts_of_change(change, Vec::new());
-        let mut shown = Shown::new(&short, whole);
-        self.screen.show(&format!("{title}\n  {}\n\n{}", what_undo_does(change.risk()), paint.diff(&shown.part)));
+        let mut view = ChangeView::new(&short, whole);
+        self.screen.show(&format!("{title}\n  {}\n\n{}", what_undo_does(change.risk()), paint.diff(&view.part)));
         loop {
-            let mut keys = vec![('y', shown.yes().to_owned()), ('n', "no (Esc)".to_owned())];
-            keys.extend(shown.key());
+            let mut keys = vec![('y', view.yes().to_owned()), ('n', "no (Esc)".to_owned())];
+            keys.extend(view.key());
             match key(&keys, self.screen) {
-                Ok(Key::Letter('y')) if shown.is_whole() => return Answer::Yes,
-                Ok(Key::Letter('y' | 'w')) => shown.show_whole(paint),
+                Ok(Key::Letter('y')) if view.is_whole() => return Answer::Yes,
+                Ok(Key::Letter('y' | 'w')) => view.show_whole(paint),
                 Ok(_) => break,
                 Err(error) => return Answer::No(error),
             }
@@ -127,10 +127,10 @@ pub(super) fn plan(
     instruction: &str,
     screen: &mut Screen,
     runtime: &Handle,
-    spent: &mut Spent,
+    spent: &mut RunUsage,
 ) -> CliResult<()> {
     screen.draw(&[format!("{} writes a plan … Ctrl-C stops", conversation.model().name)]);
-    let (mut out, mut of_plan) = (Out::stdout().indented(), Spent::default());
+    let (mut out, mut of_plan) = (Out::stdout().indented(), RunUsage::default());
     let outcome = conversation.tools().with(|vaults| {
         let toolbox = vaults.toolbox(0);
         toolbox.set_now(now());
@@ -139,7 +139,7 @@ pub(super) fn plan(
             let mut on_event = |event| match event {
                 Event::Warning(warning) => screen.warn(&warning),
                 Event::Retry { delay, failure, .. } => {
-                    screen.warn(&retrying(&failure, delay));
+                    screen.warn(&retry_text(&failure, delay));
                 }
                 _ => {}
             };
@@ -158,16 +158,16 @@ pub(super) fn plan(
         screen.quiet(&spent_text(&of_plan));
         *spent += of_plan;
         match written? {
-            Written::Plan(plan) => {
+            PlanReply::Plan(plan) => {
                 let running = ExecutionArgs::default();
                 run_plan(toolbox, &plan, &running, &[], &mut out)
             }
-            Written::Answer(answer) => {
+            PlanReply::Answer(answer) => {
                 out.line(&sanitize(answer.trim()))?;
                 out.flush()?;
                 Ok(Outcome::Nothing)
             }
-            Written::Stopped(stop) => Err(not_written(&stop)),
+            PlanReply::Stopped(stop) => Err(not_written(&stop)),
         }
     })?;
     if outcome == Outcome::Done {

@@ -25,35 +25,35 @@ pub(super) enum Command {
 
 /// A command as it is listed: in the order of use.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Listed {
+pub(super) struct CommandHelp {
     pub name: &'static str,
     pub argument: &'static str,
     pub does: &'static str,
 }
 
-const fn listed(name: &'static str, argument: &'static str, does: &'static str) -> Listed {
-    Listed { name, argument, does }
+const fn help(name: &'static str, argument: &'static str, does: &'static str) -> CommandHelp {
+    CommandHelp { name, argument, does }
 }
 
-pub(super) const COMMANDS: [Listed; 13] = [
-    listed("/model", "[[PROVIDER] NAME]", "go on with another model; without a name, choose one of a list"),
-    listed("/tools", "", "list the tools, and which of them ask first"),
-    listed("/plan", "INSTRUCTION", "have a plan written; it runs when you have seen and approved it"),
-    listed("/undo", "[TRANSACTION]", "undo the last change to the notes, or the one of this number"),
-    listed("/save", "NOTE", "write this conversation into a note, with its sources"),
-    listed("/new", "", "begin a new conversation; this one stays saved"),
-    listed("/resume", "[ID]", "go on with a saved conversation; without an id, list them"),
-    listed("/compact", "", "make the conversation shorter before the next message"),
-    listed("/permissions", "[revoke N]", "list what may change notes without asking, or end one of them"),
-    listed("/thoughts", "", "show what the model thought before its last answer"),
-    listed("/status", "", "show vaults, model, session and tokens"),
-    listed("/help", "", "show this list, and the keys"),
-    listed("/quit", "", "leave (Ctrl-D)"),
+pub(super) const COMMANDS: [CommandHelp; 13] = [
+    help("/model", "[[PROVIDER] NAME]", "go on with another model; without a name, choose one of a list"),
+    help("/tools", "", "list the tools, and which of them ask first"),
+    help("/plan", "INSTRUCTION", "have a plan written; it runs when you have seen and approved it"),
+    help("/undo", "[TRANSACTION]", "undo the last change to the notes, or the one of this number"),
+    help("/save", "NOTE", "write this conversation into a note, with its sources"),
+    help("/new", "", "begin a new conversation; this one stays saved"),
+    help("/resume", "[ID]", "go on with a saved conversation; without an id, list them"),
+    help("/compact", "", "make the conversation shorter before the next message"),
+    help("/permissions", "[revoke N]", "list what may change notes without asking, or end one of them"),
+    help("/thoughts", "", "show what the model thought before its last answer"),
+    help("/status", "", "show vaults, model, session and tokens"),
+    help("/help", "", "show this list, and the keys"),
+    help("/quit", "", "leave (Ctrl-D)"),
 ];
 
 /// Whether a command has this name, without its `/`.
 pub(super) fn is_command(name: &str) -> bool {
-    name == "exit" || COMMANDS.iter().any(|listed| &listed.name[1..] == name)
+    name == "exit" || COMMANDS.iter().any(|help| &help.name[1..] == name)
 }
 
 /// Reads a line: `None` where it is a message, an error where it is a command that there is not.
@@ -90,7 +90,7 @@ pub(super) fn parse(line: &str) -> Option<Result<Command, String>> {
         "/help" => Command::Help,
         "/quit" | "/exit" => Command::Quit,
         _ => {
-            let meant = meant(name, COMMANDS.iter().map(|listed| listed.name));
+            let meant = meant(name, COMMANDS.iter().map(|help| help.name));
             let meant = meant.map(|meant| format!("; did you mean {meant}?")).unwrap_or_default();
             return Some(Err(format!("{name} is no command{meant} (/help lists them)")));
         }
@@ -116,13 +116,13 @@ mod tests {
         assert!(parse("/undo it").unwrap().is_err());
         assert_eq!(parse("/permissions revoke 2"), Some(Ok(Command::Permissions(Some(2)))));
         assert!(parse("/permissions 2").unwrap().is_err());
-        for listed in COMMANDS {
-            let argument = if listed.argument.contains("revoke") { "revoke 1" } else { "1" };
-            assert!(parse(&format!("{} {argument}", listed.name)).unwrap().is_ok(), "{}", listed.name);
+        for help in COMMANDS {
+            let argument = if help.argument.contains("revoke") { "revoke 1" } else { "1" };
+            assert!(parse(&format!("{} {argument}", help.name)).unwrap().is_ok(), "{}", help.name);
         }
         // README lists the same.
         let readme = include_str!("../../../README.md");
-        let usages = COMMANDS.map(|listed| format!("`{}`", format!("{} {}", listed.name, listed.argument).trim_end()));
+        let usages = COMMANDS.map(|help| format!("`{}`", format!("{} {}", help.name, help.argument).trim_end()));
         assert!(readme.contains(&format!("**Commands**: {}.", usages.join(", "))), "{usages:?}");
     }
 }

@@ -53,21 +53,21 @@ impl NoteCompleter {
 
 impl Completer for NoteCompleter {
     fn complete(&mut self, line: &str, pos: usize) -> CompletionResult {
-        let Some(asked) = Asked::at(line, pos) else { return CompletionResult::fresh(Vec::new()) };
-        let values = match asked.kind {
-            Kind::Command => {
+        let Some(query) = CompletionQuery::at(line, pos) else { return CompletionResult::fresh(Vec::new()) };
+        let values = match query.kind {
+            CompletionKind::Command => {
                 let prompts = saved_prompts().into_iter().map(|prompt| prompt.name);
-                COMMANDS.iter().map(|listed| listed.name[1..].to_owned()).chain(prompts).collect()
+                COMMANDS.iter().map(|help| help.name[1..].to_owned()).chain(prompts).collect()
             }
-            Kind::Note => self.notes(),
-            Kind::Tag => self.tags(),
+            CompletionKind::Note => self.notes(),
+            CompletionKind::Tag => self.tags(),
         };
-        CompletionResult::fresh(asked.suggestions(values))
+        CompletionResult::fresh(query.suggestions(values))
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum CompletionKind {
     Command,
     Note,
     Tag,
@@ -75,14 +75,14 @@ enum Kind {
 
 /// What stands before the cursor.
 #[derive(Debug, PartialEq, Eq)]
-struct Asked<'l> {
-    kind: Kind,
+struct CompletionQuery<'l> {
+    kind: CompletionKind,
     typed: &'l str,
     from: usize,
     to: usize,
 }
 
-impl<'l> Asked<'l> {
+impl<'l> CompletionQuery<'l> {
     /// A word before the cursor that begins with a mark; a command stands alone at the beginning.
     fn at(line: &'l str, pos: usize) -> Option<Self> {
         let before = line.get(..pos)?;
@@ -91,9 +91,9 @@ impl<'l> Asked<'l> {
             .map_or(0, |space| space + before[space..].chars().next().map_or(1, char::len_utf8));
         let word = &before[from..];
         let kind = match word.chars().next()? {
-            '/' if before[..from].trim().is_empty() => Kind::Command,
-            '@' => Kind::Note,
-            '#' => Kind::Tag,
+            '/' if before[..from].trim().is_empty() => CompletionKind::Command,
+            '@' => CompletionKind::Note,
+            '#' => CompletionKind::Tag,
             _ => return None,
         };
         Some(Self { kind, typed: &word[1..], from, to: pos })
@@ -108,7 +108,7 @@ impl<'l> Asked<'l> {
             match () {
                 () if name.starts_with(&typed) => Some(0),
                 () if folded.starts_with(&typed) => Some(1),
-                () if folded.contains(&typed) && self.kind != Kind::Command => Some(2),
+                () if folded.contains(&typed) && self.kind != CompletionKind::Command => Some(2),
                 () => None,
             }
         };
@@ -119,17 +119,17 @@ impl<'l> Asked<'l> {
     }
 
     fn suggestion(&self, value: String) -> Suggestion {
-        let does = COMMANDS.iter().find(|listed| self.kind == Kind::Command && listed.name[1..] == value);
+        let does = COMMANDS.iter().find(|help| self.kind == CompletionKind::Command && help.name[1..] == value);
         let text = match self.kind {
-            Kind::Command => format!("/{value}"),
+            CompletionKind::Command => format!("/{value}"),
             // As a link: a path with spaces stays one.
-            Kind::Note => format!("@[[{value}]]"),
-            Kind::Tag => format!("#{value}"),
+            CompletionKind::Note => format!("@[[{value}]]"),
+            CompletionKind::Tag => format!("#{value}"),
         };
         Suggestion {
             display_override: Some(sanitize_line(&value)),
             value: sanitize_line(&text),
-            description: does.map(|listed| listed.does.to_owned()),
+            description: does.map(|help| help.does.to_owned()),
             span: Span::new(self.from, self.to),
             append_whitespace: true,
             ..Suggestion::default()
@@ -141,37 +141,37 @@ impl<'l> Asked<'l> {
 mod tests {
     use super::*;
 
-    fn of(line: &str) -> Option<(Kind, &str)> {
-        Asked::at(line, line.len()).map(|asked| (asked.kind, asked.typed))
+    fn of(line: &str) -> Option<(CompletionKind, &str)> {
+        CompletionQuery::at(line, line.len()).map(|query| (query.kind, query.typed))
     }
 
     #[test]
     fn a_word_with_a_mark_is_completed() {
-        assert_eq!(of("/mo"), Some((Kind::Command, "mo")));
+        assert_eq!(of("/mo"), Some((CompletionKind::Command, "mo")));
         assert_eq!(of("say /mo"), None);
-        assert_eq!(of("what of @Gar"), Some((Kind::Note, "Gar")));
-        assert_eq!(of("what of\u{3000}#gar"), Some((Kind::Tag, "gar")));
+        assert_eq!(of("what of @Gar"), Some((CompletionKind::Note, "Gar")));
+        assert_eq!(of("what of\u{3000}#gar"), Some((CompletionKind::Tag, "gar")));
         assert_eq!(of("me@example"), None);
         assert_eq!(of(""), None);
-        assert_eq!(Asked::at("@ä", 2), None, "within a character");
+        assert_eq!(CompletionQuery::at("@ä", 2), None, "within a character");
     }
 
     #[test]
     fn notes_become_links_and_names_come_before_folders() {
-        let asked = Asked::at("see @com", 8).unwrap();
+        let query = CompletionQuery::at("see @com", 8).unwrap();
         let notes = ["Compost heap/Log.md", "Garden/Compost.md", "Welcome.md", "Other.md"].map(str::to_owned).into();
-        let suggestions = asked.suggestions(notes);
+        let suggestions = query.suggestions(notes);
         let values: Vec<&str> = suggestions.iter().map(|suggestion| suggestion.value.as_str()).collect();
         assert_eq!(values, ["@[[Garden/Compost.md]]", "@[[Compost heap/Log.md]]", "@[[Welcome.md]]"]);
         assert_eq!((suggestions[0].span.start, suggestions[0].span.end), (4, 8));
-        let hostile = Asked::at("@", 1).unwrap().suggestions(vec!["a\u{1b}[2J.md".to_owned()]);
+        let hostile = CompletionQuery::at("@", 1).unwrap().suggestions(vec!["a\u{1b}[2J.md".to_owned()]);
         assert!(!hostile[0].value.contains('\u{1b}'));
     }
 
     #[test]
     fn commands_say_what_they_do() {
-        let names = COMMANDS.iter().map(|listed| listed.name[1..].to_owned()).collect();
-        let suggestions = Asked::at("/s", 2).unwrap().suggestions(names);
+        let names = COMMANDS.iter().map(|help| help.name[1..].to_owned()).collect();
+        let suggestions = CompletionQuery::at("/s", 2).unwrap().suggestions(names);
         let values: Vec<&str> = suggestions.iter().map(|suggestion| suggestion.value.as_str()).collect();
         assert_eq!(values, ["/save", "/status"]);
         assert!(suggestions[0].description.as_deref().unwrap().contains("note"));

@@ -123,16 +123,16 @@ fn editor(screen: &Screen) -> Reedline {
     keys.add_binding(KeyModifiers::CONTROL, KeyCode::Char('j'), newline());
     Reedline::create()
         .with_edit_mode(Box::new(Emacs::new(keys)))
-        .with_validator(Box::new(Continued))
+        .with_validator(Box::new(ContinuationValidator))
         .with_quick_completions(true)
         .with_partial_completions(true)
         .with_ansi_colors(screen.paint.has_colors())
-        .with_highlighter(Box::new(AsTyped))
+        .with_highlighter(Box::new(PlainHighlighter))
         .use_bracketed_paste(true)
 }
 
 fn read(editor: &mut Reedline, prompt: &str) -> Result<Line> {
-    match editor.read_line(&Marker(prompt.to_owned())) {
+    match editor.read_line(&PromptMarker(prompt.to_owned())) {
         Ok(Signal::Success(text)) => Ok(Line::Text(text.replace("\\\n", "\n"))),
         Ok(Signal::CtrlC) => Ok(Line::Interrupted),
         Ok(_) => Ok(Line::End),
@@ -164,18 +164,18 @@ fn plain(prompt: &str) -> Result<Line> {
 }
 
 /// A line that ends with a backslash goes on.
-struct Continued;
+struct ContinuationValidator;
 
-impl Validator for Continued {
+impl Validator for ContinuationValidator {
     fn validate(&self, line: &str) -> ValidationResult {
         if line.ends_with('\\') { ValidationResult::Incomplete } else { ValidationResult::Complete }
     }
 }
 
 /// What is typed is shown as it is.
-struct AsTyped;
+struct PlainHighlighter;
 
-impl reedline::Highlighter for AsTyped {
+impl reedline::Highlighter for PlainHighlighter {
     fn highlight(&self, line: &str, _: usize) -> reedline::StyledText {
         let mut text = reedline::StyledText::new();
         text.push((Default::default(), line.to_owned()));
@@ -183,9 +183,9 @@ impl reedline::Highlighter for AsTyped {
     }
 }
 
-struct Marker(String);
+struct PromptMarker(String);
 
-impl Prompt for Marker {
+impl Prompt for PromptMarker {
     fn render_prompt_left(&self) -> Cow<'_, str> {
         Cow::Borrowed("")
     }
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn a_backslash_at_its_end_makes_a_line_go_on() {
-        let is_complete = |line: &str| matches!(Continued.validate(line), ValidationResult::Complete);
+        let is_complete = |line: &str| matches!(ContinuationValidator.validate(line), ValidationResult::Complete);
         assert!(is_complete("one") && !is_complete("one\\") && is_complete("one\\\ntwo"));
     }
 }

@@ -11,29 +11,29 @@ mod completion;
 mod input;
 mod panel;
 mod changes;
-mod talk;
+mod chat_loop;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use agent_loop::Spent;
+use agent_loop::RunUsage;
 use clap::Args;
 use vault_search::VaultArgs;
 use vault_search::{CliResult, Outcome};
 use vault_tools::Editor;
 
 use crate::conversation::{Conversation, Offer, SessionInfo, Sessions};
+use crate::index_watcher::{IndexWatcher, WatchNotices};
 use crate::model;
 use crate::settings::{SettingArgs, Settings};
 use crate::vectors;
-use crate::watching::{Told, Watching};
-use crate::workspace::{Granted, Workspace};
+use crate::workspace::{PolicyOverrides, Workspace};
 
 use super::first_run::choose;
 use super::screen::Screen;
 use super::stop::Stop;
+use chat_loop::ChatLoop;
 use input::Input;
-use talk::Talk;
 
 #[derive(Debug, Args)]
 pub(super) struct ChatArgs {
@@ -53,7 +53,7 @@ pub(super) struct ResumeArgs {
 }
 
 pub(super) fn chat(vault_args: &VaultArgs, args: &ChatArgs) -> CliResult {
-    let workspace = Workspace::open(vault_args, Granted::default())?;
+    let workspace = Workspace::open(vault_args, PolicyOverrides::default())?;
     let editor = super::ask::editor_of(
         &workspace,
         &vault_search::tools::EditorArgs { active_file: args.note.clone(), ..Default::default() },
@@ -67,7 +67,7 @@ pub(super) fn resume(vault_args: &VaultArgs, args: &ResumeArgs) -> CliResult {
         true => saved.vaults.clone(),
         false => vault_args.vault.clone(),
     };
-    let workspace = Workspace::open(&VaultArgs { vault, index: vault_args.index.clone() }, Granted::default())?;
+    let workspace = Workspace::open(&VaultArgs { vault, index: vault_args.index.clone() }, PolicyOverrides::default())?;
     talk(workspace, Editor::default(), &args.settings, Some(saved))
 }
 
@@ -81,7 +81,7 @@ fn talk(workspace: Workspace, editor: Editor, flags: &SettingArgs, saved: Option
     let runtime = super::runtime::runtime()?;
     let stop = Stop::install(runtime.handle())?;
     let workspace = Arc::new(workspace);
-    let watching = Watching::start(workspace.vaults(), Told::Nobody);
+    let watching = IndexWatcher::start(workspace.vaults(), WatchNotices::Off);
     let mut screen = Screen::new();
     screen.rings = settings.bell;
     let input = Input::open(&workspace, &screen)?;
@@ -94,7 +94,7 @@ fn talk(workspace: Workspace, editor: Editor, flags: &SettingArgs, saved: Option
     };
     super::servers::add_servers(&mut conversation, &runtime, &mut screen)?;
     let open = Arc::clone(&workspace);
-    let mut talk = Talk {
+    let mut talk = ChatLoop {
         workspace,
         settings,
         editor,
@@ -102,7 +102,7 @@ fn talk(workspace: Workspace, editor: Editor, flags: &SettingArgs, saved: Option
         screen,
         input,
         stop,
-        spent: Spent::default(),
+        spent: RunUsage::default(),
         thoughts: String::new(),
         leaves: false,
     };

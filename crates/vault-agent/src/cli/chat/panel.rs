@@ -15,14 +15,14 @@ use vault_tools::{Error, Result};
 
 use super::input::ask;
 use crate::cli::screen::Screen;
-use crate::cli::withheld::withheld;
+use crate::cli::withheld_items::withheld;
 use crate::conversation::{Conversation, Panel, declined};
 use crate::settings::add_permission;
 use crate::terminal::plain_lines;
 
 /// What a person made of a question.
 #[derive(Debug)]
-pub(super) enum Answer {
+pub(super) enum PanelAnswer {
     Decided(Decision),
     /// Everything that is asked is denied, and the turn ends.
     Stop,
@@ -39,10 +39,10 @@ pub(super) enum Key {
 }
 
 /// A key that is offered, and what it does.
-pub(super) type Offered = (char, String);
+pub(super) type KeyLabel = (char, String);
 
 /// A change on the screen. It can be approved once all of it was shown.
-pub(super) struct Shown {
+pub(super) struct ChangeView {
     /// What fits on the screen.
     pub part: String,
     whole: String,
@@ -52,7 +52,7 @@ pub(super) struct Shown {
     differs: bool,
 }
 
-impl Shown {
+impl ChangeView {
     pub fn new(short: &str, whole: String) -> Self {
         let (part, is_cut) = cut(short, &whole);
         let differs = part != whole;
@@ -74,7 +74,7 @@ impl Shown {
     }
 
     /// The key that shows the whole.
-    pub fn key(&self) -> Option<Offered> {
+    pub fn key(&self) -> Option<KeyLabel> {
         self.differs.then(|| ('w', "show the whole".to_owned()))
     }
 }
@@ -88,12 +88,12 @@ pub(super) fn decide(
     question: &Question,
     (number, count): (usize, usize),
     screen: &mut Screen,
-) -> Result<Answer> {
+) -> Result<PanelAnswer> {
     let place = if count > 1 { format!("{number} of {count}  ") } else { String::new() };
     let mut panel = match conversation.panel(question) {
         Ok(Some(panel)) => panel,
-        Ok(None) => return Ok(Answer::Decided(Decision::Allow)),
-        Err(error) => return Ok(Answer::Decided(Decision::Deny { reason: Some(error.to_string()) })),
+        Ok(None) => return Ok(PanelAnswer::Decided(Decision::Allow)),
+        Err(error) => return Ok(PanelAnswer::Decided(Decision::Deny { reason: Some(error.to_string()) })),
     };
     if let Some(items) = &panel.items {
         return share(&panel, items, &place, screen);
@@ -101,39 +101,39 @@ pub(super) fn decide(
     let mut is_edited = false;
     // Parts are chosen from the whole, also a second time.
     let mut files = panel.files.clone();
-    let mut shown = show(&panel, &place, screen);
+    let mut view = show(&panel, &place, screen);
     loop {
         let has_parts = files.iter().map(|file| file.hunks().len()).sum::<usize>() > 1;
-        match key(&keys(&panel, &shown, is_edited, has_parts), screen)? {
-            Key::Letter('y' | 'a' | 'l' | 'w') if !shown.is_whole() => shown.show_whole(screen.paint),
+        match key(&keys(&panel, &view, is_edited, has_parts), screen)? {
+            Key::Letter('y' | 'a' | 'l' | 'w') if !view.is_whole() => view.show_whole(screen.paint),
             Key::Letter('y') if is_edited => {
                 screen.quiet("  yes, as edited");
-                return Ok(Answer::Decided(Decision::AllowEdited { arguments: panel.arguments }));
+                return Ok(PanelAnswer::Decided(Decision::AllowEdited { arguments: panel.arguments }));
             }
             Key::Letter('y') => {
                 screen.quiet("  yes");
-                return Ok(Answer::Decided(Decision::Allow));
+                return Ok(PanelAnswer::Decided(Decision::Allow));
             }
             Key::Letter('a') => {
                 screen.quiet(&format!("  yes, and {} is not asked about again in this conversation", panel.tool));
-                return Ok(Answer::Decided(Decision::AllowForSession));
+                return Ok(PanelAnswer::Decided(Decision::AllowForSession));
             }
             Key::Letter('l') => match always(conversation, &panel, screen) {
-                Ok(true) => return Ok(Answer::Decided(Decision::Allow)),
+                Ok(true) => return Ok(PanelAnswer::Decided(Decision::Allow)),
                 Ok(false) => {}
                 Err(error) => screen.warn(&error.one_line()),
             },
             Key::Letter('n') => {
                 let Some(reason) = ask("  what instead? (Enter: no more to say) ", screen) else { continue };
                 screen.quiet("  no");
-                return Ok(Answer::Decided(declined(Some(reason).filter(|reason| !reason.is_empty()))));
+                return Ok(PanelAnswer::Decided(declined(Some(reason).filter(|reason| !reason.is_empty()))));
             }
             Key::Letter('e') => match edited("arguments", &panel.arguments) {
                 Ok(Some(arguments)) => match conversation.panel_with(question, arguments, Vec::new()) {
                     Ok(again) => {
                         (files, is_edited) = (again.files.clone(), true);
                         panel = again;
-                        shown = show(&panel, &place, screen);
+                        view = show(&panel, &place, screen);
                     }
                     Err(error) => screen.warn(&error.one_line()),
                 },
@@ -143,15 +143,15 @@ pub(super) fn decide(
             Key::Letter('p') => match choose_hunks(files.clone()) {
                 PartChoice::Part(kept) => {
                     panel = conversation.panel_with(question, panel.arguments, kept)?;
-                    shown = show(&panel, &place, screen);
+                    view = show(&panel, &place, screen);
                 }
                 PartChoice::Whole => {}
                 PartChoice::Nothing => screen.quiet("  nothing would be left: n says no"),
             },
-            Key::Letter('w') => shown.show_whole(screen.paint),
+            Key::Letter('w') => view.show_whole(screen.paint),
             Key::Letter(_) => {}
-            Key::Interrupt => return Ok(Answer::Stop),
-            Key::End => return Ok(Answer::Leave),
+            Key::Interrupt => return Ok(PanelAnswer::Stop),
+            Key::End => return Ok(PanelAnswer::Leave),
         }
     }
 }
@@ -178,38 +178,38 @@ fn always(conversation: &Conversation, panel: &Panel, screen: &mut Screen) -> Re
 }
 
 /// Lets a person tick what of a result is shared.
-fn share(panel: &Panel, items: &[String], place: &str, screen: &mut Screen) -> Result<Answer> {
+fn share(panel: &Panel, items: &[String], place: &str, screen: &mut Screen) -> Result<PanelAnswer> {
     show(panel, place, screen);
     let (withheld, count) = withheld("Share the ticked ones?", items);
     screen.quiet(&format!("  shared {} of {count}", count - withheld.len()));
-    Ok(Answer::Decided(Decision::Share { withheld }))
+    Ok(PanelAnswer::Decided(Decision::Share { withheld }))
 }
 
-fn show(panel: &Panel, place: &str, screen: &mut Screen) -> Shown {
-    let (paint, shown) = (screen.paint, Shown::new(&panel.short, panel.whole.clone()));
+fn show(panel: &Panel, place: &str, screen: &mut Screen) -> ChangeView {
+    let (paint, view) = (screen.paint, ChangeView::new(&panel.short, panel.whole.clone()));
     let mut lines = vec![format!("{place}{}", paint.bold(&sanitize_line(&panel.title)))];
     lines.push(format!("  risk: {}. {}", panel.risk.name(), panel.what_undo_does));
     lines.push(format!("  {}", sanitize_line(&panel.leaves)));
     if panel.items.is_none() {
         lines.push(String::new());
-        lines.push(paint.diff(&shown.part).trim_end().to_owned());
+        lines.push(paint.diff(&view.part).trim_end().to_owned());
     }
     screen.show(&lines.join("\n"));
     screen.ring();
-    shown
+    view
 }
 
-fn keys(panel: &Panel, shown: &Shown, is_edited: bool, has_parts: bool) -> Vec<Offered> {
-    let offered = |is_offered: bool, key, does: String| is_offered.then_some((key, does));
+fn keys(panel: &Panel, view: &ChangeView, is_edited: bool, has_parts: bool) -> Vec<KeyLabel> {
+    let label = |is_offered: bool, key, does: String| is_offered.then_some((key, does));
     let grant = panel.grant.is_some() && !is_edited;
     let lines = [
-        offered(true, 'y', shown.yes().to_owned()),
-        offered(grant, 'a', format!("yes, and do not ask again for {} in this conversation", panel.tool)),
-        offered(panel.lasting.is_some() && !is_edited, 'l', "yes, and always in this folder".to_owned()),
-        offered(true, 'n', "no, and say what instead (Esc)".to_owned()),
-        offered(true, 'e', "edit the arguments".to_owned()),
-        offered(has_parts, 'p', "leave out parts".to_owned()),
-        shown.key(),
+        label(true, 'y', view.yes().to_owned()),
+        label(grant, 'a', format!("yes, and do not ask again for {} in this conversation", panel.tool)),
+        label(panel.lasting.is_some() && !is_edited, 'l', "yes, and always in this folder".to_owned()),
+        label(true, 'n', "no, and say what instead (Esc)".to_owned()),
+        label(true, 'e', "edit the arguments".to_owned()),
+        label(has_parts, 'p', "leave out parts".to_owned()),
+        view.key(),
     ];
     lines.into_iter().flatten().collect()
 }
@@ -218,9 +218,9 @@ fn keys(panel: &Panel, shown: &Shown, is_edited: bool, has_parts: bool) -> Vec<O
 ///
 /// # Errors
 /// When the terminal cannot be read.
-pub(super) fn key(offered: &[Offered], screen: &mut Screen) -> Result<Key> {
+pub(super) fn key(labels: &[KeyLabel], screen: &mut Screen) -> Result<Key> {
     if !screen.is_live() {
-        return Ok(typed_key(offered, screen));
+        return Ok(typed_key(labels, screen));
     }
     let failed = |error: io::Error| Error::io("the terminal", &error);
     enable_raw_mode().map_err(failed)?;
@@ -230,7 +230,7 @@ pub(super) fn key(offered: &[Offered], screen: &mut Screen) -> Result<Key> {
         while poll(Duration::ZERO)? {
             read()?;
         }
-        let lines: Vec<String> = offered.iter().map(|(key, does)| format!("  {key}  {}", sanitize(does))).collect();
+        let lines: Vec<String> = labels.iter().map(|(key, does)| format!("  {key}  {}", sanitize(does))).collect();
         screen.draw(&lines);
         loop {
             let Event::Key(key) = read()? else { continue };
@@ -240,7 +240,7 @@ pub(super) fn key(offered: &[Offered], screen: &mut Screen) -> Result<Key> {
                 KeyCode::Char('c') if has_control => Key::Interrupt,
                 KeyCode::Char('d') if has_control => Key::End,
                 KeyCode::Esc => Key::Letter('n'),
-                KeyCode::Char(letter) if !has_control && is_offered(offered, letter) => {
+                KeyCode::Char(letter) if !has_control && is_offered(labels, letter) => {
                     Key::Letter(letter.to_ascii_lowercase())
                 }
                 _ => continue,
@@ -253,13 +253,13 @@ pub(super) fn key(offered: &[Offered], screen: &mut Screen) -> Result<Key> {
     pressed.map_err(failed)
 }
 
-fn is_offered(offered: &[Offered], letter: char) -> bool {
-    offered.iter().any(|(key, _)| *key == letter.to_ascii_lowercase())
+fn is_offered(labels: &[KeyLabel], letter: char) -> bool {
+    labels.iter().any(|(key, _)| *key == letter.to_ascii_lowercase())
 }
 
 /// A key as a line, where keys cannot be read one by one.
-fn typed_key(offered: &[Offered], screen: &mut Screen) -> Key {
-    let keys: Vec<String> = offered.iter().map(|(key, does)| format!("{key} {does}")).collect();
+fn typed_key(labels: &[KeyLabel], screen: &mut Screen) -> Key {
+    let keys: Vec<String> = labels.iter().map(|(key, does)| format!("{key} {does}")).collect();
     loop {
         let Some(line) = ask(&format!("[{}] ", keys.join(", ")), screen) else { return Key::End };
         let typed = line.trim().to_lowercase();
@@ -269,7 +269,7 @@ fn typed_key(offered: &[Offered], screen: &mut Screen) -> Key {
             "no" => Some('n'),
             one => one.chars().next().filter(|_| one.chars().count() == 1),
         };
-        if let Some(letter) = letter.filter(|letter| is_offered(offered, *letter)) {
+        if let Some(letter) = letter.filter(|letter| is_offered(labels, *letter)) {
             return Key::Letter(letter);
         }
     }

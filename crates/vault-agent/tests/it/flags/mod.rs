@@ -87,9 +87,9 @@ fn every_flag_has_a_row_and_every_row_a_flag() {
 
 /// Runs that are made once, by what they are.
 #[derive(Default)]
-struct Made(Mutex<BTreeMap<String, Arc<OnceLock<String>>>>);
+struct OutputCache(Mutex<BTreeMap<String, Arc<OnceLock<String>>>>);
 
-impl Made {
+impl OutputCache {
     /// What is observed of a run, the first or second time that it is made.
     fn observed(&self, run: &Run, time: usize) -> String {
         let slot = Arc::clone(self.0.lock().unwrap().entry(format!("{time} {run:?}")).or_default());
@@ -127,7 +127,7 @@ fn proofs() -> Vec<Proof> {
 
 #[test]
 fn every_flag_has_an_effect() {
-    let (proofs, made, next) = (proofs(), Made::default(), AtomicUsize::new(0));
+    let (proofs, made, next) = (proofs(), OutputCache::default(), AtomicUsize::new(0));
     let faults = Mutex::new(Vec::new());
     let prove = |proof: &Proof| {
         let Proof { name, base, with } = proof;

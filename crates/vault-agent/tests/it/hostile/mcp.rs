@@ -169,7 +169,7 @@ impl<'p> Session<'p> {
     }
 
     /// Ends the server, and checks all that was promised.
-    fn end(self, before: &Tree) -> Ended {
+    fn end(self, before: &Tree) -> SessionSummary {
         for question in &self.questions {
             check_question(question);
         }
@@ -193,12 +193,12 @@ impl<'p> Session<'p> {
         for tool in TRIED {
             assert!(self.tried.contains(tool), "{tool} was not tried: {:?}", self.tried);
         }
-        Ended { answered: self.answered, questions: self.questions.len(), codes: shown, model: self.model }
+        SessionSummary { answered: self.answered, questions: self.questions.len(), codes: shown, model: self.model }
     }
 }
 
 /// What a session did.
-struct Ended {
+struct SessionSummary {
     answered: BTreeMap<String, usize>,
     questions: usize,
     codes: usize,

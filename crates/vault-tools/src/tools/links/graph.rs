@@ -49,12 +49,12 @@ pub(in crate::tools) struct BrokenLink {
     #[schemars(extend("x-vault-path" = true))]
     target: Option<String>,
     /// Where it was probably meant to lead, the surest first; to repair it, give one of them to set_link.
-    proposals: Vec<RepairProposal>,
+    proposals: Vec<ProposedTarget>,
 }
 
 /// Where a broken link was probably meant to lead.
 #[derive(Serialize, JsonSchema)]
-pub(in crate::tools) struct RepairProposal {
+pub(in crate::tools) struct ProposedTarget {
     /// The file.
     #[schemars(extend("x-vault-path" = true))]
     target: String,
@@ -73,7 +73,7 @@ pub(in crate::tools) fn list_broken_links(args: ListArgs, context: &mut Context<
     let found = broken_links(note.as_ref(), context)?;
     let meant = |RepairProposal { target, subpath, certainty, reason, .. }: RepairProposal| {
         let target = target.to_string();
-        RepairProposal { target, heading: subpath, certainty, reason }
+        ProposedTarget { target, heading: subpath, certainty, reason }
     };
     let broken = found.into_iter().map(|(link, proposals)| BrokenLink {
         path: link.source.to_string(),

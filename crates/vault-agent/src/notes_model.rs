@@ -14,9 +14,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use agent_loop::{
-    Agent, AnswerShape, AtLimit, BoxFuture, Budget, Delta, EndReason, Error, Event, History, ImageSupport, Limits,
-    Model, Pause, Permission, Policy, Question, ReplyStream, Request, Retries, Review, Run, RunId, RunOptions,
-    StopReason, ToolCall, ToolChoice, ToolError, ToolOutput, ToolSpec, Tools, Usage, error::Result,
+    Agent, AnswerShape, AtLimit, BoxFuture, Budget, CallPermission, CallPolicy, Delta, EndReason, Error, Event,
+    History, ImageSupport, Limits, Model, Pause, Question, ReplyStream, Request, Retries, Review, Run, RunId,
+    RunOptions, StopReason, ToolCall, ToolChoice, ToolError, ToolOutput, ToolSpec, Tools, Usage, error::Result,
 };
 use futures_util::{StreamExt, stream};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
@@ -27,19 +27,19 @@ use crate::conversation::{NoteTools, system_message};
 
 /// A model with the tools of the vaults.
 #[derive(Clone)]
-pub(crate) struct WithNotes {
+pub(crate) struct NotesModel {
     pub model: Arc<dyn Model>,
     pub tools: NoteTools,
     pub budget: Budget,
 }
 
-impl fmt::Debug for WithNotes {
+impl fmt::Debug for NotesModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WithNotes").field("model", &self.model.name()).finish_non_exhaustive()
     }
 }
 
-impl Model for WithNotes {
+impl Model for NotesModel {
     fn name(&self) -> &str {
         self.model.name()
     }
@@ -66,7 +66,7 @@ impl Model for WithNotes {
     }
 }
 
-impl WithNotes {
+impl NotesModel {
     fn deltas(self, request: Request) -> Result<ReplyStream<'static>> {
         let has_shape = request.answer_schema.is_some();
         let history = History::from_messages(request.messages.iter().map(|message| (**message).clone()))?;
@@ -89,7 +89,7 @@ impl WithNotes {
         let cancel = CancellationToken::new();
         let guard = cancel.clone().drop_guard();
         let drive = async move {
-            let mut said = Said { deltas: send, has_shape, ..Said::new() };
+            let mut said = ReplyDeltas { deltas: send, has_shape, ..ReplyDeltas::new() };
             let paused = agent.drive(&mut run, &mut |event| said.event(event), &cancel).await;
             said.end(paused);
             drop(guard);
@@ -129,22 +129,23 @@ impl Tools for AllTools {
     }
 }
 
-impl Policy for AllTools {
-    fn permission(&self, call: &ToolCall, spec: &ToolSpec) -> Permission {
+impl CallPolicy for AllTools {
+    fn permission(&self, call: &ToolCall, spec: &ToolSpec) -> CallPermission {
         if self.is_of_client(&call.name) {
-            return Permission::Ask { why: "it is the client's".to_owned(), grant: call.name.clone() };
+            return CallPermission::Ask { why: "it is the client's".to_owned(), grant: call.name.clone() };
         }
-        let nobody = || Permission::Deny { reason: "a person would have to be asked, and nobody is there".to_owned() };
+        let nobody =
+            || CallPermission::Deny { reason: "a person would have to be asked, and nobody is there".to_owned() };
         match self.notes.permission(call, spec) {
-            Permission::Ask { .. } => nobody(),
-            Permission::Allow if self.notes.review(call, spec) == Review::Ask => nobody(),
+            CallPermission::Ask { .. } => nobody(),
+            CallPermission::Allow if self.notes.review(call, spec) == Review::Ask => nobody(),
             other => other,
         }
     }
 }
 
 /// Turns what happens in a run into the deltas of one reply.
-struct Said {
+struct ReplyDeltas {
     deltas: UnboundedSender<Result<Delta>>,
     /// Whether the answer has a shape: then only the answer is text.
     has_shape: bool,
@@ -156,7 +157,7 @@ struct Said {
     now: Usage,
 }
 
-impl Said {
+impl ReplyDeltas {
     fn new() -> Self {
         let (before, now) = (Usage::default(), Usage::default());
         Self { deltas: unbounded_channel().0, has_shape: false, has_text: false, has_called: false, before, now }

@@ -22,21 +22,21 @@ const TICK: Duration = Duration::from_millis(50);
 
 /// Threads that watch, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Watching {
+pub(crate) struct IndexWatcher {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
 
 /// Who is told what happens to the indexes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Told {
+pub(crate) enum WatchNotices {
     /// Standard error, which clients keep in their logs.
     Log,
     /// Nobody: a person talks there, and each search says what it lacks.
-    Nobody,
+    Off,
 }
 
-impl Told {
+impl WatchNotices {
     fn note(self, text: &str) {
         if self == Self::Log {
             note(text);
@@ -44,23 +44,23 @@ impl Told {
     }
 }
 
-impl Watching {
+impl IndexWatcher {
     /// Begins to watch vaults.
-    pub fn start(vaults: &[OpenVault], told: Told) -> Self {
+    pub fn start(vaults: &[OpenVault], notices: WatchNotices) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let thread = |open: &OpenVault| {
             let (folder, options, stop) = (open.vault.path().to_owned(), open.index.clone(), Arc::clone(&stop));
             let name = open.name.clone();
             std::thread::spawn(move || match Index::open(&folder, options) {
-                Ok(index) => watch(&index, &name, &stop, told),
-                Err(error) => told.note(&unwatched(&name, &error)),
+                Ok(index) => watch(&index, &name, &stop, notices),
+                Err(error) => notices.note(&unwatched(&name, &error)),
             })
         };
         Self { threads: vaults.iter().map(thread).collect(), stop }
     }
 }
 
-impl Drop for Watching {
+impl Drop for IndexWatcher {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         self.threads.drain(..).for_each(|thread| _ = thread.join());
@@ -71,20 +71,20 @@ fn unwatched(name: &str, error: &Error) -> String {
     format!("{name}: the index is not kept up to date: {}", error.one_line())
 }
 
-fn watch(index: &Index, name: &str, stop: &AtomicBool, told: Told) {
+fn watch(index: &Index, name: &str, stop: &AtomicBool, notices: WatchNotices) {
     let options = WatchOptions::new().cancel(stop);
     let mut said = String::new();
     while !stop.load(Ordering::Relaxed) {
         let ended = index
             .watch(&options)
-            .and_then(|mut watcher| watcher.try_for_each(|event| event.map(|event| tell(name, event, told))));
+            .and_then(|mut watcher| watcher.try_for_each(|event| event.map(|event| tell(name, event, notices))));
         let pause = match ended {
             Ok(()) => continue,
             Err(error) if error.kind() == ErrorKind::Locked => TAKE_OVER,
             Err(error) => {
                 let fault = unwatched(name, &error);
                 if fault != said {
-                    told.note(&fault);
+                    notices.note(&fault);
                     said = fault;
                 }
                 RETRY
@@ -98,11 +98,11 @@ fn watch(index: &Index, name: &str, stop: &AtomicBool, told: Told) {
 }
 
 /// What a person should know.
-fn tell(name: &str, event: WatchEvent, told: Told) {
+fn tell(name: &str, event: WatchEvent, notices: WatchNotices) {
     match event {
-        WatchEvent::Notice(notice) => told.note(&format!("{name}: {notice}")),
-        WatchEvent::VaultGone => told.note(&format!("{name}: the vault's folder is gone")),
-        WatchEvent::VaultBack => told.note(&format!("{name}: the vault's folder is back")),
+        WatchEvent::Notice(notice) => notices.note(&format!("{name}: {notice}")),
+        WatchEvent::VaultGone => notices.note(&format!("{name}: the vault's folder is gone")),
+        WatchEvent::VaultBack => notices.note(&format!("{name}: the vault's folder is back")),
         _ => {}
     }
 }

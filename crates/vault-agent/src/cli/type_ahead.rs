@@ -9,13 +9,13 @@ use vault_search::sanitize_line;
 
 /// What a person typed while a turn ran.
 #[derive(Debug, Default)]
-pub(super) struct Typed {
+pub(super) struct TypeAhead {
     lines: VecDeque<String>,
     /// The line that is not sent yet.
     open: String,
 }
 
-impl Typed {
+impl TypeAhead {
     /// Takes the keys that were pressed, and waits for none. Where messages come from a pipe, keys are nobody's message.
     pub fn read(&mut self) {
         if !io::stdin().is_terminal() {
@@ -82,8 +82,8 @@ mod tests {
 
     use super::*;
 
-    fn typed(keys: &str) -> Typed {
-        let mut typed = Typed::default();
+    fn typed(keys: &str) -> TypeAhead {
+        let mut typed = TypeAhead::default();
         for key in keys.chars() {
             let code = match key {
                 '\r' => KeyCode::Enter,

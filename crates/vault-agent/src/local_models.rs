@@ -11,27 +11,27 @@ use vault_search::note;
 use vault_tools::{Error, ErrorKind, Result};
 
 use crate::loop_error::of_loop;
-use crate::providers::{Choice, connection};
+use crate::providers::{ProviderChoice, connection};
 use crate::settings::Settings;
 
 /// A model that is loaded, and the tokens of its context where they are known.
-pub(crate) type Loaded = (Arc<dyn Model>, Option<u64>);
+pub(crate) type LoadedModel = (Arc<dyn Model>, Option<u64>);
 
 /// Loads a model. It can take as long as reading the file does; Ctrl-C ends it.
 ///
 /// # Errors
 /// A file that is no model, is cut, or does not fit the memory; a server that does not start;
 /// [`ErrorKind::Unsupported`] where models in the process are not built in.
-pub(crate) fn load(choice: &Choice, settings: &Settings) -> Result<Loaded> {
+pub(crate) fn load(choice: &ProviderChoice, settings: &Settings) -> Result<LoadedModel> {
     let (path, is_server) = match choice {
-        Choice::LocalFile(path) => (path.clone(), false),
-        Choice::LlamaServer(path) => (path.clone(), true),
+        ProviderChoice::LocalFile(path) => (path.clone(), false),
+        ProviderChoice::LlamaServer(path) => (path.clone(), true),
         _ => return Err(Error::new(ErrorKind::Config, format!("{} is no file", choice.name()))),
     };
     let path = in_folder(path, settings);
     let context = settings.context_length.map(|tokens| u32::try_from(tokens).unwrap_or(u32::MAX));
     let settings = settings.clone();
-    let loading = move || -> Result<Loaded> {
+    let loading = move || -> Result<LoadedModel> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| Error::io("the threads of the program", &error))?;
         match is_server {
@@ -50,10 +50,10 @@ pub(crate) fn load(choice: &Choice, settings: &Settings) -> Result<Loaded> {
 ///
 /// # Errors
 /// A file that is no model or is cut; a program that is not there.
-pub(crate) fn check(choice: &Choice, settings: &Settings) -> Result<()> {
+pub(crate) fn check(choice: &ProviderChoice, settings: &Settings) -> Result<()> {
     match choice {
-        Choice::LocalFile(path) => Gguf::read(in_folder(path.clone(), settings)).map(drop).map_err(of_loop),
-        Choice::LlamaServer(path) => {
+        ProviderChoice::LocalFile(path) => Gguf::read(in_folder(path.clone(), settings)).map(drop).map_err(of_loop),
+        ProviderChoice::LlamaServer(path) => {
             let path = in_folder(path.clone(), settings);
             match LlamaServerOptions::for_path(&path).map_err(of_loop)?.model {
                 None if path.components().count() > 1 && !path.exists() => {
@@ -84,7 +84,7 @@ fn of_home(path: PathBuf) -> PathBuf {
     }
 }
 
-async fn on_server(path: &Path, context: Option<u32>, settings: &Settings) -> Result<Loaded> {
+async fn on_server(path: &Path, context: Option<u32>, settings: &Settings) -> Result<LoadedModel> {
     let options = LlamaServerOptions::for_path(path).map_err(of_loop)?.context(context).name(settings.model.clone());
     let known =
         options.model.as_deref().and_then(|file| Gguf::read(file).ok()).and_then(|header| header.context_length);
@@ -94,10 +94,10 @@ async fn on_server(path: &Path, context: Option<u32>, settings: &Settings) -> Re
 }
 
 #[cfg(feature = "local")]
-async fn in_process(path: &Path, context: Option<u32>, settings: &Settings) -> Result<Loaded> {
+async fn in_process(path: &Path, context: Option<u32>, settings: &Settings) -> Result<LoadedModel> {
     use std::io::Write;
 
-    use agent_llama::Local;
+    use agent_llama::LocalModel;
     use tokio_util::sync::CancellationToken;
     use vault_search::stderr_is_terminal;
 
@@ -120,8 +120,9 @@ async fn in_process(path: &Path, context: Option<u32>, settings: &Settings) -> R
     };
     let trained = Gguf::read(path).map_err(of_loop)?.context_length;
     let usual = trained.map(|trained| trained.min(LOCAL_CONTEXT) as u32);
-    let model =
-        Local::load(options(path, settings).context(context.or(usual)), progress, &cancel).await.map_err(of_loop)?;
+    let model = LocalModel::load(options(path, settings).context(context.or(usual)), progress, &cancel)
+        .await
+        .map_err(of_loop)?;
     let context = u64::from(model.context());
     Ok((Arc::new(model), Some(context)))
 }
@@ -134,7 +135,7 @@ fn options(path: &Path, settings: &Settings) -> agent_llama::LocalOptions {
 }
 
 #[cfg(not(feature = "local"))]
-async fn in_process(path: &Path, _: Option<u32>, _: &Settings) -> Result<Loaded> {
+async fn in_process(path: &Path, _: Option<u32>, _: &Settings) -> Result<LoadedModel> {
     // A file that is none is said before.
     Gguf::read(path).map_err(of_loop)?;
     let message = "models in the process are not built into this program";

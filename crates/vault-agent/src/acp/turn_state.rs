@@ -7,7 +7,7 @@ use super::updates::Updates;
 use crate::conversation::Conversation;
 
 /// A conversation, and what the editor knows of it.
-pub(super) struct State {
+pub(super) struct TurnState {
     pub conversation: Conversation,
     pub updates: Updates,
     /// Tools that the person refuses for the session.
@@ -17,7 +17,7 @@ pub(super) struct State {
     pub has_title: bool,
 }
 
-impl State {
+impl TurnState {
     pub fn new(conversation: Conversation, updates: Updates) -> Self {
         let has_title = !conversation.info().title.is_empty();
         Self { conversation, updates, refused: BTreeSet::new(), mode: Mode::default(), has_title }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use vault_tools::approval::ChangeRequest;
 use vault_tools::{Error, ErrorKind, Result, State};
 
-use crate::state::state_of_user;
+use crate::state_folder::state_of_user;
 
 /// How long a change waits, and how long a yes holds.
 const WAITS: SignedDuration = SignedDuration::from_mins(60);
@@ -25,7 +25,7 @@ const CODE_LENGTH: usize = 6;
 
 /// A change that waits for a yes.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Pending {
+pub(crate) struct PendingChange {
     pub code: String,
     /// The folder of the vault.
     pub vault: PathBuf,
@@ -59,9 +59,9 @@ impl PendingChanges {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn add(&self, change: Pending) -> Result<Pending> {
+    pub fn add(&self, change: PendingChange) -> Result<PendingChange> {
         let mut waiting = self.all()?;
-        let same = |other: &&Pending| {
+        let same = |other: &&PendingChange| {
             other.vault == change.vault && other.request == change.request && other.digest == change.digest
         };
         if let Some(known) = waiting.iter().find(same) {
@@ -73,7 +73,7 @@ impl PendingChanges {
         }
         let is_taken = |code: &String| waiting.iter().any(|other| other.code == *code);
         let code = std::iter::repeat_with(new_code).find(|code| !is_taken(code)).unwrap_or_default();
-        let change = Pending { code, ..change };
+        let change = PendingChange { code, ..change };
         self.write(&change)?;
         Ok(change)
     }
@@ -82,7 +82,7 @@ impl PendingChanges {
     ///
     /// # Errors
     /// When the folder cannot be read.
-    pub fn of_request(&self, vault: &std::path::Path, request: &ChangeRequest) -> Result<Option<Pending>> {
+    pub fn of_request(&self, vault: &std::path::Path, request: &ChangeRequest) -> Result<Option<PendingChange>> {
         let mut same = self.all()?;
         same.retain(|other| other.vault == vault && other.request == *request);
         same.sort_by_key(|other| (other.approved, other.asked));
@@ -93,7 +93,7 @@ impl PendingChanges {
     ///
     /// # Errors
     /// [`ErrorKind::NotFound`] where none waits under it.
-    pub fn get(&self, code: &str) -> Result<Pending> {
+    pub fn get(&self, code: &str) -> Result<PendingChange> {
         let code: String = code.chars().filter(|letter| !letter.is_whitespace()).collect();
         self.all()?.into_iter().find(|change| change.code.eq_ignore_ascii_case(&code)).ok_or_else(|| {
             Error::new(ErrorKind::NotFound, format!("no change waits under the code {code}"))
@@ -105,8 +105,8 @@ impl PendingChanges {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn approve(&self, change: &Pending) -> Result<()> {
-        self.write(&Pending { approved: true, asked: Timestamp::now(), ..change.clone() })
+    pub fn approve(&self, change: &PendingChange) -> Result<()> {
+        self.write(&PendingChange { approved: true, asked: Timestamp::now(), ..change.clone() })
     }
 
     /// Forgets a change: it is carried out, or was refused. Whether it waited until now.
@@ -117,13 +117,13 @@ impl PendingChanges {
         self.folder.remove(&format!("{code}.json"))
     }
 
-    fn write(&self, change: &Pending) -> Result<()> {
+    fn write(&self, change: &PendingChange) -> Result<()> {
         let json = serde_json::to_vec_pretty(change).map_err(|error| Error::io("a change", &error.into()))?;
         self.folder.replace(&format!("{}.json", change.code), json)
     }
 
     /// All that still wait; the others are removed.
-    fn all(&self) -> Result<Vec<Pending>> {
+    fn all(&self) -> Result<Vec<PendingChange>> {
         let entries = match std::fs::read_dir(self.folder.folder()) {
             Ok(entries) => entries,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -134,7 +134,7 @@ impl PendingChanges {
             let name = entry.file_name().to_string_lossy().into_owned();
             let Some(code) = name.strip_suffix(".json") else { continue };
             let text = self.folder.read(&name)?.unwrap_or_default();
-            let read = serde_json::from_str::<Pending>(&text).ok().filter(|change| change.code == code);
+            let read = serde_json::from_str::<PendingChange>(&text).ok().filter(|change| change.code == code);
             match read.filter(|change| Timestamp::now().duration_since(change.asked) < WAITS) {
                 Some(change) => waiting.push(change),
                 None => _ = self.folder.remove(&name)?,
@@ -152,8 +152,8 @@ fn new_code() -> String {
 mod tests {
     use super::*;
 
-    fn change(folder: &str) -> Pending {
-        Pending {
+    fn change(folder: &str) -> PendingChange {
+        PendingChange {
             code: String::new(),
             vault: folder.into(),
             index: None,
@@ -180,7 +180,7 @@ mod tests {
         pending.remove(&first.code).unwrap();
         assert!(pending.get(&first.code).unwrap_err().to_string().contains("no change waits"));
 
-        let old = Pending { asked: Timestamp::now() - WAITS, ..change("/c") };
+        let old = PendingChange { asked: Timestamp::now() - WAITS, ..change("/c") };
         let old = pending.add(old).unwrap();
         assert!(pending.get(&old.code).is_err());
     }
@@ -191,7 +191,7 @@ mod tests {
         let pending = PendingChanges { folder: State::at(folder.path().join("approvals")) };
         for number in 0..=MOST {
             let asked = Timestamp::now() - SignedDuration::from_secs(200 - i64::try_from(number).unwrap());
-            pending.add(Pending { asked, ..change(&format!("/{number}")) }).unwrap();
+            pending.add(PendingChange { asked, ..change(&format!("/{number}")) }).unwrap();
         }
         assert_eq!(pending.all().unwrap().len(), MOST);
         assert!(pending.all().unwrap().iter().all(|change| change.vault.as_os_str() != "/0"));

@@ -7,7 +7,7 @@ use futures_util::StreamExt;
 use serde_json::Value;
 use vault_tools::{Error, ErrorKind, Result};
 
-use crate::providers::{Choice, Listing, host_of};
+use crate::providers::{Listing, ProviderChoice, host_of};
 
 /// How long a provider may take for each page of its list.
 const WITHIN: Duration = Duration::from_secs(20);
@@ -23,7 +23,7 @@ const LONGEST_MESSAGE: usize = 300;
 
 /// A model that a provider has.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Listed {
+pub(crate) struct ListedModel {
     pub name: String,
     /// In tokens, where the provider says.
     pub context_length: Option<u64>,
@@ -35,7 +35,7 @@ pub(crate) struct Listed {
 ///
 /// # Errors
 /// A provider that cannot be reached, refuses the key, or answers something else.
-pub(crate) async fn list(choice: &Choice, provider: &Provider, http: &Http) -> Result<Vec<Listed>> {
+pub(crate) async fn list(choice: &ProviderChoice, provider: &Provider, http: &Http) -> Result<Vec<ListedModel>> {
     let Some(listing) = choice.listing() else { return Ok(Vec::new()) };
     let failed = |error: Error| error.at(choice.name());
     let mut models = Vec::new();
@@ -79,7 +79,7 @@ fn next_page(listing: Listing, base_url: &str, answer: &Value) -> Option<String>
 }
 
 /// The names on a page; `None` for something that is no list.
-fn read(listing: Listing, answer: &Value) -> Option<Vec<Listed>> {
+fn read(listing: Listing, answer: &Value) -> Option<Vec<ListedModel>> {
     let entries = match listing {
         // Some servers leave out the object around the list.
         Listing::OpenAi | Listing::Anthropic => answer.get("data").unwrap_or(answer),
@@ -98,7 +98,7 @@ fn read(listing: Listing, answer: &Value) -> Option<Vec<Listed>> {
         // What OpenRouter and Ollama call it.
         let lists = entry["supported_parameters"].as_array().or(entry["capabilities"].as_array());
         let takes_tools = lists.map(|list| list.iter().any(|can| can == "tools"));
-        Some(Listed { name: name.to_owned(), context_length: stated, takes_tools })
+        Some(ListedModel { name: name.to_owned(), context_length: stated, takes_tools })
     });
     Some(listed.collect())
 }
@@ -170,7 +170,7 @@ mod tests {
     fn each_list_is_read() {
         let read = |listing, answer: Value| read(listing, &answer).unwrap();
         let one =
-            |name: &str, context_length| vec![Listed { name: name.to_owned(), context_length, takes_tools: None }];
+            |name: &str, context_length| vec![ListedModel { name: name.to_owned(), context_length, takes_tools: None }];
         assert_eq!(read(Listing::OpenAi, json!({"data": [{"id": "a", "context_length": 8}]})), one("a", Some(8)));
         assert_eq!(read(Listing::OpenAi, json!([{"id": "a", "max_model_len": 8}])), one("a", Some(8)));
         assert_eq!(read(Listing::Anthropic, json!({"data": [{"id": "a"}, {"type": "x"}]})), one("a", None));

@@ -2,13 +2,13 @@
 
 /// Holds back what may still turn out to be the beginning of a stop text, and white space that nothing may follow.
 #[derive(Debug, Default)]
-pub(super) struct Outgoing {
+pub(super) struct StopFilter {
     stops: Vec<String>,
     held: String,
     has_begun: bool,
 }
 
-impl Outgoing {
+impl StopFilter {
     pub(super) fn new(stops: Vec<String>) -> Self {
         Self { stops: stops.into_iter().filter(|stop| !stop.is_empty()).collect(), ..Self::default() }
     }
@@ -48,16 +48,16 @@ mod tests {
     use super::*;
 
     fn all(stops: &[&str], pieces: &[&str]) -> (String, bool) {
-        let mut outgoing = Outgoing::new(stops.iter().map(|stop| stop.to_string()).collect());
+        let mut filter = StopFilter::new(stops.iter().map(|stop| stop.to_string()).collect());
         let mut text = String::new();
         for piece in pieces {
-            let (shown, is_over) = outgoing.push(piece);
+            let (shown, is_over) = filter.push(piece);
             text += &shown;
             if is_over {
                 return (text, true);
             }
         }
-        (text + &outgoing.finish(), false)
+        (text + &filter.finish(), false)
     }
 
     #[test]

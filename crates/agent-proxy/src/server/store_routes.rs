@@ -21,8 +21,8 @@ const PAGE: usize = 20;
 /// The most items of a page.
 const LARGEST_PAGE: usize = 100;
 
-type Here = State<Arc<Shared>>;
-type Answer = Result<Response<Body>, Refusal>;
+type AppState = State<Arc<Shared>>;
+type RouteResult = Result<Response<Body>, Refusal>;
 
 pub(super) fn router() -> Router<Arc<Shared>> {
     Router::new()
@@ -50,7 +50,7 @@ fn no_conversation(id: &str) -> Refusal {
     gone("conversation_id", "Conversation", id)
 }
 
-async fn response(State(shared): Here, Path(id): Path<String>, uri: Uri) -> Answer {
+async fn response(State(shared): AppState, Path(id): Path<String>, uri: Uri) -> RouteResult {
     if parameter(&uri, "stream") == Some("true") {
         return Err(ApiError::invalid("stream", "What is stored is not streamed again.").into());
     }
@@ -58,12 +58,12 @@ async fn response(State(shared): Here, Path(id): Path<String>, uri: Uri) -> Answ
     response.map(|response| json_response(200, &response)).ok_or_else(|| gone("response_id", "Response", &id))
 }
 
-async fn delete_response(State(shared): Here, Path(id): Path<String>) -> Answer {
+async fn delete_response(State(shared): AppState, Path(id): Path<String>) -> RouteResult {
     shared.with_store(|store| store.remove_response(&id))?.ok_or_else(|| gone("response_id", "Response", &id))?;
     Ok(json_response(200, &json!({"id": id, "object": "response", "deleted": true})))
 }
 
-async fn begin(State(shared): Here, request: Request<Body>) -> Answer {
+async fn begin(State(shared): AppState, request: Request<Body>) -> RouteResult {
     let asked = read_json(&body::read(&shared.proxy.options, request.into_body()).await?)?;
     let metadata = optional(&asked["metadata"], "metadata", "an object", Value::as_object)?;
     let metadata = metadata.map_or_else(|| json!({}), |metadata| json!(metadata));
@@ -79,17 +79,17 @@ async fn begin(State(shared): Here, request: Request<Body>) -> Answer {
     Ok(json_response(200, &conversation.ok_or_else(too_large)?))
 }
 
-async fn conversation(State(shared): Here, Path(id): Path<String>) -> Answer {
+async fn conversation(State(shared): AppState, Path(id): Path<String>) -> RouteResult {
     let conversation = shared.with_store(|store| store.conversation(&id))?;
     conversation.map(|conversation| json_response(200, &conversation)).ok_or_else(|| no_conversation(&id))
 }
 
-async fn delete_conversation(State(shared): Here, Path(id): Path<String>) -> Answer {
+async fn delete_conversation(State(shared): AppState, Path(id): Path<String>) -> RouteResult {
     shared.with_store(|store| store.remove_conversation(&id))?.ok_or_else(|| no_conversation(&id))?;
     Ok(json_response(200, &json!({"id": id, "object": "conversation.deleted", "deleted": true})))
 }
 
-async fn list_items(State(shared): Here, Path(id): Path<String>, uri: Uri) -> Answer {
+async fn list_items(State(shared): AppState, Path(id): Path<String>, uri: Uri) -> RouteResult {
     let wrong = |param: &str, what: &str| ApiError::invalid(param, format!("This must be {what}."));
     let limit = match parameter(&uri, "limit").map(str::parse) {
         None => PAGE,
@@ -112,7 +112,7 @@ async fn list_items(State(shared): Here, Path(id): Path<String>, uri: Uri) -> An
     Ok(json_response(200, &list(&items, has_more)))
 }
 
-async fn add_items(State(shared): Here, Path(id): Path<String>, request: Request<Body>) -> Answer {
+async fn add_items(State(shared): AppState, Path(id): Path<String>, request: Request<Body>) -> RouteResult {
     let asked = read_json(&body::read(&shared.proxy.options, request.into_body()).await?)?;
     check_items(&asked["items"])?;
     let added =
@@ -121,13 +121,13 @@ async fn add_items(State(shared): Here, Path(id): Path<String>, request: Request
     Ok(json_response(200, &list(&added, false)))
 }
 
-async fn item(State(shared): Here, Path((id, wanted)): Path<(String, String)>) -> Answer {
+async fn item(State(shared): AppState, Path((id, wanted)): Path<(String, String)>) -> RouteResult {
     let items = shared.with_store(|store| store.conversation_items(&id))?.ok_or_else(|| no_conversation(&id))?;
     let item = items.iter().find(|item| item["id"] == wanted.as_str());
     item.map(|item| json_response(200, item)).ok_or_else(|| gone("item_id", "Item", &wanted))
 }
 
-async fn delete_item(State(shared): Here, Path((id, wanted)): Path<(String, String)>) -> Answer {
+async fn delete_item(State(shared): AppState, Path((id, wanted)): Path<(String, String)>) -> RouteResult {
     shared.with_store(|store| store.remove_item(&id, &wanted))?.ok_or_else(|| gone("item_id", "Item", &wanted))?;
     conversation(State(shared), Path(id)).await
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent_loop::{Decision, Effect, Message, Question, Spent, StopReason};
+use agent_loop::{Decision, Effect, Message, Question, RunUsage, StopReason};
 use jiff::tz::TimeZone;
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
@@ -13,7 +13,7 @@ use vault_tools::{Editor, Error, ErrorKind, LastingPermission, Result};
 use super::changes;
 use super::commands::{COMMANDS, Command, parse};
 use super::input::{Input, Line, ask};
-use super::panel::{Answer, Key, Shown, decide, key};
+use super::panel::{ChangeView, Key, PanelAnswer, decide, key};
 use super::prompts::{folder, message_of, saved_prompts};
 use crate::call_line::spent_text;
 use crate::cli::ask::counts;
@@ -21,11 +21,11 @@ use crate::cli::first_run::choose_other;
 use crate::cli::screen::Screen;
 use crate::cli::sources::source_lines;
 use crate::cli::stop::Stop;
-use crate::cli::turn::{AnswerTo, ShownTurn, drive};
+use crate::cli::turn::{AnswerTarget, TurnDisplay, drive};
 use crate::conversation::{Conversation, Offer, SessionInfo, Sessions, Turn, attach};
-use crate::loop_error::said_of_stop;
+use crate::loop_error::stop_text;
 use crate::model::{self, Destination};
-use crate::providers::Choice;
+use crate::providers::ProviderChoice;
 use crate::settings::{Settings, remove_permission};
 use crate::terminal::{MarkdownStream, plain_lines};
 use crate::vault_instructions::{VaultInstructions, vault_instructions};
@@ -39,7 +39,7 @@ const KEYS: &str = "  Enter sends; Alt-Enter, Ctrl-J or a \\ at the end of a lin
   Ctrl-C stops a turn, or drops what you typed; Ctrl-D leaves";
 
 /// A conversation at a terminal.
-pub(super) struct Talk {
+pub(super) struct ChatLoop {
     pub workspace: Arc<Workspace>,
     pub settings: Settings,
     pub editor: Editor,
@@ -48,7 +48,7 @@ pub(super) struct Talk {
     pub input: Input,
     pub stop: Stop,
     /// What all turns took since the start.
-    pub spent: Spent,
+    pub spent: RunUsage,
     /// What the model thought before its last answer.
     pub thoughts: String,
     /// The person leaves, with a question open.
@@ -57,12 +57,12 @@ pub(super) struct Talk {
 
 /// What follows after a line.
 #[derive(Debug, PartialEq, Eq)]
-enum Then {
-    Go,
+enum ChatFlow {
+    Continue,
     Leave,
 }
 
-impl Talk {
+impl ChatLoop {
     /// Until a person leaves. In a pipe each line is a message.
     ///
     /// # Errors
@@ -116,8 +116,8 @@ impl Talk {
                 (Ok(None), None) => self.say(runtime, &text),
                 (Ok(None), Some(Err(fault))) => Err(Failure::Error(fault)),
                 (Ok(None), Some(Ok(command))) => match self.command(command, runtime) {
-                    Ok(Then::Leave) => return self.leave(),
-                    Ok(Then::Go) => Ok(()),
+                    Ok(ChatFlow::Leave) => return self.leave(),
+                    Ok(ChatFlow::Continue) => Ok(()),
                     Err(failure) => Err(failure),
                 },
             };
@@ -148,17 +148,17 @@ impl Talk {
         for instructions in all.iter().filter(|one| one.is_used.is_none()) {
             let described = sanitize_line(&instructions.described());
             let text = sanitize(&instructions.text).into_owned();
-            let mut shown = Shown::new(&text, text.clone());
+            let mut view = ChangeView::new(&text, text.clone());
             self.screen.show(&format!(
                 "{described} holds instructions for assistants:\n\n{}\n\nUse them as your own?",
-                shown.part
+                view.part
             ));
             loop {
-                let yes = if shown.is_whole() { "yes, as long as the file stays as it is" } else { shown.yes() };
-                let keys = [Some(('y', yes.to_owned())), Some(('n', "no (Esc)".to_owned())), shown.key()];
+                let yes = if view.is_whole() { "yes, as long as the file stays as it is" } else { view.yes() };
+                let keys = [Some(('y', yes.to_owned())), Some(('n', "no (Esc)".to_owned())), view.key()];
                 match key(&keys.into_iter().flatten().collect::<Vec<_>>(), &mut self.screen)? {
-                    Key::Letter('w') => shown.show_whole(self.screen.paint),
-                    Key::Letter('y') if !shown.is_whole() => shown.show_whole(self.screen.paint),
+                    Key::Letter('w') => view.show_whole(self.screen.paint),
+                    Key::Letter('y') if !view.is_whole() => view.show_whole(self.screen.paint),
                     Key::Letter(letter) => {
                         instructions.answer(&self.workspace, letter == 'y')?;
                         self.screen.quiet(if letter == 'y' { "  yes" } else { "  no" });
@@ -216,15 +216,15 @@ impl Talk {
     fn turn(&mut self, runtime: &Runtime, message: Option<&str>) -> CliResult<()> {
         let Self { conversation, screen, input, stop, leaves, .. } = self;
         let mut attached = message.map(|message| attach(message, Vec::new(), conversation));
-        attached.iter().flat_map(|attached| &attached.told).for_each(|line| screen.quiet(&format!("  {line}")));
-        let mut shown = ShownTurn::new(screen, conversation, message.unwrap_or_default(), AnswerTo::Output);
+        attached.iter().flat_map(|attached| &attached.notices).for_each(|line| screen.quiet(&format!("  {line}")));
+        let mut display = TurnDisplay::new(screen, conversation, message.unwrap_or_default(), AnswerTarget::Output);
         let mut cancel = CancellationToken::new();
         // Of the questions of one reply: how many were answered, and how many are left then.
         let (mut answered, mut left) = (0, 0);
         let outcome = loop {
             let turn = runtime.block_on(drive(
                 conversation,
-                &mut shown,
+                &mut display,
                 attached.take().map(|it| it.message),
                 &cancel,
                 Some(stop),
@@ -244,40 +244,40 @@ impl Talk {
             // One after the other: what is asked next builds on what was just done.
             let place = (answered + 1, answered + questions.len());
             (answered, left) = (answered + 1, questions.len() - 1);
-            match decide(conversation, &questions[0], place, shown.screen())? {
-                Answer::Decided(decision) => conversation.decide(&questions[0], decision)?,
-                Answer::Stop => {
-                    shown.screen().quiet(&format!("  stopped; {} denied", counted(questions.len(), "call")));
+            match decide(conversation, &questions[0], place, display.screen())? {
+                PanelAnswer::Decided(decision) => conversation.decide(&questions[0], decision)?,
+                PanelAnswer::Stop => {
+                    display.screen().quiet(&format!("  stopped; {} denied", counted(questions.len(), "call")));
                     deny(conversation, &questions, "the person stopped this turn")?;
                     // Denied calls have their results; nothing follows them.
                     cancel = CancellationToken::new();
                     cancel.cancel();
                 }
-                Answer::Leave => {
-                    shown.screen().quiet("  the question stays open");
+                PanelAnswer::Leave => {
+                    display.screen().quiet("  the question stays open");
                     *leaves = true;
                     return Ok(());
                 }
             }
         };
-        let answered = shown.finish(&outcome, conversation);
-        let why_empty = shown.why_empty(&outcome.stop);
-        drop(shown);
-        self.conversation.add_sources(&answered.sources, &answered.removed)?;
-        let lines = source_lines(&answered, &self.conversation, self.screen.paint);
-        match answered.sources.is_empty() {
+        let answer = display.finish(&outcome, conversation);
+        let why_empty = display.why_empty(&outcome.stop);
+        drop(display);
+        self.conversation.add_sources(&answer.sources, &answer.removed)?;
+        let lines = source_lines(&answer, &self.conversation, self.screen.paint);
+        match answer.sources.is_empty() {
             true => lines.iter().for_each(|line| self.screen.quiet(line)),
             false => self.screen.show(&lines.join("\n")),
         }
-        answered.removed.iter().for_each(|removed| self.screen.warn(&format!("taken out: {removed}")));
+        answer.removed.iter().for_each(|removed| self.screen.warn(&format!("taken out: {removed}")));
         self.spent += outcome.spent;
-        self.thoughts = answered.thoughts;
+        self.thoughts = answer.thoughts;
         if self.input.has_person() {
             let calls = match outcome.spent.calls {
                 0 => String::new(),
                 calls => format!("{} · ", counted(calls as usize, "call")),
             };
-            let context = self.conversation.model().context_length.zip(answered.context);
+            let context = self.conversation.model().context_length.zip(answer.context);
             let context =
                 context.map(|(length, used)| format!(" · {} % of the context", (100 * used).div_ceil(length.max(1))));
             self.screen.quiet(&format!("{calls}{}{}", spent_text(&outcome.spent), context.unwrap_or_default()));
@@ -288,7 +288,7 @@ impl Talk {
         }
     }
 
-    fn command(&mut self, command: Command, runtime: &Runtime) -> CliResult<Then> {
+    fn command(&mut self, command: Command, runtime: &Runtime) -> CliResult<ChatFlow> {
         match command {
             Command::Model(None) => {
                 let model = self.conversation.model();
@@ -301,7 +301,7 @@ impl Talk {
             }
             Command::Model(Some(name)) => {
                 let mut settings = self.settings.clone();
-                match name.split_once(' ').filter(|(provider, _)| Choice::parse(provider).is_ok()) {
+                match name.split_once(' ').filter(|(provider, _)| ProviderChoice::parse(provider).is_ok()) {
                     Some((provider, model)) => settings.set_model(Some(provider.to_owned()), model.trim().to_owned()),
                     None => settings.set_model(None, name),
                 }
@@ -337,9 +337,9 @@ impl Talk {
             }
             Command::Status => self.status(),
             Command::Help => self.help(),
-            Command::Quit => return Ok(Then::Leave),
+            Command::Quit => return Ok(ChatFlow::Leave),
         }
-        Ok(Then::Go)
+        Ok(ChatFlow::Continue)
     }
 
     fn change_model(&mut self, settings: Settings) -> Result<()> {
@@ -371,19 +371,19 @@ impl Talk {
         }
     }
 
-    fn resume(&mut self, name: Option<&str>, runtime: &Runtime) -> CliResult<Then> {
+    fn resume(&mut self, name: Option<&str>, runtime: &Runtime) -> CliResult<ChatFlow> {
         let sessions = Sessions::of_user()?;
         let current = self.conversation.info().clone();
         let saved = match name {
             Some(name) => sessions.find(Some(name))?,
             None => match self.choose(sessions.list()?, &current) {
                 Some(saved) => saved,
-                None => return Ok(Then::Go),
+                None => return Ok(ChatFlow::Continue),
             },
         };
         if saved.id == current.id {
             self.screen.quiet("this is that conversation");
-            return Ok(Then::Go);
+            return Ok(ChatFlow::Continue);
         }
         if saved.vaults != current.vaults {
             return Err(Error::new(ErrorKind::InvalidArguments, "that conversation is about other vaults")
@@ -395,7 +395,7 @@ impl Talk {
         self.conversation = Conversation::resume(saved, workspace, model, settings, self.editor.clone(), Offer::All)?;
         self.show_last();
         self.finish_turn(runtime)?;
-        Ok(Then::Go)
+        Ok(ChatFlow::Continue)
     }
 
     /// Lists the conversations about these vaults, and asks for one.
@@ -475,7 +475,7 @@ impl Talk {
     }
 
     fn help(&mut self) {
-        let usage = |listed: &super::commands::Listed| format!("{} {}", listed.name, listed.argument);
+        let usage = |listed: &super::commands::CommandHelp| format!("{} {}", listed.name, listed.argument);
         let width = COMMANDS.iter().map(|listed| usage(listed).len()).max().unwrap_or(0);
         let lines: Vec<String> =
             COMMANDS.iter().map(|listed| format!("  {}  {}", padded(&usage(listed), width), listed.does)).collect();
@@ -503,7 +503,7 @@ fn ended(stop: &StopReason) -> CliResult<()> {
         StopReason::Answered => Ok(()),
         StopReason::Cancelled => Err(Failure::Interrupted("stopped; the conversation is kept")),
         StopReason::Limit { .. } | StopReason::Length => {
-            Err(Failure::Refused(format!("{}; type \"go on\" to continue", said_of_stop(stop))))
+            Err(Failure::Refused(format!("{}; type \"go on\" to continue", stop_text(stop))))
         }
         stop @ StopReason::Failed { .. } => Err(Failure::Error(format!("{stop}; the conversation is kept"))),
         stop => Err(Failure::Error(stop.to_string())),

@@ -1,14 +1,14 @@
-//! The terminal while a turn runs: it echoes nothing of what is typed, which `typed.rs` reads. Ctrl-C works.
+//! The terminal while a turn runs: it echoes nothing of what is typed, which `type_ahead.rs` reads. Ctrl-C works.
 
 use super::screen::Screen;
 
 /// While it lives, the terminal shows nothing of what is typed and changes nothing in it.
-pub(super) struct Quiet {
+pub(super) struct QuietTerminal {
     #[cfg(unix)]
     before: Option<rustix::termios::Termios>,
 }
 
-impl Quiet {
+impl QuietTerminal {
     #[cfg(unix)]
     pub fn begin(screen: &Screen) -> Self {
         use rustix::termios::{InputModes, LocalModes, OptionalActions, tcgetattr, tcsetattr};
@@ -30,7 +30,7 @@ impl Quiet {
 }
 
 #[cfg(unix)]
-impl Drop for Quiet {
+impl Drop for QuietTerminal {
     fn drop(&mut self) {
         use rustix::termios::{OptionalActions, tcsetattr};
         if let Some(before) = &self.before {
