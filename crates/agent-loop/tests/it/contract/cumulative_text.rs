@@ -10,9 +10,9 @@ use super::wires::{
 use super::*;
 
 cases! {
-    "the whole text, or the whole call, again behind its pieces; what is said twice stays" repeated_whole_text,
-    "told again on servers that give no ids or places, in part, or not in pieces at all" repeated_text_of_compatible_servers,
-    "each piece holds the text so far" cumulative_pieces,
+    "the whole text or call repeated after its pieces is dropped; a repetition within the text stays" repeated_whole_text,
+    "the same on servers without ids or indexes, with a partial repetition, or without pieces" repeated_text_of_compatible_servers,
+    "cumulative pieces, each with the text so far" cumulative_pieces,
 }
 
 /// One event of the Responses API about a text of the item at this place.

@@ -6,17 +6,17 @@ use serde_json::json;
 use super::*;
 
 cases! {
-    "401, 403, 429, 500, 529 …: each its kind; context too long, no tools, filtered" statuses_are_kinds,
-    "errors in each provider's own words: too long, no key, no quota, no tools" kinds_in_the_words_of_each_provider,
-    "status, request id and delay are told; never the key" delays_in_the_words_of_each_provider,
-    "status, request id and delay are told; never the key" what_a_caller_needs_to_know_is_there_and_the_key_is_not,
-    "status, request id and delay are told; never the key" a_message_that_is_cut_holds_no_beginning_of_the_key,
-    "error inside the stream" errors_inside_a_stream,
-    "error inside the stream" a_quota_inside_a_stream_is_not_asked_for_again,
-    "error inside the stream" a_choice_that_ends_with_an_error_is_an_error,
-    "filters, calls that the provider could not read" a_call_that_groq_could_not_read_is_told_to_the_model,
-    "anything behind the end, in the same bytes or later" data_after_the_end_is_ignored,
-    "not of the format: no JSON, no UTF-8, a page, nothing" what_is_not_of_the_format,
+    "401, 403, 429, 500, 529 …: an error kind for each; context too long, no tools, filtered" statuses_are_kinds,
+    "errors in each provider's wording: context too long, no key, no quota, no tools" kinds_in_the_words_of_each_provider,
+    "status, request id and retry delay are reported, never the key" delays_in_the_words_of_each_provider,
+    "status, request id and retry delay are reported, never the key" what_a_caller_needs_to_know_is_there_and_the_key_is_not,
+    "status, request id and retry delay are reported, never the key" a_message_that_is_cut_holds_no_beginning_of_the_key,
+    "errors inside the stream" errors_inside_a_stream,
+    "errors inside the stream" a_quota_inside_a_stream_is_not_asked_for_again,
+    "errors inside the stream" a_choice_that_ends_with_an_error_is_an_error,
+    "content filters; calls that the provider could not parse" a_call_that_groq_could_not_read_is_told_to_the_model,
+    "data after the end is ignored, in the same bytes or later" data_after_the_end_is_ignored,
+    "invalid replies: not JSON, not UTF-8, an HTML page, empty" what_is_not_of_the_format,
 }
 
 #[tokio::test]

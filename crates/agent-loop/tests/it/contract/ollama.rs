@@ -7,11 +7,11 @@ use super::wires::{ollama, text_only};
 use super::*;
 
 cases! {
-    "what is sent: key, system, calls, results, tools" messages_of_ollama,
-    "dialects: whole calls, one index or id for all, arguments as null or object, reasoning, no `[DONE]` …" dialects_of_ollama,
-    "reasoning, signatures and ids go back as they came" thoughts_of_ollama_go_back_to_it_alone,
-    "error inside the stream" how_ollama_fails,
-    "a model that is not there: the error says how to get it" a_model_that_is_not_pulled,
+    "requests: key, system message, calls, results, tools" messages_of_ollama,
+    "dialects: calls in one piece, one index or id for all calls, arguments as null or object, reasoning, no `[DONE]` …" dialects_of_ollama,
+    "reasoning, signatures and ids are sent back unchanged" thoughts_of_ollama_go_back_to_it_alone,
+    "errors inside the stream" how_ollama_fails,
+    "a missing model: the error says how to get it" a_model_that_is_not_pulled,
 }
 
 #[tokio::test]

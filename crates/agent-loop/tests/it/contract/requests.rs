@@ -6,13 +6,13 @@ use serde_json::json;
 use super::*;
 
 cases! {
-    "what is sent: key, system, calls, results, tools" chat_completions,
-    "what is sent: key, system, calls, results, tools" chat_completions_of_others,
-    "what is sent: key, system, calls, results, tools" messages_of_anthropic,
-    "what is sent: key, system, calls, results, tools" items_of_responses,
-    "what is sent: key, system, calls, results, tools" contents_of_gemini,
-    "reasoning, signatures and ids go back as they came" thoughts_of_other_providers_are_not_sent_to_anthropic,
-    "the shape of an answer, strict where that changes nothing" the_shape_of_an_answer_is_strict_where_that_changes_nothing,
+    "requests: key, system message, calls, results, tools" chat_completions,
+    "requests: key, system message, calls, results, tools" chat_completions_of_others,
+    "requests: key, system message, calls, results, tools" messages_of_anthropic,
+    "requests: key, system message, calls, results, tools" items_of_responses,
+    "requests: key, system message, calls, results, tools" contents_of_gemini,
+    "reasoning, signatures and ids are sent back unchanged" thoughts_of_other_providers_are_not_sent_to_anthropic,
+    "structured answers, in strict mode where that changes nothing" the_shape_of_an_answer_is_strict_where_that_changes_nothing,
 }
 
 /// A conversation with two calls, one of them broken, and a second message of the person.

@@ -10,16 +10,16 @@ use super::*;
 
 cases! {
     "sampling: top_p, seed, stop" sampling_settings_are_sent_as_each_wire_writes_them,
-    "effort and budget of reasoning" reasoning_effort_and_budget_are_sent_as_each_wire_writes_them,
-    "service tier, cache key and cache time" tier_and_cache,
-    "what is kept of a prompt is marked" breakpoints_of_anthropic,
-    "tokens from the cache, and what they cost, are told" cached_tokens_and_costs,
-    "fields of the body that only the provider knows; headers of the caller" extra_fields,
-    "the shape of an answer, beside tools too" the_shape_of_an_answer_beside_tools,
-    "images: in the message, by address" images_are_sent_inline_and_by_url_as_each_wire_writes_them,
-    "a key in another header, and a query" azure_providers_send_their_url_query_and_key_header,
+    "reasoning effort and budget" reasoning_effort_and_budget_are_sent_as_each_wire_writes_them,
+    "service tier, cache key and cache lifetime" tier_and_cache,
+    "cache breakpoints in the prompt" breakpoints_of_anthropic,
+    "cached tokens and the cost are reported" cached_tokens_and_costs,
+    "provider-specific fields of the body; headers of the caller" extra_fields,
+    "structured answers together with tools" the_shape_of_an_answer_beside_tools,
+    "images: inline and by URL" images_are_sent_inline_and_by_url_as_each_wire_writes_them,
+    "a key in another header, and a query in the URL" azure_providers_send_their_url_query_and_key_header,
     "options of Ollama" options_of_ollama,
-    "what is set for a run is sent with each of its requests" settings_of_a_run,
+    "settings of a run are sent with each of its requests" settings_of_a_run,
 }
 
 /// What a request with these settings sends, or why it is refused.

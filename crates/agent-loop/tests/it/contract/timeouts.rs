@@ -7,8 +7,8 @@ use super::wires::parallel_calls;
 use super::*;
 
 cases! {
-    "bytes that say nothing yet are no silence" bytes_without_a_delta_count_as_activity,
-    "one JSON object that comes slowly is no silence" a_slow_json_object_counts_as_activity,
+    "bytes without a delta count as activity" bytes_without_a_delta_count_as_activity,
+    "a slow JSON object counts as activity" a_slow_json_object_counts_as_activity,
 }
 
 #[tokio::test(start_paused = true)]

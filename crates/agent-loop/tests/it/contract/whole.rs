@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 use super::*;
 
 cases! {
-    "told not to stream; a server that streams all the same" streaming_switched_off,
-    "one JSON object where a stream was asked for, whatever its type says: its text is one delta, at the end" whole_where_a_stream_was_asked_for,
-    "thoughts that come whole are told" thoughts_that_come_whole,
+    "streaming turned off; a server that streams anyway" streaming_switched_off,
+    "one JSON object where a stream was requested, whatever its content type: its text is one delta, at the end" whole_where_a_stream_was_asked_for,
+    "thoughts in one piece are reported" thoughts_that_come_whole,
 }
 
 #[tokio::test]
