@@ -67,7 +67,7 @@ impl Searcher {
     /// best (with [`Grouping::Passages`], all are); equal scores are ordered by path, then line. Notes of which a name is
     /// the query ([`NameMatch::Equal`]) come before all others, whatever their scores. [`Query::min_score`]
     /// is compared with the reranker's score, while the ranking's own floor holds for the candidates. What a passage
-    /// had before stands in [`ScoreParts::rerank`](crate::Why::rerank).
+    /// had before stands in [`ScoreParts::rerank`](crate::ScoreParts::rerank).
     ///
     /// [`Query::sort`] does not count.
     ///
