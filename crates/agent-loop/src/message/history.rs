@@ -111,6 +111,21 @@ impl History {
         Ok(())
     }
 
+    /// Leaves the images out of the last message if it is a person's, and tells the model so.
+    pub(crate) fn drop_last_images(&mut self) {
+        let Some(last) = self.messages.last() else { return };
+        let Message::User { text, images } = &**last else { return };
+        if images.is_empty() {
+            return;
+        }
+        let text = format!("{text}\n\n[Images left out: the provider rejected the message that had them.]");
+        let message = Message::User { text, images: Vec::new() };
+        self.size = self.size - last.size() + message.size();
+        if let Some(last) = Arc::make_mut(&mut self.messages.0).last_mut() {
+            *last = Arc::new(message);
+        }
+    }
+
     /// The calls at its end that have no result yet, in order.
     pub fn open_calls(&self) -> impl Iterator<Item = &super::ToolCall> {
         self.messages.last().into_iter().flat_map(|message| message.calls())

@@ -108,12 +108,20 @@ impl Run {
 
     /// Adds a person's next message. The budget starts over; grants remain.
     ///
+    /// If the provider rejected the message before it as invalid, that message loses its images, because every later
+    /// request would have them and be rejected too; for example, an image of a type that the model does not read.
+    ///
     /// # Errors
     /// `State` while the run is under way.
     pub fn say(&mut self, message: impl Into<UserMessage>) -> Result<()> {
         if !self.is_done() {
             return Err(Error::new(ErrorKind::State, "the run is still under way")
                 .with_remedy("drive it until it is done, or cancel it first"));
+        }
+        if let Phase::Done { stop: StopReason::Failed { failure }, .. } = &self.state.phase
+            && failure.kind == ErrorKind::BadRequest
+        {
+            self.history.drop_last_images();
         }
         let grants = std::mem::take(&mut self.state.grants);
         let context = self.state.context;

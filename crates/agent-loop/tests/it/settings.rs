@@ -1,9 +1,9 @@
 //! What is set for a run: a call that is required, settings that are saved, images that reach those models that see.
 
 use agent_loop::{
-    Agent, Image, Model, ModelSettings, NextStep, PromptCache, ReasoningEffort, ReplyStream, Request, Run, RunId,
-    RunOptions, ScriptedModel, ScriptedReply, StopReason, TextCalls, Tool, ToolChoice, UserMessage, error::Result,
-    to_markdown,
+    Agent, Error, ErrorKind, Image, Model, ModelSettings, NextStep, PromptCache, ReasoningEffort, ReplyStream, Request,
+    Run, RunId, RunOptions, ScriptedModel, ScriptedReply, StopReason, TextCalls, Tool, ToolChoice, UserMessage,
+    error::Result, to_markdown,
 };
 use serde_json::json;
 
@@ -92,9 +92,32 @@ async fn images_reach_models_that_see_and_others_refuse_them() {
     ] {
         let error = blind.unwrap().ask(shown()).await.unwrap_err();
         let StopReason::Failed { failure } = &error.outcome().stop else { panic!() };
-        assert_eq!(failure.kind, agent_loop::ErrorKind::BadRequest);
+        assert_eq!(failure.kind, ErrorKind::BadRequest);
         let expected = "blind: the model only reads text, and a message shows an image (leave the image out, or take a model that can be shown images)";
         assert_eq!(failure.message, expected);
+    }
+}
+
+#[tokio::test]
+async fn an_image_that_the_provider_rejected_is_left_out_of_later_requests() {
+    for (kind, images_kept) in [(ErrorKind::BadRequest, 0), (ErrorKind::Authentication, 1)] {
+        let replies = [
+            ScriptedReply::fails(Error::new(kind, "no")),
+            ScriptedReply::text("Hello.").expecting(move |request| {
+                let [first, second] = &request.messages[..] else { return Err("not two messages".into()) };
+                assert_eq!((first.images().len(), second.images().len()), (images_kept, 0));
+                let text = first.text();
+                assert!(text.starts_with("What is this?"), "{text}");
+                assert_eq!(text.contains("Images left out"), images_kept == 0, "{text}");
+                Ok(())
+            }),
+        ];
+        let agent = Agent::new(ScriptedModel::new(replies), Vec::<Tool>::new()).unwrap();
+        let shown = UserMessage::from("What is this?").image(Image::new("image/png", [1, 2, 3]));
+        let mut run = Run::new(RunId::random(), RunOptions::default(), shown);
+        assert!(matches!(done(drive(&agent, &mut run).await.0).stop, StopReason::Failed { .. }));
+        run.say("Hello?").unwrap();
+        assert_eq!(done(drive(&agent, &mut run).await.0).text, "Hello.");
     }
 }
 
