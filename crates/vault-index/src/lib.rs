@@ -48,6 +48,9 @@
 //! # Parts
 //! The modules [`note`] (parse a note), [`links`] (resolve links as Obsidian does) and [`chunk`] (cut a note into passages)
 //! are useful alone and open no database.
+
+#![deny(missing_docs)]
+
 // In order of dependencies: a module uses only those above it. A test checks it.
 mod error;
 pub mod likeness;

@@ -47,6 +47,11 @@
 //! repeat the edit with its new version") more than a backtrace. Programs match on [`ErrorKind`], whose names are the codes
 //! in JSON, for example `CONFLICT` and `DENIED`.
 
+#![deny(missing_docs)]
+// Tests create vaults and look at the files.
+#![cfg_attr(test, allow(clippy::disallowed_methods))]
+
+// The order of modules is the order of dependencies: a module uses only modules above it. A test checks it.
 mod failpoint;
 mod error;
 mod content;
