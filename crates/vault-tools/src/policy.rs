@@ -235,23 +235,18 @@ impl Policy {
     pub fn decide(&self, call: &Call<'_>, grants: &Grants) -> Permission {
         match self.denial(call) {
             Some(reason) => Permission::Deny(reason),
-            None if grants.cover(call) => Permission::Allow,
+            None if grants.cover(call) || self.has_lasting_permission(call) => Permission::Allow,
             None => self.default_of(call),
         }
     }
 
-    /// Whether a call may run whose changes are known.
-    pub(crate) fn decide_change(&self, call: &Call<'_>, grants: &Grants) -> Permission {
-        let is_covered = || self.settings.permissions.iter().any(|permission| permission.covers(call));
-        match self.decide(call, grants) {
-            Permission::Ask if !self.always_asks(call) && is_covered() => Permission::Allow,
-            decided => decided,
-        }
+    fn has_lasting_permission(&self, call: &Call<'_>) -> bool {
+        !self.always_asks(call) && self.settings.permissions.iter().any(|permission| permission.covers(call))
     }
 
-    /// The lasting permission that would cover a call whose changes are known, which asks now.
+    /// The lasting permission that would cover a call that asks now; `None` while its changes are not known.
     pub(crate) fn lasting_permission(&self, call: &Call<'_>) -> Option<LastingPermission> {
-        let asks = self.decide_change(call, &Grants::default()) == Permission::Ask && !self.always_asks(call);
+        let asks = self.decide(call, &Grants::default()) == Permission::Ask && !self.always_asks(call);
         asks.then(|| LastingPermission::for_call(call)).flatten()
     }
 

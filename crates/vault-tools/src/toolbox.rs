@@ -83,12 +83,14 @@ pub struct Proposal {
     pub effects: Vec<HostEffect>,
     /// The worst that it does, going by its tool and its changes.
     pub risk: Risk,
-    /// Every path that it names or changes.
+    /// Every path that it names, then every path that it changes.
     pub paths: Vec<String>,
     /// The error of the call unless a person sees the change and approves it.
     pub unless_seen: Option<Error>,
     /// What a person left out of it, see [`Proposal::keep`].
     pub left_out: Vec<LeftOutHunks>,
+    /// How many of `paths` it names.
+    named: usize,
     toolset: Toolset,
     tool_risk: Risk,
     separable: SeparableParts,
@@ -148,7 +150,8 @@ pub fn text_of(value: &Value) -> String {
 impl Proposal {
     /// The call as the policy sees it.
     pub fn as_call(&self) -> Call<'_> {
-        Call { risk: self.risk, ..Call::new(&self.tool, self.toolset, self.tool_risk, &self.paths) }
+        let changes = &self.paths[self.named..];
+        Call { risk: self.risk, changes, ..Call::new(&self.tool, self.toolset, self.tool_risk, &self.paths) }
     }
 
     /// What it would change, file by file, with diffs.
@@ -330,6 +333,7 @@ impl Toolbox {
         change.retain_notices(&|path| self.policy.permits_path(path.as_str()));
         let spec = self.spec(name)?;
         let mut paths = done.paths;
+        let named = paths.len();
         Ok(Proposal {
             risk: self.check_changes(spec, &mut paths, &change, 0..change.actions().len())?,
             tool: spec.name.clone(),
@@ -339,6 +343,7 @@ impl Toolbox {
             effects: draft.effects,
             unless_seen: draft.unless_seen,
             paths,
+            named,
             left_out: Vec::new(),
             toolset: spec.toolset,
             tool_risk: spec.risk,
@@ -467,7 +472,7 @@ impl Toolbox {
             grants.grant(&proposal.tool);
         }
         // A person approves this very call; a grant approves its tool, up to the tool's own risk.
-        approval.check(self.policy.decide_change(&proposal.as_call(), &grants), &proposal.tool)?;
+        approval.check(self.policy.decide(&proposal.as_call(), &grants), &proposal.tool)?;
         approval.check_seen(proposal.unless_seen.as_ref())?;
         let mut value = proposal.output.clone();
         let mut transaction = None;

@@ -16,7 +16,8 @@ fn append(path: &str) -> Reply {
 fn one_lasts_until_it_is_revoked() {
     let place = Place::new(NOTES);
     place.configure("tools.toml", "# mine\nallow_delete = false # never\n");
-    let replies = || [append("Log/2026.md"), append("Log/2025.md"), append("Home.md"), Reply::text("Done.")];
+    // The second names its note as a link does.
+    let replies = || [append("Log/2026.md"), append("2025"), append("Home.md"), Reply::text("Done.")];
     let model = ModelServer::with(replies());
     let mut terminal = chat(&place, &model, &[]);
     terminal.say("note it everywhere");

@@ -42,7 +42,7 @@ pub(super) enum PreparedKind {
 impl PreparedChange {
     /// Of a call that was proposed.
     pub fn of_call(proposal: Proposal, policy: &Policy) -> Self {
-        let permission = policy.decide_change(&proposal.as_call(), &Grants::default());
+        let permission = policy.decide(&proposal.as_call(), &Grants::default());
         let lasting = policy.lasting_permission(&proposal.as_call());
         // A tool that asks before it reads, asks about what it would return.
         let digest = match proposal.only_reads() {

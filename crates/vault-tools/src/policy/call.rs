@@ -92,12 +92,14 @@ pub struct Call<'a> {
     pub risk: Risk,
     /// The vault paths that it names or changes, including notes whose links are rewritten.
     pub paths: &'a [String],
+    /// Those of them that it changes; empty while its changes are not known.
+    pub changes: &'a [String],
 }
 
 impl<'a> Call<'a> {
     /// A call that does no worse than its tool.
     pub fn new(tool: &'a str, toolset: Toolset, risk: Risk, paths: &'a [String]) -> Self {
-        Self { tool, toolset, tool_risk: risk, risk, paths }
+        Self { tool, toolset, tool_risk: risk, risk, paths, changes: &[] }
     }
 
     /// Whether it does worse than its tool's own risk, so that grants and settings for the tool do not cover it.

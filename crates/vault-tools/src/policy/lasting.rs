@@ -22,7 +22,7 @@ pub struct LastingPermission {
 impl LastingPermission {
     /// The narrowest one that covers a call; `None` where none can, or where it would have to be for the whole vault.
     pub(super) fn for_call(call: &Call<'_>) -> Option<Self> {
-        let (first, others) = call.paths.split_first()?;
+        let (first, others) = call.changes.split_first()?;
         let mut folder = first.rsplit_once('/')?.0;
         while !others.iter().all(|path| is_below(path, folder)) {
             folder = folder.rsplit_once('/')?.0;
@@ -31,13 +31,14 @@ impl LastingPermission {
         permission.covers(call).then_some(permission)
     }
 
-    /// Whether it covers a call whose changes are known.
+    /// Whether it covers a call. Only its changes count, because a call may also name a note as in a link, without its
+    /// folder; a call whose changes are not known is not covered.
     pub(super) fn covers(&self, call: &Call<'_>) -> bool {
         call.risk == Risk::Write
             && call.tool_risk == Risk::Write
             && key(&self.tool) == key(call.tool)
-            && !call.paths.is_empty()
-            && call.paths.iter().all(|path| is_below(path, self.folder.trim_matches('/')))
+            && !call.changes.is_empty()
+            && call.changes.iter().all(|path| is_below(path, self.folder.trim_matches('/')))
     }
 
     /// # Errors
@@ -85,12 +86,15 @@ mod tests {
             (&[], None),
         ] {
             let changed = paths(changed);
-            let call = Call::new("append_to_note", Toolset::Notes, Risk::Write, &changed);
+            let call = Call { changes: &changed, ..Call::new("append_to_note", Toolset::Notes, Risk::Write, &changed) };
             let offered = LastingPermission::for_call(&call).map(|permission| permission.folder);
             assert_eq!(offered.as_deref(), folder, "{changed:?}");
         }
         let changed = paths(&["Log/a.md"]);
-        let of = |risk| LastingPermission::for_call(&Call::new("t", Toolset::Notes, risk, &changed));
+        let of = |risk| {
+            LastingPermission::for_call(&Call { changes: &changed, ..Call::new("t", Toolset::Notes, risk, &changed) })
+        };
+        assert!(of(Risk::Write).is_some());
         assert!(of(Risk::Delete).is_none() && of(Risk::Command).is_none() && of(Risk::Read).is_none());
     }
 
@@ -101,10 +105,12 @@ mod tests {
         let policy = settings.compile().unwrap();
         let asked = |policy: &crate::Policy, tool: &str, risk, changed: &[&str]| {
             let changed = paths(changed);
-            let call = Call { risk, ..Call::new(tool, Toolset::Notes, Risk::Write, &changed) };
+            let named = [&paths(&["daily"])[..], &changed].concat();
+            let call = Call { risk, ..Call::new(tool, Toolset::Notes, Risk::Write, &named) };
             // Before its changes are known, nothing is covered.
             assert_eq!(policy.decide(&call, &Grants::default()), Permission::Ask);
-            policy.decide_change(&call, &Grants::default()) == Permission::Ask
+            let call = Call { changes: &changed, ..call };
+            policy.decide(&call, &Grants::default()) == Permission::Ask
         };
         assert!(!asked(&policy, "append_to_note", Risk::Write, &["Log/a.md", "Log/B/c.md"]));
         assert!(asked(&policy, "append_to_note", Risk::Write, &["log/a.md"]));
@@ -121,7 +127,7 @@ mod tests {
         denying.denied_paths.push("Log/Private".into());
         let changed = paths(&["Log/Private/a.md"]);
         let call = Call::new("append_to_note", Toolset::Notes, Risk::Write, &changed);
-        assert!(matches!(denying.compile().unwrap().decide_change(&call, &Grants::default()), Permission::Deny(_)));
+        assert!(matches!(denying.compile().unwrap().decide(&call, &Grants::default()), Permission::Deny(_)));
     }
 
     #[test]
