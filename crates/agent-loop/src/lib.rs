@@ -28,7 +28,7 @@
 //!     /// Adds two numbers.
 //!     read async fn add(a: i64, b: i64) -> Result<Json<i64>, ToolError> { Ok(Json(a + b)) }
 //! };
-//! // Of a provider: `HostedModel::from_env("openai:gpt-5.6")?`, with the feature `hosted`.
+//! // A hosted model: `HostedModel::from_env("openai:gpt-5.6")?`, with the feature `hosted`.
 //! let model = ScriptedModel::new([
 //!     ScriptedReply::calls([("add", serde_json::json!({"a": 2, "b": 3}))]),
 //!     ScriptedReply::text("It is 5."),
@@ -54,9 +54,9 @@
 //! ```
 //!
 //! # Errors
-//! There are two, because they have different readers. A [`ToolError`] is for the model: it becomes the result of the call,
-//! so that the model can correct itself. An [`Error`] is for the program and ends the run; its kind says whether a repetition
-//! can help, and a run that failed can still be saved and continued.
+//! There are two error types, because they have different readers. A [`ToolError`] is for the model: it becomes the
+//! result of the call, so that the model can correct itself. An [`Error`] is for the program and ends the run; its kind
+//! tells whether a retry can help, and a run that failed can still be saved and continued.
 //!
 //! # Compared with other libraries
 //!
@@ -138,14 +138,14 @@ pub use tool::{
 };
 pub use transcript::{Durability, Transcript, to_markdown};
 
-/// For [`tool!`].
+/// Used by [`tool!`].
 #[doc(hidden)]
 pub mod __private {
     pub use schemars::{self, JsonSchema};
     pub use serde::{self, Deserialize};
 }
 
-// Its programs use hosted models and MCP servers.
+// The examples in the README use hosted models and MCP servers.
 #[cfg(all(doctest, feature = "mcp"))]
 #[doc = include_str!("../README.md")]
 struct ReadMe;
