@@ -72,7 +72,7 @@ async fn a_server_that_hangs_altogether_is_replaced() {
     while std::fs::read_dir(format!("/proc/{pid}/task")).is_ok_and(|threads| threads.flatten().any(is_running)) {
         tokio::task::yield_now().await;
     }
-    assert!(call(&tools, "t__write", json!({})).await.unwrap_err().0.contains("said nothing"));
+    assert!(call(&tools, "t__write", json!({})).await.unwrap_err().0.contains("sent nothing"));
     assert_ne!(text(&tools, "t__pid").await, pid);
     // It takes no notice of anything but this, and is gone all the same.
     ended(&pid).await;
