@@ -95,7 +95,8 @@ fn hash_of(path: &Path, length: Option<u64>) -> std::io::Result<[u8; 32]> {
     }
 }
 
-/// Of the header: a model with the same one has the same shape and, but for a malicious file, the same weights.
+/// Returns a fingerprint of the header. A model with the same one has the same shape and, unless a file is malicious,
+/// the same weights.
 fn fingerprint(header: &Gguf) -> [u8; 32] {
     *blake3::hash(format!("{header:?}").as_bytes()).as_bytes()
 }
