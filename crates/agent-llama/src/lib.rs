@@ -1,8 +1,8 @@
 //! Models from GGUF files for [`agent_loop`]: in this process, or on the user's own llama-server.
 //!
 //! ```text
-//! FILE.gguf ──> Gguf: what its header says
-//!          ├──> LlamaServer: a process of its own, which is asked over Chat Completions
+//! FILE.gguf ──> Gguf: its header
+//!          ├──> LlamaServer: a separate process, used over Chat Completions
 //!          └──> LocalModel: llama.cpp in this process; a call fits its schema, whatever the weights are (feature `local`)
 //! ```
 //!

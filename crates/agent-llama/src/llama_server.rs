@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! start ──> program --host 127.0.0.1 --port FREE, key in its environment ──> /health ──> Chat Completions
-//! drop  ──> killed; and where this process is killed, a shell beside the server sees its input end, and kills it
+//! drop  ──> killed; if this process is killed, a shell beside the server reads the end of its input, and kills it
 //! ```
 
 use std::collections::VecDeque;

@@ -8,7 +8,7 @@
 //!     CallModel -> reply                    streamed, retried while nothing was shown      reply.rs, retry.rs
 //!     RunTools  -> results                  reads in parallel, a write alone               tools.rs
 //!     Compact   -> a shorter history                                                       compact.rs
-//!     Ask       -> a decision               of the approver, where there is one
+//!     Ask       -> a decision               of the approver, if there is one
 //!               -> return Waiting           a person decides; drive again, here or elsewhere
 //!     Done      -> return Done
 //! ```
@@ -129,7 +129,7 @@ impl Agent {
     /// unnecessary.
     ///
     /// A decision that [`Run::decide`] rejects, for example because edited arguments do not fit the schema, counts as a
-    /// denial, and the model is told why. Cancelling the run drops the future.
+    /// denial, and the model gets the reason. Cancelling the run drops the future.
     ///
     /// ```
     /// use agent_loop::{Agent, Decision, Question, ScriptedModel, ScriptedReply, ToolError, tool};

@@ -7,7 +7,7 @@ use crate::message::{History, Message, Messages, Part, ToolResult};
 use crate::model::{EndReason, Model, Reply, Request, ToolChoice};
 use crate::tool::BoxFuture;
 
-/// Makes a history shorter. A run asks for it at most a few times in a row and refuses a result that did not shrink.
+/// Makes a history shorter. A run asks for it at most a few times in a row and rejects a result that did not shrink.
 pub trait Compaction: Send + Sync {
     /// Returns a shorter history that keeps calls and results together. The caller that provides `model` counts its
     /// tokens and limits the time that this takes.

@@ -2,8 +2,8 @@
 //! first.
 //!
 //! ```text
-//! request ──> resolve: what it refers to, as items ──> history of the model
-//! response, complete ──> keep: input and output ──> a response of its own, and more items of its conversation
+//! request ──> resolve: the conversation that it refers to, as items ──> history of the model
+//! response, complete ──> keep: input and output ──> a new response, and more items of its conversation
 //! ```
 //!
 //! A response contains all items before it, shared with the responses that it continues, so that deleting one of these

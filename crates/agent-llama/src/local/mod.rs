@@ -1,4 +1,4 @@
-//! A model in this process, from a GGUF file, computed by llama.cpp on a thread of its own (feature `local`).
+//! A model in this process, from a GGUF file, computed by llama.cpp on its own thread (feature `local`).
 //!
 //! ```text
 //! Request ──> prompt: the file's template ──> cache: only what is new is evaluated ──> generate ──> deltas

@@ -1,4 +1,4 @@
-//! The requests that this side answers for a server: questions for the person, and progress. All others are refused.
+//! The requests that this side answers for a server: questions for the person, and progress. All others are rejected.
 
 use std::sync::Arc;
 

@@ -3,7 +3,7 @@
 //! ```text
 //! { "format": "agent-loop run", "version": 1,
 //!   "id": "run_…", "options": {…},      what the run is like
-//!   "state": {…},                        where it stands; small
+//!   "state": {…},                        its progress; small
 //!   "messages": [ {"role": "user", …}, … ] }
 //! ```
 //!

@@ -111,7 +111,7 @@ impl Run {
     /// Adds a person's next message. The budget starts over; grants remain.
     ///
     /// # Errors
-    /// `State` while the run is under way.
+    /// `State` while the run is in progress.
     pub fn say(&mut self, message: impl Into<UserMessage>) -> Result<()> {
         if !self.is_done() {
             return Err(Error::new(ErrorKind::State, "the run is still under way")

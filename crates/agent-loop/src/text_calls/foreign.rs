@@ -130,7 +130,7 @@ mod tests {
         }
         let far = format!("<function={}look", "ü".repeat(200));
         assert_eq!(foreign_call(&far, &tools), None);
-        // Each mark is looked at for itself: a million of them would take hours if each read the rest.
+        // A million marks would take hours if the check of each one read the rest of the text.
         let many = "`<function=".repeat(200_000);
         assert_eq!(foreign_call(&many, &tools), None);
     }

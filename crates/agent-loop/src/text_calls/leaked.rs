@@ -3,7 +3,7 @@
 //! ```text
 //! text ──> may it be a call? ── yes ──> held to the end of the reply ──> a whole call ──> the call
 //!               │ no                                      └─ anything else ──> text
-//!               └──> text, at once
+//!               └──> text, immediately
 //! ```
 
 use std::sync::Arc;

@@ -4,7 +4,7 @@
 //! {"entry":"run", "at":…, "run":{…}}           the first line: a saved run without messages
 //! {"entry":"message", "at":…, "message":{…}}   one more message
 //! {"entry":"history", "at":…, "messages":[…]}  all messages again, after compaction
-//! {"entry":"state", "at":…, "state":{…}}       where the run stands now; the last one counts
+//! {"entry":"state", "at":…, "state":{…}}       the state of the run; the last one counts
 //! ```
 //!
 //! `at` is the time of writing, in milliseconds since 1970. The duration of a call is in its result.
@@ -54,7 +54,7 @@ pub enum Durability {
     /// The end of the process.
     #[default]
     Process,
-    /// The end of the machine: each step waits for the disk, and a new file for its folder where folders can be synced.
+    /// A crash of the machine: each step waits for the disk, and a new file for its folder, if folders can be synced.
     Machine,
 }
 

@@ -10,9 +10,9 @@
 //! | --- | --- |
 //! | `POST /v1/responses` | the Responses API, streaming and not |
 //! | `POST /v1/chat/completions` | Chat Completions, streaming and not |
-//! | `GET /v1/models`, `GET /v1/models/NAME` | the names that are served, with the context length where it was stated |
-//! | `/v1/responses/ID`, `/v1/conversations` | what is kept, where the proxy has a [`store`](ProxyOptions::store) |
-//! | `GET /health` | that it is alive, and how many replies are under way; it needs no key |
+//! | `GET /v1/models`, `GET /v1/models/NAME` | the names of the models, with the context length if it was declared |
+//! | `/v1/responses/ID`, `/v1/conversations` | stored objects, if the proxy has a [`store`](ProxyOptions::store) |
+//! | `GET /health` | that it is alive, and how many replies are in progress; it needs no key |
 //!
 //! A failure before the first byte of a reply is a status and a JSON error; a later one is `response.failed`, or an
 //! `error` object in a chat stream. The proxy never retries, because clients do.

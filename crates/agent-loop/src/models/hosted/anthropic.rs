@@ -133,7 +133,7 @@ fn user_blocks(text: &str, images: &[Image]) -> Vec<Value> {
 }
 
 fn text_block(text: &str) -> Value {
-    // An empty text is refused.
+    // The API rejects an empty text.
     json!({"type": "text", "text": if text.trim().is_empty() { "…" } else { text }})
 }
 
@@ -152,7 +152,7 @@ fn block(part: &Part, names: &WireNames) -> Option<Value> {
     }
 }
 
-/// Ids of other providers may hold characters that this one refuses.
+/// Returns an id for the API, because ids of other providers may contain characters that it rejects.
 fn tool_use_id(id: &str) -> String {
     id.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' }).collect()
 }
