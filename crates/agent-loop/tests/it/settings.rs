@@ -1,4 +1,4 @@
-//! What is set for a run: a call that is required, settings that are saved, images that reach those models that see.
+//! The settings of a run: a required call, settings that are saved, images that reach only models that accept images.
 
 use agent_loop::{
     Agent, Image, Model, ModelSettings, NextStep, PromptCache, ReasoningEffort, ReplyStream, Request, Run, RunId,

@@ -1,4 +1,4 @@
-//! Servers that end, hang or cannot be started; calls that are cancelled; processes that must not be left behind.
+//! Servers that exit, hang or cannot be started; cancelled calls; no process is left behind.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
