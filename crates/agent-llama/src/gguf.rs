@@ -419,7 +419,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-        /// Whatever the bytes are, reading ends, and takes no more memory than the file has.
+        /// Reading terminates for any bytes, and needs no more memory than the size of the file.
         #[test]
         fn any_bytes_are_read_or_refused(
             changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..12),

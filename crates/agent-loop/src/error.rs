@@ -235,7 +235,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// The delay that a provider asks for, if it is a second or more.
+/// Describes the delay that a provider asks for, if it is a second or more.
 fn wait_text(wait: Option<Duration>) -> String {
     let wait = wait.map(|wait| wait.as_secs_f64().ceil()).filter(|seconds| *seconds >= 1.0);
     wait.map_or_else(String::new, |seconds| format!("; to be tried again in {seconds} s"))

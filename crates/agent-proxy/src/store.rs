@@ -345,7 +345,7 @@ mod tests {
         json!({"id": id, "status": "completed", "output": [message]})
     }
 
-    /// Asks and keeps; returns the texts before.
+    /// Sends a request and stores its response; returns the earlier texts.
     fn turn(store: &mut Store, id: &str, previous: Option<&str>) -> Result<usize, ApiError> {
         let resolved = store.resolve(&json!({"input": "question", "previous_response_id": previous}))?;
         let count = resolved.items().count();
@@ -360,7 +360,7 @@ mod tests {
         assert_eq!(turn(&mut store, "b", Some("a")), Ok(2));
         assert_eq!(turn(&mut store, "c", Some("b")), Ok(4));
         assert_eq!(turn(&mut store, "d", Some("a")), Ok(2));
-        // What is deleted is missed by nobody who holds it.
+        // Deleting a response does not affect the entries that share its items.
         store.remove_response("b").unwrap();
         assert_eq!(turn(&mut store, "e", Some("c")), Ok(6));
         assert_eq!(turn(&mut store, "f", Some("b")).unwrap_err().param.as_deref(), Some("previous_response_id"));
@@ -375,7 +375,7 @@ mod tests {
         turn(&mut store, "c", None).unwrap();
         assert!(store.response("b").is_none() && store.response("a").is_some());
         assert!(store.item("msg_b").is_none() && store.item("msg_c").is_some());
-        // A use of an item is one of what holds it: the newer of the two goes.
+        // A use of an item is a use of the entry that contains it, so the newer of the two is removed.
         assert!(store.item("msg_a").is_some());
         turn(&mut store, "d", None).unwrap();
         assert!(store.response("c").is_none() && store.response("a").is_some());
@@ -398,7 +398,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is done, the limits hold, and the tables agree.
+        /// After any sequence of steps, the limits hold, and the tables are consistent.
         #[test]
         fn limits_hold(steps in prop::collection::vec((0..5u8, 0..8usize, 0..300usize), 1..60)) {
             let mut store = Store::new(StoreLimits::default().entries(4).bytes(3000));

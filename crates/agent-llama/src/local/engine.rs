@@ -176,7 +176,8 @@ impl<'m> Engine<'m> {
     }
 }
 
-/// llama.cpp is built with these instructions by default, and crashes on a processor without them.
+/// Checks for the instructions with which llama.cpp is built by default, because it crashes on a processor without
+/// them.
 ///
 /// # Errors
 /// `State` on a processor that lacks them.

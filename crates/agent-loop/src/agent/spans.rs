@@ -9,7 +9,7 @@ use crate::message::{Part, ToolCall};
 use crate::model::{EndReason, Model, Reply, Request};
 use crate::run::Run;
 
-/// The span of a run while it is driven.
+/// Returns the span of a run while it is driven.
 pub(super) fn invoke_agent(run: &Run) -> Span {
     info_span!(
         "invoke_agent",
@@ -19,7 +19,7 @@ pub(super) fn invoke_agent(run: &Run) -> Span {
     )
 }
 
-/// The span of one request to the model.
+/// Returns the span of one request to the model.
 pub(super) fn chat(model: &dyn Model, request: &Request) -> Span {
     info_span!(
         "chat",
@@ -60,7 +60,7 @@ pub(super) fn record_reply(span: &Span, reply: Result<&Reply, &Error>) {
     }
 }
 
-/// The span of one tool call.
+/// Returns the span of one tool call.
 pub(super) fn execute_tool(call: &ToolCall) -> Span {
     info_span!(
         "execute_tool",

@@ -89,7 +89,7 @@ async fn run_one(
     end
 }
 
-/// A warning for a write that did not complete.
+/// Returns a warning for a write that did not complete.
 fn write_warning(effect: Effect) -> &'static str {
     match effect {
         Effect::Read => "",

@@ -205,13 +205,13 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a server sends, there is an answer; and what is offered allows what the server's own schema allows.
+        /// Any schema of a server gives a result, and a converted schema allows the same values as the server's own.
         #[test]
         fn portable_schemas_mean_the_same(x in any_schema(), a in any_schema(), b in any_schema(), value in prop_oneof![
             Just(json!({})), Just(json!({"x": "s"})), Just(json!({"x": ["s"]})), Just(json!({"x": {"a": 1}})), Just(json!({"x": 7})),
         ]) {
             let given = json!({"type": "object", "properties": {"x": x}, "$defs": {"a": a, "b": b}});
-            // What is wrong in a definition that nothing refers to is gone.
+            // An error in a definition without references disappears.
             if let (Ok(schema), Ok(before)) = (of(given.clone()), SchemaCheck::new(&given)) {
                 prop_assert_eq!(SchemaCheck::new(&schema).unwrap().fits(&value), before.fits(&value), "{} {}", given, schema);
             }

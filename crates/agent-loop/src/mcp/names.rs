@@ -4,7 +4,8 @@ use std::collections::HashSet;
 
 use crate::schema::{LONGEST_NAME, clean_name};
 
-/// The most bytes of a server's name in a tool's name. It is short, because the tool's own name is more informative to the model.
+/// The most bytes of a server's name in a tool's name. It is short, because the tool's own name is more informative to
+/// the model.
 const LONGEST_SERVER: usize = 24;
 
 /// Returns the names of these tools, each given by its server and its own name, in their order. A name that is already

@@ -46,7 +46,7 @@ pub enum Hints {
 }
 
 impl McpServer {
-    /// A program that speaks MCP on its standard input and output. The names of its tools start with `name`.
+    /// Describes a program that speaks MCP on its standard input and output. The names of its tools start with `name`.
     ///
     /// The program exits with the last clone of its [`McpTools`](super::McpTools), together with the processes that it
     /// started. It gets only the environment variables that programs need to run (`PATH`, `HOME`, the language and the
@@ -56,7 +56,7 @@ impl McpServer {
         Self::new(name.into(), endpoint)
     }
 
-    /// A streamable HTTP server at this URL. Redirects are not followed.
+    /// Describes a streamable HTTP server at this URL. Redirects are not followed.
     pub fn http(name: impl Into<String>, url: impl Into<String>) -> Self {
         Self::new(name.into(), Endpoint::Http { url: url.into(), headers: Vec::new() })
     }

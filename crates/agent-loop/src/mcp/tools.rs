@@ -49,8 +49,8 @@ pub struct McpProgress {
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct McpOptions {
-    /// Shows the questions of servers to a person. By default there is no asker: servers are told so, and their questions
-    /// are declined.
+    /// Shows the questions of servers to a person. By default there is no asker: servers are told so, and their
+    /// questions are declined.
     pub asker: Option<Arc<dyn Asker>>,
     /// Receives the progress of calls. By default it is discarded.
     pub on_progress: Option<OnProgress>,

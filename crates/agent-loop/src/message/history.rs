@@ -210,7 +210,7 @@ mod tests {
         assert!(checked.check(&with(&second, turn("c").into_iter().take(1))).is_err(), "no result");
         assert_eq!(checked.check(&with(&second, turn("d"))).unwrap(), 7, "what was refused is no beginning");
         assert_eq!(checked.check(&first).unwrap(), 3, "a shorter one is looked at whole");
-        // As long as before, with another message in its midst.
+        // The same length as before, with a different message in the middle.
         let mut changed = second.to_vec();
         changed[2] = Arc::new(Message::user("forged"));
         assert!(checked.check(&Messages(Arc::new(changed))).is_err());

@@ -159,8 +159,8 @@ impl ToolCall {
         }
     }
 
-    /// Returns the text that the model wrote, if it still has the value of `arguments`. The program may have changed that
-    /// field.
+    /// Returns the text that the model wrote, if it still has the value of `arguments`. The program may have changed
+    /// that field.
     fn raw_arguments(&self) -> Option<&str> {
         let says_the_same = |raw: &&str| serde_json::from_str::<Value>(raw).is_ok_and(|raw| raw == self.arguments);
         self.raw_arguments.as_deref().filter(says_the_same)

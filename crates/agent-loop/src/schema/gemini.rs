@@ -114,7 +114,7 @@ fn add_values(out: &mut Map<String, Value>, schema: &Value) {
 mod tests {
     use super::*;
 
-    /// One property in, the same property out.
+    /// Checks the conversion of one property.
     fn check(property: Value, expected: Value) {
         let schema = json!({"type": "object", "properties": {"p": property}, "additionalProperties": false,
             "$defs": {"n": {"type": "object", "properties": {"next": {"$ref": "#/$defs/n"}}}, "s": {"type": "string"}}});

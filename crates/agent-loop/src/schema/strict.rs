@@ -44,8 +44,8 @@ pub fn strict_answer(schema: &Value) -> Option<Value> {
     closed_root(schema, false)
 }
 
-/// With `may_force_null`, an optional property becomes one that may be null; without it, a schema with an optional
-/// property that does not allow null is not converted.
+/// Returns the closed schema of a root object. With `may_force_null`, an optional property becomes one that may be
+/// null; without it, a schema with an optional property that does not allow null is not converted.
 fn closed_root(schema: &Value, may_force_null: bool) -> Option<Value> {
     // The root must be a plain object; one without properties belongs to a tool without arguments.
     let is_root = schema["type"] == "object" && schema.get("anyOf").is_none();

@@ -119,7 +119,7 @@ fn closes(open: Fence, marks: Fence) -> bool {
 mod tests {
     use super::*;
 
-    /// `^` under every byte inside a block.
+    /// Checks which bytes are inside a block; `expected` has a `^` under each.
     fn check(text: &str, expected: &str) {
         let mut fences = Fences::default();
         let inside: String = text

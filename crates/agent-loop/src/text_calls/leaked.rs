@@ -277,7 +277,7 @@ mod tests {
     use crate::model::{Model, Reply};
     use crate::tool::{BoxFuture, Effect};
 
-    /// Streams a text in pieces of so many bytes.
+    /// Streams a text in pieces of this many bytes.
     #[derive(Debug)]
     struct TextModel(String, usize);
 
@@ -305,7 +305,7 @@ mod tests {
         }
     }
 
-    /// Thoughts, text, and calls of a reply, as one line.
+    /// Returns thoughts, text, and calls of a reply, as one line.
     fn shown(text: &str, piece: usize) -> String {
         let request = Request { tools: [tool()].into(), ..Request::default() };
         let model = crate::TextCalls::when_needed(TextModel(text.to_owned(), piece));
@@ -359,7 +359,7 @@ mod tests {
                 "I search.\n<tool_call>{\"name\": \"search_notes\", \"arguments\": {}}</tool_call>",
                 "I search.\n<tool_call>{\"name\": \"search_notes\", \"arguments\": {}}</tool_call>|fault".to_owned(),
             ),
-            // What is no call stays as it is.
+            // A text without calls stays unchanged.
             ("{\"name\": \"other\", \"arguments\": {}}", "{\"name\": \"other\", \"arguments\": {}}".to_owned()),
             ("{\"answer\": 1}", "{\"answer\": 1}".to_owned()),
             ("[[Compost]] says so.", "[[Compost]] says so.".to_owned()),

@@ -247,7 +247,7 @@ impl Transcript {
     }
 }
 
-/// After a crash of the machine, a new file exists only if its folder was synced.
+/// Syncs the folder of a new file, because the file otherwise may not exist after a crash of the machine.
 fn sync_folder(path: &Path) -> std::io::Result<()> {
     if cfg!(unix) {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -338,14 +338,14 @@ mod tests {
         let path = folder.path().join("run.jsonl");
         let mut run = Run::new(RunId("r".into()), Default::default(), "go");
         let mut transcript = Transcript::create(&path, &run, Durability::Process).unwrap();
-        // A disk that is full takes half a line; here a handle that cannot write stands for it.
+        // A full disk accepts only half of a line. A handle that cannot write simulates it.
         let whole = std::mem::replace(&mut transcript.file, File::open(&path).unwrap());
         OpenOptions::new().append(true).open(&path).unwrap().write_all(b"{\"entry\":\"mess").unwrap();
         run.cancel(Vec::new());
         assert_eq!(Failure::from(&transcript.append(&run).unwrap_err()).kind, ErrorKind::Io);
         assert!(!Transcript::load(&path).unwrap().0.is_done(), "what was saved before can be loaded");
         transcript.file = whole;
-        // As a handle stands that has written the half line itself.
+        // Moves to the position of a handle that has written the half line itself.
         transcript.file.seek(SeekFrom::End(0)).unwrap();
         transcript.append(&run).unwrap();
         assert!(Transcript::load(&path).unwrap().0.is_done());

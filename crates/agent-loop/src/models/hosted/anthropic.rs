@@ -279,7 +279,7 @@ impl Decoder {
         }
     }
 
-    /// The end of a block, which some gateways repeat as a whole.
+    /// Handles the end of a block, which some gateways repeat as a whole.
     fn stop(&mut self, block: &Value, out: &mut Deltas) {
         match std::mem::take(&mut self.block) {
             Block::None => {}

@@ -117,7 +117,7 @@ mod tests {
             [text("Let"), text(" me"), signature("s"), text("So"), signature("t"), encrypted("x"), encrypted("y")];
         let expected = json!([signed("Let me", "s"), signed("So", "t"), encrypted("x"), encrypted("y")]);
         assert_eq!(details(&pieces), expected);
-        // An empty signature is none.
+        // An empty signature counts as missing.
         let begun =
             json!({"type": "reasoning.text", "text": "", "signature": "", "format": "anthropic-claude-v1", "index": 0});
         assert_eq!(details(&[begun, text("Let me"), signature("s")]), json!([signed("Let me", "s")]));
@@ -141,7 +141,7 @@ mod tests {
             let expected = json!({"reasoning": said, "reasoning_content": said, "reasoning_details": [text(&said)], "from": "p"});
             let opaque = fields.take("p");
             prop_assert_eq!(&opaque, &expected);
-            // As it is read again when it goes back.
+            // The value is read like this when it is sent back.
             fields.add(&opaque);
             prop_assert_eq!(fields.take("p"), expected);
         }

@@ -51,7 +51,7 @@ pub(super) fn add_messages(body: &mut BodyText, request: &Request, names: &WireN
     }
 }
 
-/// Some models take a level; for the others any value except `false` enables thinking.
+/// Returns a level, which some models accept; for the others any value except `false` enables thinking.
 fn think(effort: ReasoningEffort) -> Value {
     match effort {
         ReasoningEffort::None => json!(false),

@@ -171,12 +171,12 @@ impl Provider {
         Ok(make(key.unwrap_or_default()))
     }
 
-    /// OpenAI, over its Responses API.
+    /// Returns the settings for OpenAI, over its Responses API.
     pub fn openai(key: impl Into<String>) -> Self {
         Self::new("openai", Wire::OpenAiResponses, "https://api.openai.com/v1", Some(key.into()))
     }
 
-    /// OpenAI's models on Azure, over the Responses API. It takes the URL of the resource
+    /// Returns the settings for OpenAI's models on Azure, over the Responses API. It takes the URL of the resource
     /// (`https://NAME.openai.azure.com`) and one of its keys. The name of a model is that of its deployment.
     pub fn azure_openai(resource: &str, key: impl Into<String>) -> Self {
         let base_url = format!("{}/openai/v1", resource.trim_end_matches('/'));
@@ -184,7 +184,7 @@ impl Provider {
         provider.key_header(Some("api-key".into()))
     }
 
-    /// One deployment on Azure with a dated version of the API, over Chat Completions.
+    /// Returns the settings for one deployment on Azure with a dated version of the API, over Chat Completions.
     pub fn azure_openai_deployment(
         resource: &str,
         deployment: &str,
@@ -196,53 +196,53 @@ impl Provider {
         provider.key_header(Some("api-key".into())).query(Some(format!("api-version={api_version}")))
     }
 
-    /// Anthropic.
+    /// Returns the settings for Anthropic.
     pub fn anthropic(key: impl Into<String>) -> Self {
         Self::new("anthropic", Wire::Anthropic, "https://api.anthropic.com/v1", Some(key.into()))
     }
 
-    /// Gemini.
+    /// Returns the settings for Gemini.
     pub fn gemini(key: impl Into<String>) -> Self {
         let base_url = "https://generativelanguage.googleapis.com/v1beta";
         Self::new("gemini", Wire::Gemini, base_url, Some(key.into()))
     }
 
-    /// OpenRouter.
+    /// Returns the settings for OpenRouter.
     pub fn openrouter(key: impl Into<String>) -> Self {
         let provider = Self::new("openrouter", Wire::Chat, "https://openrouter.ai/api/v1", Some(key.into()));
         provider.return_reasoning(ReturnReasoning::Details).reasoning_field(ReasoningField::Reasoning)
     }
 
-    /// DeepSeek.
+    /// Returns the settings for DeepSeek.
     pub fn deepseek(key: impl Into<String>) -> Self {
         let provider = Self::new("deepseek", Wire::Chat, "https://api.deepseek.com", Some(key.into()));
         provider.reasoning_field(ReasoningField::Thinking)
     }
 
-    /// Moonshot, with the Kimi models.
+    /// Returns the settings for Moonshot, with the Kimi models.
     pub fn moonshot(key: impl Into<String>) -> Self {
         let provider = Self::new("moonshot", Wire::Chat, "https://api.moonshot.ai/v1", Some(key.into()));
         provider.reasoning_field(ReasoningField::Thinking)
     }
 
-    /// Z.ai, with the GLM models.
+    /// Returns the settings for Z.ai, with the GLM models.
     pub fn z_ai(key: impl Into<String>) -> Self {
         let provider = Self::new("z.ai", Wire::Chat, "https://api.z.ai/api/paas/v4", Some(key.into()));
         provider.reasoning_field(ReasoningField::Thinking)
     }
 
-    /// Ollama on this machine. Consider setting
+    /// Returns the settings for Ollama on this machine. Consider setting
     /// [`ModelSettings::context_length`](crate::ModelSettings::context_length).
     pub fn ollama() -> Self {
         Self::new("ollama", Wire::Ollama, "http://127.0.0.1:11434", None)
     }
 
-    /// LM Studio on this machine.
+    /// Returns the settings for LM Studio on this machine.
     pub fn lm_studio() -> Self {
         Self::new("lm-studio", Wire::Chat, "http://127.0.0.1:1234/v1", None)
     }
 
-    /// The llama.cpp server on this machine.
+    /// Returns the settings for the llama.cpp server on this machine.
     pub fn llama_cpp() -> Self {
         Self::new("llama.cpp", Wire::Chat, "http://127.0.0.1:8080/v1", None)
     }
