@@ -197,7 +197,7 @@ impl Compaction for DropThenSummarize {
             if old.is_empty() {
                 let what = "the conversation is too short to be made shorter";
                 return Err(Error::new(ErrorKind::ContextTooLong, what)
-                    .with_remedy("write less at once, or take a model with a longer context"));
+                    .with_remedy("write less at once, or use a model with a longer context"));
             }
             let old: Vec<Message> = old.iter().map(|message| Message::clone(message)).collect();
             let request = Request {

@@ -113,7 +113,7 @@ impl Engine<'_> {
         if room == 0 || room < wanted.min(context / 8) {
             let message = format!("the conversation has {prompt} tokens, and the model's context {context}");
             return Err(Error::new(ErrorKind::ContextTooLong, message)
-                .with_remedy("begin a new conversation, or load the model with a larger context"));
+                .with_remedy("start a new conversation, or load the model with a larger context"));
         }
         Ok(room.min(wanted))
     }

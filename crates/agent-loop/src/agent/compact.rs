@@ -30,7 +30,7 @@ impl Agent {
         run.spend_tokens(model.tokens.into_inner());
         let Some(shorter) = shorter else { return Ok(()) };
         let shorter = shorter.unwrap_or_else(|_| {
-            Err(Error::new(ErrorKind::TimedOut, "making the conversation shorter took too long")
+            Err(Error::new(ErrorKind::TimedOut, "compacting the conversation took too long")
                 .with_path(self.model.name()))
         });
         observer.event(match run.compacted(shorter)? {

@@ -70,9 +70,12 @@ impl Agent {
         if self.model.image_support() == ImageSupport::None
             && request.messages.iter().any(|message| !message.images().is_empty())
         {
-            return Err(Error::new(ErrorKind::BadRequest, "the model only reads text, and a message shows an image")
-                .with_path(self.model.name())
-                .with_remedy("leave the image out, or take a model that can be shown images"));
+            return Err(Error::new(
+                ErrorKind::BadRequest,
+                "the model only reads text, and a message contains an image",
+            )
+            .with_path(self.model.name())
+            .with_remedy("remove the image, or use a model that accepts images"));
         }
         let silent =
             |_| Error::new(ErrorKind::TimedOut, "the model was silent for too long").with_path(self.model.name());

@@ -57,7 +57,8 @@ impl Connection {
         let opened = timeout(server.start_limit, opening).await;
         let opened = opened.unwrap_or_else(|_| {
             let message = format!("it did not answer within {:?}", server.start_limit);
-            Err(Error::new(ErrorKind::TimedOut, message).with_remedy("give it more time to start, or see why it hangs"))
+            Err(Error::new(ErrorKind::TimedOut, message)
+                .with_remedy("give it more time to start, or check why it hangs"))
         });
         opened.map_err(|error| without_secrets(error, server).with_path(&server.name))
     }

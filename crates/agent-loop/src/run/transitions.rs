@@ -135,7 +135,7 @@ impl Run {
     /// `State` if the run did not end with a failure.
     pub fn retry(&mut self) -> Result<()> {
         if !matches!(self.state.phase, Phase::Done { stop: StopReason::Failed { .. }, .. }) {
-            return Err(Error::new(ErrorKind::State, "there is no failure to try again after"));
+            return Err(Error::new(ErrorKind::State, "there is no failure to retry"));
         }
         self.state.compaction = CompactionState::default();
         self.state.phase = Phase::Ready;
@@ -191,8 +191,8 @@ impl Run {
         if matches!(self.state.phase, Phase::Ready) {
             return Ok(());
         }
-        Err(Error::new(ErrorKind::State, format!("{what} that was not asked for"))
-            .with_remedy("do what Run::next says, and answer that"))
+        Err(Error::new(ErrorKind::State, format!("{what} that was not requested"))
+            .with_remedy("do the step that Run::next returns, and report its outcome"))
     }
 
     fn count(&mut self, parts: &[Part], usage: Option<Usage>) {

@@ -93,7 +93,7 @@ async fn images_reach_models_that_see_and_others_refuse_them() {
         let error = blind.unwrap().ask(shown()).await.unwrap_err();
         let StopReason::Failed { failure } = &error.outcome().stop else { panic!() };
         assert_eq!(failure.kind, agent_loop::ErrorKind::BadRequest);
-        let expected = "blind: the model only reads text, and a message shows an image (leave the image out, or take a model that can be shown images)";
+        let expected = "blind: the model only reads text, and a message contains an image (remove the image, or use a model that accepts images)";
         assert_eq!(failure.message, expected);
     }
 }

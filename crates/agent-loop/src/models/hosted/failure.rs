@@ -78,11 +78,11 @@ fn new(kind: ErrorKind, error: &Value, message: &str) -> Error {
     match kind {
         ErrorKind::Authentication => error.with_remedy("check the key, and that it may use this model"),
         ErrorKind::ContextTooLong => {
-            error.with_remedy("make the conversation shorter, or take a model with a longer context")
+            error.with_remedy("shorten the conversation, or use a model with a longer context")
         }
-        ErrorKind::ToolsUnsupported => error.with_remedy("give this model its calls in text"),
+        ErrorKind::ToolsUnsupported => error.with_remedy("let this model call tools in text"),
         ErrorKind::BadRequest if error_words::of_message(error.message()) == Some(ErrorKind::BadRequest) => {
-            error.with_remedy("leave the image out, or take a model that can be shown images")
+            error.with_remedy("remove the image, or use a model that accepts images")
         }
         _ => error,
     }
