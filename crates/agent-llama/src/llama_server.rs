@@ -35,8 +35,9 @@ const END_GRACE: Duration = Duration::from_millis(200);
 /// How long to wait for the last lines of a server that has exited.
 const LOG_GRACE: Duration = Duration::from_secs(1);
 
-/// Starts the server in a process group, and kills the group when the guard's input closes, as it does when this process
-/// ends, or when the server exits. The whole group is killed because a server that is a script starts another program.
+/// Starts the server in a process group, and kills the group when the guard's input closes, as it does when this
+/// process ends, or when the server exits. The whole group is killed because a server that is a script starts another
+/// program.
 #[cfg(unix)]
 const GUARD: &str = r#"
     exec 3<&0

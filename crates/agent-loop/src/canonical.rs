@@ -1,4 +1,4 @@
-//! Canonical JSON and fingerprints: two calls are equal whatever the order of their keys and the spelling of their numbers.
+//! Canonical JSON and fingerprints: calls are equal regardless of the order of keys and the spelling of numbers.
 
 use serde_json::{Number, Value};
 

@@ -10,13 +10,13 @@
 //!
 //! A [`Run`] is a conversation as a value. It decides what is needed next (a reply of the model, results of tools, an
 //! approval) and does nothing itself, so it can be saved after any step, as JSON, and resumed in another process; for
-//! example, when the person who has to approve a call is away until tomorrow. An [`Agent`] carries a run out: it calls the
-//! model, runs tools concurrently where they only read, retries what is safe to retry, and asks your approver.
+//! example, when the person who has to approve a call is away until tomorrow. An [`Agent`] carries a run out: it calls
+//! the model, runs tools concurrently where they only read, retries what is safe to retry, and asks your approver.
 //! [`Agent::ask`] is a whole run in one call.
 //!
-//! Every call gets exactly one result before the model speaks again. A call that needs approval runs only after a decision
-//! about exactly this call and its arguments. One budget ends a run with a typed reason. Each of the eleven invariants is a
-//! test with its number (`invariant_05_…`), in `tests/it` or beside the code.
+//! Every call gets exactly one result before the model speaks again. A call that needs approval runs only after a
+//! decision about exactly this call and its arguments. One budget ends a run with a typed reason. Each of the eleven
+//! invariants is a test with its number (`invariant_05_…`), in `tests/it` or beside the code.
 //!
 //! ```
 //! use agent_loop::{Agent, Event, Json, Run, RunId, RunOptions, ScriptedModel, ScriptedReply, ToolError, tool};
@@ -65,9 +65,9 @@
 //!   version that saved it.
 //! - **genai** has more providers and chooses them by the model's name. It sends one request and returns one reply: the
 //!   loop, approvals and budgets are the program's.
-//! - **Pydantic AI** has more providers, typed dependencies, evaluations, and durable execution on Temporal, DBOS, Prefect
-//!   or Restate. It is Python; a pause that outlives the process ends the run there, and an approval names a call's id,
-//!   not its arguments.
+//! - **Pydantic AI** has more providers, typed dependencies, evaluations, and durable execution on Temporal, DBOS,
+//!   Prefect or Restate. It is Python; a pause that outlives the process ends the run there, and an approval names a
+//!   call's id, not its arguments.
 //!
 //! The README has versions and links.
 

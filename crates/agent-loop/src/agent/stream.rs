@@ -38,8 +38,9 @@ impl Agent {
     /// The run makes progress only while the stream is polled. Dropping the stream drops the request to the model and
     /// the running tools, and leaves a valid run that can be driven again; [`Run::cancel`] ends it instead.
     ///
-    /// `run` is `&mut run`, or a guard such as tokio's `OwnedMutexGuard`, with which the stream borrows nothing and can be
-    /// returned as the body of an HTTP response. `observer` is `()`, or `&mut transcript` to save the run after every step.
+    /// `run` is `&mut run`, or a guard such as tokio's `OwnedMutexGuard`, with which the stream borrows nothing and can
+    /// be returned as the body of an HTTP response. `observer` is `()`, or `&mut transcript` to save the run after
+    /// every step.
     ///
     /// # Errors
     /// The stream ends with an error if the observer could not save the run. Failures of the model or a tool are part
