@@ -1,4 +1,4 @@
-//! A model over a server of your own, which takes messages as OpenAI does:
+//! A model over a server of your own, which accepts messages as OpenAI does:
 //! `cargo run -p examples --example a_model_of_your_own -- http://127.0.0.1:8000/reply "What is 2 + 3?"`.
 
 use agent_loop::{
@@ -8,7 +8,7 @@ use agent_loop::{
 use futures_util::{StreamExt, TryStreamExt, stream};
 use serde_json::{Value, json};
 
-/// A server of my own: it takes messages and tools as OpenAI does, and replies with one JSON object.
+/// A server of my own: it accepts messages and tools as OpenAI does, and replies with one JSON object.
 struct MyServer {
     http: Http,
     url: String,
@@ -20,13 +20,13 @@ impl MyServer {
         let request = HttpRequest { url: self.url.clone(), headers, body: body.to_string().into_bytes() };
         let reply = self.http.post(request).await?;
         if reply.status != 200 {
-            // The agent asks again where the kind is one that may pass.
+            // The agent retries errors of a kind that may be temporary.
             let kind = if reply.status >= 500 { ErrorKind::Unavailable } else { ErrorKind::BadRequest };
             return Err(Error::new(kind, "my server failed").with_status(reply.status));
         }
         let bytes: Vec<Vec<u8>> = reply.body.try_collect().await?;
         serde_json::from_slice(&bytes.concat())
-            .map_err(|error| Error::new(ErrorKind::BadResponse, "my server sent no JSON").with_source(error))
+            .map_err(|error| Error::new(ErrorKind::BadResponse, "my server sent invalid JSON").with_source(error))
     }
 }
 

@@ -30,7 +30,7 @@ struct Ticked {
     open: usize,
 }
 
-/// Works on the overlay alone, so the same code serves a preview, a step of a plan and a run, and undo is free.
+/// Works only on the overlay, so the same code serves a preview, a step of a plan and a transaction, and undo is free.
 fn tick_task(args: Args, context: &mut Context<'_, '_>) -> Result<Ticked> {
     let path = context.path(&args.path)?;
     let text = context.overlay.text(&path)?;
@@ -63,7 +63,7 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     toolbox.add(Tool::new("tick_task", Risk::Write, description, tick_task));
     println!("{}", toolbox.spec("tick_task")?.input_schema);
 
-    // Arguments are checked against the schema, and the settings are asked, before the tool sees anything.
+    // Arguments are checked against the schema, and the settings are applied, before the tool gets them.
     let mut ask = |change: &PreparedChange| {
         print!("{}", change.preview());
         Answer::Yes

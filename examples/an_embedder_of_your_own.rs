@@ -1,4 +1,5 @@
-//! Brings a model of its own, here one that knows four subjects: `… --example an_embedder_of_your_own -- FOLDER QUERY…`
+//! Uses its own embedding model, here one that knows four subjects: `… --example an_embedder_of_your_own -- FOLDER
+//! QUERY…`
 
 use std::env;
 use std::path::PathBuf;
@@ -7,7 +8,7 @@ use std::sync::Arc;
 use vault_index::chunk::TokenCount;
 use vault_index::{Embedder, Index, Options, Query, Result, Role};
 
-/// One dimension a subject: how often a text has words that begin like these.
+/// One dimension per subject: how often a text has words that begin like these.
 const SUBJECTS: [(&str, &[&str]); 4] = [
     ("garden", &["bed", "bloom", "garden", "plant", "prun", "rose", "seed", "soil", "tree"]),
     ("kitchen", &["bake", "bread", "cook", "dough", "flour", "oven", "recipe", "salt", "soup"]),
@@ -15,11 +16,11 @@ const SUBJECTS: [(&str, &[&str]); 4] = [
     ("travel", &["hotel", "luggage", "pack", "passport", "station", "ticket", "train", "travel", "trip"]),
 ];
 
-/// A model, as far as the index is concerned. Yours may call a library or a server instead.
+/// An embedding model for the index. Yours may call a library or a server instead.
 struct Subjects;
 
-/// Notes are cut into passages by these counts, so they must be those of your model. They are asked for all
-/// text, also while nothing is embedded: answer without loading anything.
+/// The index cuts notes into passages by these counts, so they must be those of your model. It asks for counts of all
+/// text, even while nothing is embedded: answer without loading anything.
 impl TokenCount for Subjects {
     fn count(&self, text: &str) -> usize {
         text.split_whitespace().count()
@@ -27,7 +28,7 @@ impl TokenCount for Subjects {
 }
 
 impl Embedder for Subjects {
-    /// Change it whenever a text can get another vector: vectors of different ids never meet.
+    /// Change the id whenever a text can get another vector, because vectors of different ids are never compared.
     fn id(&self) -> &str {
         "subjects-v1"
     }
@@ -44,7 +45,7 @@ impl Embedder for Subjects {
         Ok(texts.iter().map(|text| unit(subjects_of(text))).collect())
     }
 
-    /// Where most words are unknown, the index lets words decide instead of vectors.
+    /// If most words are unknown, the index ranks by words instead of vectors.
     fn known_share(&self, text: &str) -> f32 {
         if subjects_of(text).iter().any(|count| *count > 0.0) { 1.0 } else { 0.0 }
     }
@@ -70,14 +71,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = arguments.next().ok_or("usage: an_embedder_of_your_own FOLDER QUERY…")?;
     let query: Vec<String> = arguments.collect();
 
-    // An index holds the vectors of one model, so this one gets a file of its own.
+    // An index contains the vectors of one model, so this one gets its own file.
     let file = env::var_os("VAULT_INDEX_FILE").map_or_else(|| env::temp_dir().join("subjects/index.db"), PathBuf::from);
     let options = Options::new().embedder(Arc::new(Subjects)).index_file(file);
     let index = Index::open(folder, options)?;
     index.sync()?;
 
-    // Meaning and words are added up, so even a model as crude as this one does no harm. `Mode::Semantic`
-    // shows what it can do alone.
+    // Scores of meaning and words are added, so even a model as crude as this one does no harm. `Mode::Semantic` shows
+    // the results of vectors alone.
     for hit in index.search(&Query::parse(&query.join(" "))?)?.results {
         println!("{:.2}  {}:{}  {}", hit.score, hit.path, hit.line, hit.title);
     }

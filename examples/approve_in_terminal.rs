@@ -19,7 +19,7 @@ fn ask(question: &Question) -> Decision {
     let QuestionSubject::Running { why } = &question.about else { return Decision::Allow };
     println!("\n{why}: {} {:#}", question.call.name, question.call.arguments);
     print!("[y]es, [s]ession, [e]dit, anything else is no: ");
-    std::io::stdout().flush().expect("the terminal is there");
+    std::io::stdout().flush().expect("the terminal is writable");
     let mut lines = std::io::stdin().lock().lines();
     let mut line = || lines.next().and_then(Result::ok).unwrap_or_default();
     match line().trim() {
@@ -29,7 +29,9 @@ fn ask(question: &Question) -> Decision {
             println!("all arguments, as JSON on one line:");
             match serde_json::from_str(&line()) {
                 Ok(arguments) => Decision::AllowEdited { arguments },
-                Err(error) => Decision::Deny { reason: Some(format!("the edited arguments are no JSON: {error}")) },
+                Err(error) => {
+                    Decision::Deny { reason: Some(format!("the edited arguments are not valid JSON: {error}")) }
+                }
             }
         }
         reason => Decision::Deny { reason: (!reason.is_empty()).then(|| reason.to_string()) },

@@ -1,4 +1,4 @@
-//! An agent over a folder of notes, offline: the model is scripted, and `HostedModel` takes its place.
+//! An agent over a folder of notes, offline: the model is scripted, and `HostedModel` can take its place.
 //! `cargo run -p examples --example ask_your_vault -- testdata/vaults/demo "how do I keep bread fresh?"`
 
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The whole loop in one page, offline: `cargo run -p examples --example calculator_agent`.
+//! The whole loop on one page, offline: `cargo run -p examples --example calculator_agent`.
 
 use agent_loop::{Agent, Event, Json, Pause, Run, RunId, RunOptions, ScriptedModel, ScriptedReply, Tool, ToolError};
 use serde_json::json;
@@ -30,7 +30,7 @@ async fn calculate(Calculate { a, operator, b }: Calculate) -> Result<Json<f64>,
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let model = ScriptedModel::new([
-        // Two calls side by side; one names an operator that is not there, and the model is told which there are.
+        // Two calls in parallel. One names an operator that does not exist, and the model gets the list of operators.
         ScriptedReply::calls([
             ("calculate", json!({"a": 1, "operator": "+", "b": 2})),
             ("calculate", json!({"a": 1, "operator": "-", "b": 2})),
@@ -46,7 +46,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         _ => {}
     };
     let pause = agent.drive(&mut run, &mut show, &Default::default()).await?;
-    let Pause::Done(outcome) = pause else { return Err("a tool that only reads needs nobody".into()) };
+    let Pause::Done(outcome) = pause else { return Err("a tool that only reads needs no approval".into()) };
     println!("\n({}, {} turns)", outcome.stop, outcome.spent.turns);
     for result in run.results() {
         println!("{}: {}", result.call, result.text());

@@ -1,4 +1,4 @@
-//! Asks a hosted model and prints what it writes as it comes; the key is taken from the environment:
+//! Asks a hosted model and prints its text as it arrives; the key comes from the environment:
 //! `cargo run -p examples --example hosted_model -- anthropic MODEL "How do I prune roses?"`.
 
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! A run that waits for a person is saved, and goes on in "another process":
+//! A run that waits for a person is saved, and continues in "another process":
 //! `cargo run -p examples --example pause_and_resume`.
 
 use agent_loop::{
@@ -36,7 +36,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let decision = questions[0].decide(Decision::Allow);
     run.decide(second.context(), [decision])?;
     let Pause::Done(outcome) = second.drive(&mut run, &mut transcript, &Default::default()).await? else {
-        return Err("nothing is left to ask".into());
+        return Err("no question is left".into());
     };
     println!("{}", outcome.text);
     std::fs::remove_file(path)?;

@@ -1,4 +1,4 @@
-//! Makes a note for each bullet, shows it first, and takes it all back: `… --example plan_and_undo -- FOLDER '- a' '- b'`
+//! Creates a note for each bullet after a preview, then undoes it: `… --example plan_and_undo -- FOLDER '- a' '- b'`
 
 use std::env;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = arguments.next().ok_or("usage: plan_and_undo FOLDER BULLET…")?;
     let bullets: Vec<String> = arguments.collect();
 
-    // Journal and index lie in the user's own folders, never among the notes, unless you name others.
+    // Journal and index are in the user's own folders, never among the notes, unless you set other paths.
     let mut index = vault_index::Options::new();
     index.index_file = env::var_os("VAULT_INDEX_FILE").map(PathBuf::from);
     let mut options = VaultOptions::new().index(index);
@@ -36,14 +36,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             }
         ]
     });
-    // Every fault in one answer: unknown tools, wrong arguments, circles, paths that lead out of the vault.
+    // All faults in one error: unknown tools, wrong arguments, cycles, paths that lead out of the vault.
     let checked = validate(&plan, &toolbox)?;
     let mut parameters = Parameters::of(&toolbox.editor()?, &toolbox.now());
     parameters.set("bullets", bullets.join("\n"));
 
-    // The tools themselves run here, on the vault as it would be. Nothing is changed.
+    // The tools themselves run here, on an overlay of the vault. Nothing is changed.
     let shown = preview(&mut toolbox, &checked, &parameters, Cancel::default())?;
-    // Ask a person here. What is done is what was shown, or nothing if a file is not as it was by then.
+    // Ask a person here. Exactly the shown changes are made, or none if a file has changed since then.
     let mut ask = |change: &PreparedChange| {
         print!("{}", change.preview());
         Answer::Yes
@@ -57,7 +57,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("{step} failed: {error}");
     }
 
-    // Also what failed half-way is one run, and goes as one.
+    // A plan that failed half-way is one transaction too, and is undone as one.
     if let Some(id) = done.transaction {
         let undone = vault.undo(Some(id), Force::No)?;
         println!("undone: {} changes", undone.done);

@@ -1,4 +1,4 @@
-//! Renames a note and every link to it, after a look at the diff: `… --example rename_everywhere -- FOLDER OLD.md NEW.md`
+//! Renames a note and every link to it, after showing the diff: `… --example rename_everywhere -- FOLDER OLD.md NEW.md`
 
 use std::env;
 use std::io::stdin;
@@ -16,10 +16,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     options.state_folder = env::var_os("VAULT_STATE_FOLDER").map(PathBuf::from);
     let vault = Vault::open(folder, options)?;
 
-    // A path that leads out of the vault cannot be made, so whatever a user or a model types can go in.
+    // A `SafePath` cannot lead out of the vault, so you can pass any input of a user or a model.
     let (from, to) = (SafePath::new(from)?, SafePath::new(to)?);
 
-    // The overlay is the vault as it would be. More can be done on it before anything is.
+    // The overlay is the vault with the pending changes. You can make more changes on it before you apply them.
     let mut overlay = vault.overlay();
     let renamed = overlay.rename(&from, &to)?;
     let change = overlay.change();
@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut answer = String::new();
     stdin().read_line(&mut answer)?;
     if answer.trim() == "y" {
-        // All of it or nothing. `vault.undo(Some(transaction.id), Force::No)` undoes it, today or next week.
+        // All changes or none are made. `vault.undo(Some(transaction.id), Force::No)` undoes them, today or next week.
         let transaction = vault.apply(&change, ApplyOptions::new().label("rename"))?;
         println!("done as transaction {}: {} changes", transaction.id, transaction.done);
     }

@@ -5,7 +5,7 @@ use agent_loop::{BoxFuture, Delta, EndReason, Model, ReplyStream, Request, ToolS
 use agent_proxy::{Proxy, ProxyOptions, UnknownModel};
 use futures_util::stream;
 
-/// Asks for the time once, and then says what it was told. A real one sends the request to its backend.
+/// Asks for the time once, then repeats the result. A real model sends the request to its backend.
 struct Clock;
 
 impl Model for Clock {
@@ -13,7 +13,7 @@ impl Model for Clock {
         "clock"
     }
 
-    // So its calls are read from its text.
+    // So the proxy reads its calls from its text.
     fn tool_support(&self) -> ToolSupport {
         ToolSupport::None
     }

@@ -10,21 +10,21 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = arguments.next().ok_or("usage: search_a_folder FOLDER QUERY…")?;
     let words: Vec<String> = arguments.collect();
 
-    // Without a file of your own the index lies in the user's cache folder, never among the notes.
+    // Unless you set a file, the index is in the user's cache folder, never among the notes.
     let mut options = Options::new();
     options.index_file = env::var_os("VAULT_INDEX_FILE").map(PathBuf::from);
     let index = Index::open(folder, options)?;
 
-    // Slow once, quick ever after: only what has changed since is read.
+    // The first sync is slow; later ones read only changed notes.
     let report = index.sync()?;
     eprintln!("{} new, {} changed, {} unchanged", report.added, report.changed, report.unchanged);
 
-    // `tag:x`, `path:glob`, "phrases" and -words are understood, so what the user types can go in as it is.
+    // `tag:x`, `path:glob`, "phrases" and -words are supported, so you can pass the user's query unchanged.
     let hits = index.search(&Query::parse(&words.join(" "))?)?;
     for hit in &hits.results {
         println!("{:.2}  {}:{}  {}", hit.score, hit.path, hit.line, hit.title);
     }
-    // Scores are absolute, so there is a floor, and there can be nothing above it.
+    // Scores are absolute, so there is a minimum score, and it is possible that no note reaches it.
     if hits.results.is_empty() {
         println!("nothing; nearest: {:?}", hits.near_misses.iter().map(|near| &near.title).collect::<Vec<_>>());
     }

@@ -1,4 +1,4 @@
-//! A model that only writes text calls tools: `cargo run -p examples --example text_only_model`.
+//! A model that only writes text and still calls tools: `cargo run -p examples --example text_only_model`.
 
 use agent_loop::{Agent, Pause, Run, RunId, RunOptions, ScriptedModel, ScriptedReply, TextCalls, Tool, ToolOutput};
 
@@ -26,7 +26,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let agent = Agent::new(TextCalls::new(model.without_tools()), vec![search])?;
     let mut run = Run::new(RunId::random(), RunOptions::default(), "When do I prune?");
     let Pause::Done(outcome) = agent.drive(&mut run, &mut (), &Default::default()).await? else {
-        return Err("searching needs nobody".into());
+        return Err("searching needs no approval".into());
     };
     println!("{}", outcome.text);
     Ok(())

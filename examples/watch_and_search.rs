@@ -1,4 +1,4 @@
-//! Answers a query a line while another thread follows the folder: `… --example watch_and_search -- FOLDER`
+//! Answers one query per line while another thread watches the folder: `… --example watch_and_search -- FOLDER`
 
 use std::env;
 use std::io::stdin;
@@ -12,7 +12,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = env::args().nth(1).ok_or("usage: watch_and_search FOLDER, then a query a line")?;
     let mut options = Options::new();
     options.index_file = env::var_os("VAULT_INDEX_FILE").map(PathBuf::from);
-    // One handle serves all threads: it keeps the model, and readers never wait for the writer.
+    // One handle serves all threads: it holds the model, and readers never wait for the writer.
     let index = Index::open(folder, options)?;
 
     // Before the first sync there is no index to search.
@@ -35,7 +35,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             Ok::<(), vault_index::Error>(())
         });
         let answered = answer(&index);
-        // Whatever ended the questions ends the watcher, or the scope would wait for it for ever.
+        // However the queries ended, this ends the watcher, because otherwise the scope would wait for it forever.
         ended.store(true, Ordering::Relaxed);
         let watched = watcher.join().expect("watching does not panic");
         answered?;
@@ -46,7 +46,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// Reads queries up to the end of the input.
 fn answer(index: &Index) -> Result<(), Box<dyn std::error::Error>> {
     for line in stdin().lines() {
-        // A query that cannot be read is the user's to mend; it ends nothing.
+        // A query that cannot be parsed is reported, and the next one is read.
         match Query::parse(&line?).and_then(|query| index.search(&query)) {
             Ok(hits) => {
                 for hit in hits.results.iter().take(3) {

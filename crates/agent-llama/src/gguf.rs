@@ -1,11 +1,11 @@
-//! Reads the header of a GGUF file: what model it holds, how large it is, and its chat template. It never reads weights.
+//! Reads the header of a GGUF file: the model's architecture, its size, and its chat template. It never reads weights.
 //!
 //! ```text
 //! "GGUF", version u32, tensors u64, entries u64 │ entries: key, kind u32, value │ tensors: name, dimensions, type, offset
 //! ```
 //!
-//! All numbers are little-endian. A text is its length as u64 and its bytes. The tensors' data follows, aligned; an offset
-//! counts from there.
+//! All numbers are little-endian. A text is stored as its length in u64 and its bytes. The tensors' data follows,
+//! aligned; offsets count from there.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -15,44 +15,45 @@ use std::path::Path;
 use agent_loop::text_calls::Format;
 use agent_loop::{Error, ErrorKind, error::Result};
 
-/// The newest version that is read here.
+/// The newest supported version.
 const NEWEST: u32 = 3;
-/// The longest text that is kept. Templates have some 10 kB.
+/// The longest text that is stored. Templates have some 10 kB.
 const LONGEST_TEXT: u64 = 1 << 20;
 /// How deep arrays may be nested.
 const DEEPEST: u8 = 4;
 
-/// What the header of a GGUF file says.
+/// The header of a GGUF file.
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct Gguf {
-    /// The architecture, such as `llama` or `qwen3`.
+    /// The architecture, for example `llama` or `qwen3`.
     pub architecture: String,
-    /// The model's name, where it has one.
+    /// The model's name, if it has one.
     pub name: Option<String>,
-    /// How many tokens of context the model was trained on.
+    /// The context length in tokens with which the model was trained.
     pub context_length: Option<u64>,
-    /// Bytes of the file.
+    /// The size of the file in bytes.
     pub file_bytes: u64,
-    /// Bytes of the weights in this file.
+    /// The size of the weights in this file in bytes.
     pub weight_bytes: u64,
-    /// The chat template, in Jinja's language.
+    /// The chat template, in the Jinja language.
     pub chat_template: Option<String>,
-    /// The attention's cache for one token, in bytes, with 16 bits for each number. 0 where the header does not tell.
+    /// The size of the attention cache for one token in bytes, with 16 bits for each number. 0 if the header does not
+    /// have the data to compute it.
     pub cache_bytes_per_token: u64,
 }
 
 impl Gguf {
-    /// Reads the header of a file. It takes as long as reading the vocabulary: some milliseconds.
+    /// Reads the header of a file. It takes as long as reading the vocabulary, which is some milliseconds.
     ///
     /// # Errors
-    /// `Io` for a file that cannot be read; `Damaged` for one that is no GGUF or is cut; `Newer` for a newer version of the
-    /// format.
+    /// `Io` if the file cannot be read; `Damaged` if it is not a GGUF file or is truncated; `Newer` for a newer version
+    /// of the format.
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let named = |error: Error| error.with_path(path.display().to_string());
         let io = |error| named(unreadable(error));
-        // Before it is opened: opening a named pipe waits for its writer.
+        // Checked before the file is opened, because opening a named pipe waits for its writer.
         let metadata = std::fs::metadata(path).map_err(io)?;
         if !metadata.is_file() {
             return Err(named(no_gguf("this is not a file")));
@@ -61,7 +62,7 @@ impl Gguf {
         Self::from_reader(BufReader::with_capacity(1 << 16, file), metadata.len()).map_err(named)
     }
 
-    /// Whether it is a model that continues a text: those for embeddings and those with an encoder do not.
+    /// Returns whether the model generates text. Models for embeddings and models with an encoder do not.
     pub fn writes_text(&self) -> bool {
         let embeds = ["bert", "embedding"].into_iter().any(|name| self.architecture.contains(name));
         !embeds && !["t5", "t5encoder", "clip", "wavtokenizer-dec"].contains(&&*self.architecture)
@@ -70,11 +71,11 @@ impl Gguf {
     /// Reads the header from the beginning of a file of `file_bytes`.
     ///
     /// # Errors
-    /// As [`read`](Self::read), without the path.
+    /// The same as those of [`read`](Self::read), without the path.
     pub fn from_reader(reader: impl Read, file_bytes: u64) -> Result<Self> {
         let mut input = Input { reader, at: 0, file_bytes };
         if input.array()? != *b"GGUF" {
-            return Err(no_gguf("the file is no GGUF"));
+            return Err(no_gguf("the file is not in the GGUF format"));
         }
         let version = input.u32()?;
         if version.swap_bytes() <= NEWEST {
@@ -100,12 +101,12 @@ impl Gguf {
         let begin = input.at.checked_next_multiple_of(alignment).unwrap_or(u64::MAX);
         if begin.saturating_add(data_bytes) > file_bytes && data_bytes > 0 {
             let expected = begin.saturating_add(data_bytes);
-            return Err(cut(format!("the file has {file_bytes} bytes where its header says {expected}")));
+            return Err(cut(format!("the file has {file_bytes} bytes, but its header requires {expected}")));
         }
         Ok(entries.header(file_bytes, data_bytes))
     }
 
-    /// The form in which the template shows tool calls; `None` where it shows none, or there is no template.
+    /// Returns the format of tool calls in the template; `None` if the template has no calls, or there is no template.
     pub fn tool_format(&self) -> Option<Format> {
         self.chat_template.as_deref().filter(|template| template.contains("tools")).and_then(Format::of_template)
     }
@@ -123,7 +124,7 @@ fn cut(message: String) -> Error {
     Error::new(ErrorKind::Damaged, message).with_remedy("the file is not complete: download it again")
 }
 
-/// A value of the header. Arrays are given item by item.
+/// A value of the header. The items of an array are passed one by one.
 enum Value {
     Text(String),
     Number(u64),
@@ -133,7 +134,7 @@ enum Value {
 #[derive(Default)]
 struct Entries {
     texts: HashMap<String, String>,
-    /// Of an array the largest.
+    /// The largest one of an array.
     numbers: HashMap<String, u64>,
 }
 
@@ -194,7 +195,7 @@ impl<R: Read> Input<R> {
 
     fn end(&self) -> Error {
         match self.at {
-            0 => no_gguf("the file is no GGUF"),
+            0 => no_gguf("the file is not in the GGUF format"),
             at => cut(format!("the file ends within its header, behind byte {at}")),
         }
     }
@@ -213,7 +214,7 @@ impl<R: Read> Input<R> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// Bytes that are not needed. Never more than the file has.
+    /// Skips bytes that are not needed. It never skips more than the file has.
     fn skip(&mut self, bytes: u64) -> Result<()> {
         if bytes > self.file_bytes.saturating_sub(self.at) {
             return Err(self.end());
@@ -223,7 +224,7 @@ impl<R: Read> Input<R> {
         Ok(())
     }
 
-    /// A text; an empty one where it is too long to be one that is needed.
+    /// Reads a text. A text that is too long to be needed becomes an empty one.
     fn text(&mut self) -> Result<String> {
         let length = self.u64()?;
         if length > LONGEST_TEXT {
@@ -240,7 +241,7 @@ impl<R: Read> Input<R> {
 
     fn value(&mut self, kind: u32, depth: u8, out: &mut dyn FnMut(Value)) -> Result<()> {
         let value = match kind {
-            // Unsigned and signed integers; a negative one is none that is needed.
+            // Unsigned and signed integers. No needed value is negative.
             0 => Value::Number(self.array::<1>()?[0].into()),
             2 => Value::Number(u16::from_le_bytes(self.array()?).into()),
             4 => Value::Number(self.u32()?.into()),
@@ -254,10 +255,11 @@ impl<R: Read> Input<R> {
             8 => Value::Text(self.text()?),
             9 if depth < DEEPEST => {
                 let (kind, length) = (self.u32()?, self.u64()?);
-                // An item has one byte at least, so that a wrong length ends at the end of the file.
+                // Every item has at least one byte, so that reading stops at the end of the file if the length is
+                // wrong.
                 for _ in 0..length {
                     self.value(kind, depth + 1, &mut |item| {
-                        // Texts in arrays are the vocabulary.
+                        // Arrays of texts are the vocabulary.
                         if let Value::Number(_) = item {
                             out(item);
                         }
@@ -271,7 +273,7 @@ impl<R: Read> Input<R> {
         Ok(())
     }
 
-    /// How many bytes the data of the tensors has, from the first one's to the last one's.
+    /// Returns how many bytes the data of the tensors has, from the first to the last tensor.
     fn tensors(&mut self, count: u64) -> Result<u64> {
         let mut end = 0;
         for _ in 0..count {
@@ -291,7 +293,7 @@ impl<R: Read> Input<R> {
     }
 }
 
-/// The bytes of a tensor; 0 for a type that is not known here, which llama.cpp may know.
+/// Returns the bytes of a tensor; 0 for an unknown type, which llama.cpp may support.
 fn bytes_of(kind: u32, elements: u64) -> u64 {
     let (block, bytes) = match kind {
         0 | 26 => (1, 4),
@@ -417,7 +419,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-        /// Whatever the bytes are, reading ends, and takes no more memory than the file has.
+        /// Reading terminates for any bytes, and needs no more memory than the size of the file.
         #[test]
         fn any_bytes_are_read_or_refused(
             changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..12),

@@ -1,14 +1,14 @@
 //! Models from GGUF files for [`agent_loop`]: in this process, or on the user's own llama-server.
 //!
 //! ```text
-//! FILE.gguf ──> Gguf: what its header says
-//!          ├──> LlamaServer: a process of its own, which is asked over Chat Completions
+//! FILE.gguf ──> Gguf: its header
+//!          ├──> LlamaServer: a separate process, used over Chat Completions
 //!          └──> LocalModel: llama.cpp in this process; a call fits its schema, whatever the weights are (feature `local`)
 //! ```
 //!
-//! Both run a file, and neither replaces the other. A llama-server is there on many machines, needs nothing to build, and
-//! holds calls to its own idea of a schema. `LocalModel` needs a C++ compiler to build, stops at a call that waits for a
-//! person, and takes its cache to another process.
+//! Both run a model file, and neither replaces the other. A llama-server is installed on many machines, needs no build,
+//! and constrains calls to its own interpretation of a schema. `LocalModel` needs a C++ compiler to build, stops at a
+//! call that waits for a person, and can move its cache to another process.
 
 #![deny(missing_docs, missing_debug_implementations)]
 

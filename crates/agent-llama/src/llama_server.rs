@@ -1,8 +1,8 @@
-//! The user's own llama-server, started for one conversation: private to this process, and ended with it.
+//! The user's own llama-server, started for one conversation. It is private to this process and ends with it.
 //!
 //! ```text
 //! start ──> program --host 127.0.0.1 --port FREE, key in its environment ──> /health ──> Chat Completions
-//! drop  ──> killed; and where this process is killed, a shell beside the server sees its input end, and kills it
+//! drop  ──> killed; if this process is killed, a shell beside the server reads the end of its input, and kills it
 //! ```
 
 use std::collections::VecDeque;
@@ -26,17 +26,18 @@ use agent_loop::{Model, ReplyStream, Request};
 
 /// How many lines of its log are kept for an error.
 const LAST_LINES: usize = 8;
-/// The longest line of the log that is read as one.
+/// The longest line of the log that is read as a single line.
 const LONGEST_LINE: u64 = 4_096;
-/// How long an answer of `/health` may take.
+/// How long `/health` may take to answer.
 const HEALTH_LIMIT: Duration = Duration::from_secs(2);
-/// How long a server that broke off its reply may take to end.
+/// How long a server that broke off its reply may take to exit.
 const END_GRACE: Duration = Duration::from_millis(200);
-/// How long the last lines of a server that has ended are waited for.
+/// How long to wait for the last lines of a server that has exited.
 const LOG_GRACE: Duration = Duration::from_secs(1);
 
-/// Starts the server with the input that ends with us, and ends it when that ends, or when the server does. All of them
-/// are a process group of their own: a server that is a script has started another program.
+/// Starts the server in a process group, and kills the group when the guard's input closes, as it does when this
+/// process ends, or when the server exits. The whole group is killed because a server that is a script starts another
+/// program.
 #[cfg(unix)]
 const GUARD: &str = r#"
     exec 3<&0
@@ -54,15 +55,15 @@ const GUARD: &str = r#"
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LlamaServerOptions {
-    /// The program; by default `llama-server`, as it is found in `PATH`.
+    /// The program; by default `llama-server`, searched in `PATH`.
     pub program: PathBuf,
-    /// The model's file; by default what the program serves by itself.
+    /// The model file; by default the model that the program serves by itself.
     pub model: Option<PathBuf>,
-    /// The name of the model that is asked for, where the program serves several; by default that of the file.
+    /// The model name in requests, if the program serves several; by default that of the file.
     pub name: Option<String>,
-    /// Tokens of context; by default the server's.
+    /// The context length in tokens; by default the server's.
     pub context: Option<u32>,
-    /// More arguments.
+    /// Additional arguments.
     pub arguments: Vec<OsString>,
     /// How long loading may take; by default five minutes.
     pub start_limit: Duration,
@@ -78,10 +79,10 @@ setters!(LlamaServerOptions {
 });
 
 impl LlamaServerOptions {
-    /// For a path that a person gave: a model's file, which is served by `llama-server`, or a program.
+    /// Returns the options for a path from a person: a model file, which `llama-server` serves, or a program.
     ///
     /// # Errors
-    /// Those of [`Gguf::read`] for a file that ends in `.gguf` and is none.
+    /// Those of [`Gguf::read`] for a file whose name ends in `.gguf` but that is not in this format.
     pub fn for_path(path: impl Into<PathBuf>) -> Result<Self> {
         let path = path.into();
         let is_model = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gguf"));
@@ -106,9 +107,9 @@ impl Default for LlamaServerOptions {
     }
 }
 
-/// A llama-server that serves this process alone, by Chat Completions. Dropping it ends the server.
+/// A llama-server that serves only this process, over Chat Completions. Dropping it stops the server.
 ///
-/// Where this process is killed, the server ends on Unix too; on Windows it stays.
+/// If this process is killed, the server stops on Unix; on Windows it keeps running.
 ///
 /// ```no_run
 /// # async fn main_() -> agent_loop::error::Result<()> {
@@ -130,8 +131,8 @@ impl LlamaServer {
     /// Starts the server and waits until it has loaded its model.
     ///
     /// # Errors
-    /// `Io` where the program cannot be started, `State` where it ends instead, with the last lines of its log;
-    /// `TimedOut` where it takes too long.
+    /// `Io` if the program cannot be started, `State` if it exits instead, with the last lines of its log; `TimedOut`
+    /// if it takes too long.
     pub async fn start(options: LlamaServerOptions, http: Http) -> Result<Self> {
         let key = random_key()?;
         let stem = options.model.as_deref().unwrap_or(&options.program).file_stem().unwrap_or_default();
@@ -141,7 +142,7 @@ impl LlamaServer {
         let health = format!("http://{}/health", process.address);
         let begun = Instant::now();
         loop {
-            // While it loads, the server says 503.
+            // While it loads the model, the server answers with 503.
             let asked = tokio::time::timeout(HEALTH_LIMIT, http.get(&health, Vec::new())).await;
             if matches!(asked, Ok(Ok(reply)) if reply.status == 200) {
                 break;
@@ -162,17 +163,17 @@ impl LlamaServer {
         Ok(Self { model: HostedModel::new(provider, name, http), process })
     }
 
-    /// Where it listens.
+    /// Returns the address on which the server listens.
     pub fn address(&self) -> SocketAddr {
         self.process.address
     }
 
-    /// An error with what the server says of its end, where it has ended.
+    /// Replaces an error by the server's exit status and log, if the server has exited.
     async fn explained(&self, error: Error) -> Error {
         if !matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::CutStream) {
             return error;
         }
-        // The connection ends before the process does.
+        // The connection closes before the process exits.
         let begun = Instant::now();
         loop {
             match self.process.ended() {
@@ -216,7 +217,7 @@ impl fmt::Debug for LlamaServer {
     }
 }
 
-/// A server that runs; dropping it ends it.
+/// A running server. Dropping it stops the server.
 struct Process {
     child: Mutex<Child>,
     program: PathBuf,
@@ -232,13 +233,13 @@ impl Process {
             let remedy = match error.kind() {
                 Io::NotFound => "install llama.cpp, whose program is called llama-server, or give its path",
                 Io::PermissionDenied => "make the file executable",
-                _ => "see what the system says",
+                _ => "check the system's error message",
             };
             let error = Error::new(ErrorKind::Io, "the server cannot be started").with_source(error);
             error.with_path(program.display().to_string()).with_remedy(remedy)
         };
         let found = found(&program).map_err(failed)?;
-        // Another program could take the port before the server does: then it ends, which is told.
+        // Another program could take the port before the server does. The server then exits, and that is reported.
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         drop(listener);
@@ -251,7 +252,7 @@ impl Process {
         if let Some(context) = options.context {
             command.arg("--ctx-size").arg(context.to_string());
         }
-        // In its arguments other users could read the key.
+        // Other users could read the key in the server's arguments.
         command.args(&options.arguments).env("LLAMA_API_KEY", key);
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(failed)?;
@@ -276,16 +277,16 @@ impl Process {
         }
     }
 
-    /// An error if it has ended.
+    /// Returns an error if the server has exited.
     fn ended(&self) -> Option<Error> {
         let status = self.child.lock().unwrap_or_else(PoisonError::into_inner).try_wait().ok()??;
-        // What it said last may still be on its way; a program that it started may keep the pipe open.
+        // The last output may still arrive; a child process of the server may keep the pipe open.
         let begun = Instant::now();
         while self.reader.as_ref().is_some_and(|reader| !reader.is_finished()) && begun.elapsed() < LOG_GRACE {
             std::thread::sleep(Duration::from_millis(5));
         }
         let message = format!("the server has ended ({status})");
-        // No other attempt helps.
+        // Another attempt would not help.
         let error = Error::new(ErrorKind::State, message).with_path(self.program());
         Some(
             error.with_remedy(format!(
@@ -299,7 +300,7 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         let child = self.child.get_mut().unwrap_or_else(PoisonError::into_inner);
-        // The guard kills the server, and ends with it.
+        // The guard kills the server, and exits with it.
         drop(child.stdin.take());
         #[cfg(not(unix))]
         let _ = child.kill();
@@ -307,7 +308,7 @@ impl Drop for Process {
     }
 }
 
-/// The program as the system would find it, so that a missing one is told at once.
+/// Finds the program as the system would, so that a missing one is reported immediately.
 fn found(program: &Path) -> std::io::Result<PathBuf> {
     if program.components().count() > 1 {
         return std::fs::metadata(program).and_then(|file| match file.is_file() {

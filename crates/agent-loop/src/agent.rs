@@ -1,5 +1,5 @@
-//! The agent loop, in [`Agent::drive`]: ask the run what is next, do it, report the outcome. All waiting, time and
-//! concurrency is here; `run.rs` decides.
+//! The agent loop, in [`Agent::drive`]: ask the run what it needs next, do it, report the outcome. All waiting, timing
+//! and concurrency is here; `run.rs` decides.
 //!
 //! ```text
 //! loop:
@@ -8,7 +8,7 @@
 //!     CallModel -> reply                    streamed, retried while nothing was shown      reply.rs, retry.rs
 //!     RunTools  -> results                  reads in parallel, a write alone               tools.rs
 //!     Compact   -> a shorter history                                                       compact.rs
-//!     Ask       -> a decision               of the approver, where there is one
+//!     Ask       -> a decision               of the approver, if there is one
 //!               -> return Waiting           a person decides; drive again, here or elsewhere
 //!     Done      -> return Done
 //! ```
@@ -46,10 +46,10 @@ pub use timeouts::Limits;
 
 use reply::ReplyOutcome;
 
-/// Decides about calls that the policy asks about.
+/// A function that decides about calls that the policy asks about.
 type DecideFn = dyn Fn(Question) -> BoxFuture<'static, Decision> + Send + Sync;
 
-/// A model, tools and a policy that drive runs, any number at once. Clones share them.
+/// A model, tools and a policy that drive any number of runs at once. Clones share them.
 ///
 /// ```
 /// use agent_loop::{Agent, AllowAll, Pause, Run, RunId, RunOptions, ScriptedModel, ScriptedReply, Tool};
@@ -90,24 +90,24 @@ impl fmt::Debug for Agent {
 
 setters!(Agent { limits: Limits });
 
-/// The reason why [`Agent::ask`] denies a call where the agent has no approver.
+/// The reason why [`Agent::ask`] denies a call if the agent has no approver.
 const NO_APPROVER: &str = "no one is there to approve it";
 
-/// Why [`Agent::drive`] returned.
+/// The reason why [`Agent::drive`] returned.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Pause {
-    /// A person has to decide about these; then drive on, here or in another process. Only an agent without an
-    /// [`approver`](Agent::approver) waits.
+    /// A person has to decide these questions. Then drive the run again, here or in another process. Only an agent
+    /// without an [`approver`](Agent::approver) waits.
     Waiting(Vec<Question>),
     /// The run is done.
     Done(RunOutcome),
 }
 
 impl Agent {
-    /// An agent that asks before writing, with the default compaction and limits.
+    /// Creates an agent that asks before writing, with the default compaction and limits.
     ///
     /// # Errors
-    /// `Tools` when two tools have the same name or a schema is invalid.
+    /// `Tools` if two tools have the same name or a schema is invalid.
     pub fn new(model: impl Model + 'static, tools: impl Tools + 'static) -> Result<Self> {
         let set = ToolSet::new(tools.specs())?;
         let (model, tools) = (Arc::new(model), Arc::new(tools));
@@ -123,12 +123,13 @@ impl Agent {
         self
     }
 
-    /// Sets the function that decides about calls which the policy asks about. [`ask`](Self::ask), [`drive`](Self::drive)
-    /// and [`stream`](Self::stream) then await it instead of pausing, for one question at a time: a call that is allowed
-    /// runs before the next question, which a decision for the session may have made unnecessary.
+    /// Sets the function that decides about calls that the policy asks about. [`ask`](Self::ask),
+    /// [`drive`](Self::drive) and [`stream`](Self::stream) then await it instead of pausing, one question at a time: an
+    /// allowed call runs before the next question, because a decision for the session may have made that question
+    /// unnecessary.
     ///
     /// A decision that [`Run::decide`] rejects, for example because edited arguments do not fit the schema, counts as a
-    /// denial, and the model is told why. Cancelling the run drops the future.
+    /// denial, and the model gets the reason. Cancelling the run drops the future.
     ///
     /// ```
     /// use agent_loop::{Agent, Decision, Question, ScriptedModel, ScriptedReply, ToolError, tool};
@@ -168,25 +169,25 @@ impl Agent {
         self
     }
 
-    /// The tools and the policy, as [`Run::decide`] needs them.
+    /// Returns the tools and the policy, as [`Run::decide`] needs them.
     pub fn context(&self) -> RunContext<'_> {
         RunContext { tools: &self.set, policy: &*self.policy }
     }
 
-    /// Sets the options of the runs that [`ask`](Self::ask) begins.
+    /// Sets the options of the runs that [`ask`](Self::ask) starts.
     #[must_use]
     pub fn options(mut self, options: RunOptions) -> Self {
         self.options = options;
         self
     }
 
-    /// Answers one message: begins a run and drives it to its end. Calls that need a person's decision are put to the
-    /// [`approver`](Self::approver); without one they do not run, and the model is told so. Dropping the future cancels
-    /// the run.
+    /// Answers one message: starts a run and drives it to its end. Calls that need a person's decision go to the
+    /// [`approver`](Self::approver); without one they do not run, and the model gets the reason. Dropping the future
+    /// cancels the run.
     ///
     /// # Errors
-    /// [`RunError`] where the run ended otherwise than with an answer, for example because the provider rejected the key
-    /// or the budget was used up. It has the outcome.
+    /// [`RunError`] if the run ended without an answer, for example because the provider rejected the key or the budget
+    /// was used up. It contains the outcome.
     pub async fn ask(&self, message: impl Into<UserMessage>) -> Result<RunOutcome, RunError> {
         let mut run = Run::new(RunId::random(), self.options.clone(), message);
         let deny: Arc<DecideFn> = Arc::new(|_| Box::pin(ready(Decision::Deny { reason: Some(NO_APPROVER.into()) })));
@@ -198,13 +199,14 @@ impl Agent {
         }
     }
 
-    /// Drives a run until it is done or, where the agent has no [`approver`](Self::approver), a person has to decide.
+    /// Drives a run until it is done or, if the agent has no [`approver`](Self::approver), until a person has to
+    /// decide.
     ///
-    /// The observer sees everything as it happens and saves the run after every step. Cancelling ends the run within
-    /// [`Limits::cancel`]. A future that is dropped instead leaves a run that can be driven on.
+    /// The observer receives every event as it happens and saves the run after every step. Cancelling ends the run
+    /// within [`Limits::cancel`]. If the future is dropped instead, the run can be driven again.
     ///
     /// # Errors
-    /// Only what the observer could not save. What goes wrong with the model or a tool is part of the run.
+    /// Only a failure of the observer to save the run. Failures of the model or a tool are part of the run.
     pub async fn drive(&self, run: &mut Run, observer: &mut dyn Observer, cancel: &CancellationToken) -> Result<Pause> {
         self.drive_with(run, observer, cancel, self.approver.as_deref()).await
     }
@@ -256,7 +258,7 @@ impl Agent {
         }
     }
 
-    /// Has the approver decide one question. Nothing is decided where the run is cancelled first.
+    /// Lets the approver decide one question. No decision is made if the run is cancelled first.
     async fn approve(
         &self,
         run: &mut Run,
@@ -273,7 +275,7 @@ impl Agent {
         };
         if let Err(rejections) = run.decide(self.context(), [question.decide(decision)]) {
             let reason = Some(format!("the decision about it was not valid: {rejections}"));
-            // Rejected, too, where the policy of now decides: then there is nothing left to decide.
+            // This denial may be rejected too, if the current policy decides: then no question is left.
             drop(run.decide(self.context(), [question.decide(Decision::Deny { reason })]));
         }
     }
@@ -316,7 +318,7 @@ impl Agent {
     }
 }
 
-/// Tells of the calls that have got their results.
+/// Reports the calls that have got their results.
 fn tell_results(run: &mut Run, observer: &mut dyn Observer) {
     for (index, result) in run.take_untold() {
         observer.event(Event::ToolFinished { index, result });

@@ -7,7 +7,7 @@
 //!                               └─ Deny ──> a result that says why
 //! ```
 //!
-//! `run/calls.rs` asks the policy about every open call, applies decisions, and runs what is approved in order.
+//! `run/calls.rs` asks the policy about every open call, applies decisions, and runs approved calls in order.
 
 use std::fmt;
 
@@ -18,22 +18,23 @@ use crate::canonical::{canonical_json, fingerprint};
 use crate::message::{CallId, ToolCall};
 use crate::tool::{Effect, ToolOutput, ToolSpec};
 
-/// A policy's answer about a call.
+/// The permission that a policy gives to a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "ruling", rename_all = "snake_case")]
 pub enum CallPermission {
-    /// It runs.
+    /// The call runs.
     Allow,
     /// A person decides.
     Ask {
-        /// Why, in words for the person.
+        /// The reason, in words for the person.
         why: String,
-        /// What "allow for the session" allows from then on: every call whose permission asks for the same grant.
+        /// The grant that "allow for the session" gives: it covers every later call whose permission asks for the same
+        /// grant.
         grant: String,
     },
-    /// It does not run. No decision and no grant overrules this.
+    /// The call does not run. No decision and no grant overrules this.
     Deny {
-        /// Why, in words for the model.
+        /// The reason, in words for the model.
         reason: String,
     },
 }
@@ -42,25 +43,25 @@ pub enum CallPermission {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Review {
-    /// The model gets the result at once.
+    /// The model gets the result immediately.
     Pass,
     /// A person may withhold items of it first.
     Ask,
 }
 
-/// Decides which calls run. A pure function of configuration and call: it is evaluated again whenever a run resumes, so
-/// that a decision never outlives the policy it was made under.
+/// Decides which calls run. It must be a pure function of configuration and call: it is evaluated again whenever a run
+/// resumes, so that a decision never outlives the policy under which it was made.
 pub trait CallPolicy: Send + Sync {
-    /// Whether this call may run.
+    /// Returns whether this call may run.
     fn permission(&self, call: &ToolCall, spec: &ToolSpec) -> CallPermission;
 
-    /// Whether a person sees its result first.
+    /// Returns whether a person sees the result of this call before the model does.
     fn review(&self, _call: &ToolCall, _spec: &ToolSpec) -> Review {
         Review::Pass
     }
 }
 
-/// Allows reads and asks before writes. A grant is for one tool.
+/// Allows reads and asks before writes. A grant covers one tool.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AskBeforeWriting;
 
@@ -75,7 +76,7 @@ impl CallPolicy for AskBeforeWriting {
     }
 }
 
-/// Allows everything. For tools that can do no harm.
+/// Allows everything. Use it only for tools that can do no harm.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AllowAll;
 
@@ -91,7 +92,7 @@ impl<F: Fn(&ToolCall, &ToolSpec) -> CallPermission + Send + Sync> CallPolicy for
     }
 }
 
-/// The name of a run, unique among all runs of a program's users.
+/// The id of a run. It must be unique among all runs of all users of a program.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct RunId(pub String);
@@ -102,14 +103,15 @@ impl fmt::Display for RunId {
     }
 }
 
-/// The fingerprint that a decision is bound to, as 64 hexadecimal digits: BLAKE3 over the run, the call's id, its name, its arguments
-/// with sorted keys, and the items of its result where those are the question; each with its length before it.
+/// The fingerprint that binds a decision, as 64 hexadecimal digits: BLAKE3 over the run, the call's id, its name, its
+/// arguments with sorted keys, and, if the question is about the result, the items of the result. Each is preceded by
+/// its length.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Digest(pub String);
 
 impl Digest {
-    /// The digest of a call of a run, and of its result if the question is about the result.
+    /// Returns the digest of a call of a run, and of its result if the question is about the result.
     pub fn of(run: &RunId, call: &ToolCall, output: Option<&ToolOutput>) -> Self {
         let arguments = canonical_json(&call.arguments);
         let result = output
@@ -120,33 +122,33 @@ impl Digest {
     }
 }
 
-/// What a person is asked.
+/// A question for a person about a call or its result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Question {
-    /// The run it belongs to.
+    /// The run that asks.
     pub run: RunId,
     /// The call.
     pub call: ToolCall,
-    /// What the tool does to the world.
+    /// Whether the tool has side effects.
     pub effect: Effect,
-    /// What is asked about it.
+    /// The subject: running the call, or sharing its result.
     pub about: QuestionSubject,
-    /// The digest that a decision has to repeat.
+    /// The digest that a decision must repeat.
     pub digest: Digest,
 }
 
-/// What a question is about.
+/// The subject of a question.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "about", rename_all = "snake_case")]
 pub enum QuestionSubject {
     /// Whether the call may run.
     Running {
-        /// Why the policy asks.
+        /// The reason why the policy asks.
         why: String,
     },
-    /// What of its result the model may see.
+    /// Which items of the result the model may see.
     Sharing {
-        /// The result; a decision names items by index.
+        /// The result. A decision refers to its items by index.
         output: ToolOutput,
     },
 }
@@ -158,7 +160,7 @@ impl Question {
     }
 }
 
-/// A person's decision, bound to exactly what the person was shown.
+/// A person's decision, bound to exactly what the person saw.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BoundDecision {
     /// The run.
@@ -167,7 +169,7 @@ pub struct BoundDecision {
     pub call: CallId,
     /// The digest of the question.
     pub digest: Digest,
-    /// What the person decided.
+    /// The decision itself.
     #[serde(rename = "verdict")]
     pub decision: Decision,
 }
@@ -177,23 +179,24 @@ pub struct BoundDecision {
 #[serde(tag = "verdict", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Decision {
-    /// It runs, this once.
+    /// The call runs once.
     Allow,
-    /// It runs, and in this run so does every later call that asks for the same grant.
+    /// The call runs, and so does every later call in this run that asks for the same grant.
     AllowForSession,
-    /// It runs once, with other arguments; they must fit the schema, and the result tells the model.
+    /// The call runs once, with edited arguments. They must fit the schema, and the result tells the model about the
+    /// edit.
     AllowEdited {
         /// All arguments, the unchanged ones included.
         arguments: Value,
     },
-    /// It does not run; or the model sees nothing of its result.
+    /// The call does not run, or, if the question is about its result, the model sees none of it.
     Deny {
-        /// For the model, if the person wants to say why.
+        /// A reason for the model, if the person gives one.
         reason: Option<String>,
     },
     /// The model sees the result without these items.
     Share {
-        /// Places in the result's items, from 0.
+        /// Indices into the result's items, from 0.
         withheld: Vec<usize>,
     },
 }
@@ -202,28 +205,29 @@ pub enum Decision {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Rejection {
-    /// The call it named.
+    /// The call that the decision named.
     pub call: CallId,
-    /// What was wrong with it.
+    /// The reason.
     pub why: RejectionReason,
 }
 
-/// What was wrong with a decision.
+/// Why a decision was rejected.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RejectionReason {
-    /// It belongs to another run.
+    /// The decision belongs to another run.
     OtherRun,
     /// No such call is open.
     UnknownCall,
-    /// The call is decided already, or runs without a decision.
+    /// The call has been decided already, or runs without a decision.
     AlreadyDecided,
-    /// The call, its arguments or its result are not those that were asked about.
+    /// The call, its arguments or its result differ from those that the question showed.
     OtherDigest,
-    /// A decision about running where the question was about sharing, or the other way round.
+    /// The decision is about running the call although the question is about sharing its result, or the other way
+    /// round.
     OtherQuestion,
-    /// The edited arguments do not fit; the text names each fault.
+    /// The edited arguments do not fit the schema. The text names each issue.
     BadArguments(String),
     /// The result has no item at this index.
     NoSuchItem(usize),

@@ -11,23 +11,23 @@ use serde_json::Value;
 use crate::canonical::{canonical_json, fingerprint};
 use crate::message::costs;
 
-/// The limits of one run, counted from the person's last message on. `None` is no limit.
+/// The limits of one run, counted from the person's last message. `None` means no limit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct Budget {
-    /// Replies of the model; by default 10.
+    /// Model replies; by default 10.
     pub turns: Option<u32>,
     /// Tool calls; by default 64.
     pub calls: Option<u32>,
-    /// Tokens in and out, as the provider counts them; where it does not, four bytes count as one.
+    /// Input and output tokens, as the provider counts them; if it does not, four bytes count as one token.
     pub tokens: Option<u64>,
-    /// Time in which the model or tools work. Waiting for a person does not count. A reply in progress ends with it; tools
-    /// that run are limited by the agent's own timeouts.
+    /// Time during which the model or tools work. Waiting for a person does not count. A reply in progress is stopped
+    /// at this limit; running tools are limited by the agent's own timeouts.
     pub time: Option<Duration>,
-    /// The same call (name and arguments) giving the same result this many times ends the run; by default 3.
+    /// The run ends when the same call (name and arguments) gives the same result this many times; by default 3.
     pub repeats: Option<u32>,
-    /// What happens at a limit of turns, calls or repeats.
+    /// Whether the run stops at a limit of turns, calls or repeats, or sums up first.
     pub at_limit: AtLimit,
 }
 
@@ -46,32 +46,32 @@ impl Default for Budget {
     }
 }
 
-/// What happens when a limit is reached.
+/// How a run ends when it reaches a limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AtLimit {
     /// The run ends.
     #[default]
     Stop,
-    /// The model gets one more turn, without tools, to sum up what it has found; then the run ends. Limits of tokens
-    /// and time end it at once.
+    /// The model gets one more turn, without tools, to sum up its findings; then the run ends. Limits of tokens and
+    /// time end it at once.
     SumUp,
 }
 
-/// A limit that was reached.
+/// A limit that a run reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Limit {
-    /// Of turns.
+    /// The limit on turns.
     Turns,
-    /// Of tool calls.
+    /// The limit on tool calls.
     Calls,
-    /// Of tokens.
+    /// The limit on tokens.
     Tokens,
-    /// Of time.
+    /// The limit on time.
     Time,
-    /// Of identical calls.
+    /// The limit on identical calls.
     Repeats,
 }
 
@@ -87,21 +87,21 @@ impl fmt::Display for Limit {
     }
 }
 
-/// What a run has used since the person's last message.
+/// The usage of a run since the person's last message.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct RunUsage {
-    /// Replies of the model.
+    /// Model replies.
     pub turns: u32,
-    /// Tool calls the model asked for and was granted by the budget, failed ones included.
+    /// Tool calls that the model requested and the budget allowed, failed ones included.
     pub calls: u32,
     /// Tokens.
     pub tokens: u64,
-    /// What it cost in millionths of a US dollar, as far as the provider said so.
+    /// The cost in millionths of a US dollar, as far as the provider reported it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<u64>,
-    /// Time in which the model or tools worked.
+    /// Time during which the model or tools worked.
     pub time: Duration,
 }
 
@@ -116,7 +116,7 @@ impl AddAssign for RunUsage {
 }
 
 impl Budget {
-    /// The limit that forbids another turn, if one does.
+    /// Returns the limit that forbids another turn, if there is one.
     pub fn reached(&self, spent: &RunUsage) -> Option<Limit> {
         let limits = [
             (Limit::Tokens, self.tokens.is_some_and(|limit| spent.tokens >= limit)),
@@ -126,7 +126,7 @@ impl Budget {
         limits.into_iter().find_map(|(limit, is_reached)| is_reached.then_some(limit))
     }
 
-    /// How many more calls may run.
+    /// Returns how many more calls may run.
     pub fn calls_left(&self, spent: &RunUsage) -> u32 {
         self.calls.map_or(u32::MAX, |limit| limit.saturating_sub(spent.calls))
     }
@@ -140,13 +140,13 @@ pub struct Repeats {
 }
 
 impl Repeats {
-    /// How many different calls are remembered: saved states stay small, and a model that goes round in a longer circle
-    /// is stopped by the other limits.
+    /// How many different calls are remembered. The number is bounded so that saved states stay small; a model that
+    /// repeats a longer cycle is stopped by the other limits.
     pub const REMEMBERED: usize = 128;
 
-    /// Counts one call with its result; gives the count.
+    /// Counts one call with its result and returns the new count.
     pub fn count(&mut self, name: &str, arguments: &Value, result: &str) -> u32 {
-        // The first eight bytes of the hash: a collision does no harm.
+        // The first eight bytes of the hash are enough, because a collision does no harm.
         let hash = fingerprint([name, &canonical_json(arguments), result]);
         let key = hash.as_bytes().first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
         if let Some((_, count)) = self.seen.iter_mut().find(|(seen, _)| *seen == key) {

@@ -1,8 +1,8 @@
-//! Canonical JSON and fingerprints: two calls are equal whatever the order of their keys and the spelling of their numbers.
+//! Canonical JSON and fingerprints: calls are equal regardless of the order of keys and the spelling of numbers.
 
 use serde_json::{Number, Value};
 
-/// The hash of these texts in order, each with its length before it, so that `ab, c` is not `a, bc`.
+/// Returns the hash of these texts in order, each preceded by its length, so that `ab, c` differs from `a, bc`.
 pub(crate) fn fingerprint<'a>(texts: impl IntoIterator<Item = &'a str>) -> blake3::Hash {
     let mut hasher = blake3::Hasher::new();
     for text in texts {
@@ -12,8 +12,8 @@ pub(crate) fn fingerprint<'a>(texts: impl IntoIterator<Item = &'a str>) -> blake
     hasher.finalize()
 }
 
-/// A value as JSON text with sorted keys. Whether a map keeps its order and a number its spelling is decided by features
-/// of `serde_json` that any crate of a program can switch on; this text depends on neither.
+/// Returns a value as JSON text with sorted keys. Whether a map keeps its order and a number its spelling depends on
+/// features of `serde_json` that any crate of a program can enable; this text depends on neither.
 pub(crate) fn canonical_json(value: &Value) -> String {
     let mut value = value.clone();
     value.sort_all_objects();

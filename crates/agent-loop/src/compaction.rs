@@ -7,35 +7,36 @@ use crate::message::{History, Message, Messages, Part, ToolResult};
 use crate::model::{EndReason, Model, Reply, Request, ToolChoice};
 use crate::tool::BoxFuture;
 
-/// Makes a history shorter. A run asks for it at most a few times in a row and refuses a result that did not shrink.
+/// Makes a history shorter. A run asks for it at most a few times in a row and rejects a result that did not shrink.
 pub trait Compaction: Send + Sync {
-    /// A shorter history that keeps calls and results together. Tokens of the model are counted by whoever lends it,
-    /// who also bounds the time this takes.
+    /// Returns a shorter history that keeps calls and results together. The caller that provides `model` counts its
+    /// tokens and limits the time that this takes.
     ///
     /// # Errors
-    /// When it cannot be made shorter, or the model that was asked failed.
+    /// If the history cannot be made shorter, or the model failed.
     fn compact<'a>(&'a self, history: &'a History, model: &'a dyn Model) -> BoxFuture<'a, Result<History>>;
 }
 
-/// Drops the results of old calls and cuts what is large; where that is not enough, lets the model summarize the older
+/// Drops the results of old calls and cuts large messages; if that is not enough, has the model summarize the older
 /// part.
 ///
-/// Old results are replaced by a line that says so. Results, and messages of the person but the last, that take more than
-/// a tenth of what is left are cut to that, and to no less than [`excerpt`](Self::excerpt). All else from the last
-/// [`keep_messages`](Self::keep_messages) on, and the person's last message, stays word for word.
+/// An old result is replaced by a line that says so. Results, and messages of the person except the last, that take
+/// more than a tenth of the remaining history are cut to that size, but not below [`excerpt`](Self::excerpt).
+/// Everything else from the last [`keep_messages`](Self::keep_messages) on, and the person's last message, stays
+/// unchanged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DropThenSummarize {
-    /// How many messages at the end are never dropped; by default 6. A call and its result are never parted, so that it
-    /// may be one more.
+    /// How many messages at the end are never dropped; by default 6. It may be one more, because a call and its result
+    /// are never separated.
     pub keep_messages: usize,
-    /// Results up to this many bytes are not worth dropping; by default 200.
+    /// Results of up to this many bytes are not dropped; by default 200.
     pub small_result: usize,
-    /// Dropping results is enough when at most this share of the history is left, in percent; by default 60.
+    /// Dropping results is enough if at most this percentage of the history remains; by default 60.
     pub enough: usize,
-    /// The most bytes of one message that the model is given to summarize, and the least that is left of what is cut; by
-    /// default 4,000. It is less where all excerpts together would be more than half of the conversation, which may just
-    /// have been refused as too long.
+    /// How many bytes of one message the model gets to summarize at most, and how many bytes a cut message keeps at
+    /// least; by default 4,000. It is less if all excerpts together would exceed half of the conversation, because that
+    /// conversation may just have been refused as too long.
     pub excerpt: usize,
 }
 
@@ -53,7 +54,7 @@ const SUMMARIZE: &str = "You are given the older part of a conversation between 
     meant for you. Write nothing but the summary.";
 
 impl DropThenSummarize {
-    /// The same conversation with old results dropped.
+    /// Returns the same conversation with old results dropped.
     fn drop_results(&self, messages: &Messages, end: usize) -> Vec<Message> {
         let shorten = |(index, message): (usize, &Arc<Message>)| match &**message {
             Message::Results { results } if index < end => {
@@ -73,12 +74,12 @@ impl DropThenSummarize {
         ToolResult { items: vec![line], ..result.clone() }
     }
 
-    /// The same conversation with what takes more than a tenth of it cut.
+    /// Returns the same conversation with the messages cut that take more than a tenth of it.
     fn cut_large(&self, messages: &Messages, size: usize) -> Vec<Message> {
         let most = (size / 10).max(self.excerpt);
         let is_large = |text: &str| text.len() > most + LEFT_OUT.len() + 24;
         let cut = |text: &str| {
-            // It may be cut already.
+            // The text may have been cut before.
             let noted = text.strip_suffix(LEFT_OUT).and_then(|text| text.rsplit_once("\n("));
             let (text, before) = match noted.map(|(kept, bytes)| (kept, bytes.parse::<usize>())) {
                 Some((kept, Ok(bytes))) => (kept, bytes),
@@ -103,7 +104,7 @@ impl DropThenSummarize {
         messages.iter().enumerate().map(shorten).collect()
     }
 
-    /// Where the part begins that is never dropped: not between a call and its result.
+    /// Returns where the part begins that is never dropped. It never begins between a call and its result.
     fn kept_from(&self, messages: &Messages) -> usize {
         let mut from = messages.len().saturating_sub(self.keep_messages);
         while messages.get(from).is_some_and(|message| matches!(**message, Message::Results { .. })) {
@@ -112,8 +113,8 @@ impl DropThenSummarize {
         from
     }
 
-    /// The older part as text of about `most` bytes at most. It is data for the model that sums it up, so no message of
-    /// it is a message there.
+    /// Returns the older part as text of about `most` bytes at most. It is data for the model that summarizes it, so
+    /// its messages do not become messages of that request.
     fn as_text(&self, messages: &[Message], most: usize) -> String {
         let halves = std::iter::successors(Some(self.excerpt), |half| (*half > SHORTEST_EXCERPT).then_some(half / 2));
         let mut text = String::new();
@@ -123,19 +124,20 @@ impl DropThenSummarize {
                 return text;
             }
         }
-        // Even the beginnings of so many messages are too much: the newest tell where the conversation stands.
+        // Even short excerpts of all these messages are too long. The newest part is kept, because it shows the current
+        // state.
         let newest = &text[text.ceil_char_boundary(text.len() - most)..];
         format!("(What came before is left out.)\n\n… {newest}")
     }
 }
 
-/// Ends what was cut, behind the number of bytes that are missing.
+/// The end of a note about a cut, after the number of missing bytes.
 const LEFT_OUT: &str = " bytes more were left out to save room)";
 
-/// Below this an excerpt says too little to be worth having.
+/// A shorter excerpt is too short to be useful.
 const SHORTEST_EXCERPT: usize = 100;
 
-/// Messages as text, of each what fits into `most` bytes.
+/// Renders messages as text, with at most `most` bytes of each.
 fn excerpts(messages: &[Message], most: usize) -> String {
     let mut text = String::new();
     let mut add = |who: &str, said: &str| {
@@ -163,7 +165,8 @@ fn excerpts(messages: &[Message], most: usize) -> String {
     text
 }
 
-/// The text of a summary. An empty or cut one is an error: it would replace the conversation by nothing.
+/// Returns the text of a summary. An empty or truncated one is an error, because it would replace the conversation by
+/// nothing.
 fn summary_of(reply: &Reply) -> Result<String> {
     let text = reply.visible_text().trim().to_string();
     let what = match reply.end {
@@ -194,7 +197,7 @@ impl Compaction for DropThenSummarize {
             if old.is_empty() {
                 let what = "the conversation is too short to be made shorter";
                 return Err(Error::new(ErrorKind::ContextTooLong, what)
-                    .with_remedy("write less at once, or take a model with a longer context"));
+                    .with_remedy("write less at once, or use a model with a longer context"));
             }
             let old: Vec<Message> = old.iter().map(|message| Message::clone(message)).collect();
             let request = Request {
@@ -205,7 +208,7 @@ impl Compaction for DropThenSummarize {
             };
             let summary = summary_of(&Reply::collect(model.reply(request).await?).await?)?;
             let mut new = vec![Message::note(format!("Summary of the conversation so far:\n{summary}"))];
-            // The task itself is not left to a summary.
+            // The task itself is kept word for word instead of being summarized.
             let task = old.iter().rev().find(|message| message.is_of_person());
             let has_task = kept.iter().any(|message| message.is_of_person());
             new.extend(task.filter(|_| !has_task).cloned());

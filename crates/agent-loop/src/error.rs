@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// leaves the standard library's `Result` in place.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// An error: what kind, where, what happened, and what the reader can do about it.
+/// An error: its kind, where it happened, a message, and a remedy.
 #[derive(Debug)]
 pub struct Error(Box<Details>);
 
@@ -26,7 +26,7 @@ struct Details {
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
-/// The kinds of error a caller may want to tell apart.
+/// The kinds of error that a caller may want to distinguish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -38,7 +38,7 @@ pub enum ErrorKind {
     /// The conversation does not fit the model's context.
     ContextTooLong,
     /// A content filter stopped the reply.
-    // Saved runs may name a kind that is no longer there.
+    // Saved runs may contain the kind `refused`, which no longer exists.
     #[serde(alias = "refused")]
     Filtered,
     /// The provider could not be reached, or is temporarily unavailable.
@@ -55,15 +55,15 @@ pub enum ErrorKind {
     ToolsUnsupported,
     /// The list of tools is invalid: a duplicate name, or an invalid schema.
     Tools,
-    /// A message that would break the pairing of calls and results.
+    /// A message would break the pairing of calls and results.
     History,
     /// The run's state does not allow this operation.
     State,
-    /// Saved by a newer version of the program, or in a newer format.
+    /// The file was saved by a newer version of the program, or in a newer format.
     Newer,
-    /// A saved run or transcript, or the file of a model, that cannot be read.
+    /// A saved run, a transcript or a model file cannot be read.
     Damaged,
-    /// A model does not fit into the memory that is free.
+    /// The model does not fit into the free memory.
     Memory,
     /// A file could not be read or written.
     Io,
@@ -72,14 +72,14 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
-    /// Whether the same request may succeed later.
+    /// Returns whether the same request may succeed later.
     pub fn is_retryable(self) -> bool {
         matches!(self, Self::RateLimit | Self::Unavailable | Self::TimedOut | Self::CutStream)
     }
 }
 
 impl Error {
-    /// An error of `kind` with a message that says what happened.
+    /// Creates an error of `kind` with a message that describes what happened.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self(Box::new(Details {
             kind,
@@ -93,35 +93,35 @@ impl Error {
         }))
     }
 
-    /// Names where it happened: a file, a provider, a tool.
+    /// Sets where it happened: a file, a provider, a tool.
     #[must_use]
     pub fn with_path(mut self, path: impl Into<String>) -> Self {
         self.0.path = Some(path.into());
         self
     }
 
-    /// Says what the reader can do about it.
+    /// Sets the remedy: what the reader can do about the error.
     #[must_use]
     pub fn with_remedy(mut self, remedy: impl Into<String>) -> Self {
         self.0.remedy = Some(remedy.into());
         self
     }
 
-    /// The HTTP status it came with.
+    /// Sets the HTTP status of the response.
     #[must_use]
     pub fn with_status(mut self, status: u16) -> Self {
         self.0.status = Some(status);
         self
     }
 
-    /// The provider's name for the request, which its support asks for.
+    /// Sets the provider's id of the request, which its support asks for.
     #[must_use]
     pub fn with_request_id(mut self, id: impl Into<String>) -> Self {
         self.0.request_id = Some(id.into());
         self
     }
 
-    /// How long the provider asks to wait.
+    /// Sets how long the provider asks to wait.
     #[must_use]
     pub fn with_retry_after(mut self, delay: Duration) -> Self {
         self.0.retry_after = Some(delay);
@@ -135,8 +135,8 @@ impl Error {
         self
     }
 
-    /// Removes a secret from the message and the cause, since providers repeat keys in their messages; then shortens the
-    /// message. In the other order half of a key could stay.
+    /// Removes a secret from the message and the cause, because providers repeat keys in their messages; then shortens
+    /// the message. The other order could leave half of a key.
     pub(crate) fn redacted(mut self, secret: &str, most: usize) -> Self {
         if !secret.is_empty() {
             self.0.message = self.0.message.replace(secret, "…");
@@ -148,27 +148,28 @@ impl Error {
         self
     }
 
-    /// The kind of error.
+    /// Returns the kind of error.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// What happened, without path, remedy and cause.
+    /// Returns the message, without path, remedy and cause.
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// Where it happened, if known: a file, a provider, a tool.
+    /// Returns where it happened, if known: a file, a provider, a tool.
     pub fn path(&self) -> Option<&str> {
         self.0.path.as_deref()
     }
 
-    /// What the reader can do about it, if anything is known.
+    /// Returns what the reader can do about the error, if anything is known.
     pub fn remedy(&self) -> Option<&str> {
         self.0.remedy.as_deref()
     }
 
-    /// The full text including the cause, for output that has no error chain: a log, the body of an HTTP response.
+    /// Returns the full text including the cause, for output without an error chain, such as a log or the body of an
+    /// HTTP response.
     pub fn text_with_source(&self) -> String {
         self.text(self.0.source.as_ref().map_or_else(String::new, |source| format!(": {source}")))
     }
@@ -181,23 +182,23 @@ impl Error {
         format!("{path}{}{status}{id}{source}{remedy}", self.message())
     }
 
-    /// The HTTP status it came with, if any.
+    /// Returns the HTTP status of the response, if there was one.
     pub fn status(&self) -> Option<u16> {
         self.0.status
     }
 
-    /// The provider's name for the request, if it gave one.
+    /// Returns the provider's id of the request, if it sent one.
     pub fn request_id(&self) -> Option<&str> {
         self.0.request_id.as_deref()
     }
 
-    /// How long the provider asks to wait, if it said so.
+    /// Returns how long the provider asks to wait, if it sent a delay.
     pub fn retry_after(&self) -> Option<Duration> {
         self.0.retry_after
     }
 }
 
-/// Everything but the cause, which [`source`](std::error::Error::source) returns.
+/// Shows everything but the cause, which [`source`](std::error::Error::source) returns.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{}", self.text(String::new()), wait_text(self.retry_after()))
@@ -215,7 +216,7 @@ impl std::error::Error for Error {
 pub struct Failure {
     /// The kind of error.
     pub kind: ErrorKind,
-    /// Its full text, with path, cause and remedy.
+    /// The full text, with path, cause and remedy.
     pub message: String,
     /// How long the provider asks to wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -234,7 +235,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// What a provider asks to wait, where that is a second or more.
+/// Describes the delay that a provider asks for, if it is a second or more.
 fn wait_text(wait: Option<Duration>) -> String {
     let wait = wait.map(|wait| wait.as_secs_f64().ceil()).filter(|seconds| *seconds >= 1.0);
     wait.map_or_else(String::new, |seconds| format!("; to be tried again in {seconds} s"))

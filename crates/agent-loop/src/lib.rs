@@ -10,13 +10,13 @@
 //!
 //! A [`Run`] is a conversation as a value. It decides what is needed next (a reply of the model, results of tools, an
 //! approval) and does nothing itself, so it can be saved after any step, as JSON, and resumed in another process; for
-//! example, when the person who has to approve a call is away until tomorrow. An [`Agent`] carries a run out: it calls the
-//! model, runs tools concurrently where they only read, retries what is safe to retry, and asks your approver.
+//! example, when the person who has to approve a call is away until tomorrow. An [`Agent`] carries a run out: it calls
+//! the model, runs tools concurrently where they only read, retries what is safe to retry, and asks your approver.
 //! [`Agent::ask`] is a whole run in one call.
 //!
-//! Every call gets exactly one result before the model speaks again. A call that needs approval runs only after a decision
-//! about exactly this call and its arguments. One budget ends a run with a typed reason. Each of the eleven invariants is a
-//! test with its number (`invariant_05_…`), in `tests/it` or beside the code.
+//! Every call gets exactly one result before the model speaks again. A call that needs approval runs only after a
+//! decision about exactly this call and its arguments. One budget ends a run with a typed reason. Each of the eleven
+//! invariants is a test with its number (`invariant_05_…`), in `tests/it` or beside the code.
 //!
 //! ```
 //! use agent_loop::{Agent, Event, Json, Run, RunId, RunOptions, ScriptedModel, ScriptedReply, ToolError, tool};
@@ -28,7 +28,7 @@
 //!     /// Adds two numbers.
 //!     read async fn add(a: i64, b: i64) -> Result<Json<i64>, ToolError> { Ok(Json(a + b)) }
 //! };
-//! // Of a provider: `HostedModel::from_env("openai:gpt-5.6")?`, with the feature `hosted`.
+//! // A hosted model: `HostedModel::from_env("openai:gpt-5.6")?`, with the feature `hosted`.
 //! let model = ScriptedModel::new([
 //!     ScriptedReply::calls([("add", serde_json::json!({"a": 2, "b": 3}))]),
 //!     ScriptedReply::text("It is 5."),
@@ -54,9 +54,9 @@
 //! ```
 //!
 //! # Errors
-//! There are two, because they have different readers. A [`ToolError`] is for the model: it becomes the result of the call,
-//! so that the model can correct itself. An [`Error`] is for the program and ends the run; its kind says whether a repetition
-//! can help, and a run that failed can still be saved and continued.
+//! There are two error types, because they have different readers. A [`ToolError`] is for the model: it becomes the
+//! result of the call, so that the model can correct itself. An [`Error`] is for the program and ends the run; its kind
+//! tells whether a retry can help, and a run that failed can still be saved and continued.
 //!
 //! # Compared with other libraries
 //!
@@ -65,9 +65,9 @@
 //!   version that saved it.
 //! - **genai** has more providers and chooses them by the model's name. It sends one request and returns one reply: the
 //!   loop, approvals and budgets are the program's.
-//! - **Pydantic AI** has more providers, typed dependencies, evaluations, and durable execution on Temporal, DBOS, Prefect
-//!   or Restate. It is Python; a pause that outlives the process ends the run there, and an approval names a call's id,
-//!   not its arguments.
+//! - **Pydantic AI** has more providers, typed dependencies, evaluations, and durable execution on Temporal, DBOS,
+//!   Prefect or Restate. It is Python; a pause that outlives the process ends the run there, and an approval names a
+//!   call's id, not its arguments.
 //!
 //! The README has versions and links.
 
@@ -138,14 +138,14 @@ pub use tool::{
 };
 pub use transcript::{Durability, Transcript, to_markdown};
 
-/// For [`tool!`].
+/// Used by [`tool!`].
 #[doc(hidden)]
 pub mod __private {
     pub use schemars::{self, JsonSchema};
     pub use serde::{self, Deserialize};
 }
 
-// Its programs use hosted models and MCP servers.
+// The examples in the README use hosted models and MCP servers.
 #[cfg(all(doctest, feature = "mcp"))]
 #[doc = include_str!("../README.md")]
 struct ReadMe;

@@ -1,21 +1,22 @@
-//! JSON texts within a value that are written as they stand. A value keeps the order of keys, but not how a number is
-//! spelled.
+//! JSON texts within a value that are written unchanged. A value keeps the order of keys, but not the spelling of
+//! numbers.
 
 use serde::ser::{Serialize, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-/// The one key of an object that stands for a JSON text. Where data of others has it, valid JSON is written all the same.
+/// The only key of an object that represents a JSON text. Other data that contains this key is still written as valid
+/// JSON.
 const KEY: &str = "\u{0}raw";
 
-/// A value that [`to_text`] writes as exactly this text.
+/// Returns a value that [`to_text`] writes as exactly this text.
 pub(crate) fn raw(text: &str) -> Value {
     json!({KEY: text})
 }
 
-/// The JSON text of a value, with the texts that [`raw`] put into it.
+/// Returns the JSON text of a value, including the texts that [`raw`] put into it.
 pub(crate) fn to_text(value: &Value) -> String {
-    serde_json::to_string(&ValueWithRaw(value)).expect("a value has nothing in it that JSON cannot say")
+    serde_json::to_string(&ValueWithRaw(value)).expect("every value has a JSON form")
 }
 
 struct ValueWithRaw<'a>(&'a Value);

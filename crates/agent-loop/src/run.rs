@@ -1,5 +1,5 @@
-//! A run as a state machine without I/O: it says what it needs next, is given the answer, and can be saved between any
-//! two steps. `agent.rs` has the loop that drives it.
+//! A run as a state machine without I/O: it returns what it needs next, is given the answer, and can be saved between
+//! any two steps. `agent.rs` has the loop that drives it.
 //!
 //! ```text
 //!            ┌────────────── say (a person's message) ───────────────┐
@@ -13,8 +13,8 @@
 //!                            RunTools ── finished ─┘  └─ Ask ── decide
 //! ```
 //!
-//! The driver does what [`Run::next`] says and reports the outcome to the run; [`Agent`](crate::Agent) is such a driver.
-//! It never reads a clock, a file or a random number.
+//! The driver does what [`Run::next`] returns and reports the outcome to the run; [`Agent`](crate::Agent) is such a
+//! driver. A run never reads a clock, a file or a random number.
 
 mod outcome;
 mod answer;
@@ -50,23 +50,24 @@ use calls::Calls;
 pub struct RunOptions {
     /// The system text.
     pub system: Option<String>,
-    /// How much it may use.
+    /// The limits of the run.
     pub budget: Budget,
-    /// The shape of the final answer, if it is to be JSON.
+    /// The shape of the final answer, if it has to be JSON.
     pub answer: Option<AnswerShape>,
-    /// How many calls a reply may hold.
+    /// How many calls one reply may contain.
     pub parallel: Parallel,
-    /// Above this many tokens of context the run asks for compaction; `None`: only when the model says it is too long.
+    /// The run asks for compaction above this many tokens of context. `None`: only after the model has refused a
+    /// request as too long.
     pub compact_above: Option<u64>,
     /// The most tokens of one reply.
     pub max_output_tokens: Option<u32>,
-    /// Randomness of the model.
+    /// The sampling temperature.
     pub temperature: Option<f64>,
-    /// Whether the model may, must or must not call tools. A call that is required is required once, in the first reply
-    /// to each message of the person: if it were in every reply, no reply could be the answer.
+    /// Whether the model may, must or must not call tools. A required call is required once, in the first reply to each
+    /// message of the person, because a call in every reply would leave no reply for the answer.
     #[serde(skip_serializing_if = "is_default")]
     pub tool_choice: ToolChoice,
-    /// What not every provider has: effort, sampling, caching and the rest.
+    /// Settings that not every provider has, such as effort, sampling and caching.
     #[serde(skip_serializing_if = "is_default")]
     pub settings: ModelSettings,
 }
@@ -83,12 +84,12 @@ setters!(RunOptions {
     settings: ModelSettings,
 });
 
-/// The tools and the policy that a run is checked against now.
+/// The current tools and policy, against which a run is checked.
 #[derive(Clone, Copy)]
 pub struct RunContext<'a> {
-    /// The tools there are now.
+    /// The current tools.
     pub tools: &'a ToolSet,
-    /// The policy in force now.
+    /// The current policy.
     pub policy: &'a dyn CallPolicy,
 }
 
@@ -98,22 +99,22 @@ impl fmt::Debug for RunContext<'_> {
     }
 }
 
-/// What a run needs next.
+/// The next step that a run needs.
 #[derive(Debug)]
 pub enum NextStep {
-    /// A reply to this; then [`Run::replied`] or [`Run::failed`]. Drop the request before that: the list of messages is
-    /// copied when it is still held.
+    /// Get a reply to this request, then call [`Run::replied`] or [`Run::failed`]. Drop the request before that,
+    /// because a list of messages that is still held has to be copied.
     CallModel(Request),
-    /// A shorter history; then [`Run::compacted`].
+    /// Get a shorter history, then call [`Run::compacted`].
     Compact,
-    /// These calls run now: one that writes, or any number that read, side by side. Save the run before they start;
-    /// then [`Run::finished`] for each.
+    /// Run these calls now: one that writes, or any number of reads in parallel. Save the run before they start; then
+    /// call [`Run::finished`] for each.
     RunTools(Vec<ReadyCall>),
-    /// Nothing: calls are still running.
+    /// Wait, because calls are still running.
     Wait,
-    /// Decisions about these; then [`Run::decide`]. All that could run without them has run.
+    /// Get decisions about these questions, then call [`Run::decide`]. Every call that could run without them has run.
     Ask(Vec<Question>),
-    /// Nothing more.
+    /// Nothing: the run is done.
     Done(RunOutcome),
 }
 
@@ -121,17 +122,17 @@ pub enum NextStep {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ReadyCall {
-    /// Which call of the reply, from 0.
+    /// The index of the call in its reply, from 0.
     pub index: usize,
     /// The call, with the arguments it runs with.
     pub call: ToolCall,
-    /// What the tool does to the world.
+    /// Whether the tool has side effects.
     pub effect: Effect,
-    /// The tool's own limit of time.
+    /// The tool's own time limit.
     pub time_limit: Option<Duration>,
 }
 
-/// One conversation and its state. A value: clone it, save it, resume it in another process.
+/// One conversation and its state. A run is a value: you can clone it, save it, and resume it in another process.
 ///
 /// [`Agent::drive`](crate::Agent::drive) runs it; a program can also drive it by hand:
 ///
@@ -155,11 +156,11 @@ pub struct Run {
     options: RunOptions,
     history: History,
     state: State,
-    /// Results in the history of which no observer knows yet, each with the place of its call in the reply.
+    /// Results in the history that no observer has received yet, each with the index of its call in the reply.
     untold: Vec<(usize, ToolResult)>,
 }
 
-/// All of a run but its messages: small, so that it can be saved after every step.
+/// A run without its messages. It is small, so that it can be saved after every step.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct State {
@@ -167,11 +168,11 @@ struct State {
     spent: RunUsage,
     grants: BTreeSet<String>,
     repeats: Repeats,
-    /// A limit other than those of turns, tokens and time that forbids the next turn.
+    /// A limit that forbids the next turn, other than those on turns, tokens and time.
     over: Option<Limit>,
-    /// The limit whose last turn is under way.
+    /// The limit for which the last turn is in progress.
     summing_up: Option<Limit>,
-    /// How many answers of the wrong shape there were.
+    /// How many answers had the wrong shape.
     bad_answers: u32,
     /// Tokens of the last request and reply.
     context: u64,
@@ -195,22 +196,22 @@ enum Phase {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct CompactionState {
-    /// Since the model's last reply.
+    /// Attempts since the model's last reply.
     tries: u32,
     /// The model refused the last request as too long.
     forced: Option<Failure>,
-    /// Somebody asked for it.
+    /// The program asked for compaction.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     wanted: bool,
 }
 
 impl CompactionState {
-    /// How often a history is made shorter before the model is asked again.
+    /// The most compactions in a row before the model is asked again.
     const MOST: u32 = 2;
 }
 
 impl Run {
-    /// A new conversation, begun by a person's message: a text, or a [`UserMessage`] with images.
+    /// Creates a conversation that starts with a person's message: a text, or a [`UserMessage`] with images.
     pub fn new(id: RunId, options: RunOptions, message: impl Into<UserMessage>) -> Self {
         let (history, state) = (History::new(), State::default());
         let mut run = Self { id, options, history, state, untold: Vec::new() };
@@ -218,10 +219,11 @@ impl Run {
         run
     }
 
-    /// A conversation that was begun elsewhere, such as by the client of a server, and goes on with the model's reply.
+    /// Creates a run from a conversation that was started elsewhere, for example by the client of a server. The model's
+    /// reply is next.
     ///
     /// # Errors
-    /// `History` when it ends with calls that have no results, with the model's own words, or nowhere.
+    /// `History` if the history is empty, or ends with calls that have no results or with the model's own message.
     pub fn of_history(id: RunId, options: RunOptions, history: History) -> Result<Self> {
         match history.messages().last().map(|message| &**message) {
             Some(Message::User { .. } | Message::Note { .. } | Message::Results { .. }) => {}
@@ -232,33 +234,33 @@ impl Run {
         Ok(Self { id, options, history, state: State::default(), untold: Vec::new() })
     }
 
-    /// Its id.
+    /// Returns the run's id.
     pub fn id(&self) -> &RunId {
         &self.id
     }
 
-    /// Its options.
+    /// Returns the run's options.
     pub fn options(&self) -> &RunOptions {
         &self.options
     }
 
-    /// Sets other options, such as those of settings that have changed. A [`Transcript`](crate::Transcript) keeps those
-    /// that it began with: set them again where one is opened.
+    /// Replaces the options, for example when settings have changed. A [`Transcript`](crate::Transcript) stores only
+    /// the options with which it was created: set them again after opening one.
     pub fn set_options(&mut self, options: RunOptions) {
         self.options = options;
     }
 
-    /// The conversation. While calls are open, it ends with them.
+    /// Returns the conversation. While calls are open, it ends with them.
     pub fn history(&self) -> &History {
         &self.history
     }
 
-    /// What was used since the person's last message.
+    /// Returns the usage since the person's last message.
     pub fn spent(&self) -> RunUsage {
         self.state.spent
     }
 
-    /// The grants given for the session.
+    /// Returns the grants given for the session.
     pub fn grants(&self) -> impl Iterator<Item = &str> {
         self.state.grants.iter().map(String::as_str)
     }
@@ -268,16 +270,16 @@ impl Run {
         self.state.grants.clear();
     }
 
-    /// Whether it is done, until the next message or a retry.
+    /// Returns whether the run is done. A new message or a retry continues it.
     pub fn is_done(&self) -> bool {
         matches!(self.state.phase, Phase::Done { .. })
     }
 
-    /// What it needs next. Called again without an answer in between, it gives the same, but for [`NextStep::RunTools`]:
-    /// no call is handed out twice.
+    /// Returns what the run needs next. Called again without an answer in between, it returns the same, except for
+    /// [`NextStep::RunTools`]: no call is handed out twice.
     ///
-    /// Costs, for each call that has not run, a check of its arguments and a question to the policy; for a request, a
-    /// copy of the system text and of the answer's schema. Messages are shared, however many there are.
+    /// The cost is, for each call that has not run, a check of its arguments and an evaluation of the policy; for a
+    /// request, a copy of the system text and of the answer's schema. Messages are shared, not copied.
     pub fn next(&mut self, context: RunContext<'_>) -> NextStep {
         loop {
             match &mut self.state.phase {
@@ -314,18 +316,18 @@ impl Run {
         }
     }
 
-    /// The questions that are open now, even while other calls are running.
+    /// Returns the open questions, even while other calls are running.
     pub fn questions(&mut self, context: RunContext<'_>) -> Vec<Question> {
         let Phase::Calls { calls } = &mut self.state.phase else { return Vec::new() };
         calls.settle(context, &self.state.grants);
         calls.questions(&self.id, &self.state.grants)
     }
 
-    /// Applies a person's decisions, any number of them. Valid ones take effect even if others are rejected. A call that has not run yet
-    /// can be decided even where the policy of now would let it run unasked.
+    /// Applies any number of a person's decisions. Valid ones take effect even if others are rejected. A call that has
+    /// not run yet can be decided even if the current policy would let it run without asking.
     ///
     /// # Errors
-    /// One rejection for each that does not fit; its question stays open.
+    /// One rejection for each decision that does not fit. Its question stays open.
     pub fn decide(
         &mut self,
         context: RunContext<'_>,
@@ -354,7 +356,7 @@ impl Run {
     /// Reports how a running call ended.
     ///
     /// # Errors
-    /// `State` when this call is not running.
+    /// `State` if this call is not running.
     pub fn finished(
         &mut self,
         context: RunContext<'_>,
@@ -367,15 +369,15 @@ impl Run {
         }
     }
 
-    /// Reports that no call is running any more, because the process that ran them has ended. Reads will run again; writes
-    /// get a result that says that they may or may not have taken effect.
+    /// Reports that no call is running any more, because the process that ran them has ended. Reads will run again.
+    /// Writes get a result that warns that they may or may not have taken effect.
     pub fn interrupted(&mut self) {
         if let Phase::Calls { calls } = &mut self.state.phase {
             calls.interrupted();
         }
     }
 
-    /// The results that calls got since the last time, each with the place of its call in the reply.
+    /// Returns the results that calls got since the last time, each with the index of its call in the reply.
     pub(crate) fn take_untold(&mut self) -> Vec<(usize, ToolResult)> {
         let mut untold = std::mem::take(&mut self.untold);
         if let Phase::Calls { calls } = &mut self.state.phase {
@@ -384,17 +386,17 @@ impl Run {
         untold
     }
 
-    /// Adds time in which the model or tools worked.
+    /// Adds time during which the model or tools worked.
     pub fn spend_time(&mut self, time: Duration) {
         self.state.spent.time = self.state.spent.time.saturating_add(time);
     }
 
-    /// Adds tokens that were used for it beside its own replies: those of a summary.
+    /// Adds tokens that were used in addition to the run's own replies, such as those of a summary.
     pub fn spend_tokens(&mut self, tokens: u64) {
         self.state.spent.tokens = self.state.spent.tokens.saturating_add(tokens);
     }
 
-    /// The model's last message since the person's.
+    /// Returns the model's last message since the person's message.
     fn last_text(&self) -> String {
         let mut since = self.history.messages().iter().rev().take_while(|message| !message.is_of_person());
         let said = since.find(|message| matches!(***message, Message::Assistant { .. }));
@@ -404,7 +406,7 @@ impl Run {
         }
     }
 
-    /// Adds a message of which it is known that it fits.
+    /// Adds a message that is known to fit.
     fn add(&mut self, message: Message) {
         self.history.push(message).expect("a run adds only what its phase allows");
     }
@@ -413,7 +415,8 @@ impl Run {
         self.state.phase = Phase::Done { stop, answer: None };
     }
 
-    /// Every call has its result: they become one message, and the model may be asked again.
+    /// Turns the results of all calls into one message, after which the model may be asked again. Every call must have
+    /// a result.
     fn close_calls(&mut self) {
         let Phase::Calls { mut calls } = std::mem::take(&mut self.state.phase) else { return };
         self.untold.extend(calls.take_untold());
@@ -427,7 +430,7 @@ impl Run {
         self.add(Message::Results { results: calls.into_results() });
     }
 
-    /// Ends the run, or begins its last turn, if the budget allows no other.
+    /// Ends the run, or starts its last turn, if the budget does not allow another turn.
     fn stopped_by_budget(&mut self) -> bool {
         if self.state.summing_up.is_some() {
             return false;
@@ -449,7 +452,7 @@ impl Run {
 
     fn wants_compaction(&self) -> bool {
         let CompactionState { tries, forced, wanted } = &self.state.compaction;
-        // What came after the last reply is not counted yet: about four bytes are a token.
+        // Messages after the last reply are not counted yet; about four bytes are one token.
         let context = self.state.context.saturating_add(self.history.since_reply() as u64 / 4);
         let above = self.options.compact_above.is_some_and(|limit| context > limit);
         forced.is_some() || *wanted || (above && *tries < CompactionState::MOST)
@@ -484,7 +487,7 @@ impl Run {
 }
 
 impl RunId {
-    /// A random id of 128 bits.
+    /// Returns a random id of 128 bits.
     pub fn random() -> Self {
         Self(format!("run_{:032x}", fastrand::u128(..)))
     }

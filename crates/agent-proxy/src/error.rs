@@ -9,26 +9,26 @@ use serde_json::{Value, json};
 pub struct ApiError {
     /// The HTTP status.
     pub status: u16,
-    /// What is wrong.
+    /// The issue.
     pub message: String,
-    /// The field it is about.
+    /// The invalid field.
     pub param: Option<String>,
-    /// The API's code.
+    /// The error code of the API.
     pub code: Option<String>,
 }
 
 impl ApiError {
-    /// A field that cannot be used: status 400.
+    /// Creates the error for an invalid field, with status 400.
     pub fn invalid(param: impl Into<String>, message: impl Into<String>) -> Self {
         Self { status: 400, message: message.into(), param: Some(param.into()), code: None }
     }
 
-    /// Something that a client thinks is stored here: status 400, as the API has it.
+    /// Creates the error for a reference to an object that is not stored, with status 400, as in the API.
     pub(super) fn not_found(param: &str, code: &str, message: String) -> Self {
         Self { code: Some(code.into()), ..Self::invalid(param, message) }
     }
 
-    /// The body.
+    /// Returns the JSON body.
     pub fn body(&self) -> Value {
         let kind = if self.status < 500 { "invalid_request_error" } else { "server_error" };
         json!({"error": {"message": self.message, "type": kind, "param": self.param, "code": self.code}})

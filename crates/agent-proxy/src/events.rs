@@ -11,39 +11,39 @@ use crate::request::known_name;
 use crate::stop_sequences::StopSequences;
 use crate::{ApiRequest, StrictTools};
 
-/// Turns the deltas of one reply into events. Call [`start`](Self::start), then [`push`](Self::push) for each delta,
-/// then [`end`](Self::end), however the stream ended; after the terminal event they return nothing more.
+/// Converts the deltas of one reply to events. Call [`start`](Self::start), then [`push`](Self::push) for each delta,
+/// then [`end`](Self::end), however the stream ended. After the terminal event they return nothing more.
 #[derive(Debug)]
 pub struct ResponseEvents {
-    /// Part of every id of this response.
+    /// A part of every id of this response.
     stem: String,
     model: String,
     created_at: u64,
     /// Fields of the request that the response repeats.
     echo: Map<String, Value>,
     strict: Vec<(String, SchemaCheck)>,
-    /// Arguments that a strict tool does not take fail the reply.
+    /// Whether arguments that do not fit the schema of a strict tool fail the reply.
     is_enforced: bool,
-    /// The names of the tools that are offered.
+    /// The names of the offered tools.
     offered: HashSet<String>,
     choice: ToolChoice,
     /// The ids of all calls of the conversation.
     taken: HashSet<CallId>,
     stop: StopSequences,
-    /// As in the request.
+    /// The same as in the request.
     namespaced: HashMap<String, (String, String)>,
     next_sequence: u64,
     next_id: u64,
-    /// All items that have begun, in their present state.
+    /// All items that have started, in their present state.
     output: Vec<Value>,
     /// The items that have not ended, oldest first.
     open: Vec<OpenItem>,
     cursor: TextCursor,
-    /// Blank text before which no message is open: it begins one only if more follows.
+    /// Blank text without an open message. It starts a message only if other text follows.
     blank: String,
-    /// What the text that comes is for, where the backend tells.
+    /// The purpose of the next text, if the backend reports it.
     phase: Option<TextPhase>,
-    /// The name of a call that was left out, since none was allowed.
+    /// The name of a call that was left out because calls were not allowed.
     unwanted: Option<String>,
     usage: Option<Usage>,
     events: Vec<Value>,
@@ -51,7 +51,7 @@ pub struct ResponseEvents {
     last: Option<Value>,
 }
 
-/// An item that has begun and has not ended.
+/// An item that has started and has not ended.
 #[derive(Debug, Clone, Copy)]
 struct OpenItem {
     /// Its position in `output`.
@@ -61,7 +61,7 @@ struct OpenItem {
 }
 
 impl ResponseEvents {
-    /// For one request. `stem` makes the ids of this response unlike those of any other: some random hexadecimal
+    /// Creates the converter for one request. `stem` makes the ids of this response unique: use some random hexadecimal
     /// digits. `now` is in seconds since 1970.
     pub fn new(request: &ApiRequest, stem: impl Into<String>, now: u64) -> Self {
         let strict_tools = request.request.tools.iter().filter(|tool| request.strict.contains(&tool.name));
@@ -95,7 +95,7 @@ impl ResponseEvents {
         }
     }
 
-    /// The first events.
+    /// Returns the first events.
     pub fn start(&mut self) -> Vec<Value> {
         let response = self.object("in_progress", json!({}));
         self.emit("response.created", json!({"response": response}));
@@ -103,7 +103,7 @@ impl ResponseEvents {
         std::mem::take(&mut self.events)
     }
 
-    /// The events that a delta causes.
+    /// Returns the events for a delta.
     pub fn push(&mut self, delta: Delta) -> Vec<Value> {
         if self.last.is_some() {
             return Vec::new();
@@ -121,13 +121,13 @@ impl ResponseEvents {
             Delta::Usage(usage) => self.usage = Some(usage),
             Delta::TextStart { phase } => self.begin_text(phase),
             Delta::End(reason) => self.finish(reason),
-            // Ends of texts, reasoning, warnings, progress: neither API has an event for them here.
+            // Ends of texts, reasoning, warnings and progress have no event here in either API.
             _ => {}
         }
         std::mem::take(&mut self.events)
     }
 
-    /// The stream has ended: with an error, or without one, which is an error too if no [`Delta::End`] came before.
+    /// Ends the stream, with an error or without one. A missing error is an error too if no [`Delta::End`] came before.
     pub fn end(&mut self, error: Option<&Error>) -> Vec<Value> {
         if self.last.is_none() {
             match error {
@@ -138,13 +138,13 @@ impl ResponseEvents {
         std::mem::take(&mut self.events)
     }
 
-    /// The response object of the terminal event, for clients that do not stream; `None` before it.
+    /// Returns the response object of the terminal event, for clients that do not stream; `None` before it.
     pub fn response(&self) -> Option<&Value> {
         self.last.as_ref().map(|event| &event["response"])
     }
 
-    /// Faults of the reply since the last call that the client is not told, for a log: calls of tools that the request does
-    /// not offer, arguments that a strict tool does not take.
+    /// Returns, for a log, the faults of the reply since the last call that the client does not get: calls of tools
+    /// that the request does not offer, arguments that do not fit the schema of a strict tool.
     pub fn take_warnings(&mut self) -> Vec<String> {
         std::mem::take(&mut self.warnings)
     }
@@ -156,7 +156,7 @@ impl ResponseEvents {
         self.events.push(fields);
     }
 
-    /// An event about the item at this position.
+    /// Emits an event about the item at this position.
     fn emit_at(&mut self, at: usize, kind: &str, mut fields: Value) {
         fields["item_id"] = self.output[at]["id"].clone();
         fields["output_index"] = json!(at);
@@ -168,7 +168,7 @@ impl ResponseEvents {
         format!("{kind}_{}{:04x}", self.stem, self.next_id)
     }
 
-    /// Opens an item at the next free position, which is returned.
+    /// Opens an item at the next free position, and returns the position.
     fn open(&mut self, call: Option<usize>, mut item: Value) -> usize {
         let at = self.output.len();
         item["status"] = json!("in_progress");
@@ -190,13 +190,13 @@ impl ResponseEvents {
         }
     }
 
-    /// The text that was held back: something else follows it.
+    /// Emits the text that was held back, because something else follows it.
     fn flush(&mut self) {
         let held = self.stop.flush();
         self.text(&held);
     }
 
-    /// Commentary and answer are messages of their own.
+    /// Starts a text. Commentary and answer are separate messages.
     fn begin_text(&mut self, phase: Option<TextPhase>) {
         if phase != self.phase {
             self.flush();
@@ -250,9 +250,9 @@ impl ResponseEvents {
         if !self.offered.contains(name) {
             self.warnings.push(format!("the model calls {name}, which the request does not offer"));
         }
-        // A message is closed before a call opens; calls of one reply may be open side by side.
+        // A message is closed before a call opens; several calls of one reply may be open at the same time.
         self.close_message();
-        // Some servers give all calls of a reply one id, and others count them anew in each reply.
+        // Some servers use the same id for all calls of a reply, and others start to count again in each reply.
         let is_free = !id.is_empty() && self.taken.insert(CallId(id.clone()));
         let call_id = if is_free { id } else { self.new_id("call") };
         let id = self.new_id("fc");
@@ -263,7 +263,8 @@ impl ResponseEvents {
         self.open(Some(index), item);
     }
 
-    /// Arguments are sent once they are known to be an object: servers also write `null`, and an object in a string.
+    /// Sends arguments once they are known to be an object, because servers also send `null`, and an object in a
+    /// string.
     fn arguments(&mut self, index: usize, text: &str) {
         let Some(OpenItem { at, .. }) = self.open_call(index) else { return };
         let was_sent = is_object(&self.output[at]);
@@ -284,7 +285,7 @@ impl ResponseEvents {
     fn end_call(&mut self, index: usize) {
         let Some(call) = self.open_call(index) else { return };
         let item = &mut self.output[call.at];
-        // Arguments that were sent cannot change.
+        // Arguments that were sent cannot be changed.
         if !is_object(item) {
             let read = ToolCall::from_text("", "", item["arguments"].as_str().unwrap_or_default());
             if read.fault.is_none() {
@@ -301,7 +302,7 @@ impl ResponseEvents {
         }
     }
 
-    /// Why the arguments of a call do not fit, if its tool is strict.
+    /// Returns why the arguments of a call do not fit, if its tool is strict.
     fn strict_fault(&self, call: &Value) -> Option<String> {
         let known = name_known_to_model(call);
         let (name, check) = self.strict.iter().find(|(name, _)| *name == known)?;
@@ -350,7 +351,7 @@ impl ResponseEvents {
         self.terminal(status, json!({"incomplete_details": incomplete.map(|reason| json!({"reason": reason}))}));
     }
 
-    /// Why a complete reply is not what `tool_choice` asked for.
+    /// Returns why a complete reply violates `tool_choice`.
     fn choice_fault(&self) -> Option<String> {
         let mut calls = self.output.iter().filter(|item| item["type"] == "function_call");
         match (&self.choice, &self.unwanted) {
@@ -381,7 +382,7 @@ impl ResponseEvents {
         self.last = self.events.last().cloned();
     }
 
-    /// The response object, with every field that clients expect.
+    /// Returns the response object, with every field that clients expect.
     fn object(&self, status: &str, more: Value) -> Value {
         let usage = self.usage.map(|usage| {
             json!({
@@ -423,12 +424,12 @@ fn append(text: &mut Value, more: &str) {
     }
 }
 
-/// Whether the arguments of a call begin as an object.
+/// Returns whether the arguments of a call begin as an object.
 fn is_object(call: &Value) -> bool {
     call["arguments"].as_str().is_some_and(|arguments| arguments.trim_start().starts_with('{'))
 }
 
-/// The API's code for a failure after the first event.
+/// Returns the API's code for a failure after the first event.
 fn code_of(kind: ErrorKind) -> &'static str {
     match kind {
         ErrorKind::RateLimit => "rate_limit_exceeded",
@@ -438,7 +439,7 @@ fn code_of(kind: ErrorKind) -> &'static str {
     }
 }
 
-/// An event as it goes over the wire.
+/// Returns an event in the format of server-sent events.
 pub fn to_sse(event: &Value) -> String {
     format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or("message"))
 }

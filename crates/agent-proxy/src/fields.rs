@@ -1,12 +1,12 @@
-//! Reads single fields of a request. A wrong type, and what is not supported, is refused with the field's name.
+//! Parses single fields of a request. A wrong type or an unsupported value is rejected with the field's name.
 
 use serde_json::{Value, json};
 
 use crate::ApiError;
 
-/// The most stop sequences of a request, as the API says.
+/// The API's limit on the stop sequences of a request.
 const MOST_STOPS: usize = 4;
-/// The most bytes of a stop sequence: every piece of text is compared with it.
+/// The most bytes of a stop sequence. It is limited because every piece of text is compared with it.
 const LONGEST_STOP: usize = 1024;
 
 pub(crate) fn read_json(body: &[u8]) -> Result<Value, ApiError> {
@@ -18,12 +18,12 @@ pub(crate) fn read_json(body: &[u8]) -> Result<Value, ApiError> {
     })
 }
 
-/// A field that must be a string.
+/// Parses a required string.
 pub(crate) fn needed(value: &Value, param: impl Fn() -> String) -> Result<&str, ApiError> {
-    value.as_str().ok_or_else(|| ApiError::invalid(param(), "This is needed, as a string."))
+    value.as_str().ok_or_else(|| ApiError::invalid(param(), "A string is required."))
 }
 
-/// A field that may be absent, and is what `read` takes otherwise.
+/// Parses an optional field with `read`; `None` if it is absent.
 pub(crate) fn optional<'a, T>(
     value: &'a Value,
     param: &str,
@@ -44,19 +44,19 @@ pub(crate) fn text<'a>(value: &'a Value, param: &str) -> Result<Option<&'a str>,
     optional(value, param, "a string", Value::as_str)
 }
 
-/// A number from 0 to `most`.
+/// Parses a number from 0 to `most`.
 pub(crate) fn number(value: &Value, param: &str, most: f64) -> Result<Option<f64>, ApiError> {
     let in_range = |value: &Value| value.as_f64().filter(|number| (0.0..=most).contains(number));
     optional(value, param, &format!("a number from 0 to {most}"), in_range)
 }
 
-/// A limit of tokens.
+/// Parses a limit of tokens.
 pub(crate) fn limit(value: &Value, param: &str) -> Result<Option<u32>, ApiError> {
     let positive = |value: &Value| value.as_u64().and_then(|most| u32::try_from(most).ok()).filter(|most| *most > 0);
     optional(value, param, "a whole number above 0", positive)
 }
 
-/// Refuses the fields that would change the reply and are not supported, unless they ask for nothing.
+/// Rejects fields that would change the reply and are not supported, unless their value has no effect.
 pub(crate) fn refuse_unsupported(body: &Value, fields: &[&str]) -> Result<(), ApiError> {
     match fields.iter().find(|field| !asks_nothing(&body[**field])) {
         Some(field) => Err(ApiError::invalid(*field, "This is not supported here.")),
@@ -75,7 +75,7 @@ pub(crate) fn asks_nothing(value: &Value) -> bool {
     }
 }
 
-/// The texts at which a reply ends.
+/// Parses the texts at which a reply ends.
 pub(crate) fn stop_sequences(value: &Value) -> Result<Vec<String>, ApiError> {
     let wrong = || {
         let what = format!("This must be a string or {MOST_STOPS} of them at most, of 1 to {LONGEST_STOP} bytes each.");
@@ -91,22 +91,23 @@ pub(crate) fn stop_sequences(value: &Value) -> Result<Vec<String>, ApiError> {
     sequences.filter(|all| all.len() <= MOST_STOPS && all.iter().all(fits)).ok_or_else(wrong)
 }
 
-/// The schema of the answer that a format asks for. `param` is the format, and `schema` where it has its schema.
+/// Parses the schema of the answer that a format requests. `param` is the format, and `schema` the position of the
+/// schema in it.
 pub(crate) fn answer_schema(format: &Value, param: &str, schema: &str) -> Result<Option<Value>, ApiError> {
     match format["type"].as_str() {
         None if format.is_null() => Ok(None),
         Some("text") => Ok(None),
         Some("json_schema") => match format.pointer(schema) {
             Some(schema @ Value::Object(_)) => Ok(Some(schema.clone())),
-            _ => Err(ApiError::invalid(param.to_string() + &schema.replace('/', "."), "A schema is needed.")),
+            _ => Err(ApiError::invalid(param.to_string() + &schema.replace('/', "."), "A schema is required.")),
         },
-        // Open, so that no wire takes it for an object without fields.
+        // The object is open, so that no wire treats it as an object without fields.
         Some("json_object") => Ok(Some(json!({"type": "object", "additionalProperties": true}))),
         _ => Err(ApiError::invalid(format!("{param}.type"), "This is not one of text, json_schema, json_object.")),
     }
 }
 
-/// The text of a content: a string, or parts of text.
+/// Parses the text of a content: a string, or parts of text.
 pub(crate) fn content_text(content: &Value, param: &str) -> Result<String, ApiError> {
     let part = |(index, part): (usize, &Value)| {
         let text = match part["type"].as_str() {

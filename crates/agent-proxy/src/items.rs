@@ -1,8 +1,8 @@
-//! Items of a conversation as they are kept: each with an id, and in the form in which the API gives them back.
+//! Stored items of a conversation: each has an id and the form in which the API returns it.
 
 use serde_json::{Value, json};
 
-/// The input of a request as items. What is wrong with it is not said here: it has been read before.
+/// Returns the input of a request as items. It does not validate them, because that was done before.
 pub(crate) fn input_items(input: &Value, mut new_id: impl FnMut(&str) -> String) -> Vec<Value> {
     let items = match input {
         Value::String(text) => vec![json!({"role": "user", "content": text})],
@@ -12,7 +12,7 @@ pub(crate) fn input_items(input: &Value, mut new_id: impl FnMut(&str) -> String)
     items.into_iter().map(|item| whole_item(item, &mut new_id)).collect()
 }
 
-/// An item with its type, an id and a status, and its text as parts.
+/// Adds the type, an id and a status to an item, and converts its text to parts.
 fn whole_item(mut item: Value, new_id: &mut impl FnMut(&str) -> String) -> Value {
     if item["type"].is_null() {
         item["type"] = json!("message");

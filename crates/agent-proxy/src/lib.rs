@@ -5,8 +5,8 @@
 //!                  └── what is echoed ──> ResponseEvents <───────────────────────────────┘ ──> SSE, or one object
 //! ```
 //!
-//! [`Proxy`] is the whole server. [`ApiRequest`] and [`ResponseEvents`], and those of [`chat`], are the conversion alone: they
-//! do no I/O, for example for a server on another HTTP stack.
+//! [`Proxy`] is the whole server. [`ApiRequest`] and [`ResponseEvents`], and those of [`chat`], are only the
+//! conversion: they do no I/O, so you can use them for a server on another HTTP stack.
 //!
 //! ```no_run
 //! # async fn example(model: agent_loop::ScriptedModel) -> std::io::Result<()> {
@@ -17,12 +17,12 @@
 //! # }
 //! ```
 //!
-//! Nothing is kept from one request to the next, unless a server has a [`Store`].
+//! Nothing is stored from one request to the next, unless a server has a [`Store`].
 //!
 //! The order of events is the API's: `response.created`, `response.in_progress`, every item opened at the next free
 //! `output_index`, a message closed before a call opens, exactly one terminal event, dense sequence numbers from 0, no
-//! `[DONE]`. Calls of one reply may be open side by side, and text may come while a call is open: a call is closed when it
-//! ends.
+//! `[DONE]`. Several calls of one reply may be open at the same time, and text may arrive while a call is open: a call
+//! is closed when it ends.
 
 #![deny(missing_docs, missing_debug_implementations)]
 

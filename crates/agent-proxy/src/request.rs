@@ -1,5 +1,5 @@
-//! Parses a client's request. What is invalid or not supported is refused with the field's name; what only tunes the
-//! reply, and tools that run elsewhere, are warned of; fields that are unknown pass.
+//! Parses a client's request. Invalid and unsupported fields are rejected with the field's name. Fields that only tune
+//! the reply, and tools that run elsewhere, cause a warning. Unknown fields are ignored.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,41 +21,41 @@ use crate::store::{PendingEntry, Store};
 /// Fields of both APIs that tune a reply and are not passed on.
 const HINTS: [&str; 5] = ["top_p", "frequency_penalty", "presence_penalty", "seed", "reasoning_effort"];
 
-/// A request as it was understood.
+/// A parsed request.
 #[derive(Debug, Clone)]
 pub struct ApiRequest {
-    /// The model that was asked for.
+    /// The requested model.
     pub model: String,
-    /// What the model is asked.
+    /// The request for the model.
     pub request: Request,
-    /// Whether the client wants events.
+    /// Whether the client wants events or one object.
     pub delivery: Delivery,
-    /// What was changed so that calls and results pair (the output of an unknown call is kept as text), and what is not
-    /// passed on.
+    /// Changes that were made so that calls and results pair (the output of an unknown call is kept as text), and
+    /// fields that are not passed on.
     pub warnings: Vec<String>,
-    /// What becomes of a call of a strict tool whose arguments do not fit. Default: it is handed on.
+    /// How to handle a call of a strict tool whose arguments do not fit. Default: it is passed on.
     pub strict_tools: StrictTools,
     /// The texts at which the reply ends.
     pub(crate) stop: Vec<String>,
-    /// Fields that the response repeats as they were asked.
+    /// Fields that the response repeats unchanged.
     pub(crate) echo: Map<String, Value>,
     /// Names of the tools whose arguments must fit their schema.
     pub(crate) strict: Vec<String>,
-    /// The namespace of a function and its name there, by the name that the model knows.
+    /// The namespace of a function and its name there, by its name for the model.
     pub(crate) namespaced: HashMap<String, (String, String)>,
 }
 
-/// What becomes of a call of a strict tool whose arguments do not fit its schema.
+/// How to handle a call of a strict tool whose arguments do not fit its schema.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum StrictTools {
-    /// The client gets it as the model made it: most clients tell the model and go on.
+    /// The client gets it unchanged. Most clients then send the issue to the model and continue.
     #[default]
     PassThrough,
     /// The reply fails.
     Enforced,
 }
 
-/// How a client wants the response.
+/// The form in which a client wants the response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delivery {
     /// As server-sent events.
@@ -64,7 +64,7 @@ pub enum Delivery {
     Whole,
 }
 
-/// The fields that the response repeats, with their defaults.
+/// Returns the fields that the response repeats, with their defaults.
 fn echoed(body: &Value) -> Map<String, Value> {
     let defaults = json!({
         "instructions": null, "max_output_tokens": null, "metadata": {}, "parallel_tool_calls": true,
@@ -77,16 +77,16 @@ fn echoed(body: &Value) -> Map<String, Value> {
             *value = asked.clone();
         }
     }
-    // Whatever was asked: this is what happens.
+    // These values are always used, whatever the request has.
     echo.extend([("store".into(), json!(false)), ("truncation".into(), json!("disabled"))]);
     echo
 }
 
 impl ApiRequest {
-    /// Reads the body of `POST /v1/responses`.
+    /// Parses the body of `POST /v1/responses`.
     ///
     /// # Errors
-    /// `ApiError` with status 400 and the field that is wrong.
+    /// `ApiError` with status 400 and the invalid field.
     pub fn parse(body: &[u8]) -> Result<Self, ApiError> {
         let body = read_json(body)?;
         if let Some(id) = text(&body["previous_response_id"], "previous_response_id")? {
@@ -97,11 +97,12 @@ impl ApiRequest {
         Self::read(&body, read_input(&[], &body["input"])?)
     }
 
-    /// Reads the body of `POST /v1/responses` where it may refer to what a store holds. Once the response is complete,
-    /// [`Store::keep`] takes it, with the second value.
+    /// Parses the body of `POST /v1/responses`, which may refer to objects in a store. Pass the second value to
+    /// [`Store::keep`] once the response is complete.
     ///
     /// # Errors
-    /// As of [`parse`](Self::parse); also for a reference to what is not in the store, or no longer.
+    /// The same as those of [`parse`](Self::parse), and an error for a reference to an object that is not, or no
+    /// longer, in the store.
     pub fn parse_stored(body: &[u8], store: &mut Store) -> Result<(Self, PendingEntry), ApiError> {
         let body = read_json(body)?;
         let is_stored = flag(&body["store"], "store")? != Some(false);
@@ -116,7 +117,7 @@ impl ApiRequest {
     fn read(body: &Value, mut conversation: Conversation) -> Result<Self, ApiError> {
         refuse_unsupported(body, &["background", "prompt", "top_logprobs"])?;
         if text(&body["truncation"], "truncation")?.is_some_and(|truncation| truncation != "disabled") {
-            return Err(ApiError::invalid("truncation", "Nothing is left out here: this can only be disabled."));
+            return Err(ApiError::invalid("truncation", "Truncation is not supported: this can only be disabled."));
         }
         for field in ["metadata", "text", "reasoning"] {
             optional(&body[field], field, "an object", Value::as_object)?;
@@ -132,10 +133,10 @@ impl ApiRequest {
         Ok(understood)
     }
 
-    /// What both APIs have in common. `field` is where the conversation comes from.
+    /// Parses the part that both APIs have in common. `field` contains the conversation.
     pub(crate) fn new(body: &Value, field: &str, conversation: Conversation) -> Result<Self, ApiError> {
         let model = body["model"].as_str().filter(|model| !model.is_empty());
-        let model = model.ok_or_else(|| ApiError::invalid("model", "A model is needed."))?.to_string();
+        let model = model.ok_or_else(|| ApiError::invalid("model", "A model is required."))?.to_string();
         let Conversation { messages, system, mut warnings, .. } = conversation;
         let Tools { specs, strict, namespaced } = read_tools(&body["tools"], &mut warnings)?;
         let (tool_choice, tools) = read_choice(&body["tool_choice"], specs)?;
@@ -178,8 +179,8 @@ struct Tools {
     namespaced: HashMap<String, (String, String)>,
 }
 
-/// Function tools in both shapes, those of namespaces too. Clients send other tools whether a model has them or not, so
-/// those are accepted but not offered to the model.
+/// Parses function tools in both shapes, including those of namespaces. Clients send other tools whether a model
+/// supports them or not, so those are accepted but not offered to the model.
 fn read_tools(tools: &Value, warnings: &mut Vec<String>) -> Result<Tools, ApiError> {
     let mut read = Tools::default();
     let tools = optional(tools, "tools", "a list", Value::as_array)?;
@@ -195,9 +196,8 @@ fn read_tools(tools: &Value, warnings: &mut Vec<String>) -> Result<Tools, ApiErr
                     read.function(function, Some(namespace), &format!("{param}.tools[{at}]"))?;
                 }
             }
-            kind => {
-                warnings.push(format!("{param} is not offered to the model: it is no function but of the type {kind}"))
-            }
+            kind => warnings
+                .push(format!("{param} is not offered to the model: it is not a function but of the type {kind}")),
         }
     }
     Ok(read)
@@ -234,12 +234,12 @@ impl Tools {
     }
 }
 
-/// The name that the model knows: models have no namespaces.
+/// Returns a function's name for the model, which includes the namespace because models have none.
 pub(crate) fn known_name(namespace: Option<&str>, name: &str) -> String {
     namespace.map_or_else(|| name.to_string(), |namespace| format!("{namespace}__{name}"))
 }
 
-/// The name of a function in either API's shape.
+/// Returns the name of a function in either API's shape.
 fn name_of(function: &Value) -> Option<&str> {
     function.get("function").unwrap_or(function)["name"].as_str()
 }
@@ -263,23 +263,23 @@ fn read_choice(choice: &Value, mut tools: Vec<ToolSpec>) -> Result<(ToolChoice, 
         }
         choice => match name_of(choice).filter(|name| tools.iter().any(|tool| tool.name == **name)) {
             Some(name) => ToolChoice::Tool(name.to_string()),
-            None => return wrong("It names no function of this request."),
+            None => return wrong("It does not name a function of this request."),
         },
     };
     if chosen == ToolChoice::Required && tools.is_empty() {
-        return wrong("A call cannot be required where no function is offered.");
+        return wrong("A call cannot be required without functions.");
     }
     Ok((chosen, tools))
 }
 
-/// A conversation as it is read, message by message.
+/// A conversation that is being parsed, message by message.
 #[derive(Default)]
 pub(crate) struct Conversation {
     pub(crate) messages: Vec<Message>,
-    /// Texts of the system, which are no messages.
+    /// System texts, which are not messages.
     pub(crate) system: Vec<String>,
     pub(crate) warnings: Vec<String>,
-    /// What the next text of the model is for.
+    /// The purpose of the model's next text.
     phase: Option<TextPhase>,
 }
 
@@ -308,7 +308,7 @@ impl Conversation {
         self.messages.push(Message::Results { results: vec![result] });
     }
 
-    /// Adds a part to the model's message; consecutive parts are one message.
+    /// Adds a part to the model's message; consecutive parts become one message.
     fn part(&mut self, part: Part) {
         match self.messages.last_mut() {
             Some(Message::Assistant { parts }) => parts.push(part),
@@ -317,21 +317,21 @@ impl Conversation {
     }
 }
 
-/// The items of the input, behind those that were kept.
+/// Parses the items of the input, after the stored ones.
 fn read_input(earlier: &[&Value], input: &Value) -> Result<Conversation, ApiError> {
     let mut conversation = Conversation::default();
     read_items(earlier.iter().copied(), "input", &mut conversation)?;
     match input {
         Value::String(text) => conversation.messages.push(Message::user(text)),
         Value::Array(items) => read_items(items, "input", &mut conversation)?,
-        // A conversation may be gone on with as it stands.
+        // A stored conversation may continue without new input.
         Value::Null if !earlier.is_empty() => {}
         _ => return Err(ApiError::invalid("input", "The input must be a string or a list of items.")),
     }
     Ok(conversation)
 }
 
-/// Checks items that are to be kept. `items` is the field they are in.
+/// Checks items to be stored. `items` is the field that contains them.
 pub(crate) fn check_items(items: &Value) -> Result<(), ApiError> {
     let items = items.as_array().ok_or_else(|| ApiError::invalid("items", "This must be a list of items."))?;
     read_items(items, "items", &mut Conversation::default())
@@ -348,7 +348,7 @@ fn read_items<'a>(
         match item["type"].as_str().or_else(|| item.get("role").map(|_| "message")).unwrap_or_default() {
             "message" => {
                 let said = content_text(&item["content"], &param("content"))?;
-                // What it was for, as this API tells it; other words of it are none that a model would know.
+                // The purpose as this API names it. Models do not know any other values.
                 conversation.phase = TextPhase::deserialize(&item["phase"]).ok();
                 conversation.text(field("role")?, said).map_err(|what| ApiError::invalid(param("role"), what + "."))?;
             }
@@ -360,7 +360,7 @@ fn read_items<'a>(
             "function_call_output" => {
                 conversation.result(field("call_id")?, content_text(&item["output"], &param("output"))?);
             }
-            // What other models thought, which no model but them can use.
+            // Reasoning of other models, which only those models can use.
             "reasoning" => conversation.warnings.push(format!("input[{index}] is reasoning, which is not passed on")),
             "item_reference" => {
                 let message = format!("Item with id '{}' not found: items are not stored here.", field("id")?);

@@ -12,10 +12,11 @@ impl StopSequences {
         Self { sequences, held: String::new() }
     }
 
-    /// The text that no stop sequence can reach any more, and whether one is complete.
+    /// Adds text. Returns the text that can no longer be part of a stop sequence, and whether a sequence is complete.
     pub(crate) fn push(&mut self, text: &str) -> (String, bool) {
         self.held.push_str(text);
-        // The one that is complete first, not the one that begins first: a longer one may never come.
+        // The sequence that is complete first counts, not the one that begins first, because a longer one may never be
+        // completed.
         let complete = self.sequences.iter().filter_map(|stop| self.held.find(stop).map(|at| (at + stop.len(), at)));
         if let Some((_, at)) = complete.min() {
             self.held.truncate(at);
@@ -31,7 +32,7 @@ impl StopSequences {
         (std::mem::replace(&mut self.held, rest), false)
     }
 
-    /// What was held back, when no text follows.
+    /// Returns the text that was held back, when no text follows.
     pub(crate) fn flush(&mut self) -> String {
         std::mem::take(&mut self.held)
     }

@@ -1,12 +1,13 @@
-//! Responses and conversations that later requests can refer to: in memory, bounded, the least recently used ones go.
+//! Responses and conversations that later requests can refer to: in memory, with limits; the least recently used go
+//! first.
 //!
 //! ```text
-//! request ──> resolve: what it refers to, as items ──> history of the model
-//! response, complete ──> keep: input and output ──> a response of its own, and more items of its conversation
+//! request ──> resolve: the conversation that it refers to, as items ──> history of the model
+//! response, complete ──> keep: input and output ──> a new response, and more items of its conversation
 //! ```
 //!
-//! A response holds all items before it, shared with those that it continues: to forget or delete one of these takes
-//! nothing from it.
+//! A response contains all items before it, shared with the responses that it continues, so that deleting one of these
+//! does not change it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -16,13 +17,13 @@ use serde_json::{Map, Value, json};
 use crate::ApiError;
 use crate::items::input_items;
 
-/// How much is kept.
+/// The limits of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoreLimits {
     /// The most responses and conversations together. Default: 1,000.
     pub entries: usize,
-    /// The most bytes of all of them as JSON, where items that several hold count for each. Default: 64 MiB.
+    /// The most bytes of all of them as JSON. Items that several contain count for each. Default: 64 MiB.
     pub bytes: usize,
 }
 
@@ -34,16 +35,16 @@ impl Default for StoreLimits {
     }
 }
 
-/// What later requests can refer to: by `previous_response_id`, `conversation`, and `item_reference`.
+/// The objects that later requests can refer to, by `previous_response_id`, `conversation`, and `item_reference`.
 ///
-/// Whoever may ask may also read and delete what is kept, if they know its id.
+/// A client with access to the proxy can also read and delete stored objects if it knows their ids.
 #[derive(Debug)]
 pub struct Store {
     limits: StoreLimits,
     entries: HashMap<String, Entry>,
-    /// The ids of entries by when they were used.
+    /// The ids of entries, ordered by their last use.
     by_use: BTreeMap<u64, String>,
-    /// The entry that holds an item, by the item's id.
+    /// The entry that contains an item, by the item's id.
     holders: HashMap<String, String>,
     bytes: usize,
     uses: u64,
@@ -55,7 +56,7 @@ struct Entry {
     bytes: usize,
     /// All items, oldest first.
     items: Vec<Item>,
-    /// How many of the items are others' too.
+    /// How many of the items are shared with other entries.
     shared: usize,
     content: EntryContent,
 }
@@ -70,7 +71,7 @@ enum EntryContent {
 #[derive(Debug, Clone)]
 struct Item(Arc<Value>, usize);
 
-/// What is to be kept of a request, once its response is complete.
+/// The part of a request that is stored once its response is complete.
 #[derive(Debug, Clone)]
 pub struct PendingEntry {
     before: Vec<Item>,
@@ -80,13 +81,13 @@ pub struct PendingEntry {
     is_stored: bool,
 }
 
-/// What a request refers to.
+/// A request's input and the conversation that it refers to.
 #[derive(Debug, Default)]
 pub(crate) struct ResolvedInput {
     items: Vec<Item>,
     /// The input with each reference replaced by its item.
     pub(crate) input: Value,
-    /// What the response repeats.
+    /// Fields that the response repeats.
     pub(crate) echo: Map<String, Value>,
     conversation: Option<String>,
 }
@@ -103,19 +104,19 @@ impl Item {
 }
 
 impl ResolvedInput {
-    /// The items before the input.
+    /// Returns the items before the input.
     pub(crate) fn items(&self) -> impl Iterator<Item = &Value> {
         self.items.iter().map(|item| &*item.0)
     }
 
-    /// What is to be kept; `is_stored` is whether the client wants the response itself to be.
+    /// Returns the entry to be stored. `is_stored` is whether the client wants the response itself to be stored.
     pub(crate) fn into_entry(self, is_stored: bool) -> PendingEntry {
         let input = input_items(&self.input, new_id);
         PendingEntry { before: self.items, input, conversation: self.conversation, is_stored }
     }
 }
 
-/// An id that no other item of this process has.
+/// Returns an id that no other item of this process has.
 fn new_id(kind: &str) -> String {
     format!("{kind}_{:016x}{:016x}", fastrand::u64(..), fastrand::u64(..))
 }
@@ -126,13 +127,14 @@ fn not_found(param: &str, code: &str, what: &str, id: &str) -> ApiError {
 }
 
 impl Store {
-    /// An empty one.
+    /// Creates an empty store.
     pub fn new(limits: StoreLimits) -> Self {
         let (entries, by_use, holders) = (HashMap::new(), BTreeMap::new(), HashMap::new());
         Self { limits, entries, by_use, holders, bytes: 0, uses: 0 }
     }
 
-    /// Keeps a response that is complete, or was cut at a limit: a failed one is nothing to go on from.
+    /// Stores a response that is complete or was truncated by a limit. A failed one is not stored, because it cannot be
+    /// continued.
     pub fn keep(&mut self, entry: PendingEntry, response: &Value) {
         if !matches!(response["status"].as_str(), Some("completed" | "incomplete")) {
             return;
@@ -147,7 +149,7 @@ impl Store {
                 Entry { used: 0, bytes: 0, items, shared, content: EntryContent::Response(response.clone()) },
             );
         }
-        // After the response, so that the conversation holds the items: it is used for longer.
+        // Stored after the response, so that the conversation owns the items, because it is used for longer.
         if let Some(id) = entry.conversation
             && let Some(conversation) = self.remove(&id)
         {
@@ -155,10 +157,10 @@ impl Store {
         }
     }
 
-    /// What a request refers to.
+    /// Resolves the references of a request.
     ///
     /// # Errors
-    /// The field whose reference leads nowhere.
+    /// The field whose reference is not in the store.
     pub(crate) fn resolve(&mut self, body: &Value) -> Result<ResolvedInput, ApiError> {
         let mut resolved = ResolvedInput { input: body["input"].clone(), ..ResolvedInput::default() };
         let conversation = match &body["conversation"] {
@@ -173,7 +175,7 @@ impl Store {
         let previous = id(&body["previous_response_id"], "previous_response_id")?;
         let conversation = id(conversation, "conversation")?;
         if previous.is_some() && conversation.is_some() {
-            let message = "This cannot be combined with previous_response_id: each says what came before.";
+            let message = "This cannot be combined with previous_response_id: both define the earlier conversation.";
             return Err(ApiError::invalid("conversation", message));
         }
         if let Some(id) = previous {
@@ -190,15 +192,14 @@ impl Store {
         for (index, item) in resolved.input.as_array_mut().into_iter().flatten().enumerate() {
             if item["type"] == "item_reference" || (item["type"].is_null() && is_only_an_id(item)) {
                 let param = format!("input[{index}].id");
-                let id =
-                    item["id"].as_str().ok_or_else(|| ApiError::invalid(&param, "This is needed, as a string."))?;
+                let id = item["id"].as_str().ok_or_else(|| ApiError::invalid(&param, "A string is required."))?;
                 *item = self.item(id).ok_or_else(|| not_found(&param, "item_not_found", "Item", id))?;
             }
         }
         Ok(resolved)
     }
 
-    /// A response by its id, as it was given to its client.
+    /// Returns a response by its id, as its client got it.
     pub fn response(&mut self, id: &str) -> Option<&Value> {
         match &self.response_entry(id)?.content {
             EntryContent::Response(response) => Some(response),
@@ -206,7 +207,7 @@ impl Store {
         }
     }
 
-    /// A conversation by its id, without its items.
+    /// Returns a conversation by its id, without its items.
     pub fn conversation(&mut self, id: &str) -> Option<Value> {
         match &self.conversation_entry(id)?.content {
             EntryContent::Conversation { created_at, metadata } => {
@@ -216,12 +217,12 @@ impl Store {
         }
     }
 
-    /// The items of a conversation, oldest first.
+    /// Returns the items of a conversation, oldest first.
     pub fn conversation_items(&mut self, id: &str) -> Option<Vec<Arc<Value>>> {
         Some(self.conversation_entry(id)?.items.iter().map(|item| Arc::clone(&item.0)).collect())
     }
 
-    /// Begins a conversation with these items, which may be of any form that a request's input may have; `now` is in
+    /// Creates a conversation with these items, which may have any form that a request's input may have; `now` is in
     /// seconds since 1970. Returns its id.
     pub fn begin_conversation(&mut self, items: &Value, metadata: Value, now: u64) -> String {
         let id = new_id("conv");
@@ -231,7 +232,7 @@ impl Store {
         id
     }
 
-    /// Adds items to a conversation, and returns them as they are kept; `None` where there is no such conversation.
+    /// Adds items to a conversation, and returns them as they are stored; `None` if the conversation does not exist.
     pub fn add_items(&mut self, id: &str, items: &Value) -> Option<Vec<Arc<Value>>> {
         self.conversation_entry(id)?;
         let mut conversation = self.remove(id)?;
@@ -242,7 +243,7 @@ impl Store {
         Some(added)
     }
 
-    /// Removes an item from a conversation; `None` where there is no such item.
+    /// Removes an item from a conversation; `None` if the item does not exist.
     pub fn remove_item(&mut self, id: &str, item: &str) -> Option<()> {
         let at = self.conversation_entry(id)?.items.iter().position(|kept| kept.id() == Some(item))?;
         let mut conversation = self.remove(id)?;
@@ -251,19 +252,19 @@ impl Store {
         Some(())
     }
 
-    /// Forgets a response; `None` where there is none of this id.
+    /// Deletes a response; `None` if it does not exist.
     pub fn remove_response(&mut self, id: &str) -> Option<()> {
         self.response_entry(id)?;
         self.remove(id).map(drop)
     }
 
-    /// Forgets a conversation; `None` where there is none of this id.
+    /// Deletes a conversation; `None` if it does not exist.
     pub fn remove_conversation(&mut self, id: &str) -> Option<()> {
         self.conversation_entry(id)?;
         self.remove(id).map(drop)
     }
 
-    /// An item by its id, which counts as a use of what holds it.
+    /// Returns an item by its id, which counts as a use of the entry that contains it.
     fn item(&mut self, id: &str) -> Option<Value> {
         let holder = self.holders.get(id)?.clone();
         let entry = self.used(&holder)?;
@@ -279,7 +280,7 @@ impl Store {
         self.used(id).filter(|entry| matches!(entry.content, EntryContent::Conversation { .. }))
     }
 
-    /// An entry, which is now the most recently used one.
+    /// Returns an entry, which becomes the most recently used one.
     fn used(&mut self, id: &str) -> Option<&Entry> {
         let entry = self.entries.get_mut(id)?;
         self.uses += 1;
@@ -289,8 +290,8 @@ impl Store {
         Some(entry)
     }
 
-    /// Inserts an entry, and forgets the least recently used ones that are too many then. One that is too large alone
-    /// is not kept.
+    /// Inserts an entry, and removes the least recently used ones beyond the limits. An entry that exceeds the limit
+    /// alone is not stored.
     fn insert(&mut self, id: String, mut entry: Entry) {
         self.remove(&id);
         let own = match &entry.content {
@@ -327,7 +328,7 @@ impl Store {
     }
 }
 
-/// The API lets a reference leave out its type.
+/// Returns whether an item is a reference, which in this API may omit its type.
 fn is_only_an_id(item: &Value) -> bool {
     item.as_object()
         .is_some_and(|fields| fields.contains_key("id") && fields.keys().all(|key| key == "id" || key == "type"))
@@ -344,7 +345,7 @@ mod tests {
         json!({"id": id, "status": "completed", "output": [message]})
     }
 
-    /// Asks and keeps; returns the texts before.
+    /// Sends a request and stores its response; returns the earlier texts.
     fn turn(store: &mut Store, id: &str, previous: Option<&str>) -> Result<usize, ApiError> {
         let resolved = store.resolve(&json!({"input": "question", "previous_response_id": previous}))?;
         let count = resolved.items().count();
@@ -359,7 +360,7 @@ mod tests {
         assert_eq!(turn(&mut store, "b", Some("a")), Ok(2));
         assert_eq!(turn(&mut store, "c", Some("b")), Ok(4));
         assert_eq!(turn(&mut store, "d", Some("a")), Ok(2));
-        // What is deleted is missed by nobody who holds it.
+        // Deleting a response does not affect the entries that share its items.
         store.remove_response("b").unwrap();
         assert_eq!(turn(&mut store, "e", Some("c")), Ok(6));
         assert_eq!(turn(&mut store, "f", Some("b")).unwrap_err().param.as_deref(), Some("previous_response_id"));
@@ -374,7 +375,7 @@ mod tests {
         turn(&mut store, "c", None).unwrap();
         assert!(store.response("b").is_none() && store.response("a").is_some());
         assert!(store.item("msg_b").is_none() && store.item("msg_c").is_some());
-        // A use of an item is one of what holds it: the newer of the two goes.
+        // A use of an item is a use of the entry that contains it, so the newer of the two is removed.
         assert!(store.item("msg_a").is_some());
         turn(&mut store, "d", None).unwrap();
         assert!(store.response("c").is_none() && store.response("a").is_some());
@@ -397,7 +398,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is done, the limits hold, and the tables agree.
+        /// After any sequence of steps, the limits hold, and the tables are consistent.
         #[test]
         fn limits_hold(steps in prop::collection::vec((0..5u8, 0..8usize, 0..300usize), 1..60)) {
             let mut store = Store::new(StoreLimits::default().entries(4).bytes(3000));

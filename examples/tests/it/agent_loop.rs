@@ -1,4 +1,4 @@
-//! The examples of agent-loop: models with a script, servers on loopback.
+//! Tests of the agent-loop examples, with scripted models and servers on loopback.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use super::program;
 
-/// What a program prints that is given these lines.
+/// Returns the output of a program that gets these lines as input.
 fn said(mut command: Command, answer: &str) -> String {
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(answer.as_bytes()).unwrap();
@@ -95,7 +95,7 @@ fn a_model_of_your_own() {
     assert!(second.contains(r#""tool_call_id":"c1""#) && second.contains(r#""content":"5""#), "{second}");
 }
 
-/// Ends the program, whatever becomes of the test.
+/// Kills the program, whatever the result of the test is.
 struct Ended(Child);
 
 impl Drop for Ended {

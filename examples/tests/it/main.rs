@@ -1,4 +1,5 @@
-//! Each example does what its first line says: those of notes on the demo vault, those of agent-loop offline.
+//! Each example does what its first line says. The examples of notes run on the demo vault, those of agent-loop
+//! offline.
 
 mod agent_loop;
 
@@ -11,21 +12,21 @@ fn demo() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/vaults/demo")
 }
 
-/// An example, which cargo builds beside the folder of this test.
+/// Returns an example, which cargo builds beside the folder of this test.
 fn program(name: &str) -> Command {
     let test = std::env::current_exe().unwrap();
     let folder = test.parent().and_then(Path::parent).unwrap().join("examples");
     Command::new(folder.join(format!("{name}{}", std::env::consts::EXE_SUFFIX)))
 }
 
-/// An example of notes, with an index of its own.
+/// Returns an example of notes, with its own index.
 fn example(name: &str, index: &tempfile::TempDir) -> Command {
     let mut command = program(name);
     command.env("VAULT_INDEX_FILE", index.path().join("index.db"));
     command
 }
 
-/// A copy of the demo vault, with index and state beside it.
+/// Copies the demo vault, with index and state beside it.
 fn copy_of_demo() -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let vault = folder.path().join("vault");
@@ -36,7 +37,7 @@ fn copy_of_demo() -> (tempfile::TempDir, PathBuf) {
     (folder, vault)
 }
 
-/// All files below a folder, by their path in it.
+/// Returns all files below a folder, by their path in it.
 fn files(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let (mut found, mut folders) = (BTreeMap::new(), vec![root.to_path_buf()]);
     while let Some(folder) = folders.pop() {
@@ -51,7 +52,7 @@ fn files(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// What an example prints that changes the copy, given arguments and an answer.
+/// Returns the output of an example that changes the copy, with these arguments and this answer.
 fn change(name: &str, folder: &tempfile::TempDir, arguments: &[&str], answer: &str) -> String {
     let mut child = example(name, folder)
         .env("VAULT_STATE_FOLDER", folder.path().join("state"))
@@ -67,7 +68,7 @@ fn change(name: &str, folder: &tempfile::TempDir, arguments: &[&str], answer: &s
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// What it prints, given the demo vault and a query.
+/// Returns the output for the demo vault and a query.
 fn ask(name: &str, query: &str) -> String {
     let index = tempfile::tempdir().unwrap();
     let output = example(name, &index).arg(demo()).args(query.split(' ')).output().unwrap();

@@ -1,4 +1,4 @@
-//! The context with its attention cache: what of a prompt is there already is not evaluated again.
+//! The context with its attention cache: the part of a prompt that is already cached is not evaluated again.
 
 use llama_cpp_2::DecodeError;
 use llama_cpp_2::context::LlamaContext;
@@ -9,26 +9,26 @@ use agent_loop::{Error, ErrorKind, error::Result};
 
 use super::vocabulary::Vocabulary;
 
-/// How many tokens a model has worked on since it was loaded.
+/// How many tokens a model has processed since it was loaded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CacheUse {
-    /// Of the prompts of all replies.
+    /// The tokens of the prompts of all replies.
     pub prompt: u64,
-    /// Those of the prompts that were evaluated; the others were in the cache.
+    /// The tokens of the prompts that were evaluated; the others were cached.
     pub evaluated: u64,
-    /// Of the replies.
+    /// The tokens of the replies.
     pub generated: u64,
 }
 
-/// A context, and the tokens that its cache holds.
+/// A context, and the tokens in its cache.
 pub(super) struct Cache<'m> {
     pub(super) context: LlamaContext<'m>,
     pub(super) tokens: Vec<LlamaToken>,
-    /// The tokens from here on were generated: another text could have been tokenized otherwise.
+    /// The tokens from here on were generated. The tokenizer might split their text differently.
     pub(super) generated_from: usize,
     batch: LlamaBatch<'static>,
-    /// Tokens evaluated at once: cancelling waits for them.
+    /// How many tokens are evaluated at once. Cancelling waits for them.
     chunk: usize,
 }
 
@@ -37,10 +37,10 @@ impl<'m> Cache<'m> {
         Self { context, tokens: Vec::new(), generated_from: 0, batch: LlamaBatch::new(chunk, 1), chunk }
     }
 
-    /// The tokens of a prompt, and how many of them the cache holds at its beginning.
+    /// Returns the tokens of a prompt, and how many of them at its beginning are cached.
     ///
-    /// As long as the text is the same, tokens that were generated stay as they are, even where the text would be
-    /// tokenized otherwise; then the tokens are compared.
+    /// As long as the text is the same, generated tokens stay unchanged, even if the tokenizer would split the text
+    /// differently. After that the tokens are compared.
     pub(super) fn plan(&self, prompt: &str, vocabulary: &Vocabulary<'_>) -> (Vec<LlamaToken>, usize) {
         let (mut kept, mut bytes, mut at) = (0, 0, 0);
         for (index, token) in self.tokens.iter().enumerate() {
@@ -49,7 +49,7 @@ impl<'m> Cache<'m> {
                 break;
             }
             at += piece.len();
-            // Behind a special token tokens begin anew.
+            // After a special token, tokenization starts over.
             let is_boundary = vocabulary.tokens.is_control(*token)
                 || (index + 1 == self.tokens.len() && self.generated_from <= index);
             if is_boundary && prompt.is_char_boundary(at) {
@@ -62,18 +62,18 @@ impl<'m> Cache<'m> {
         (tokens, kept + same)
     }
 
-    /// Evaluates what is not there of a prompt, and says how many tokens that were. `None` where `is_cancelled` says so in
-    /// between; what was evaluated stays.
+    /// Evaluates the part of a prompt that is not cached, and returns how many tokens that were. `None` if
+    /// `is_cancelled` returned true in between; the evaluated part stays cached.
     ///
     /// # Errors
-    /// As [`push`](Self::push).
+    /// The same as those of [`push`](Self::push).
     pub(super) fn evaluate(
         &mut self,
         tokens: &[LlamaToken],
         kept: usize,
         is_cancelled: &mut dyn FnMut() -> bool,
     ) -> Result<Option<usize>> {
-        // The last one is needed for what follows it.
+        // The last token is always evaluated, because its output predicts the next one.
         let kept = self.truncate(kept.min(tokens.len().saturating_sub(1)));
         let rest = &tokens[kept..];
         for (at, chunk) in rest.chunks(self.chunk).enumerate() {
@@ -89,13 +89,13 @@ impl<'m> Cache<'m> {
     /// Evaluates one more token.
     ///
     /// # Errors
-    /// `ContextTooLong` where there is no room, `Unavailable` where llama.cpp fails.
+    /// `ContextTooLong` if the context is full, `Unavailable` if llama.cpp fails.
     pub(super) fn push(&mut self, token: LlamaToken) -> Result<()> {
         self.decode(&[token], true)
     }
 
-    /// Forgets the tokens behind the first ones, and says how many are left: models with a state of another kind than
-    /// attention cannot go back, and begin anew.
+    /// Removes the tokens after the first `kept` ones, and returns how many are left. Models with a state of another
+    /// kind than attention cannot go back, so they start over.
     pub(super) fn truncate(&mut self, mut kept: usize) -> usize {
         if kept < self.tokens.len() && self.context.kv_cache_seq_rm(0, Some(kept as u32), None).is_err() {
             self.context.clear_kv_cache();
@@ -129,7 +129,7 @@ impl<'m> Cache<'m> {
         Ok(())
     }
 
-    /// Where in the last batch the prediction of the next token is.
+    /// Returns the index in the last batch of the prediction of the next token.
     pub(super) fn last_index(&self) -> i32 {
         self.batch.n_tokens() - 1
     }

@@ -1,4 +1,4 @@
-//! A model that is loaded, with all that a reply needs.
+//! A loaded model, with everything that a reply needs.
 
 use std::collections::HashSet;
 use std::num::NonZeroU32;
@@ -23,9 +23,9 @@ use super::options::LocalOptions;
 use super::prompt::Prompts;
 use super::vocabulary::Vocabulary;
 
-/// The context where the options name none.
+/// The default context length, unless the model was trained with a shorter one.
 const USUAL_CONTEXT: u32 = 8_192;
-/// Tokens evaluated at once.
+/// How many tokens are evaluated at once.
 const CHUNK: usize = 512;
 
 /// A loaded model.
@@ -35,21 +35,21 @@ pub(super) struct Engine<'m> {
     pub(super) prompts: Prompts,
     pub(super) grammars: Grammars,
     pub(super) cache: Cache<'m>,
-    /// Warnings that no reply has told yet.
+    /// Warnings that no reply has reported yet.
     pub(super) pending_warnings: Vec<String>,
-    /// Special tokens that are part of calls and thoughts; others are no text.
+    /// Special tokens that are part of calls and thoughts; others are not text.
     marks: HashSet<LlamaToken>,
     usage: Arc<Mutex<CacheUse>>,
 }
 
-/// There is one for all models of a process.
+/// A process has one backend for all models.
 static BACKEND: LazyLock<Result<LlamaBackend, String>> = LazyLock::new(|| {
     // Without this, llama.cpp writes to standard error.
     send_logs_to_tracing(LogOptions::default());
     LlamaBackend::init().map_err(|error| error.to_string())
 });
 
-/// Loads a model's weights, and says of how many tokens its context shall be.
+/// Loads a model's weights, and returns the length of its context in tokens.
 ///
 /// # Errors
 /// Those of [`LocalModel::load`](super::LocalModel::load), without the path.
@@ -59,7 +59,7 @@ pub(super) fn load(
 ) -> Result<(&'static LlamaBackend, Gguf, LlamaModel, u32)> {
     let header = Gguf::read(&options.path)?;
     if !header.writes_text() {
-        let message = format!("a model of the architecture {:?} writes no text", header.architecture);
+        let message = format!("a model of the architecture {:?} does not generate text", header.architecture);
         return Err(Error::new(ErrorKind::BadRequest, message).with_remedy("choose a model for conversations"));
     }
     let trained = header.context_length.and_then(|length| u32::try_from(length).ok()).unwrap_or(USUAL_CONTEXT);
@@ -90,7 +90,7 @@ pub(super) fn load(
     Ok((backend, header, model, context))
 }
 
-/// Those of all parts of a model that is split over several files.
+/// Returns the weights of all parts of a model that is split over several files.
 fn weight_bytes(path: &Path, header: &Gguf) -> u64 {
     let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     let Some((stem, count)) = name.strip_suffix(".gguf").and_then(|name| name.split_once("-00001-of-")) else {
@@ -113,7 +113,7 @@ impl<'m> Engine<'m> {
     ) -> Result<Self> {
         let processors = || std::thread::available_parallelism().map_or(1, |count| count.get() as u32);
         let threads = options.threads.unwrap_or_else(processors).clamp(1, 512) as i32;
-        // What is evaluated at once cannot be cancelled: of a large model less.
+        // A chunk cannot be cancelled, so it is smaller for a large model.
         let chunk = match header.weight_bytes {
             0..2_000_000_000 => CHUNK,
             2_000_000_000..8_000_000_000 => CHUNK / 4,
@@ -141,7 +141,7 @@ impl<'m> Engine<'m> {
         Ok(Self { options, vocabulary, prompts, grammars, cache, pending_warnings, marks, usage })
     }
 
-    /// The bytes of a token as a reader sees them.
+    /// Returns the bytes of a token as a reader sees them.
     pub(super) fn shown(&self, token: LlamaToken) -> Vec<u8> {
         if self.vocabulary.tokens.is_control(token) && !self.marks.contains(&token) {
             return Vec::new();
@@ -149,7 +149,7 @@ impl<'m> Engine<'m> {
         self.vocabulary.bytes(token)
     }
 
-    /// Tokens of the same text without its last bytes.
+    /// Returns tokens of the same text without its last bytes.
     pub(super) fn without_tail(&self, token: LlamaToken, tail: usize) -> Vec<LlamaToken> {
         let bytes = self.vocabulary.bytes(token);
         if tail == 0 || tail >= bytes.len() {
@@ -158,7 +158,7 @@ impl<'m> Engine<'m> {
         self.vocabulary.tokenize(&String::from_utf8_lossy(&bytes[..bytes.len() - tail]))
     }
 
-    /// Every token but those that end a reply.
+    /// Returns every token except those that end a reply.
     pub(super) fn all_but_ends(&self) -> SimpleVob {
         let tokens = &self.vocabulary.tokens;
         let mut all = SimpleVob::alloc_ones(tokens.n_tokens() as usize);
@@ -176,7 +176,8 @@ impl<'m> Engine<'m> {
     }
 }
 
-/// llama.cpp is built with these instructions where nothing else is said, and ends the process where there are none.
+/// Checks for the instructions with which llama.cpp is built by default, because it crashes on a processor without
+/// them.
 ///
 /// # Errors
 /// `State` on a processor that lacks them.

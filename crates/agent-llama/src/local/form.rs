@@ -1,8 +1,9 @@
-//! The form in which a model writes its calls, read off its own chat template: what the template makes of a call in the
-//! conversation is what the model was trained to write, and what the grammar then holds it to.
+//! The form in which a model writes its calls, derived from its own chat template: the template's rendering of a call
+//! in the conversation is the text that the model was trained to write, and that the grammar then enforces.
 //!
-//! The families of [`agent_loop::text_calls`] are the other half: their parser accepts whatever such a model may write, spaces
-//! and slips included, where a grammar needs one exact text. No form is used before the parser has read it back.
+//! The families of [`agent_loop::text_calls`] are the counterpart: their parser accepts any text that such a model may
+//! write, including spaces and small errors, while a grammar needs one exact text. A form is used only after the parser
+//! has read it back.
 
 use serde_json::{Value, json};
 
@@ -11,37 +12,37 @@ use agent_loop::{Effect, ToolSpec};
 
 use super::template::{Template, spaced};
 
-/// Stands for a call's id, which the model makes up.
+/// A placeholder for a call's id, which the model makes up.
 pub(super) const ID: char = '\u{1}';
 
-/// A call as text: `open name middle arguments close`, and further ones behind `between`.
+/// A call as text: `open name middle arguments close`. `between` precedes further calls.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct CallForm {
     pub(super) format: Format,
     pub(super) open: String,
     pub(super) middle: String,
     pub(super) close: String,
-    /// What stands between the arguments of a call and the name of the next one; `None` for one call a reply.
+    /// The text between the arguments of a call and the name of the next one; `None` for one call per reply.
     pub(super) between: Option<String>,
     pub(super) arguments: Arguments,
-    /// Whether the template takes arguments as a text, as some do that put it between their own.
+    /// Whether the template takes arguments as a text, as some do that put this text between their own.
     pub(super) takes_text: bool,
 }
 
-/// How arguments are written.
+/// The syntax of arguments.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Arguments {
     /// As a JSON object, compact or with a space after each comma and colon.
     Compact,
     Spaced,
-    /// Each between tags, texts as they are: before the key, before the value, behind it.
+    /// Each argument between tags, texts unchanged: before the key, before the value, after it.
     Tagged([&'static str; 3]),
 }
 
 const PROBE: [&str; 2] = ["first_probe", "second_probe"];
 
 impl CallForm {
-    /// Of a model whose calls are asked for in the prompt.
+    /// Returns the form for a model whose prompt describes the calls.
     pub(super) fn in_text() -> Self {
         Self {
             format: Format::Hermes,
@@ -54,10 +55,10 @@ impl CallForm {
         }
     }
 
-    /// That of a template which knows tools. `end_of_turn` says where a reply ends in a text.
+    /// Returns the form of a template with tools. `end_of_turn` returns where a reply ends in a text.
     ///
     /// # Errors
-    /// Why the template has none that a grammar can hold, in words for a person.
+    /// The reason why the template has no form that a grammar can enforce, in words for a person.
     pub(super) fn of(
         template: &Template,
         source: &str,
@@ -66,7 +67,7 @@ impl CallForm {
         if !source.contains("tools") {
             return Err("it has no place for tools".into());
         }
-        let format = Format::of_template(source).ok_or("it shows no calls in a form that is known here")?;
+        let format = Format::of_template(source).ok_or("it shows no calls in a known form")?;
         let form = Self::probed(template, format, false, end_of_turn);
         form.or_else(|why| Self::probed(template, format, true, end_of_turn).map_err(|_| why))
     }
@@ -133,7 +134,7 @@ impl CallForm {
         (name < arguments).then_some(begin)
     }
 
-    /// Whether what is written so is read as the calls it holds.
+    /// Checks that calls in this form are parsed back to the same calls.
     fn check(&self) -> Result<(), String> {
         let tools: Vec<ToolSpec> = PROBE.map(tool).into();
         let between =
@@ -176,7 +177,8 @@ impl CallForm {
     }
 }
 
-/// The forms that are not read off a template: arguments that are not JSON, and what begins before the reply does.
+/// Returns a form that is not derived from a template: if arguments are not JSON, or a call begins before the reply
+/// does.
 fn known(format: Format) -> Option<CallForm> {
     let form = |open: &str, middle: &str, close: &str, tags| CallForm {
         format,
@@ -210,7 +212,7 @@ fn known(format: Format) -> Option<CallForm> {
     }
 }
 
-/// The id of a conversation's call, by its number: nine letters and digits, which some templates insist on.
+/// Returns the id of a conversation's call, by its number: nine letters and digits, which some templates require.
 pub(super) fn id(number: usize) -> String {
     format!("call{number:05}")
 }
@@ -219,7 +221,7 @@ fn arguments_of(which: usize) -> Value {
     if which == 0 { json!({"alpha": "one", "beta": [1, 2]}) } else { json!({"alpha": "two", "beta": [3, 4]}) }
 }
 
-/// Where the arguments of a probe stand in a text, how they are written, and how long they are.
+/// Returns where the arguments of a probe are in a text, how they are written, and how long they are.
 fn find_arguments(text: &str, which: usize) -> Option<(usize, Arguments, usize)> {
     let value = arguments_of(which);
     [(Arguments::Spaced, spaced(&value)), (Arguments::Compact, value.to_string())]
@@ -233,12 +235,12 @@ fn assistant(calls: usize, takes_text: bool) -> Value {
     json!({"role": "assistant", "content": "", "tool_calls": calls.collect::<Vec<_>>()})
 }
 
-/// Arguments as a template takes them.
+/// Returns arguments as a template takes them.
 pub(super) fn sent(arguments: &Value, takes_text: bool) -> Value {
     if takes_text && arguments.is_object() { Value::String(spaced(arguments)) } else { arguments.clone() }
 }
 
-/// A call as templates expect it.
+/// Returns a call as templates expect it.
 pub(super) fn call_json(id: &str, name: &str, arguments: Value) -> Value {
     json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}})
 }

@@ -1,4 +1,4 @@
-//! One reply, token by token: text is free until a call begins; from there on the grammar holds.
+//! One reply, token by token: text is unconstrained until a call begins; from there on the grammar applies.
 //!
 //! ```text
 //! token ──> bytes ──> parser ── text, thoughts ──> deltas
@@ -23,7 +23,7 @@ use super::prompt::may_call;
 use super::sampler::Sampler;
 use super::stop_filter::StopFilter;
 
-/// A reply that is being written.
+/// A reply in progress.
 struct Generation<'e, 'm, 'r> {
     engine: &'e mut Engine<'m>,
     request: &'r Request,
@@ -37,10 +37,11 @@ struct Generation<'e, 'm, 'r> {
 }
 
 impl Engine<'_> {
-    /// Writes the reply to a request. `begun` is called once the prompt is known to fit.
+    /// Generates the reply to a request. `begun` is called once the prompt is known to fit.
     ///
     /// # Errors
-    /// `ContextTooLong`, `Tools`, `BadRequest` for what the template refuses; `Unavailable` where llama.cpp fails.
+    /// `ContextTooLong`, `Tools`, `BadRequest` if the template rejects the conversation; `Unavailable` if llama.cpp
+    /// fails.
     pub(super) fn reply(
         &mut self,
         request: &Request,
@@ -66,7 +67,7 @@ impl Engine<'_> {
         if let Some(mark) = opens_thoughts {
             parser.push(mark.as_bytes()).for_each(drop);
         }
-        // Made for every request, so that an error comes before the first byte.
+        // Built for every request, so that an error comes before the first byte.
         let forced = self.forced(request)?;
         let matcher = forced.filter(|_| opens_thoughts.is_none());
         begun();
@@ -85,7 +86,7 @@ impl Engine<'_> {
         let temperature = request.temperature.map_or(self.options.temperature, |wanted| wanted as f32);
         let mut options = self.options.clone();
         options.top_p = request.settings.top_p.map_or(options.top_p, |wanted| wanted as f32);
-        // Its lower bits make as good a seed.
+        // The lower bits are an equally good seed.
         options.seed = request.settings.seed.map(|wanted| wanted as u32).or(options.seed);
         let sampler = Sampler::new(&options, temperature, self.vocabulary.tokens.n_tokens(), &tokens);
         let stops = [&options.stop[..], &request.settings.stop, &self.prompts.stop].concat();
@@ -103,21 +104,21 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// How many tokens the reply may have.
+    /// Returns how many tokens the reply may have.
     fn room(&self, request: &Request, prompt: usize) -> Result<usize> {
         let context = self.cache.context.n_ctx() as usize;
         let wanted = request.max_output_tokens.map_or(usize::MAX, |most| most as usize);
         let room = context.saturating_sub(prompt);
-        // With less than an eighth of the context an answer is likely to be cut.
+        // With less than an eighth of the context, an answer is likely to be truncated.
         if room == 0 || room < wanted.min(context / 8) {
             let message = format!("the conversation has {prompt} tokens, and the model's context {context}");
             return Err(Error::new(ErrorKind::ContextTooLong, message)
-                .with_remedy("begin a new conversation, or load the model with a larger context"));
+                .with_remedy("start a new conversation, or load the model with a larger context"));
         }
         Ok(room.min(wanted))
     }
 
-    /// The grammar that holds from the first token on, if one does.
+    /// Returns the grammar that applies from the first token on, if one does.
     fn forced(&mut self, request: &Request) -> Result<Option<Matcher>> {
         let must_call = may_call(request) && request.tool_choice != ToolChoice::Auto;
         let answer = request.answer_schema.as_deref().filter(|_| !must_call);
@@ -142,7 +143,7 @@ impl Engine<'_> {
     }
 }
 
-/// The tools that may be called.
+/// Returns the tools that may be called.
 fn offered(request: &Request) -> Vec<&ToolSpec> {
     let may = |tool: &&ToolSpec| match &request.tool_choice {
         ToolChoice::Tool(name) => tool.name == *name,
@@ -152,13 +153,13 @@ fn offered(request: &Request) -> Vec<&ToolSpec> {
 }
 
 impl Generation<'_, '_, '_> {
-    /// Writes until the end; `None` where nobody wants it any more.
+    /// Generates tokens until the end; `None` if the receiver of the reply was dropped.
     fn write(&mut self, room: usize) -> Result<Option<EndReason>> {
         loop {
             if self.out.is_closed() {
                 return Ok(None);
             }
-            // Its text may be held back for long.
+            // Sent for each token, because its text may be held back for a long time.
             send(self.out, Delta::Progress);
             let token = self.next()?;
             if self.engine.vocabulary.tokens.is_eog(token) {
@@ -180,7 +181,7 @@ impl Generation<'_, '_, '_> {
             Some(matcher) => Some(matcher.compute_mask_or_eos().map_err(broken)?),
             None => None,
         };
-        // Within thoughts that come before a forced call, the reply must not end.
+        // The reply must not end within thoughts before a forced call.
         let mask = mask.or_else(|| self.must_go_on().then(|| self.engine.all_but_ends()));
         let cache = &self.engine.cache;
         self.sampler.next(&cache.context, cache.last_index(), mask.as_ref())
@@ -195,7 +196,7 @@ impl Generation<'_, '_, '_> {
         self.is_forced() && self.parser.is_in_thoughts()
     }
 
-    /// Takes a token that was sampled, and gives what goes on in its place; `None` where the reply is over.
+    /// Processes a sampled token, and returns the tokens that continue in its place; `None` if the reply is over.
     fn take(&mut self, token: LlamaToken) -> Result<Option<Vec<LlamaToken>>> {
         let bytes = self.engine.shown(token);
         if let Some(matcher) = &mut self.matcher {
@@ -227,12 +228,12 @@ impl Generation<'_, '_, '_> {
         Ok(Some(vec![token]))
     }
 
-    /// Whether a call goes on behind the mark that is there: then the grammar holds.
+    /// Returns whether a call follows the mark: then the grammar applies.
     fn begin_call(&mut self) -> Result<bool> {
         let (mark, tail) = self.parser.open_call().unwrap_or_default();
         let open = &self.engine.prompts.form.open;
         let open = open.find(mark).map_or(open.as_str(), |at| &open[at + mark.len()..]).to_string();
-        // Of a mark that a longer one begins with, what stands behind it is read before the mark is known.
+        // If a longer mark begins with this one, some text after it was already read when the mark was recognized.
         let tail = tail.to_string();
         let mut tools = offered(self.request);
         tools.retain(|tool| format!("{open}{}", tool.name).starts_with(&tail));
@@ -242,9 +243,9 @@ impl Generation<'_, '_, '_> {
         Ok(self.matcher.is_some())
     }
 
-    /// Gives bytes to the parser, and sends what it makes of them; whether a stop text ends the reply.
+    /// Passes bytes to the parser and sends its output. Returns whether a stop text ends the reply.
     fn push(&mut self, bytes: &[u8]) -> bool {
-        // How many calls there may be is the grammar's affair.
+        // The grammar limits the number of calls.
         let deltas = deltas_of(self.parser.push(bytes), &mut self.calls, Parallel::Many);
         self.send(deltas)
     }
@@ -280,7 +281,7 @@ impl Generation<'_, '_, '_> {
         self.show(text);
     }
 
-    /// What was held back is decided.
+    /// Handles the text that was held back, and ends the reply.
     fn finish(&mut self, reason: EndReason) -> EndReason {
         let deltas = deltas_of(self.parser.finish(), &mut self.calls, Parallel::Many);
         self.send(deltas);
@@ -290,7 +291,7 @@ impl Generation<'_, '_, '_> {
 }
 
 fn send(out: &UnboundedSender<Result<Delta>>, delta: Delta) {
-    // Whether anybody listens is asked before each token.
+    // An error means that the receiver was dropped, which is checked before each token.
     let _ = out.send(Ok(delta));
 }
 

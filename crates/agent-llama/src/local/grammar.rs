@@ -1,5 +1,5 @@
-//! The grammar of calls and answers: what a model may write from the beginning of a call on. No white space is free in it,
-//! since small models fill a reply with spaces.
+//! The grammar of calls and answers: it defines what a model may write from the beginning of a call on. It allows no
+//! optional white space, because small models fill a reply with spaces.
 
 use llama_cpp_2::model::LlamaModel;
 use llama_cpp_2::sampling::LlamaSampler;
@@ -13,13 +13,13 @@ use agent_loop::{Error, ErrorKind, error::Result};
 use super::form::{Arguments, CallForm, ID};
 use super::vocabulary::{Part, Vocabulary};
 
-/// Makes grammars for a vocabulary.
+/// Creates grammars for a vocabulary.
 pub(super) struct Grammars {
     factory: ParserFactory,
 }
 
 impl Grammars {
-    /// Reads the whole vocabulary: once for a model.
+    /// Reads the whole vocabulary. It is called once for each model.
     pub(super) fn new(model: &LlamaModel) -> Result<Self> {
         let mut factory = ParserFactory::new_simple(&LlamaSampler::llguidance_tok_env(model)).map_err(refused)?;
         factory.quiet();
@@ -27,7 +27,7 @@ impl Grammars {
     }
 
     /// # Errors
-    /// `Tools` where no grammar can be made of the schemas. Nothing is ever written without one.
+    /// `Tools` if no grammar can be created from the schemas. Calls are never generated without one.
     pub(super) fn matcher(&self, grammar: String) -> Result<Matcher> {
         let parser = self.factory.create_parser(TopLevelGrammar::from_lark(grammar)).map_err(refused)?;
         Ok(Matcher::new(Ok(parser)))
@@ -40,13 +40,13 @@ fn refused(error: impl ToString) -> Error {
     Error::new(ErrorKind::Tools, "no grammar can be made of the schemas").with_source(reason)
 }
 
-/// Calls of these tools, or, where there is a schema, an answer that fits it.
+/// Calls of these tools, or, if there is a schema, an answer that fits it.
 pub(super) struct OutputGrammar<'w> {
     pub(super) form: &'w CallForm,
     pub(super) tools: Vec<&'w ToolSpec>,
-    /// What the first call begins with, up to the tool's name.
+    /// The beginning of the first call, up to the tool's name.
     pub(super) open: &'w str,
-    /// What of it is written already.
+    /// The part of it that is already written.
     pub(super) begun: &'w str,
     /// Whether more calls may follow.
     pub(super) many: bool,
@@ -54,7 +54,7 @@ pub(super) struct OutputGrammar<'w> {
 }
 
 impl OutputGrammar<'_> {
-    /// In the language of llguidance.
+    /// Returns the grammar in the language of llguidance.
     pub(super) fn lark(&self, vocabulary: &Vocabulary<'_>) -> String {
         let literal = |text: &str| literal(text, vocabulary);
         let mut rules = String::new();
@@ -86,7 +86,7 @@ impl OutputGrammar<'_> {
     }
 
     fn arguments(&self, at: usize, tool: &ToolSpec, vocabulary: &Vocabulary<'_>) -> String {
-        // Arguments are an object, whatever the schema leaves open.
+        // Arguments are an object, even if the schema does not require it.
         let mut schema = closed(&tool.parameters);
         match &mut schema {
             Value::Object(fields) => _ = fields.insert("type".into(), json!("object")),
@@ -100,13 +100,13 @@ impl OutputGrammar<'_> {
     }
 }
 
-/// A name within JSON, or as it is.
+/// Returns a name within JSON, or unchanged.
 fn name(tool: &ToolSpec, open: &str) -> String {
     let name = &tool.name;
     if open.ends_with('"') { json!(name).to_string().trim_matches('"').to_string() } else { name.clone() }
 }
 
-/// A text as the grammar writes it, with special tokens as such.
+/// Returns a text in the syntax of the grammar, with its special tokens.
 fn literal(text: &str, vocabulary: &Vocabulary<'_>) -> String {
     let mut out = Vec::new();
     for part in vocabulary.split(text) {
@@ -127,7 +127,8 @@ fn literal(text: &str, vocabulary: &Vocabulary<'_>) -> String {
     if out.is_empty() { "\"\"".into() } else { out.join(" ") }
 }
 
-/// Each argument between its tags, in the order of the schema; texts as they are, other values as JSON.
+/// Returns a rule with each argument between its tags, in the order of the schema; texts unchanged, other values as
+/// JSON.
 fn tagged(at: usize, schema: &Value, [key, before, behind]: [&str; 3], vocabulary: &Vocabulary<'_>) -> String {
     let empty = Map::new();
     let properties = schema["properties"].as_object().unwrap_or(&empty);
@@ -170,7 +171,8 @@ fn tagged(at: usize, schema: &Value, [key, before, behind]: [&str; 3], vocabular
     format!("arguments_{at}: {fields}\n{rules}")
 }
 
-/// A schema with how its values are written. What the grammar cannot express is left to the check of the arguments.
+/// Returns a schema with options for the syntax of its values. Constraints that the grammar cannot express are left to
+/// the validation of the arguments.
 fn guided(schema: &Value, is_spaced: bool) -> Value {
     let mut schema = if schema.is_object() { schema.clone() } else { json!({}) };
     let (comma, colon) = if is_spaced { (", ", ": ") } else { (",", ":") };
@@ -179,11 +181,11 @@ fn guided(schema: &Value, is_spaced: bool) -> Value {
     schema
 }
 
-/// A schema whose objects have no other properties than the ones it names.
+/// Returns a schema whose objects have only the properties that it names.
 fn closed(schema: &Value) -> Value {
     match schema {
         Value::Object(fields) => {
-            // Of parts that must all hold, none may exclude what another one names.
+            // The parts of `allOf` stay open, because none may exclude a property that another one names.
             let close = |(key, value): (&String, &Value)| {
                 let value =
                     if key == "allOf" || key == "enum" || key == "const" { value.clone() } else { closed(value) };

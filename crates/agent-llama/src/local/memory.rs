@@ -1,14 +1,14 @@
-//! How much memory a model takes, and how much is free.
+//! Computes how much memory a model needs, and how much is free.
 
 use std::path::Path;
 
 use crate::gguf::Gguf;
 use agent_loop::{Error, ErrorKind, error::Result};
 
-/// Bytes beside weights and cache: what is computed in between, and the vocabulary.
+/// The bytes beside weights and cache: intermediate results, and the vocabulary.
 const WORKSPACE: u64 = 200 << 20;
 
-/// Refuses a model that does not fit, before it is loaded.
+/// Rejects a model that does not fit, before it is loaded.
 ///
 /// # Errors
 /// `Memory`, with the figures.
@@ -43,8 +43,8 @@ fn gigabytes(bytes: u64) -> String {
     }
 }
 
-/// What programs may still take without swapping, and this one within the limits of its container; `None` where the system
-/// does not tell.
+/// Returns how much memory programs can still allocate without swapping, and this one within the limits of its
+/// container; `None` if the system does not report it.
 fn free_bytes() -> Option<u64> {
     let memory = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = memory.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
@@ -52,7 +52,7 @@ fn free_bytes() -> Option<u64> {
     Some(free_in_container().map_or(free, |limit| limit.min(free)))
 }
 
-/// The least that is left by the limits of the control groups around this process (Linux, versions 2 and 1).
+/// Returns the smallest amount left by the limits of the control groups around this process (Linux, versions 2 and 1).
 fn free_in_container() -> Option<u64> {
     let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
     let groups = groups.lines().filter_map(|line| {
@@ -67,14 +67,14 @@ fn free_in_container() -> Option<u64> {
             _ => None,
         }
     });
-    // Within a container the path may be that of the host, and its own group the root.
+    // Within a container the path may be that of the host, and the container's own group the root.
     let all = groups.flat_map(|(root, path, names, prefix)| {
         Path::new(path).ancestors().filter_map(move |group| free_in_group(&root.join(group), names, prefix))
     });
     all.min()
 }
 
-/// What a group may still take: of what it has, files that were read can be dropped.
+/// Returns how much a group can still allocate. Cached files count as free, because the system can drop them.
 fn free_in_group(group: &Path, [most, used]: [&str; 2], prefix: &str) -> Option<u64> {
     let text = |name: &str| std::fs::read_to_string(group.join(name)).ok();
     let number = |text: &str| text.trim().parse::<u64>().ok();

@@ -1,12 +1,12 @@
-//! A model in this process, from a GGUF file, computed by llama.cpp on a thread of its own (feature `local`).
+//! A model in this process, from a GGUF file, computed by llama.cpp on its own thread (feature `local`).
 //!
 //! ```text
 //! Request ──> prompt: the file's template ──> cache: only what is new is evaluated ──> generate ──> deltas
 //!                                              text is free until a call begins; then the grammar of the tools holds
 //! ```
 //!
-//! What a call looks like is read off the template of the file. A call is whole and fits its tool's schema, whatever the
-//! weights are; one that a limit of length cuts never runs.
+//! The form of a call is derived from the template of the file. A call is complete and fits its tool's schema, whatever
+//! the weights are; one that is truncated by a length limit never runs.
 
 mod options;
 mod memory;
@@ -41,13 +41,15 @@ pub use options::LocalOptions;
 
 use worker::{Command, EngineInfo};
 
-/// Bytes of stack: a chat template of thousands of nested expressions is rendered recursively. Only what is used is taken.
+/// The stack size in bytes, because a chat template of thousands of nested expressions is rendered recursively. Only
+/// the used part is allocated.
 const STACK: usize = 64 << 20;
 
 /// A model in this process.
 ///
-/// It writes one reply at a time; a second request waits for the first one. Dropping the stream of a reply ends it at the
-/// next token, or within a prompt at the next few hundred. Dropping the model waits for that, and frees its memory.
+/// It generates one reply at a time; a second request waits for the first one. Dropping the stream of a reply stops it
+/// at the next token, or, within a prompt, at the next few hundred tokens. Dropping the model waits for that, and frees
+/// its memory.
 ///
 /// ```no_run
 /// # async fn main_() -> agent_loop::error::Result<()> {
@@ -74,7 +76,7 @@ pub struct LocalModel {
     usage: Arc<Mutex<CacheUse>>,
 }
 
-/// A process that ends while llama.cpp computes can crash.
+/// Waits for the thread, because a process that exits while llama.cpp computes can crash.
 impl Drop for LocalModel {
     fn drop(&mut self) {
         self.commands = None;
@@ -85,12 +87,12 @@ impl Drop for LocalModel {
 }
 
 impl LocalModel {
-    /// Loads a model. `progress` gets the part that is loaded, from 0 to 1, on another thread.
+    /// Loads a model. `progress` gets the loaded fraction, from 0 to 1, on another thread.
     ///
     /// # Errors
-    /// `Io` for a file that cannot be read; `Damaged` for one that is no GGUF or is cut; `Newer` for a newer version of the
-    /// format; `Memory`, before anything is loaded, where it does not fit; `BadRequest` for a model that llama.cpp does not
-    /// know; `State` where `cancel` was cancelled.
+    /// `Io` if the file cannot be read; `Damaged` if it is not a GGUF file or is truncated; `Newer` for a newer version
+    /// of the format; `Memory` if the model does not fit, before anything is loaded; `BadRequest` for a model that
+    /// llama.cpp does not support; `State` if `cancel` was cancelled.
     pub async fn load(
         options: LocalOptions,
         mut progress: impl FnMut(f32) + Send + 'static,
@@ -100,7 +102,7 @@ impl LocalModel {
         let (done, loaded) = oneshot::channel();
         let usage = Arc::new(Mutex::new(CacheUse::default()));
         let (cancel, counted) = (cancel.child_token(), Arc::clone(&usage));
-        // A future that is dropped cancels too.
+        // Dropping the future cancels too.
         let guard = cancel.clone().drop_guard();
         let goes_on = move |part| {
             progress(part);
@@ -115,37 +117,38 @@ impl LocalModel {
         Ok(Self { name, context, warnings, commands: Some(commands), thread: Some(thread), usage })
     }
 
-    /// Tokens of its context.
+    /// Returns the context length in tokens.
     pub fn context(&self) -> u32 {
         self.context
     }
 
-    /// What a person should know of this model and its file. The first reply tells it, too.
+    /// Returns warnings for a person about this model and its file. The first reply reports them, too.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// How many tokens it has worked on.
+    /// Returns how many tokens the model has processed.
     pub fn cache_use(&self) -> CacheUse {
         *self.usage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Saves what it has evaluated, to be kept beside a saved run, and says how many bytes that are: some 10 to 150 kB for a
-    /// token. It holds the conversation, and is readable by its owner alone.
+    /// Saves the evaluated tokens, to be stored beside a saved run, and returns how many bytes that are: some 10 to 150
+    /// kB per token. The file contains the conversation, and only its owner can read it.
     ///
     /// # Errors
-    /// `State` where nothing was evaluated yet, `Io` where the file cannot be written.
+    /// `State` if nothing was evaluated yet, `Io` if the file cannot be written.
     pub async fn save_cache(&self, path: impl AsRef<Path>) -> Result<u64> {
         let (done, saved) = oneshot::channel();
         self.command(Command::Save { path: path.as_ref().into(), done })?;
         saved.await.map_err(|_| gone())?
     }
 
-    /// Restores what [`save_cache`](Self::save_cache) has saved, and says of how many tokens. A conversation that begins with
-    /// them goes on from there. Without it, or where it fails, the conversation is evaluated again.
+    /// Restores what [`save_cache`](Self::save_cache) has saved, and returns the number of tokens. A conversation that
+    /// begins with them continues from there. Without it, or if it fails, the conversation is evaluated again.
     ///
     /// # Errors
-    /// `Io` where the file cannot be read, `Damaged` where it is, `State` where it is another model's or does not fit.
+    /// `Io` if the file cannot be read, `Damaged` if it is damaged, `State` if it belongs to another model or does not
+    /// fit.
     pub async fn restore_cache(&self, path: impl AsRef<Path>) -> Result<usize> {
         let (done, restored) = oneshot::channel();
         self.command(Command::Restore { path: path.as_ref().into(), done })?;
@@ -158,7 +161,7 @@ impl LocalModel {
     }
 }
 
-/// The thread has ended, which nothing but a defect can do.
+/// Returns the error for a thread that has ended, which only a bug can cause.
 fn gone() -> Error {
     Error::new(ErrorKind::State, "the model's thread has ended").with_remedy("load the model again")
 }

@@ -1,4 +1,4 @@
-//! How a model in this process is loaded and sampled.
+//! Options for loading and sampling a model in this process.
 
 use std::path::PathBuf;
 
@@ -6,31 +6,33 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct LocalOptions {
-    /// The file, in the format GGUF; the first one where the model is split over several.
+    /// The file, in the GGUF format; the first one if the model is split over several.
     pub path: PathBuf,
-    /// The chat template, in Jinja's language; by default the file's.
+    /// The chat template, in the Jinja language; by default the file's.
     pub template: Option<String>,
-    /// Tokens of context; by default those that the model was trained on, 8,192 at most, since each takes memory.
+    /// The context length in tokens; by default the one with which the model was trained, but at most 8,192, because
+    /// each token takes memory.
     pub context: Option<u32>,
-    /// Threads to compute on; by default one for each processor.
+    /// The number of threads; by default one per processor.
     pub threads: Option<u32>,
-    /// How many layers are computed on a graphics card; by default all, where the program is built for one.
+    /// How many layers are computed on a graphics card; by default all, if the program was built for one.
     pub gpu_layers: Option<u32>,
-    /// The most memory it may take, in bytes; by default what is free, where the system tells.
+    /// The most memory that the model may use, in bytes; by default the free memory, if the system reports it.
     pub memory: Option<u64>,
-    /// Randomness where the request does not say: by default 0.7. At 0 the likeliest token is always taken.
+    /// The sampling temperature if the request has none; by default 0.7. At 0 the likeliest token is always chosen.
     pub temperature: f32,
-    /// Tokens are chosen from the likeliest ones that together have this probability; by default 0.95.
+    /// Nucleus sampling: tokens are chosen from the likeliest ones that together have this probability; by default
+    /// 0.95.
     pub top_p: f32,
-    /// The same request with the same seed gives the same text; by default every reply has another one.
+    /// The random seed. The same request with the same seed gives the same text; by default every reply has a new seed.
     pub seed: Option<u32>,
-    /// What a token's likelihood is divided by when it is among the last 64 ones: by default 1, which changes nothing.
+    /// Divides the likelihood of a token that is among the last 64 tokens; by default 1, which has no effect.
     pub repeat_penalty: f32,
-    /// What a token's likelihood is lowered by for each time it is among the last 64 ones: by default 0.
+    /// Subtracted from the likelihood of a token for each time that it occurs among the last 64 tokens; by default 0.
     pub frequency_penalty: f32,
-    /// What a token's likelihood is lowered by once when it is among the last 64 ones: by default 0.
+    /// Subtracted once from the likelihood of a token that occurs among the last 64 tokens; by default 0.
     pub presence_penalty: f32,
-    /// The text of a reply ends before any of these.
+    /// Stop sequences: the text of a reply ends before any of these.
     pub stop: Vec<String>,
 }
 
@@ -50,7 +52,7 @@ setters!(LocalOptions {
 });
 
 impl LocalOptions {
-    /// The default ones for a file.
+    /// Creates the default options for a file.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self {
             path: path.into(),

@@ -11,24 +11,24 @@ use super::form::{CallForm, call_json, id, sent};
 use super::template::Template;
 use super::vocabulary::Vocabulary;
 
-/// For files without a template: the marks that most models know.
+/// The template for files without one, with the marks that most models know.
 const CHAT_ML: &str = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}\
     {% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
-/// For those that do not know them.
+/// The template for models that do not know these marks.
 const HEADINGS: &str = "{% for m in messages %}### {{ m.role }}:\n{{ m.content }}\n\n{% endfor %}\
     {% if add_generation_prompt %}### assistant:\n{% endif %}";
 
-/// How the prompts of a model are made.
+/// Creates the prompts of a model.
 #[derive(Debug)]
 pub(super) struct Prompts {
     template: Template,
     pub(super) form: CallForm,
-    /// Whether tools stand in the text, since the template cannot show them.
+    /// Whether tools are described in the text, because the template cannot show them.
     in_text: bool,
     has_system_role: bool,
-    /// Texts that end a reply, where no token does.
+    /// Texts that end a reply, if no token does.
     pub(super) stop: Vec<String>,
-    /// What a person should know.
+    /// Warnings for a person.
     pub(super) warnings: Vec<String>,
 }
 
@@ -52,7 +52,7 @@ impl Prompts {
                     Some(_) => (CHAT_ML, None),
                     None => (HEADINGS, Some("### user:")),
                 };
-                // Both parse, or no test would pass.
+                // Both templates parse; a test checks it.
                 match Template::new(source, bos, eos) {
                     Ok(template) => (template, None, stop, Some(why)),
                     Err(_) => unreachable!("the templates of this file are valid"),
@@ -72,13 +72,13 @@ impl Prompts {
         }
     }
 
-    /// The prompt of a request.
+    /// Returns the prompt of a request.
     ///
     /// # Errors
-    /// What the template refuses.
+    /// The reason why the template rejects the request.
     pub(super) fn prompt(&self, request: &Request, vocabulary: &Vocabulary<'_>) -> Result<String, String> {
         let text = if self.in_text {
-            // The grammar holds an answer to its schema, as it does with a template.
+            // The grammar enforces the schema of an answer, as it does with a template.
             let mut request = request.clone();
             request.answer_schema = None;
             let request = written_out(Format::Hermes, request);
@@ -95,7 +95,8 @@ impl Prompts {
         let outside =
             |text: &str| if self.in_text { vocabulary.escape(text) } else { vocabulary.escape(&escape(text)) };
         let mut messages = Vec::new();
-        // Where tools stand in the text, the marks of calls are our own: those of others are escaped already.
+        // If tools are described in the text, the marks of calls are our own. Marks in other texts have been escaped
+        // before.
         let own = |text: &str| match self.in_text {
             true => vocabulary
                 .escape(text)
@@ -163,7 +164,7 @@ fn message(role: &str, text: &str) -> Value {
     json!({"role": role, "content": text})
 }
 
-/// Templates refuse two messages of a person in a row.
+/// Merges consecutive messages of a person, because templates reject them.
 fn add_user(messages: &mut Vec<Value>, text: String) {
     match messages.last_mut() {
         Some(last) if last["role"] == "user" => {
@@ -180,7 +181,7 @@ fn tool_json(tool: &ToolSpec, vocabulary: &Vocabulary<'_>) -> Value {
     json!({"type": "function", "function": {"name": tool.name, "description": description, "parameters": parameters}})
 }
 
-/// A value whose texts are escaped.
+/// Returns a value whose texts are escaped.
 fn escaped(value: &Value, vocabulary: &Vocabulary<'_>) -> Value {
     match value {
         Value::String(text) => Value::String(vocabulary.escape(text)),
@@ -193,7 +194,7 @@ fn escaped(value: &Value, vocabulary: &Vocabulary<'_>) -> Value {
     }
 }
 
-/// Whether a reply may hold calls.
+/// Returns whether a reply may contain calls.
 pub(super) fn may_call(request: &Request) -> bool {
     !request.tools.is_empty() && request.tool_choice != ToolChoice::None
 }

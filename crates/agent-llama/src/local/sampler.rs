@@ -1,4 +1,4 @@
-//! Which token comes next: penalties, the likeliest ones, chance.
+//! Chooses the next token: penalties, the likeliest tokens, a random choice.
 
 use llama_cpp_2::context::LlamaContext;
 use llama_cpp_2::sampling::LlamaSampler;
@@ -11,16 +11,16 @@ use agent_loop::{Error, ErrorKind, error::Result};
 
 use super::options::LocalOptions;
 
-/// Only so many of the likeliest tokens are looked at, as in llama.cpp.
+/// How many of the likeliest tokens are considered, as in llama.cpp.
 const TOP_K: i32 = 40;
-/// How many tokens back penalties count.
+/// Over how many of the last tokens penalties count.
 const LAST: usize = 64;
 
 /// Samples the tokens of a reply.
 pub(super) struct Sampler(LlamaSampler);
 
 impl Sampler {
-    /// For a reply behind these tokens.
+    /// Creates a sampler for a reply after these tokens.
     pub(super) fn new(options: &LocalOptions, temperature: f32, vocabulary: i32, before: &[LlamaToken]) -> Self {
         let mut chain = Vec::new();
         let (repeat, frequency, presence) =
@@ -45,10 +45,10 @@ impl Sampler {
         Self(chain)
     }
 
-    /// The next token, one of those that are allowed.
+    /// Returns the next token, one of the allowed ones.
     ///
     /// # Errors
-    /// `BadResponse` where there is none, or the weights give no numbers.
+    /// `BadResponse` if no token is allowed, or the weights do not give numbers.
     pub(super) fn next(
         &mut self,
         context: &LlamaContext<'_>,

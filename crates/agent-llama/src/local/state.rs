@@ -1,7 +1,7 @@
-//! The attention cache as a file, so that another process goes on without evaluating the conversation again.
+//! The attention cache as a file, so that another process continues without evaluating the conversation again.
 //!
-//! llama.cpp's own format, with a trailer: the hash of what stands before it, the model's fingerprint, a mark. Without them a
-//! file that is damaged, or another model's, would be read as numbers.
+//! llama.cpp's own format, with a trailer: the hash of all bytes before it, the model's fingerprint, a mark. Without
+//! the trailer, a file that is damaged or belongs to another model would be read as numbers.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -15,10 +15,10 @@ use super::cache::Cache;
 const MARK: &[u8; 8] = b"agentkv1";
 const TRAILER: u64 = 32 + 32 + MARK.len() as u64;
 
-/// Writes the state, readable by its owner alone, and says how many bytes it has.
+/// Writes the state to a file that only its owner can read, and returns its size in bytes.
 ///
 /// # Errors
-/// `State` where there is nothing to save, `Io` where the file cannot be written.
+/// `State` if there is nothing to save, `Io` if the file cannot be written.
 pub(super) fn save(cache: &Cache<'_>, header: &Gguf, path: &Path) -> Result<u64> {
     if cache.tokens.is_empty() {
         return Err(Error::new(ErrorKind::State, "nothing has been evaluated yet"));
@@ -40,10 +40,11 @@ pub(super) fn save(cache: &Cache<'_>, header: &Gguf, path: &Path) -> Result<u64>
     Ok(std::fs::metadata(path).map_err(io)?.len())
 }
 
-/// Reads a state, and says how many tokens it has. Where it fails, the cache is empty and everything is evaluated anew.
+/// Reads a state, and returns its number of tokens. If this fails, the cache is empty and everything is evaluated
+/// again.
 ///
 /// # Errors
-/// `Io` where the file cannot be read, `Damaged` where it is, `State` where it is another model's or too long.
+/// `Io` if the file cannot be read, `Damaged` if it is damaged, `State` if it belongs to another model or is too long.
 pub(super) fn restore(cache: &mut Cache<'_>, header: &Gguf, path: &Path) -> Result<usize> {
     let named = |error: Error| error.with_path(path.display().to_string());
     let io = |error| named(Error::new(ErrorKind::Io, "the state cannot be read").with_source(error));
@@ -58,7 +59,7 @@ pub(super) fn restore(cache: &mut Cache<'_>, header: &Gguf, path: &Path) -> Resu
         return Err(damaged());
     }
     if trailer[32..64] != fingerprint(header) {
-        return Err(named(Error::new(ErrorKind::State, "the state is that of another model")));
+        return Err(named(Error::new(ErrorKind::State, "the state belongs to another model")));
     }
     let room = cache.context.n_ctx() as usize;
     match cache.context.state_seq_load_file(path, 0, room) {
@@ -94,7 +95,8 @@ fn hash_of(path: &Path, length: Option<u64>) -> std::io::Result<[u8; 32]> {
     }
 }
 
-/// Of the header: a model with the same one has the same shape and, but for a malicious file, the same weights.
+/// Returns a fingerprint of the header. A model with the same one has the same shape and, unless a file is malicious,
+/// the same weights.
 fn fingerprint(header: &Gguf) -> [u8; 32] {
     *blake3::hash(format!("{header:?}").as_bytes()).as_bytes()
 }

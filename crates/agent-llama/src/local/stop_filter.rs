@@ -1,6 +1,6 @@
-//! The text of a reply on its way out, which ends before a stop text.
+//! Filters the text of a reply so that it ends before a stop text.
 
-/// Holds back what may still turn out to be the beginning of a stop text, and white space that nothing may follow.
+/// Holds back text that may be the beginning of a stop text, and white space that may be the last text.
 #[derive(Debug, Default)]
 pub(super) struct StopFilter {
     stops: Vec<String>,
@@ -13,7 +13,7 @@ impl StopFilter {
         Self { stops: stops.into_iter().filter(|stop| !stop.is_empty()).collect(), ..Self::default() }
     }
 
-    /// Takes more text, gives what may be shown, and says whether a stop text ends it.
+    /// Adds text, and returns the text that may be shown and whether a stop text ends it.
     pub(super) fn push(&mut self, text: &str) -> (String, bool) {
         self.held.push_str(text);
         if let Some(at) = self.stops.iter().filter_map(|stop| self.held.find(stop.as_str())).min() {
@@ -25,7 +25,7 @@ impl StopFilter {
         (self.shown(self.held[..end].trim_end().len()), false)
     }
 
-    /// What is shown before a call, or at the end: without white space behind it.
+    /// Returns the rest before a call or at the end, without trailing white space.
     pub(super) fn finish(&mut self) -> String {
         let text = self.shown(self.held.trim_end().len());
         self.held.clear();

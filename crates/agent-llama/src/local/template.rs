@@ -1,4 +1,4 @@
-//! The chat template of a model's file, rendered as the model's makers do: the dialect of Jinja that Hugging Face uses.
+//! The chat template of a model's file, rendered in the dialect of Jinja that Hugging Face uses.
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Kwargs, Serde, Value as Jinja};
@@ -6,13 +6,14 @@ use minijinja::{Environment, ErrorKind, context};
 use serde::Serialize;
 use serde_json::Value;
 
-/// Steps of a template; a conversation of a thousand messages takes a hundredth of it. One that loops ends here.
+/// The limit of a template's execution steps. A conversation of a thousand messages takes a hundredth of it; a template
+/// that loops ends here.
 const FUEL: u64 = 20_000_000;
 
-/// The longest template in bytes: several times what the longest known one has.
+/// The longest template in bytes: several times the length of the longest known one.
 const LONGEST: usize = 256 << 10;
 
-/// A chat template that parses.
+/// A valid chat template.
 #[derive(Debug)]
 pub(super) struct Template {
     environment: Environment<'static>,
@@ -22,7 +23,7 @@ pub(super) struct Template {
 
 impl Template {
     /// # Errors
-    /// Why it cannot be parsed.
+    /// The reason why it cannot be parsed.
     pub(super) fn new(source: &str, bos: &str, eos: &str) -> Result<Self, String> {
         if source.len() > LONGEST {
             return Err(format!("it has {} bytes, and {LONGEST} are the most", source.len()));
@@ -40,10 +41,10 @@ impl Template {
         Ok(Self { environment, bos: bos.into(), eos: eos.into() })
     }
 
-    /// The prompt: these messages, and where `to_go_on` the beginning of a reply.
+    /// Renders the prompt: these messages, and if `to_go_on` the beginning of a reply.
     ///
     /// # Errors
-    /// What the template refuses, and why it cannot be rendered.
+    /// The template's own error, or the reason why it cannot be rendered.
     pub(super) fn render(&self, messages: &[Value], tools: Option<&[Value]>, to_go_on: bool) -> Result<String, String> {
         let template = self.environment.get_template("chat").map_err(|error| says(&error))?;
         let context = context! {
@@ -70,13 +71,13 @@ fn raise(message: String) -> Result<Jinja, minijinja::Error> {
     Err(minijinja::Error::new(ErrorKind::InvalidOperation, message))
 }
 
-/// The time here and now, in the format of C.
+/// Returns the local time, in the format of C.
 fn now(format: String) -> Result<String, minijinja::Error> {
     let text = jiff::fmt::strtime::format(&format, &jiff::Zoned::now());
     text.map_err(|error| minijinja::Error::new(ErrorKind::InvalidOperation, error.to_string()))
 }
 
-/// JSON as Python writes it, which models were trained on: a space after commas and colons.
+/// Returns JSON as Python writes it, because models were trained on it: with a space after commas and colons.
 fn to_json(value: &Jinja, indent: Option<usize>, options: Kwargs) -> Result<Jinja, minijinja::Error> {
     let indent = indent.or(options.get::<Option<usize>>("indent").ok().flatten());
     let separators = options.get::<Option<Vec<String>>>("separators").ok().flatten();
@@ -115,7 +116,7 @@ impl serde_json::ser::Formatter for SpacedFormatter {
     }
 }
 
-/// A value as [`to_json`] writes it.
+/// Returns a value as [`to_json`] writes it.
 pub(super) fn spaced(value: &Value) -> String {
     let mut text = Vec::new();
     let written = value.serialize(&mut serde_json::Serializer::with_formatter(&mut text, SpacedFormatter));

@@ -1,4 +1,5 @@
-//! The tokens of a model: their texts, which of them are special, and which text of others must be escaped.
+//! The tokens of a model: their texts, which of them are special, and which of these texts must be escaped in other
+//! text.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -9,12 +10,12 @@ use llama_cpp_2::vocab::LlamaVocab;
 
 use super::form::CallForm;
 
-/// What a grammar, a prompt and a cache need to know of the vocabulary.
+/// The vocabulary data that a grammar, a prompt and a cache need.
 pub(super) struct Vocabulary<'m> {
     pub(super) tokens: LlamaVocab<'m>,
-    /// Tokens that text cannot be made of, such as the mark of a turn, with their texts; longest first.
+    /// Tokens that ordinary text cannot produce, such as the mark of a turn, with their texts; longest first.
     controls: Vec<(String, LlamaToken)>,
-    /// The texts that a prompt must not take from outside: those of special tokens, and the tags of the template.
+    /// The texts that a prompt must not contain from outside: those of special tokens, and the tags of the template.
     reserved: HashSet<String>,
     lengths: BTreeSet<usize>,
     pub(super) bos: String,
@@ -35,7 +36,7 @@ impl<'m> Vocabulary<'m> {
                 if is_control {
                     controls.push((text.clone(), token));
                 }
-                // Runs of spaces and line breaks are tokens of some vocabularies, and nothing special.
+                // In some vocabularies runs of spaces and line breaks are tokens, but not special ones.
                 if text.len() > 2 && text.contains(['<', '[', '|', '｜']) {
                     reserved.insert(text);
                 }
@@ -50,22 +51,22 @@ impl<'m> Vocabulary<'m> {
         Self { controls, reserved, lengths, bos, eos, adds_bos, tokens }
     }
 
-    /// The tokens of a part of a prompt, in which special tokens count.
+    /// Returns the tokens of a part of a prompt, including special tokens.
     pub(super) fn tokenize(&self, text: &str) -> Vec<LlamaToken> {
         self.tokens.tokenize(text.as_bytes(), false, true)
     }
 
-    /// A prompt with the mark of its beginning, if the model wants one.
+    /// Adds the mark of a prompt's beginning, if the model wants one.
     pub(super) fn with_bos(&self, prompt: String) -> String {
         if self.adds_bos && !prompt.starts_with(&self.bos) { self.bos.clone() + &prompt } else { prompt }
     }
 
-    /// The bytes of a token, that of a special one too.
+    /// Returns the bytes of a token, including special ones.
     pub(super) fn bytes(&self, token: LlamaToken) -> Vec<u8> {
         self.tokens.token_to_piece(token, true, None)
     }
 
-    /// A text as the parts between special tokens, and these tokens.
+    /// Splits a text into special tokens and the parts between them.
     pub(super) fn split<'t>(&self, text: &'t str) -> Vec<Part<'t>> {
         let mut parts = Vec::new();
         let (mut begin, mut at) = (0, 0);
@@ -88,21 +89,21 @@ impl<'m> Vocabulary<'m> {
         parts
     }
 
-    /// The special tokens that calls of this form and thoughts are written with.
+    /// Returns the special tokens in calls of this form and in thoughts.
     pub(super) fn marks(&self, form: &CallForm) -> HashSet<LlamaToken> {
         let texts = [Some(&form.open), Some(&form.middle), Some(&form.close), form.between.as_ref()];
         let is_mark = |text: &str| form.format.has_mark(text) || texts.iter().flatten().any(|part| part.contains(text));
         self.controls.iter().filter(|(text, _)| is_mark(text)).map(|(_, token)| *token).collect()
     }
 
-    /// Where the first token that ends a reply stands in a text.
+    /// Returns the position of the first token in a text that ends a reply.
     pub(super) fn end_of_turn(&self, text: &str) -> Option<usize> {
         let ends = self.controls.iter().filter(|(_, token)| self.tokens.is_eog(*token));
         ends.filter_map(|(control, _)| text.find(control.as_str())).min()
     }
 
-    /// A text from outside, in which nothing is a special token or a tag of the template: the first character of each is
-    /// written as a reference. Linear but for the number of different lengths.
+    /// Escapes a text from outside, so that nothing in it is a special token or a tag of the template: the first
+    /// character of each is written as a character reference. Linear except for the number of different lengths.
     pub(super) fn escape(&self, text: &str) -> String {
         let mut out = String::with_capacity(text.len());
         let mut at = 0;
@@ -131,7 +132,7 @@ pub(super) enum Part<'t> {
     Control(LlamaToken),
 }
 
-/// The tags that a template writes, such as `<tool_response>` and `[INST]`.
+/// Returns the tags that a template writes, such as `<tool_response>` and `[INST]`.
 fn tags(template: &str) -> impl Iterator<Item = &str> {
     const LONGEST: usize = 40;
     template.match_indices(['<', '[']).filter_map(|(at, open)| {

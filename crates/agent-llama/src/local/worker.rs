@@ -1,4 +1,4 @@
-//! The thread that a model lives in: it loads the model, then writes one reply after the other.
+//! The thread of a model: it loads the model, then generates one reply after the other.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -16,21 +16,21 @@ use super::engine::{Engine, load};
 use super::options::LocalOptions;
 use super::state;
 
-/// What the thread is asked to do.
+/// A command for the thread.
 pub(super) enum Command {
     Reply { request: Box<Request>, out: mpsc::UnboundedSender<Result<Delta>>, begun: oneshot::Sender<Result<()>> },
     Save { path: PathBuf, done: oneshot::Sender<Result<u64>> },
     Restore { path: PathBuf, done: oneshot::Sender<Result<usize>> },
 }
 
-/// What is known of a model once it is loaded.
+/// Data about a model that was loaded.
 pub(super) struct EngineInfo {
     pub(super) name: String,
     pub(super) context: u32,
     pub(super) warnings: Vec<String>,
 }
 
-/// Loads a model, says so, and serves it until nobody can ask any more.
+/// Loads a model, reports the result, and serves it until all senders of commands are dropped.
 pub(super) fn run(
     options: LocalOptions,
     progress: impl FnMut(f32) -> bool + 'static,
@@ -44,7 +44,7 @@ pub(super) fn run(
         Ok(ready) => ready,
         Err(error) => return drop(loaded.send(Err(named(error)))),
     };
-    // What reads the vocabulary panics on some that no tokenizer has.
+    // Reading some invalid vocabularies panics.
     let engine = AssertUnwindSafe(|| Engine::new(backend, &model, &header, context, options, usage));
     let damaged = || Error::new(ErrorKind::Damaged, "the vocabulary of this model cannot be read");
     let mut engine = match catch_unwind(engine).unwrap_or_else(|_| Err(damaged())) {
@@ -74,14 +74,14 @@ fn handle(engine: &mut Engine<'_>, command: Command, header: &Gguf) {
             if out.is_closed() {
                 return;
             }
-            // A defect must end one reply and not all of them.
+            // A bug must end only one reply and not all of them.
             let written = catch_unwind(AssertUnwindSafe(|| engine.reply(&request, &out, is_begun)));
             let written = written.unwrap_or_else(|_| {
                 engine.cache.truncate(0);
-                Err(Error::new(ErrorKind::BadResponse, "the reply failed by a defect in this program"))
+                Err(Error::new(ErrorKind::BadResponse, "the reply failed because of a bug in this program"))
             });
             if let Err(error) = written {
-                // If neither channel takes the error, the caller has gone.
+                // If neither channel accepts the error, the caller is gone.
                 let _ = match begun {
                     Some(begun) => begun.send(Err(error)).is_ok(),
                     None => out.send(Err(error)).is_ok(),

@@ -30,7 +30,7 @@ impl Agent {
         run.spend_tokens(model.tokens.into_inner());
         let Some(shorter) = shorter else { return Ok(()) };
         let shorter = shorter.unwrap_or_else(|_| {
-            Err(Error::new(ErrorKind::TimedOut, "making the conversation shorter took too long")
+            Err(Error::new(ErrorKind::TimedOut, "compacting the conversation took too long")
                 .with_path(self.model.name()))
         });
         observer.event(match run.compacted(shorter)? {
@@ -41,7 +41,8 @@ impl Agent {
     }
 }
 
-/// The model that a compaction uses, with a count of its tokens: they belong to the run's budget even if it fails.
+/// The model that a compaction uses. It counts its tokens, because they belong to the run's budget even if the
+/// compaction fails.
 struct MeteredModel<'m> {
     model: &'m dyn Model,
     tokens: AtomicU64,
@@ -69,14 +70,14 @@ impl Model for MeteredModel<'_> {
                         usage.total()
                     }
                     _ if has_usage => return,
-                    // As for replies of the run itself: four bytes are one token until the provider says otherwise.
+                    // As for the run's own replies, four bytes are one token until the provider reports a count.
                     Ok(Delta::Text { text } | Delta::Reasoning { text, .. } | Delta::CallArguments { text, .. }) => {
                         bytes += text.len();
                         bytes as u64 / 4
                     }
                     _ => bytes as u64 / 4,
                 };
-                // The sum over all replies; a negative difference wraps around and back.
+                // The sum over all replies. A negative difference wraps around and back.
                 self.tokens.fetch_add(now.wrapping_sub(counted), Ordering::Relaxed);
                 counted = now;
             });

@@ -10,82 +10,82 @@ use crate::message::{Status, TextPhase, ToolCall, ToolResult, Usage};
 use crate::model::Delta;
 use crate::run::{Run, RunOutcome};
 
-/// Something that happened.
+/// An event of a run.
 ///
-/// A call has the same `index` from its first event to its last: its place among the calls of its reply, from 0. Its id
-/// while it is streamed is the provider's, which may be empty or used before; from `ToolStarted` on it is the run's.
+/// A call has the same `index` in all of its events: its position among the calls of its reply, from 0. While it is
+/// streamed, its id is the provider's, which may be empty or a duplicate; from `ToolStarted` on it is the run's.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Event {
     /// More text.
     Text(String),
-    /// More text, of which the provider says that it is not the answer: what the model says on the way.
+    /// More text that the provider marks as commentary instead of the answer, such as what the model is about to do.
     Commentary(String),
     /// More reasoning.
     Reasoning(String),
-    /// The model begins a call.
+    /// A call starts.
     CallStarted {
-        /// Which call of the reply.
+        /// The index of the call in its reply.
         index: usize,
-        /// The provider's id; empty where it has none.
+        /// The provider's id; empty if it sends none.
         id: String,
-        /// The tool.
+        /// The tool's name.
         name: String,
     },
     /// More of a call's arguments, as JSON text.
     CallArguments {
-        /// Which call of the reply.
+        /// The index of the call in its reply.
         index: usize,
-        /// The piece.
+        /// The next piece of text.
         text: String,
     },
-    /// A call that cannot be read.
+    /// A call cannot be read.
     CallFault {
-        /// Which call of the reply.
+        /// The index of the call in its reply.
         index: usize,
-        /// Why.
+        /// The reason.
         fault: String,
     },
-    /// Something about the reply that a person may want to know, such as a call in a form that cannot be read.
+    /// A problem of the reply that a person may want to know about, for example a call in a form that cannot be read.
     Warning(String),
-    /// Tokens of the reply so far.
+    /// The tokens of the reply so far.
     Usage(Usage),
-    /// The request failed before anything was shown; it is made again.
+    /// The request failed before anything was shown, and will be sent again.
     Retry {
-        /// Which attempt failed, from 1.
+        /// The number of the failed attempt, from 1.
         attempt: u32,
-        /// How long it waits.
+        /// The wait before the next attempt.
         delay: Duration,
-        /// What failed.
+        /// The error.
         failure: Failure,
     },
     /// A person has to decide.
     ApprovalNeeded(Question),
-    /// A tool runs.
+    /// A tool starts.
     ToolStarted {
-        /// Which call of the reply.
+        /// The index of the call in its reply.
         index: usize,
         /// The call, with the arguments it runs with.
         call: ToolCall,
     },
-    /// A call has its result. There is one such event for each call, whatever became of it: also for one that was
-    /// denied, cancelled, beyond the budget or not valid, and whose tool never ran.
+    /// A call has its result. There is one such event for every call, including calls that were denied, cancelled,
+    /// invalid or beyond the budget, whose tools never ran.
     ToolFinished {
-        /// Which call of the reply.
+        /// The index of the call in its reply.
         index: usize,
-        /// What the model is told, and how long the tool ran.
+        /// The result that the model gets, including how long the tool ran.
         result: ToolResult,
     },
     /// The conversation was made shorter.
     Compacted {
-        /// Bytes before.
+        /// The size before, in bytes.
         before: usize,
-        /// Bytes now.
+        /// The size now, in bytes.
         after: usize,
     },
-    /// The conversation could not be made shorter. The run goes on where it can.
+    /// The conversation could not be made shorter. The run continues if it can.
     NotCompacted {
-        /// Why.
+        /// The reason.
         failure: Failure,
     },
     /// The run is done.
@@ -93,8 +93,8 @@ pub enum Event {
 }
 
 impl Event {
-    /// The event of a delta within text of this phase. `calls` holds the indices of the calls so far: those of deltas are
-    /// in any numbering.
+    /// Returns the event of a delta within text of this phase. `calls` holds the indices of the calls so far, because
+    /// deltas may number their calls in any way.
     pub(super) fn of(delta: Delta, phase: Option<TextPhase>, calls: &mut Vec<usize>) -> Option<Self> {
         let mut place = |index| {
             calls.iter().rposition(|call| *call == index).unwrap_or_else(|| {
@@ -111,7 +111,7 @@ impl Event {
             Delta::CallFault { index, fault, .. } => Self::CallFault { index: place(index), fault },
             Delta::Warning { text } => Self::Warning(text),
             Delta::Usage(usage) => Self::Usage(usage),
-            // Text so far is resolved by now.
+            // Cumulative text has been resolved before.
             Delta::CumulativeText { .. }
             | Delta::TextStart { .. }
             | Delta::TextEnd { .. }
@@ -122,7 +122,7 @@ impl Event {
         })
     }
 
-    /// The event as JSON, for a page or a log: an object with `event` and what belongs to it.
+    /// Returns the event as JSON for a web page or a log: an object with `event` and its fields.
     pub fn to_json(&self) -> Value {
         use serde_json::json;
         match self {
@@ -158,22 +158,23 @@ impl Event {
     }
 }
 
-/// Sees a run as it goes on. A closure over [`Event`] is one, so is a [`Transcript`](crate::Transcript), and so is a
-/// pair of two.
+/// Receives the events of a run and saves it. A closure over [`Event`] is an observer, and so are a
+/// [`Transcript`](crate::Transcript) and a pair of two observers.
 pub trait Observer: Send {
-    /// Something happened. It must not block for long: the run waits.
+    /// Receives one event. It must not block for long, because the run waits for it.
     fn event(&mut self, _event: Event) {}
 
-    /// The run has changed, or is about to run tools. What is saved here is what a later process goes on from.
+    /// Saves the run, which has changed or is about to run tools. A later process continues from the state that is
+    /// saved here.
     ///
     /// # Errors
-    /// When it cannot be saved: the driver stops then, before anything else happens.
+    /// If the run cannot be saved. The driver then stops before anything else happens.
     fn save(&mut self, _run: &Run) -> Result<()> {
         Ok(())
     }
 }
 
-/// Nobody watches.
+/// Ignores all events and saves nothing.
 impl Observer for () {}
 
 impl<F: FnMut(Event) + Send> Observer for F {

@@ -1,4 +1,4 @@
-//! One request to the model: streamed to the observer, timed out when silent, retried while nothing was shown.
+//! One request to the model: streamed to the observer, timed out when silent, retried until something was shown.
 
 use futures_util::StreamExt;
 use tokio::time::{sleep, timeout};
@@ -11,16 +11,16 @@ use crate::model::{Delta, ImageSupport, Reply, ReplyBuilder, Request, TextCursor
 
 use super::{Agent, Event, Observer, spans};
 
-/// How a request to the model ended.
+/// The outcome of a request to the model.
 pub(super) enum ReplyOutcome {
     Replied(Reply),
     Failed(Error),
-    /// With what had arrived, and the tokens that the provider had counted.
+    /// The parts that had arrived, and the tokens that the provider had counted.
     Cancelled(Vec<Part>, Option<Usage>),
 }
 
 impl Agent {
-    /// One reply, with retries for as long as nothing of it was shown.
+    /// Gets one reply. The request is retried until something of the reply was shown.
     pub(super) async fn reply(
         &self,
         request: &Request,
@@ -70,9 +70,12 @@ impl Agent {
         if self.model.image_support() == ImageSupport::None
             && request.messages.iter().any(|message| !message.images().is_empty())
         {
-            return Err(Error::new(ErrorKind::BadRequest, "the model only reads text, and a message shows an image")
-                .with_path(self.model.name())
-                .with_remedy("leave the image out, or take a model that can be shown images"));
+            return Err(Error::new(
+                ErrorKind::BadRequest,
+                "the model only reads text, and a message contains an image",
+            )
+            .with_path(self.model.name())
+            .with_remedy("remove the image, or use a model that accepts images"));
         }
         let silent =
             |_| Error::new(ErrorKind::TimedOut, "the model was silent for too long").with_path(self.model.name());

@@ -1,4 +1,4 @@
-//! Retries: exponential backoff with jitter. Pure: the random number is an argument.
+//! Retries: exponential backoff with jitter. The code is pure: the random number is an argument.
 
 use std::time::Duration;
 
@@ -8,14 +8,15 @@ use crate::error::Error;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Retries {
-    /// Attempts in all; by default 4. With 1 nothing is retried.
+    /// All attempts, including the first; by default 4. With 1 nothing is retried.
     pub attempts: u32,
-    /// The wait after the first failure, before jitter; it doubles with each. By default half a second.
+    /// The wait after the first failure, before jitter. It doubles after each further failure. By default half a
+    /// second.
     pub first: Duration,
-    /// The longest wait of our own; by default 30 seconds.
+    /// The longest wait of the backoff; by default 30 seconds.
     pub longest: Duration,
-    /// The longest wait that a provider may ask for; by default two minutes. When it asks for more, the run ends with
-    /// its error, which says how long.
+    /// The longest wait that a provider may request; by default two minutes. If it requests more, the run ends with its
+    /// error, which contains the delay.
     pub longest_asked: Duration,
 }
 
@@ -33,9 +34,9 @@ impl Default for Retries {
 }
 
 impl Retries {
-    /// How long to wait after attempt number `attempt` (from 1) failed; `None`: give up. `random` is in 0..1 and spreads
-    /// the wait over half to all of `first · 2^(attempt - 1)`, so that clients that failed together do not come back
-    /// together. A provider's own delay is respected, with up to a tenth on top.
+    /// Returns how long to wait after attempt number `attempt` (from 1) failed, or `None` to give up. `random` is in
+    /// 0..1 and spreads the wait over half to all of `first · 2^(attempt - 1)`, so that clients that failed together do
+    /// not retry together. A provider's own delay is respected, with up to a tenth on top.
     pub fn delay(&self, attempt: u32, error: &Error, random: f64) -> Option<Duration> {
         if attempt >= self.attempts || !error.kind().is_retryable() {
             return None;

@@ -1,5 +1,5 @@
-//! Spans for tracing, with the names and attributes of OpenTelemetry's semantic conventions for generative AI. They hold
-//! no contents. Where no subscriber listens, they cost nothing.
+//! Spans for tracing, with the names and attributes of OpenTelemetry's semantic conventions for generative AI. They
+//! contain no prompts or replies. Without a subscriber they cost nothing.
 
 use tracing::field::{Empty, debug};
 use tracing::{Span, info_span};
@@ -9,7 +9,7 @@ use crate::message::{Part, ToolCall};
 use crate::model::{EndReason, Model, Reply, Request};
 use crate::run::Run;
 
-/// A run, as long as it is driven.
+/// Returns the span of a run while it is driven.
 pub(super) fn invoke_agent(run: &Run) -> Span {
     info_span!(
         "invoke_agent",
@@ -19,7 +19,7 @@ pub(super) fn invoke_agent(run: &Run) -> Span {
     )
 }
 
-/// One request to the model.
+/// Returns the span of one request to the model.
 pub(super) fn chat(model: &dyn Model, request: &Request) -> Span {
     info_span!(
         "chat",
@@ -40,7 +40,7 @@ pub(super) fn chat(model: &dyn Model, request: &Request) -> Span {
     )
 }
 
-/// How a request ended.
+/// Records the outcome of a request.
 pub(super) fn record_reply(span: &Span, reply: Result<&Reply, &Error>) {
     match reply {
         Ok(reply) => {
@@ -60,7 +60,7 @@ pub(super) fn record_reply(span: &Span, reply: Result<&Reply, &Error>) {
     }
 }
 
-/// One call of a tool.
+/// Returns the span of one tool call.
 pub(super) fn execute_tool(call: &ToolCall) -> Span {
     info_span!(
         "execute_tool",
@@ -75,7 +75,7 @@ pub(super) fn execute_tool(call: &ToolCall) -> Span {
     )
 }
 
-/// What a span is of has failed.
+/// Records that the operation of a span has failed.
 pub(super) fn failed(span: &Span, kind: &str) {
     span.record("otel.status_code", "ERROR").record("error.type", kind);
 }

@@ -16,7 +16,7 @@ use super::{Agent, Event, Observer};
 /// The events of a run as they happen.
 pub type EventStream<'a> = BoxStream<'a, Result<Event>>;
 
-/// Events that the stream has not given out, in their order.
+/// Events that the stream has not returned yet, in order.
 #[derive(Clone, Default)]
 struct Events(Arc<Mutex<VecDeque<Event>>>);
 
@@ -32,18 +32,19 @@ impl Events {
 
 impl Agent {
     /// Drives a run as [`drive`](Self::drive) does, and returns its events as a stream. The last event is
-    /// [`Event::Done`], or [`Event::ApprovalNeeded`] where the run waits for decisions: take them from
+    /// [`Event::Done`], or [`Event::ApprovalNeeded`] if the run waits for decisions: get the questions from
     /// [`Run::questions`], decide, and stream again.
     ///
     /// The run makes progress only while the stream is polled. Dropping the stream drops the request to the model and
-    /// the tools that run, and leaves a valid run that can be driven on; [`Run::cancel`] ends it instead.
+    /// the running tools, and leaves a valid run that can be driven again; [`Run::cancel`] ends it instead.
     ///
-    /// `run` is `&mut run`, or a guard such as tokio's `OwnedMutexGuard`, with which the stream borrows nothing and can be
-    /// returned as the body of an HTTP response. `observer` is `()`, or `&mut transcript` to save the run after every step.
+    /// `run` is `&mut run`, or a guard such as tokio's `OwnedMutexGuard`, with which the stream borrows nothing and can
+    /// be returned as the body of an HTTP response. `observer` is `()`, or `&mut transcript` to save the run after
+    /// every step.
     ///
     /// # Errors
-    /// The stream ends with an error where the observer could not save the run. What goes wrong with the model or a tool
-    /// is part of the run.
+    /// The stream ends with an error if the observer could not save the run. Failures of the model or a tool are part
+    /// of the run.
     ///
     /// ```
     /// use agent_loop::{Agent, Event, Run, RunId, RunOptions, ScriptedModel, ScriptedReply, Tool};

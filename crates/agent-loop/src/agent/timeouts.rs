@@ -8,9 +8,9 @@ use super::Retries;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// How long a tool without a limit of its own may run; by default a minute.
+    /// How long a tool without its own time limit may run; by default one minute.
     pub tool: Duration,
-    /// How long a reply may be silent; by default two minutes.
+    /// How long the model may send nothing during a reply; by default two minutes.
     pub silence: Duration,
     /// How long compaction may take, the summary included; by default ten minutes.
     pub compaction: Duration,

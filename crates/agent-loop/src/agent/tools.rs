@@ -1,4 +1,4 @@
-//! Runs a batch of calls in parallel, each with its timeout; cancelling ends all of them within a bound.
+//! Runs a batch of calls in parallel, each with its timeout. Cancelling ends all of them within a time limit.
 
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
@@ -18,7 +18,7 @@ use crate::tool::{Effect, ToolError, ToolOutput, Tools};
 use super::{Agent, Event, Observer, spans, tell_results};
 
 impl Agent {
-    /// Runs calls side by side and tells the run of each as it ends. When cancelled, waits for a bounded time.
+    /// Runs calls in parallel and reports each result to the run. After a cancellation it waits for a limited time.
     pub(super) async fn run_tools(
         &self,
         run: &mut Run,
@@ -29,7 +29,7 @@ impl Agent {
         let started = Instant::now();
         let most = self.limits.parallel_reads.max(1);
         let (mut waiting, mut tasks) = (calls.into_iter(), JoinSet::new());
-        // Once cancelled, tools have a moment to stop.
+        // After a cancellation, tools have a moment to stop.
         let mut given_up = pin!(async {
             cancel.cancelled().await;
             sleep(self.limits.cancel).await;
@@ -89,7 +89,7 @@ async fn run_one(
     end
 }
 
-/// A warning for a write that did not complete.
+/// Returns a warning for a write that did not complete.
 fn write_warning(effect: Effect) -> &'static str {
     match effect {
         Effect::Read => "",

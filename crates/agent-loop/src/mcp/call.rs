@@ -21,27 +21,27 @@ use super::clean::clean;
 use super::connection::Connection;
 use super::output::output;
 
-/// How often a server may ask for more before it completes a call.
+/// How often a server may ask for more input before it completes a call.
 const ROUNDS: usize = 10;
-/// How long it is left alone when it asks to be asked again without a question.
+/// The wait before a call is repeated for a server that asks for a retry without a question.
 const LATER: Duration = Duration::from_millis(250);
 
-/// What a call needs to know.
+/// The parameters of a call.
 pub(super) struct ServerCall<'a> {
-    /// The server, for messages.
+    /// The server's name, for messages.
     pub(super) server: &'a str,
-    /// The tool by its own name.
+    /// The server's own name for the tool.
     pub(super) tool: &'a str,
     pub(super) arguments: &'a Map<String, Value>,
-    /// How long the server may be silent.
+    /// How long the server may send nothing.
     pub(super) time_limit: Duration,
-    /// Added to what is said of a call that may or may not have had its effect.
+    /// Added to the message about a call that may or may not have taken effect.
     pub(super) warning: &'static str,
     pub(super) cancel: &'a CancellationToken,
     pub(super) on_progress: &'a (dyn Fn(ProgressNotificationParam) + Send + Sync),
 }
 
-/// Tells the server that nobody waits for a request any more, however the waiting ends.
+/// Tells the server that a request is no longer needed, however the wait for it ends.
 struct CancelOnDrop<'a> {
     peer: &'a Peer<RoleClient>,
     id: Option<RequestId>,
@@ -51,7 +51,7 @@ impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
         if let (Some(id), Ok(runtime)) = (self.id.take(), Handle::try_current()) {
             let peer = self.peer.clone();
-            let why = CancelledNotificationParam::new(Some(id), Some("nobody waits for it any more".into()));
+            let why = CancelledNotificationParam::new(Some(id), Some("the request is no longer needed".into()));
             runtime.spawn(async move { peer.notify_cancelled(why).await });
         }
     }
@@ -59,7 +59,7 @@ impl Drop for CancelOnDrop<'_> {
 
 impl Connection {
     /// # Errors
-    /// What the tool, the server or the connection has to say, in words for the model.
+    /// The message of the tool, the server or the connection, in words for the model.
     pub(super) async fn call(&self, call: &ServerCall<'_>) -> Result<ToolOutput, ToolError> {
         let mut params = CallToolRequestParams::new(call.tool.to_string()).with_arguments(call.arguments.clone());
         for _ in 0..ROUNDS {
@@ -79,9 +79,9 @@ impl Connection {
         )))
     }
 
-    /// Sends the call and waits for what the server says.
+    /// Sends the call and waits for the server's response.
     async fn request(&self, params: CallToolRequestParams, call: &ServerCall<'_>) -> Result<CallResponse, ToolError> {
-        // Before the request, so that nothing is missed.
+        // Subscribed before the request is sent, so that nothing is missed.
         let (mut progress, mut questions) = (self.handler.progress(), self.handler.open_questions());
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let sent = self.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await;
@@ -103,7 +103,7 @@ impl Connection {
                         Ok(ServerResult::CallToolResult(result)) => Ok(CallResponse::Complete(result)),
                         Ok(ServerResult::InputRequiredResult(needed)) => Ok(CallResponse::InputRequired(needed)),
                         Ok(ServerResult::EmptyResult(_)) => Ok(CallResponse::Complete(CallToolResult::default())),
-                        Ok(_) => Err(ToolError(format!("The server {} answered with something that is no result.", call.server))),
+                        Ok(_) => Err(ToolError(format!("The server {} sent an invalid result.", call.server))),
                         Err(error) => Err(self.failed(&error, call).await),
                     };
                 }
@@ -116,7 +116,7 @@ impl Connection {
                     Ok(_) | Err(RecvError::Lagged(_)) => {}
                     Err(RecvError::Closed) => unreachable!("the handler lives as long as the connection"),
                 },
-                // A person was asked, or has answered.
+                // A question was opened or answered.
                 changed = questions.changed() => {
                     debug_assert!(changed.is_ok(), "the handler lives as long as the connection");
                     silent_at = Instant::now() + call.time_limit;
@@ -124,7 +124,7 @@ impl Connection {
                 () = sleep_until(silent_at), if !is_asking => {
                     self.doubt();
                     let (server, limit, warning) = (call.server, call.time_limit, call.warning);
-                    return Err(ToolError(format!("The server {server} said nothing for {limit:?}.{warning}")));
+                    return Err(ToolError(format!("The server {server} sent nothing for {limit:?}.{warning}")));
                 }
             }
         }
@@ -142,12 +142,12 @@ impl Connection {
                 self.doubt();
                 format!("The connection with the server {server} failed: {}.{warning}", clean(&error.to_string()))
             }
-            ServiceError::Cancelled { .. } => format!("The server {server} gave the call up.{warning}"),
-            error => format!("The server {server} broke the protocol: {}.{warning}", clean(&error.to_string())),
+            ServiceError::Cancelled { .. } => format!("The server {server} cancelled the call.{warning}"),
+            error => format!("The server {server} violated the protocol: {}.{warning}", clean(&error.to_string())),
         })
     }
 
-    /// Puts the server's questions to the person, one after the other.
+    /// Asks the person the server's questions, one after the other.
     async fn answers(&self, questions: BTreeMap<String, InputRequest>) -> Result<Option<InputResponses>, ToolError> {
         if questions.is_empty() {
             sleep(LATER).await;

@@ -1,6 +1,7 @@
 //! Removes control characters from the texts of a server that a person reads: descriptions, questions, errors.
 
-/// Line ends and tabs stay. Results of tools are not passed through here: they are data, and the model gets all of it.
+/// Removes control characters except line ends and tabs. Results of tools are not cleaned: they are data, and the model
+/// gets all of it.
 pub(super) fn clean(text: &str) -> String {
     text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
 }

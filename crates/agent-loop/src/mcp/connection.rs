@@ -1,4 +1,4 @@
-//! A connection with one server: made, checked, ended. The newest revision of the protocol is tried first, then the
+//! A connection with one server: opened, checked, closed. The newest revision of the protocol is tried first, then the
 //! handshake of the older ones.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,11 +21,11 @@ use super::handler::Handler;
 use super::process::{self, StderrTail};
 use super::server::{Endpoint, McpServer};
 
-/// How long a server that left a call unanswered may take to show that it is alive.
+/// How long a server that did not answer a call may take to show that it is alive.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
-/// How long a server may take to end: its input is closed, it is asked to end, and is killed.
+/// How long a server may take to exit: its input is closed, it is asked to exit, and then it is killed.
 const GOODBYE: Duration = Duration::from_secs(10);
-/// The most bytes of an error's text.
+/// The most bytes of an error message.
 const MOST_OF_AN_ERROR: usize = 2000;
 
 #[derive(Debug)]
@@ -34,7 +34,7 @@ pub(super) struct Connection {
     pub(super) handler: Handler,
     running: Mutex<RunningService<RoleClient, Handler>>,
     stderr_tail: Option<StderrTail>,
-    /// A call failed in a way that may mean that the server is gone or hangs.
+    /// Whether a call failed in a way that may mean that the server has exited or hangs.
     in_doubt: AtomicBool,
 }
 
@@ -46,7 +46,7 @@ impl Connection {
             let versions = vec![ProtocolVersion::V_2026_07_28];
             let newest = ClientLifecycleMode::Auto { preferred_versions: versions, legacy_version: None };
             match Self::open_as(server, handler.clone(), http, newest).await {
-                // Some older servers end when the first message is none that they know.
+                // Some older servers exit when they do not know the first message.
                 Err(ConnectError::Broken(_)) => {
                     let oldest = Self::open_as(server, handler, http, ClientLifecycleMode::Initialize).await;
                     oldest.map_err(ConnectError::into_error)
@@ -57,7 +57,8 @@ impl Connection {
         let opened = timeout(server.start_limit, opening).await;
         let opened = opened.unwrap_or_else(|_| {
             let message = format!("it did not answer within {:?}", server.start_limit);
-            Err(Error::new(ErrorKind::TimedOut, message).with_remedy("give it more time to start, or see why it hangs"))
+            Err(Error::new(ErrorKind::TimedOut, message)
+                .with_remedy("give it more time to start, or check why it hangs"))
         });
         opened.map_err(|error| without_secrets(error, server).with_path(&server.name))
     }
@@ -94,10 +95,10 @@ impl Connection {
         }
     }
 
-    /// All tools, as the server lists them.
+    /// Returns all tools that the server lists.
     ///
     /// # Errors
-    /// As of [`open`](Self::open).
+    /// The same as those of [`open`](Self::open).
     pub(super) async fn tools(&self, server: &McpServer) -> Result<Vec<model::Tool>> {
         let listed = match timeout(server.start_limit, self.peer.list_all_tools()).await {
             Ok(listed) => listed.map_err(|error| self.failure(&error)),
@@ -115,7 +116,7 @@ impl Connection {
         Error::new(kind, clean(&error.to_string()))
     }
 
-    /// What the server said before it ended, to be added to a sentence.
+    /// Returns the server's last output before it exited, to be appended to a sentence.
     pub(super) async fn stderr_tail(&self) -> String {
         match &self.stderr_tail {
             Some(words) => stderr_tail(words).await,
@@ -127,7 +128,7 @@ impl Connection {
         self.in_doubt.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it can be used. After a call without an answer the server has to show that it is alive.
+    /// Returns whether the connection can be used. After an unanswered call the server has to show that it is alive.
     pub(super) async fn is_alive(&self) -> bool {
         if self.peer.is_transport_closed() {
             return false;
@@ -135,14 +136,14 @@ impl Connection {
         if !self.in_doubt.load(Ordering::Relaxed) {
             return true;
         }
-        // Not `list_tools`, which may know the answer already. There is no ping in the newest revision.
+        // `list_tools` is not used, because it may answer from its cache. The newest revision has no ping.
         let list = self.peer.send_request(ClientRequest::ListToolsRequest(ListToolsRequest::default()));
         let is_alive = matches!(timeout(SIGN_OF_LIFE, list).await, Ok(Ok(_)));
         self.in_doubt.store(!is_alive, Ordering::Relaxed);
         is_alive
     }
 
-    /// Ends the server, and waits for it.
+    /// Stops the server and waits until it has exited.
     pub(super) async fn close(&self) {
         let mut running = self.running.lock().await;
         if !matches!(running.close_with_timeout(GOODBYE).await, Ok(Some(_))) {
@@ -151,9 +152,9 @@ impl Connection {
     }
 }
 
-/// Why there is no connection.
+/// The reason why there is no connection.
 enum ConnectError {
-    /// Another attempt would end in the same way.
+    /// Another attempt would fail in the same way.
     Final(Error),
     /// The connection broke off.
     Broken(Error),
@@ -168,11 +169,11 @@ impl ConnectError {
         let broken = |what: String| Self::Broken(Error::new(ErrorKind::Unavailable, what + &said));
         match error {
             _ if error.is_authorization_required() => {
-                let error = Error::new(ErrorKind::Authentication, "it wants to know who asks");
+                let error = Error::new(ErrorKind::Authentication, "it requires authentication");
                 Self::Final(error.with_remedy("give it a key"))
             }
             ClientInitializeError::ConnectionClosed(_) => broken("it ended the connection before it answered".into()),
-            // It knows the newest way of beginning and not the newest revision.
+            // The server supports the newest handshake but not the newest revision.
             ClientInitializeError::NoCompatibleProtocolVersion { .. } => broken(clean(&error.to_string())),
             ClientInitializeError::TransportError { error, .. } => {
                 broken(clean(&format!("the connection with it failed: {error}")))
@@ -191,7 +192,7 @@ impl ConnectError {
 async fn stderr_tail(words: &StderrTail) -> String {
     match words.text().await {
         text if text.is_empty() => String::new(),
-        text => format!("; it wrote last: {text}"),
+        text => format!("; its last output was: {text}"),
     }
 }
 
@@ -205,8 +206,8 @@ fn transport(
     let header = |(name, value): &(String, String)| {
         let parsed = HeaderName::try_from(name).ok().zip(HeaderValue::try_from(value).ok());
         let (name, mut value) = parsed.ok_or_else(|| {
-            invalid(format!("the header {name:?} holds a character that cannot be sent"))
-                .with_remedy("look for a line end behind the key")
+            invalid(format!("the header {name:?} contains a character that cannot be sent"))
+                .with_remedy("check for a line break after the key")
         })?;
         value.set_sensitive(true);
         Ok((name, value))
@@ -216,7 +217,7 @@ fn transport(
     Ok(StreamableHttpClientTransport::with_client(http.client_for(&address).clone(), config))
 }
 
-/// An error names what was connected to, and some servers repeat what they were sent.
+/// Removes secrets from an error, because it names the address or command, and some servers repeat what they were sent.
 fn without_secrets(error: Error, server: &McpServer) -> Error {
     server.secrets().into_iter().fold(error, |error, secret| error.redacted(secret, MOST_OF_AN_ERROR))
 }

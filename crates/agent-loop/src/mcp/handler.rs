@@ -1,4 +1,4 @@
-//! What a server may ask of this side: questions for the person, and progress. Everything else is refused.
+//! The requests that this side answers for a server: questions for the person, and progress. All others are rejected.
 
 use std::sync::Arc;
 
@@ -12,20 +12,20 @@ use tokio::sync::{broadcast, watch};
 
 use super::question::{Asker, ServerQuestion};
 
-/// Messages of progress that may wait for a call to look at them; older ones are lost then.
+/// How many progress messages are buffered for a call; older ones are lost.
 const WAITING: usize = 64;
 
-/// This side of a connection.
+/// The client side of a connection.
 #[derive(Debug, Clone)]
 pub(super) struct Handler {
     server: String,
     asker: Option<Arc<dyn Asker>>,
-    /// How many questions a person has before them.
+    /// How many questions a person is being asked.
     open_questions: watch::Sender<usize>,
     progress: broadcast::Sender<ProgressNotificationParam>,
 }
 
-/// Counts a question for as long as it lives.
+/// Counts a question while it exists.
 struct OpenQuestion<'a>(&'a watch::Sender<usize>);
 
 impl Drop for OpenQuestion<'_> {
@@ -48,7 +48,7 @@ impl Handler {
         self.progress.subscribe()
     }
 
-    /// Asks the person; without one, the answer is no.
+    /// Asks the person. Without an asker the answer is no.
     pub(super) async fn ask(&self, request: ElicitRequestParams) -> ElicitResult {
         let question = self.asker.as_ref().zip(ServerQuestion::of(&self.server, request));
         let Some((asker, question)) = question else { return ElicitResult::new(ElicitationAction::Decline) };
@@ -62,7 +62,7 @@ impl Handler {
 impl ClientHandler for Handler {
     fn get_info(&self) -> ClientConfig {
         let mut capabilities = ClientCapabilities::default();
-        // Servers have other ways where nobody can be asked: they must know.
+        // The capability is declared only if a person can be asked, because otherwise servers have other ways.
         if self.asker.is_some() {
             let forms = ElicitationCapability::new().with_form(FormElicitationCapability::default());
             capabilities.elicitation = Some(forms.with_url(UrlElicitationCapability::default()));
@@ -82,7 +82,7 @@ impl ClientHandler for Handler {
     }
 
     async fn on_progress(&self, progress: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
-        // An error means that no call is under way.
+        // An error means that no call is in progress.
         let _ = self.progress.send(progress);
     }
 }

@@ -1,4 +1,4 @@
-//! The input schema of a server's tool -> one that all providers take: definitions stand where they are used.
+//! Converts the input schema of a server's tool to one that all providers accept, with definitions inlined.
 
 use rmcp::model::JsonObject;
 use schemars::Schema;
@@ -7,17 +7,17 @@ use serde_json::{Map, Value, json};
 
 use crate::tool::{SchemaCheck, strip_schema};
 
-/// The most sub-schemas once definitions are put in their place: some lines can stand for millions.
+/// The most sub-schemas after inlining, because a few lines can expand to millions.
 const MOST: usize = 5_000;
 /// The deepest nesting.
 const DEEPEST: usize = 64;
-/// Keywords that may stand beside a reference without changing what it allows.
+/// Keywords that may appear beside a reference without changing which values it allows.
 const ANNOTATIONS: [&str; 7] = ["description", "title", "default", "examples", "deprecated", "readOnly", "writeOnly"];
 
-/// A recursive schema keeps its definitions.
+/// Returns the schema with its definitions inlined. A recursive schema keeps its definitions.
 ///
 /// # Errors
-/// Why the tool cannot be offered.
+/// The reason why the tool cannot be offered.
 pub(super) fn portable(given: &JsonObject) -> Result<Value, String> {
     let root = Value::Object(given.clone());
     let without = |keywords: &[&str]| -> Schema {
@@ -38,14 +38,14 @@ pub(super) fn portable(given: &JsonObject) -> Result<Value, String> {
         kind if kind == "object" => {}
         kind => return Err(format!("its schema is of the type {kind}, not of an object")),
     }
-    // Some providers refuse an object without properties.
+    // Some providers reject an object without properties.
     fields.entry("properties").or_insert(json!({}));
     let schema = schema.to_value();
     SchemaCheck::new(&schema).map_err(|what| format!("its schema cannot be used: {what}"))?;
     Ok(schema)
 }
 
-/// Puts what references lead to in their place.
+/// Replaces references by their targets.
 struct RefInliner<'a> {
     root: &'a Value,
     /// The references that are being followed.
@@ -57,7 +57,7 @@ struct RefInliner<'a> {
 
 enum InlineError {
     TooLarge,
-    /// A reference that leads to itself, or nowhere in this schema.
+    /// A reference to itself, or to nothing in this schema.
     Unresolved,
 }
 
@@ -95,7 +95,7 @@ impl RefInliner<'_> {
     }
 }
 
-/// Puts the target in the place of the reference. What stands beside the reference holds too.
+/// Puts the target in the place of the reference. Keywords beside the reference still apply.
 fn put(schema: &mut Schema, target: Schema) {
     let mut beside = std::mem::take(schema.ensure_object());
     beside.shift_remove("$ref");
@@ -205,13 +205,13 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a server sends, there is an answer; and what is offered allows what the server's own schema allows.
+        /// Any schema of a server gives a result, and a converted schema allows the same values as the server's own.
         #[test]
         fn portable_schemas_mean_the_same(x in any_schema(), a in any_schema(), b in any_schema(), value in prop_oneof![
             Just(json!({})), Just(json!({"x": "s"})), Just(json!({"x": ["s"]})), Just(json!({"x": {"a": 1}})), Just(json!({"x": 7})),
         ]) {
             let given = json!({"type": "object", "properties": {"x": x}, "$defs": {"a": a, "b": b}});
-            // What is wrong in a definition that nothing refers to is gone.
+            // An error in a definition without references disappears.
             if let (Ok(schema), Ok(before)) = (of(given.clone()), SchemaCheck::new(&given)) {
                 prop_assert_eq!(SchemaCheck::new(&schema).unwrap().fits(&value), before.fits(&value), "{} {}", given, schema);
             }

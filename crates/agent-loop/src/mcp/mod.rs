@@ -6,12 +6,13 @@
 //! Asker <── questions ─────┘  └──────────────────────── tools/call <──────────────────── ToolCall <────┘
 //! ```
 //!
-//! What a server says is data. Its results go to the model as any tool's; its word that a tool only reads is believed
-//! only of servers that are vouched for ([`Hints::Trusted`]); its word that a tool destroys something always counts
-//! ([`AskBeforeDestroying`]). A server that ends, hangs or breaks the protocol is an error that the model sees as the
-//! result of its call; the next call connects again, once.
+//! All text from a server is data. Its results go to the model like those of any tool. Its hint that a tool only reads
+//! is honoured only for servers that you trust ([`Hints::Trusted`]); its hint that a tool destroys something always
+//! counts ([`AskBeforeDestroying`]). A server that exits, hangs or violates the protocol is an error that the model
+//! gets as the result of its call; the next call connects again, once.
 //!
-//! All revisions of the protocol are spoken, the newest first. Resources, prompts, sampling and roots are not.
+//! All revisions of the protocol are supported, and the newest is tried first. Resources, prompts, sampling and roots
+//! are not supported.
 //!
 //! ```no_run
 //! # async fn example(model: agent_loop::ScriptedModel) -> agent_loop::error::Result<()> {

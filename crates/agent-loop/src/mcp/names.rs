@@ -1,14 +1,15 @@
-//! Names of the tools of several servers: `server__tool`, which every provider takes, each one only once.
+//! Unique names of the tools of several servers: `server__tool`, which every provider accepts.
 
 use std::collections::HashSet;
 
 use crate::schema::{LONGEST_NAME, clean_name};
 
-/// The most bytes of a server's name in a tool's: the tool's own name tells the model more.
+/// The most bytes of a server's name in a tool's name. It is short, because the tool's own name is more informative to
+/// the model.
 const LONGEST_SERVER: usize = 24;
 
-/// The names of these tools, each given as its server and its own name, in their order. A name that is taken gets a
-/// number at its end.
+/// Returns the names of these tools, each given by its server and its own name, in their order. A name that is already
+/// used gets a number at its end.
 pub(super) fn unique_names<'a>(tools: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<String> {
     let mut taken = HashSet::new();
     let mut name = |(server, tool): (&str, &str)| {

@@ -1,4 +1,4 @@
-//! The result of a server's tool -> the output that the model gets. What is no text is named.
+//! Converts the result of a server's tool to the output that the model gets. Parts other than text are described.
 
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde_json::Value;
@@ -7,7 +7,7 @@ use crate::tool::{ToolError, ToolOutput};
 
 use super::clean::clean;
 
-/// An item for each part of the result; the structured output is one more, unless a part is the same as text.
+/// Returns an item for each part of the result. The structured output is another item, unless a part has it as text.
 pub(super) fn output(result: CallToolResult) -> Result<ToolOutput, ToolError> {
     let mut items: Vec<String> = result.content.into_iter().map(item).collect();
     if let Some(structured) = result.structured_content {

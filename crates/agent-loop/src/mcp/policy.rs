@@ -6,8 +6,8 @@ use crate::tool::ToolSpec;
 
 use super::tools::McpTools;
 
-/// Another policy, but for the tools of which their server says that they destroy something: a person is asked about
-/// each call of theirs, and "allow for the session" allows that one call.
+/// Another policy, except for the tools that their server declares as destructive: a person is asked about each of
+/// their calls, and "allow for the session" allows only that one call.
 #[derive(Debug, Clone)]
 pub struct AskBeforeDestroying<P> {
     tools: McpTools,
@@ -15,7 +15,7 @@ pub struct AskBeforeDestroying<P> {
 }
 
 impl<P: CallPolicy> AskBeforeDestroying<P> {
-    /// For these tools. `inner` decides about all others, and what it denies stays denied.
+    /// Creates the policy for these tools. `inner` decides about all others, and its denials remain denials.
     pub fn new(tools: McpTools, inner: P) -> Self {
         Self { tools, inner }
     }
@@ -28,7 +28,7 @@ impl<P: CallPolicy> CallPolicy for AskBeforeDestroying<P> {
             other if !self.tools.destroys(&call.name) => other,
             _ => CallPermission::Ask {
                 why: format!("{} destroys or overwrites something, as its server says", call.name),
-                // No other call asks for it.
+                // The grant contains the call's id, so that it covers no other call.
                 grant: format!("{} {}", call.name, call.id),
             },
         }

@@ -1,4 +1,4 @@
-//! A server as a child process: what it is started with, and the last lines that it wrote to its standard error.
+//! A server as a child process: its environment, and the last lines that it wrote to its standard error.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -16,7 +16,7 @@ use crate::error::{Error, ErrorKind, Result};
 
 use super::clean::clean;
 
-/// What a program needs of the environment to run. Everything else may be a key.
+/// The environment variables that programs need to run. All others are withheld, because they may contain keys.
 const INHERITED: [&str; 31] = [
     "PATH",
     "HOME",
@@ -51,12 +51,12 @@ const INHERITED: [&str; 31] = [
     "USERNAME",
     "USERPROFILE",
 ];
-/// How much of its standard error is kept, in bytes.
+/// How many bytes of its standard error are kept.
 const KEPT: usize = 1024;
-/// How long the end of its standard error is waited for, once it has ended.
+/// How long to wait for the end of its standard error after it has exited.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-/// What the server wrote to its standard error last.
+/// The last output of the server on its standard error.
 #[derive(Debug)]
 pub(super) struct StderrTail {
     text: Arc<Mutex<Vec<u8>>>,
@@ -66,7 +66,7 @@ pub(super) struct StderrTail {
 /// Starts the program.
 ///
 /// # Errors
-/// `Unavailable` when it cannot be started.
+/// `Unavailable` if it cannot be started.
 pub(super) fn start(
     command: &Path,
     args: &[String],
@@ -82,17 +82,17 @@ pub(super) fn start(
     }
     let mut program = CommandWrap::from(program);
     program.wrap(KillOnDrop);
-    // What it starts itself ends with it, and Ctrl-C in a terminal is for this process alone.
+    // Its own child processes end with it, and Ctrl-C in a terminal reaches only this process.
     #[cfg(unix)]
     program.wrap(process_wrap::tokio::ProcessGroup::leader());
     #[cfg(windows)]
     program.wrap(process_wrap::tokio::JobObject);
     let started = TokioChildProcess::builder(program).stderr(Stdio::piped()).spawn();
     let (process, stderr) = started.map_err(|error| {
-        // The system names neither of the two.
+        // The error of the system names neither the program nor the folder.
         let gone = dir.filter(|dir| !dir.is_dir());
         let (why, remedy) = match gone {
-            Some(dir) => (format!(" in {}", dir.display()), "check that this folder is there"),
+            Some(dir) => (format!(" in {}", dir.display()), "check that this folder exists"),
             None => (String::new(), "check that the program is installed and can be found"),
         };
         Error::new(ErrorKind::Unavailable, format!("{} cannot be started{why}", command.display()))
@@ -118,7 +118,7 @@ impl StderrTail {
         Self { text, reader: tokio::sync::Mutex::new(reader) }
     }
 
-    /// The text, once the program has ended.
+    /// Returns the text, once the program has exited.
     pub(super) async fn text(&self) -> String {
         let _ = timeout(LAST_WORDS, async { (&mut *self.reader.lock().await).await }).await;
         let text = self.text.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! What a server asks a person in the middle of a call, and the trait through which a host answers.
+//! The question of a server to a person during a call, and the trait through which a host answers.
 
 use std::fmt;
 
@@ -9,40 +9,40 @@ use crate::tool::{BoxFuture, SchemaCheck};
 
 use super::clean::clean;
 
-/// A question of a server to the person. Both forms of the protocol become this: a request of an older server while a
-/// call runs, and a result of a newer one that asks for input before the call can be completed.
+/// A question of a server to the person. Both forms of the protocol are converted to it: a request of an older server
+/// while a call runs, and a result of a newer one that asks for input before the call can be completed.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ServerQuestion {
-    /// The name of the server: a person must see who asks.
+    /// The name of the server. Show it, because a person must see who asks.
     pub server: String,
-    /// What it says. The server's words, without control characters.
+    /// The server's message, without control characters.
     pub message: String,
-    /// What it wants.
+    /// The kind of answer that the server expects.
     pub kind: QuestionKind,
 }
 
-/// What a server wants from a person.
+/// The kind of answer that a server expects from a person.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum QuestionKind {
     /// Values that fit this schema: an object of strings, numbers, booleans and choices. Its titles and descriptions
-    /// have no control characters; its choices are as the server wrote them.
+    /// have no control characters; its choices are unchanged.
     Form {
         /// A JSON Schema of a flat object.
         schema: Value,
     },
-    /// That the person visits a page. It must never be opened before the person has seen the address and agreed.
+    /// A visit to a web page. It must never be opened before the person has seen the URL and agreed.
     Url {
-        /// The page.
+        /// The URL.
         url: String,
     },
 }
 
-/// What the person answers.
+/// A person's answer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum QuestionAnswer {
-    /// Yes, with the values of the form; of a page they are ignored. Values that do not fit the schema are not sent:
+    /// Yes, with the values of the form; for a page they are ignored. Values that do not fit the schema are not sent:
     /// the server is told that the question was cancelled.
     Accept(Value),
     /// No.
@@ -53,8 +53,8 @@ pub enum QuestionAnswer {
 
 /// Shows the questions of servers to a person.
 pub trait Asker: Send + Sync {
-    /// Shows a question and waits for the answer. The future is dropped when the question is no longer of interest:
-    /// then it should disappear.
+    /// Shows a question and waits for the answer. The future is dropped when the question is no longer relevant; the
+    /// question should then disappear.
     fn ask(&self, question: ServerQuestion) -> BoxFuture<'_, QuestionAnswer>;
 }
 
@@ -65,7 +65,7 @@ impl fmt::Debug for dyn Asker {
 }
 
 impl ServerQuestion {
-    /// `None` for a kind of question that is not known.
+    /// Converts a request; `None` for an unknown kind of question.
     pub(super) fn of(server: &str, request: ElicitRequestParams) -> Option<Self> {
         let (message, kind) = match request {
             ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } => {
@@ -82,7 +82,7 @@ impl ServerQuestion {
     }
 }
 
-/// Cleans what a form shows beside its fields.
+/// Removes control characters from the texts that a form shows beside its fields.
 fn clean_texts(schema: &mut Value) {
     match schema {
         Value::Object(fields) => fields.iter_mut().for_each(|(keyword, value)| match value {
@@ -95,7 +95,7 @@ fn clean_texts(schema: &mut Value) {
 }
 
 impl QuestionAnswer {
-    /// The answer as the server gets it.
+    /// Returns the answer in the form that the server gets.
     pub(super) fn into_result(self, kind: &QuestionKind) -> ElicitResult {
         match (self, kind) {
             (Self::Accept(values), QuestionKind::Form { schema }) => match SchemaCheck::new(schema) {

@@ -1,13 +1,13 @@
-//! The description of an MCP server: how it is reached, how long it may be silent, how far its hints are believed.
+//! The description of an MCP server: how it is reached, how long it may be silent, and how far its hints are trusted.
 
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The fewest bytes of what is taken for a secret.
+/// A value of fewer bytes is not treated as a secret.
 const SHORTEST_SECRET: usize = 8;
 
-/// An MCP server: a program that is started, or an address.
+/// An MCP server: a program to start, or a URL.
 ///
 /// ```
 /// use agent_loop::mcp::{Hints, McpServer};
@@ -27,37 +27,36 @@ pub struct McpServer {
 
 #[derive(Clone)]
 pub(super) enum Endpoint {
-    /// A child process, over its standard input and output.
+    /// A child process that speaks MCP over its standard input and output.
     Stdio { command: PathBuf, args: Vec<String>, env: Vec<(String, String)>, dir: Option<PathBuf> },
     /// Streamable HTTP.
     Http { url: String, headers: Vec<(String, String)> },
 }
 
-/// What becomes of a server's own word that a tool only reads. Its word that a tool destroys something always counts.
+/// How a server's hint that a tool only reads is treated. Its hint that a tool destroys something always counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Hints {
-    /// It is not trusted: every tool counts as one that writes. For servers that nobody vouches for.
+    /// The hint is ignored: every tool counts as one that writes. Use it for servers that you do not trust.
     #[default]
     OnlyStricter,
-    /// Somebody vouches that its tools only read: each counts as one that does, but for those of which the server says
-    /// otherwise.
+    /// You vouch that the tools of the server only read: each counts as a read, unless the server declares otherwise.
     Vouched,
-    /// It is trusted: such a tool runs without a question, beside others, and again after a crash.
+    /// The hint is trusted: such a tool runs without a question, in parallel with others, and again after a crash.
     Trusted,
 }
 
 impl McpServer {
-    /// A program that speaks MCP on its standard input and output. `name` is what its tools' names begin with.
+    /// Describes a program that speaks MCP on its standard input and output. The names of its tools start with `name`.
     ///
-    /// It ends with the last clone of its [`McpTools`](super::McpTools), together with what it has started itself. Of
-    /// this process's environment it gets what programs need to run (`PATH`, `HOME`, the language and the like) and
-    /// nothing else, so that keys stay here; [`env`](Self::env) adds to it.
+    /// The program exits with the last clone of its [`McpTools`](super::McpTools), together with the processes that it
+    /// started. It gets only the environment variables that programs need to run (`PATH`, `HOME`, the language and the
+    /// like), so that it does not get your keys; [`env`](Self::env) adds others.
     pub fn stdio(name: impl Into<String>, command: impl Into<PathBuf>) -> Self {
         let endpoint = Endpoint::Stdio { command: command.into(), args: Vec::new(), env: Vec::new(), dir: None };
         Self::new(name.into(), endpoint)
     }
 
-    /// A server of streamable HTTP at this address. Redirects are not followed.
+    /// Describes a streamable HTTP server at this URL. Redirects are not followed.
     pub fn http(name: impl Into<String>, url: impl Into<String>) -> Self {
         Self::new(name.into(), Endpoint::Http { url: url.into(), headers: Vec::new() })
     }
@@ -67,7 +66,7 @@ impl McpServer {
         Self { name, endpoint, start_limit, time_limit, hints: Hints::default() }
     }
 
-    /// Adds arguments. Of no effect over HTTP.
+    /// Adds arguments. No effect over HTTP.
     #[must_use]
     pub fn args(mut self, more: impl IntoIterator<Item = impl Into<String>>) -> Self {
         if let Endpoint::Stdio { args, .. } = &mut self.endpoint {
@@ -76,7 +75,7 @@ impl McpServer {
         self
     }
 
-    /// Adds a variable of the environment. Of no effect over HTTP.
+    /// Adds an environment variable. No effect over HTTP.
     #[must_use]
     pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         if let Endpoint::Stdio { env, .. } = &mut self.endpoint {
@@ -85,7 +84,7 @@ impl McpServer {
         self
     }
 
-    /// Sets the folder it runs in; by default this process's own. Of no effect over HTTP.
+    /// Sets the working directory; by default that of this process. No effect over HTTP.
     #[must_use]
     pub fn dir(mut self, path: impl Into<PathBuf>) -> Self {
         if let Endpoint::Stdio { dir, .. } = &mut self.endpoint {
@@ -94,7 +93,7 @@ impl McpServer {
         self
     }
 
-    /// Adds a header to every request. Of no effect over standard input and output.
+    /// Adds a header to every request. No effect over standard input and output.
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         if let Endpoint::Http { headers, .. } = &mut self.endpoint {
@@ -103,35 +102,36 @@ impl McpServer {
         self
     }
 
-    /// Sends this key as `Authorization: Bearer …`. Of no effect over standard input and output.
+    /// Sends this key as `Authorization: Bearer …`. No effect over standard input and output.
     #[must_use]
     pub fn bearer(self, key: impl fmt::Display) -> Self {
         self.header("authorization", format!("Bearer {key}"))
     }
 
-    /// How long it may take to start and to list its tools; by default a minute, since some programs are fetched first.
+    /// Sets how long the server may take to start and to list its tools; by default one minute, because some programs
+    /// are downloaded first.
     #[must_use]
     pub fn start_limit(mut self, limit: Duration) -> Self {
         self.start_limit = limit;
         self
     }
 
-    /// How long it may say nothing about a call; by default a minute. Progress begins it anew, and while a person
-    /// answers a question of the server it does not run.
+    /// Sets how long the server may send nothing about a call; by default one minute. Progress restarts the time, and
+    /// it is paused while a person answers a question of the server.
     #[must_use]
     pub fn time_limit(mut self, limit: Duration) -> Self {
         self.time_limit = limit;
         self
     }
 
-    /// How far its hints are believed; by default only where they make us more careful.
+    /// Sets how far the server's hints are trusted; by default only if they make the agent more careful.
     #[must_use]
     pub fn hints(mut self, hints: Hints) -> Self {
         self.hints = hints;
         self
     }
 
-    /// Where a server is told a secret: what it says of a failure may repeat one.
+    /// Returns the secrets that the server gets, because its error messages may repeat them.
     pub(super) fn secrets(&self) -> Vec<&str> {
         const SECRET: [&str; 5] = ["KEY", "TOKEN", "SECRET", "PASS", "AUTH"];
         let secrets: Vec<&str> = match &self.endpoint {
@@ -145,17 +145,17 @@ impl McpServer {
                 query.into_iter().chain(values).collect()
             }
         };
-        // A shorter one is a word, or a number.
+        // A shorter value is probably a word or a number.
         secrets.into_iter().filter(|secret| secret.len() >= SHORTEST_SECRET).collect()
     }
 
-    /// Its name.
+    /// Returns the server's name.
     pub fn name(&self) -> &str {
         &self.name
     }
 }
 
-/// Without arguments, environment, address and headers: any of them may hold a key.
+/// Shows no arguments, environment, URL or headers, because any of them may contain a key.
 impl fmt::Debug for McpServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match &self.endpoint {

@@ -1,4 +1,5 @@
-//! The tools of several servers as the tools of an agent: listed, named, called, with a new connection where one ended.
+//! The tools of several servers as the tools of an agent: listed, named and called, with reconnection if a server
+//! exited.
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -24,35 +25,36 @@ use super::names::unique_names;
 use super::question::Asker;
 use super::server::{Endpoint, Hints, McpServer};
 
-/// How long a call may take altogether: a server has a limit of its own, which progress and questions extend.
+/// How long a call may take in total. Progress and questions extend the time limit of a server, but not this one.
 const LONGEST_CALL: Duration = Duration::from_secs(60 * 60);
 
-/// Is told of the progress of calls.
+/// A function that receives the progress of calls.
 pub type OnProgress = Arc<dyn Fn(McpProgress) + Send + Sync>;
 
-/// How far a call is.
+/// The progress of a call.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct McpProgress {
-    /// The call, by the id that the run's events have.
+    /// The call, by its id in the run's events.
     pub call: CallId,
-    /// How much is done, in the server's own measure.
+    /// The completed amount, in the server's own unit.
     pub done: f64,
-    /// How much there is to do, if the server knows.
+    /// The total amount, if the server knows it.
     pub total: Option<f64>,
-    /// What it says about it, without control characters.
+    /// The server's message, without control characters.
     pub message: Option<String>,
 }
 
-/// Who hears of questions and progress, and how connections are made.
+/// The options of [`McpTools::connect`]: receivers of questions and progress, and connection settings.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct McpOptions {
-    /// Shows the questions of servers to a person. By default nobody does: servers are told so, and get a no.
+    /// Shows the questions of servers to a person. By default there is no asker: servers are told so, and their
+    /// questions are declined.
     pub asker: Option<Arc<dyn Asker>>,
-    /// Is told of the progress of calls. By default nobody is.
+    /// Receives the progress of calls. By default it is discarded.
     pub on_progress: Option<OnProgress>,
-    /// Connections with servers over HTTP.
+    /// Options of HTTP connections.
     pub http: HttpOptions,
 }
 
@@ -68,14 +70,14 @@ impl fmt::Debug for McpOptions {
     }
 }
 
-/// The tools of MCP servers, as [`Tools`] of an agent. Clones are the same; the servers end with the last one.
+/// The tools of MCP servers, as [`Tools`] of an agent. Clones share the servers, which exit with the last clone.
 #[derive(Clone)]
 pub struct McpTools(Arc<Shared>);
 
 struct Shared {
     servers: Vec<ServerState>,
     options: McpOptions,
-    /// Where one of the servers has an address: to make it takes some milliseconds.
+    /// Set if one of the servers has a URL, because creating it takes some milliseconds.
     http: Option<Http>,
     offered: RwLock<Vec<OfferedTool>>,
 }
@@ -89,7 +91,7 @@ struct ServerState {
 /// A tool of a server.
 #[derive(Clone)]
 struct ServerTool {
-    /// Its own name.
+    /// The server's own name for it.
     name: String,
     description: String,
     parameters: Value,
@@ -97,7 +99,7 @@ struct ServerTool {
     harm: Harm,
 }
 
-/// What a server says of a tool that writes.
+/// How destructive a tool is, according to its server.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Harm {
     Unknown,
@@ -107,20 +109,20 @@ enum Harm {
 /// A tool as it is offered to the model.
 #[derive(Clone)]
 struct OfferedTool {
-    /// The position of its server.
+    /// The index of its server.
     server: usize,
-    /// By the server's name for it.
+    /// The server's name for it.
     tool: String,
     spec: ToolSpec,
     harm: Harm,
 }
 
 impl McpTools {
-    /// Connects to all servers at the same time and lists their tools. What failed is said, with the server's name as
-    /// the error's path, and is left out: the tools of the others can be used, and [`refresh`](Self::refresh) tries again.
+    /// Connects to all servers at the same time and lists their tools. Failures are returned, with the server's name as
+    /// the error's path: the tools of the other servers can be used, and [`refresh`](Self::refresh) tries again.
     ///
     /// # Errors
-    /// `BadRequest` for [`HttpOptions`] that cannot be used, if one of the servers has an address.
+    /// `BadRequest` for [`HttpOptions`] that cannot be used, if one of the servers has a URL.
     pub async fn connect(
         servers: impl IntoIterator<Item = McpServer>,
         options: McpOptions,
@@ -134,10 +136,10 @@ impl McpTools {
         Ok((tools, failures))
     }
 
-    /// Lists the tools of all servers again, with a new connection where there is none. Servers change their lists: do
-    /// this before an [`Agent`](crate::Agent) is made for the next run, since an agent reads its tools once.
+    /// Lists the tools of all servers again, and reconnects where necessary. Servers change their lists, and an agent
+    /// reads its tools only once, so call this before you create an [`Agent`](crate::Agent) for the next run.
     ///
-    /// Returns what failed: servers, whose tools stay as they were, and single tools, which are left out.
+    /// Returns the failures: servers, whose tools stay as they were, and single tools, which are left out.
     pub async fn refresh(&self) -> Vec<Error> {
         let failed = join_all(self.0.servers.iter().map(|served| self.0.list(served))).await;
         let listed: Vec<Vec<ServerTool>> = self.0.servers.iter().map(|served| read(&served.listed).clone()).collect();
@@ -160,7 +162,7 @@ impl McpTools {
         failed.into_iter().flatten().collect()
     }
 
-    /// Ends all servers and waits for them, ten seconds at most. Later calls start them again.
+    /// Stops all servers and waits for them, ten seconds at most. Later calls start them again.
     pub async fn close(&self) {
         join_all(self.0.servers.iter().map(async |served| {
             if let Some(connection) = served.connection.lock().await.take() {
@@ -170,7 +172,7 @@ impl McpTools {
         .await;
     }
 
-    /// Whether a server says that this tool, by the name that the model knows, destroys something.
+    /// Returns whether the server declares this tool, given by its name for the model, as destructive.
     pub(super) fn destroys(&self, name: &str) -> bool {
         self.0.find(name).is_some_and(|tool| tool.harm == Harm::Destroys)
     }
@@ -181,7 +183,7 @@ impl Shared {
         read(&self.offered).iter().find(|tool| tool.spec.name == name).cloned()
     }
 
-    /// The connection with a server: the one there is, if it is alive, or a new one.
+    /// Returns the connection with a server: the present one if it is alive, or a new one.
     async fn connection(&self, served: &ServerState) -> Result<Arc<Connection>> {
         let mut connection = served.connection.lock().await;
         if let Some(open) = connection.as_ref()
@@ -189,7 +191,7 @@ impl Shared {
         {
             return Ok(Arc::clone(open));
         }
-        // The old one ends by itself once its last call has.
+        // The old one closes by itself after its last call.
         *connection = None;
         let handler = Handler::new(&served.server.name, self.options.asker.clone());
         let open = Arc::new(Connection::open(&served.server, handler, self.http.as_ref()).await?);
@@ -255,10 +257,10 @@ impl Shared {
     }
 }
 
-/// A tool as the server lists it.
+/// Reads a tool from a server's list.
 ///
 /// # Errors
-/// Why it cannot be offered.
+/// The reason why it cannot be offered.
 fn read_tool(tool: &model::Tool, hints: Hints) -> Result<ServerTool, String> {
     let destroys = tool.annotations.as_ref().and_then(|hints| hints.destructive_hint) == Some(true);
     let harm = if destroys { Harm::Destroys } else { Harm::Unknown };

@@ -16,7 +16,7 @@ use super::{CallId, Message};
 pub struct Messages(Arc<Vec<Arc<Message>>>);
 
 impl Messages {
-    /// Whether both are the same list in memory.
+    /// Returns whether both are the same list in memory.
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -24,18 +24,18 @@ impl Messages {
     /// Checks what every provider requires: each call has exactly one result, and ids are unique. O(n).
     ///
     /// # Errors
-    /// `History`, naming the first message that does not fit, or the calls at the end that have no results.
+    /// `History`, with the first message that does not fit, or the calls at the end that have no results.
     pub fn check(&self) -> Result<()> {
         MessageChecker::default().check(self).map(drop)
     }
 }
 
-/// Checks lists of messages. Of a list that goes on from the one before, only the new messages are looked at.
+/// Checks lists of messages. If a list continues the previous one, only the new messages are checked.
 #[derive(Debug, Default)]
 pub(crate) struct MessageChecker(History);
 
 impl MessageChecker {
-    /// Checks as [`Messages::check`] does, and returns how many messages it looked at.
+    /// Checks as [`Messages::check`] does, and returns how many messages it checked.
     pub(crate) fn check(&mut self, messages: &Messages) -> Result<usize> {
         let is_same = |(checked, message): (&Arc<Message>, &Arc<Message>)| Arc::ptr_eq(checked, message);
         let checked = self.0.messages();
@@ -66,10 +66,10 @@ impl FromIterator<Message> for Messages {
 }
 
 /// A conversation in which calls and results pair: it begins with the person or a note, every call has exactly one
-/// result, given directly behind the message that made the call, and no id is used twice.
+/// result directly after the message that made the call, and no id is used twice.
 ///
-/// It may end with calls whose results are not there yet ([`open_calls`](Self::open_calls)); then nothing but their
-/// results can be added, and [`messages`](Self::messages) must not be sent.
+/// It may end with calls that have no results yet ([`open_calls`](Self::open_calls)). Then only their results can be
+/// added, and [`messages`](Self::messages) must not be sent.
 #[derive(Debug, Clone, Default)]
 pub struct History {
     messages: Messages,
@@ -78,7 +78,7 @@ pub struct History {
 }
 
 impl History {
-    /// An empty history.
+    /// Creates an empty history.
     pub fn new() -> Self {
         Self::default()
     }
@@ -86,7 +86,7 @@ impl History {
     /// Builds a history from messages, unchanged.
     ///
     /// # Errors
-    /// `History`, naming the first message that does not fit. [`repaired`](Self::repaired) takes any list.
+    /// `History`, with the first message that does not fit. [`repaired`](Self::repaired) accepts any list.
     pub fn from_messages(messages: impl IntoIterator<Item = Message>) -> Result<Self> {
         let mut history = Self::new();
         for message in messages {
@@ -95,10 +95,10 @@ impl History {
         Ok(history)
     }
 
-    /// Adds a message at the end. Copies the list (not the messages) if somebody still holds it.
+    /// Adds a message at the end. Copies the list (not the messages) if another owner still holds it.
     ///
     /// # Errors
-    /// `History` when the message would break the rule; nothing is added then.
+    /// `History` if the message would break the rule; then nothing is added.
     pub fn push(&mut self, message: Message) -> Result<()> {
         self.add(Arc::new(message))
     }
@@ -126,39 +126,39 @@ impl History {
         }
     }
 
-    /// The calls at its end that have no result yet, in order.
+    /// Returns the calls at the end that have no result yet, in order.
     pub fn open_calls(&self) -> impl Iterator<Item = &super::ToolCall> {
         self.messages.last().into_iter().flat_map(|message| message.calls())
     }
 
-    /// All messages, shared.
+    /// Returns all messages, shared.
     pub fn messages(&self) -> &Messages {
         &self.messages
     }
 
-    /// Whether a call of this id is in it.
+    /// Returns whether the history contains a call with this id.
     pub fn has_call(&self, id: &CallId) -> bool {
         self.ids.contains(id)
     }
 
-    /// About how many bytes its messages are.
+    /// Returns the approximate size of all messages in bytes.
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// The part of [`size`](Self::size) that came after the model's last reply.
+    /// Returns the part of [`size`](Self::size) that came after the model's last reply.
     pub(crate) fn since_reply(&self) -> usize {
         let messages = self.messages.iter().rev();
         let new = messages.take_while(|message| !matches!(***message, Message::Assistant { .. }));
         new.map(|message| message.size()).sum()
     }
 
-    /// How many calls are in it.
+    /// Returns how many calls the history contains.
     pub(crate) fn calls_made(&self) -> usize {
         self.ids.len()
     }
 
-    /// Whether this message may be the next one.
+    /// Checks that this message may be the next one.
     fn check(&self, message: &Message) -> Result<()> {
         let open: Vec<&CallId> = self.open_calls().map(|call| &call.id).collect();
         match message {
@@ -225,7 +225,7 @@ mod tests {
         assert!(checked.check(&with(&second, turn("c").into_iter().take(1))).is_err(), "no result");
         assert_eq!(checked.check(&with(&second, turn("d"))).unwrap(), 7, "what was refused is no beginning");
         assert_eq!(checked.check(&first).unwrap(), 3, "a shorter one is looked at whole");
-        // As long as before, with another message in its midst.
+        // The same length as before, with a different message in the middle.
         let mut changed = second.to_vec();
         changed[2] = Arc::new(Message::user("forged"));
         assert!(checked.check(&Messages(Arc::new(changed))).is_err());

@@ -1,4 +1,4 @@
-//! Images that a person's message holds, and the message that holds them.
+//! Images, and the messages of a person that contain them.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -6,36 +6,36 @@ use serde::{Deserialize, Serialize};
 
 use super::Message;
 
-/// An image. Which types and sizes a model takes is for its provider to say; PNG, JPEG, WebP and GIF are common.
+/// An image. Each provider decides which types and sizes its models accept; PNG, JPEG, WebP and GIF are common.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Image {
-    /// The image itself, sent with every request.
+    /// The image data, sent with every request.
     Inline {
-        /// `image/png`, `image/jpeg` …
+        /// The media type, for example `image/png`.
         media_type: String,
-        /// Its bytes in Base64.
+        /// The data in Base64.
         base64: String,
     },
-    /// An address from which the provider fetches it.
+    /// A URL from which the provider fetches the image.
     Url {
-        /// The address.
+        /// The URL.
         url: String,
     },
 }
 
 impl Image {
-    /// The image itself, by its bytes.
+    /// Creates an image from its data.
     pub fn new(media_type: impl Into<String>, bytes: impl AsRef<[u8]>) -> Self {
         Self::Inline { media_type: media_type.into(), base64: STANDARD.encode(bytes) }
     }
 
-    /// An image that the provider fetches. Ollama fetches none.
+    /// Creates an image that the provider fetches. Ollama does not fetch images.
     pub fn url(url: impl Into<String>) -> Self {
         Self::Url { url: url.into() }
     }
 
-    /// Its address; that of an inline image has the bytes in it.
+    /// Returns the image's URL; for an inline image, a `data:` URL.
     pub(crate) fn to_url(&self) -> String {
         match self {
             Self::Inline { media_type, base64 } => format!("data:{media_type};base64,{base64}"),
@@ -44,7 +44,7 @@ impl Image {
     }
 }
 
-/// What a person says. Made from any text, to which images can be added.
+/// A person's message. Any text converts to it, and images can be added.
 ///
 /// ```
 /// use agent_loop::{Image, UserMessage};
@@ -57,7 +57,7 @@ impl Image {
 pub struct UserMessage {
     /// The text.
     pub text: String,
-    /// The images, which models are shown before the text.
+    /// The images, which come before the text in a request.
     pub images: Vec<Image>,
 }
 

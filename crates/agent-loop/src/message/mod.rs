@@ -18,36 +18,36 @@ pub use history::{History, Messages};
 pub use image::{Image, UserMessage};
 pub use repair::Repair;
 
-/// One message. The system text is not a message: it is part of the request.
+/// One message. The system text is not a message but a part of the request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "role", rename_all = "snake_case")]
 pub enum Message {
     /// The person.
     User {
-        /// What the person says.
+        /// The text.
         text: String,
-        /// What the person shows.
+        /// The images.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         images: Vec<Image>,
     },
-    /// From the loop itself: a correction, a summary, a request to sum up. Sent to providers as a user message.
+    /// A message of the loop itself: a correction, a summary, a request to sum up. Providers get it as a user message.
     Note {
-        /// What the loop says.
+        /// The text.
         text: String,
     },
     /// The model.
     Assistant {
-        /// Text, reasoning and calls in the order in which they came.
+        /// Text, reasoning and calls, in the order in which they arrived.
         parts: Vec<Part>,
     },
     /// The results of all calls of the assistant message before it, in the order of the calls.
     Results {
-        /// One for each call, never more, never fewer.
+        /// Exactly one result for each call.
         results: Vec<ToolResult>,
     },
 }
 
-/// A part of what a model says.
+/// A part of a model's message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "part", rename_all = "snake_case")]
 pub enum Part {
@@ -55,18 +55,18 @@ pub enum Part {
     Text {
         /// The text.
         text: String,
-        /// What it is for, where the provider tells.
+        /// The purpose of the text, if the provider reports it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         phase: Option<TextPhase>,
-        /// What the provider wants back with it (a signature).
+        /// Data that the provider requires back with the text (a signature).
         #[serde(default, skip_serializing_if = "Option::is_none")]
         opaque: Option<Value>,
     },
     /// The model's reasoning.
     Reasoning {
-        /// As much of it as the provider exposes.
+        /// The part of it that the provider exposes.
         text: String,
-        /// What the provider wants back unchanged (a signature, an encrypted item).
+        /// Data that the provider requires back unchanged (a signature, an encrypted item).
         #[serde(default, skip_serializing_if = "Option::is_none")]
         opaque: Option<Value>,
     },
@@ -74,11 +74,11 @@ pub enum Part {
     Call(ToolCall),
 }
 
-/// What a text of a model is for.
+/// The purpose of a model's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TextPhase {
-    /// What the model says on the way, such as what it is about to do.
+    /// Commentary during the work, such as what the model is about to do.
     Commentary,
     /// The answer, or a part of it.
     FinalAnswer,
@@ -109,27 +109,28 @@ pub struct ToolCall {
     pub id: CallId,
     /// The tool's name, as the model wrote it.
     pub name: String,
-    /// An object. Where `fault` is set it may be a string: the text that could not be read.
+    /// The arguments, an object. If `fault` is set, it may be a string: the text that could not be read.
     pub arguments: Value,
-    /// The arguments as the model wrote them, where that is not the compact text of `arguments`.
+    /// The arguments as the model wrote them, if that differs from the compact text of `arguments`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) raw_arguments: Option<String>,
-    /// Why this call must not run, for the model: it was cut off, or its arguments are not valid JSON.
+    /// The reason why this call must not run, for the model: it was cut off, or its arguments are not valid JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<String>,
-    /// What the provider wants back unchanged with this call.
+    /// Data that the provider requires back unchanged with this call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opaque: Option<Value>,
 }
 
 impl ToolCall {
-    /// A valid call.
+    /// Creates a valid call.
     pub fn new(id: impl Into<CallId>, name: impl Into<String>, arguments: Value) -> Self {
         Self { id: id.into(), name: name.into(), arguments, raw_arguments: None, fault: None, opaque: None }
     }
 
-    /// A call whose arguments are a text, as a model or server wrote it: nothing and `null` are no arguments, and an object
-    /// may be wrapped in a string. Any other text stays in `arguments`, and `fault` says why the call must not run.
+    /// Creates a call from its arguments as text, as a model or server wrote it: an empty text and `null` mean no
+    /// arguments, and an object may be wrapped in a string. Any other text stays in `arguments`, and `fault` gives the
+    /// reason why the call must not run.
     ///
     /// ```
     /// use agent_loop::ToolCall;
@@ -143,11 +144,12 @@ impl ToolCall {
         call
     }
 
-    /// Sets the arguments from their text, or the fault that keeps the call from running.
+    /// Sets the arguments from their text, or the fault that prevents the call from running.
     pub(crate) fn set_text(&mut self, text: String) {
         match read_arguments(&text) {
             Ok(arguments) => {
-                // Only an object's own text can go back: not what stands for none, and not an object within a string.
+                // Only an object's own text can be sent back, not a text that means no arguments, and not an object
+                // within a string.
                 let compact = arguments.to_string();
                 let is_own = text.trim_start().starts_with('{') && text != compact;
                 self.raw_arguments = is_own.then_some(text);
@@ -157,24 +159,25 @@ impl ToolCall {
         }
     }
 
-    /// The text that the model wrote, for as long as it says what `arguments` says: the field may have been changed.
+    /// Returns the text that the model wrote, if it still has the value of `arguments`. The program may have changed
+    /// that field.
     fn raw_arguments(&self) -> Option<&str> {
         let says_the_same = |raw: &&str| serde_json::from_str::<Value>(raw).is_ok_and(|raw| raw == self.arguments);
         self.raw_arguments.as_deref().filter(says_the_same)
     }
 
-    /// The arguments as JSON text, byte for byte as the model wrote it; compact where the program set them.
+    /// Returns the arguments as JSON text, byte for byte as the model wrote it; compact if the program set them.
     pub fn arguments_text(&self) -> Cow<'_, str> {
         self.raw_arguments().map_or_else(|| Cow::Owned(self.arguments.to_string()), Cow::Borrowed)
     }
 
-    /// The arguments as a provider takes them back as text: arguments that could not be read would be refused again, and
-    /// the result says what was wrong with them.
+    /// Returns the arguments as text that a provider accepts back. Arguments that could not be read would be rejected
+    /// again, and the result describes the issue with them.
     pub(crate) fn sent_text(&self) -> Cow<'_, str> {
         if self.arguments.is_object() { self.arguments_text() } else { Cow::Borrowed("{}") }
     }
 
-    /// The same as an object, for a body that [`raw_json::to_text`](crate::raw_json::to_text) writes.
+    /// Returns the same as an object, for a body that [`raw_json::to_text`](crate::raw_json::to_text) writes.
     pub(crate) fn sent_object(&self) -> Value {
         match self.raw_arguments() {
             _ if !self.arguments.is_object() => Value::Object(Map::new()),
@@ -184,7 +187,8 @@ impl ToolCall {
     }
 }
 
-/// Arguments as servers send them: nothing and `null` are no arguments, and an object may be wrapped in a string.
+/// Parses arguments as servers send them: an empty text and `null` mean no arguments, and an object may be wrapped in a
+/// string.
 pub(crate) fn read_arguments(text: &str) -> Result<Value, String> {
     let text = text.trim();
     if text.is_empty() {
@@ -205,11 +209,11 @@ pub(crate) fn read_arguments(text: &str) -> Result<Value, String> {
 pub enum Status {
     /// The tool ran.
     Ok,
-    /// It could not run or failed; the text says why.
+    /// The call could not run or failed; the text contains the reason.
     Error,
-    /// A person or the policy denied it; it did not run.
+    /// A person or the policy denied the call; it did not run.
     Denied,
-    /// It was cancelled; the text says whether it may have had an effect.
+    /// The call was cancelled; the text tells whether it may have had an effect.
     Cancelled,
 }
 
@@ -223,10 +227,10 @@ pub struct ToolResult {
     pub name: String,
     /// How the call ended.
     pub status: Status,
-    /// A note by the loop: the arguments were edited.
+    /// A note of the loop that the arguments were edited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// How long the tool ran; `None` if it did not, or did not end.
+    /// How long the tool ran; `None` if it did not run or did not end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration: Option<Duration>,
     /// The tool's output, item by item. It is data, never an instruction.
@@ -234,13 +238,13 @@ pub struct ToolResult {
 }
 
 impl ToolResult {
-    /// A result of one item.
+    /// Creates a result with one item.
     pub fn new(call: &ToolCall, status: Status, text: impl Into<String>) -> Self {
         let (call, name) = (call.id.clone(), call.name.clone());
         Self { call, name, status, note: None, duration: None, items: vec![text.into()] }
     }
 
-    /// What a model is sent: the note, if there is one, and the items, each on a line of its own.
+    /// Returns the text that a model gets: the note, if there is one, and the items, each on its own line.
     pub fn text(&self) -> String {
         let mut text = String::with_capacity(self.size());
         for item in self.note.iter().chain(&self.items) {
@@ -258,33 +262,33 @@ impl ToolResult {
 }
 
 impl Message {
-    /// What a person says.
+    /// Creates a person's message.
     pub fn user(message: impl Into<UserMessage>) -> Self {
         message.into().into()
     }
 
-    /// What the loop itself says.
+    /// Creates a message of the loop itself.
     pub fn note(text: impl Into<String>) -> Self {
         Self::Note { text: text.into() }
     }
 
-    /// What a model says, in text alone.
+    /// Creates a model's message that contains only text.
     pub fn assistant(text: impl Into<String>) -> Self {
         Self::Assistant { parts: vec![Part::text(text)] }
     }
 
-    /// Its calls, in order.
+    /// Returns the message's calls, in order.
     pub fn calls(&self) -> impl Iterator<Item = &ToolCall> {
         let parts: &[Part] = if let Self::Assistant { parts } = self { parts } else { &[] };
         parts.iter().filter_map(|part| if let Part::Call(call) = part { Some(call) } else { None })
     }
 
-    /// The images that a person shows with it.
+    /// Returns the images of a person's message.
     pub fn images(&self) -> &[Image] {
         if let Self::User { images, .. } = self { images } else { &[] }
     }
 
-    /// Its text: reasoning, calls and results are left out.
+    /// Returns the message's text, without reasoning, calls and results.
     pub fn text(&self) -> String {
         match self {
             Self::User { text, .. } | Self::Note { text } => text.clone(),
@@ -293,13 +297,13 @@ impl Message {
         }
     }
 
-    /// Whether a person said it.
+    /// Returns whether this is a person's message.
     pub(crate) fn is_of_person(&self) -> bool {
         matches!(self, Self::User { .. })
     }
 
-    /// About how many bytes a provider is sent for it; for an image, those of as much text as it costs. Linear in the
-    /// message.
+    /// Returns the approximate size in bytes of what a provider gets for it. An image counts as much as the text of the
+    /// same cost. Linear in the message.
     pub fn size(&self) -> usize {
         match self {
             Self::User { text, images } => text.len() + images.len() * IMAGE_SIZE,
@@ -311,17 +315,17 @@ impl Message {
 }
 
 impl Part {
-    /// A text, without anything that a provider says of it.
+    /// Creates a text part without a phase or provider data.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text { text: text.into(), phase: None, opaque: None }
     }
 
-    /// The text of these parts that is meant for a person.
+    /// Returns the text of these parts that is meant for a person.
     pub(crate) fn visible_text(parts: &[Self]) -> String {
         Self::texts(parts).map(|(text, _)| text).collect()
     }
 
-    /// Their text without commentary; where there is nothing else, that.
+    /// Returns the text of these parts without commentary, or the commentary if there is no other text.
     pub(crate) fn answer_text(parts: &[Self]) -> String {
         let answer = Self::texts(parts).filter(|(_, phase)| *phase != Some(TextPhase::Commentary));
         let answer: String = answer.map(|(text, _)| text).collect();
@@ -334,14 +338,14 @@ impl Part {
         parts.iter().filter_map(text)
     }
 
-    /// Gives back the memory that its text does not need.
+    /// Releases the memory that its text does not need.
     pub(crate) fn shrink(&mut self) {
         if let Self::Text { text, .. } | Self::Reasoning { text, .. } = self {
             text.shrink_to_fit();
         }
     }
 
-    /// About how many bytes a provider is sent for it.
+    /// Returns the approximate size in bytes of what a provider gets for it.
     pub(crate) fn size(&self) -> usize {
         match self {
             Self::Text { text, opaque, .. } => text.len() + opaque.as_ref().map_or(0, value_size),
@@ -353,10 +357,10 @@ impl Part {
     }
 }
 
-/// An image is about a thousand tokens, however many bytes it has, and four bytes are about one.
+/// An image costs about a thousand tokens regardless of its size in bytes, and four bytes are about one token.
 const IMAGE_SIZE: usize = 4_000;
 
-/// About the length of a value's JSON text, without writing it.
+/// Returns the approximate length of a value's JSON text, without writing it.
 fn value_size(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => 5,
@@ -370,17 +374,17 @@ fn value_size(value: &Value) -> usize {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Usage {
-    /// Of the request, the cached ones included.
+    /// Tokens of the request, including cached ones.
     pub input: u64,
-    /// Of the reply, reasoning included.
+    /// Tokens of the reply, including reasoning.
     pub output: u64,
-    /// Those of `input` that came from the provider's cache.
+    /// The tokens of `input` that came from the provider's cache.
     #[serde(default)]
     pub cached: u64,
-    /// Those of `output` that were reasoning.
+    /// The tokens of `output` that were reasoning.
     #[serde(default)]
     pub reasoning: u64,
-    /// What they cost in millionths of a US dollar, where the provider says so, as OpenRouter does.
+    /// The cost in millionths of a US dollar, if the provider reports it, as OpenRouter does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<u64>,
 }
@@ -388,12 +392,12 @@ pub struct Usage {
 setters!(Usage { input: u64, output: u64, cached: u64, reasoning: u64, cost: Option<u64> });
 
 impl Usage {
-    /// Input and output together.
+    /// Returns the sum of input and output.
     pub fn total(self) -> u64 {
         self.input.saturating_add(self.output)
     }
 
-    /// Both together.
+    /// Returns the sum of both.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -406,7 +410,7 @@ impl Usage {
     }
 }
 
-/// Both costs; unknown where neither is known.
+/// Returns the sum of both costs, or `None` if neither is known.
 pub(crate) fn costs(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     match (one, other) {
         (None, None) => None,

@@ -7,18 +7,18 @@ use serde::{Deserialize, Serialize};
 
 use super::{CallId, History, Message, Part, Status, ToolCall, ToolResult};
 
-/// What was changed to make a history valid.
+/// A change that makes a history valid.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Repair {
-    /// A call had no result; it got one that says so.
+    /// A call had no result. It got one that tells the model so.
     MissingResult(CallId),
-    /// A result had no call; it was kept as the text of a note.
+    /// A result had no call. It was kept as the text of a note.
     OrphanResult(CallId),
-    /// A second result for one call; it was dropped, the first one counts.
+    /// A call had a second result, which was dropped.
     SecondResult(CallId),
-    /// An id was used again; the later call has the second id now.
+    /// An id was used again. The later call now has the second id.
     RenamedCall(CallId, CallId),
     /// An assistant message without parts was dropped.
     EmptyMessage,
@@ -53,7 +53,7 @@ struct Repairer {
     orphans: Vec<String>,
 }
 
-/// A call that waits for its result, under the id its result will name.
+/// A call without a result, under the id that its result will have.
 struct OpenCall {
     written: CallId,
     call: ToolCall,
@@ -64,7 +64,8 @@ impl Repairer {
     fn take(&mut self, message: Message) {
         if let Message::Results { results } = message {
             results.into_iter().for_each(|result| self.take_result(result));
-            // Some writers give each result a message of its own; the calls stay open until something else comes.
+            // Some clients send each result in its own message; the calls stay open until another kind of message
+            // arrives.
             if self.open.iter().all(|call| call.result.is_some()) {
                 self.close();
             }
@@ -90,7 +91,7 @@ impl Repairer {
         }
     }
 
-    /// Gives a result to the open call it names.
+    /// Adds a result to the open call that it names.
     fn take_result(&mut self, mut result: ToolResult) {
         let mut of_this = self.open.iter_mut().filter(|call| call.written == result.call).peekable();
         let is_known = of_this.peek().is_some();
@@ -106,8 +107,8 @@ impl Repairer {
         }
     }
 
-    /// Adds the results of the open calls, those that are lost included; then, since nothing may stand between a call
-    /// and its result, the results without calls.
+    /// Adds the results of the open calls, with a substitute for each lost result. The results without calls follow
+    /// after them, because no message may come between a call and its result.
     fn close(&mut self) {
         let results = self.open.drain(..).map(|OpenCall { call, result, .. }| {
             result.unwrap_or_else(|| {
@@ -131,7 +132,7 @@ impl Repairer {
 }
 
 impl History {
-    /// Makes a valid history of any list of messages, and says what it had to change. What fits stays as it is.
+    /// Builds a valid history from any list of messages, and returns the changes. Valid messages stay unchanged.
     pub fn repaired(messages: impl IntoIterator<Item = Message>) -> (Self, Vec<Repair>) {
         let mut repairing = Repairer::default();
         messages.into_iter().for_each(|message| repairing.take(message));
@@ -139,7 +140,8 @@ impl History {
         (repairing.history, repairing.repairs)
     }
 
-    /// Gives every call an id that no other call of the conversation has, and returns the calls, each with the id it had.
+    /// Gives every call an id that no other call of the conversation has, and returns the calls, each with its former
+    /// id.
     pub(crate) fn free_ids(&self, parts: &mut [Part]) -> Vec<(CallId, ToolCall)> {
         let (mut taken, mut calls) = (HashSet::new(), Vec::new());
         for part in parts {
@@ -153,14 +155,14 @@ impl History {
         calls
     }
 
-    /// `wanted` if it is free here and not in `taken`, else the next free id made from it; never empty.
+    /// Returns `wanted` if it is free here and not in `taken`, else the next free id derived from it; never empty.
     fn free_id(&self, wanted: &CallId, taken: &HashSet<CallId>) -> CallId {
         let is_free = |id: &CallId| !self.has_call(id) && !taken.contains(id);
         if !wanted.0.is_empty() && is_free(wanted) {
             return wanted.clone();
         }
         let stem = if wanted.0.is_empty() { "call" } else { &wanted.0 };
-        // From the number of calls on, so that a long conversation of equal ids stays linear.
+        // The search starts at the number of calls, so that a long conversation of equal ids stays linear.
         (self.calls_made() + taken.len() + 1..)
             .map(|number| CallId(format!("{stem}_{number}")))
             .find(is_free)

@@ -28,19 +28,19 @@ pub struct Request {
     pub system: Option<Arc<str>>,
     /// The conversation. Every call in it has its result.
     pub messages: Messages,
-    /// The tools it may call, in a fixed order.
+    /// The tools that the model may call, in a fixed order.
     pub tools: Arc<[ToolSpec]>,
-    /// Whether it may, must or must not call.
+    /// Whether the model may, must or must not call tools.
     pub tool_choice: ToolChoice,
-    /// How many calls one reply may hold.
+    /// How many calls one reply may contain.
     pub parallel: Parallel,
     /// A schema that the text of the reply should fit, for providers that can enforce one.
     pub answer_schema: Option<Arc<Value>>,
-    /// The most tokens of the reply; `None`: the provider's own limit.
+    /// The most tokens of the reply; `None` means the provider's own limit.
     pub max_output_tokens: Option<u32>,
-    /// Randomness, 0 to about 2; `None`: the provider's own.
+    /// The sampling temperature, 0 to about 2; `None` means the provider's default.
     pub temperature: Option<f64>,
-    /// What not every provider has.
+    /// Settings that not every provider has.
     #[serde(skip_serializing_if = "is_default")]
     pub settings: ModelSettings,
 }
@@ -64,11 +64,11 @@ pub enum ToolChoice {
     /// The model decides.
     #[default]
     Auto,
-    /// Not in this reply.
+    /// The model must not call a tool.
     None,
-    /// At least one.
+    /// The model must call at least one tool.
     Required,
-    /// This one.
+    /// The model must call this tool.
     Tool(String),
 }
 
@@ -76,10 +76,10 @@ pub enum ToolChoice {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Parallel {
-    /// As many as the model likes.
+    /// Any number.
     #[default]
     Many,
-    /// One at most: a model in this process stops at it.
+    /// At most one. A model in this process stops after it.
     One,
 }
 
@@ -93,9 +93,9 @@ pub enum Delta {
         /// Never empty.
         text: String,
     },
-    /// Cumulative text, from providers that repeat what they sent: the reply's text from byte `begin` on, counted over all
-    /// its text parts. Only what lies beyond the text received so far is new. Texts are never compared, so what a model
-    /// says twice stays. [`TextCursor`] converts it to [`Delta::Text`].
+    /// Cumulative text, from providers that repeat earlier text: the reply's text from byte `begin` on, counted over
+    /// all its text parts. Only text beyond the end of the received text is new. Texts are never compared, so a text
+    /// that a model repeats is kept. [`TextCursor`] converts it to [`Delta::Text`].
     #[serde(rename = "text_so_far")]
     CumulativeText {
         /// 0 for the whole text of the reply.
@@ -103,66 +103,66 @@ pub enum Delta {
         /// The text received so far.
         text: String,
     },
-    /// The text that follows is a part of its own, and this is what it is for; so is all text up to the next of these.
+    /// A new text part with this purpose starts. All text up to the next such delta belongs to it.
     TextStart {
-        /// `None` where the provider does not tell.
+        /// `None` if the provider does not report it.
         phase: Option<TextPhase>,
     },
     /// The text before this is complete.
     TextEnd {
-        /// What the provider wants back with it.
+        /// Data that the provider requires back with it.
         opaque: Value,
     },
-    /// More reasoning; `opaque` replaces what was there, and ends this part.
+    /// More reasoning. `opaque` replaces the earlier value and ends this part.
     Reasoning {
-        /// More of what it thought; may be empty when there is `opaque`.
+        /// The next piece of reasoning; it may be empty if there is `opaque`.
         text: String,
-        /// What the provider wants back.
+        /// Data that the provider requires back.
         opaque: Option<Value>,
     },
-    /// A call begins.
+    /// A call starts.
     CallStart {
-        /// Which call of this reply, in any numbering that is unique within it.
+        /// The index of the call, in any numbering that is unique within the reply.
         index: usize,
-        /// The provider's id; empty where it has none.
+        /// The provider's id; empty if it sends none.
         id: String,
         /// The tool's name.
         name: String,
     },
     /// More of a call's arguments, as JSON text.
     CallArguments {
-        /// Which call.
+        /// The index of the call.
         index: usize,
-        /// May be empty.
+        /// The next piece; it may be empty.
         text: String,
     },
     /// A call is complete. A call without this never runs.
     CallEnd {
-        /// Which call.
+        /// The index of the call.
         index: usize,
-        /// What the provider wants back with the call.
+        /// Data that the provider requires back with the call.
         opaque: Option<Value>,
     },
     /// A call that cannot be read; it never runs, and its result tells the model why.
     CallFault {
-        /// Which call; it need not have begun.
+        /// The index of the call, which need not have started.
         index: usize,
-        /// What is wrong, in words for the model.
+        /// The issue, in words for the model.
         fault: String,
         /// The text that could not be read.
         raw: String,
     },
-    /// Tokens so far: replaces what was said before.
+    /// The tokens so far. They replace earlier counts.
     Usage(Usage),
-    /// Something about the reply that a person may want to know. It is no part of it.
+    /// A problem that a person may want to know about. It is not part of the reply.
     Warning {
-        /// What, in words.
+        /// The text of the warning.
         text: String,
     },
-    /// Data arrived that yields no delta yet, such as a part of a call that is buffered. It shows that the model is not
-    /// silent.
+    /// Data arrived that yields no delta yet, for example a part of a call that is buffered. It shows that the model is
+    /// still sending.
     Progress,
-    /// The reply is over. Nothing comes after it.
+    /// The reply is over. No delta follows.
     End(EndReason),
 }
 
@@ -170,9 +170,9 @@ pub enum Delta {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EndReason {
-    /// It was complete, whether it calls tools or not: providers do not agree on a name for that.
+    /// It is complete, with or without tool calls: providers do not agree on separate names for the two.
     Complete,
-    /// It hit a limit of length; its last part may be cut.
+    /// It reached a length limit; its last part may be incomplete.
     Length,
     /// A content filter stopped it.
     Filtered,
@@ -186,46 +186,48 @@ pub type ReplyStream<'a> = BoxStream<'a, Result<Delta>>;
 /// Whether a model supports tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToolSupport {
-    /// It does.
+    /// It supports tools.
     Native,
-    /// It ignores them or rejects the request.
+    /// It ignores tools or rejects the request.
     None,
 }
 
-/// Whether a model can be shown images.
+/// Whether a model accepts images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImageSupport {
-    /// It can, or its provider says that it cannot.
+    /// It accepts images, or its provider rejects them.
     Native,
     /// It only reads text.
     None,
 }
 
-/// A language model. Implementations must not retry: the agent does, because it knows what has been shown.
+/// A language model. Implementations must not retry, because only the agent knows what has been shown.
 pub trait Model: Send + Sync {
-    /// Its name, for events and transcripts.
+    /// Returns the model's name, for events and transcripts.
     fn name(&self) -> &str;
 
-    /// Who serves it, for spans: where there is one, the name that OpenTelemetry's conventions give the provider.
+    /// Returns who serves the model, for spans: the name that OpenTelemetry's conventions give the provider, if there
+    /// is one.
     fn provider(&self) -> Option<&str> {
         None
     }
 
-    /// Whether it supports tools.
+    /// Returns whether the model supports tools.
     fn tool_support(&self) -> ToolSupport {
         ToolSupport::Native
     }
 
-    /// Whether it can be shown images. A request with images does not reach a model that cannot.
+    /// Returns whether the model accepts images. A request with images is not sent to a model that does not.
     fn image_support(&self) -> ImageSupport {
         ImageSupport::None
     }
 
-    /// Starts one reply. A stream that ends without [`Delta::End`] counts as cut.
+    /// Starts one reply. A stream that ends without [`Delta::End`] counts as broken off.
     ///
     /// # Errors
-    /// Here what fails before the first byte, in the stream what fails later; nothing follows an error. Kinds are
-    /// those of models in [`ErrorKind`](crate::ErrorKind), with status, request id and `retry-after` where there are any.
+    /// Failures before the first byte are returned here, later ones in the stream; nothing follows an error. The kinds
+    /// are those of models in [`ErrorKind`](crate::ErrorKind), with status, request id and `retry-after` if they are
+    /// known.
     fn reply(&self, request: Request) -> BoxFuture<'_, Result<ReplyStream<'_>>>;
 }
 

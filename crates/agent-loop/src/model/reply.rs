@@ -1,4 +1,4 @@
-//! Assembles deltas into a reply: parts in the order in which they began, arguments parsed once they are complete.
+//! Assembles deltas into a reply: parts in the order in which they started, arguments parsed once they are complete.
 
 use futures_util::StreamExt;
 use serde::{Deserialize, Serialize};
@@ -9,22 +9,22 @@ use crate::message::{Part, TextPhase, ToolCall, Usage};
 
 use super::{Delta, EndReason, ReplyStream, TextCursor};
 
-/// A whole reply.
+/// A complete reply.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Reply {
-    /// What it says, in order. Calls that cannot run have a fault.
+    /// The parts, in order. Calls that cannot run have a fault.
     pub parts: Vec<Part>,
-    /// Why it is over.
+    /// Why the reply is over.
     pub end: EndReason,
-    /// Its tokens, if the provider counted them.
+    /// The tokens, if the provider counted them.
     pub usage: Option<Usage>,
 }
 
 impl Reply {
-    /// Waits for the whole of a stream.
+    /// Collects a whole stream.
     ///
     /// # Errors
-    /// The stream's own; `CutStream` when it ends without its terminal event.
+    /// The errors of the stream, and `CutStream` if the stream ends without its terminal event.
     pub async fn collect(mut stream: ReplyStream<'_>) -> Result<Self> {
         let mut builder = ReplyBuilder::new();
         while let Some(delta) = stream.next().await {
@@ -33,24 +33,24 @@ impl Reply {
         builder.finish()
     }
 
-    /// Its text, without reasoning and calls.
+    /// Returns the text, without reasoning and calls.
     pub fn visible_text(&self) -> String {
         Part::visible_text(&self.parts)
     }
 
-    /// Its calls.
+    /// Returns the calls.
     pub fn calls_mut(&mut self) -> impl Iterator<Item = &mut ToolCall> {
         self.parts.iter_mut().filter_map(|part| if let Part::Call(call) = part { Some(call) } else { None })
     }
 
-    /// Makes reasoning of what stands before a `</think>` that nothing opens: some templates write the opening mark into the
-    /// request, and servers then leave the thoughts in the text.
+    /// Turns the text before a `</think>` without an opening tag into reasoning. Some templates write the opening tag
+    /// into the request, and servers then leave the thoughts in the text.
     pub fn take_thoughts(&mut self) {
         let is_text = |part: &Part| matches!(part, Part::Text { .. });
         let Some(at) = self.parts.iter().position(is_text) else { return };
         let Part::Text { text, .. } = &mut self.parts[at] else { return };
         let Some((thoughts, answer)) = text.split_once("</think>") else { return };
-        // The mark stands on a line of its own; elsewhere a text speaks of it.
+        // The tag is on its own line; elsewhere the text only mentions it.
         let ends_line = thoughts.rsplit('\n').next().is_none_or(|line| line.trim().is_empty());
         if !ends_line || thoughts.contains("<think>") {
             return;
@@ -60,21 +60,21 @@ impl Reply {
         self.parts.insert(at, Part::Reasoning { text: thoughts, opaque: None });
     }
 
-    /// A complete reply of text alone.
+    /// Creates a complete reply that contains only text.
     pub fn text(text: impl Into<String>) -> Self {
         Self { parts: vec![Part::text(text)], end: EndReason::Complete, usage: None }
     }
 }
 
-/// Builds a [`Reply`] from its deltas. Linear in their bytes.
+/// Builds a [`Reply`] from its deltas. The cost is linear in their bytes.
 #[derive(Debug, Default)]
 pub struct ReplyBuilder {
-    /// As far as they have come. Arguments of calls stay text until the end.
+    /// The parts so far. Arguments of calls stay text until the end.
     parts: Vec<Part>,
     calls: Vec<CallDraft>,
     cursor: TextCursor,
     phase: Option<TextPhase>,
-    /// Whether the next text begins a part.
+    /// Whether the next text starts a new part.
     begins_text: bool,
     end: Option<EndReason>,
     usage: Option<Usage>,
@@ -82,9 +82,9 @@ pub struct ReplyBuilder {
 
 #[derive(Debug)]
 struct CallDraft {
-    /// In the numbering of the deltas.
+    /// The index in the deltas.
     index: usize,
-    /// Its position among the parts.
+    /// The position among the parts.
     at: usize,
     arguments: String,
     is_complete: bool,
@@ -92,20 +92,21 @@ struct CallDraft {
 
 /// The name of a call whose own name could not be read.
 const UNREADABLE: &str = "unreadable_call";
-/// Why no call of a reply that hit its limit of length runs.
+/// The reason why no call of a reply that reached its length limit runs.
 pub(crate) const CUT_BY_LENGTH: &str =
     "The reply was cut off by the limit on its length, so its calls did not run. Write less.";
 
 impl ReplyBuilder {
-    /// Nothing yet.
+    /// Creates a builder without deltas.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes the next delta.
+    /// Adds the next delta.
     ///
     /// # Errors
-    /// `BadResponse` for what no reply can hold: something after its end, arguments of a call that never began.
+    /// `BadResponse` for a delta that cannot be part of a reply, for example one after the end, or arguments of a call
+    /// that never started.
     pub fn push(&mut self, delta: &Delta) -> Result<()> {
         if self.end.is_some() {
             return bad("the stream went on after its end");
@@ -160,10 +161,10 @@ impl ReplyBuilder {
         Ok(())
     }
 
-    /// The reply.
+    /// Returns the reply.
     ///
     /// # Errors
-    /// `CutStream` when there was no end.
+    /// `CutStream` if there was no end.
     pub fn finish(mut self) -> Result<Reply> {
         let Some(end) = self.end else {
             return Err(Error::new(ErrorKind::CutStream, "the reply broke off before its end"));
@@ -180,18 +181,18 @@ impl ReplyBuilder {
             }
         }
         blank.into_iter().rev().for_each(|at| _ = self.parts.remove(at));
-        // It is kept for as long as the conversation is.
+        // The parts are stored as long as the conversation exists.
         self.parts.iter_mut().for_each(Part::shrink);
         self.parts.shrink_to_fit();
         Ok(Reply { parts: self.parts, end, usage: self.usage })
     }
 
-    /// The tokens so far, as the provider counts them.
+    /// Returns the tokens so far, as the provider counts them.
     pub fn usage(&self) -> Option<Usage> {
         self.usage
     }
 
-    /// What there is of a reply that was given up: its text and reasoning. Calls are left out, complete or not.
+    /// Returns the text and reasoning of a reply that was abandoned. Calls are left out, complete or not.
     pub fn give_up(mut self) -> Vec<Part> {
         self.parts.retain(|part| !matches!(part, Part::Call(_)));
         self.parts
@@ -214,7 +215,7 @@ impl ReplyBuilder {
     }
 
     fn call(&mut self, index: usize) -> Option<(&mut CallDraft, &mut ToolCall)> {
-        // From the end: the call that grows is nearly always the last one.
+        // The search runs from the end, because deltas nearly always belong to the last call.
         let draft = self.calls.iter_mut().rev().find(|draft| draft.index == index)?;
         match &mut self.parts[draft.at] {
             Part::Call(call) => Some((draft, call)),
@@ -227,7 +228,7 @@ fn bad<T>(what: impl Into<String>) -> Result<T> {
     Err(Error::new(ErrorKind::BadResponse, what))
 }
 
-/// Reads the arguments of a call, or says why it must not run.
+/// Parses the arguments of a call, or sets the reason why it must not run.
 fn finish_call(call: &mut ToolCall, draft: CallDraft, end: EndReason) {
     if call.name.trim().is_empty() {
         call.name = UNREADABLE.into();
@@ -235,7 +236,7 @@ fn finish_call(call: &mut ToolCall, draft: CallDraft, end: EndReason) {
     }
     let fault = match (call.fault.take(), end) {
         (Some(fault), _) => fault,
-        // Arguments that happen to parse prove nothing: `{"x":4815}` may be the beginning of `{"x":48151}`.
+        // Arguments that parse may still be incomplete: `{"x":4815}` may be the beginning of `{"x":48151}`.
         (_, EndReason::Length) => CUT_BY_LENGTH.into(),
         (_, EndReason::Filtered | EndReason::Refused) => "The reply was stopped, so its calls did not run.".into(),
         _ if !draft.is_complete => "The call was cut off, so it did not run.".into(),

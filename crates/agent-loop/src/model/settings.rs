@@ -1,12 +1,12 @@
-//! Settings of a request that not every provider has. Each wire maps what it has; `docs/wires.md` has the table.
+//! Settings of a request that not every provider has. Each wire maps those that it has; `docs/wires.md` has the table.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// How a model is to answer. What is left open is the provider's own.
+/// Settings for a model's reply. Unset ones have the provider's default.
 ///
-/// A setting that a provider does not have and that would change the reply is refused with `BadRequest`; one that would
-/// only change what it costs is left out.
+/// A setting that a provider does not have is rejected with `BadRequest` if it would change the reply, and left out if
+/// it would only change the cost.
 ///
 /// ```
 /// use agent_loop::{ModelSettings, ReasoningEffort, RunOptions};
@@ -22,37 +22,38 @@ pub struct ModelSettings {
     /// How much a model reasons before it answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning_effort: Option<ReasoningEffort>,
-    /// The most tokens of reasoning, for models that are given a number in place of an effort: Claude up to 4.6,
-    /// Gemini 2.5, models of OpenRouter. On Anthropic the limit of the reply includes it.
+    /// The most reasoning tokens, for models that take a number instead of an effort: Claude up to 4.6, Gemini 2.5,
+    /// models of OpenRouter. On Anthropic the limit of the reply includes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thinking_budget: Option<u32>,
-    /// Nucleus sampling: only the most probable tokens that make up this share, 0 to 1, are drawn from.
+    /// Nucleus sampling: only the most probable tokens that together have this probability, 0 to 1, are sampled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub top_p: Option<f64>,
     /// Texts at which the reply ends. They are not part of it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stop: Vec<String>,
-    /// Makes sampling repeatable, as far as the provider can.
+    /// Makes sampling reproducible, as far as the provider can.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<i64>,
-    /// For how long a provider keeps the beginning of a conversation, so that the next request costs less.
+    /// How long a provider caches the beginning of a conversation, so that the next request costs less.
     #[serde(skip_serializing_if = "is_default")]
     pub prompt_cache: PromptCache,
-    /// What requests with the same beginning have in common, for OpenAI's cache. Runs with the same tools and system
-    /// text may share one.
+    /// A key for requests with the same beginning, for OpenAI's cache. Runs with the same tools and system text may
+    /// share one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt_cache_key: Option<String>,
-    /// The provider's name for a class of speed and price: `flex`, `priority` …
+    /// The provider's name for a class of speed and price, for example `flex` or `priority`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service_tier: Option<String>,
-    /// The tokens of context that Ollama gives the model. Its own default is small, and a longer conversation is refused.
+    /// The context length in tokens that Ollama uses for the model. Its default is small, and a longer conversation is
+    /// rejected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context_length: Option<u32>,
-    /// For how many seconds Ollama keeps the model in memory; a negative number: until it is stopped.
+    /// How many seconds Ollama keeps the model in memory; a negative number means until it is stopped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keep_alive: Option<i64>,
-    /// Anything else of the provider's format: an object that is merged into the body of each request, as a
-    /// [JSON Merge Patch](https://www.rfc-editor.org/rfc/rfc7396). It has the last word.
+    /// Any other fields of the provider's format: an object that is merged into the body of each request, as a [JSON
+    /// Merge Patch](https://www.rfc-editor.org/rfc/rfc7396). It is applied last, so it overrides all other settings.
     #[serde(skip_serializing_if = "Value::is_null")]
     pub extra_body: Value,
 }
@@ -71,12 +72,12 @@ setters!(ModelSettings {
     extra_body: Value,
 });
 
-/// How much a model reasons. Few models know every level; a provider refuses those that its model does not know.
+/// How much a model reasons. Few models support every level; a provider rejects those that its model does not support.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum ReasoningEffort {
-    /// Not at all.
+    /// No reasoning.
     None,
     /// As little as possible.
     Minimal,
@@ -86,27 +87,27 @@ pub enum ReasoningEffort {
     Medium,
     /// Much.
     High,
-    /// More than that.
+    /// More than `High`.
     XHigh,
     /// As much as possible.
     Max,
 }
 
-/// For how long a provider keeps the beginning of a conversation.
+/// How long a provider caches the beginning of a conversation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PromptCache {
-    /// For minutes. Anthropic is told what to keep, in requests that others will follow: those that offer tools or go on
-    /// with a conversation. Other providers do it unasked.
+    /// Minutes. Anthropic gets markers for the parts to cache in requests that others will follow, that is, those that
+    /// offer tools or continue a conversation. Other providers cache without being asked.
     #[default]
     Short,
-    /// For an hour on Anthropic and a day on OpenAI; elsewhere as `Short`.
+    /// One hour on Anthropic and one day on OpenAI; on others the same as `Short`.
     Long,
-    /// Anthropic is told nothing. Other providers keep what they like.
+    /// Anthropic gets no markers. Other providers may still cache.
     Off,
 }
 
-/// Whether a field has its default, and need not be written.
+/// Returns whether a field has its default and need not be written.
 pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }

@@ -1,22 +1,22 @@
-//! The position in the text of a reply, to extract the new suffix of cumulative text.
+//! The position in the text of a reply, used to extract the new suffix of cumulative text.
 
 use super::Delta;
 
 /// The position in the text of one reply, in bytes.
 ///
-/// Whoever reads a [`ReplyStream`](crate::ReplyStream) by itself sends every delta through one of these;
+/// A program that reads a [`ReplyStream`](crate::ReplyStream) itself must send every delta through a cursor.
 /// [`ReplyBuilder`](crate::ReplyBuilder) and the agent do so.
 #[derive(Debug, Clone, Default)]
 pub struct TextCursor(usize);
 
 impl TextCursor {
-    /// At the beginning of a reply.
+    /// Creates a cursor at the beginning of a reply.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The delta with what is new of its text: [`Delta::CumulativeText`] becomes [`Delta::Text`], or [`Delta::Progress`]
-    /// where nothing is new. All others stay as they are.
+    /// Returns the delta with only the new part of its text: [`Delta::CumulativeText`] becomes [`Delta::Text`], or
+    /// [`Delta::Progress`] if nothing is new. All other deltas stay unchanged.
     pub fn resolve(&mut self, delta: Delta) -> Delta {
         match &delta {
             Delta::Text { text } => {
@@ -31,17 +31,17 @@ impl TextCursor {
         }
     }
 
-    /// How many bytes of text have come.
+    /// Returns how many bytes of text have been received.
     pub(crate) fn bytes(&self) -> usize {
         self.0
     }
 
-    /// The new suffix of a text that begins at this byte. Only positions count, never contents: what a model really says
-    /// twice stays.
+    /// Returns the new suffix of a text that starts at this byte. Only positions count, never contents, so a text that
+    /// a model repeats is kept.
     pub(crate) fn new_suffix<'t>(&mut self, begin: usize, text: &'t str) -> &'t str {
         let known = self.0.saturating_sub(begin).min(text.len());
         self.0 = self.0.max(begin.saturating_add(text.len()));
-        // Text that differs from what was sent before may have a character across this offset.
+        // If the text differs from the earlier text, a character may span this offset.
         &text[text.ceil_char_boundary(known)..]
     }
 }

@@ -1,4 +1,4 @@
-//! Replays the model's side of a recorded conversation as long as the conversation is the same.
+//! Replays the model's side of a recorded conversation for as long as the conversation is the same.
 
 use futures_util::stream;
 
@@ -7,17 +7,17 @@ use crate::message::{Message, Messages, Part};
 use crate::model::{Delta, EndReason, ImageSupport, Model, ReplyStream, Request};
 use crate::tool::BoxFuture;
 
-/// Plays back a conversation, for instance one of a [`Transcript`](crate::Transcript).
+/// Replays a conversation, for example one of a [`Transcript`](crate::Transcript).
 ///
-/// A request is answered by the message that stands in the recording where the request ends. A request whose messages
-/// are not those of the recording fails with `Script` and names the first that differs.
+/// The reply to a request is the next message of the recording after the request's messages. A request whose messages
+/// differ from the recording fails with `Script`, and the error names the first that differs.
 #[derive(Debug, Clone)]
 pub struct ReplayModel {
     recorded: Messages,
 }
 
 impl ReplayModel {
-    /// Of a recorded conversation.
+    /// Creates a model from a recorded conversation.
     pub fn new(recorded: Messages) -> Self {
         Self { recorded }
     }
@@ -33,7 +33,7 @@ impl ReplayModel {
                 let deltas = parts.iter().enumerate().flat_map(|(index, part)| deltas_of(index, part));
                 Ok(deltas.chain([Delta::End(EndReason::Complete)]).collect())
             }
-            _ => wrong(format!("the recording has no reply behind message {}", request.messages.len())),
+            _ => wrong(format!("the recording has no reply after message {}", request.messages.len())),
         }
     }
 }

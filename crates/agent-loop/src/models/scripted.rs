@@ -1,4 +1,4 @@
-//! A scripted model for tests: it plays back given replies and fails on requests that the script does not expect.
+//! A scripted model for tests. It replays given replies and fails on requests that the script does not expect.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -35,17 +35,17 @@ enum Item {
 }
 
 impl ScriptedReply {
-    /// Any deltas. Where they do not end with [`Delta::End`], the stream is cut.
+    /// Creates a reply from any deltas. Without a final [`Delta::End`] the stream counts as broken off.
     pub fn deltas(deltas: impl IntoIterator<Item = Delta>) -> Self {
         Self { check: None, start: Ok(()), items: deltas.into_iter().map(|delta| Item::Say(Ok(delta))).collect() }
     }
 
-    /// A complete answer.
+    /// Creates a complete answer.
     pub fn text(text: impl Into<String>) -> Self {
         Self::deltas([Delta::Text { text: text.into() }, Delta::End(EndReason::Complete)])
     }
 
-    /// Complete calls of tools. Their ids are empty: the run gives them some.
+    /// Creates complete tool calls. Their ids are empty, so that the run assigns ids.
     pub fn calls<'a>(calls: impl IntoIterator<Item = (&'a str, Value)>) -> Self {
         let deltas = calls.into_iter().enumerate().flat_map(|(index, (name, arguments))| {
             [
@@ -57,38 +57,38 @@ impl ScriptedReply {
         Self::deltas(deltas.chain([Delta::End(EndReason::Complete)]))
     }
 
-    /// A request that fails before the first delta.
+    /// Creates a request that fails before the first delta.
     pub fn fails(error: Error) -> Self {
         Self { check: None, start: Err(error), items: Vec::new() }
     }
 
-    /// A request that is never answered.
+    /// Creates a request that is never answered.
     pub fn silence() -> Self {
         Self::deltas([]).then_silence()
     }
 
-    /// Fails at the end of what is there.
+    /// Adds a failure at the end of the deltas.
     #[must_use]
     pub fn then_fails(mut self, error: Error) -> Self {
         self.items.push(Item::Say(Err(error)));
         self
     }
 
-    /// Says nothing more, and does not end.
+    /// Makes the reply stop without an end after its deltas.
     #[must_use]
     pub fn then_silence(mut self) -> Self {
         self.items.push(Item::Silence);
         self
     }
 
-    /// Waits before it says anything, in the runtime's time.
+    /// Adds a wait before the first delta, in the runtime's time.
     #[must_use]
     pub fn after(mut self, delay: Duration) -> Self {
         self.items.insert(0, Item::Wait(delay));
         self
     }
 
-    /// Tells the tokens of the reply, before its end.
+    /// Reports the tokens of the reply, before its end.
     #[must_use]
     pub fn usage(mut self, input: u64, output: u64) -> Self {
         let usage = Delta::Usage(Usage { input, output, ..Usage::default() });
@@ -97,7 +97,7 @@ impl ScriptedReply {
         self
     }
 
-    /// Checks the request; what it returns as an error is what the test fails with.
+    /// Checks the request. The request fails with the error that `check` returns.
     #[must_use]
     pub fn expecting(mut self, check: impl Fn(&Request) -> Result<(), String> + Send + Sync + 'static) -> Self {
         self.check = Some(Box::new(check));
@@ -108,12 +108,12 @@ impl ScriptedReply {
 /// A model with a script.
 ///
 /// Every request is checked: calls and results must pair, the step's own check must pass, and there must be a step
-/// left. Otherwise the request fails with an error of the kind `Script`. Of a conversation that goes on from the last
-/// request only the new messages are looked at, so that a run stays linear.
+/// left. Otherwise the request fails with an error of the kind `Script`. If a conversation continues the last request,
+/// only the new messages are checked, so that a run stays linear.
 ///
 /// # Panics
-/// When it is dropped with steps left, unless the thread is panicking already: a test whose model was asked too little
-/// must not pass.
+/// If it is dropped with steps left, unless the thread is already panicking, because a test that did not use all
+/// replies must not pass.
 pub struct ScriptedModel {
     steps: Mutex<VecDeque<ScriptedReply>>,
     checked: Mutex<MessageChecker>,
@@ -121,20 +121,20 @@ pub struct ScriptedModel {
 }
 
 impl ScriptedModel {
-    /// A model that plays these steps, one a request.
+    /// Creates a model that plays these steps, one for each request.
     pub fn new(steps: impl IntoIterator<Item = ScriptedReply>) -> Self {
         let (steps, checked) = (Mutex::new(steps.into_iter().collect()), Mutex::default());
         Self { steps, checked, tools: ToolSupport::Native }
     }
 
-    /// One that takes no tools: a request that has some fails with `ToolsUnsupported`.
+    /// Makes the model reject tools: a request with tools fails with `ToolsUnsupported`.
     #[must_use]
     pub fn without_tools(mut self) -> Self {
         self.tools = ToolSupport::None;
         self
     }
 
-    /// How many replies are left.
+    /// Returns how many replies are left.
     pub fn steps_left(&self) -> usize {
         self.steps.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
@@ -144,9 +144,8 @@ impl ScriptedModel {
         let checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner).check(&request.messages);
         checked.map_err(|error| wrong(format!("the request's history is broken: {error}")))?;
         if self.tools == ToolSupport::None && !request.tools.is_empty() {
-            return Err(
-                Error::new(ErrorKind::ToolsUnsupported, "this model takes no tools").with_path("scripted model")
-            );
+            return Err(Error::new(ErrorKind::ToolsUnsupported, "this model does not support tools")
+                .with_path("scripted model"));
         }
         let step = self.steps.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
         let step = step.ok_or_else(|| wrong("a request that the script does not expect".into()))?;

@@ -13,19 +13,19 @@ use super::{Phase, Run, RunOutcome, StopReason};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct AnswerShape {
-    /// A JSON Schema. An invalid one accepts nothing, and the outcome says why.
+    /// A JSON Schema. An invalid one accepts no answer, and the outcome contains the reason.
     pub schema: Value,
-    /// How often the model is shown the issues and asked again; by default 2. Each counts as a turn.
+    /// How often the model gets the issues and another attempt; by default 2. Each attempt counts as a turn.
     pub corrections: u32,
 }
 
 impl AnswerShape {
-    /// The shape of a type, with two corrections.
+    /// Creates the shape of a type, with two corrections.
     pub fn of<T: schemars::JsonSchema>() -> Self {
         Self::new(portable_schema::<T>().0)
     }
 
-    /// The shape that a JSON Schema describes, with two corrections.
+    /// Creates the shape that a JSON Schema describes, with two corrections.
     pub fn new(schema: Value) -> Self {
         Self { schema, corrections: 2 }
     }
@@ -34,10 +34,11 @@ impl AnswerShape {
 setters!(AnswerShape { corrections: u32 });
 
 impl Run {
-    /// The answer of a run that is done, as a type.
+    /// Returns the answer of a run that is done, as a type.
     ///
     /// # Errors
-    /// `State` when there is none, with why the run ended; `BadResponse` when it does not fit the type.
+    /// `State` if there is no answer, with the reason why the run ended; `BadResponse` if the answer does not fit the
+    /// type.
     pub fn answer<T: DeserializeOwned>(&self) -> Result<T> {
         match &self.state.phase {
             Phase::Done { stop, answer } => typed(stop, answer.as_ref()),
@@ -45,7 +46,7 @@ impl Run {
         }
     }
 
-    /// The answer in the last message: `None` if no shape was asked for, else the value or what is wrong with it.
+    /// Returns the answer in the last message: `None` if no shape was requested, else the value or its issues.
     pub(super) fn read_answer(&self) -> Option<Result<Value, String>> {
         let shape = self.options.answer.as_ref()?;
         Some(check_answer(&self.last_text(), &shape.schema))
@@ -53,10 +54,10 @@ impl Run {
 }
 
 impl RunOutcome {
-    /// The field `answer` as a type.
+    /// Returns the field `answer` as a type.
     ///
     /// # Errors
-    /// As those of [`Run::answer`].
+    /// The same as those of [`Run::answer`].
     pub fn answer<T: DeserializeOwned>(&self) -> Result<T> {
         typed(&self.stop, self.answer.as_ref())
     }
@@ -71,12 +72,12 @@ fn typed<T: DeserializeOwned>(stop: &StopReason, answer: Option<&Value>) -> Resu
         .map_err(|error| Error::new(ErrorKind::BadResponse, "the answer does not fit the type").with_source(error))
 }
 
-/// What a model is told whose answer has these faults.
+/// Returns the message for a model whose answer has these faults.
 pub(crate) fn correction(faults: &str) -> String {
     format!("(The answer does not have the required shape:\n{faults}\nAnswer again, with the JSON alone.)")
 }
 
-/// The value that a text holds, or what is wrong with it.
+/// Returns the value that a text contains, or its issues.
 pub(crate) fn check_answer(text: &str, schema: &Value) -> Result<Value, String> {
     let value: Value =
         serde_json::from_str(without_fence(text)).map_err(|error| format!("- it is not valid JSON: {error}"))?;
@@ -85,7 +86,7 @@ pub(crate) fn check_answer(text: &str, schema: &Value) -> Result<Value, String> 
     if issues.is_empty() { Ok(value) } else { Err(list_issues(&issues)) }
 }
 
-/// The inside of a text that is one code block and nothing else; any other text as it is.
+/// Returns the content of a text that is a single code block, or the text itself if it is anything else.
 pub(crate) fn without_fence(text: &str) -> &str {
     let text = text.trim();
     let inner = text.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));

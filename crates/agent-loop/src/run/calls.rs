@@ -29,10 +29,10 @@ struct PendingCall {
     /// Shown to the model before the result.
     #[serde(default)]
     note: Option<String>,
-    /// How long its tool ran.
+    /// How long the tool ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     duration: Option<Duration>,
-    /// An observer knows that it has its result.
+    /// Whether an observer has received the result.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     is_told: bool,
     #[serde(rename = "step")]
@@ -42,23 +42,23 @@ struct PendingCall {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "step", rename_all = "snake_case")]
 enum CallState {
-    /// It has not run.
+    /// The call has not run.
     Open {
-        /// What the policy asked when it was last evaluated.
+        /// The policy's request for approval when it was last evaluated.
         #[serde(default, rename = "asked")]
         request: Option<ApprovalRequest>,
-        /// A person allowed it.
+        /// A person's approval.
         #[serde(default)]
         allowed: CallApproval,
     },
-    /// It was handed to the driver.
+    /// The call was handed to the driver.
     Running {
         effect: Effect,
-        /// Why it was allowed, in case it has to be handed out again.
+        /// Why the call was allowed, in case it has to be handed out again.
         #[serde(default, skip_serializing_if = "CallApproval::is_not_yet")]
         allowed: CallApproval,
     },
-    /// It ran; a person decides what the model sees.
+    /// The call ran, and a person decides what the model sees.
     Review {
         effect: Effect,
         output: ToolOutput,
@@ -68,7 +68,7 @@ enum CallState {
     },
 }
 
-/// What the policy asked about a call.
+/// The policy's request for a person's approval of a call.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct ApprovalRequest {
     why: String,
@@ -92,7 +92,7 @@ impl CallApproval {
 
 impl PendingCall {
     fn answer(&mut self, status: Status, mut items: Vec<String>) {
-        // They are held for as long as the conversation.
+        // They are stored as long as the conversation exists.
         items.iter_mut().for_each(String::shrink_to_fit);
         let ToolCall { id, name, .. } = &self.call;
         let (note, duration) = (self.note.take(), self.duration);
@@ -110,7 +110,7 @@ impl PendingCall {
         self.note = Some(self.note.take().map_or(note.clone(), |before| format!("{before}\n{note}")));
     }
 
-    /// Validates an open call and checks its approval. `Some` when it may run now.
+    /// Validates an open call and checks its approval. Returns `Some` if it may run now.
     fn settle(&mut self, context: RunContext<'_>, grants: &BTreeSet<String>) -> Option<ReadyCall> {
         let CallState::Open { request, allowed } = &mut self.state else { return None };
         let spec = match context.tools.check(&self.call) {
@@ -122,7 +122,7 @@ impl PendingCall {
         };
         match context.policy.permission(&self.call, spec) {
             CallPermission::Allow => *request = None,
-            // A denial by the policy stands, whatever a person said.
+            // A denial by the policy overrules every decision of a person.
             CallPermission::Deny { reason } => {
                 self.deny(Some(&reason));
                 return None;
@@ -142,7 +142,7 @@ impl PendingCall {
         matches!(&self.state, CallState::Open { request: Some(request), .. } if request.effect == Effect::Write)
     }
 
-    /// The question for a person; none where the session grants it already.
+    /// Returns the question for a person, or `None` if a grant for the session covers it.
     fn question(&self, run: &RunId, grants: &BTreeSet<String>) -> Option<Question> {
         let (about, effect, output) = match &self.state {
             CallState::Open { request: Some(request), allowed: CallApproval::NotYet }
@@ -161,7 +161,7 @@ impl PendingCall {
 }
 
 impl Calls {
-    /// Calls that wait; those from `granted` on are answered with `beyond`.
+    /// Creates open calls; those from `granted` on are answered with `beyond`.
     pub(super) fn open(calls: Vec<ToolCall>, granted: usize, beyond: &str) -> Self {
         let open = |(index, call)| {
             let state = CallState::Open { request: None, allowed: CallApproval::NotYet };
@@ -181,11 +181,10 @@ impl Calls {
         }
     }
 
-    /// The calls that may run now, which from here on are running: one that writes, or all that read and have no
-    /// writing call before them that is about to run. A call that waits for a person holds up only the writing calls
-    /// after it.
+    /// Returns the calls that may run now, and marks them as running: one that writes, or all reads that have no write
+    /// before them that is about to run. A call that waits for a person holds up only the writes after it.
     pub(super) fn take_ready(&mut self, context: RunContext<'_>, grants: &BTreeSet<String>) -> Vec<ReadyCall> {
-        // All are settled before the first runs, so that a person is asked about all of them at once.
+        // All are settled before the first runs, so that a person gets all questions at once.
         let settled: Vec<_> = self.0.iter_mut().map(|pending| pending.settle(context, grants)).collect();
         let mut ready = Vec::new();
         if self.any_writing() {
@@ -202,7 +201,7 @@ impl Calls {
             if is_write && a_write_waits {
                 continue;
             }
-            // What reads after a write that is about to run may depend on it.
+            // A read after a write that is about to run may depend on that write.
             if is_write && (is_reading || !ready.is_empty()) {
                 break;
             }
@@ -229,7 +228,7 @@ impl Calls {
         self.0.iter().filter_map(|pending| pending.question(run, grants)).collect()
     }
 
-    /// Applies a decision about a call that has not run and is not decided, even if the present policy would not have
+    /// Applies a decision about a call that has not run and is not decided, even if the current policy would not have
     /// asked: a decision counts until the call runs.
     pub(super) fn decide(
         &mut self,
@@ -306,7 +305,7 @@ impl Calls {
         }
     }
 
-    /// Whether these are exactly the given calls, in order.
+    /// Returns whether these are exactly the given calls, in order.
     pub(super) fn are(&self, calls: &[&ToolCall]) -> bool {
         let same = |(pending, call): (&PendingCall, &&ToolCall)| {
             let is_of_other = matches!(&pending.state, CallState::Answered { result } if result.call != call.id);
@@ -315,7 +314,7 @@ impl Calls {
         self.0.len() == calls.len() && self.0.iter().zip(calls).all(same)
     }
 
-    /// The calls as they ran, with their results. Open ones are left out.
+    /// Returns the calls as they ran, with their results. Open ones are left out.
     pub(super) fn answered(&self) -> impl Iterator<Item = (&ToolCall, &ToolResult)> {
         self.0.iter().filter_map(|pending| match &pending.state {
             CallState::Answered { result } => Some((&pending.call, result)),
@@ -323,7 +322,7 @@ impl Calls {
         })
     }
 
-    /// The results of which no observer knows yet, each with the place of its call in the reply.
+    /// Returns the results that no observer has received yet, each with the index of its call in the reply.
     pub(super) fn take_untold(&mut self) -> Vec<(usize, ToolResult)> {
         let mut untold = Vec::new();
         for (index, pending) in self.0.iter_mut().enumerate() {
@@ -336,7 +335,7 @@ impl Calls {
         untold
     }
 
-    /// Answers the calls that have no result: they are cancelled.
+    /// Answers the calls that have no result, because they are cancelled.
     pub(super) fn cancel(&mut self) {
         for pending in &mut self.0 {
             let text = match &pending.state {
@@ -350,7 +349,7 @@ impl Calls {
         }
     }
 
-    /// One result for each call, all of which are answered.
+    /// Returns one result for each call. All calls must be answered.
     pub(super) fn into_results(self) -> Vec<ToolResult> {
         let result = |pending: PendingCall| match pending.state {
             CallState::Answered { result } => result,
@@ -409,7 +408,7 @@ impl PendingCall {
         }
         let items = output.items.into_iter().enumerate().filter(|(index, _)| !withheld.contains(index));
         let mut items: Vec<String> = items.map(|(_, item)| item).collect();
-        // Some providers take no empty result.
+        // Some providers reject an empty result.
         if items.is_empty() {
             items.push("(no results)".into());
         }

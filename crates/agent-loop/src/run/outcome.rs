@@ -8,36 +8,36 @@ use serde_json::Value;
 use crate::budget::{Limit, RunUsage};
 use crate::error::Failure;
 
-/// Why a run is done.
+/// The reason why a run is done.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "stop", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum StopReason {
     /// The model answered without calling a tool.
     Answered,
-    /// The model answered, but never in the shape that was asked for.
+    /// The model answered, but never in the requested shape.
     BadAnswer {
-        /// What was wrong with the last one.
+        /// The issues of the last answer.
         faults: String,
     },
     /// The budget is used up.
     Limit {
-        /// Which part of it.
+        /// The limit that was reached.
         limit: Limit,
     },
-    /// The reply hit its limit of length; its text is incomplete.
+    /// The reply reached its length limit; its text is incomplete.
     Length,
     /// A content filter stopped the reply.
     Filtered,
     /// The model or the provider declined to answer.
     Refused,
-    /// The model said nothing and called nothing; it may have reasoned.
+    /// The model returned neither text nor a call. It may have reasoned.
     Empty,
-    /// It was cancelled.
+    /// The run was cancelled.
     Cancelled,
-    /// The model failed for good. [`Run::retry`](super::Run::retry) tries again.
+    /// The model failed permanently. [`Run::retry`](super::Run::retry) tries again.
     Failed {
-        /// How.
+        /// The failure.
         failure: Failure,
     },
 }
@@ -58,18 +58,18 @@ impl fmt::Display for StopReason {
     }
 }
 
-/// How a run ended.
+/// The outcome of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RunOutcome {
-    /// Why.
+    /// The reason why the run is done.
     pub stop: StopReason,
-    /// The last reply to the person's message, without commentary where the provider tells it apart from the answer; empty
-    /// if it said nothing. What was said before calls is no part of it.
+    /// The last reply to the person's message, without commentary if the provider distinguishes it from the answer;
+    /// empty if there was no text. Text before calls is not included.
     pub text: String,
-    /// The answer, where [`RunOptions::answer`](super::RunOptions::answer) asked for one and it fits.
+    /// The answer, if [`RunOptions::answer`](super::RunOptions::answer) requested one and it fits.
     pub answer: Option<Value>,
-    /// What was used since the person's last message.
+    /// The usage since the person's last message.
     pub spent: RunUsage,
 }
 
@@ -84,12 +84,12 @@ impl RunOutcome {
 }
 
 /// The error of a run that ended without an answer, because the model failed, the budget was used up, the reply was cut
-/// off, or for another [`StopReason`]. Its text is that of the reason.
+/// off, or for another [`StopReason`]. It displays as that reason.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunError(Box<RunOutcome>);
 
 impl RunError {
-    /// The outcome: the reason, what the model said last, and what was spent.
+    /// Returns the outcome: the reason, the model's last text, and the usage.
     pub fn outcome(&self) -> &RunOutcome {
         &self.0
     }

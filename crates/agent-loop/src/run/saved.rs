@@ -3,12 +3,12 @@
 //! ```text
 //! { "format": "agent-loop run", "version": 1,
 //!   "id": "run_…", "options": {…},      what the run is like
-//!   "state": {…},                        where it stands; small
+//!   "state": {…},                        its progress; small
 //!   "messages": [ {"role": "user", …}, … ] }
 //! ```
 //!
-//! Fields that are missing have their defaults, so that a version only changes when a field changes its meaning.
-//! `testdata/runs` holds states of every version and kind; they are loaded by a test.
+//! Missing fields have their defaults, so that the version changes only when a field changes its meaning.
+//! `testdata/runs` has states of every version and kind; a test loads them.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -21,7 +21,8 @@ use super::{Phase, Run, RunOptions, State, StopReason};
 
 const FORMAT: &str = "agent-loop run";
 
-/// A run without its messages: what changes from step to step. Its JSON form is the format above without `messages`.
+/// A run without its messages: the part that changes from step to step. Its JSON form is the format above without
+/// `messages`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct SavedRun {
     format: String,
@@ -40,7 +41,7 @@ struct FullRun {
     messages: Messages,
 }
 
-/// What is read first, since nothing else of a newer version may be understood.
+/// The part that is read first, because the rest of a newer version may not be understood.
 #[derive(Deserialize)]
 struct FormatHeader {
     format: String,
@@ -48,10 +49,11 @@ struct FormatHeader {
 }
 
 impl Run {
-    /// The version of the format in which runs are saved. A newer one is not read.
+    /// The version of the format in which runs are saved. A newer one is rejected.
     pub const VERSION: u32 = 1;
 
-    /// Everything but the messages. Costs as much as the open calls are large, whatever the length of the conversation.
+    /// Returns everything except the messages. The cost depends on the size of the open calls, not on the length of the
+    /// conversation.
     pub(crate) fn saved(&self) -> SavedRun {
         SavedRun {
             format: FORMAT.into(),
@@ -62,31 +64,32 @@ impl Run {
         }
     }
 
-    /// Where it stands, alone, as JSON: the part that changes from step to step.
+    /// Returns only the state as JSON: the part that changes from step to step.
     pub(crate) fn state_json(&self) -> String {
-        serde_json::to_string(&self.state).expect("a state has nothing in it that JSON cannot say")
+        serde_json::to_string(&self.state).expect("every state has a JSON form")
     }
 
-    /// All of it as JSON text. Linear in the conversation; a [transcript](crate::Transcript) writes each message once.
+    /// Returns the whole run as JSON text. The cost is linear in the conversation; a [transcript](crate::Transcript)
+    /// writes each message once.
     pub fn to_json(&self) -> String {
         let whole = FullRun { run: self.saved(), messages: self.history.messages().clone() };
-        serde_json::to_string(&whole).expect("a run has nothing in it that JSON cannot say")
+        serde_json::to_string(&whole).expect("every run has a JSON form")
     }
 
-    /// A run from its JSON text, with what had to be repaired.
+    /// Loads a run from its JSON text, and returns the repairs that were necessary.
     ///
-    /// Reads that were running will run again; writes get a result that says that they may or may not have
-    /// taken effect.
+    /// Reads that were running will run again. Writes get a result that warns that they may or may not have taken
+    /// effect.
     ///
     /// # Errors
-    /// `Newer` when a newer version wrote it, `Damaged` when it is not a saved run.
+    /// `Newer` if a newer version wrote it, `Damaged` if it is not a saved run.
     pub fn from_json(json: &str) -> Result<(Self, Vec<Repair>)> {
         serde_json::from_str::<FormatHeader>(json).map_err(damaged)?.check()?;
         let whole: FullRun = serde_json::from_str(json).map_err(damaged)?;
         Ok(Self::restore(whole.run, whole.messages.iter().map(|message| Message::clone(message))))
     }
 
-    /// A run from its parts: whatever they are, the run has a valid history and can go on.
+    /// Builds a run from its parts. Whatever they are, the run has a valid history and can continue.
     pub(crate) fn restore(saved: SavedRun, messages: impl IntoIterator<Item = Message>) -> (Self, Vec<Repair>) {
         let SavedRun { id, options, mut state, .. } = saved;
         let mut messages: Vec<Message> = messages.into_iter().collect();
@@ -146,7 +149,7 @@ fn damaged(error: serde_json::Error) -> Error {
     Error::new(ErrorKind::Damaged, "this is not a saved run").with_source(error)
 }
 
-/// The phase, or where its messages say something else, the one that they allow.
+/// Returns the phase, or, if its messages contradict it, the phase that they allow.
 fn fitting_phase(phase: Phase, history: &History) -> Phase {
     let has_open = history.open_calls().next().is_some();
     let model_is_next = matches!(
@@ -156,7 +159,7 @@ fn fitting_phase(phase: Phase, history: &History) -> Phase {
     match phase {
         Phase::Calls { calls } if has_open => Phase::Calls { calls },
         Phase::Ready | Phase::Calls { .. } if model_is_next => Phase::Ready,
-        // The model spoke last, or nobody has spoken: there is nothing to reply to.
+        // The model's message is the last one, or there is no message: there is nothing to reply to.
         Phase::Ready | Phase::Calls { .. } => Phase::Done { stop: StopReason::Answered, answer: None },
         done @ Phase::Done { .. } => done,
     }

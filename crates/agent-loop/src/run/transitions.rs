@@ -10,12 +10,12 @@ use super::calls::Calls;
 use super::{CompactionState, Phase, Run, StopReason};
 
 impl Run {
-    /// The model's reply to [`NextStep::CallModel`](super::NextStep::CallModel). Calls of a reply that hit its limit of
-    /// length never run, whatever they look like.
+    /// Reports the model's reply to [`NextStep::CallModel`](super::NextStep::CallModel). Calls of a reply that reached
+    /// its length limit never run, even if they look complete.
     ///
     /// # Errors
-    /// `State` while calls are open, and when the run is done. Whether a reply or a shorter history was asked for last
-    /// is not kept, so that it is not checked.
+    /// `State` while calls are open, and when the run is done. It is not checked whether a reply or a shorter history
+    /// was requested last, because that is not stored.
     pub fn replied(&mut self, reply: Reply) -> Result<()> {
         self.expect_ready("a reply")?;
         self.count(&reply.parts, reply.usage);
@@ -52,9 +52,10 @@ impl Run {
         Ok(())
     }
 
-    /// The model failed, and trying again at once is no use.
+    /// Reports that the model failed and that an immediate retry would not help.
     ///
-    /// A conversation that is too long is made shorter first, a bounded number of times; everything else ends the run.
+    /// A conversation that is too long is made shorter first, a limited number of times. Every other failure ends the
+    /// run.
     ///
     /// # Errors
     /// `State` as for [`replied`](Self::replied).
@@ -69,11 +70,12 @@ impl Run {
         Ok(())
     }
 
-    /// The shorter history that [`NextStep::Compact`](super::NextStep::Compact) asked for, or why there is none.
+    /// Reports the shorter history that [`NextStep::Compact`](super::NextStep::Compact) asked for, or the reason why it
+    /// could not be produced.
     ///
-    /// One that is not shorter, or ends with calls or with the model, counts as none. Without one the run goes on if it
-    /// can, and ends with the model's failure if that had refused the request as too long. Gives why the conversation
-    /// stays as it is, if it does.
+    /// A history that is not shorter, or that ends with calls or with the model, counts as a failure. After a failure
+    /// the run continues if it can, and ends with the model's failure if the model had refused the request as too long.
+    /// Returns the reason if the conversation stays unchanged.
     ///
     /// # Errors
     /// `State` as for [`replied`](Self::replied).
@@ -88,7 +90,7 @@ impl Run {
         };
         let why = match shorter {
             Ok(shorter) if is_usable(&shorter) => {
-                // What came after the last reply was not counted.
+                // Messages after the last reply were not counted.
                 let counted = |history: &History| (history.size() - history.since_reply()) as u64;
                 let (old, new) = (counted(&self.history).max(1), counted(&shorter));
                 self.state.context = self.state.context.saturating_mul(new) / old;
@@ -112,7 +114,7 @@ impl Run {
     /// request would have them and be rejected too; for example, an image of a type that the model does not read.
     ///
     /// # Errors
-    /// `State` while the run is under way.
+    /// `State` while the run is in progress.
     pub fn say(&mut self, message: impl Into<UserMessage>) -> Result<()> {
         if !self.is_done() {
             return Err(Error::new(ErrorKind::State, "the run is still under way")
@@ -130,33 +132,34 @@ impl Run {
         Ok(())
     }
 
-    /// Asks for a shorter history before the model's next reply, however long it is.
+    /// Requests a shorter history before the model's next reply, regardless of its length.
     pub fn compact_next(&mut self) {
         self.state.compaction.wanted = true;
     }
 
-    /// Tries again after the model failed. The budget goes on.
+    /// Tries again after the model failed. The budget is not reset.
     ///
     /// # Errors
-    /// `State` when it did not end with a failure.
+    /// `State` if the run did not end with a failure.
     pub fn retry(&mut self) -> Result<()> {
         if !matches!(self.state.phase, Phase::Done { stop: StopReason::Failed { .. }, .. }) {
-            return Err(Error::new(ErrorKind::State, "there is no failure to try again after"));
+            return Err(Error::new(ErrorKind::State, "there is no failure to retry"));
         }
         self.state.compaction = CompactionState::default();
         self.state.phase = Phase::Ready;
         Ok(())
     }
 
-    /// Ends the run now. Whatever it was doing, the history is whole afterwards: each open call has a result that says
-    /// whether it may have had an effect. `said` is the part of a reply that had arrived; its text is kept.
+    /// Ends the run now. The history is complete afterwards: each open call has a result that tells whether it may have
+    /// had an effect. `said` is the part of a reply that had arrived; its text is kept.
     ///
-    /// A run that is done stays as it is. Where a part of a reply had arrived, it counts as one: its tokens were used.
+    /// A run that is done stays unchanged. A partial reply counts as a turn, because its tokens were used.
     pub fn cancel(&mut self, said: Vec<Part>) {
         self.cut_reply(said, None, StopReason::Cancelled);
     }
 
-    /// As [`cancel`](Self::cancel), with the tokens that the provider had counted by then, and the reason.
+    /// Does the same as [`cancel`](Self::cancel), with the tokens that the provider had counted by then, and the
+    /// reason.
     pub fn cut_reply(&mut self, said: Vec<Part>, usage: Option<Usage>, stop: StopReason) {
         if matches!(self.state.phase, Phase::Ready) && (usage.is_some() || !said.is_empty()) {
             self.count(&said, usage);
@@ -170,7 +173,7 @@ impl Run {
                 self.stop(stop);
             }
             Phase::Ready => {
-                // Reasoning without its signature is refused by the providers that sign it.
+                // Providers that sign reasoning reject it without its signature.
                 let is_text = |part: &Part| matches!(part, Part::Text { text, .. } if !text.is_empty());
                 let parts: Vec<Part> = said.into_iter().filter(is_text).collect();
                 if !parts.is_empty() {
@@ -181,7 +184,8 @@ impl Run {
         }
     }
 
-    /// The results of all calls since the person's last message, oldest first: what was done, and what was not.
+    /// Returns the results of all calls since the person's last message, oldest first. They include calls that did not
+    /// run.
     pub fn results(&self) -> impl Iterator<Item = &ToolResult> {
         let messages = self.history.messages();
         let from = messages.iter().rposition(|message| message.is_of_person()).unwrap_or(0);
@@ -195,8 +199,8 @@ impl Run {
         if matches!(self.state.phase, Phase::Ready) {
             return Ok(());
         }
-        Err(Error::new(ErrorKind::State, format!("{what} that was not asked for"))
-            .with_remedy("do what Run::next says, and answer that"))
+        Err(Error::new(ErrorKind::State, format!("{what} that was not requested"))
+            .with_remedy("do the step that Run::next returns, and report its outcome"))
     }
 
     fn count(&mut self, parts: &[Part], usage: Option<Usage>) {
@@ -208,7 +212,7 @@ impl Run {
         self.state.context = tokens;
     }
 
-    /// Opens the calls of a reply; those beyond the budget are answered at once.
+    /// Opens the calls of a reply; those beyond the budget are answered immediately.
     fn open(&mut self, calls: Vec<ToolCall>) {
         let left = self.options.budget.calls_left(&self.state.spent);
         let granted = u32::try_from(calls.len()).unwrap_or(u32::MAX).min(left);
@@ -217,12 +221,12 @@ impl Run {
             self.state.over = Some(Limit::Calls);
         }
         let calls = Calls::open(calls, granted as usize, &Limit::Calls.to_string());
-        // Where nobody asks for them, they are not kept.
+        // Results that no observer has taken are discarded.
         self.untold.clear();
         self.state.phase = Phase::Calls { calls };
     }
 
-    /// Answers calls none of which is to run.
+    /// Answers calls none of which will run.
     fn answer_all(&mut self, calls: &[ToolCall], text: &str) {
         if !calls.is_empty() {
             let mut calls = Calls::open(calls.to_vec(), 0, text);
@@ -231,7 +235,7 @@ impl Run {
         }
     }
 
-    /// The last turn is over, whatever came of it.
+    /// Ends the run after its last turn, whatever the reply is.
     fn sum_up(&mut self, limit: Limit, parts: Vec<Part>, calls: &[ToolCall]) {
         let mut answer = None;
         if !says_nothing(&parts) {
@@ -242,7 +246,7 @@ impl Run {
         self.state.phase = Phase::Done { stop: StopReason::Limit { limit }, answer };
     }
 
-    /// The model has answered.
+    /// Ends the run with the model's answer, or asks for a correction if the answer does not have the required shape.
     fn conclude(&mut self) {
         let (stop, answer) = match self.read_answer() {
             None => (StopReason::Answered, None),
@@ -262,7 +266,8 @@ impl Run {
     }
 }
 
-/// Whether a reply neither says nor calls anything. Reasoning alone is no reply, and some providers refuse it as a message.
+/// Returns whether a reply has neither text nor calls. Reasoning alone is not a reply, and some providers reject it as
+/// a message.
 fn says_nothing(parts: &[Part]) -> bool {
     parts.iter().all(|part| match part {
         Part::Text { text, .. } => text.trim().is_empty(),
@@ -271,7 +276,8 @@ fn says_nothing(parts: &[Part]) -> bool {
     })
 }
 
-/// Calls of a reply that was cut: arguments that happen to parse may be the beginning of others.
+/// Marks the calls of a reply that was cut off as faulty, because arguments that happen to parse may be the beginning
+/// of longer ones.
 fn refuse_calls(parts: &mut [Part]) {
     for part in parts {
         if let Part::Call(call) = part {

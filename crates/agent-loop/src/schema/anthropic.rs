@@ -4,18 +4,18 @@ use serde_json::{Map, Value, json};
 
 /// Keywords that are copied.
 const TAKEN: [&str; 6] = ["type", "enum", "const", "description", "title", "required"];
-/// Formats of strings that are known; others are refused.
+/// Supported formats of strings; others are rejected.
 const FORMATS: [&str; 10] =
     ["date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"];
-/// The API's limit of properties that are not required, in the whole schema.
+/// The API's limit on properties that are not required, in the whole schema.
 const MOST_OPTIONAL: usize = 24;
-/// The API's limit of values that may be of several types.
+/// The API's limit on values that may have several types.
 const MOST_UNIONS: usize = 16;
-/// Deeper ones are too complex for it to compile.
+/// The API rejects schemas that are nested deeper as too complex.
 const DEEPEST: usize = 12;
 
-/// The schema of an answer as the API takes it; `None` if it cannot express the shape. Bounds and patterns are dropped:
-/// the answer is checked against the whole schema anyway.
+/// Returns the schema of an answer in the form that the API accepts; `None` if it cannot express the shape. Bounds and
+/// patterns are dropped, because the answer is checked against the whole schema anyway.
 pub fn anthropic_answer(schema: &Value) -> Option<Value> {
     let mut counts = Counts::default();
     let closed = closed(schema, 0, &mut counts)?;
@@ -23,7 +23,7 @@ pub fn anthropic_answer(schema: &Value) -> Option<Value> {
     (is_small && closed["type"] == "object").then_some(closed)
 }
 
-/// What the API limits in a whole schema.
+/// Counts of the things that the API limits in a whole schema.
 #[derive(Default)]
 struct Counts {
     optional: usize,
@@ -57,7 +57,7 @@ fn closed(schema: &Value, depth: usize, counts: &mut Counts) -> Option<Value> {
         kind => kind == "object",
     };
     if is_object {
-        // An open object would allow what the API cannot express.
+        // An open object allows values that the API cannot express.
         let properties = fields.get("properties")?.as_object()?;
         if fields.get("additionalProperties").is_some_and(|open| *open != json!(false)) {
             return None;

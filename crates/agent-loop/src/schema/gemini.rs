@@ -20,9 +20,9 @@ const TAKEN: [&str; 12] = [
 /// How deep references are followed; anything deeper becomes a string.
 const DEEPEST: usize = 12;
 
-/// The schema as a function declaration's `parameters`; `None` for a tool without arguments, whose declaration must
-/// have none. What the subset cannot express is dropped; calls are checked against the tool's own schema
-/// anyway.
+/// Returns the schema as the `parameters` of a function declaration; `None` for a tool without arguments, because its
+/// declaration must not have any. Keywords that the subset cannot express are dropped; calls are checked against the
+/// tool's own schema anyway.
 pub fn gemini(schema: &Value) -> Option<Value> {
     let has_properties = schema["properties"].as_object().is_some_and(|properties| !properties.is_empty());
     has_properties.then(|| Value::Object(convert(schema, schema, 0)))
@@ -54,12 +54,12 @@ fn convert(schema: &Value, root: &Value, depth: usize) -> Map<String, Value> {
     out
 }
 
-/// A value of any kind: text is what every model can write.
+/// Returns the schema of a value of any kind. It is a string, because every model can write text.
 fn any() -> Map<String, Value> {
     Map::from_iter([("type".to_string(), json!("string"))])
 }
 
-/// One type, or options; null becomes `nullable`.
+/// Adds one type, or options; null becomes `nullable`.
 fn add_type(out: &mut Map<String, Value>, schema: &Value, root: &Value, depth: usize) {
     let mut kinds: Vec<Value> = match &schema["type"] {
         Value::Array(kinds) => kinds.clone(),
@@ -94,7 +94,7 @@ fn add_type(out: &mut Map<String, Value>, schema: &Value, root: &Value, depth: u
     }
 }
 
-/// Enums are of strings there; a constant is an enum of one.
+/// Adds the allowed values. Gemini's enums are of strings; a constant becomes an enum with one value.
 fn add_values(out: &mut Map<String, Value>, schema: &Value) {
     let constant = schema.get("const").map(|value| vec![value.clone()]);
     let Some(mut values) = schema["enum"].as_array().cloned().or(constant) else { return };
@@ -114,7 +114,7 @@ fn add_values(out: &mut Map<String, Value>, schema: &Value) {
 mod tests {
     use super::*;
 
-    /// One property in, the same property out.
+    /// Checks the conversion of one property.
     fn check(property: Value, expected: Value) {
         let schema = json!({"type": "object", "properties": {"p": property}, "additionalProperties": false,
             "$defs": {"n": {"type": "object", "properties": {"next": {"$ref": "#/$defs/n"}}}, "s": {"type": "string"}}});

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 /// The longest name that all providers accept.
 pub(crate) const LONGEST_NAME: usize = 64;
 
-/// Names as they are on the wire: letters, digits, `_` and `-`, at most 64, beginning with a letter or `_`.
+/// Tool names on the wire: letters, digits, `_` and `-`, at most 64, starting with a letter or `_`.
 ///
-/// A valid name stays as it is. In others, each character that is not allowed becomes `_`; if two names collide, the
+/// A valid name stays unchanged. In others, each character that is not allowed becomes `_`; if two names collide, the
 /// later one gets a number at its end. The same list always gives the same names.
 #[derive(Debug, Clone, Default)]
 pub struct WireNames {
@@ -16,10 +16,10 @@ pub struct WireNames {
 }
 
 impl WireNames {
-    /// For these tools, in their order.
+    /// Creates the names for these tools, in their order.
     pub fn new<'a>(names: impl IntoIterator<Item = &'a str> + Clone) -> Self {
         let mut this = Self::default();
-        // Valid names come first, so that no other takes them.
+        // Valid names come first, so that no changed name takes one of them.
         let is_fine = |name: &&str| clean_name(name) == **name;
         for name in names.clone().into_iter().filter(is_fine).chain(names.into_iter().filter(|name| !is_fine(name))) {
             if this.to_wire.contains_key(name) {
@@ -32,18 +32,19 @@ impl WireNames {
         this
     }
 
-    /// For these tools, each under its own name.
+    /// Creates the names for these tools without changing them.
     pub fn unchanged<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
         let to_wire = names.into_iter().map(|name| (name.to_string(), name.to_string())).collect();
         Self { to_wire, from_wire: HashMap::new() }
     }
 
-    /// The name on the wire. A name that is not in the list is cleaned too: histories name former tools.
+    /// Returns the name on the wire. A name that is not in the list is cleaned too, because histories contain names of
+    /// former tools.
     pub fn wire(&self, name: &str) -> String {
         self.to_wire.get(name).cloned().unwrap_or_else(|| clean_name(name))
     }
 
-    /// The tool's own name. An unknown name stays as the model wrote it.
+    /// Returns the tool's own name. An unknown name stays as the model wrote it.
     pub fn original(&self, wire: &str) -> String {
         self.from_wire.get(wire).cloned().unwrap_or_else(|| wire.to_string())
     }
@@ -60,7 +61,7 @@ impl WireNames {
     }
 }
 
-/// The nearest valid name.
+/// Returns the nearest valid name.
 pub(crate) fn clean_name(name: &str) -> String {
     let allowed = |c: char| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' };
     let mut clean: String = name.chars().map(allowed).collect();

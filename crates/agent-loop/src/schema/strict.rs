@@ -1,9 +1,9 @@
-//! OpenAI's strict mode: which schemas it accepts, how they are converted, and how that is undone in a call.
+//! OpenAI's strict mode: the schemas that it accepts, their conversion, and its reversal in a call.
 //!
-//! Strict mode requires that every object is closed and all its properties are required. An optional property becomes one
-//! that may be null; a null that the schema itself does not allow is removed from the call again. A schema that strict
-//! mode cannot express is sent as it is, with an explicit `strict: false`: where that is left out, the API makes
-//! schemas strict by itself, and optional fields come back as nulls that nobody expects.
+//! Strict mode requires that every object is closed and all its properties are required. An optional property becomes
+//! one that may be null; a null that the original schema does not allow is removed from the call again. A schema that
+//! strict mode cannot express is sent unchanged, with an explicit `strict: false`: without it, the API makes schemas
+//! strict by itself, and optional fields come back as nulls that the tool does not expect.
 
 use serde_json::{Map, Value, json};
 
@@ -28,25 +28,26 @@ const TAKEN: [&str; 18] = [
     "minItems",
     "maxItems",
 ];
-/// Keywords that only inform and are dropped.
+/// Keywords that are only informative and are dropped.
 const LEFT_OUT: [&str; 4] = ["default", "examples", "$schema", "format"];
-/// The API's limit of nesting.
+/// The API's limit on nesting.
 const DEEPEST: usize = 10;
 
-/// The schema of a tool in strict mode; `None` if strict mode cannot express it.
+/// Returns the schema of a tool in strict mode; `None` if strict mode cannot express it.
 pub fn strict(schema: &Value) -> Option<Value> {
     closed_root(schema, true)
 }
 
-/// The schema of an answer in strict mode, if that only closes objects: nothing removes forced nulls from an answer.
+/// Returns the schema of an answer in strict mode if this only closes objects, because forced nulls are never removed
+/// from an answer.
 pub fn strict_answer(schema: &Value) -> Option<Value> {
     closed_root(schema, false)
 }
 
-/// With `may_force_null`, an optional property becomes one that may be null; without it, a schema with an optional
-/// property that does not allow null cannot be strict.
+/// Returns the closed schema of a root object. With `may_force_null`, an optional property becomes one that may be
+/// null; without it, a schema with an optional property that does not allow null is not converted.
 fn closed_root(schema: &Value, may_force_null: bool) -> Option<Value> {
-    // The root must be a plain object; one without properties is a tool without arguments.
+    // The root must be a plain object; one without properties belongs to a tool without arguments.
     let is_root = schema["type"] == "object" && schema.get("anyOf").is_none();
     is_root.then(|| closed(schema, 0, may_force_null)).flatten()
 }
@@ -58,7 +59,7 @@ fn is_type(schema: &Value, wanted: &str) -> bool {
     }
 }
 
-/// The schema with every object closed; `None` if strict mode cannot express it.
+/// Returns the schema with every object closed; `None` if strict mode cannot express it.
 fn closed(schema: &Value, depth: usize, may_force_null: bool) -> Option<Value> {
     let fields = schema.as_object()?;
     if depth > DEEPEST
@@ -120,7 +121,7 @@ fn is_required(schema: &Value, name: &str) -> bool {
     schema["required"].as_array().is_some_and(|required| required.iter().any(|required| required == name))
 }
 
-/// Whether null is a value of this schema.
+/// Returns whether the schema allows null.
 fn allows_null(schema: &Value) -> bool {
     let option_allows = schema["anyOf"].as_array().is_some_and(|options| options.iter().any(allows_null));
     let listed = schema["enum"].as_array().is_none_or(|values| values.contains(&Value::Null));
@@ -129,12 +130,12 @@ fn allows_null(schema: &Value) -> bool {
 }
 
 /// Removes the nulls that strict mode forced the model to write: those of optional properties whose own schema does not
-/// allow null. `schema` is the original one.
+/// allow null. `schema` is the original schema.
 pub fn without_added_nulls(schema: &Value, arguments: &mut Value) {
     let kind = if arguments.is_object() { "object" } else { "array" };
     let mut schema = schema;
     while schema.get("properties").is_none() && schema.get("items").is_none() {
-        // If only one of the options has the value's type, it is the one that applies.
+        // If only one of the options has the value's type, that one applies.
         let mut options = schema["anyOf"].as_array().into_iter().flatten().filter(|option| is_type(option, kind));
         match (options.next(), options.next()) {
             (Some(only), None) => schema = only,

@@ -8,7 +8,7 @@ use crate::message::read_arguments;
 
 use super::Piece;
 
-/// A call as written. Any other key is a fault: what a model wrote there would be lost, and the call would run without.
+/// A call as the model wrote it. Any other key is a fault, because the call would run without the value under it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CallJson<'a> {
@@ -42,7 +42,7 @@ pub(super) fn read_calls(json: &str) -> Result<Vec<Piece<'static>>, String> {
 fn read_call(written: CallJson<'_>) -> Result<Piece<'static>, String> {
     let name = written.name.filter(|name| !name.is_empty()).ok_or("The tool call has no \"name\".")?;
     let raw = written.arguments.or(written.parameters).map_or("null", RawValue::get);
-    // A string that holds the arguments is decoded once; its content is not changed.
+    // A string that contains the arguments is decoded once; its content is not changed.
     let text =
         if raw.starts_with('"') { serde_json::from_str(raw).map_err(|e| e.to_string())? } else { raw.to_string() };
     let arguments = match read_arguments(&text)? {

@@ -1,4 +1,4 @@
-//! A reply whose text is held back until it fits the schema of the answer; the model is asked again while it does not.
+//! A reply whose text is held back until it fits the schema of the answer. If it does not, the model is asked again.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use crate::model::{Delta, EndReason, ReplyStream, Request};
 use crate::run::{check_answer, correction, without_fence};
 use crate::tool::BoxFuture;
 
-/// Asks the model.
+/// A function that sends a request to the model.
 pub(super) type ReplyFn<'a> = Box<dyn Fn(Request) -> BoxFuture<'a, Result<ReplyStream<'a>>> + Send + Sync + 'a>;
 
-/// What is known of the replies so far.
+/// The state of a checked answer over all of its replies.
 pub(super) struct CheckedAnswer<'a> {
     ask: ReplyFn<'a>,
     request: Request,
@@ -22,7 +22,7 @@ pub(super) struct CheckedAnswer<'a> {
     inner: ReplyStream<'a>,
     /// How often the model may be asked again.
     corrections: u32,
-    /// The text that is held back; `None` as soon as the reply holds a call.
+    /// The text that is held back; `None` once the reply contains a call.
     held: Option<String>,
     /// Tokens of the replies before, and of this one.
     usage: (Usage, Usage),
@@ -30,7 +30,7 @@ pub(super) struct CheckedAnswer<'a> {
 }
 
 impl<'a> CheckedAnswer<'a> {
-    /// The first reply, which is asked for at once.
+    /// Requests the first reply and returns the stream of the checked answer.
     pub(super) async fn stream(
         ask: ReplyFn<'a>,
         request: Request,
@@ -45,7 +45,7 @@ impl<'a> CheckedAnswer<'a> {
         Ok(Box::pin(batches.flat_map(stream::iter)))
     }
 
-    /// The next deltas; `None` after the end.
+    /// Returns the next deltas; `None` after the end.
     async fn next(&mut self) -> Option<Vec<Result<Delta>>> {
         if self.is_over {
             return None;
@@ -99,13 +99,13 @@ impl<'a> CheckedAnswer<'a> {
         }
     }
 
-    /// What was held back, and what comes next. Nothing is held back from here on.
+    /// Returns the text that was held back and the next delta. After that, nothing is held back any more.
     fn release(&mut self, next: Delta) -> Vec<Delta> {
         let text = self.held.take().filter(|text| !text.is_empty());
         text.map(|text| Delta::Text { text }).into_iter().chain([next]).collect()
     }
 
-    /// Tokens of the replies before count, too.
+    /// Adds the tokens of the earlier replies to a usage.
     fn counted(&mut self, delta: Delta) -> Delta {
         let Delta::Usage(usage) = delta else { return delta };
         self.usage.1 = usage;

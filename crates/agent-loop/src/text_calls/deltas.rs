@@ -1,4 +1,4 @@
-//! What a parser read, as the deltas of a reply.
+//! Converts the output of a parser to the deltas of a reply.
 
 use crate::model::{Delta, EndReason, Parallel};
 
@@ -10,8 +10,8 @@ pub(super) fn keep_text(said: &mut String, deltas: &[Delta]) {
     );
 }
 
-/// The pieces as deltas. `calls` is how many calls the reply had before, and is counted on. Where only one call is wanted, the
-/// reply ends after it.
+/// Converts the pieces to deltas. `calls` is the number of earlier calls in the reply, and is increased. If only one
+/// call is allowed, the reply ends after it.
 pub fn deltas_of<'p>(pieces: impl Iterator<Item = Piece<'p>>, calls: &mut usize, parallel: Parallel) -> Vec<Delta> {
     let mut deltas = Vec::new();
     for piece in pieces {
@@ -34,7 +34,7 @@ pub fn deltas_of<'p>(pieces: impl Iterator<Item = Piece<'p>>, calls: &mut usize,
         }
         *calls += 1;
         if parallel == Parallel::One {
-            // What follows would be written without knowing the result.
+            // Text after the call would be written without knowing its result.
             deltas.push(Delta::End(EndReason::Complete));
             break;
         }

@@ -5,10 +5,10 @@ use std::borrow::Cow;
 /// The names of tags that delimit calls and results.
 const NAMES: [&str; 2] = ["tool_call", "tool_result"];
 
-/// Replaces the `<` of every tag of a call or a result by `&lt;`, in any case and spacing. All other text stays as it is,
-/// and text without such a tag is not copied. Linear.
+/// Replaces the `<` of every tag of a call or a result by `&lt;`, in any case and spacing. All other text stays
+/// unchanged, and text without such a tag is not copied. Linear.
 ///
-/// Escaping twice changes nothing more.
+/// Escaping an escaped text does not change it.
 pub fn escape(text: &str) -> Cow<'_, str> {
     let mut out: Option<String> = None;
     let mut copied = 0;
@@ -29,9 +29,9 @@ pub fn escape(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Whether what follows a `<` is one of the names, with or without a slash.
+/// Returns whether the text after a `<` is one of the names, with or without a slash.
 fn is_tag(rest: &str) -> bool {
-    // Models read a tag with a few spaces in it as a tag; with more it is none.
+    // Models treat a tag with a few spaces in it as a tag; with more spaces it is not a tag.
     let mut start = rest;
     for _ in 0..4 {
         start = start.strip_prefix([' ', '\t', '/', '\u{200b}']).unwrap_or(start);

@@ -1,6 +1,6 @@
 //! Tracks Markdown's fenced code blocks byte by byte.
 
-/// Follows a text and knows whether it is inside a fenced code block.
+/// Follows a text and tracks whether it is inside a fenced code block.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Fences {
     line: Line,
@@ -15,13 +15,13 @@ struct Fence {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Line {
-    /// Only this many spaces so far.
+    /// So far only this many spaces.
     Start(u8),
-    /// A run of marks at its start.
+    /// A run of marks at the start of the line.
     Marks(Fence),
-    /// After the marks that open a block of backticks: a backtick here makes it inline code.
+    /// The rest of the line after the marks that open a block of backticks. Another backtick makes it inline code.
     Info,
-    /// After the marks that may close a block: anything but white space makes it text.
+    /// The rest of the line after the marks that may close a block. Anything but white space makes it text.
     Closing,
     /// Anything else.
     Text,
@@ -34,27 +34,27 @@ impl Default for Line {
 }
 
 impl Fences {
-    /// Whether the next byte is inside a block, its fences included.
+    /// Returns whether the next byte is inside a block, including its fences.
     pub(super) fn is_inside(&self) -> bool {
         self.open.is_some()
     }
 
-    /// Whether the marks so far open a block; more marks may follow.
+    /// Returns whether the marks so far open a block; more marks may follow.
     pub(super) fn is_opening(&self) -> bool {
         self.open.is_none() && matches!(self.line, Line::Marks(marks) if marks.length >= 3)
     }
 
-    /// Whether only spaces stand before the next byte in its line, outside of a block.
+    /// Returns whether only spaces precede the next byte in its line, outside of a block.
     pub(super) fn is_line_start(&self) -> bool {
         self.open.is_none() && matches!(self.line, Line::Start(_))
     }
 
-    /// Whether nothing before the end of the line can change the state.
+    /// Returns whether nothing before the end of the line can change the state.
     pub(super) fn is_settled(&self) -> bool {
         self.line == Line::Text
     }
 
-    /// Whether a text that ends here ends with a closing fence.
+    /// Returns whether a text that ends here ends with a closing fence.
     pub(super) fn ends_closed(&self) -> bool {
         match (self.open, self.line) {
             (None, _) | (Some(_), Line::Closing) => true,
@@ -63,12 +63,12 @@ impl Fences {
         }
     }
 
-    /// Makes the rest of this line text, whatever it begins with.
+    /// Treats the rest of this line as text, whatever its beginning is.
     pub(super) fn settle(&mut self) {
         self.line = Line::Text;
     }
 
-    /// Takes the next byte.
+    /// Processes the next byte.
     pub(super) fn take(&mut self, byte: u8) {
         if byte == b'\n' {
             if let Line::Marks(marks) = self.line {
@@ -119,7 +119,7 @@ fn closes(open: Fence, marks: Fence) -> bool {
 mod tests {
     use super::*;
 
-    /// `^` under every byte inside a block.
+    /// Checks which bytes are inside a block; `expected` has a `^` under each.
     fn check(text: &str, expected: &str) {
         let mut fences = Fences::default();
         let inside: String = text

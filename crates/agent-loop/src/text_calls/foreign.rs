@@ -1,4 +1,4 @@
-//! Recognizes calls of another family in what was read as text.
+//! Recognizes calls of another family in a reply that was parsed as text.
 
 use crate::message::Message;
 use crate::model::Request;
@@ -6,7 +6,7 @@ use crate::tool::ToolSpec;
 
 use super::fence::Fences;
 
-/// What stands before a tool's name in the calls of some family, in small letters.
+/// The text before a tool's name in the calls of the families, in lower case.
 pub(super) const MARKS: [&str; 29] = [
     "<tool_call>",
     "<tool_calls>",
@@ -38,12 +38,13 @@ pub(super) const MARKS: [&str; 29] = [
     "functools[",
     "||call:",
 ];
-/// How far behind the mark the name may end.
+/// How many bytes after the mark the name may end.
 const WINDOW: usize = 160;
-/// How many marks of a line are looked at: more would make the time quadratic.
+/// How many marks of a line are checked. The number is bounded because more would make the time quadratic.
 const MOST_MARKS: usize = 100;
 
-/// The tool that a text without calls seems to call: its name follows a mark, outside of code, quotes and sentences.
+/// Returns the tool that a text without calls seems to call: its name follows a mark, outside of code, quotes and
+/// sentences.
 pub(super) fn foreign_call<'t>(text: &str, tools: &'t [ToolSpec]) -> Option<&'t str> {
     let lower = text.to_ascii_lowercase();
     let mut fences = Fences::default();
@@ -67,7 +68,7 @@ pub(super) fn foreign_call<'t>(text: &str, tools: &'t [ToolSpec]) -> Option<&'t 
     None
 }
 
-/// Whether the model was told this since the person's last message.
+/// Returns whether the model was told this since the person's last message.
 pub(super) fn was_told(request: &Request, what: &str) -> bool {
     let since = request.messages.iter().rev().take_while(|message| !message.is_of_person());
     since.into_iter().any(|message| match &**message {
@@ -76,12 +77,12 @@ pub(super) fn was_told(request: &Request, what: &str) -> bool {
     })
 }
 
-/// Whether what follows this beginning of a line is inline code, or directly behind a quotation mark.
+/// Returns whether a text after this beginning of a line is inline code, or directly after a quotation mark.
 fn is_quoted(before: &str) -> bool {
     before.matches('`').count() % 2 == 1 || before.ends_with(['"', '\'', '“', '‘', '«', '„'])
 }
 
-/// The tool whose name follows a mark, with no words before it.
+/// Returns the tool whose name follows a mark, without words before it.
 fn called<'t>(behind: &str, tools: &'t [ToolSpec]) -> Option<&'t str> {
     let behind = &behind[..behind.floor_char_boundary(WINDOW)];
     let is_word = |c: char| c.is_alphanumeric() || "_-.".contains(c);
@@ -94,7 +95,7 @@ fn called<'t>(behind: &str, tools: &'t [ToolSpec]) -> Option<&'t str> {
     })
 }
 
-/// Whether a text has a word with a space behind it.
+/// Returns whether a text has a word with a space after it.
 fn is_prose(text: &str) -> bool {
     text.as_bytes().windows(2).any(|pair| pair[0].is_ascii_alphabetic() && pair[1] == b' ')
 }
@@ -129,7 +130,7 @@ mod tests {
         }
         let far = format!("<function={}look", "ü".repeat(200));
         assert_eq!(foreign_call(&far, &tools), None);
-        // Each mark is looked at for itself: a million of them would take hours if each read the rest.
+        // A million marks would take hours if the check of each one read the rest of the text.
         let many = "`<function=".repeat(200_000);
         assert_eq!(foreign_call(&many, &tools), None);
     }

@@ -1,9 +1,9 @@
-//! Calls and thoughts that a server leaves in the text of a model, although it was offered the tools as tools.
+//! Calls and thoughts that a server leaves in the text of a model although the request offered native tools.
 //!
 //! ```text
 //! text ──> may it be a call? ── yes ──> held to the end of the reply ──> a whole call ──> the call
 //!               │ no                                      └─ anything else ──> text
-//!               └──> text, at once
+//!               └──> text, immediately
 //! ```
 
 use std::sync::Arc;
@@ -19,11 +19,11 @@ use super::deltas::{deltas_of, keep_text};
 use super::foreign::{MARKS, foreign_call, was_told};
 use super::{Format, Parser};
 
-/// What a model is told that wrote a call as text.
+/// The message for a model that wrote a call as text.
 const AS_TEXT: &str = "This looks like a tool call written as text, so nothing ran. Call tools the way they were offered, or, \
     if no call was meant, answer again.";
 
-/// The forms of whole calls, the most common first. ReAct's is not among them: its lines are those of any protocol.
+/// The forms of complete calls, the most common first. ReAct is missing, because its lines occur in any protocol.
 const FORMATS: [Format; 14] = [
     Format::Hermes,
     Format::Qwen3Coder,
@@ -41,32 +41,32 @@ const FORMATS: [Format; 14] = [
     Format::Pythonic,
 ];
 
-/// The beginning of gpt-oss's channels where a server has dropped the marks around their names.
+/// The beginning of gpt-oss's channels if a server has dropped the marks around their names.
 const BARE_CALL: &str = "commentary to=";
 const BARE_ANALYSIS: &str = "analysis";
 const BARE_FINAL: &str = "assistantfinal";
 
-/// A reply of a model that was offered tools: leading thoughts become reasoning, and a text that is a call and nothing else
-/// becomes that call. A call beside other text is told to the model once, then to the person.
+/// A reply of a model that got native tools. Thoughts at its beginning become reasoning, and a text that is exactly one
+/// call becomes that call. If there is other text beside a call, the model is told once, then the person.
 pub(super) struct LeakedStream<'a> {
     inner: ReplyStream<'a>,
     cursor: TextCursor,
-    /// Looks for thoughts alone.
+    /// A parser that looks only for thoughts.
     thoughts: Parser,
     tools: Arc<[ToolSpec]>,
     parallel: Parallel,
-    /// The model was told of a call in text since the person's last message.
+    /// Whether the model was told of a call in text since the person's last message.
     was_told: bool,
-    /// Text that may be a call, as far as it has come.
+    /// Text so far that may be a call.
     held: Option<String>,
-    /// Its text.
+    /// The text of the reply.
     said: String,
     has_calls: bool,
     is_over: bool,
 }
 
 impl<'a> LeakedStream<'a> {
-    /// The deltas of the reply to a request.
+    /// Returns the deltas of the reply to a request.
     pub(super) fn deltas(inner: ReplyStream<'a>, request: &Request) -> ReplyStream<'a> {
         let tools = if request.tool_choice == ToolChoice::None { Arc::default() } else { Arc::clone(&request.tools) };
         let stream = Self {
@@ -85,7 +85,7 @@ impl<'a> LeakedStream<'a> {
         batches.flat_map(stream::iter).boxed()
     }
 
-    /// The next deltas, at least one; `None` after the end.
+    /// Returns the next deltas, at least one; `None` after the end.
     async fn next(&mut self) -> Option<Vec<Result<Delta>>> {
         if self.is_over {
             return None;
@@ -112,7 +112,7 @@ impl<'a> LeakedStream<'a> {
         Some(deltas.into_iter().map(Ok).collect())
     }
 
-    /// What of these deltas is no part of a call.
+    /// Returns the deltas that cannot be part of a call.
     fn pass(&mut self, deltas: Vec<Delta>) -> Vec<Delta> {
         let mut passed = Vec::new();
         for delta in deltas {
@@ -129,7 +129,7 @@ impl<'a> LeakedStream<'a> {
         passed
     }
 
-    /// What was held is text, and so is what follows.
+    /// Returns the held text, which is not a call. Later text is not held any more.
     fn release(&mut self) -> Vec<Delta> {
         let text = self.held.take().filter(|held| !held.is_empty());
         text.map(|text| Delta::Text { text }).into_iter().collect()
@@ -163,7 +163,7 @@ impl<'a> LeakedStream<'a> {
         deltas
     }
 
-    /// What becomes of a text with a call in it.
+    /// Reports a call within a text: to the model the first time, then as a warning.
     fn foreign(&self, tool: &str) -> Delta {
         if self.was_told {
             let text =
@@ -174,8 +174,8 @@ impl<'a> LeakedStream<'a> {
     }
 }
 
-/// Whether a text may go on to be a whole call: it begins, white space aside, like one, or is the beginning of such a
-/// beginning.
+/// Returns whether a text may become a complete call: apart from leading white space, it starts like a call, or is
+/// itself the start of such a beginning.
 fn may_be_call(text: &str, tools: &[ToolSpec]) -> bool {
     let text = text.trim_start();
     if let Some(fenced) = text.strip_prefix("```") {
@@ -190,26 +190,26 @@ fn may_be_call(text: &str, tools: &[ToolSpec]) -> bool {
 fn begins_call(text: &str, tools: &[ToolSpec]) -> bool {
     let lower = text[..text.floor_char_boundary(80)].to_ascii_lowercase();
     let begins = |mark: &str| lower.starts_with(mark) || mark.starts_with(&lower);
-    // Shorter marks, such as a bracket, begin other texts, too.
+    // Shorter marks, such as a bracket, begin other texts too.
     let own = FORMATS.iter().flat_map(|format| format.marks()).map(|mark| mark.text.to_ascii_lowercase());
     let mut own = own.filter(|mark| mark.len() > 2);
-    // `[name(` is a call in Python's form, `[{"name": ` and `{"name": ` in JSON.
+    // `[name(` is a call in Python's form; `[{"name": ` and `{"name": ` are calls in JSON.
     let list = lower.strip_prefix('[').unwrap_or(&lower).trim_start();
     let json = list.strip_prefix('{').map(str::trim_start);
     json.is_some_and(|rest| rest.is_empty() || rest.starts_with('"'))
         || MARKS.iter().copied().any(begins)
-        // As gpt-oss writes them: an answer may begin with "Analysis".
+        // Matched in the case that gpt-oss uses, because an answer may begin with "Analysis".
         || [BARE_CALL, BARE_ANALYSIS].iter().any(|bare| text.starts_with(bare) || bare.starts_with(text))
         || own.any(|mark| begins(&mark))
         || (lower.starts_with('[') && tools.iter().any(|tool| is_called(list, &tool.name.to_ascii_lowercase())))
 }
 
-/// Whether a text is `name(…`, or the beginning of it.
+/// Returns whether a text is `name(…`, or the beginning of it.
 fn is_called(text: &str, name: &str) -> bool {
     name.starts_with(text) || text.strip_prefix(name).is_some_and(|rest| rest.starts_with('('))
 }
 
-/// The calls that a text is and nothing else, or its thoughts and its answer in channels whose marks are known.
+/// Returns the calls if a text consists only of calls, or its thoughts and answer if it has channels with known marks.
 fn whole(text: &str, tools: &[ToolSpec]) -> Option<Vec<Delta>> {
     if text.trim().is_empty() {
         return None;
@@ -249,7 +249,7 @@ fn is_whole(format: Format, deltas: &[Delta], tools: &[ToolSpec]) -> bool {
     (calls > 0 && !says) || (format == Format::Harmony && thoughts && says)
 }
 
-/// A text of gpt-oss with the marks that a server has dropped.
+/// Returns a text of gpt-oss with the marks that a server has dropped.
 fn with_marks(text: &str) -> String {
     if let Some(call) = text.strip_prefix(BARE_CALL)
         && let Some((name, arguments)) = call.split_once('{')
@@ -277,7 +277,7 @@ mod tests {
     use crate::model::{Model, Reply};
     use crate::tool::{BoxFuture, Effect};
 
-    /// Streams a text in pieces of so many bytes.
+    /// Streams a text in pieces of this many bytes.
     #[derive(Debug)]
     struct TextModel(String, usize);
 
@@ -305,7 +305,7 @@ mod tests {
         }
     }
 
-    /// Thoughts, text, and calls of a reply, as one line.
+    /// Returns thoughts, text, and calls of a reply, as one line.
     fn shown(text: &str, piece: usize) -> String {
         let request = Request { tools: [tool()].into(), ..Request::default() };
         let model = crate::TextCalls::when_needed(TextModel(text.to_owned(), piece));
@@ -359,7 +359,7 @@ mod tests {
                 "I search.\n<tool_call>{\"name\": \"search_notes\", \"arguments\": {}}</tool_call>",
                 "I search.\n<tool_call>{\"name\": \"search_notes\", \"arguments\": {}}</tool_call>|fault".to_owned(),
             ),
-            // What is no call stays as it is.
+            // A text without calls stays unchanged.
             ("{\"name\": \"other\", \"arguments\": {}}", "{\"name\": \"other\", \"arguments\": {}}".to_owned()),
             ("{\"answer\": 1}", "{\"answer\": 1}".to_owned()),
             ("[[Compost]] says so.", "[[Compost]] says so.".to_owned()),

@@ -2,16 +2,16 @@
 
 use super::OPEN;
 
-/// A mark and what it begins. Of two marks of which one begins with the other, the longer one counts where it stands.
+/// A mark and what it begins. If one mark begins with another one, the longer one counts where it matches.
 #[derive(Debug)]
 pub(super) struct Mark {
-    /// Begins with an ASCII character.
+    /// The text, which begins with an ASCII character.
     pub(super) text: &'static str,
     pub(super) place: Place,
     pub(super) kind: MarkKind,
 }
 
-/// Where a mark counts. In a code fence none does.
+/// Where a mark counts. No mark counts in a code fence.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Place {
     Anywhere,
@@ -25,24 +25,24 @@ pub(super) enum MarkKind {
     Call,
     /// Thoughts, up to this mark.
     Thoughts(&'static str),
-    /// Nothing: the mark is left out of the text.
+    /// Nothing: the mark is removed from the text.
     Skip,
-    /// What a format's reader takes for calls.
+    /// A block of calls for a format's reader.
     Block(Block),
 }
 
-/// Calls up to a mark.
+/// A block of calls up to a mark.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Block {
-    /// Any of these ends it. None: it goes on to the end of the reply.
+    /// The marks any of which ends it. Without one it extends to the end of the reply.
     pub(super) closes: &'static [&'static str],
-    /// Whether it holds JSON values, within which no mark ends it.
+    /// Whether it contains JSON values, within which no mark ends it.
     pub(super) has_json: bool,
-    /// Whether the end of the reply is no end of it.
+    /// Whether the end of the reply does not end it.
     pub(super) needs_close: bool,
-    /// Which character, white space aside, may come first; with another one the mark is only mentioned.
+    /// Which character may come first after white space. With another one the mark is only a mention.
     pub(super) begins: fn(char) -> bool,
-    /// What comes behind it is left out: results that the model invents.
+    /// Whether the text after it is left out, because it consists of results that the model invents.
     pub(super) ends_reply: bool,
 }
 
@@ -59,19 +59,19 @@ impl Mark {
         Self::new(text, Place::Anywhere, MarkKind::Skip)
     }
 
-    /// A block of anything.
+    /// Creates a block of any content.
     pub(super) const fn block(text: &'static str, closes: &'static [&'static str]) -> Self {
         let block = Block { closes, has_json: false, needs_close: true, begins: |_| true, ends_reply: false };
         Self::new(text, Place::Anywhere, MarkKind::Block(block))
     }
 
-    /// A block that holds JSON values.
+    /// Creates a block that contains JSON values.
     pub(super) const fn json(text: &'static str, closes: &'static [&'static str]) -> Self {
         let block = Block { closes, has_json: true, needs_close: false, begins: |_| true, ends_reply: false };
         Self::new(text, Place::Anywhere, MarkKind::Block(block))
     }
 
-    /// The same block where it begins so.
+    /// Returns the same block, whose content must begin with such a character.
     pub(super) const fn beginning(self, begins: fn(char) -> bool) -> Self {
         match self.kind {
             MarkKind::Block(block) => Self { kind: MarkKind::Block(Block { begins, ..block }), ..self },
@@ -79,18 +79,18 @@ impl Mark {
         }
     }
 
-    /// The same mark where it stands there.
+    /// Returns the same mark, which counts only at this place.
     pub(super) const fn at(self, place: Place) -> Self {
         Self { place, ..self }
     }
 }
 
-/// `<think>` of most models, and what some write instead.
+/// `<think>` of most models, and a variant that some write instead.
 pub(super) const THINK: Mark = Mark::thoughts("<think>", "</think>");
 pub(super) const THINKING: Mark = Mark::thoughts("<thinking>", "</thinking>");
 
-/// Of a model that is not offered tools.
+/// The marks for a model without tools.
 pub(super) static PLAIN: &[Mark] = &[THINK, THINKING];
 
-/// Of [`Format::Hermes`](super::Format::Hermes).
+/// The marks of [`Format::Hermes`](super::Format::Hermes).
 pub(super) static HERMES: &[Mark] = &[Mark::new(OPEN, Place::Anywhere, MarkKind::Call), THINK, THINKING];

@@ -1,17 +1,17 @@
-//! Tool calls for models that only write text, in the form of their family; `<tool_call>{"name":"…","arguments":{…}}</tool_call>`
-//! for models that have none.
+//! Tool calls for models that only write text, in the form of their family;
+//! `<tool_call>{"name":"…","arguments":{…}}</tool_call>` for models without one.
 //!
 //! ```text
 //! request ──> prompt: the tools and the rules after the system text; calls and results as text, escaped ──> model
 //! calls   <── parse: text passes, blocks become calls, broken blocks become faults             <── text <──┘
 //! ```
 //!
-//! Thoughts that a model writes between `<think>` and `</think>`, or its family's marks, are reasoning.
+//! Thoughts that a model writes between `<think>` and `</think>`, or its family's marks, become reasoning.
 //!
-//! A schema of the answer stands in the prompt, too.
+//! A schema of the answer is part of the prompt, too.
 //!
-//! [`TextCalls`] does all of it around a model; its parts are public for programs that already have the text, and for models
-//! that hold a call to its form while they write it, as those of the crate `agent-llama` do.
+//! [`TextCalls`] does all of it around a model. Its parts are public for programs that already have the text, and for
+//! models that constrain the form of a call while they write it, as those of the crate `agent-llama` do.
 
 mod escape;
 mod fence;

@@ -1,4 +1,4 @@
-//! The streaming parser: text out as soon as it is text, calls as soon as they are complete, faults for the model.
+//! The streaming parser: emits text immediately, calls as soon as they are complete, and faults for the model.
 //!
 //! ```text
 //!  Start ── a code fence and <tool_call> ──> Fenced, to the end of the reply
@@ -12,9 +12,9 @@
 //!   └──── only mentioned ────┘                    └─> Broken ─ tag ──> └ anything else ──> Text
 //! ```
 //!
-//! The end of a call is found by its JSON value, never by searching for the closing tag, which a string may contain.
-//! Every decision depends on the bytes so far and never on how they were split. What is undecided is held back: the
-//! beginning of a tag, or a whole reply that begins with a code fence around a call.
+//! The end of a call is found by its JSON value, never by searching for the closing tag, because a string may contain
+//! that tag. Every decision depends on the bytes so far and never on how they were split. Undecided text is held back:
+//! the beginning of a tag, or a whole reply that begins with a code fence around a call.
 
 mod utf8;
 mod json_scan;
@@ -36,13 +36,13 @@ use json_scan::JsonScan;
 use leading_fence::{LONGEST_LEAD, begins_with_fenced_call, calls_of_block};
 use utf8::Utf8Decoder;
 
-/// How deep a value may be nested; the JSON reader's own limit.
+/// The deepest nesting of a value, which is the JSON reader's own limit.
 const MAX_DEPTH: usize = 127;
-/// The longest wrong closing tag that is taken for one.
+/// The longest wrong closing tag that is accepted as one.
 const MAX_TAG_BYTES: usize = 40;
 
-/// Takes a reply's text in any pieces. Memory: the last input, and what is held back, at most one call or a fenced
-/// reply. Buffers are reused: a delta that is text allocates nothing.
+/// Parses a reply's text in any pieces. It stores the last input and the text that is held back, which is at most one
+/// call or a fenced reply. Buffers are reused: a delta of plain text allocates nothing.
 #[derive(Debug, Default)]
 pub struct Parser {
     state: State,
@@ -50,7 +50,7 @@ pub struct Parser {
     format: Format,
     tools: Arc<[ToolSpec]>,
     fences: Fences,
-    /// What the state holds back.
+    /// The text that the state holds back.
     held: String,
     /// An incomplete character at the end of the last input.
     partial: Utf8Decoder,
@@ -60,7 +60,7 @@ pub struct Parser {
     out: Vec<(usize, Piece<'static>)>,
 }
 
-/// What it looks for.
+/// The marks that the parser looks for.
 #[derive(Debug, Clone, Copy)]
 struct Marks(&'static [Mark]);
 
@@ -75,7 +75,7 @@ enum State {
     /// The reply may still be a single fenced block around calls.
     #[default]
     Start,
-    /// It begins with a fence and a call: everything is held back to the end of the reply.
+    /// The reply begins with a fence and a call. Everything is held back to the end of the reply.
     Fenced,
     Text,
     /// `held` ends, from this offset on, with the beginning of a mark.
@@ -84,25 +84,25 @@ enum State {
         is_line_start: bool,
         is_reply_start: bool,
     },
-    /// Up to this mark, of which `held` is a beginning.
+    /// Thoughts up to this mark. `held` is a beginning of the mark.
     Thoughts {
         close: &'static str,
         is_reply_start: bool,
     },
-    /// White space behind thoughts is dropped.
+    /// After thoughts, where white space is dropped.
     AfterThoughts {
         is_reply_start: bool,
     },
-    /// Behind the mark of a format's block, which `held` begins with.
+    /// After the mark of a format's block, with which `held` begins.
     Block {
         mark: &'static Mark,
         block: Block,
         json: JsonScan,
         has_begun: bool,
     },
-    /// What comes is left out.
+    /// All further text is left out.
     Rest,
-    /// `held` is the opening tag, white space, and a fence if one is there.
+    /// `held` is the opening tag, white space, and a fence if there is one.
     Opening,
     /// Inside the value, which begins at this offset of `held`.
     Value {
@@ -128,19 +128,19 @@ enum StringState {
 }
 
 impl Parser {
-    /// At the beginning of a reply.
+    /// Creates a parser for calls in Hermes' form.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// For a reply to a request that offers these tools: calls in this format, whose arguments some formats can only
-    /// read with the schemas. Without tools nothing is a call.
+    /// Creates a parser for a reply to a request that offers these tools, with calls in this format. Some formats need
+    /// the schemas to read arguments. Without tools nothing is a call.
     pub fn of(format: Format, tools: Arc<[ToolSpec]>) -> Self {
         let marks = if tools.is_empty() && format == Format::Hermes { PLAIN } else { format.marks() };
         Self { marks: Marks(marks), format, tools, ..Self::default() }
     }
 
-    /// The mark of the call that is open, and the part of the call that is there behind it. `None` where no call is open.
+    /// Returns the mark of the open call, and the part of the call after it. `None` if no call is open.
     pub fn open_call(&self) -> Option<(&str, &str)> {
         match &self.state {
             State::Opening => Some((OPEN, &self.held[OPEN.len()..])),
@@ -151,12 +151,12 @@ impl Parser {
         }
     }
 
-    /// Whether the next text belongs to thoughts.
+    /// Returns whether the next text belongs to thoughts.
     pub fn is_in_thoughts(&self) -> bool {
         matches!(self.state, State::Thoughts { .. })
     }
 
-    /// Takes the next bytes and returns the pieces they complete. Invalid UTF-8 is read as U+FFFD.
+    /// Parses the next bytes and returns the pieces that they complete. Invalid UTF-8 is read as U+FFFD.
     pub fn push<'p>(&'p mut self, bytes: &'p [u8]) -> impl Iterator<Item = Piece<'p>> {
         self.clear();
         if let Some(text) = self.pass_through(bytes) {
@@ -168,7 +168,7 @@ impl Parser {
         in_order(&self.text, self.out.drain(..))
     }
 
-    /// The end of the reply: what was held back is decided. What is pushed next begins another reply.
+    /// Ends the reply and returns the pieces that were held back. The next bytes begin another reply.
     pub fn finish(&mut self) -> impl Iterator<Item = Piece<'_>> {
         self.clear();
         if !self.partial.is_empty() {
@@ -180,7 +180,7 @@ impl Parser {
         in_order(&self.text, self.out.drain(..))
     }
 
-    /// The input itself, if it is plain text in the middle of a line, which changes no state.
+    /// Returns the input itself if it is plain text in the middle of a line, which changes no state.
     fn pass_through<'p>(&self, bytes: &'p [u8]) -> Option<&'p str> {
         let is_plain = matches!(self.state, State::Text) && self.fences.is_settled();
         if !is_plain || !self.partial.is_empty() || self.next_of_interest(bytes).is_some() {
@@ -198,7 +198,7 @@ impl Parser {
         self.out.push((self.text.len(), piece));
     }
 
-    /// Takes decoded text.
+    /// Parses decoded text.
     fn take(&mut self, text: &str) {
         let mut rest = text;
         while !rest.is_empty() {
@@ -206,7 +206,7 @@ impl Parser {
         }
     }
 
-    /// Takes the beginning of a text that is not empty, and returns the rest.
+    /// Parses the beginning of a text that is not empty, and returns the rest.
     fn advance<'t>(&mut self, text: &'t str) -> &'t str {
         match &mut self.state {
             State::Start => self.advance_start(text),
@@ -263,7 +263,7 @@ impl Parser {
         self.marks.0.iter().any(|mark| mark.text.as_bytes()[0] == byte)
     }
 
-    /// Where the next line or mark may begin.
+    /// Returns where the next line or mark may begin.
     fn next_of_interest(&self, bytes: &[u8]) -> Option<usize> {
         if self.marks.0.iter().all(|mark| mark.text.starts_with('<')) {
             memchr::memchr2(b'\n', b'<', bytes)
@@ -272,7 +272,7 @@ impl Parser {
         }
     }
 
-    /// What is held turns out to begin with plain text.
+    /// Parses the held text again, because it begins with plain text.
     fn take_held(&mut self) {
         let held = std::mem::take(&mut self.held);
         self.state = State::Text;
@@ -323,7 +323,7 @@ impl Parser {
             self.held.push(char::from(byte));
             return &text[1..];
         }
-        // It is no tag, or only a mention of one.
+        // It is not a tag, or only a mention of one.
         self.release_as_text();
         text
     }
@@ -334,7 +334,7 @@ impl Parser {
         self.state = State::Value { from, closers: vec![closer], string: StringState::No };
     }
 
-    /// What is held turns out to be text: its first character is, and the rest is looked at again.
+    /// Emits the first character of the held text as text and parses the rest again.
     fn release_as_text(&mut self) {
         let from = if let State::Mark { from, .. } = self.state { from } else { 0 };
         let mut held = std::mem::take(&mut self.held);
@@ -400,7 +400,7 @@ impl Parser {
 
     fn advance_broken<'t>(&mut self, text: &'t str) -> &'t str {
         let State::Broken { fault } = &mut self.state else { return text };
-        // Up to `>`, which may end a tag.
+        // The chunk ends at `>`, which may end a tag.
         let end = memchr::memchr(b'>', text.as_bytes()).map_or(text.len(), |at| at + 1);
         self.held.push_str(&text[..end]);
         let tag = [CLOSE, OPEN].into_iter().find(|tag| self.held.len() > OPEN.len() && self.held.ends_with(tag));
@@ -470,7 +470,7 @@ impl Parser {
         text
     }
 
-    /// The end of the text.
+    /// Handles the end of the text.
     fn end(&mut self) {
         const CUT: &str = "The tool call was cut off before it was complete, so it did not run.";
         loop {

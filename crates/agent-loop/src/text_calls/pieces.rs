@@ -5,11 +5,11 @@
 pub enum Piece<'p> {
     /// Text, never empty. Adjacent pieces of text belong together.
     Text(&'p str),
-    /// Thoughts that the model wrote as text, never empty. Adjacent pieces belong together. Nothing in them is a call.
+    /// Thoughts that the model wrote as text, never empty. Adjacent pieces belong together. They never contain a call.
     Reasoning(String),
     /// A complete call.
     Call {
-        /// The name as written; there may be no such tool.
+        /// The name as written. There may be no such tool.
         name: String,
         /// A JSON object as the model wrote it; `{}` if it wrote none.
         arguments: String,
@@ -23,7 +23,7 @@ pub enum Piece<'p> {
     },
 }
 
-/// Merges the text of one input with the other pieces, each of which comes with its offset in the text.
+/// Merges the text of one input with the other pieces, each of which has an offset in the text.
 pub(super) fn in_order<'p>(
     text: &'p str,
     others: impl Iterator<Item = (usize, Piece<'static>)> + 'p,

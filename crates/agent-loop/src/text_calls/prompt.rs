@@ -10,10 +10,10 @@ use super::families::Format;
 use super::marks::Place;
 use super::{CLOSE, OPEN, escape};
 
-/// The block to append to the system text; `None` when there are no tools.
+/// Returns the block to append to the system text; `None` if there are no tools.
 ///
-/// The same tools in the same order always give the same text. It holds the schemas as they were written, the form of a
-/// call, what the tool choice allows, and an example for each tool.
+/// The same tools in the same order always give the same text. It contains the schemas as they were written, the form
+/// of a call, the restrictions of the tool choice, and an example for each tool.
 pub fn prompt_block(format: Format, tools: &[ToolSpec], choice: &ToolChoice, parallel: Parallel) -> Option<String> {
     if tools.is_empty() {
         return None;
@@ -76,7 +76,7 @@ pub fn prompt_block(format: Format, tools: &[ToolSpec], choice: &ToolChoice, par
     Some(block)
 }
 
-/// What a model is told whose answer has to fit a schema.
+/// Returns the prompt for an answer that must fit a schema.
 pub(super) fn answer_block(schema: &Value) -> String {
     format!(
         "# Answer\n\nYour answer must be one JSON value that fits this JSON Schema, and nothing else: no other text, no code \
@@ -85,13 +85,14 @@ pub(super) fn answer_block(schema: &Value) -> String {
     )
 }
 
-/// A call with its name first, as models write it.
+/// Returns a call with its name first, as models write it.
 fn call_json(name: &str, arguments: &str) -> String {
     format!("{{\"name\":{},\"arguments\":{arguments}}}", json!(name))
 }
 
-/// A value of the shape a schema describes: its own examples, defaults and constants where it has them, and only what
-/// is required. It is built for portable schemas; for others it may not fit. Bounded in depth.
+/// Returns a value that a schema describes, with the schema's own examples, defaults and constants where it has them,
+/// and only the required fields. It is designed for portable schemas; for others the value may not fit. Its depth is
+/// bounded.
 pub fn example(schema: &Value) -> Value {
     example_at(schema, 0)
 }
@@ -119,7 +120,8 @@ fn example_at(schema: &Value, depth: usize) -> Value {
             let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
             let mut fields = Map::new();
             for name in required {
-                // A field that is required twice gets one example: otherwise nested schemas take exponential time.
+                // A field that is required twice gets only one example, because nested schemas would otherwise take
+                // exponential time.
                 if !fields.contains_key(name) {
                     fields.insert(name.to_string(), example_at(&schema["properties"][name], depth + 1));
                 }
@@ -137,8 +139,8 @@ fn example_at(schema: &Value, depth: usize) -> Value {
     }
 }
 
-/// The conversation as text: calls become part of the model's text, as it would write them, and results become notes,
-/// framed and escaped. A person's text is escaped too.
+/// Returns the conversation as text: calls become part of the model's text, as it would write them, and results become
+/// notes, framed and escaped. A person's text is escaped too.
 pub fn transcript_messages(format: Format, messages: &Messages) -> Messages {
     let plain = messages.iter().map(|message| match &**message {
         Message::User { text, images } => Message::User { text: escape_for(format, text), images: images.clone() },
@@ -152,7 +154,7 @@ pub fn transcript_messages(format: Format, messages: &Messages) -> Messages {
     plain.collect()
 }
 
-/// A text in which neither the tags of calls and results nor the marks of the format open anything.
+/// Returns a text in which neither the tags of calls and results nor the marks of the format open anything.
 fn escape_for(format: Format, text: &str) -> String {
     let mut text = escape(text).into_owned();
     for mark in format.marks() {
@@ -173,19 +175,19 @@ fn assistant_text(format: Format, parts: &[Part]) -> String {
             Part::Call(call) => text.push_str(&call_block(format, call)),
         }
     }
-    // A message of reasoning alone has no text, and providers refuse an empty message.
+    // A message that contains only reasoning has no text, and providers reject an empty message.
     if text.is_empty() { "…".into() } else { text }
 }
 
 fn call_block(format: Format, call: &ToolCall) -> String {
     match &call.arguments {
-        // What was taken for text stands in the text.
+        // The call was parsed as text, which is already in the message.
         Value::String(raw) if raw.is_empty() && call.fault.is_some() => String::new(),
         Value::String(raw) if format != Format::Hermes || raw.starts_with(OPEN) => raw.clone(),
         Value::String(raw) => format!("{OPEN}{raw}{CLOSE}"),
         Value::Object(arguments) if format != Format::Hermes => format.write(&call.name, arguments),
         _ => {
-            // A string in the arguments may hold a tag, which must not end this block.
+            // A string in the arguments may contain a tag, which must not end this block.
             let arguments = call.arguments_text().replace('<', "\\u003c");
             format!("{OPEN}{}{CLOSE}", call_json(&call.name, &arguments))
         }
@@ -201,7 +203,7 @@ fn result_block(format: Format, result: &ToolResult) -> String {
     )
 }
 
-/// A name for an attribute in quotes: everything but letters, digits and `._-` becomes `_`.
+/// Returns a name for a quoted attribute: everything but letters, digits and `._-` becomes `_`.
 fn attribute(text: &str) -> String {
     text.chars().map(|c| if c.is_alphanumeric() || "._-".contains(c) { c } else { '_' }).collect()
 }

@@ -20,50 +20,51 @@ use super::{Format, Parser, prompt_block, transcript_messages};
 
 /// A model that writes its tool calls as text.
 ///
-/// The tools are described after the system text, calls and results in the conversation become text, and what the model
-/// writes is parsed, in Hermes' form if no other [`Format`] is set.
+/// The tools are described after the system text, calls and results in the conversation become text, and the model's
+/// text is parsed, in Hermes' form unless another [`Format`] is set.
 ///
-/// A reply without calls that holds a call in the form of another family, with the name of an offered tool and outside of
-/// code and quotes, goes back to the model once. The second time it is the answer, with a [`Delta::Warning`].
+/// If a reply has no calls in this form but one in the form of another family, with the name of an offered tool and
+/// outside of code and quotes, the model gets it back once. The second time the reply is the answer, with a
+/// [`Delta::Warning`].
 ///
 /// A schema of the answer is described after the tools.
 ///
-/// Where the model is offered its tools as tools ([`when_needed`](Self::when_needed)), some servers leave its calls and
-/// thoughts in the text all the same. Thoughts at the beginning of a reply become reasoning, and a reply that is a call in a
-/// known form and nothing else becomes that call. A reply with a call beside other text goes back to the model once; the
-/// second time it is the answer, with a warning.
+/// If the model gets native tools ([`when_needed`](Self::when_needed)), some servers still leave its calls and thoughts
+/// in the text. Thoughts at the beginning of a reply become reasoning, and a reply that consists only of a call in a
+/// known form becomes that call. A reply with a call beside other text goes back to the model once; the second time it
+/// is the answer, with a warning.
 #[derive(Debug)]
 pub struct TextCalls<M> {
     model: M,
     format: Format,
     corrections: u32,
-    /// Whether requests are sent as text. Never reset.
+    /// Whether requests are sent as text. It is never reset.
     in_text: AtomicBool,
 }
 
 impl<M: Model> TextCalls<M> {
-    /// Always in text.
+    /// Wraps a model that always gets its tools as text.
     pub fn new(model: M) -> Self {
         Self { model, format: Format::default(), corrections: 0, in_text: AtomicBool::new(true) }
     }
 
-    /// In text if the model says that it takes no tools, or as soon as a request fails with `ToolsUnsupported`; that
-    /// request is made again at once.
+    /// Wraps a model that gets its tools as text if it reports no tool support, or as soon as a request fails with
+    /// `ToolsUnsupported`. That request is sent again immediately.
     pub fn when_needed(model: M) -> Self {
         let in_text = AtomicBool::new(model.tool_support() == ToolSupport::None);
         Self { model, format: Format::default(), corrections: 0, in_text }
     }
 
-    /// Sets the form of its calls: that of its family, by [`Format::named`] or [`Format::of_template`].
+    /// Sets the form of the model's calls, that of its family: use [`Format::named`] or [`Format::of_template`].
     #[must_use]
     pub fn format(mut self, format: Format) -> Self {
         self.format = format;
         self
     }
 
-    /// How often an answer that does not fit its schema is shown to the model with what is wrong, by default never: an
-    /// [`Agent`](crate::Agent) does so itself. For callers that do not, such as a proxy. The text of a reply is held back
-    /// until it fits, and comes with a [`Delta::Warning`] if it never does.
+    /// Sets how often the model gets an answer that does not fit its schema back, with the issues. The default is
+    /// never, because an [`Agent`](crate::Agent) does so itself; use it for other callers, such as a proxy. The text of
+    /// a reply is held back until it fits, and has a [`Delta::Warning`] if it never does.
     #[must_use]
     pub fn corrections(mut self, corrections: u32) -> Self {
         self.corrections = corrections;
@@ -131,7 +132,7 @@ impl<M: Model> Model for TextCalls<M> {
     }
 }
 
-/// The request with its tools, calls and results as plain text, for a model that knows nothing of tools.
+/// Returns the request with its tools, calls and results as plain text, for a model without tool support.
 pub fn written_out(format: Format, request: Request) -> Request {
     let tools = prompt_block(format, &request.tools, &request.tool_choice, request.parallel);
     let answer = request.answer_schema.as_deref().map(answer_block);
@@ -142,28 +143,28 @@ pub fn written_out(format: Format, request: Request) -> Request {
     Request { system, messages, tools: [].into(), tool_choice: ToolChoice::Auto, ..request }
 }
 
-/// What a model is told that wrote a call in the form of another family.
+/// The message for a model that wrote a call in the form of another family.
 const FOREIGN: &str = "This looks like a tool call in a form that is not known here, so nothing ran. Write calls exactly in \
     the form that the system text shows, or, if no call was meant, answer again.";
 
-/// A reply on its way through the parser.
+/// A reply that is being parsed.
 struct TextCallStream<'a> {
     inner: ReplyStream<'a>,
     cursor: TextCursor,
     parser: Parser,
     parallel: Parallel,
     tools: Arc<[ToolSpec]>,
-    /// Whether the model knows that its form is not known here.
+    /// Whether the model was told that its form is unknown.
     was_told: bool,
-    /// Its text.
+    /// The text of the reply.
     said: String,
-    /// How many calls were read.
+    /// How many calls were parsed.
     calls: usize,
     is_over: bool,
 }
 
 impl TextCallStream<'_> {
-    /// The next deltas, at least one; `None` after the end.
+    /// Returns the next deltas, at least one; `None` after the end.
     async fn next(&mut self) -> Option<Vec<Result<Delta>>> {
         if self.is_over {
             return None;
@@ -176,7 +177,7 @@ impl TextCallStream<'_> {
             }
             Ok(Delta::End(reason)) => {
                 let mut deltas = deltas_of(self.parser.finish(), &mut self.calls, self.parallel);
-                // A call that was recognized only at the end of the text must not run if the reply was cut there.
+                // A call that was recognized only at the end of the text must not run if the reply was cut off there.
                 deltas.pop_if(|delta| matches!(delta, Delta::End(_)));
                 keep_text(&mut self.said, &deltas);
                 if reason == EndReason::Complete && self.calls == 0 {
@@ -188,14 +189,14 @@ impl TextCallStream<'_> {
             other => return Some(vec![other]),
         };
         if deltas.is_empty() {
-            // Everything is held back; progress shows that the model is not silent.
+            // Everything is held back. Progress shows that the model is still sending.
             deltas.push(Delta::Progress);
         }
         self.is_over = matches!(deltas.last(), Some(Delta::End(_)));
         Some(deltas.into_iter().map(Ok).collect())
     }
 
-    /// What becomes of a reply without calls that holds a call of another family.
+    /// Handles a reply without calls that contains a call of another family.
     fn foreign(&self) -> Option<Delta> {
         let tool = foreign_call(&self.said, &self.tools)?;
         if self.was_told {

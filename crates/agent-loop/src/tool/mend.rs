@@ -1,15 +1,15 @@
-//! Arguments that say the right thing in another JSON type, as small models and some clients write them.
+//! Repairs arguments that have the right value in the wrong JSON type, as small models and some clients write them.
 
 use serde_json::Value;
 
 use super::schema_check::SchemaCheck;
 
-/// The most places of one call that are mended.
+/// The most values of one call that are repaired.
 const MOST: usize = 8;
 
-/// The arguments with a number, an object or a list in place of the text that holds it, a list in place of its one item, and
-/// a text in place of a number or a truth value, each only where the schema does not take what is there. `None` where that
-/// does not make them fit.
+/// Returns the arguments with a number, an object or a list instead of the text that contains it, a list instead of its
+/// single item, and a text instead of a number or a truth value, each only where the schema rejects the present value.
+/// `None` if the result still does not fit.
 pub(super) fn mended(check: &SchemaCheck, arguments: &Value) -> Option<Value> {
     let mut mended = arguments.clone();
     for _ in 0..MOST {
@@ -29,12 +29,12 @@ pub(super) fn mended(check: &SchemaCheck, arguments: &Value) -> Option<Value> {
     check.fits(&mended).then_some(mended)
 }
 
-/// Whether a place is this one or inside of it.
+/// Returns whether the pointer `place` is `pointer` or inside of it.
 fn is_within(place: &str, pointer: &str) -> bool {
     place.strip_prefix(pointer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// What a value may have been meant as, the likeliest first.
+/// Returns the values that a model may have meant, the likeliest first.
 fn readings(value: &Value) -> Vec<Value> {
     let other_type = match value {
         Value::String(text) => serde_json::from_str(text.trim()).ok().filter(|read: &Value| !read.is_string()),

@@ -26,24 +26,25 @@ pub use typed::{IntoOutput, Json, Tool, ToolContext, portable_schema};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
-    /// It has none: calls may run in parallel, and again after a crash.
+    /// No side effects: calls may run in parallel, and again after a crash.
     Read,
-    /// It has side effects: calls run one at a time, in order, and are never repeated automatically.
+    /// Side effects: calls run one at a time, in order, and are never repeated automatically.
     Write,
 }
 
 /// The specification of a tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolSpec {
-    /// Unique in its list. What a provider does not take in a name is replaced on the way to it.
+    /// The name, unique in its list. Characters that a provider does not accept in a name are replaced in requests to
+    /// it.
     pub name: String,
-    /// For the model: what it does and when to use it.
+    /// The description for the model: what the tool does and when to use it.
     pub description: String,
-    /// A JSON Schema of an object. Without remote references.
+    /// The JSON Schema of the arguments, which are an object. It may not have remote references.
     pub parameters: Value,
-    /// Whether it has side effects.
+    /// Whether the tool has side effects.
     pub effect: Effect,
-    /// How long a call may take; `None`: as long as the agent's own limit.
+    /// How long a call may take; `None` means the agent's own limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_limit: Option<Duration>,
 }
@@ -51,17 +52,17 @@ pub struct ToolSpec {
 /// The output of a tool: items that a person can withhold one by one before the model sees them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolOutput {
-    /// Hits, notes, lines: whatever the tool's result consists of. Often just one.
+    /// The parts of the result, such as search hits, notes or lines. Often there is just one.
     pub items: Vec<String>,
 }
 
 impl ToolOutput {
-    /// One item.
+    /// Creates an output with one item.
     pub fn text(text: impl Into<String>) -> Self {
         Self { items: vec![text.into()] }
     }
 
-    /// Items one by one.
+    /// Creates an output with several items.
     pub fn items(items: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self { items: items.into_iter().map(Into::into).collect() }
     }
@@ -72,33 +73,35 @@ impl ToolOutput {
 pub struct ToolError(pub String);
 
 impl ToolError {
-    /// An error with this text.
+    /// Creates an error with this text.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 }
 
-/// From a text, or any error by what it says.
+/// Converts a text, or any error through its `Display` text.
 impl<T: fmt::Display> From<T> for ToolError {
     fn from(error: T) -> Self {
         Self(error.to_string())
     }
 }
 
-/// The tools of an agent. `Vec<Tool>` implements it, and so do `()`, which has none, and a pair of two that do.
+/// The tools of an agent. `Vec<Tool>` implements it, and so do `()`, which has no tools, and a pair of two
+/// implementations.
 pub trait Tools: Send + Sync {
-    /// All tools, in an order that does not change from call to call. Read once, when an agent is made.
+    /// Returns all tools, in an order that does not change from call to call. It is called once, when an agent is
+    /// created.
     fn specs(&self) -> Vec<ToolSpec>;
 
-    /// Whether there is a tool of this name.
+    /// Returns whether there is a tool of this name.
     fn has(&self, name: &str) -> bool {
         self.specs().iter().any(|spec| spec.name == name)
     }
 
-    /// Runs one call, whose name is one of the specs' and whose arguments fit the schema.
+    /// Runs one call. Its name is in [`specs`](Self::specs), and its arguments fit the schema.
     ///
-    /// It should end soon after `cancel` is cancelled; what has not ended then is dropped after a bounded time. Work
-    /// that blocks a thread belongs in `spawn_blocking`.
+    /// The call should end soon after `cancel` is cancelled; otherwise it is dropped after a limited time. Work that
+    /// blocks a thread belongs in `spawn_blocking`.
     fn call<'a>(
         &'a self,
         call: &'a ToolCall,
@@ -121,7 +124,7 @@ impl Tools for () {
     }
 }
 
-/// The tools of both, those of the first before those of the second.
+/// The tools of both: those of the first, then those of the second.
 impl<A: Tools, B: Tools> Tools for (A, B) {
     fn specs(&self) -> Vec<ToolSpec> {
         let mut specs = self.0.specs();

@@ -1,9 +1,9 @@
-//! A compiled JSON Schema: whether a value fits, and each issue with its JSON pointer.
+//! A compiled JSON Schema: checks whether a value fits, and reports each issue with its JSON pointer.
 
 use jsonschema::Validator;
 use serde_json::Value;
 
-/// The most issues reported for one value: a model fixes a few at a time.
+/// The most issues reported for one value, because a model corrects only a few at a time.
 const MAX_ISSUES: usize = 8;
 
 /// A compiled JSON Schema.
@@ -28,12 +28,13 @@ impl SchemaCheck {
         jsonschema::validator_for(schema).map(Self).map_err(|error| error.to_string())
     }
 
-    /// Whether a value fits. It allocates nothing.
+    /// Returns whether a value fits. It allocates nothing.
     pub fn fits(&self, value: &Value) -> bool {
         self.0.is_valid(value)
     }
 
-    /// The first issues of a value, eight at most, in the schema's order, each with the JSON pointer of its place.
+    /// Returns the first issues of a value, eight at most, in the schema's order, each with the JSON pointer of its
+    /// location.
     pub fn issues(&self, value: &Value) -> Vec<String> {
         let issue = |error: jsonschema::ValidationError<'_>| match error.instance_path().as_str() {
             "" => error.to_string(),
@@ -42,13 +43,13 @@ impl SchemaCheck {
         self.0.iter_errors(value).take(MAX_ISSUES).map(issue).collect()
     }
 
-    /// The JSON pointer of the first part of a value that does not fit.
+    /// Returns the JSON pointer of the first part of a value that does not fit.
     pub(super) fn first_misfit(&self, value: &Value) -> Option<String> {
         self.0.iter_errors(value).next().map(|error| error.instance_path().as_str().to_owned())
     }
 }
 
-/// Issues on lines of their own.
+/// Formats issues, each on its own line.
 pub(crate) fn list_issues(issues: &[String]) -> String {
     issues.iter().map(|issue| format!("- {issue}")).collect::<Vec<_>>().join("\n")
 }

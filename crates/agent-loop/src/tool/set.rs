@@ -1,4 +1,4 @@
-//! Compiled tool specifications: finds the tool of a call, and whether its arguments fit.
+//! Compiled tool specifications: finds the tool of a call, and checks whether its arguments fit.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::ToolSpec;
 use super::mend::mended;
 use super::schema_check::{SchemaCheck, list_issues};
 
-/// All tools of an agent. Made once, used for every call.
+/// All tools of an agent. It is created once and used for every call.
 #[derive(Debug, Default)]
 pub struct ToolSet {
     specs: Arc<[ToolSpec]>,
@@ -19,10 +19,10 @@ pub struct ToolSet {
 }
 
 impl ToolSet {
-    /// Compiles all schemas: some ten microseconds a tool.
+    /// Compiles all schemas, in some ten microseconds per tool.
     ///
     /// # Errors
-    /// `Tools` when a name is empty or a duplicate, or a schema is invalid, not of an object, or has remote references.
+    /// `Tools` if a name is empty or a duplicate, or a schema is invalid, not of an object, or has remote references.
     pub fn new(specs: Vec<ToolSpec>) -> Result<Self> {
         let mut set = Self { checks: Vec::with_capacity(specs.len()), ..Self::default() };
         for (index, spec) in specs.iter().enumerate() {
@@ -43,20 +43,20 @@ impl ToolSet {
         Ok(set)
     }
 
-    /// All specs, in their order; a clone shares them.
+    /// Returns all specs, in their order; a clone shares them.
     pub fn specs(&self) -> &Arc<[ToolSpec]> {
         &self.specs
     }
 
-    /// The tool of this name.
+    /// Returns the tool of this name.
     pub fn get(&self, name: &str) -> Option<&ToolSpec> {
         self.by_name.get(name).map(|index| &self.specs[*index])
     }
 
-    /// Mends a call that is nearly right, as small models write them: a name with blanks around it, behind `functions.` or in
-    /// other letters, if one tool alone fits; arguments of another JSON type that say the same, such as `"5"` for 5, an object
-    /// as text, one text for a list of texts. A call that [`check`](Self::check) takes is never changed, nor one that would not
-    /// fit afterwards.
+    /// Repairs a call that is nearly right, as small models write them. A name may have blanks around it, `functions.`
+    /// before it or letters of another case, if exactly one tool matches. Arguments may have the right value in the
+    /// wrong JSON type, for example `"5"` for 5, an object as text, or one text for a list of texts. A call that
+    /// [`check`](Self::check) accepts is never changed, nor is one that would still be rejected.
     pub fn mend(&self, call: &mut ToolCall) {
         if !self.by_name.contains_key(&call.name) {
             let written = call.name.trim();
@@ -79,7 +79,7 @@ impl ToolSet {
     /// Checks that a call can run.
     ///
     /// # Errors
-    /// What is wrong, in words for the model: the valid names, or the pointer of each argument that does not fit.
+    /// The issues, in words for the model: the valid names, or the pointer of each argument that does not fit.
     pub fn check(&self, call: &ToolCall) -> Result<&ToolSpec, String> {
         if let Some(fault) = &call.fault {
             return Err(fault.clone());
@@ -91,7 +91,7 @@ impl ToolSet {
         };
         let check = &self.checks[index];
         let issues = match &call.arguments {
-            // Most calls fit, and asking only whether they do allocates nothing.
+            // Most calls fit, and this check allocates nothing.
             arguments if arguments.is_object() && check.fits(arguments) => return Ok(&self.specs[index]),
             arguments if arguments.is_object() => check.issues(arguments),
             _ => vec!["the arguments must be a JSON object".into()],

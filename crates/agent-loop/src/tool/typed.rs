@@ -1,4 +1,4 @@
-//! Tools from Rust functions: the schema is derived from the type of the arguments.
+//! Tools from Rust functions. The schema is derived from the type of the arguments.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -16,17 +16,18 @@ use super::{BoxFuture, Effect, ToolError, ToolOutput, ToolSpec, Tools};
 
 type Function = dyn Fn(ToolCall, CancellationToken) -> BoxFuture<'static, Result<ToolOutput, ToolError>> + Send + Sync;
 
-/// What a tool may know of the call that it runs for.
+/// The context of a call that a tool can use.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ToolContext {
-    /// The id of the call, unique in its run: a key under which an effect can be recorded, so that it happens once.
+    /// The id of the call, unique in its run. Use it as a key to record an effect, so that the effect happens only
+    /// once.
     pub call: CallId,
-    /// Cancelled when the call is to stop.
+    /// Cancelled when the call has to stop.
     pub cancel: CancellationToken,
 }
 
-/// A tool made from a function. Cloning is cheap.
+/// A tool that calls a function. Cloning is cheap.
 ///
 /// ```
 /// use agent_loop::{Json, Tool, Tools};
@@ -50,7 +51,7 @@ pub struct Tool {
 }
 
 impl Tool {
-    /// A tool without side effects. Its description is the doc comment of the argument type.
+    /// Creates a tool without side effects. Its description is the doc comment of the argument type.
     pub fn read<A, F, Out, Fut>(name: impl Into<String>, function: F) -> Self
     where
         A: DeserializeOwned + JsonSchema,
@@ -61,7 +62,7 @@ impl Tool {
         Self::read_with(name, move |arguments, _| function(arguments))
     }
 
-    /// A tool with side effects: its calls run one at a time, and by default a person is asked before each.
+    /// Creates a tool with side effects: its calls run one at a time, and by default a person is asked before each.
     pub fn write<A, F, Out, Fut>(name: impl Into<String>, function: F) -> Self
     where
         A: DeserializeOwned + JsonSchema,
@@ -72,7 +73,7 @@ impl Tool {
         Self::write_with(name, move |arguments, _| function(arguments))
     }
 
-    /// As [`read`](Self::read), for a function that is also given the call's id and its cancellation.
+    /// Does the same as [`read`](Self::read), for a function that also gets the call's id and its cancellation.
     pub fn read_with<A, F, Out, Fut>(name: impl Into<String>, function: F) -> Self
     where
         A: DeserializeOwned + JsonSchema,
@@ -92,7 +93,7 @@ impl Tool {
         })
     }
 
-    /// As [`write`](Self::write), for a function that is also given the call's id and its cancellation.
+    /// Does the same as [`write`](Self::write), for a function that also gets the call's id and its cancellation.
     pub fn write_with<A, F, Out, Fut>(name: impl Into<String>, function: F) -> Self
     where
         A: DeserializeOwned + JsonSchema,
@@ -105,7 +106,7 @@ impl Tool {
         tool
     }
 
-    /// A tool whose schema is not known before the program runs; the function is given the call as it came.
+    /// Creates a tool whose schema is known only at runtime. The function gets the unparsed call.
     pub fn dynamic<F, Fut>(spec: ToolSpec, function: F) -> Self
     where
         F: Fn(ToolCall, CancellationToken) -> Fut + Send + Sync + 'static,
@@ -115,14 +116,14 @@ impl Tool {
         Self { spec: Arc::new(spec), function: Arc::new(function) }
     }
 
-    /// How long a call may take.
+    /// Sets how long a call may take.
     #[must_use]
     pub fn time_limit(mut self, limit: Duration) -> Self {
         Arc::make_mut(&mut self.spec).time_limit = Some(limit);
         self
     }
 
-    /// Its specification.
+    /// Returns the tool's specification.
     pub fn spec(&self) -> &ToolSpec {
         &self.spec
     }
@@ -151,8 +152,8 @@ impl Tools for Vec<Tool> {
     }
 }
 
-/// Makes a [`Tool`](crate::Tool) from an asynchronous function. The schema is made of the function's arguments; the
-/// descriptions are the doc comments. The first word is the effect, `read` or `write`.
+/// Creates a [`Tool`](crate::Tool) from an asynchronous function. The schema is derived from the function's arguments;
+/// the descriptions are the doc comments. The first word is the effect, `read` or `write`.
 ///
 /// ```
 /// use agent_loop::{Json, ToolError, tool};
@@ -167,8 +168,8 @@ impl Tools for Vec<Tool> {
 /// assert_eq!(add.spec().parameters["required"], serde_json::json!(["a", "b"]));
 /// ```
 ///
-/// A tool with state names the variables that it uses after the effect, for example a handle of a database or an HTTP
-/// client. The tool keeps a clone of each, and every call gets a clone of its own, so use types that are cheap to clone,
+/// A tool with state names the variables that it uses after the effect, for example a database handle or an HTTP
+/// client. The tool stores a clone of each, and every call gets its own clone, so use types that are cheap to clone,
 /// such as an `Arc`. Several tools can share one.
 ///
 /// ```
@@ -227,12 +228,12 @@ macro_rules! tool {
     }};
 }
 
-/// What a tool's function may return.
+/// A type that a tool's function may return.
 pub trait IntoOutput {
-    /// The output.
+    /// Converts the value to the output of a tool.
     ///
     /// # Errors
-    /// When a value has no JSON form.
+    /// If a value has no JSON form.
     fn into_output(self) -> Result<ToolOutput, ToolError>;
 }
 
@@ -254,7 +255,7 @@ impl IntoOutput for &str {
     }
 }
 
-/// Any value, given to the model as compact JSON; a list gives one item for each of its elements.
+/// Any value, which the model gets as compact JSON. A list becomes one item for each of its elements.
 #[derive(Debug, Clone)]
 pub struct Json<T>(pub T);
 
@@ -267,8 +268,8 @@ impl<T: Serialize> IntoOutput for Json<T> {
     }
 }
 
-/// The schema of a type without what models and providers stumble over, and its doc comment: sub-schemas stand where
-/// they are used; `$schema`, `title` and `format` of numbers are removed. A recursive type keeps `$defs`.
+/// Returns the schema of a type without the parts that models and providers handle badly, and the type's doc comment.
+/// Sub-schemas are inlined; `$schema`, `title` and `format` of numbers are removed. A recursive type keeps `$defs`.
 pub fn portable_schema<T: JsonSchema>() -> (Value, String) {
     let mut settings = SchemaSettings::draft2020_12().with_transform(strip);
     settings.inline_subschemas = true;
@@ -276,18 +277,18 @@ pub fn portable_schema<T: JsonSchema>() -> (Value, String) {
     let mut schema = settings.into_generator().into_root_schema_for::<T>();
     let description = remove(&mut schema, "description").and_then(|text| Some(text.as_str()?.to_string()));
     if schema.get("type").is_some_and(|kind| kind == "object") {
-        // Some providers refuse an object without properties.
+        // Some providers reject an object without properties.
         schema.ensure_object().entry("properties").or_insert_with(|| Value::Object(serde_json::Map::new()));
     }
     (schema.to_value(), description.unwrap_or_default())
 }
 
-/// Removes a keyword and keeps the order of the others.
+/// Removes a keyword and preserves the order of the others.
 fn remove(schema: &mut Schema, keyword: &str) -> Option<Value> {
     schema.as_object_mut()?.shift_remove(keyword)
 }
 
-/// Removes what says nothing to a model, or that providers refuse: titles, and formats of numbers.
+/// Removes keywords that do not help a model or that providers reject: titles, and formats of numbers.
 pub(crate) fn strip(schema: &mut Schema) {
     remove(schema, "title");
     let is_number = |kind: &Value| kind == "integer" || kind == "number";

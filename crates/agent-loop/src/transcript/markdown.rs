@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use crate::message::{Image, Message, Part, Status};
 
-/// The conversation as a Markdown page: a heading for each turn; calls, results and notes of the loop in code blocks
-/// whose fences are longer than any inside. Reasoning is left out.
+/// Renders the conversation as a Markdown page: a heading for each turn, and calls, results and notes of the loop in
+/// code blocks whose fences are longer than any fence inside. Reasoning is left out.
 pub fn to_markdown<'a>(messages: impl IntoIterator<Item = &'a Message>) -> String {
     let mut page = String::new();
     for message in messages {
@@ -76,7 +76,7 @@ fn code(name: &str) -> String {
     format!("{marks}{space}{name}{space}{marks}")
 }
 
-/// How many backticks stand side by side at most.
+/// Returns the length of the longest run of backticks.
 fn longest_run(text: &str) -> usize {
     text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
 }

@@ -4,14 +4,14 @@
 //! {"entry":"run", "at":…, "run":{…}}           the first line: a saved run without messages
 //! {"entry":"message", "at":…, "message":{…}}   one more message
 //! {"entry":"history", "at":…, "messages":[…]}  all messages again, after compaction
-//! {"entry":"state", "at":…, "state":{…}}       where the run stands now; the last one counts
+//! {"entry":"state", "at":…, "state":{…}}       the state of the run; the last one counts
 //! ```
 //!
-//! `at` is when the line was written, in milliseconds since 1970. How long a call took is in its result.
+//! `at` is the time of writing, in milliseconds since 1970. The duration of a call is in its result.
 //!
-//! A line is written in one piece and ends with a line feed. A last line without one was cut by a crash: it is dropped
-//! on loading, and everything before it counts. What a failed write leaves of a line is cut off before the next one.
-//! Lines of an unknown entry are skipped.
+//! Each line is written with one write and ends with a line feed. A last line without one was cut by a crash: loading
+//! drops it and keeps everything before it. A partial line of a failed write is truncated before the next write. Lines
+//! of an unknown entry are skipped.
 
 mod markdown;
 
@@ -31,29 +31,30 @@ use crate::run::{Run, SavedRun};
 
 pub use markdown::to_markdown;
 
-/// A transcript that is being written. Give it to [`Agent::drive`](crate::Agent::drive) as (a part of) the observer.
+/// A transcript that is being written. Pass it to [`Agent::drive`](crate::Agent::drive) as the observer or a part of
+/// it.
 #[derive(Debug)]
 pub struct Transcript {
     file: File,
     path: PathBuf,
     durability: Durability,
-    /// Bytes of whole lines.
+    /// The length of all whole lines in bytes.
     whole: u64,
-    /// A write failed, and what it left behind the whole lines is still there.
+    /// Whether a write failed and its partial line is still in the file.
     is_torn: bool,
     written: usize,
-    /// Tells whether what was written is still the beginning of the history.
+    /// The last message written, to check whether the written messages are still the beginning of the history.
     last: Option<Arc<Message>>,
     state: String,
 }
 
-/// What a written step survives.
+/// The event that a written step survives.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Durability {
     /// The end of the process.
     #[default]
     Process,
-    /// The end of the machine: each step waits for the disk, and a new file for its folder where folders can be synced.
+    /// A crash of the machine: each step waits for the disk, and a new file for its folder, if folders can be synced.
     Machine,
 }
 
@@ -85,14 +86,14 @@ enum Line {
 }
 
 impl Transcript {
-    /// A new file, readable by its owner alone where the system knows owners.
+    /// Creates a file that only its owner can read, on systems with owners.
     ///
     /// # Errors
-    /// `Io` when it cannot be made; a file that is there is never overwritten.
+    /// `Io` if it cannot be created. An existing file is never overwritten.
     pub fn create(path: impl AsRef<Path>, run: &Run, durability: Durability) -> Result<Self> {
         let path = path.as_ref().to_path_buf();
         let mut options = OpenOptions::new();
-        // Not for appending alone: Windows cuts no file that is open like that.
+        // Windows cannot truncate a file that is opened only for appending.
         options.write(true).create_new(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
@@ -108,9 +109,9 @@ impl Transcript {
         Ok(transcript)
     }
 
-    /// Goes on with a file: the run as it stood, what had to be repaired, and the transcript to write on.
+    /// Continues a file: returns the transcript to write to, the saved run, and the repairs that were necessary.
     ///
-    /// A half-written last line is cut off the file.
+    /// A partial last line is truncated.
     ///
     /// # Errors
     /// `Io`; `Newer` and `Damaged` as for [`load`](Self::load).
@@ -123,7 +124,7 @@ impl Transcript {
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         let mut transcript = Self::at(file, path, durability, whole as u64);
         transcript.cut()?;
-        // Repairs are written out, so that the file matches the run.
+        // Repairs are written, so that the file matches the run.
         if repairs.is_empty() {
             transcript.written = run.history().messages().len();
             transcript.last = run.history().messages().last().cloned();
@@ -134,10 +135,10 @@ impl Transcript {
         Ok((transcript, run, repairs))
     }
 
-    /// The run of a transcript, and what had to be repaired. The file is not changed.
+    /// Loads the run of a transcript, and returns the repairs that were necessary. The file is not changed.
     ///
     /// # Errors
-    /// `Io` when it cannot be read; `Newer` when a newer version wrote it; `Damaged` when the first line is no run or a
+    /// `Io` if it cannot be read; `Newer` if a newer version wrote it; `Damaged` if the first line is not a run or a
     /// line before the last one is not valid JSON.
     pub fn load(path: impl AsRef<Path>) -> Result<(Run, Vec<Repair>)> {
         let path = path.as_ref();
@@ -145,10 +146,10 @@ impl Transcript {
         read(&bytes).map_err(|error| error.with_path(path.display().to_string()))
     }
 
-    /// All messages of a transcript, also those that compaction has left out of the run.
+    /// Returns all messages of a transcript, including those that compaction has removed from the run.
     ///
     /// # Errors
-    /// As [`load`](Self::load).
+    /// The same as those of [`load`](Self::load).
     pub fn messages(path: impl AsRef<Path>) -> Result<Vec<Message>> {
         let path = path.as_ref();
         let bytes = std::fs::read(path).map_err(|error| io(path, error))?;
@@ -164,7 +165,7 @@ impl Transcript {
                     let is_new = |message: &Message| all.iter().all(|one| !is_same(one, message));
                     let new: Vec<Message> = match known {
                         Some(known) => messages.into_iter().skip(known + 1).collect(),
-                        // It was repaired since.
+                        // The history was repaired later.
                         None => messages.into_iter().filter(is_new).collect(),
                     };
                     all.extend(new);
@@ -179,10 +180,10 @@ impl Transcript {
         Self { file, path, durability, whole, is_torn: false, written: 0, last: None, state: String::new() }
     }
 
-    /// Writes what is new in the run. Costs as much as is new, and the size of the calls that are open.
+    /// Writes the changes of the run. The cost depends on the size of the changes and of the open calls.
     ///
     /// # Errors
-    /// `Io`. What was written before stays whole, and the next call writes what this one could not.
+    /// `Io`. Earlier lines stay intact, and the next call writes what this one could not write.
     pub fn append(&mut self, run: &Run) -> Result<()> {
         let messages = run.history().messages();
         let goes_on = match &self.last {
@@ -192,7 +193,7 @@ impl Transcript {
         self.write_run(run, goes_on)
     }
 
-    /// Writes the messages that are new, or all of them again, and the state if it has changed.
+    /// Writes the new messages, or all of them if the history was replaced, and the state if it has changed.
     fn write_run(&mut self, run: &Run, goes_on: bool) -> Result<()> {
         let (messages, at) = (run.history().messages(), now());
         let mut lines = Vec::new();
@@ -230,14 +231,14 @@ impl Transcript {
             }
             Err(error) => {
                 self.is_torn = true;
-                // Where this fails too, the next write tries again before it writes.
+                // If this fails too, the next write tries again first.
                 let _ = self.cut();
                 Err(io(&self.path, error))
             }
         }
     }
 
-    /// Cuts the file behind its last whole line and goes on from there.
+    /// Truncates the file after its last whole line and continues there.
     fn cut(&mut self) -> Result<()> {
         let cut = self.file.set_len(self.whole).and_then(|()| self.file.seek(SeekFrom::Start(self.whole)));
         cut.map_err(|error| io(&self.path, error))?;
@@ -246,7 +247,7 @@ impl Transcript {
     }
 }
 
-/// A new file outlives the machine only when the folder that names it does.
+/// Syncs the folder of a new file, because the file otherwise may not exist after a crash of the machine.
 fn sync_folder(path: &Path) -> std::io::Result<()> {
     if cfg!(unix) {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -272,7 +273,7 @@ fn damaged(number: usize, what: String) -> Error {
         .with_remedy("delete the damaged lines at its end; what stands before them can be loaded")
 }
 
-/// The lines that have an end, by their numbers from 1.
+/// Returns the lines that end with a line feed, with their numbers from 1.
 fn whole_lines(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     let end = bytes.iter().rposition(|byte| *byte == b'\n').unwrap_or(0);
     (1..).zip(bytes[..end].split(|byte| *byte == b'\n'))
@@ -282,7 +283,7 @@ fn parsed(number: usize, line: &[u8]) -> Result<Line> {
     serde_json::from_slice(line).map_err(|error| damaged(number, error.to_string()))
 }
 
-/// Whether two messages are one, of which compaction may have cut the results.
+/// Returns whether two messages are the same, although compaction may have cut the results of one.
 fn is_same(one: &Message, other: &Message) -> bool {
     match (one, other) {
         (Message::Results { results: one }, Message::Results { results: other }) => {
@@ -308,14 +309,14 @@ fn read(bytes: &[u8]) -> Result<(Run, Vec<Repair>)> {
     Ok(Run::restore(saved, messages))
 }
 
-/// Milliseconds since 1970.
+/// Returns the milliseconds since 1970.
 fn now() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn add_line(lines: &mut Vec<u8>, entry: &Entry<'_>) {
-    serde_json::to_writer(&mut *lines, entry).expect("an entry has nothing in it that JSON cannot say");
+    serde_json::to_writer(&mut *lines, entry).expect("every entry has a JSON form");
     lines.push(b'\n');
 }
 
@@ -337,14 +338,14 @@ mod tests {
         let path = folder.path().join("run.jsonl");
         let mut run = Run::new(RunId("r".into()), Default::default(), "go");
         let mut transcript = Transcript::create(&path, &run, Durability::Process).unwrap();
-        // A disk that is full takes half a line; here a handle that cannot write stands for it.
+        // A full disk accepts only half of a line. A handle that cannot write simulates it.
         let whole = std::mem::replace(&mut transcript.file, File::open(&path).unwrap());
         OpenOptions::new().append(true).open(&path).unwrap().write_all(b"{\"entry\":\"mess").unwrap();
         run.cancel(Vec::new());
         assert_eq!(Failure::from(&transcript.append(&run).unwrap_err()).kind, ErrorKind::Io);
         assert!(!Transcript::load(&path).unwrap().0.is_done(), "what was saved before can be loaded");
         transcript.file = whole;
-        // As a handle stands that has written the half line itself.
+        // Moves to the position of a handle that has written the half line itself.
         transcript.file.seek(SeekFrom::End(0)).unwrap();
         transcript.append(&run).unwrap();
         assert!(Transcript::load(&path).unwrap().0.is_done());

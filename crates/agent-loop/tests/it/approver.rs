@@ -1,4 +1,4 @@
-//! Decisions by a callback: what is asked, in which order things run, and what becomes of a decision that does not fit.
+//! Decisions by a callback: which questions it gets, in which order calls run, and how invalid decisions are handled.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,4 +1,4 @@
-//! Order of keys and spelling of numbers: what the model or the program wrote is what is sent, on every wire.
+//! The order of keys and the spelling of numbers are sent on every wire as the model or the program wrote them.
 
 use agent_loop::{
     Budget, Delta, EndReason, Limit, Message, Model, Reply, ReplyBuilder, Run, RunOptions, StopReason, TextCalls,

@@ -1,4 +1,4 @@
-//! The simple case in one call, and tools with as little around them as there can be.
+//! The simple case in one call, and tools with as little code around them as possible.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,4 +1,4 @@
-//! The driver: what is shown, retried, run side by side, limited in time and cancelled. Time is the runtime's, paused.
+//! The driver: which requests and calls are shown, retried, run in parallel, timed out and cancelled, in paused time.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Every document that one change by hand makes of another, for tests of what is read from outside.
+//! Creates every document that differs from another one by a single edit, for tests of input from outside.
 
 use serde_json::{Value, json};
 

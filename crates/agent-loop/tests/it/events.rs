@@ -1,4 +1,4 @@
-//! Events: what a user interface is told of a call, from its first byte to its result.
+//! Events: the information about a call that a user interface gets, from its first byte to its result.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! JSON that programs store or send on keeps its field names and values: events, deltas, questions, decisions, errors.
+//! JSON that programs store or pass on keeps its field names and values: events, deltas, questions, decisions, errors.
 //! `AGENT_LOOP_WRITE_RUNS=1 cargo test -p agent-loop formats` writes the fixtures again.
 
 use std::path::PathBuf;

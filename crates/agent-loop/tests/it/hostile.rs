@@ -1,5 +1,5 @@
-//! What nobody should do and somebody does: states edited by hand, odd requests, cancelling at any moment, limits of
-//! nothing and without end, replies without end.
+//! Unusual use: states edited by hand, odd requests, cancelling at any moment, limits of zero or infinity, and endless
+//! replies.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! What the loop promises of a run, whatever the model is: each case runs over a scripted model, and in `local` over one in
-//! the process whose weights are random.
+//! The guarantees of the loop for a run, with any model: each case runs over a scripted model and, in `local`, over a
+//! model in this process with random weights.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What the crate promises as a whole, checked from outside.
+//! The guarantees of the crate as a whole, tested from outside.
 
 mod test_tools;
 #[cfg(all(feature = "mcp", unix))]

@@ -1,5 +1,5 @@
-//! States saved by this and earlier versions go on loading. `AGENT_LOOP_WRITE_RUNS=1 cargo test -p agent-loop saved`
-//! writes the states of the current version anew; files of earlier versions are never touched.
+//! States saved by this and earlier versions can be loaded. `AGENT_LOOP_WRITE_RUNS=1 cargo test -p agent-loop saved`
+//! writes the states of the current version again; files of earlier versions are never changed.
 
 use std::path::PathBuf;
 

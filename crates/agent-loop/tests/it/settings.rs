@@ -1,4 +1,4 @@
-//! What is set for a run: a call that is required, settings that are saved, images that reach those models that see.
+//! The settings of a run: a required call, settings that are saved, images that reach only models that accept images.
 
 use agent_loop::{
     Agent, Error, ErrorKind, Image, Model, ModelSettings, NextStep, PromptCache, ReasoningEffort, ReplyStream, Request,
@@ -93,7 +93,7 @@ async fn images_reach_models_that_see_and_others_refuse_them() {
         let error = blind.unwrap().ask(shown()).await.unwrap_err();
         let StopReason::Failed { failure } = &error.outcome().stop else { panic!() };
         assert_eq!(failure.kind, ErrorKind::BadRequest);
-        let expected = "blind: the model only reads text, and a message shows an image (leave the image out, or take a model that can be shown images)";
+        let expected = "blind: the model only reads text, and a message contains an image (remove the image, or use a model that accepts images)";
         assert_eq!(failure.message, expected);
     }
 }

@@ -1,4 +1,4 @@
-//! A run as a stream: the same events as an observer sees, and what is left where the stream is dropped.
+//! A run as a stream: it has the same events as an observer, and dropping it leaves a valid run.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

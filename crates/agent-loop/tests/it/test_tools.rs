@@ -1,4 +1,4 @@
-//! The tools and the small steps that the tests share: two that read, two that write, and a run driven by hand.
+//! Tools and helpers that the tests share: two tools that read, two that write, and a run driven by hand.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,4 +1,4 @@
-//! Transcripts: every step is on disk, a crash at any byte loses at most the last step, a replay says the same.
+//! Transcripts: every step is on disk, a crash at any byte loses at most the last step, a replay gives the same run.
 
 use agent_loop::{
     Agent, AskBeforeWriting, Decision, Durability, ErrorKind, Event, Message, NextStep, Observer, Pause, ReplayModel,

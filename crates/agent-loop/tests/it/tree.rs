@@ -1,4 +1,4 @@
-//! What the crate pulls in, as cargo tells it: no HTTP stack by default, no crate that knows notes, ever.
+//! The dependencies of the crate, as cargo reports them: no HTTP stack by default, and never a crate for notes.
 
 use std::path::Path;
 use std::process::Command;

@@ -7,10 +7,10 @@ use crate::ResponseEvents;
 
 use super::{ChatRequest, UsageChunk};
 
-/// Turns the deltas of one reply into chunks. Call [`start`](Self::start), then [`push`](Self::push) for each delta,
-/// then [`end`](Self::end), however the stream ended; after the last chunk they return nothing more.
+/// Converts the deltas of one reply to chunks. Call [`start`](Self::start), then [`push`](Self::push) for each delta,
+/// then [`end`](Self::end), however the stream ended. After the last chunk they return nothing more.
 ///
-/// A reply ends with one chunk that has a `finish_reason`, then the tokens if they were asked for, then the text
+/// A reply ends with one chunk that has a `finish_reason`, then the tokens if they were requested, then the text
 /// `"[DONE]"`; or with one object that has an `error`, and nothing after it.
 #[derive(Debug)]
 pub struct ChatEvents {
@@ -25,8 +25,8 @@ pub struct ChatEvents {
 }
 
 impl ChatEvents {
-    /// For one request. `stem` makes the ids of this reply unlike those of any other: some random hexadecimal digits.
-    /// `now` is in seconds since 1970.
+    /// Creates the converter for one request. `stem` makes the ids of this reply unique: use some random hexadecimal
+    /// digits. `now` is in seconds since 1970.
     pub fn new(request: &ChatRequest, stem: impl Into<String>, now: u64) -> Self {
         let stem = stem.into();
         Self {
@@ -40,33 +40,33 @@ impl ChatEvents {
         }
     }
 
-    /// The first chunk, which says whose message it is.
+    /// Returns the first chunk, which has the role of the message.
     pub fn start(&mut self) -> Vec<Value> {
         self.convert(ResponseEvents::start)
     }
 
-    /// The chunks that a delta causes.
+    /// Returns the chunks for a delta.
     pub fn push(&mut self, delta: Delta) -> Vec<Value> {
         self.convert(|events| events.push(delta))
     }
 
-    /// The stream has ended: with an error, or without one, which is an error too if no [`Delta::End`] came before.
+    /// Ends the stream, with an error or without one. A missing error is an error too if no [`Delta::End`] came before.
     pub fn end(&mut self, error: Option<&Error>) -> Vec<Value> {
         self.convert(|events| events.end(error))
     }
 
-    /// Whether the last chunk was returned.
+    /// Returns whether the last chunk was returned.
     pub fn is_over(&self) -> bool {
         self.completion.is_some()
     }
 
-    /// The whole object, for clients that do not stream: a `chat.completion`, or an object with an `error`. `None`
-    /// before the end.
+    /// Returns the whole object, for clients that do not stream: a `chat.completion`, or an object with an `error`.
+    /// `None` before the end.
     pub fn completion(&self) -> Option<&Value> {
         self.completion.as_ref()
     }
 
-    /// The chunks for events of the Responses API.
+    /// Converts events of the Responses API to chunks.
     pub(crate) fn convert(&mut self, say: impl FnOnce(&mut ResponseEvents) -> Vec<Value>) -> Vec<Value> {
         say(&mut self.events).iter().flat_map(|event| self.chunks_of(event)).collect()
     }
@@ -151,7 +151,7 @@ impl ChatEvents {
     }
 }
 
-/// A call, from an item of the Responses API.
+/// Converts an item of the Responses API to a call.
 fn call_object(item: &Value) -> Value {
     let function = json!({"name": item["name"], "arguments": item["arguments"]});
     json!({"id": item["call_id"], "type": "function", "function": function})
@@ -170,7 +170,7 @@ fn usage_object(usage: &Value) -> Value {
     })
 }
 
-/// A chunk as it goes over the wire.
+/// Returns a chunk in the format of server-sent events.
 pub fn to_sse(chunk: &Value) -> String {
     match chunk {
         Value::String(mark) => format!("data: {mark}\n\n"),

@@ -12,38 +12,38 @@ use crate::{ApiError, ApiRequest};
 const UNSUPPORTED: [&str; 7] =
     ["functions", "function_call", "logprobs", "top_logprobs", "logit_bias", "audio", "web_search_options"];
 
-/// A request as it was understood.
+/// A parsed request.
 #[derive(Debug, Clone)]
 pub struct ChatRequest {
-    /// What both APIs have in common.
+    /// The part that both APIs have in common.
     pub api: ApiRequest,
-    /// Whether the client wants a chunk with the tokens.
+    /// Whether the client wants a chunk with the token counts.
     pub usage: UsageChunk,
 }
 
-/// Whether the last chunk of a stream tells the tokens.
+/// Whether the last chunk of a stream has the token counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UsageChunk {
-    /// `stream_options.include_usage` was asked for.
+    /// The client set `stream_options.include_usage`.
     Sent,
     /// The default.
     LeftOut,
 }
 
 impl ChatRequest {
-    /// Reads the body of `POST /v1/chat/completions`.
+    /// Parses the body of `POST /v1/chat/completions`.
     ///
     /// # Errors
-    /// `ApiError` with status 400 and the field that is wrong.
+    /// `ApiError` with status 400 and the invalid field.
     pub fn parse(body: &[u8]) -> Result<Self, ApiError> {
         let body = read_json(body)?;
         refuse_unsupported(&body, &UNSUPPORTED)?;
         if optional(&body["n"], "n", "a whole number", Value::as_u64)?.is_some_and(|choices| choices != 1) {
-            return Err(ApiError::invalid("n", "One choice is all that is given here."));
+            return Err(ApiError::invalid("n", "Only one choice is supported."));
         }
         let modalities = optional(&body["modalities"], "modalities", "a list", Value::as_array)?;
         if modalities.is_some_and(|modalities| modalities.iter().any(|modality| modality != "text")) {
-            return Err(ApiError::invalid("modalities", "Text is all that is given here."));
+            return Err(ApiError::invalid("modalities", "Only text is supported."));
         }
         let mut api = ApiRequest::new(&body, "messages", read_messages(&body["messages"])?)?;
         let schema = answer_schema(&body["response_format"], "response_format", "/json_schema/schema")?;
@@ -78,7 +78,7 @@ fn read_messages(given: &Value) -> Result<Conversation, ApiError> {
             continue;
         }
         if !message["function_call"].is_null() {
-            return Err(ApiError::invalid(param("function_call"), "This is the older form of tool_calls."));
+            return Err(ApiError::invalid(param("function_call"), "This is the deprecated form of tool_calls."));
         }
         let calls = optional(&message["tool_calls"], &param("tool_calls"), "a list", Value::as_array)?;
         for (number, call) in calls.into_iter().flatten().enumerate() {

@@ -4,7 +4,8 @@ use axum::http::{HeaderMap, Request, Uri, header, uri::Authority};
 
 use super::refusal::Refusal;
 
-/// Whether a request may pass at all, wherever it goes: its `Host`, and its `Origin` if it has one, must be among `hosts`.
+/// Checks whether a request may pass at all, whatever its path: its `Host`, and its `Origin` if it has one, must be
+/// among `hosts`.
 ///
 /// # Errors
 /// A [`Refusal`] with status 403.
@@ -13,29 +14,29 @@ pub fn check_origin<B>(hosts: &[String], request: &Request<B>) -> Result<(), Ref
     let headers = request.headers();
     let mut given = headers.get_all(header::HOST).iter().map(|host| host.to_str().ok());
     let named = |host: Option<&str>| host.and_then(|host| Some(is_ours(host.parse::<Authority>().ok()?.host())));
-    // Exactly one: what stands between could have looked at another one than we do.
+    // There must be exactly one, because an intermediary could have checked a different one.
     let is_one_of_ours =
         given.next().flatten().is_some_and(|host| named(Some(host)) == Some(true)) && given.next().is_none();
     if !is_one_of_ours || request.uri().host().is_some_and(|host| !is_ours(host)) {
-        let message = "This server is not known by the name in the Host header; its `hosts` say which names it has.";
+        let message = "The name in the Host header is not among the server's `hosts`.";
         return Err(Refusal::new(403, "host_not_allowed", message));
     }
     for origin in headers.get_all(header::ORIGIN) {
         let uri = origin.to_str().ok().and_then(|origin| origin.parse::<Uri>().ok());
         if !uri.as_ref().and_then(Uri::host).is_some_and(is_ours) {
-            let message = "Pages of this Origin may not ask; the server's `hosts` say which ones may.";
+            let message = "Pages of this Origin are not allowed, because it is not among the server's `hosts`.";
             return Err(Refusal::new(403, "origin_not_allowed", message));
         }
     }
     Ok(())
 }
 
-/// Addresses of version 6 stand in brackets in some places and without in others.
+/// Removes the brackets around an IPv6 address, because only some places use them.
 fn bare(host: &str) -> &str {
     host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
 }
 
-/// Whether the client has the key, where there is one.
+/// Checks whether the client has the key, if one is set.
 ///
 /// # Errors
 /// A [`Refusal`] with status 401.
@@ -46,10 +47,10 @@ pub fn check_key(key: Option<&str>, headers: &HeaderMap) -> Result<(), Refusal> 
         let (scheme, key) = value.split_at_checked(7)?;
         scheme.eq_ignore_ascii_case(b"bearer ").then(|| key.trim_ascii())
     });
-    // Hashes are compared in constant time, and their length says nothing of the key's.
+    // Hashes are compared in constant time, and their length reveals nothing about the key's length.
     match given {
         Some(given) if blake3::hash(given) == blake3::hash(key.as_bytes()) => Ok(()),
-        Some(_) => Err(Refusal::new(401, "invalid_api_key", "The API key is not this server's.")),
-        None => Err(Refusal::new(401, "invalid_api_key", "An API key is needed: Authorization: Bearer KEY.")),
+        Some(_) => Err(Refusal::new(401, "invalid_api_key", "The API key is wrong.")),
+        None => Err(Refusal::new(401, "invalid_api_key", "An API key is required: Authorization: Bearer KEY.")),
     }
 }

@@ -1,4 +1,4 @@
-//! Reads a request body within its limits, and drains a refused one.
+//! Reads a request body within its limits, and drains a rejected one.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use super::ProxyOptions;
 use super::refusal::Refusal;
 
-/// How long the rest of a refused body is read: a client that is still writing does not read the answer.
+/// How long the rest of a rejected body is read, because a client that is still writing does not read the response.
 const REST: Duration = Duration::from_secs(2);
 
 pub(super) async fn read(options: &ProxyOptions, body: Body) -> Result<Vec<u8>, Refusal> {
@@ -37,7 +37,7 @@ pub(super) async fn read(options: &ProxyOptions, body: Body) -> Result<Vec<u8>, 
             drain(options.max_body, stream);
             Err(refusal)
         }
-        Err(_) => Err(Refusal::new(408, "request_timeout", "The body did not come in time.")),
+        Err(_) => Err(Refusal::new(408, "request_timeout", "The body did not arrive in time.")),
     }
 }
 
@@ -45,7 +45,7 @@ fn too_long(options: &ProxyOptions) -> Refusal {
     Refusal::new(413, "request_too_large", format!("The body is longer than {} bytes.", options.max_body))
 }
 
-/// Reads what is left of a body beside its answer, as much and as long as it is reasonable to.
+/// Reads the rest of a body in parallel with its response, up to limits of size and time.
 pub(super) fn drain(mut left: usize, mut rest: BodyDataStream) {
     let reading = async move {
         while let Some(Ok(part)) = rest.next().await {

@@ -1,4 +1,5 @@
-//! Accepts connections within a limit, serves them, and shuts down within a bound. It knows nothing of what is served.
+//! Accepts connections within a limit, serves them, and shuts down within a time limit. It does not depend on what is
+//! served.
 
 use std::future::Future;
 use std::io;
@@ -19,24 +20,24 @@ use super::write_timeout::WriteTimeout;
 
 /// How long connections may take to write the final events after their replies were ended.
 const FINAL_EVENTS_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long nothing is accepted after the system refused, for example for lack of file handles.
+/// The pause after the system refused a connection, for example because of too few file handles.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Bounds of a server, for [`serve_router`].
+/// Limits of a server, for [`serve_router`].
 #[derive(Debug, Clone, Copy)]
 pub struct ConnectionLimits {
-    /// The most connections at once; more wait to be accepted.
+    /// The most connections at once; others wait to be accepted.
     pub connections: usize,
-    /// How long a client may take to send its headers, and to take some of a reply.
+    /// How long a client may take to send its headers, and to read some of a reply.
     pub client_timeout: Duration,
     /// How long replies may continue after shutdown was requested.
     pub grace: Duration,
 }
 
-/// Serves a router over HTTP/1.1 as the proxy is served, for a server of other paths: connections are limited, a client
-/// that stops reading or writing is closed, and shutting down takes a bounded time.
+/// Serves a router over HTTP/1.1 like the proxy, for a server with other paths: connections are limited, a client that
+/// stops reading or writing is disconnected, and shutdown takes a limited time.
 ///
-/// It serves until `stop` is ready; `out_of_time` is called when the replies that are under way have had their time.
+/// It serves until `stop` is ready. `out_of_time` is called when the time for the replies in progress is over.
 pub async fn serve_router(
     router: axum::Router,
     listener: TcpListener,
@@ -46,7 +47,7 @@ pub async fn serve_router(
 ) {
     let permit = Arc::new(Semaphore::new(limits.connections));
     let closing = CancellationToken::new();
-    // Dropping the set ends its tasks, so that nothing outlives this future.
+    // Dropping the set ends its tasks, so that none outlives this future.
     let mut connections = JoinSet::new();
     let mut stop = pin!(stop);
     loop {
@@ -67,7 +68,8 @@ pub async fn serve_router(
                     });
                 }
                 Err(error) if of_one_connection(&error) => {}
-                // File handles are freed when connections end; without a pause, the same error would follow at once.
+                // File handles are freed when connections close; without a pause, the same error would follow
+                // immediately.
                 Err(_) => sleep(PAUSE).await,
             },
         }

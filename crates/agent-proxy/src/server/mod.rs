@@ -1,4 +1,4 @@
-//! The proxy: both APIs over HTTP/1.1, for any models, on a listener that the caller gives.
+//! The proxy: both APIs over HTTP/1.1, for any models, on a listener from the caller.
 //!
 //! ```text
 //! listener ──> connections ──> auth: Host, Origin, key ──> routes ──> body: within its limits
@@ -10,14 +10,14 @@
 //! | --- | --- |
 //! | `POST /v1/responses` | the Responses API, streaming and not |
 //! | `POST /v1/chat/completions` | Chat Completions, streaming and not |
-//! | `GET /v1/models`, `GET /v1/models/NAME` | the names that are served, with the context length where it was stated |
-//! | `/v1/responses/ID`, `/v1/conversations` | what is kept, where the proxy has a [`store`](ProxyOptions::store) |
-//! | `GET /health` | that it is alive, and how many replies are under way; it needs no key |
+//! | `GET /v1/models`, `GET /v1/models/NAME` | the names of the models, with the context length if it was declared |
+//! | `/v1/responses/ID`, `/v1/conversations` | stored objects, if the proxy has a [`store`](ProxyOptions::store) |
+//! | `GET /health` | that it is alive, and how many replies are in progress; it needs no key |
 //!
-//! What fails before the first byte of a reply is a status and a JSON error; what fails later is `response.failed`, or
-//! an `error` object in a chat stream. The proxy never retries: clients do.
+//! A failure before the first byte of a reply is a status and a JSON error; a later one is `response.failed`, or an
+//! `error` object in a chat stream. The proxy never retries, because clients do.
 //!
-//! A client that goes away ends its backend's stream at once; one that stops reading does so after
+//! If a client disconnects, its backend's stream ends immediately; if it stops reading, after
 //! [`client_timeout`](ProxyOptions::client_timeout). A fast backend is slowed down to its client's speed.
 
 mod refusal;
@@ -48,45 +48,47 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{Store, StoreLimits, StrictTools};
 
-/// Receives warnings: what had to be repaired in a client's history, and what of its request is not passed on.
+/// Receives warnings: repairs of a client's history, and fields of its request that are not passed on.
 pub type OnWarning = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// Limits, timeouts and access rules of a proxy.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct ProxyOptions {
-    /// What clients must send as `Authorization: Bearer …`. Default: none, everybody on this machine may ask.
+    /// The key that clients must send as `Authorization: Bearer …`. Default: none, so that every program on this
+    /// machine has access.
     pub key: Option<String>,
-    /// The names (without port) by which the proxy may be addressed, and that pages may come from: a request whose
-    /// `Host`, or whose `Origin` if it has one, is another is refused, so that no web page can reach the proxy through
-    /// a name of its own. Default: `localhost`, `127.0.0.1`, `::1`.
+    /// The names (without port) by which the proxy may be addressed, and from which pages may come. A request with
+    /// another `Host`, or another `Origin` if it has one, is rejected, so that no web page can reach the proxy through
+    /// its own domain name. Default: `localhost`, `127.0.0.1`, `::1`.
     pub hosts: Vec<String>,
-    /// What becomes of a request for a model that is not served. Default: it is refused.
+    /// How to handle a request for a model that is not served. Default: it is rejected.
     pub unknown_model: UnknownModel,
-    /// What becomes of a call of a strict tool whose arguments do not fit. Default: it is handed on to the client.
+    /// How to handle a call of a strict tool whose arguments do not fit. Default: it is passed on to the client.
     pub strict_tools: StrictTools,
-    /// Whether responses are kept in memory for as long as the proxy runs, so that `previous_response_id`,
-    /// `conversation` and `item_reference` work, and how many. Default: nothing is kept, and these are refused.
+    /// Whether responses are stored in memory while the proxy runs, so that `previous_response_id`, `conversation` and
+    /// `item_reference` work, and how many. Default: nothing is stored, and these are rejected.
     pub store: Option<StoreLimits>,
-    /// The most bytes of a request's body. Default: 32 MiB.
+    /// The most bytes of a request body. Default: 32 MiB.
     pub max_body: usize,
-    /// The most replies at once; more are refused with status 503 and `retry-after`. Default: 256.
+    /// The most replies at once; others are rejected with status 503 and `retry-after`. Default: 256.
     pub max_replies: usize,
-    /// The most connections at once; more wait to be accepted. Default: 1,024.
+    /// The most connections at once; others wait to be accepted. Default: 1,024.
     pub max_connections: usize,
     /// How long a backend may be silent before the reply fails. Default: five minutes.
     pub backend_timeout: Duration,
-    /// How long a backend may take to accept a request before a streaming client gets its headers all the same; what
-    /// fails later is reported in the stream, not as a status. Default: ten seconds.
+    /// How long a backend may take to accept a request before a streaming client gets its headers anyway; later
+    /// failures are reported in the stream, not as a status. Default: ten seconds.
     pub headers_within: Duration,
-    /// How often a comment is sent while the backend is silent, so that nothing between it and the client takes the
-    /// connection for dead. Default: 15 seconds.
+    /// How often a comment is sent while the backend is silent, so that no intermediary closes the connection as dead.
+    /// Default: 15 seconds.
     pub keep_alive: Duration,
-    /// How long a client may take to send its headers, to send its body, and to take some of a reply. Default: a minute.
+    /// How long a client may take to send its headers, to send its body, and to read some of a reply. Default: one
+    /// minute.
     pub client_timeout: Duration,
     /// How long replies may continue after shutdown was requested; then they end with an error. Default: ten seconds.
     pub grace: Duration,
-    /// Receives warnings. Default: nobody.
+    /// Receives warnings. Default: they are discarded.
     pub on_warning: Option<OnWarning>,
 }
 
@@ -107,12 +109,12 @@ setters!(ProxyOptions {
     on_warning: Option<OnWarning>,
 });
 
-/// What becomes of a request for a model that is not served.
+/// How to handle a request for a model that is not served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnknownModel {
     /// Status 404, `model_not_found`.
     Refused,
-    /// The model that was named first answers, for clients whose model names cannot be changed.
+    /// The first model that was added answers, for clients whose model names cannot be changed.
     First,
 }
 
@@ -144,21 +146,21 @@ impl fmt::Debug for ProxyOptions {
     }
 }
 
-/// A server of the Responses and the Chat Completions API over models by name.
+/// A server of the Responses and the Chat Completions API, for models by name.
 #[derive(Clone)]
 pub struct Proxy {
     options: Arc<ProxyOptions>,
     models: Vec<NamedModel>,
-    /// What is served beside the APIs.
+    /// The routes that are served beside the APIs.
     more: axum::Router,
 }
 
-/// A model under a name.
+/// A model and its name.
 #[derive(Clone)]
 struct NamedModel {
     name: String,
     model: Arc<dyn Model>,
-    /// In tokens.
+    /// The context length in tokens.
     context_length: Option<u64>,
 }
 
@@ -169,12 +171,12 @@ impl fmt::Debug for Proxy {
     }
 }
 
-/// What a server's requests share.
+/// The state that all requests of a server share.
 struct Shared {
     proxy: Proxy,
     replies: Arc<Semaphore>,
     store: Option<Arc<Mutex<Store>>>,
-    /// Cancelled when replies must end now.
+    /// Cancelled when all replies must end.
     stop: CancellationToken,
     started: u64,
 }
@@ -183,7 +185,7 @@ struct Shared {
 const FOREVER: Duration = Duration::from_secs(60 * 60 * 24 * 365);
 
 impl Proxy {
-    /// A proxy that serves nothing yet.
+    /// Creates a proxy without models.
     pub fn new(mut options: ProxyOptions) -> Self {
         for wait in [
             &mut options.backend_timeout,
@@ -199,8 +201,8 @@ impl Proxy {
         Self { options: Arc::new(options), models: Vec::new(), more: axum::Router::new() }
     }
 
-    /// Serves a model under this name, in place of one that had it before. A model that takes no tools gets its calls
-    /// in text ([`TextCalls`]), and is told twice at most what is wrong with an answer that does not fit its schema.
+    /// Serves a model under this name, and replaces an earlier one of the same name. A model without tool support gets
+    /// its calls in text ([`TextCalls`]), and up to two corrections if an answer does not fit its schema.
     #[must_use]
     pub fn model(mut self, name: impl Into<String>, model: impl Model + 'static) -> Self {
         let name = name.into();
@@ -213,8 +215,8 @@ impl Proxy {
         self
     }
 
-    /// States how many tokens the model of this name takes, request and reply together. Clients learn it from
-    /// `GET /v1/models`; nothing is checked against it. A name that is not served is passed over.
+    /// Declares how many tokens the model of this name accepts, request and reply together. Clients get it from `GET
+    /// /v1/models`; nothing is checked against it. A name that is not served is ignored.
     #[must_use]
     pub fn context_length(mut self, name: &str, tokens: u64) -> Self {
         self.models
@@ -224,27 +226,28 @@ impl Proxy {
         self
     }
 
-    /// Serves more paths behind the same checks of `Host`, `Origin` and key. A path of the proxy's own must not be among
-    /// them: axum panics. A handler limits by itself how much it reads.
+    /// Serves additional paths behind the same checks of `Host`, `Origin` and key. A path of the proxy itself must not
+    /// be among them, because axum panics. A handler must limit by itself how much it reads.
     #[must_use]
     pub fn routes(mut self, more: axum::Router) -> Self {
         self.more = self.more.merge(more);
         self
     }
 
-    /// A listener that only this machine reaches: on 127.0.0.1, at a free port if `port` is 0.
+    /// Binds a listener that only this machine can reach: on 127.0.0.1, at a free port if `port` is 0.
     ///
     /// # Errors
-    /// Those of binding.
+    /// Those of binding the address.
     pub async fn listen(port: u16) -> io::Result<TcpListener> {
         TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await
     }
 
-    /// Serves until `shutdown` is ready: then no connection is accepted any more, replies that are under way go on for
-    /// [`grace`](ProxyOptions::grace), then end with an error, and connections that are still open a second later are closed.
-    /// Dropping it ends everything at once.
+    /// Serves until `shutdown` is ready. Then no more connections are accepted, replies in progress continue for
+    /// [`grace`](ProxyOptions::grace) and then end with an error, and connections that are still open one second later
+    /// are closed. Dropping the future ends everything immediately.
     ///
-    /// Anybody who can reach the listener can send requests: beyond loopback, set a key, and add its name to `hosts`.
+    /// Every program that can reach the listener can send requests: beyond loopback, set a key, and add the listener's
+    /// name to `hosts`.
     ///
     /// # Errors
     /// None yet: errors of accepting are temporary, or concern one connection.

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::ApiError;
 
-/// A failure as an HTTP answer.
+/// A failure as an HTTP response.
 #[derive(Debug)]
 pub struct Refusal {
     pub(super) error: ApiError,
@@ -23,8 +23,8 @@ impl From<ApiError> for Refusal {
     }
 }
 
-/// What a failure of the backend is to the client. A client can correct what it asked, and wait; the backend's key and
-/// address are the proxy's own business, and so never a 401 or 403.
+/// Converts a failure of the backend for the client. A client can correct its request, and wait; but it cannot change
+/// the backend's key and address, so those failures are never a 401 or 403.
 impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
         let (status, code) = match error.kind() {
@@ -44,7 +44,7 @@ impl From<Error> for Refusal {
 }
 
 impl Refusal {
-    /// One with a code for programs and a message for people.
+    /// Creates a refusal with a code for programs and a message for people.
     pub fn new(status: u16, code: &str, message: impl Into<String>) -> Self {
         ApiError { status, message: message.into(), param: None, code: Some(code.into()) }.into()
     }
@@ -55,7 +55,7 @@ impl IntoResponse for Refusal {
         let mut response = json_response(self.error.status, &self.error.body());
         let headers = response.headers_mut();
         if let Some(delay) = self.retry_after {
-            // Whole seconds are all that the header knows, and too late is better than too early.
+            // The header only allows whole seconds, and too late is better than too early.
             headers.insert(header::RETRY_AFTER, HeaderValue::from(delay.as_millis().div_ceil(1000) as u64));
         }
         if self.error.status == 401 {

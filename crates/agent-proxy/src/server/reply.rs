@@ -19,10 +19,10 @@ use super::{OnWarning, ProxyOptions};
 use crate::chat::{self, ChatEvents};
 use crate::{Delivery, PendingEntry, ResponseEvents, Store, to_sse};
 
-/// How many batches of events wait for a client before its backend has to wait: few, so that a slow client needs little
-/// memory.
+/// How many batches of events wait for a client before its backend has to wait. The number is small so that a slow
+/// client needs little memory.
 const QUEUED_BATCHES: usize = 16;
-/// Clients ignore a line that begins with a colon.
+/// A comment, because clients ignore lines that begin with a colon.
 const COMMENT: &str = ": waiting for the model\n\n";
 
 pub(super) struct Job {
@@ -31,13 +31,13 @@ pub(super) struct Job {
     pub(super) api: Api,
     pub(super) writer: Option<StoreWriter>,
     pub(super) options: Arc<ProxyOptions>,
-    /// Cancelled when the server ends.
+    /// Cancelled when the server shuts down.
     pub(super) stop: CancellationToken,
     /// Released when the backend's stream is dropped.
     pub(super) permit: OwnedSemaphorePermit,
 }
 
-/// Puts a complete response into the store, with what came before it.
+/// Stores a complete response, with the conversation before it.
 pub(super) struct StoreWriter {
     pub(super) store: Arc<Mutex<Store>>,
     pub(super) entry: PendingEntry,
@@ -49,14 +49,14 @@ impl StoreWriter {
     }
 }
 
-/// The API that the client speaks.
+/// The API that the client uses.
 pub(super) enum Api {
     Responses(Box<ResponseEvents>),
     Chat(Box<ChatEvents>),
 }
 
 impl Api {
-    /// The bytes to send for these events.
+    /// Returns the bytes to send for these events.
     fn write(&mut self, say: impl FnOnce(&mut ResponseEvents) -> Vec<Value>) -> Bytes {
         let lines: String = match self {
             Self::Responses(events) => say(events).iter().map(to_sse).collect(),
@@ -65,7 +65,7 @@ impl Api {
         lines.into()
     }
 
-    /// The bytes to send for a delta; what is wrong in it is for the log.
+    /// Returns the bytes to send for a delta, and logs its faults.
     fn push(&mut self, delta: Delta, on_warning: Option<&OnWarning>) -> Bytes {
         self.write(|events| {
             let sent = events.push(delta);
@@ -75,7 +75,7 @@ impl Api {
         })
     }
 
-    /// The whole object; `None` before the end.
+    /// Returns the whole object; `None` before the end.
     fn whole(&self) -> Option<&Value> {
         match self {
             Self::Responses(events) => events.response(),
@@ -91,9 +91,9 @@ impl Job {
         }
         let (accept, accepted) = oneshot::channel();
         let (out, waiting) = mpsc::channel(QUEUED_BATCHES);
-        // A task of its own, since the stream borrows the model. It ends when the client drops the body.
+        // The stream needs its own task, because it borrows the model. The task ends when the client drops the body.
         let task = AbortOnDropHandle::new(tokio::spawn(self.stream(accept, out)));
-        accepted.await.unwrap_or_else(|_| Err(Refusal::new(500, "server_error", "The reply was given up.")))?;
+        accepted.await.unwrap_or_else(|_| Err(Refusal::new(500, "server_error", "The reply was abandoned.")))?;
         let events = stream::unfold((waiting, task), |(mut waiting, task)| async move {
             let bytes: Bytes = waiting.recv().await?;
             Some((Ok::<_, std::convert::Infallible>(bytes), (waiting, task)))
@@ -128,7 +128,7 @@ impl Job {
         }
     }
 
-    /// Writes the events of the reply; an error to `out` means that the client disconnected.
+    /// Writes the events of the reply. An error of `out` means that the client disconnected.
     async fn stream(mut self, accept: oneshot::Sender<Result<(), Refusal>>, out: mpsc::Sender<Bytes>) {
         let mut backend = Backend::new(&self.options, &self.stop);
         let mut deltas = match backend.start(&*self.model, self.request, self.options.headers_within).await {
@@ -162,7 +162,7 @@ impl Job {
             backend.received_at += sending.elapsed();
             backend.sent_at = Instant::now();
         };
-        // A client that has read the end can send its next request at once, and refer to this response.
+        // A client that has read the end can immediately send its next request, and refer to this response.
         if let Some((writer, object)) = self.writer.zip(self.api.whole()) {
             writer.complete(object);
         }
@@ -185,7 +185,8 @@ impl<'a> Backend<'a> {
         Self { options, stop, received_at: Instant::now(), sent_at: Instant::now() }
     }
 
-    /// Asks the model. After `at_most`, a model that has not answered is waited for inside the stream.
+    /// Sends the request to the model. If the model has not answered after `at_most`, the wait continues inside the
+    /// stream.
     async fn start<'m>(
         &mut self,
         model: &'m dyn Model,
@@ -210,7 +211,7 @@ impl<'a> Backend<'a> {
         }
     }
 
-    /// The next delta; `None` when the backend is silent and a comment is due.
+    /// Returns the next delta; `None` if the backend is silent and a comment is due.
     async fn next(&mut self, deltas: &mut ReplyStream<'_>) -> Result<Option<Delta>> {
         let silent_at = self.received_at + self.options.backend_timeout;
         let until = silent_at.min(self.sent_at + self.options.keep_alive);
@@ -227,7 +228,7 @@ impl<'a> Backend<'a> {
                 if self.sent_at < silent_at { Ok(None) } else { Err(silent(self.options)) }
             }
         };
-        // Clients have no field for it.
+        // The APIs have no field for it.
         if let (Ok(Some(Delta::Warning { text })), Some(hear)) = (&next, &self.options.on_warning) {
             hear(text);
         }
@@ -235,17 +236,17 @@ impl<'a> Backend<'a> {
     }
 }
 
-/// A backend's failure as the client may see it: without the proxy's own credentials.
+/// Returns the error for the client: a failure of the proxy's own credentials is replaced by a general message.
 fn for_client(error: Error) -> Error {
     if error.kind() != ErrorKind::Authentication {
         return error;
     }
-    let message = "the backend does not accept this proxy's own credentials, which no key of the client's can change";
+    let message = "the backend rejects the proxy's own credentials, and a key of the client cannot change that";
     Error::new(ErrorKind::Authentication, message)
 }
 
 fn silent(options: &ProxyOptions) -> Error {
-    Error::new(ErrorKind::TimedOut, format!("the backend said nothing for {:?}", options.backend_timeout))
+    Error::new(ErrorKind::TimedOut, format!("the backend sent nothing for {:?}", options.backend_timeout))
 }
 
 fn stopping() -> Error {
@@ -253,15 +254,15 @@ fn stopping() -> Error {
 }
 
 fn panicked() -> Error {
-    Error::new(ErrorKind::BadResponse, "the backend broke down")
+    Error::new(ErrorKind::BadResponse, "the backend failed because of a bug")
 }
 
-/// Seconds since 1970.
+/// Returns the seconds since 1970.
 pub(super) fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-/// The random part of ids.
+/// Returns the random part of ids.
 pub(super) fn stem() -> String {
     format!("{:016x}", fastrand::u64(..))
 }

@@ -18,7 +18,7 @@ use super::{NamedModel, Shared, auth, body, store_routes};
 use crate::chat::{ChatEvents, ChatRequest};
 use crate::{ApiError, ApiRequest, ResponseEvents};
 
-/// When a client that found no free place may come again.
+/// After how long a client may retry if the limit of replies was reached.
 const SOON: Duration = Duration::from_secs(1);
 
 type AppState = State<Arc<Shared>>;
@@ -32,14 +32,14 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
         .route("/v1/models", get(models))
         .route("/v1/models/{*name}", get(model))
         .route("/health", get(health))
-        .fallback(async || Refusal::new(404, "not_found", "There is nothing at this path."))
+        .fallback(async || Refusal::new(404, "not_found", "This path does not exist."))
         .method_not_allowed_fallback(async || {
-            Refusal::new(405, "method_not_allowed", "This path does not take this method.")
+            Refusal::new(405, "method_not_allowed", "This path does not support this method.")
         });
     router.layer(from_fn_with_state(Arc::clone(&shared), check_request)).with_state(shared)
 }
 
-/// What holds for every path.
+/// Checks every request, for every path.
 async fn check_request(State(shared): AppState, request: Request<Body>, next: Next) -> Response<Body> {
     let options = &shared.proxy.options;
     let needs_key = request.uri().path() != "/health";
@@ -91,9 +91,9 @@ async fn answer(
 ) -> Result<Response<Body>, Refusal> {
     let options = &shared.proxy.options;
     let bytes = body::read(options, request.into_body()).await?;
-    // Not before: whoever is slow to ask would keep others out.
+    // Not earlier, because clients that send slowly would block others.
     let Ok(permit) = Arc::clone(&shared.replies).try_acquire_owned() else {
-        let message = format!("{} replies are under way here, which is the most.", options.max_replies);
+        let message = format!("{} replies are in progress, which is the maximum.", options.max_replies);
         return Err(Refusal { retry_after: Some(SOON), ..Refusal::new(503, "overloaded", message) });
     };
     let (asked, api, writer) = read(&bytes)?;
@@ -129,7 +129,8 @@ async fn model(State(shared): AppState, Path(name): Path<String>) -> Result<Resp
     served.map(|served| json_response(200, &card(&shared, served))).ok_or_else(|| not_served(&name))
 }
 
-/// The API has no field for the context length: one name is OpenRouter's and LM Studio's, the other one vLLM's.
+/// Returns a model's entry in the list. The API has no field for the context length: one name is OpenRouter's and LM
+/// Studio's, the other one vLLM's.
 fn card(shared: &Shared, served: &NamedModel) -> Value {
     let mut card = json!({"id": served.name, "object": "model", "created": shared.started, "owned_by": "agent-loop"});
     if let Some(tokens) = served.context_length {

@@ -1,4 +1,4 @@
-//! Routes of what is kept: `/v1/responses/ID` and `/v1/conversations`. They are there only where the proxy has a store.
+//! Routes of stored objects: `/v1/responses/ID` and `/v1/conversations`. They exist only if the proxy has a store.
 
 use std::sync::{Arc, PoisonError};
 
@@ -16,9 +16,9 @@ use crate::fields::{optional, read_json};
 use crate::request::check_items;
 use crate::{ApiError, Store};
 
-/// The items of a page, where a client does not say how many.
+/// The items on a page by default.
 const PAGE: usize = 20;
-/// The most items of a page.
+/// The most items on a page.
 const LARGEST_PAGE: usize = 100;
 
 type AppState = State<Arc<Shared>>;
@@ -34,7 +34,7 @@ pub(super) fn router() -> Router<Arc<Shared>> {
 }
 
 impl Shared {
-    /// Uses the store for a moment. The routes are there only where it is.
+    /// Runs a function with the store. It succeeds on these routes, which exist only if there is a store.
     fn with_store<T>(&self, act: impl FnOnce(&mut Store) -> T) -> Result<T, Refusal> {
         let store = self.store.as_ref().ok_or_else(|| Refusal::new(404, "not_found", "Nothing is stored here."))?;
         Ok(act(&mut store.lock().unwrap_or_else(PoisonError::into_inner)))
@@ -42,7 +42,7 @@ impl Shared {
 }
 
 fn gone(param: &str, what: &str, id: &str) -> Refusal {
-    let message = format!("{what} with id '{id}' not found: it was not stored here, or is no longer.");
+    let message = format!("{what} with id '{id}' not found: it was not stored here, or is no longer stored.");
     ApiError { status: 404, code: Some("not_found".into()), ..ApiError::invalid(param, message) }.into()
 }
 
@@ -52,7 +52,7 @@ fn no_conversation(id: &str) -> Refusal {
 
 async fn response(State(shared): AppState, Path(id): Path<String>, uri: Uri) -> RouteResult {
     if parameter(&uri, "stream") == Some("true") {
-        return Err(ApiError::invalid("stream", "What is stored is not streamed again.").into());
+        return Err(ApiError::invalid("stream", "A stored response cannot be streamed.").into());
     }
     let response = shared.with_store(|store| store.response(&id).cloned())?;
     response.map(|response| json_response(200, &response)).ok_or_else(|| gone("response_id", "Response", &id))
@@ -75,7 +75,7 @@ async fn begin(State(shared): AppState, request: Request<Body>) -> RouteResult {
         let id = store.begin_conversation(items, metadata, now());
         store.conversation(&id)
     })?;
-    let too_large = || ApiError { status: 413, ..ApiError::invalid("items", "This is more than is stored here.") };
+    let too_large = || ApiError { status: 413, ..ApiError::invalid("items", "This exceeds the limits of the store.") };
     Ok(json_response(200, &conversation.ok_or_else(too_large)?))
 }
 
@@ -139,7 +139,7 @@ fn list(items: &[&Value], has_more: bool) -> Value {
     })
 }
 
-/// A parameter of the query. Those that are known are words and numbers, which nothing escapes.
+/// Returns a parameter of the query. The known parameters are words and numbers, which need no escapes.
 fn parameter<'a>(uri: &'a Uri, name: &str) -> Option<&'a str> {
     let pairs = uri.query()?.split('&').filter_map(|pair| pair.split_once('='));
     pairs.filter(|(key, _)| *key == name).map(|(_, value)| value).next_back()

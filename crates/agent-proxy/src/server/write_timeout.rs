@@ -1,4 +1,4 @@
-//! A TCP stream with a write timeout: an error once the peer has accepted nothing for too long.
+//! A TCP stream with a write timeout: it fails if the peer accepts no data for too long.
 
 use std::future::Future;
 use std::io;
@@ -13,7 +13,7 @@ use tokio::time::{Sleep, sleep};
 pub(super) struct WriteTimeout {
     stream: TcpStream,
     timeout: Duration,
-    /// Runs while a write waits.
+    /// A timer that runs while a write waits.
     waiting: Option<Pin<Box<Sleep>>>,
 }
 

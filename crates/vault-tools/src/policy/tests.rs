@@ -3,7 +3,7 @@
 use super::*;
 
 fn call<'a>(tool: &'a str, risk: Risk, paths: &'a [String]) -> Call<'a> {
-    Call { tool, toolset: Toolset::Notes, tool_risk: risk, risk, paths }
+    Call::new(tool, Toolset::Notes, risk, paths)
 }
 
 fn permission(settings: &Settings, tool: &str, risk: Risk, path: &str) -> Permission {

@@ -31,7 +31,7 @@ async fn files_that_cannot_be_loaded_are_named() {
         (whole[..2_000].to_vec(), ErrorKind::Damaged, "not complete"),
         (newer.bytes(), ErrorKind::Newer, "version 4"),
         (unknown.bytes(), ErrorKind::BadRequest, "from-the-future"),
-        (encoder.bytes(), ErrorKind::BadRequest, "writes no text"),
+        (encoder.bytes(), ErrorKind::BadRequest, "does not generate text"),
         (whole.clone(), ErrorKind::Memory, "needs about"),
     ] {
         std::fs::write(&path, &bytes).unwrap();

@@ -15,7 +15,7 @@ use super::{Decode, failure};
 
 /// The API requires a limit; all current models accept this one.
 const MAX_TOKENS: u32 = 8_192;
-/// The limit includes what a model thinks. All that decide themselves how much accept this much more.
+/// The limit includes thinking tokens. All models that choose the amount themselves accept this many more.
 const ADAPTIVE_TOKENS: u32 = 24_576;
 
 pub(super) fn fields(model: &str, request: &Request, names: &WireNames, is_streamed: bool) -> Value {
@@ -40,7 +40,7 @@ pub(super) fn fields(model: &str, request: &Request, names: &WireNames, is_strea
     let effort = settings.reasoning_effort.and_then(|effort| match effort {
         ReasoningEffort::None => None,
         ReasoningEffort::Minimal => Some(json!("low")),
-        // The API has the same words.
+        // The API uses the same names.
         word => Some(json!(word)),
     });
     let schema = request.answer_schema.as_deref().and_then(anthropic_answer);
@@ -70,10 +70,11 @@ pub(super) fn fields(model: &str, request: &Request, names: &WireNames, is_strea
     body
 }
 
-/// What marks the end of a prefix that is to be kept: tools and system text; all messages; and all up to the person's
-/// or tools' message before, which the request before has kept, because the API looks back only 20 blocks from a mark.
+/// Returns the mark at the end of a prefix to cache. Marked are tools and system text; all messages; and the messages
+/// up to the person's or tools' previous message, which the previous request has cached, because the API searches only
+/// 20 blocks back from a mark.
 ///
-/// A prefix that is kept costs more once, which only pays where a request follows that begins with it.
+/// Caching a prefix costs more once, which pays off only if a later request begins with it.
 fn cache_mark(request: &Request) -> Option<Value> {
     let is_followed = !request.tools.is_empty() || request.messages.len() > 1;
     match request.settings.prompt_cache {
@@ -132,7 +133,7 @@ fn user_blocks(text: &str, images: &[Image]) -> Vec<Value> {
 }
 
 fn text_block(text: &str) -> Value {
-    // An empty text is refused.
+    // The API rejects an empty text.
     json!({"type": "text", "text": if text.trim().is_empty() { "…" } else { text }})
 }
 
@@ -151,7 +152,7 @@ fn block(part: &Part, names: &WireNames) -> Option<Value> {
     }
 }
 
-/// Ids of other providers may hold characters that this one refuses.
+/// Returns an id for the API, because ids of other providers may contain characters that it rejects.
 fn tool_use_id(id: &str) -> String {
     id.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' }).collect()
 }
@@ -278,7 +279,7 @@ impl Decoder {
         }
     }
 
-    /// The end of a block, which some gateways repeat as a whole.
+    /// Handles the end of a block, which some gateways repeat as a whole.
     fn stop(&mut self, block: &Value, out: &mut Deltas) {
         match std::mem::take(&mut self.block) {
             Block::None => {}

@@ -12,23 +12,23 @@ use super::sse::{MAX_BYTES, SseParser};
 use super::{ByteStream, Decode};
 
 pub(super) struct BodyStream {
-    /// `None` after its end.
+    /// `None` after the end.
     body: Option<ByteStream>,
     form: BodyFormat,
     decoder: Box<dyn Decode>,
     deltas: Deltas,
-    /// Told behind the deltas that came before it.
+    /// An error that is returned after the deltas before it.
     failure: Option<Error>,
 }
 
-/// What a body is.
+/// The format of a body.
 pub(super) enum BodyFormat {
     Events(SseParser),
-    /// One JSON object a line.
+    /// One JSON object on each line.
     Lines(Lines),
-    /// One JSON object, as far as it has come. It says nothing before its end.
+    /// The part of one JSON object that has arrived. It yields nothing before its end.
     Whole(Vec<u8>),
-    /// Its type does not tell; its first byte will.
+    /// The content type does not tell the format, so the first byte decides.
     Unknown,
 }
 
@@ -37,7 +37,7 @@ impl BodyFormat {
         match bytes.trim_ascii_start().first() {
             None => Self::Unknown,
             Some(_) if Self::may_be_events(bytes.trim_ascii_start()) => Self::Events(SseParser::default()),
-            // What is no JSON either is refused as that, and not taken for a stream that broke off.
+            // A body that is not JSON either is reported as such, and not as a stream that broke off.
             Some(_) => Self::Whole(Vec::new()),
         }
     }
@@ -57,8 +57,8 @@ impl BodyStream {
         stream::unfold(self, |mut reading| async move { Some((reading.next().await?, reading)) })
     }
 
-    /// The next delta; `None` at the end. Bytes that complete none yield progress, which shows that the model is not
-    /// silent.
+    /// Returns the next delta; `None` at the end. Bytes that complete no delta yield progress, which shows that the
+    /// model is still sending.
     async fn next(&mut self) -> Option<Result<Delta>> {
         if let Some(delta) = self.deltas.ready.pop_front() {
             return Some(Ok(delta));
@@ -74,7 +74,7 @@ impl BodyStream {
                 self.end()
             }
         };
-        // After the end of the reply nothing is waited for, and nothing can break it any more.
+        // After the end of the reply no more data is read, so that a later failure cannot break it.
         if read.is_err() || self.deltas.is_over() {
             self.body = None;
         }
@@ -124,12 +124,12 @@ impl BodyStream {
         Ok(())
     }
 
-    /// The body is over.
+    /// Handles the end of the body.
     fn end(&mut self) -> Result<()> {
         if let BodyFormat::Whole(bytes) = &self.form {
             return self.decoder.whole(&read_json(bytes, "the body")?, &mut self.deltas);
         }
-        // Some servers do not end their last event with the empty line it should have. One that cannot be read was cut.
+        // Some servers omit the empty line after their last event. An event that cannot be read was cut off.
         self.read(b"\n\n").map_err(|error| match error.kind() {
             ErrorKind::BadResponse => {
                 Error::new(ErrorKind::CutStream, "the stream ended inside an event").with_source(error)

@@ -1,5 +1,5 @@
-//! The body of a request, written as text while its messages are made: the tree of a long conversation needs several
-//! times the memory of its text.
+//! The body of a request, written as text while its messages are created, because the value tree of a long conversation
+//! needs several times the memory of its text.
 
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ pub(super) struct BodyText {
 }
 
 impl BodyText {
-    /// The other fields, the name of the list, and about how many bytes it will have.
+    /// Creates a body with the other fields, the name of the list, and its approximate length in bytes.
     pub(super) fn new(fields: &Value, list: &str, size: usize) -> Self {
         let mut text = to_text(fields);
         text.pop();
@@ -36,7 +36,7 @@ impl BodyText {
         self.open.push(message);
     }
 
-    /// The last messages, at most four.
+    /// Returns the last messages, at most four.
     pub(super) fn open(&mut self) -> &mut [Value] {
         &mut self.open
     }

@@ -18,7 +18,7 @@ pub(super) fn fields(model: &str, request: &Request, names: &WireNames, provider
     let has_tools = !request.tools.is_empty();
     let choice = match &request.tool_choice {
         ToolChoice::Tool(name) => json!({"type": "function", "function": {"name": names.wire(name)}}),
-        // The API has the same words.
+        // The API uses the same names.
         word => json!(word),
     };
     let format = request.answer_schema.as_ref().map(|schema| {
@@ -70,8 +70,8 @@ fn tool_object(tool: &ToolSpec, names: &WireNames, is_openai: bool) -> Value {
     json!({"type": "function", "function": function})
 }
 
-/// For an own [`Model`](crate::Model) whose server takes messages as OpenAI's Chat Completions does. The names of tools
-/// stay as they are.
+/// For your own [`Model`](crate::Model) whose server accepts messages in the form of OpenAI's Chat Completions. The
+/// names of tools stay unchanged.
 impl Request {
     /// Returns the system text and the messages in the form of OpenAI's Chat Completions. Reasoning is left out.
     pub fn to_openai_messages(&self) -> Vec<Value> {
@@ -81,7 +81,7 @@ impl Request {
         messages
     }
 
-    /// Returns the tools in the form of OpenAI's Chat Completions, with their schemas as they are (not strict).
+    /// Returns the tools in the form of OpenAI's Chat Completions, with their schemas unchanged (not strict).
     pub fn to_openai_tools(&self) -> Vec<Value> {
         let names = self.own_names();
         self.tools.iter().map(|tool| tool_object(tool, &names, false)).collect()
@@ -99,7 +99,7 @@ pub(super) fn add_messages(body: &mut impl Extend<Value>, request: &Request, nam
     }
 }
 
-/// How OpenRouter is asked for reasoning.
+/// Returns the object that requests reasoning from OpenRouter.
 fn reasoning_object(settings: &ModelSettings) -> Option<Value> {
     let object = without_nulls(json!({"effort": settings.reasoning_effort, "max_tokens": settings.thinking_budget}));
     (object != json!({})).then_some(object)
@@ -127,7 +127,7 @@ fn add_message(body: &mut impl Extend<Value>, message: &Message, names: &WireNam
             };
             let calls: Vec<Value> = message.calls().map(call_object).collect();
             if !calls.is_empty() {
-                // An empty content beside calls is refused by some, null by others; null is the specification's.
+                // Some servers reject an empty content beside calls, others null; the specification has null.
                 out["content"] = if text.is_empty() { Value::Null } else { json!(text) };
                 out["tool_calls"] = Value::Array(calls);
             } else if text.is_empty() && parts.iter().any(|part| matches!(part, Part::Reasoning { .. })) {
@@ -168,12 +168,12 @@ fn add_reasoning(out: &mut Value, parts: &[Part], provider: &Provider) {
     }
 }
 
-/// Reads chunks. The end is known at `[DONE]` or at the end of the body, since usage comes after the finish reason.
+/// Decodes chunks. The end is at `[DONE]` or at the end of the body, because usage comes after the finish reason.
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
     provider: String,
     calls: Vec<Call>,
-    /// Reasoning that no part of the reply holds yet.
+    /// Reasoning that is not yet in a part of the reply.
     reasoning: ReasoningFields,
     has_reasoning: bool,
     finish: Option<EndReason>,
@@ -182,11 +182,11 @@ pub(super) struct Decoder {
 
 #[derive(Debug)]
 struct Call {
-    /// The server's index, which may be that of another call.
+    /// The server's index, which may be the same for several calls.
     index: u64,
     id: String,
     arguments: String,
-    /// What the server wants back with it: Gemini's signature on its compatible endpoint.
+    /// Data that the server requires back with the call: Gemini's signature on its compatible endpoint.
     extra: Value,
 }
 
@@ -203,16 +203,16 @@ impl Decode for Decoder {
         }
         for choice in of_reply(&chunk["choices"]) {
             self.piece(&choice["delta"], out);
-            // Some servers repeat the whole message, with the finish reason or in a chunk of its own.
+            // Some servers repeat the whole message, with the finish reason or in a separate chunk.
             self.whole_message(&choice["message"], out);
             self.finish = match choice["finish_reason"].as_str() {
                 None | Some("") => self.finish,
-                // The second words of these are Z.ai's.
+                // The second value is Z.ai's.
                 Some("length" | "model_context_window_exceeded") => Some(EndReason::Length),
                 Some("content_filter" | "sensitive") => Some(EndReason::Filtered),
-                // OpenRouter, with the error beside it.
+                // From OpenRouter, with the error beside it.
                 Some("error") => return Err(failure::in_stream(choice)),
-                // Which of the other words is used says nothing: calls come with `stop`, answers with `tool_calls`.
+                // The other values are not reliable: calls come with `stop`, answers with `tool_calls`.
                 Some(_) => Some(EndReason::Complete),
             };
         }
@@ -241,7 +241,7 @@ impl Decode for Decoder {
 
     fn end(&mut self, out: &mut Deltas) {
         let Some(finish) = self.finish else { return };
-        // A field that says nothing is wanted back with calls, too.
+        // Beside calls, the server requires an empty field back as well.
         if !self.calls.is_empty() && !self.has_reasoning && !self.reasoning.0.is_empty() {
             out.reasoning("", Some(self.reasoning.take(&self.provider)));
         }
@@ -260,7 +260,7 @@ impl Decode for Decoder {
         if out.is_over() {
             return Ok(());
         }
-        // Azure's filter takes the whole message away.
+        // Azure's filter removes the whole message.
         if self.finish.is_none() && !of_reply(&body["choices"]).any(says) {
             return Err(failure::no_reply());
         }
@@ -269,8 +269,8 @@ impl Decode for Decoder {
     }
 }
 
-/// The choices that make the reply: the first one, of servers that send several; all without an index, since Copilot's text
-/// and calls are two of those.
+/// Returns the choices that are part of the reply: the first one if a server sends several; all of them if they have no
+/// index, because Copilot sends text and calls as two such choices.
 fn of_reply(choices: &Value) -> impl Iterator<Item = &Value> {
     choices.as_array().into_iter().flatten().filter(|choice| choice["index"].as_u64().unwrap_or(0) == 0)
 }
@@ -280,7 +280,7 @@ impl Decoder {
         Self { provider: provider.into(), ..Self::default() }
     }
 
-    /// What a chunk adds.
+    /// Adds the content of a chunk.
     fn piece(&mut self, delta: &Value, out: &mut Deltas) {
         self.reasoning(delta, out);
         let text = self.text(delta);
@@ -294,7 +294,7 @@ impl Decoder {
         self.old_call(delta, out);
     }
 
-    /// All of a message, some of which may have arrived before.
+    /// Adds a whole message, parts of which may have arrived before.
     fn whole_message(&mut self, message: &Value, out: &mut Deltas) {
         if !message.is_object() {
             return;
@@ -319,7 +319,8 @@ impl Decoder {
         }
     }
 
-    /// The one call of a message before there were `tool_calls`. It is never asked for, and some servers still send it.
+    /// Adds the single call of a message in the format before `tool_calls`. It is never requested, but some servers
+    /// still send it.
     fn old_call(&mut self, message: &Value, out: &mut Deltas) {
         // Snowflake sends an empty one with every message.
         let call = &message["function_call"];
@@ -336,7 +337,7 @@ impl Decoder {
         out.reasoning(&text, None);
     }
 
-    /// The reasoning so far is one part of the reply.
+    /// Ends the reasoning so far as one part of the reply.
     fn end_reasoning(&mut self, out: &mut Deltas) {
         if !self.reasoning.are_empty() {
             out.reasoning("", Some(self.reasoning.take(&self.provider)));
@@ -356,7 +357,7 @@ impl Decoder {
         all
     }
 
-    /// A fragment of a call, or a whole one.
+    /// Adds a fragment of a call, or a whole call.
     fn call(&mut self, position: u64, fragment: &Value, out: &mut Deltas) {
         let wire_index = fragment["index"].as_u64().unwrap_or(position);
         let id = fragment["id"].as_str().unwrap_or_default();
@@ -368,7 +369,7 @@ impl Decoder {
         };
         let named = name.as_str().is_some_and(|name| !name.is_empty());
         let of_index = self.calls.iter().rposition(|call| call.index == wire_index);
-        // A fragment that begins no call, of an index that no call has, goes on with the last one.
+        // A fragment that begins no call and has an unknown index continues the last call.
         let of_last = self.calls.len().checked_sub(1).filter(|_| of_index.is_none() && id.is_empty() && !named);
         let known = of_index.or(of_last).filter(|at| {
             let call = &self.calls[*at];

@@ -1,17 +1,17 @@
-//! The reasoning of a message of Chat Completions, which goes back in the fields it came in.
+//! The reasoning of a message of Chat Completions, which is returned in the fields in which it arrived.
 
 use serde_json::{Map, Value, json};
 
-/// Fields that hold text. In a stream each piece holds more of it.
+/// Fields that contain text. In a stream each piece adds text.
 pub(super) const TEXTS: [&str; 2] = ["reasoning_content", "reasoning"];
 
 /// OpenRouter's field: a list of texts, summaries and encrypted blocks, some of them signed.
 pub(super) const DETAILS: &str = "reasoning_details";
 
-/// Where Mistral's thoughts are kept, which are parts of the content and go back as such.
+/// The field that stores Mistral's thoughts, which are parts of the content and are returned as such.
 pub(super) const THOUGHTS: &str = "thoughts";
 
-/// Mistral's thoughts, which are parts of the content.
+/// Returns Mistral's thoughts, which are parts of the content.
 pub(super) fn thinking_of(message: &Value) -> String {
     let parts = message["content"].as_array().into_iter().flatten().filter(|part| part["type"] == "thinking");
     let texts = parts.filter_map(|part| part["thinking"].as_array()).flatten();
@@ -23,7 +23,7 @@ pub(super) fn thinking_of(message: &Value) -> String {
 pub(super) struct ReasoningFields(pub(super) Map<String, Value>);
 
 impl ReasoningFields {
-    /// Adds those of a message, a piece of one, or an opaque value that was made of them.
+    /// Adds the fields of a message, of a piece of one, or of an opaque value that was created from them.
     pub(super) fn add(&mut self, message: &Value) {
         for field in TEXTS {
             if let Some(text) = message[field].as_str() {
@@ -44,7 +44,7 @@ impl ReasoningFields {
         }
     }
 
-    /// Pieces of one thought are put together; `closed` and other fields are those of the last piece.
+    /// Joins the pieces of one thought; `closed` and other fields are those of the last piece.
     fn add_thoughts(&mut self, part: &Value) {
         let all = self.0.entry(THOUGHTS).or_insert_with(|| json!([{"type": "thinking", "thinking": []}]));
         let Some(thought) = all[0].as_object_mut() else { return };
@@ -60,12 +60,12 @@ impl ReasoningFields {
         }
     }
 
-    /// Whether the fields, if there are any, say nothing.
+    /// Returns whether all fields are empty.
     pub(super) fn are_empty(&self) -> bool {
         self.0.values().all(|value| value == "")
     }
 
-    /// What a reply keeps of them.
+    /// Returns the fields that a reply stores, and clears them.
     pub(super) fn take(&mut self, provider: &str) -> Value {
         let mut fields = std::mem::take(&mut self.0);
         fields.insert("from".into(), provider.into());
@@ -73,8 +73,8 @@ impl ReasoningFields {
     }
 }
 
-/// Adds a detail, which may be the next piece of the last one. The index of pieces does not tell: in streams all have
-/// the same. A signature ends a detail.
+/// Adds a detail, which may be the next piece of the last one. The index of pieces cannot distinguish them, because in
+/// streams all have the same. A signature ends a detail.
 fn add_detail(all: &mut Vec<Value>, detail: &Value) {
     let is_piece = |last: &&mut Value| {
         let is_text = detail["type"] == "reasoning.text" || detail["type"] == "reasoning.summary";
@@ -117,7 +117,7 @@ mod tests {
             [text("Let"), text(" me"), signature("s"), text("So"), signature("t"), encrypted("x"), encrypted("y")];
         let expected = json!([signed("Let me", "s"), signed("So", "t"), encrypted("x"), encrypted("y")]);
         assert_eq!(details(&pieces), expected);
-        // An empty signature is none.
+        // An empty signature counts as missing.
         let begun =
             json!({"type": "reasoning.text", "text": "", "signature": "", "format": "anthropic-claude-v1", "index": 0});
         assert_eq!(details(&[begun, text("Let me"), signature("s")]), json!([signed("Let me", "s")]));
@@ -141,7 +141,7 @@ mod tests {
             let expected = json!({"reasoning": said, "reasoning_content": said, "reasoning_details": [text(&said)], "from": "p"});
             let opaque = fields.take("p");
             prop_assert_eq!(&opaque, &expected);
-            // As it is read again when it goes back.
+            // The value is read like this when it is sent back.
             fields.add(&opaque);
             prop_assert_eq!(fields.take("p"), expected);
         }

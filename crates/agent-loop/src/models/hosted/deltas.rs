@@ -1,5 +1,5 @@
-//! Collects the deltas of one reply: each byte of text once, calls under the tools' own names and without the nulls that
-//! strict mode forces.
+//! Collects the deltas of one reply: each byte of text once, calls under the tools' own names and without the nulls
+//! that strict mode forces.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -14,7 +14,7 @@ use super::{Provider, TextDeltas, Wire};
 
 /// The output of a decoder.
 pub(super) struct Deltas {
-    /// Those that were not taken yet.
+    /// Deltas that were not returned yet.
     pub(super) ready: VecDeque<Delta>,
     cursor: TextCursor,
     text_deltas: TextDeltas,
@@ -43,22 +43,22 @@ impl Deltas {
         }
     }
 
-    /// An event begins.
+    /// Starts an event.
     pub(super) fn begin_event(&mut self) {
         self.in_event = 0;
     }
 
-    /// Whether the reply has ended.
+    /// Returns whether the reply has ended.
     pub(super) fn is_over(&self) -> bool {
         matches!(self.ready.back(), Some(Delta::End(_)))
     }
 
-    /// How many bytes of text have come.
+    /// Returns how many bytes of text have arrived.
     pub(super) fn position(&self) -> usize {
         self.cursor.bytes()
     }
 
-    /// A piece of text as it is streamed.
+    /// Adds a piece of streamed text.
     pub(super) fn text(&mut self, text: &str) {
         let begin = match self.text_deltas {
             TextDeltas::Incremental => self.position(),
@@ -68,7 +68,7 @@ impl Deltas {
         self.text_at(begin, text);
     }
 
-    /// Text that begins at this byte of the reply's text; only what lies beyond the position is new.
+    /// Adds text that starts at this byte of the reply's text; only the part beyond the position is new.
     pub(super) fn text_at(&mut self, begin: usize, text: &str) {
         match self.cursor.new_suffix(begin, text) {
             "" => {}
@@ -82,7 +82,7 @@ impl Deltas {
         }
     }
 
-    /// A call begins.
+    /// Starts a call.
     pub(super) fn call_start(&mut self, index: usize, id: &Value, name: &Value) {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_string();
         let name = self.names.original(&text(name));
@@ -105,10 +105,10 @@ impl Deltas {
         self.ready.push_back(Delta::CallEnd { index, opaque });
     }
 
-    /// Any other delta.
+    /// Adds any other delta.
     pub(super) fn push(&mut self, delta: Delta) {
         if let Delta::End(_) = delta {
-            // Calls that never ended keep what has come of their arguments, which the fault quotes.
+            // Calls that never ended keep their partial arguments, which the fault quotes.
             let mut open: Vec<usize> = self.held.keys().copied().collect();
             open.sort_unstable();
             open.into_iter().for_each(|index| self.release(index));
@@ -125,14 +125,14 @@ impl Deltas {
                 without_added_nulls(schema, &mut arguments);
                 if arguments == written { text } else { arguments.to_string() }
             }
-            // Invalid JSON stays as it came.
+            // Invalid JSON stays unchanged.
             _ => text,
         };
         self.ready.push_back(Delta::CallArguments { index, text });
     }
 }
 
-/// The one alternative of a reply that was asked for, of servers that send several.
+/// Returns the first alternative, because only one was requested and some servers send several.
 pub(super) fn first_of(alternatives: &Value) -> &Value {
     let mut alternatives = alternatives.as_array().into_iter().flatten();
     alternatives.find(|one| one["index"].as_u64().unwrap_or(0) == 0).unwrap_or(&Value::Null)

@@ -1,6 +1,7 @@
-//! What providers call their errors: a table of codes, a table of messages, and the delays that messages ask for.
+//! The error codes and messages of providers: a table of codes, a table of messages, and the delays in messages.
 //!
-//! Statuses alone do not tell: Gemini answers a wrong key with 400, and most providers a conversation that is too long.
+//! Statuses alone are not sufficient: Gemini reports a wrong key with 400, and so do most providers a conversation that
+//! is too long.
 
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use serde_json::Value;
 
 use crate::error::ErrorKind::{self, *};
 
-/// Words of `code`, `type`, `status`, or of the reason of a detail: word, kind, who says so.
+/// Values of `code`, `type`, `status`, or of the reason of a detail: value, kind, source.
 const CODES: &[(&str, ErrorKind, &str)] = &[
     ("context_length_exceeded", ContextTooLong, "OpenAI, error codes"),
     ("exceed_context_size_error", ContextTooLong, "llama.cpp, tools/server"),
@@ -27,7 +28,7 @@ const CODES: &[(&str, ErrorKind, &str)] = &[
     ("rate_limit_exceeded", RateLimit, "OpenAI, error codes"),
 ];
 
-/// Parts of messages, in lower case and with `*` for anything between them: words, kind, who says so.
+/// Parts of messages, in lower case and with `*` for anything between them: text, kind, source.
 const MESSAGES: &[(&str, ErrorKind, &str)] = &[
     ("does not support tool", ToolsUnsupported, "Ollama, server/routes.go"),
     ("does not support function", ToolsUnsupported, "Together, function calling"),
@@ -65,10 +66,10 @@ const MESSAGES: &[(&str, ErrorKind, &str)] = &[
     ("missing data required for image input", BadRequest, "Ollama"),
 ];
 
-/// What stands before a delay in a message: OpenAI and Groq, Azure, Gemini.
+/// The text before a delay in a message: OpenAI and Groq, Azure, Gemini.
 const DELAYS: &[&str] = &["try again in ", "retry after ", "retry in "];
 
-/// The kind that the words of an error object name.
+/// Returns the kind for the codes of an error object.
 pub(super) fn of_codes(error: &Value) -> Option<ErrorKind> {
     let reasons = error["details"].as_array().into_iter().flatten().map(|detail| &detail["reason"]);
     let words = [&error["code"], &error["type"], &error["status"]].into_iter().chain(reasons);
@@ -78,7 +79,7 @@ pub(super) fn of_codes(error: &Value) -> Option<ErrorKind> {
     })
 }
 
-/// The kind that a message tells.
+/// Returns the kind for a message.
 pub(super) fn of_message(message: &str) -> Option<ErrorKind> {
     let message = message.to_ascii_lowercase();
     MESSAGES.iter().find(|(words, ..)| says(&message, words)).map(|(_, kind, _)| *kind)
@@ -92,7 +93,7 @@ fn says(message: &str, words: &str) -> bool {
     })
 }
 
-/// The delay that an error object asks for: Gemini's `retryDelay`, or words of the message.
+/// Returns the delay that an error object requests: Gemini's `retryDelay`, or text of the message.
 pub(super) fn delay(error: &Value, message: &str) -> Option<Duration> {
     let details = error["details"].as_array().into_iter().flatten();
     let told = details.filter_map(|detail| detail["retryDelay"].as_str()).find_map(duration);
@@ -100,7 +101,7 @@ pub(super) fn delay(error: &Value, message: &str) -> Option<Duration> {
     told.or_else(|| DELAYS.iter().filter_map(|words| message.split_once(words)).find_map(|(_, text)| duration(text)))
 }
 
-/// The duration at the beginning of a text: `34s`, `1.2s`, `7m12.5s`, `8 seconds`.
+/// Parses the duration at the beginning of a text: `34s`, `1.2s`, `7m12.5s`, `8 seconds`.
 fn duration(mut text: &str) -> Option<Duration> {
     let mut seconds = None;
     loop {

@@ -1,8 +1,8 @@
-//! What a caller adds to the body of a request, whatever the wire: a JSON Merge Patch.
+//! Merges a caller's fields into the body of a request, for every wire: a JSON Merge Patch.
 
 use serde_json::{Map, Value};
 
-/// Merges objects field by field; any other value of the patch takes the place of what was there, and null removes it.
+/// Merges objects field by field. Any other value of the patch replaces the present value, and null removes it.
 pub(super) fn merge(body: &mut Value, patch: &Value) {
     let Value::Object(patch) = patch else {
         *body = patch.clone();

@@ -9,15 +9,15 @@ use crate::model::Delta;
 
 use super::{HttpReply, error_words, sse};
 
-/// Why a request has no reply.
+/// The reason why a request has no reply.
 pub(super) enum Refusal {
-    /// Told to the caller.
+    /// An error for the caller.
     Error(Error),
-    /// Told to the model: its call could not be read.
+    /// A fault for the model, whose call could not be read.
     UnreadableCall(Delta),
 }
 
-/// The refusal of a reply whose status is not 2xx. The body is read, within a limit.
+/// Returns the refusal for a reply whose status is not 2xx. It reads the body up to a size limit.
 pub(super) async fn of_status(reply: HttpReply) -> Refusal {
     let status = reply.status;
     let id = ["x-request-id", "request-id"].iter().find_map(|name| reply.header(name)).map(str::to_owned);
@@ -44,7 +44,7 @@ pub(super) async fn of_status(reply: HttpReply) -> Refusal {
     })
 }
 
-/// The error inside a stream whose status was 200.
+/// Returns the error inside a stream whose status was 200.
 pub(super) fn in_stream(body: &Value) -> Error {
     let message = message_of(body).unwrap_or_else(|| "the provider reports an error without a message".into());
     let error = &body["error"];
@@ -55,16 +55,17 @@ pub(super) fn in_stream(body: &Value) -> Error {
     new(kind_of(status.unwrap_or(other), error, &message), error, &message)
 }
 
-/// A call that the provider could not read: Groq refuses the reply and quotes it, before the stream or inside it.
+/// Returns a call that the provider could not read. Groq rejects the reply and quotes it, before the stream or inside
+/// it.
 pub(super) fn unreadable_call(body: &Value) -> Option<Delta> {
     let error = &body["error"];
     let raw = error["failed_generation"].as_str().filter(|_| error["code"] == "tool_use_failed")?;
     let fault = format!("The call could not be read: {}", message_of(body).unwrap_or_default());
-    // Behind all calls that came.
+    // The index is larger than those of all calls that arrived.
     Some(Delta::CallFault { index: usize::MAX, fault, raw: raw.into() })
 }
 
-/// A whole body in which nothing of a reply is found.
+/// Returns the error for a whole body that contains no reply.
 pub(super) fn no_reply() -> Error {
     Error::new(ErrorKind::BadResponse, "the body is JSON but not a reply")
 }
@@ -77,11 +78,11 @@ fn new(kind: ErrorKind, error: &Value, message: &str) -> Error {
     match kind {
         ErrorKind::Authentication => error.with_remedy("check the key, and that it may use this model"),
         ErrorKind::ContextTooLong => {
-            error.with_remedy("make the conversation shorter, or take a model with a longer context")
+            error.with_remedy("shorten the conversation, or use a model with a longer context")
         }
-        ErrorKind::ToolsUnsupported => error.with_remedy("give this model its calls in text"),
+        ErrorKind::ToolsUnsupported => error.with_remedy("let this model call tools in text"),
         ErrorKind::BadRequest if error_words::of_message(error.message()) == Some(ErrorKind::BadRequest) => {
-            error.with_remedy("leave the image out, or take a model that can be shown images")
+            error.with_remedy("remove the image, or use a model that accepts images")
         }
         _ => error,
     }
@@ -95,7 +96,7 @@ fn message_of(body: &Value) -> Option<String> {
 fn kind_of(status: u16, error: &Value, message: &str) -> ErrorKind {
     let coded = error_words::of_codes(error);
     match status {
-        // Waiting does not help, paying does.
+        // Waiting does not help here, only paying does.
         429 if coded == Some(ErrorKind::Authentication) => ErrorKind::Authentication,
         429 => ErrorKind::RateLimit,
         401..=403 => ErrorKind::Authentication,
@@ -107,15 +108,15 @@ fn kind_of(status: u16, error: &Value, message: &str) -> ErrorKind {
     }
 }
 
-/// The delay that is asked for: in milliseconds, in seconds, or up to a moment.
+/// Returns the requested delay: in milliseconds, in seconds, or up to a point in time.
 fn retry_after(reply: &HttpReply) -> Option<Duration> {
     let number = |name: &str| reply.header(name)?.trim().parse::<f64>().ok().filter(|number| *number >= 0.0);
-    // Some gateways send no milliseconds beside seconds that count.
+    // Some gateways send zero milliseconds beside valid seconds.
     let milliseconds = number("retry-after-ms").map(|ms| ms / 1000.0);
     let Some(seconds) = milliseconds.filter(|wait| *wait > 0.0).or_else(|| number("retry-after")).or(milliseconds)
     else {
         let date = |name: &str| httpdate::parse_http_date(reply.header(name)?.trim()).ok();
-        // Measured by the server's own clock where it gives the time: ours may be wrong.
+        // The delay is measured by the server's clock if the reply has its time, because the local clock may be wrong.
         let now = date("date").unwrap_or_else(SystemTime::now);
         return Some(date("retry-after")?.duration_since(now).unwrap_or_default());
     };

@@ -21,7 +21,8 @@ pub(super) fn path(model: &str, is_streamed: bool) -> String {
     format!("models/{model}:{method}")
 }
 
-/// Models that refuse a shape of the answer beside tools: "Function calling with a response mime type … is unsupported".
+/// Models that reject a shape of the answer together with tools: "Function calling with a response mime type … is
+/// unsupported".
 const NO_SHAPE_WITH_TOOLS: [&str; 2] = ["gemini-1", "gemini-2"];
 
 pub(super) fn fields(model: &str, request: &Request, names: &WireNames) -> Value {
@@ -59,11 +60,11 @@ pub(super) fn fields(model: &str, request: &Request, names: &WireNames) -> Value
     }))
 }
 
-/// A level for Gemini 3, a budget for Gemini 2.5. Whoever asks for thoughts is shown them.
+/// Requests a level for Gemini 3 and a budget for Gemini 2.5. If thinking is requested, the thoughts are returned, too.
 fn thinking(settings: &ModelSettings) -> Option<Value> {
     let level = match settings.reasoning_effort {
         Some(ReasoningEffort::None) => return Some(json!({"thinkingBudget": 0})),
-        // The levels end here.
+        // The API has no higher level.
         Some(ReasoningEffort::XHigh | ReasoningEffort::Max) => Some(ReasoningEffort::High),
         effort => effort,
     };
@@ -73,7 +74,7 @@ fn thinking(settings: &ModelSettings) -> Option<Value> {
 }
 
 pub(super) fn add_contents(body: &mut BodyText, request: &Request, names: &WireNames) {
-    // The provider's own ids; where it gave none, calls and results are matched by their order.
+    // The provider's own ids. If it sent none, calls and results are matched by their order.
     let mut ids: HashMap<&CallId, &Value> = HashMap::new();
     for message in request.messages.iter() {
         ids.extend(message.calls().filter_map(|call| Some((&call.id, call.opaque.as_ref()?.get("id")?))));
@@ -116,7 +117,7 @@ fn user_parts(text: &str, images: &[Image]) -> Vec<Value> {
     images.iter().map(image).chain(needs_text.then(|| json!({"text": text}))).collect()
 }
 
-/// What the end of an address says of its image; models on Vertex have to be told.
+/// Returns the media type that the end of a URL implies, because models on Vertex require it.
 fn media_type(url: &str) -> Option<&'static str> {
     let path = url.split(['?', '#']).next().unwrap_or(url);
     Some(match path.rsplit_once('.')?.1.to_ascii_lowercase().as_str() {
@@ -137,7 +138,8 @@ fn call_part(call: &ToolCall, names: &WireNames) -> Value {
     }))
 }
 
-/// Reads chunks. There is no terminal event: a chunk with a finish reason, then the end of the body, are the end.
+/// Decodes chunks. There is no terminal event: a chunk with a finish reason, followed by the end of the body, is the
+/// end.
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
     calls: usize,
@@ -146,7 +148,7 @@ pub(super) struct Decoder {
     finish: Option<EndReason>,
 }
 
-/// Only an extra field of the body asks for it (`streamFunctionCallArguments`).
+/// Arguments come in parts only if an extra field of the body requests it (`streamFunctionCallArguments`).
 const IN_PARTS: &str = "The arguments came in parts, which are not read here, so nothing ran.";
 
 impl Decode for Decoder {
@@ -181,7 +183,7 @@ impl Decode for Decoder {
         match candidate["finishReason"].as_str() {
             None | Some("") => {}
             Some("MAX_TOKENS") => self.finish = Some(EndReason::Length),
-            // The loop answers a call of a tool that is not there, or of too many, if the reply holds it.
+            // The loop handles a call of a missing tool, or too many calls, if the reply contains the calls.
             Some("UNEXPECTED_TOOL_CALL" | "TOO_MANY_TOOL_CALLS") if self.calls > 0 => {
                 self.finish = Some(EndReason::Complete);
             }
@@ -193,7 +195,7 @@ impl Decode for Decoder {
                 self.finish = Some(EndReason::Complete);
             }
             Some("STOP" | "FINISH_REASON_UNSPECIFIED") => self.finish = Some(EndReason::Complete),
-            // Filters, of which there are more each year, and what else stops a model before its own end.
+            // Filters, which become more every year, and other reasons that stop a model before its own end.
             Some(reason) => {
                 log::warn!("the reply was stopped: {reason}");
                 self.finish = Some(EndReason::Filtered);
@@ -242,7 +244,7 @@ impl Decoder {
             out.reasoning(text, None);
         } else {
             out.text(text);
-            // In a stream the signature may come with an empty text behind the others.
+            // In a stream the signature may come with an empty text after the others.
             if part["thoughtSignature"].is_string() {
                 out.push(Delta::TextEnd { opaque: json!({"thoughtSignature": part["thoughtSignature"]}) });
             }

@@ -1,5 +1,5 @@
-//! HTTP transport over reqwest: TLS, proxies, HTTP/1.1 and 2. It follows no redirect, never retries, and sets no timeout
-//! on a reply, because the agent does.
+//! HTTP transport over reqwest: TLS, proxies, HTTP/1.1 and 2. It follows no redirects, never retries, and sets no
+//! timeout on a reply, because the agent does.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -23,11 +23,12 @@ use super::{HttpReply, HttpRequest, Transport};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HttpOptions {
-    /// For a connection with its TLS; by default ten seconds.
+    /// The timeout for opening a connection, including TLS; by default ten seconds.
     pub connect: Duration,
-    /// By default that of the environment.
+    /// The proxy; by default that of the environment.
     pub proxy: HttpProxy,
-    /// Certificates, in DER, that are trusted beside those of the system: a gateway of one's own. By default none.
+    /// Certificates, in DER, that are trusted in addition to those of the system, for example that of your own gateway.
+    /// By default none.
     pub roots: Vec<Vec<u8>>,
 }
 
@@ -46,13 +47,13 @@ impl Default for HttpOptions {
 /// The proxy that connections use.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub enum HttpProxy {
-    /// What `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` say, read once. Models on this machine are asked
-    /// directly, whatever they say.
+    /// The proxy in `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`, which are read once. Models on this
+    /// machine are always reached directly.
     #[default]
     Environment,
     /// No proxy.
     None,
-    /// The proxy at this address, which may hold a name and a password; for every request.
+    /// The proxy at this URL, which may contain a name and a password; for every request.
     Through(String),
 }
 
@@ -68,8 +69,8 @@ impl fmt::Debug for HttpProxy {
 
 /// An HTTP client for hosted models. Clones share its connection pool.
 ///
-/// Certificates are judged by those the system trusts, so that a company's own counts; where the system has none, as
-/// in a bare container, by Mozilla's. Of two headers of one name the later is sent.
+/// Certificates are verified against the system's trusted ones, so that a company's own are accepted; if the system has
+/// none, as in a bare container, against Mozilla's. If two headers have the same name, the later one is sent.
 ///
 /// ```no_run
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -83,24 +84,24 @@ impl fmt::Debug for HttpProxy {
 #[derive(Debug, Clone)]
 pub struct Http {
     client: Client,
-    /// For models on this machine.
+    /// The client for models on this machine.
     local: Client,
 }
 
 impl Http {
-    /// With the default options. It reads the system's certificates, which takes some milliseconds: make one for all
-    /// models.
+    /// Creates a client with the default options. It reads the system's certificates, which takes some milliseconds, so
+    /// create one client for all models.
     ///
     /// # Errors
-    /// `BadRequest` for a proxy in the environment that cannot be one.
+    /// `BadRequest` for an invalid proxy in the environment.
     pub fn new() -> Result<Self> {
         Self::with(HttpOptions::default())
     }
 
-    /// With other options.
+    /// Creates a client with other options.
     ///
     /// # Errors
-    /// `BadRequest` for an invalid proxy address or certificate.
+    /// `BadRequest` for an invalid proxy URL or certificate.
     pub fn with(options: HttpOptions) -> Result<Self> {
         let HttpOptions { connect, proxy, roots } = options;
         let tls = tls(roots)?;
@@ -128,15 +129,15 @@ impl Http {
         })
     }
 
-    /// Asks for what is at an address, such as a provider's list of models, as [`Transport::post`] would.
+    /// Sends a `GET` request, for example for a provider's list of models, with the same rules as [`Transport::post`].
     ///
     /// # Errors
-    /// `Unavailable` when there is no connection; `CutStream` in the body when it breaks off.
+    /// `Unavailable` if there is no connection; `CutStream` in the body if it breaks off.
     pub async fn get(&self, url: impl Into<String>, headers: Vec<(String, String)>) -> Result<HttpReply> {
         self.send(Method::GET, HttpRequest { url: url.into(), headers, body: Vec::new() }).await
     }
 
-    /// The client for an address.
+    /// Returns the client for a URL.
     pub(crate) fn client_for(&self, url: &Url) -> &Client {
         if is_local(url) { &self.local } else { &self.client }
     }
@@ -172,7 +173,7 @@ impl Transport for Http {
     }
 }
 
-/// TLS on ring, whatever the process has chosen for itself.
+/// Configures TLS on ring, whatever crypto provider the process has installed.
 fn tls(roots: Vec<Vec<u8>>) -> Result<ClientConfig> {
     let provider = Arc::new(ring::default_provider());
     let roots: Vec<CertificateDer<'static>> = roots.into_iter().map(CertificateDer::from).collect();
@@ -201,12 +202,13 @@ fn headers(given: &[(String, String)]) -> Result<HeaderMap> {
     let mut headers = HeaderMap::with_capacity(given.len());
     for (name, value) in given {
         let parsed = HeaderName::try_from(name.as_str()).ok().zip(HeaderValue::from_bytes(value.as_bytes()).ok());
-        // The value may be the key.
+        // The value may be the key, so it is not in the message.
         let (parsed, mut value) = parsed.ok_or_else(|| {
-            refused(format!("the header {name:?} holds a character that cannot be sent"))
-                .with_remedy("look for a line end behind the key")
+            refused(format!("the header {name:?} contains a character that cannot be sent"))
+                .with_remedy("check for a line break after the key")
         })?;
-        // Any of them may hold a key: none is shown in debug output or remembered by HTTP/2's compression.
+        // Any of them may contain a key: marked as sensitive, they are not in debug output or in HTTP/2's compression
+        // tables.
         value.set_sensitive(true);
         headers.insert(parsed, value);
     }
@@ -218,7 +220,7 @@ fn is_local(url: &Url) -> bool {
     host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
 }
 
-/// Host and port. The rest of an address may hold secrets.
+/// Returns host and port. The rest of a URL may contain secrets.
 fn host_and_port(url: &Url) -> String {
     let port = url.port_or_known_default().map(|port| format!(":{port}"));
     format!("{}{}", url.host_str().unwrap_or_default(), port.unwrap_or_default())
@@ -228,13 +230,13 @@ fn refused(what: impl Into<String>) -> Error {
     Error::new(ErrorKind::BadRequest, what)
 }
 
-/// Programs whose port is known, and what starts them.
+/// Programs with a known port, and how to start them.
 const SERVERS: [(u16, &str, &str); 2] = [
     (11434, "Ollama is not running", "start it with `ollama serve`; ollama.com has it"),
     (1234, "LM Studio's server is not running", "start it with `lms server start`"),
 ];
 
-/// There is no head of a reply.
+/// Returns the error for a request without a response head.
 fn unanswered(error: &reqwest::Error, url: &Url) -> Error {
     if error.is_connect() && is_local(url) && is_refused(error) {
         let known = SERVERS.iter().find(|(port, ..)| url.port_or_known_default() == Some(*port));
@@ -244,7 +246,7 @@ fn unanswered(error: &reqwest::Error, url: &Url) -> Error {
         return Error::new(ErrorKind::Unavailable, what).with_remedy(remedy);
     }
     let (kind, what, remedy) = if error.is_builder() {
-        (ErrorKind::BadRequest, "no request can be made to", "give an address that begins with https:// or http://")
+        (ErrorKind::BadRequest, "no request can be made to", "use an address that begins with https:// or http://")
     } else if error.is_connect() {
         (ErrorKind::Unavailable, "no connection to", "check the address, the network and the proxy")
     } else {
@@ -253,14 +255,15 @@ fn unanswered(error: &reqwest::Error, url: &Url) -> Error {
     Error::new(kind, format!("{what} {}", host_and_port(url))).with_source(reason(error)).with_remedy(remedy)
 }
 
-/// Following it would take the key and the conversation to an address that nobody named.
+/// Returns the error for a redirect. It is not followed, because that would send the key and the conversation to a host
+/// that you did not specify.
 fn redirected(reply: &reqwest::Response, url: &Url) -> Error {
     let location = reply.headers().get("location").and_then(|value| value.to_str().ok());
     let target = location.and_then(|location| url.join(location).ok());
     let target = target.map(|target| format!(" to {}://{}", target.scheme(), host_and_port(&target)));
     refused(format!("{} answers with a redirect{}", host_and_port(url), target.unwrap_or_default()))
         .with_status(reply.status().as_u16())
-        .with_remedy("give the address where it leads, if you trust it")
+        .with_remedy("use the address of its target, if you trust it")
 }
 
 fn is_refused(error: &reqwest::Error) -> bool {
@@ -276,7 +279,7 @@ fn causes(error: &reqwest::Error) -> impl Iterator<Item = &(dyn std::error::Erro
     std::iter::successors(std::error::Error::source(error), |cause| cause.source())
 }
 
-/// The innermost cause: the outer ones quote the address.
+/// Returns the innermost cause, because the outer ones quote the URL.
 fn reason(error: &reqwest::Error) -> String {
     causes(error).last().map_or_else(|| "the request failed".into(), ToString::to_string)
 }

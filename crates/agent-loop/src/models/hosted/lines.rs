@@ -6,14 +6,14 @@ use crate::error::{Error, ErrorKind, Result};
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     buffer: Vec<u8>,
-    /// The lines before this are done.
+    /// The lines before this offset have been returned.
     done: usize,
-    /// From `done` up to here there is no line end.
+    /// There is no line end between `done` and this offset.
     searched: usize,
 }
 
 impl Lines {
-    /// Adds bytes. Then take [`next`](Self::next) until there is none.
+    /// Adds bytes. Call [`next`](Self::next) afterwards until it returns `None`.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         self.buffer.drain(..self.done);
         self.searched -= self.done;
@@ -21,7 +21,7 @@ impl Lines {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The next line that has its end, without it.
+    /// Returns the next complete line, without its line end.
     ///
     /// # Errors
     /// `BadResponse` for invalid UTF-8.
@@ -38,7 +38,7 @@ impl Lines {
             .map_err(|error| Error::new(ErrorKind::BadResponse, "the stream is not UTF-8").with_source(error))
     }
 
-    /// How many bytes have come of the line that has no end yet.
+    /// Returns how many bytes of the incomplete last line have arrived.
     pub(super) fn pending(&self) -> usize {
         self.buffer.len() - self.done
     }

@@ -58,11 +58,11 @@ const MAX_MESSAGE_BYTES: usize = 600;
 /// A request to send as `POST`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HttpRequest {
-    /// The address.
+    /// The URL.
     pub url: String,
-    /// With `content-type` and the key.
+    /// The headers, including `content-type` and the key.
     pub headers: Vec<(String, String)>,
-    /// JSON.
+    /// The body, which is JSON.
     pub body: Vec<u8>,
 }
 
@@ -72,16 +72,16 @@ impl fmt::Debug for HttpRequest {
     }
 }
 
-/// The bytes of a body as they come.
+/// The bytes of a body as they arrive.
 pub type ByteStream = BoxStream<'static, Result<Vec<u8>>>;
 
 /// The response to a request.
 pub struct HttpReply {
     /// The status.
     pub status: u16,
-    /// Names in any case.
+    /// The headers. Names may have any case.
     pub headers: Vec<(String, String)>,
-    /// The body, as it arrives. Dropping it ends the request.
+    /// The body, as it arrives. Dropping it cancels the request.
     pub body: ByteStream,
 }
 
@@ -98,28 +98,29 @@ impl HttpReply {
     }
 }
 
-/// Sends requests. Implementations follow no redirect to another host (the key would go with it) and retry nothing.
+/// Sends requests. Implementations must not follow a redirect to another host, because the key would go with it, and
+/// must not retry.
 pub trait Transport: Send + Sync {
-    /// Sends one request and comes back with the head of the reply, whatever its status.
+    /// Sends one request and returns the head of the reply, whatever its status.
     ///
     /// # Errors
-    /// `Unavailable` when there is no connection; `CutStream` in the body when it breaks off.
+    /// `Unavailable` if there is no connection; `CutStream` in the body if it breaks off.
     fn post(&self, request: HttpRequest) -> BoxFuture<'_, Result<HttpReply>>;
 }
 
-/// Reads one reply. Pure.
+/// Decodes one reply. Implementations are pure.
 trait Decode: Send {
-    /// The data of one event.
+    /// Decodes the data of one event.
     fn event(&mut self, event: &Value, out: &mut Deltas) -> Result<()>;
 
-    /// `[DONE]`, which ends a stream where the wire defines it; some gateways add it on other wires.
+    /// Handles `[DONE]`, which ends a stream if the wire defines it; some gateways add it on other wires.
     fn done(&mut self, _: &mut Deltas) {}
 
-    /// The body has ended. Wires with a terminal event ignore this.
+    /// Handles the end of the body. Wires with a terminal event ignore this.
     fn end(&mut self, _: &mut Deltas) {}
 
-    /// A body that is one JSON object instead of events. Nothing of it can be missing, so that it needs no word for its
-    /// end; one that is no reply is an error.
+    /// Decodes a body that is one JSON object instead of events. It is always complete, so it needs no terminal event;
+    /// an object that is not a reply is an error.
     fn whole(&mut self, body: &Value, out: &mut Deltas) -> Result<()>;
 }
 
@@ -132,12 +133,12 @@ pub struct HostedModel<T> {
 
 #[cfg(feature = "hosted")]
 impl HostedModel<Http> {
-    /// Returns a model by the names of its provider and its own, `"openai:gpt-5.6"`, with the key that the environment
-    /// has for the provider ([`Provider::from_env`] lists the names) and a connection of its own.
+    /// Returns a model by the names of its provider and its own, for example `"openai:gpt-5.6"`, with the key that the
+    /// environment has for the provider ([`Provider::from_env`] lists the names) and its own connection.
     ///
     /// # Errors
-    /// `BadRequest` where the text has no `:` or the provider is unknown, `Authentication` where its key is not set; that
-    /// of [`Http::new`].
+    /// `BadRequest` if the text has no `:` or the provider is unknown, `Authentication` if its key is not set; that of
+    /// [`Http::new`].
     pub fn from_env(model: &str) -> Result<Self> {
         let Some((provider, model)) = model.split_once(':') else {
             let message = format!("{model:?} names no provider: write it as \"openai:{model}\"");
@@ -148,7 +149,7 @@ impl HostedModel<Http> {
 }
 
 impl<T: Transport> HostedModel<T> {
-    /// A model of a provider, by the provider's name for it.
+    /// Creates a model of a provider, by the provider's name for it.
     pub fn new(provider: Provider, model: impl Into<String>, transport: T) -> Self {
         Self { provider, model: model.into(), transport }
     }
@@ -171,7 +172,7 @@ impl<T: Transport> HostedModel<T> {
         if !request.settings.extra_body.is_null() {
             extra_body::merge(&mut fields, &request.settings.extra_body);
         }
-        // The caller may have given other messages.
+        // The extra body of the caller may have replaced the messages.
         let body = if fields.get(list).is_some() {
             to_text(&fields)
         } else {
@@ -257,7 +258,7 @@ impl<T: Transport> Model for HostedModel<T> {
     }
 
     fn provider(&self) -> Option<&str> {
-        // The conventions name the API, of which there are two.
+        // The conventions name the API, and Gemini has two.
         Some(match self.provider.name.as_str() {
             "gemini" => "gcp.gemini",
             name => name,

@@ -1,4 +1,4 @@
-//! Ollama's own chat API, whose stream is one JSON object a line.
+//! Ollama's own chat API, whose stream is one JSON object per line.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ use super::{Decode, Provider, ReturnReasoning, Streaming, failure};
 
 pub(super) fn fields(model: &str, request: &Request, names: &WireNames, provider: &Provider) -> Value {
     let settings = &request.settings;
-    // The API cannot be told not to call, but it can be given nothing to call.
+    // The API cannot forbid calls, but it can be given no tools.
     let has_tools = !request.tools.is_empty() && request.tool_choice != ToolChoice::None;
     let tool = |tool: &ToolSpec| {
         let function =
@@ -35,11 +35,11 @@ pub(super) fn fields(model: &str, request: &Request, names: &WireNames, provider
         "stream": provider.streaming == Streaming::Yes,
         "tools": has_tools.then(|| request.tools.iter().map(tool).collect::<Value>()),
         "think": settings.reasoning_effort.map(think),
-        // Every token would have to fit the shape, those of calls too.
+        // Every token would have to match the shape, including those of calls.
         "format": request.answer_schema.as_deref().filter(|_| !has_tools),
         "options": (options != json!({})).then_some(options),
         "keep_alive": settings.keep_alive,
-        // Or a conversation that is too long would lose its beginning without a word.
+        // Otherwise a conversation that is too long would silently lose its beginning.
         "truncate": false,
     }))
 }
@@ -51,13 +51,13 @@ pub(super) fn add_messages(body: &mut BodyText, request: &Request, names: &WireN
     }
 }
 
-/// Some models take a level, the others any word but `false` for yes.
+/// Returns a level, which some models accept; for the others any value except `false` enables thinking.
 fn think(effort: ReasoningEffort) -> Value {
     match effort {
         ReasoningEffort::None => json!(false),
         ReasoningEffort::Minimal => json!("low"),
         ReasoningEffort::XHigh | ReasoningEffort::Max => json!("high"),
-        // The API has the same words.
+        // The API uses the same names.
         word => json!(word),
     }
 }
@@ -65,7 +65,7 @@ fn think(effort: ReasoningEffort) -> Value {
 fn add_message(body: &mut BodyText, message: &Message, names: &WireNames, provider: &Provider) {
     match message {
         Message::User { text, images } => {
-            // Those that are given by address were refused.
+            // Images given by URL were rejected before.
             let data =
                 |image: &Image| if let Image::Inline { base64, .. } = image { Some(json!(base64)) } else { None };
             let images: Vec<Value> = images.iter().filter_map(data).collect();
@@ -94,7 +94,7 @@ fn add_message(body: &mut BodyText, message: &Message, names: &WireNames, provid
     }
 }
 
-/// The thoughts that came from this provider.
+/// Returns the thoughts that came from this provider.
 fn thinking(parts: &[Part], provider: &Provider) -> Option<String> {
     let own = |part: &Part| match part {
         Part::Reasoning { opaque: Some(opaque), .. } if opaque["from"] == *provider.name => {
@@ -106,7 +106,7 @@ fn thinking(parts: &[Part], provider: &Provider) -> Option<String> {
     (!thinking.is_empty() && provider.return_reasoning != ReturnReasoning::Never).then_some(thinking)
 }
 
-/// What the caller can do about an error: a model has to be pulled before it can be asked.
+/// Adds a remedy to an error: a model has to be pulled before it can be used.
 pub(super) fn with_remedy(error: Error, model: &str) -> Error {
     if error.status() == Some(404) && error.message().contains("not found") && !error.message().contains("page") {
         return error.with_remedy(format!("pull it first: `ollama pull {model}`"));
@@ -114,7 +114,7 @@ pub(super) fn with_remedy(error: Error, model: &str) -> Error {
     error
 }
 
-/// Reads lines. The last one is marked as done.
+/// Decodes lines. The last one is marked as done.
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
     provider: String,
@@ -150,7 +150,7 @@ impl Decode for Decoder {
         if line["done"] == true {
             let count = |field: &str| line[field].as_u64();
             if let (input, Some(output)) = (count("prompt_eval_count"), count("eval_count")) {
-                // The count of a prompt that was there already is left out.
+                // If the prompt was cached, its count is missing.
                 out.push(Delta::Usage(Usage::default().input(input.unwrap_or(0)).output(output)));
             }
             out.push(Delta::End(if line["done_reason"] == "length" { EndReason::Length } else { EndReason::Complete }));
@@ -177,7 +177,7 @@ impl Decoder {
         Self { provider: provider.into(), ..Self::default() }
     }
 
-    /// The thoughts so far are one part of the reply.
+    /// Ends the thoughts so far as one part of the reply.
     fn end_thinking(&mut self, out: &mut Deltas) {
         if !self.thinking.is_empty() {
             let thinking = std::mem::take(&mut self.thinking);

@@ -26,7 +26,7 @@ pub(super) fn fields(model: &str, request: &Request, names: &WireNames, is_strea
     let has_tools = !request.tools.is_empty();
     let choice = match &request.tool_choice {
         ToolChoice::Tool(name) => json!({"type": "function", "name": names.wire(name)}),
-        // The API has the same words.
+        // The API uses the same names.
         word => json!(word),
     };
     let format = request.answer_schema.as_ref().map(|schema| {
@@ -76,7 +76,7 @@ fn add_items_of(body: &mut BodyText, message: &Message, names: &WireNames) {
             Part::Text { text, phase, .. } => {
                 Some(without_nulls(json!({"type": "message", "role": "assistant", "content": text, "phase": phase})))
             }
-            // An item of reasoning goes back as it came; plain reasoning text does not.
+            // An item of reasoning is returned unchanged; plain reasoning text is not returned.
             Part::Reasoning { opaque, .. } => opaque.as_ref().filter(|item| item["type"] == "reasoning").cloned(),
             Part::Call(call) => {
                 let (name, arguments) = (names.wire(&call.name), call.sent_text());
@@ -91,26 +91,26 @@ fn add_items_of(body: &mut BodyText, message: &Message, names: &WireNames) {
     }
 }
 
-/// Reads events.
+/// Decodes events.
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
-    /// In the order in which they began; a call's position here is its index.
+    /// In the order in which they started; a call's position here is its index.
     calls: Vec<Call>,
     texts: OutputTexts,
-    /// Whether pieces of the reasoning have come whose item is not over.
+    /// Whether pieces of the reasoning have arrived whose item is not complete.
     has_reasoning: bool,
-    /// That of the last message.
+    /// The phase of the last message.
     phase: Option<TextPhase>,
     is_refused: bool,
 }
 
-/// A call that has begun. Some servers put every item at position 0 of the output, some give items no id.
+/// A call that has started. Some servers put every item at position 0 of the output, some give items no id.
 #[derive(Debug)]
 struct Call {
     item_id: String,
     call_id: String,
     position: u64,
-    /// Whether pieces of its arguments have come.
+    /// Whether pieces of its arguments have arrived.
     has_arguments: bool,
 }
 
@@ -165,7 +165,7 @@ impl Decode for Decoder {
         match body["status"].as_str().unwrap_or_default() {
             "failed" => return Err(failure::in_stream(body)),
             "queued" | "in_progress" | "cancelled" => return Err(failure::no_reply()),
-            // Some servers have words of their own for a response that is complete.
+            // Some servers use other names for a complete response.
             _ if body["output"].is_array() => {}
             _ => return Err(failure::no_reply()),
         }
@@ -175,11 +175,11 @@ impl Decode for Decoder {
 }
 
 impl Decoder {
-    /// The call that this item is of; it begins if it has not.
+    /// Returns the index of this item's call, and starts the call if necessary.
     fn start(&mut self, position: u64, item: &Value, out: &mut Deltas) -> usize {
         let text = |field: &str| item[field].as_str().unwrap_or_default().to_string();
         let (item_id, call_id) = (text("id"), text("call_id"));
-        // Calls are identified by the id that results name, else by the item's id, else by position.
+        // Calls are identified by the id that results use, else by the item's id, else by position.
         let is_same = |call: &Call| match (call_id.as_str(), item_id.as_str()) {
             ("", "") => call.position == position,
             ("", item_id) => call.item_id == item_id,
@@ -193,14 +193,14 @@ impl Decoder {
         })
     }
 
-    /// The call that a piece of arguments belongs to.
+    /// Returns the call to which a piece of arguments belongs.
     fn of_piece(&self, event: &Value) -> Option<usize> {
         let by_id = event["item_id"].as_str().filter(|id| !id.is_empty());
         let by_id = by_id.and_then(|id| self.calls.iter().rposition(|call| call.item_id == id));
         by_id.or_else(|| self.calls.iter().rposition(|call| call.position == output_index(event)))
     }
 
-    /// Says what the text of a message is for, if that differs from the text before it.
+    /// Emits the purpose of a message's text, if it differs from that of the text before it.
     fn begin_message(&mut self, item: &Value, out: &mut Deltas) {
         if item["type"] != "message" {
             return;
@@ -212,7 +212,7 @@ impl Decoder {
         }
     }
 
-    /// A whole item, at this position of the output.
+    /// Handles a complete item at this position of the output.
     fn item_done(&mut self, position: u64, item: &Value, out: &mut Deltas) {
         match item["type"].as_str().unwrap_or_default() {
             "function_call" => {
@@ -227,7 +227,7 @@ impl Decoder {
                 }
             }
             "reasoning" => {
-                // Some servers send it whole, and so does one object.
+                // Some servers send it only here, and so does a body that is one object.
                 if !std::mem::take(&mut self.has_reasoning) {
                     out.reasoning(&reasoning_of(item), None);
                 }
@@ -271,7 +271,7 @@ impl Decoder {
     }
 }
 
-/// What an item of reasoning says: its summary, and the text where a server shows that.
+/// Returns the text of a reasoning item: its summary, and the full text if a server sends it.
 fn reasoning_of(item: &Value) -> String {
     let parts = [&item["summary"], &item["content"]].into_iter().filter_map(Value::as_array).flatten();
     parts.filter_map(|part| part["text"].as_str()).collect()

@@ -1,41 +1,42 @@
 //! Deduplicates the output texts of OpenAI's Responses API by their position.
 //!
-//! The API sends each text five times: as deltas, then whole as the text, the part, the item and the response.
+//! The API sends each text five times: as deltas, then completely as the text, the part, the item and the response.
 
 use serde_json::Value;
 
 use super::deltas::Deltas;
 
-/// The texts of one response that have begun.
+/// The texts of one response that have started.
 #[derive(Debug, Default)]
 pub(super) struct OutputTexts(Vec<TextStart>);
 
-/// Where a text begins. Some servers put every item at index 0 of the output, some give items no id.
+/// The start of a text. Some servers put every item at index 0 of the output, some give items no id.
 #[derive(Debug)]
 struct TextStart {
     item_id: String,
     index: u64,
     part: u64,
     begin: usize,
-    /// Whether its item is over; another of its index is another text then.
+    /// Whether its item is complete. A later text of the same index is a different text.
     is_over: bool,
 }
 
 impl OutputTexts {
-    /// Where the text of an event begins: here, if it has not begun.
+    /// Returns where the text of an event starts, which is the current position if the text is new.
     pub(super) fn begin(&mut self, event: &Value, out: &Deltas) -> usize {
         let part = event["content_index"].as_u64().unwrap_or(0);
         self.begin_at(&event["item_id"], output_index(event), part, out)
     }
 
-    /// A whole item, which is over.
+    /// Handles a complete item.
     pub(super) fn item(&mut self, index: u64, item: &Value, out: &mut Deltas) {
         let id = item["id"].as_str().unwrap_or_default();
         let has_id = self.0.iter().any(|text| !id.is_empty() && text.item_id == id);
         let is_of_item = |text: &&TextStart| {
             if has_id { text.item_id == id } else { text.index == index && !text.is_over }
         };
-        // By their order: where a part stands in the item is not always where its deltas said.
+        // They are matched by order, because the position of a part in the item does not always match that in its
+        // deltas.
         let begun: Vec<usize> = self.0.iter().filter(is_of_item).map(|text| text.begin).collect();
         for (part, text) in texts_of(item).enumerate() {
             let begin = begun.get(part).copied();
@@ -59,18 +60,18 @@ impl OutputTexts {
     }
 }
 
-/// Where an event's item stands in the output.
+/// Returns the position of an event's item in the output.
 pub(super) fn output_index(event: &Value) -> u64 {
     event["output_index"].as_u64().unwrap_or(0)
 }
 
-/// The texts of an item that is a message; a refusal is one.
+/// Returns the texts of an item that is a message. A refusal is also a text.
 pub(super) fn texts_of(item: &Value) -> impl Iterator<Item = &str> {
     let parts = item["content"].as_array().into_iter().flatten().filter(|_| item["type"] == "message");
     parts.filter_map(|part| part["text"].as_str().or_else(|| part["refusal"].as_str()))
 }
 
-/// Whether an item is a message that declines.
+/// Returns whether an item is a message that refuses.
 pub(super) fn is_refusal(item: &Value) -> bool {
     item["type"] == "message"
         && item["content"].as_array().into_iter().flatten().any(|part| part["refusal"].is_string())

@@ -4,8 +4,8 @@ use std::fmt;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// A name, the variables that may have the key, of which the first that is set counts, and the provider with a key. One
-/// without variables needs no key.
+/// A name, the environment variables for the key, of which the first that is set counts, and the provider for a key. A
+/// provider without variables needs no key.
 type NamedProvider = (&'static str, &'static [&'static str], fn(String) -> Provider);
 
 const NAMED: [NamedProvider; 10] = [
@@ -21,31 +21,32 @@ const NAMED: [NamedProvider; 10] = [
     ("llama.cpp", &[], |_| Provider::llama_cpp()),
 ];
 
-/// How to reach a provider.
+/// The connection settings of a provider.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Provider {
-    /// What it is called in errors and events.
+    /// The name in errors and events.
     pub name: String,
-    /// The format it speaks.
+    /// The API format.
     pub wire: Wire,
-    /// Where its API begins, without the wire's own path: `https://api.openai.com/v1`.
+    /// The base URL of the API, without the wire's own path: `https://api.openai.com/v1`.
     pub base_url: String,
-    /// The API key, if needed. It appears in no error and no debug output.
+    /// The API key, if needed. It never appears in errors or debug output.
     pub key: Option<String>,
-    /// The header that has the key, alone; `None`: that of the wire.
+    /// The header that contains only the key; `None` means the header of the wire.
     pub key_header: Option<String>,
-    /// Added to the address of every request behind `?`: `api-version=preview`.
+    /// Added to the URL of every request after `?`, for example `api-version=preview`.
     pub query: Option<String>,
-    /// Sent with every request, after those of the wire. They are not saved with a run, since they may hold secrets.
+    /// Sent with every request, after the headers of the wire. They are not saved with a run, because they may contain
+    /// secrets.
     pub headers: Vec<(String, String)>,
     /// Whether replies are streamed.
     pub streaming: Streaming,
     /// Whether streamed text is incremental or cumulative.
     pub text_deltas: TextDeltas,
-    /// What goes back of the reasoning that came over Chat Completions.
+    /// Which reasoning fields of Chat Completions are returned to the provider.
     pub return_reasoning: ReturnReasoning,
-    /// How reasoning is asked for over Chat Completions.
+    /// Which field requests reasoning over Chat Completions.
     pub reasoning_field: ReasoningField,
 }
 
@@ -64,12 +65,12 @@ setters!(Provider {
 /// Whether replies are streamed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Streaming {
-    /// As they are written. A server that answers with one object all the same is read too: its bytes are signs of
-    /// life, and what it says comes at its end.
+    /// Replies are streamed. A server that answers with one object anyway is supported: its bytes count as progress,
+    /// and its content arrives at the end.
     #[default]
     Yes,
-    /// Whole, for servers that cannot stream, or not with tools. They say nothing, not even the head, before all is
-    /// written: the agent's limit of silence is then one on the reply.
+    /// Replies arrive whole, for servers that cannot stream, or not with tools. They send nothing, not even the head,
+    /// before the reply is complete, so the agent's limit of silence limits the whole reply.
     No,
 }
 
@@ -79,55 +80,56 @@ pub enum TextDeltas {
     /// Only the new text, as all the formats specify.
     #[default]
     Incremental,
-    /// All text of the reply so far, as some servers and gateways send it; what is new is known by its position.
+    /// The complete text of the reply so far, as some servers and gateways send it. The new part is found by its
+    /// position.
     Cumulative,
 }
 
-/// What goes back of the reasoning that came over Chat Completions: `reasoning_content`, `reasoning` and
-/// `reasoning_details`, only ever to a provider of the name that it came from. The other formats say themselves what
-/// goes back.
+/// Which reasoning fields of Chat Completions (`reasoning_content`, `reasoning` and `reasoning_details`) are returned
+/// in later requests. They are returned only to a provider with the name of the one that sent them. The other formats
+/// define this themselves.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ReturnReasoning {
-    /// Every field, as it came. DeepSeek, Kimi and others refuse a conversation with tools without it.
+    /// Every field, unchanged. DeepSeek, Kimi and others reject a conversation with tools without it.
     #[default]
     AsReceived,
-    /// Where `reasoning_details` came, nothing else: they hold the text of the others. OpenRouter's.
+    /// Only `reasoning_details`, if it was sent, because it contains the text of the others. For OpenRouter.
     Details,
-    /// Nothing, for servers that refuse these fields.
+    /// No field, for servers that reject these fields.
     Never,
 }
 
-/// How reasoning is asked for over Chat Completions.
+/// Which field requests reasoning over Chat Completions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ReasoningField {
-    /// `reasoning_effort`, as OpenAI has it.
+    /// `reasoning_effort`, as in OpenAI's API.
     #[default]
     Effort,
-    /// `reasoning`, an object that takes an effort or a budget of tokens. OpenRouter's.
+    /// `reasoning`, an object with an effort or a budget of tokens. For OpenRouter.
     Reasoning,
-    /// `thinking`, which is enabled or disabled, and the effort beside it. DeepSeek's, Moonshot's and Z.ai's.
+    /// `thinking`, which is enabled or disabled, with the effort beside it. For DeepSeek, Moonshot and Z.ai.
     Thinking,
 }
 
-/// A format of requests and replies. A new one is a file beside `anthropic.rs` and its arms in `hosted/mod.rs`.
+/// A format of requests and replies. A new one needs a file beside `anthropic.rs` and match arms in `hosted/mod.rs`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wire {
-    /// Chat Completions as OpenAI has it, with strict schemas.
+    /// Chat Completions as OpenAI defines it, with strict schemas.
     OpenAiChat,
-    /// Chat Completions as everybody else has it: OpenRouter, LM Studio, llama.cpp, vLLM, Groq, Mistral …
+    /// Chat Completions as all others implement it: OpenRouter, LM Studio, llama.cpp, vLLM, Groq, Mistral …
     Chat,
-    /// OpenAI's Responses, nothing stored, with strict schemas.
+    /// OpenAI's Responses API, without storage, with strict schemas.
     OpenAiResponses,
-    /// Anthropic's Messages.
+    /// Anthropic's Messages API.
     Anthropic,
-    /// Gemini's generateContent.
+    /// Gemini's generateContent API.
     Gemini,
     /// Ollama's own `/api/chat`.
     Ollama,
 }
 
 impl Provider {
-    /// A provider under an address.
+    /// Creates a provider with this base URL.
     pub fn new(name: impl Into<String>, wire: Wire, base_url: impl Into<String>, key: Option<String>) -> Self {
         let base_url = base_url.into().trim_end_matches('/').to_string();
         Self {
@@ -150,7 +152,7 @@ impl Provider {
     /// without a key `ollama`, `lm-studio`, `llama.cpp`.
     ///
     /// # Errors
-    /// `Authentication` where the variable is not set, `BadRequest` where the name is unknown.
+    /// `Authentication` if the variable is not set, `BadRequest` if the name is unknown.
     pub fn from_env(name: &str) -> Result<Self> {
         Self::named(name, |variable| std::env::var(variable).ok())
     }
@@ -169,20 +171,20 @@ impl Provider {
         Ok(make(key.unwrap_or_default()))
     }
 
-    /// OpenAI, by its Responses.
+    /// Returns the settings for OpenAI, over its Responses API.
     pub fn openai(key: impl Into<String>) -> Self {
         Self::new("openai", Wire::OpenAiResponses, "https://api.openai.com/v1", Some(key.into()))
     }
 
-    /// OpenAI's models on Azure, by their Responses: the address of the resource (`https://NAME.openai.azure.com`), and a
-    /// key of it. A model's name is that of its deployment.
+    /// Returns the settings for OpenAI's models on Azure, over the Responses API. It takes the URL of the resource
+    /// (`https://NAME.openai.azure.com`) and one of its keys. The name of a model is that of its deployment.
     pub fn azure_openai(resource: &str, key: impl Into<String>) -> Self {
         let base_url = format!("{}/openai/v1", resource.trim_end_matches('/'));
         let provider = Self::new("azure", Wire::OpenAiResponses, base_url, Some(key.into()));
         provider.key_header(Some("api-key".into()))
     }
 
-    /// One deployment on Azure by a dated version of the API, over Chat Completions.
+    /// Returns the settings for one deployment on Azure with a dated version of the API, over Chat Completions.
     pub fn azure_openai_deployment(
         resource: &str,
         deployment: &str,
@@ -194,52 +196,53 @@ impl Provider {
         provider.key_header(Some("api-key".into())).query(Some(format!("api-version={api_version}")))
     }
 
-    /// Anthropic.
+    /// Returns the settings for Anthropic.
     pub fn anthropic(key: impl Into<String>) -> Self {
         Self::new("anthropic", Wire::Anthropic, "https://api.anthropic.com/v1", Some(key.into()))
     }
 
-    /// Gemini.
+    /// Returns the settings for Gemini.
     pub fn gemini(key: impl Into<String>) -> Self {
         let base_url = "https://generativelanguage.googleapis.com/v1beta";
         Self::new("gemini", Wire::Gemini, base_url, Some(key.into()))
     }
 
-    /// OpenRouter.
+    /// Returns the settings for OpenRouter.
     pub fn openrouter(key: impl Into<String>) -> Self {
         let provider = Self::new("openrouter", Wire::Chat, "https://openrouter.ai/api/v1", Some(key.into()));
         provider.return_reasoning(ReturnReasoning::Details).reasoning_field(ReasoningField::Reasoning)
     }
 
-    /// DeepSeek.
+    /// Returns the settings for DeepSeek.
     pub fn deepseek(key: impl Into<String>) -> Self {
         let provider = Self::new("deepseek", Wire::Chat, "https://api.deepseek.com", Some(key.into()));
         provider.reasoning_field(ReasoningField::Thinking)
     }
 
-    /// Moonshot, whose models are called Kimi.
+    /// Returns the settings for Moonshot, with the Kimi models.
     pub fn moonshot(key: impl Into<String>) -> Self {
         let provider = Self::new("moonshot", Wire::Chat, "https://api.moonshot.ai/v1", Some(key.into()));
         provider.reasoning_field(ReasoningField::Thinking)
     }
 
-    /// Z.ai, whose models are called GLM.
+    /// Returns the settings for Z.ai, with the GLM models.
     pub fn z_ai(key: impl Into<String>) -> Self {
         let provider = Self::new("z.ai", Wire::Chat, "https://api.z.ai/api/paas/v4", Some(key.into()));
         provider.reasoning_field(ReasoningField::Thinking)
     }
 
-    /// Ollama on this machine. [`ModelSettings::context_length`](crate::ModelSettings::context_length) is worth setting.
+    /// Returns the settings for Ollama on this machine. Consider setting
+    /// [`ModelSettings::context_length`](crate::ModelSettings::context_length).
     pub fn ollama() -> Self {
         Self::new("ollama", Wire::Ollama, "http://127.0.0.1:11434", None)
     }
 
-    /// LM Studio on this machine.
+    /// Returns the settings for LM Studio on this machine.
     pub fn lm_studio() -> Self {
         Self::new("lm-studio", Wire::Chat, "http://127.0.0.1:1234/v1", None)
     }
 
-    /// The server of llama.cpp on this machine.
+    /// Returns the settings for the llama.cpp server on this machine.
     pub fn llama_cpp() -> Self {
         Self::new("llama.cpp", Wire::Chat, "http://127.0.0.1:8080/v1", None)
     }

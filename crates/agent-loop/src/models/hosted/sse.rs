@@ -1,4 +1,4 @@
-//! Incremental parser for server-sent events, and reading a whole body within a limit.
+//! Incremental parser for server-sent events, and a function that reads a whole body within a limit.
 
 use futures_util::StreamExt;
 
@@ -10,7 +10,7 @@ use super::lines::Lines;
 /// The largest event or whole body that is accepted.
 pub(super) const MAX_BYTES: usize = 32 << 20;
 
-/// Splits a body into events and returns their data; all wires repeat an event's name there.
+/// Splits a body into events and returns their data, in which all wires repeat the event's name.
 #[derive(Debug, Default)]
 pub(super) struct SseParser {
     lines: Lines,
@@ -18,12 +18,12 @@ pub(super) struct SseParser {
 }
 
 impl SseParser {
-    /// Adds bytes. Then take [`next`](Self::next) until there is none.
+    /// Adds bytes. Call [`next`](Self::next) afterwards until it returns `None`.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         self.lines.push(bytes);
     }
 
-    /// The data of the next complete event.
+    /// Returns the data of the next complete event.
     ///
     /// # Errors
     /// `BadResponse` for invalid UTF-8, and for an event without an end.
@@ -35,7 +35,7 @@ impl SseParser {
                 }
                 continue;
             }
-            // Comments, which keep a connection alive, and all other fields mean nothing here.
+            // Comments, which keep a connection alive, and all other fields are ignored.
             let (field, value) = line.split_once(':').unwrap_or((line, ""));
             let value = value.strip_prefix(' ').unwrap_or(value);
             match &mut self.data {
@@ -58,7 +58,7 @@ fn bad(what: &str) -> Error {
     Error::new(ErrorKind::BadResponse, what)
 }
 
-/// The whole of a body.
+/// Reads a whole body.
 pub(super) async fn collect(mut body: ByteStream) -> Result<Vec<u8>> {
     let mut all = Vec::new();
     while let Some(bytes) = body.next().await {

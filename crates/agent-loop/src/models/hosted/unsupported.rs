@@ -1,4 +1,4 @@
-//! What a request asks for that its wire has no field for, where leaving it out would change the reply.
+//! Rejects request settings that the wire has no field for, if leaving them out would change the reply.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use crate::model::{Request, ToolChoice};
 use super::{Provider, ReasoningField, Wire};
 
 /// # Errors
-/// `BadRequest`, naming the first of them and what to do instead.
+/// `BadRequest`, with the first of them and an alternative.
 pub(super) fn check(request: &Request, provider: &Provider) -> Result<()> {
     let (settings, wire) = (&request.settings, provider.wire);
     let has_budget = match wire {
@@ -25,13 +25,13 @@ pub(super) fn check(request: &Request, provider: &Provider) -> Result<()> {
     } else if matches!(wire, Wire::OpenAiResponses | Wire::Anthropic) && settings.seed.is_some() {
         ("a seed", "leave it out")
     } else if !has_budget && settings.thinking_budget.is_some() {
-        ("a budget of thinking", "set the effort of reasoning instead")
+        ("a thinking budget", "set the reasoning effort instead")
     } else if wire == Wire::Ollama && is_forced && !request.tools.is_empty() {
-        ("a call that is required", "let the model decide, or use Ollama's compatible address with Wire::Chat")
+        ("a required call", "let the model decide, or use Ollama's compatible address with Wire::Chat")
     } else if wire == Wire::Ollama && has_address {
-        ("an image by its address", "give the image itself")
+        ("an image given by its address", "send the image itself")
     } else if !matches!(settings.extra_body, Value::Null | Value::Object(_)) {
-        ("an extra body that is no object", "give an object of fields")
+        ("an extra body that is not an object", "use an object of fields")
     } else {
         return Ok(());
     };

@@ -1,8 +1,9 @@
-//! Request bodies are written with all their fields; those that a request leaves open are not sent.
+//! Removes null fields, because request bodies are built with all their fields, including those that a request leaves
+//! open.
 
 use serde_json::Value;
 
-/// The object without its fields that are null.
+/// Returns the object without its null fields.
 pub(super) fn without_nulls(mut object: Value) -> Value {
     if let Value::Object(fields) = &mut object {
         fields.retain(|_, value| !value.is_null());

@@ -13,7 +13,7 @@ use super::parts::{call, json_of, json_prefix, object_of};
 
 type Calls = Result<Vec<Piece<'static>>, String>;
 
-/// Objects with a name and arguments, alone, in a row, or in a list.
+/// Objects with a name and arguments: a single one, several in sequence, or a list.
 pub(super) struct Objects {
     marks: &'static [Mark],
     open: &'static str,
@@ -63,7 +63,7 @@ impl Reader for Objects {
     }
 
     fn read(&self, block: &str, _: &[ToolSpec]) -> Calls {
-        // Llama's `{` is the mark and the beginning of the object.
+        // Llama's `{` is both the mark and the beginning of the object.
         if self.key == "parameters" && block.trim_start().starts_with('"') {
             return objects(&format!("{{{block}"));
         }
@@ -80,7 +80,7 @@ fn objects(block: &str) -> Calls {
     let mut rest = block;
     loop {
         rest = rest.trim_start_matches([';', ',', ' ', '\t', '\r', '\n']);
-        // A special token of the model's, such as the end of its turn.
+        // The rest is a special token of the model, such as the end of its turn.
         if rest.is_empty() || rest.starts_with('<') {
             return Ok(calls);
         }

@@ -2,14 +2,14 @@
 
 use serde_json::{Map, Value};
 
-/// How deep a value may be nested.
+/// The deepest nesting of a value.
 const MAX_DEPTH: usize = 64;
-/// What Gemma writes around a text.
+/// The marks that Gemma writes around a text.
 pub(super) const GEMMA_QUOTES: [&str; 2] = ["<escape>", "<|\"|>"];
 
 type Call = (String, Map<String, Value>);
 
-/// What is left to read.
+/// The text that is left to parse.
 pub(super) struct Literals<'t>(pub(super) &'t str);
 
 impl Literals<'_> {
@@ -18,14 +18,14 @@ impl Literals<'_> {
         self.0.is_empty()
     }
 
-    /// Takes a text that comes next, white space aside.
+    /// Skips white space and this text, and returns whether the text came next.
     pub(super) fn takes(&mut self, text: &str) -> bool {
         let rest = self.0.trim_start().strip_prefix(text);
         self.0 = rest.unwrap_or(self.0);
         rest.is_some()
     }
 
-    /// `name(key=value, …)`, or one within `print(…)`.
+    /// Parses `name(key=value, …)`, or one within `print(…)`.
     pub(super) fn python_call(&mut self) -> Result<Call, String> {
         let name = self.word()?;
         self.expect("(")?;
@@ -37,7 +37,7 @@ impl Literals<'_> {
         Ok((name, self.fields("=", ")", 0)?))
     }
 
-    /// `call:name{key:value, …}`.
+    /// Parses `call:name{key:value, …}`.
     pub(super) fn gemma_call(&mut self) -> Result<Call, String> {
         self.expect("call:")?;
         let name = self.word()?;
@@ -54,7 +54,7 @@ impl Literals<'_> {
         format!("The tool call cannot be read: {wanted} was expected before {found:?}.")
     }
 
-    /// A name, dots and dashes included.
+    /// Parses a name, which may contain dots and dashes.
     fn word(&mut self) -> Result<String, String> {
         let text = self.0.trim_start();
         let end = text.find(|c: char| !(c.is_alphanumeric() || "_.-".contains(c))).unwrap_or(text.len());
@@ -65,7 +65,7 @@ impl Literals<'_> {
         Ok(text[..end].into())
     }
 
-    /// Names and values up to a bracket.
+    /// Parses names and values up to a bracket.
     fn fields(&mut self, separator: &str, close: &str, depth: usize) -> Result<Map<String, Value>, String> {
         let mut fields = Map::new();
         while !self.takes(close) {
@@ -124,7 +124,7 @@ impl Literals<'_> {
         Ok(value)
     }
 
-    /// A text in quotes, if one comes next.
+    /// Parses a text in quotes, if one comes next.
     fn string(&mut self) -> Result<Option<String>, String> {
         for quote in GEMMA_QUOTES {
             if self.takes(quote) {
@@ -153,7 +153,7 @@ impl Literals<'_> {
     }
 }
 
-/// What an escape stands for; one that is none stays as it is.
+/// Returns the characters of an escape. A text that is not an escape stays unchanged.
 fn escaped(rest: &mut std::str::Chars<'_>) -> Result<Vec<char>, String> {
     let digits = match rest.next() {
         Some('n') => return Ok(vec!['\n']),
@@ -171,7 +171,7 @@ fn escaped(rest: &mut std::str::Chars<'_>) -> Result<Vec<char>, String> {
     code.map(|code| vec![code]).ok_or_else(|| "The tool call cannot be read: an escape in a text is wrong.".into())
 }
 
-/// A value as Python writes it.
+/// Returns a value in Python's syntax.
 pub(super) fn python(value: &Value) -> String {
     let joined = |items: Vec<String>| items.join(", ");
     match value {
@@ -184,7 +184,7 @@ pub(super) fn python(value: &Value) -> String {
                 |(key, value): (&String, &Value)| format!("{}: {}", python(&key.as_str().into()), python(value));
             format!("{{{}}}", joined(fields.iter().map(field).collect()))
         }
-        // JSON's escapes of a text are Python's, too.
+        // JSON's escapes of a text are also valid in Python.
         plain => plain.to_string().replace('<', "\\u003c").replace('`', "\\u0060"),
     }
 }

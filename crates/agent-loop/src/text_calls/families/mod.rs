@@ -1,4 +1,4 @@
-//! How the families of models write calls: the marks to look for, how a block of calls is read, how a call is written.
+//! The call syntax of the model families: the marks to look for, how to read a block of calls, how to write a call.
 
 mod parts;
 mod json_calls;
@@ -17,16 +17,16 @@ use super::pieces::Piece;
 
 /// Reads and writes the calls of a family.
 trait Reader: Sync {
-    /// The marks that a parser looks for.
+    /// Returns the marks that a parser looks for.
     fn marks(&self) -> &'static [Mark];
 
-    /// The calls of a block, which comes without the marks around it.
+    /// Reads the calls of a block, which has no marks around it.
     ///
     /// # Errors
-    /// What is wrong with it, in words for the model.
+    /// The issue with the block, in words for the model.
     fn read(&self, block: &str, tools: &[ToolSpec]) -> Result<Vec<Piece<'static>>, String>;
 
-    /// A call as the family's models write it.
+    /// Returns a call as the family's models write it.
     fn write(&self, name: &str, arguments: &Map<String, Value>) -> String;
 }
 
@@ -35,7 +35,7 @@ trait Reader: Sync {
 #[non_exhaustive]
 pub enum Format {
     /// `<tool_call>{"name":…,"arguments":{…}}</tool_call>`: Hermes, Qwen 2.5 and 3, Granite 4, and any model that was
-    /// trained on no form of its own.
+    /// not trained on a form of its own.
     #[default]
     Hermes,
     /// `<tool_call><function=…><parameter=…>`: Qwen3-Coder, Qwen 3.5, Nemotron 3.
@@ -64,13 +64,13 @@ pub enum Format {
     Gemma,
     /// `<function=name>{…}</function>`, or `>>>name` and arguments: Functionary.
     Functionary,
-    /// Lines `Thought:`, `Action:`, `Action Input:`, `Final Answer:`: any model that is asked to. What follows
-    /// `Observation:` is left out.
+    /// Lines `Thought:`, `Action:`, `Action Input:`, `Final Answer:`: any model that is prompted to write them. The
+    /// text after `Observation:` is left out.
     React,
 }
 
-/// Each with its name, and texts that only the templates of its models hold; several in one entry must all be there.
-/// The order counts: the first that fits.
+/// Each format with its name and with texts that occur only in the templates of its models; several texts in one entry
+/// must all occur. The first match in this order counts.
 const FORMATS: [(Format, &str, &[&[&str]]); 15] = [
     (Format::Dsml, "deepseek_dsml", &[&["DSML"]]),
     (Format::DeepSeek, "deepseek", &[&["<｜tool▁calls▁begin｜>"]]),
@@ -90,25 +90,25 @@ const FORMATS: [(Format, &str, &[&[&str]]); 15] = [
 ];
 
 impl Format {
-    /// The format of this name: `hermes`, `qwen3_coder`, `glm`, `llama3`, `pythonic`, `mistral`, `deepseek`,
+    /// Returns the format of this name: `hermes`, `qwen3_coder`, `glm`, `llama3`, `pythonic`, `mistral`, `deepseek`,
     /// `deepseek_dsml`, `kimi_k2`, `harmony`, `granite`, `phi`, `gemma`, `functionary`, `react`.
     pub fn named(name: &str) -> Option<Self> {
         FORMATS.iter().find(|(_, other, _)| *other == name).map(|(format, ..)| *format)
     }
 
-    /// Every format.
+    /// Returns every format.
     #[cfg(test)]
     pub(super) fn all() -> impl Iterator<Item = Self> {
         FORMATS.iter().map(|(format, ..)| *format)
     }
 
-    /// Its name.
+    /// Returns the format's name.
     pub fn name(self) -> &'static str {
         FORMATS.iter().find(|(format, ..)| *format == self).map_or("hermes", |(_, name, _)| name)
     }
 
-    /// The format that a model's own chat template uses, as servers tell it (`/props` of llama.cpp's server,
-    /// `/api/show` of Ollama) and `tokenizer_config.json` holds it. `None` where it shows no calls.
+    /// Returns the format that a model's own chat template uses. Servers return the template (`/props` of llama.cpp's
+    /// server, `/api/show` of Ollama), and `tokenizer_config.json` contains it. `None` if the template has no calls.
     pub fn of_template(template: &str) -> Option<Self> {
         let fits = |texts: &&[&str]| texts.iter().all(|text| template.contains(text));
         FORMATS.iter().find(|(.., texts)| texts.iter().any(fits)).map(|(format, ..)| *format)
@@ -138,8 +138,8 @@ impl Format {
         self.reader().marks()
     }
 
-    /// Whether a text is part of a mark that a parser of this format looks for: a special token of a model that is must be
-    /// shown to the parser, while others are no text.
+    /// Returns whether a text is part of a mark that a parser of this format looks for. A special token that is part of
+    /// a mark must be passed to the parser; other special tokens are not text.
     pub fn has_mark(self, text: &str) -> bool {
         let in_mark = |mark: &Mark| match mark.kind {
             MarkKind::Thoughts(close) => close.contains(text),

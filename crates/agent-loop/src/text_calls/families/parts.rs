@@ -1,4 +1,4 @@
-//! What several readers need: a JSON value at the beginning of a text, values whose type only the schema knows.
+//! Functions that several readers need: a JSON value at the beginning of a text, values typed by the schema.
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -8,7 +8,7 @@ use crate::tool::ToolSpec;
 
 use super::super::pieces::Piece;
 
-/// The text of the JSON value that a text begins with, white space aside, and what follows it.
+/// Returns the JSON value at the beginning of a text, after white space, and the text after it.
 pub(super) fn json_prefix(text: &str) -> Result<(&str, &str), String> {
     let mut values = serde_json::Deserializer::from_str(text).into_iter::<&RawValue>();
     match values.next() {
@@ -18,7 +18,7 @@ pub(super) fn json_prefix(text: &str) -> Result<(&str, &str), String> {
     }
 }
 
-/// A call with arguments in JSON, as they were written.
+/// Returns a call with arguments in JSON, as they were written.
 pub(super) fn call(name: &str, arguments: &str) -> Result<Piece<'static>, String> {
     let name = name.trim();
     if name.is_empty() {
@@ -28,12 +28,12 @@ pub(super) fn call(name: &str, arguments: &str) -> Result<Piece<'static>, String
     Ok(Piece::Call { name: name.into(), arguments: arguments.trim().into() })
 }
 
-/// A call with arguments that were no JSON.
+/// Returns a call whose arguments were not written as JSON.
 pub(super) fn call_of(name: &str, arguments: Map<String, Value>) -> Result<Piece<'static>, String> {
     call(name, &Value::Object(arguments).to_string())
 }
 
-/// The argument that a text stands for: itself where the schema takes a text, else the value it spells.
+/// Returns the argument for a text: the text itself if the schema accepts a text, else the value that it spells.
 pub(super) fn typed(tools: &[ToolSpec], tool: &str, key: &str, text: &str) -> Value {
     let tool = tools.iter().find(|spec| spec.name == tool);
     let kind = tool.map_or(&Value::Null, |spec| &spec.parameters["properties"][key]["type"]);
@@ -47,17 +47,17 @@ pub(super) fn typed(tools: &[ToolSpec], tool: &str, key: &str, text: &str) -> Va
     }
 }
 
-/// A value as a text that [`typed`] reads again: a text as it is, everything else as JSON.
+/// Returns a value as a text that [`typed`] reads back: a text unchanged, everything else as JSON.
 pub(super) fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), String::from)
 }
 
-/// Arguments as JSON in which no mark can stand.
+/// Returns arguments as JSON that cannot contain a mark.
 pub(super) fn json_of(arguments: &Map<String, Value>) -> String {
     Value::Object(arguments.clone()).to_string().replace('<', "\\u003c")
 }
 
-/// A call as an object, the name first.
+/// Returns a call as an object, with the name first.
 pub(super) fn object_of(name: &str, key: &str, arguments: &Map<String, Value>) -> String {
     let name = Value::from(name).to_string().replace('<', "\\u003c");
     format!("{{\"name\":{name},\"{key}\":{}}}", json_of(arguments))

@@ -1,4 +1,4 @@
-//! Lines of thoughts and actions, for models that were trained on no calls at all.
+//! Lines of thoughts and actions, for models that were not trained on tool calls at all.
 
 use serde_json::{Map, Value};
 
@@ -12,7 +12,7 @@ use super::parts::{call, call_of, json_of, json_prefix};
 /// `Action:` and `Action Input:`, up to `Observation:`.
 pub(super) struct React;
 
-/// A model that is stopped before `Observation:` ends there; one that is not stopped invents what follows.
+/// A model that is stopped before `Observation:` ends there; otherwise it invents the text after it.
 const ACTION: Block = Block {
     closes: &["\nObservation:"],
     has_json: false,
@@ -50,7 +50,7 @@ impl Reader for React {
                 Err("Text follows the arguments: write one action, and stop.".into())
             };
         }
-        // A tool with one argument is given it as a plain text.
+        // A tool with one argument gets it as a plain text.
         let spec = tools.iter().find(|spec| spec.name == name);
         let mut keys = spec.and_then(|spec| spec.parameters["properties"].as_object()).into_iter().flat_map(Map::keys);
         match (keys.next(), keys.next()) {

@@ -13,13 +13,14 @@ use super::parts::{call_of, plain, typed};
 
 type Calls = Result<Vec<Piece<'static>>, String>;
 
-/// What stands between two texts, and what follows the second; `None` when the text does not begin with the first.
+/// Returns the text between two texts, and the text after the second one; `None` if the text does not begin with the
+/// first.
 fn between<'t>(text: &'t str, open: &str, close: &str) -> Result<Option<(&'t str, &'t str)>, String> {
     let Some(inside) = text.trim_start().strip_prefix(open) else { return Ok(None) };
     inside.split_once(close).map(Some).ok_or_else(|| format!("The tool call has {open} without {close}."))
 }
 
-/// Nothing but white space may be left of a call: what is not read would be lost.
+/// Checks that only white space is left of a call, because unread text would be lost.
 fn expect_end(rest: &str) -> Result<(), String> {
     match rest.trim() {
         "" => Ok(()),
@@ -27,7 +28,7 @@ fn expect_end(rest: &str) -> Result<(), String> {
     }
 }
 
-/// A text without the line breaks that stand around it.
+/// Returns a text without leading and trailing line breaks.
 fn without_breaks(text: &str) -> &str {
     let text = text.strip_prefix('\n').unwrap_or(text);
     text.strip_suffix('\n').unwrap_or(text)
@@ -108,7 +109,7 @@ impl Reader for Glm {
     }
 }
 
-/// `<｜DSML｜invoke name="…"><｜DSML｜parameter name="…" string="true">…`: the tags say which argument is a text.
+/// `<｜DSML｜invoke name="…"><｜DSML｜parameter name="…" string="true">…`: the tags mark which arguments are texts.
 pub(super) struct Dsml;
 
 impl Reader for Dsml {

@@ -1,4 +1,4 @@
-//! Samples of what the models of each family write, and that how they are split never matters.
+//! Samples of the output of each family's models. Their pieces never depend on how they are split.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -367,7 +367,7 @@ proptest! {
         prop_assert_eq!(&parse(&pieces), &whole);
     }
 
-    /// What the prompt shows a model, and what stands in its history, is what it is read as.
+    /// The calls in a prompt and in its history are parsed back to the same calls.
     #[test]
     fn calls_written_in_any_format_parse_to_the_same_calls(
         format in prop::sample::select(Format::all().collect::<Vec<_>>()),
@@ -378,7 +378,7 @@ proptest! {
         let mut arguments = Map::new();
         arguments.insert("city".into(), city.trim().into());
         arguments.insert("days".into(), days.into());
-        // Between tags a text that looks like a tag cannot be told from one.
+        // Between tags, a text that looks like a tag cannot be distinguished from one.
         let tags = tags.into_iter().filter(|tag| !tag.to_string().contains('<')).collect::<Vec<_>>();
         arguments.insert("tags".into(), tags.into());
         let text = format.write("weather", &arguments);

@@ -1,6 +1,6 @@
-//! Knows whether a text is inside a JSON value, character by character.
+//! Tracks whether a text is inside a JSON value, character by character.
 
-/// Where in a value the text is. Quotes count only within brackets.
+/// The position in a value. Quotes count only within brackets.
 #[derive(Debug, Default)]
 pub(super) struct JsonScan {
     depth: usize,
@@ -9,7 +9,7 @@ pub(super) struct JsonScan {
 }
 
 impl JsonScan {
-    /// Takes the next character, and says whether a value is still open behind it.
+    /// Processes the next character, and returns whether a value is still open after it.
     pub(super) fn is_inside_after(&mut self, next: char) -> bool {
         match next {
             _ if self.is_escaped => self.is_escaped = false,

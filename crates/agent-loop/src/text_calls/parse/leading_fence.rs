@@ -1,11 +1,11 @@
-//! Recognizes a reply that is one fenced block around calls: the calls in it count.
+//! Recognizes a reply that is one fenced block around calls. The calls in it count.
 
 use super::{Fences, OPEN, Parser, Piece, State};
 
 /// The first mark of a reply must begin before this byte to count as its beginning.
 pub(super) const LONGEST_LEAD: usize = 256;
 
-/// Whether a reply begins with a fence and a call; `None` while that is undecided.
+/// Returns whether a reply begins with a fence and a call; `None` while that is undecided.
 pub(super) fn begins_with_fenced_call(held: &str) -> Option<bool> {
     let mut fences = Fences::default();
     for (at, byte) in held.bytes().enumerate().take(LONGEST_LEAD) {
@@ -27,7 +27,7 @@ pub(super) fn begins_with_fenced_call(held: &str) -> Option<bool> {
     (held.len() >= LONGEST_LEAD).then_some(false)
 }
 
-/// The calls of a reply that is one fenced block; `None` when there is anything else in it.
+/// Returns the calls of a reply that is one fenced block; `None` if there is anything else in it.
 pub(super) fn calls_of_block(reply: &str) -> Option<Vec<Piece<'static>>> {
     let mut fences = Fences::default();
     let reply = reply.trim_ascii();

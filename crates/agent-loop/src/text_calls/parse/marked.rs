@@ -1,4 +1,4 @@
-//! The states of the parser behind a mark: which mark it is, thoughts, and a format's block of calls.
+//! The states of the parser after a mark: which mark it is, thoughts, and a format's block of calls.
 
 use super::{JsonScan, Mark, MarkKind, Parser, Piece, Place, State};
 
@@ -14,7 +14,7 @@ impl Parser {
         &text[next.len_utf8()..]
     }
 
-    /// The marks that count where the one that is held stands.
+    /// Returns the marks that count at the position of the held one.
     fn marks_here(&self) -> impl Iterator<Item = &'static Mark> + use<> {
         let (is_line_start, is_reply_start) = match self.state {
             State::Mark { is_line_start, is_reply_start, .. } => (is_line_start, is_reply_start),
@@ -27,7 +27,7 @@ impl Parser {
         })
     }
 
-    /// What is held begins with a mark, or with none.
+    /// Decides whether the held text begins with a mark.
     pub(super) fn decide_mark(&mut self) {
         let State::Mark { from, is_reply_start, .. } = self.state else { return };
         let read = &self.held[from..];
@@ -107,12 +107,12 @@ impl Parser {
         ""
     }
 
-    /// Emits what is in a block that ends here.
+    /// Emits the content of a block that ends here.
     pub(super) fn end_block(&mut self, mark: &Mark, inside: &str) {
         let raw = std::mem::take(&mut self.held);
         match self.format.read(inside, &self.tools) {
             Ok(calls) => calls.into_iter().for_each(|call| self.emit(call)),
-            // Without a mark of its own it is an answer that only begins like a call.
+            // Without its own mark, the text is an answer that only begins like a call.
             Err(_) if mark.place == Place::ReplyStart => self.text.push_str(&raw),
             Err(fault) => self.emit(Piece::Fault { fault, raw }),
         }

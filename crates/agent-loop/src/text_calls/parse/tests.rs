@@ -1,11 +1,11 @@
-//! What the parser makes of each form, and that it never matters how the text was split.
+//! The parser's output for each form. It never depends on how the text was split.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// One line a piece: `"text"`, `~ "thoughts"`, `name {arguments}`, `! what the fault says | raw`. Text side by side is
-/// joined, and so are thoughts.
+/// One line for each piece: `"text"`, `~ "thoughts"`, `name {arguments}`, `! message of the fault | raw`. Adjacent
+/// texts are joined, and so are adjacent thoughts.
 #[derive(Default)]
 struct PieceLines {
     lines: Vec<String>,
@@ -66,7 +66,7 @@ fn parse(pieces: &[&[u8]]) -> Vec<String> {
 
 pub(super) fn parse_with(mut parser: Parser, pieces: &[&[u8]]) -> Vec<String> {
     let mut shown = PieceLines::default();
-    // What was read before does not matter either.
+    // Earlier input does not matter either.
     parser.push(b"before <tool_call>{\"x\xe2").count();
     parser.finish().count();
     for piece in pieces {
@@ -298,7 +298,7 @@ fn bytes_that_are_no_text_are_replaced() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-    /// The law: what comes out depends on the bytes, not on their deltas.
+    /// The output depends only on the bytes, not on their deltas.
     #[test]
     fn every_split_gives_the_same(
         parts in prop::collection::vec(prop::sample::select(vec![

@@ -1,4 +1,4 @@
-//! Texts that a server tells more than once: what is new is known by its position, and never by what it says.
+//! Text that a server sends more than once: new text is recognized by its position, never by its content.
 
 use agent_loop::{TextDeltas, Wire};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! What only a network can do to a reply: on every wire, to the connection that users have.
+//! Failures of a network during a reply: on every wire, with the HTTP connection of users.
 
 use std::collections::BTreeSet;
 use std::future::Future;

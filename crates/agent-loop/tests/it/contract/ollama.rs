@@ -1,4 +1,4 @@
-//! What only Ollama's own API has: thoughts beside the text, errors as lines, models that are not there.
+//! Features of Ollama's own API only: thoughts beside the text, errors as lines, missing models.
 
 use agent_loop::{EndReason, ErrorKind, Message, Part, ReturnReasoning, Status, ToolCall, ToolResult, Wire};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Shapes that recorded replies of public projects have and no document describes.
+//! Shapes in recorded replies of public projects that are not documented.
 
 use std::time::Duration;
 

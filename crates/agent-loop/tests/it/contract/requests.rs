@@ -1,4 +1,4 @@
-//! What is sent over each wire.
+//! The requests that are sent over each wire.
 
 use agent_loop::{Message, Parallel, Part, Status, ToolCall, ToolResult, Wire};
 use serde_json::json;

@@ -1,5 +1,5 @@
-//! The same cases, spoken by a real server to the connection that users have: each in one of the three ways in which
-//! HTTP says where a body ends.
+//! The same cases, sent by a real server to the HTTP connection of users: each in one of the three ways in which HTTP
+//! defines the end of a body.
 
 use std::sync::OnceLock;
 

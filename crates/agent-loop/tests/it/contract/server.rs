@@ -1,4 +1,4 @@
-//! A server of the tests: HTTP/1.1 by hand, so that every byte and every moment is the test's to choose.
+//! A server for the tests: HTTP/1.1 by hand, so that the test controls every byte and its time.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;

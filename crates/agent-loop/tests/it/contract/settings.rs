@@ -1,4 +1,4 @@
-//! What can be set for a request, and what becomes of it on each wire: sent, left out, or refused.
+//! The settings of a request on each wire: sent, left out, or rejected.
 
 use agent_loop::{
     Agent, ErrorKind, Image, Message, ModelSettings, Part, PromptCache, ReasoningEffort, ReasoningField, RunOptions,

@@ -1,4 +1,4 @@
-//! The tables in docs/wires.md of wires by cases, made from the wires that the cases really ask.
+//! The tables in docs/wires.md of wires by cases, created from the wires that the cases actually use.
 
 use super::*;
 

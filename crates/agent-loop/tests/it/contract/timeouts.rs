@@ -1,4 +1,4 @@
-//! What needs a clock that stands still, which sockets do not wait for: in memory only.
+//! Cases that need a paused clock, for which sockets do not wait: only over the connection in memory.
 
 use agent_loop::{Agent, Pause, Run, RunId, RunOptions, Streaming, Tool};
 

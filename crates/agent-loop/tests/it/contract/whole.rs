@@ -1,4 +1,4 @@
-//! Providers that are told not to stream: what is asked for, and what is read, whatever the server makes of it.
+//! Providers with streaming turned off: which request is sent, and how any form of response is read.
 
 use agent_loop::{Delta, EndReason, ErrorKind, Streaming, Wire};
 use serde_json::{Value, json};

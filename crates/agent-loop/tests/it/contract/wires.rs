@@ -1,4 +1,4 @@
-//! Replies as they come over each wire: text, parallel calls, calls without arguments, cuts, dialects.
+//! Replies over each wire: text, parallel calls, calls without arguments, truncation, dialects.
 
 use agent_loop::{EndReason, ErrorKind, Part, ReturnReasoning, ToolChoice, Wire};
 use serde_json::{Value, json};

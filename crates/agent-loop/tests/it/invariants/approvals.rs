@@ -1,4 +1,4 @@
-//! Invariant 3: a decision is bound to run, call and arguments, is taken once, and never outlives its policy.
+//! Invariant 3: a decision is bound to run, call and arguments, is accepted once, and never outlives its policy.
 
 use agent_loop::{
     AllowAll, AskBeforeWriting, CallPermission, CallPolicy, Decision, Digest, QuestionSubject, RejectionReason, Review,

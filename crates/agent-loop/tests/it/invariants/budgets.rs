@@ -1,4 +1,4 @@
-//! Invariants 6 and 10: a run ends, and a conversation that is made shorter is made shorter.
+//! Invariants 6 and 10: every run ends, and compaction always makes a conversation shorter.
 
 use std::time::Duration;
 

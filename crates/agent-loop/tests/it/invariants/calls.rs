@@ -1,4 +1,4 @@
-//! Invariants 4, 7 and 8: which calls run, what the model is told of those that do not, and in what order they run.
+//! Invariants 4, 7 and 8: which calls run, which result the model gets for the others, and in what order they run.
 
 use agent_loop::{
     AllowAll, AskBeforeWriting, Decision, Delta, EndReason, Part, Reply, ReplyBuilder, Run, Status, StopReason,

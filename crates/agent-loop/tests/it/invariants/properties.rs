@@ -1,4 +1,4 @@
-//! Invariants 1, 2 and 10: whatever happens in whatever order, saved, loaded or made shorter, calls and results pair.
+//! Invariants 1, 2 and 10: calls and results pair after any sequence of steps, saves, loads and compactions.
 
 use std::time::Duration;
 

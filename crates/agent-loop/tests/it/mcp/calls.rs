@@ -1,4 +1,4 @@
-//! Calls: results, errors, and a whole run with tools of one's own beside those of a server.
+//! Calls: results, errors, and a whole run with your own tools beside those of a server.
 
 use agent_loop::mcp::{AskBeforeDestroying, Hints, McpOptions};
 use agent_loop::{

@@ -1,4 +1,4 @@
-//! Servers that end, hang or cannot be started; calls that are cancelled; processes that must not be left behind.
+//! Servers that exit, hang or cannot be started; cancelled calls; no process is left behind.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ async fn a_server_that_ends_in_a_call_is_an_error_and_is_started_again() {
         let tools = one(stdio("t", speaks)).await;
         let pid = text(&tools, "t__pid").await;
         let gone = call(&tools, "t__exit", json!({})).await.unwrap_err().0;
-        assert!(gone.contains("The server t ended while the call ran; it wrote last:"), "{gone}");
+        assert!(gone.contains("The server t ended while the call ran; its last output was:"), "{gone}");
         assert!(gone.contains("out of cheese[2J") && gone.ends_with("check before repeating it."), "{gone}");
         ended(&pid).await;
         // The next call has a new one.
@@ -53,7 +53,7 @@ async fn a_server_that_never_answers_is_given_up() {
         let tools = one(server.time_limit(Duration::from_millis(300))).await;
         let pid = text(&tools, "t__pid").await;
         let hung = call(&tools, "t__hang", json!({})).await.unwrap_err().0;
-        assert!(hung.contains("said nothing for 300ms") && hung.contains("may or may not"), "{form}: {hung}");
+        assert!(hung.contains("sent nothing for 300ms") && hung.contains("may or may not"), "{form}: {hung}");
         // It shows that it is alive, and is kept.
         assert_eq!(text(&tools, "t__pid").await, pid, "{form}");
     }
@@ -72,7 +72,7 @@ async fn a_server_that_hangs_altogether_is_replaced() {
     while std::fs::read_dir(format!("/proc/{pid}/task")).is_ok_and(|threads| threads.flatten().any(is_running)) {
         tokio::task::yield_now().await;
     }
-    assert!(call(&tools, "t__write", json!({})).await.unwrap_err().0.contains("said nothing"));
+    assert!(call(&tools, "t__write", json!({})).await.unwrap_err().0.contains("sent nothing"));
     assert_ne!(text(&tools, "t__pid").await, pid);
     // It takes no notice of anything but this, and is gone all the same.
     ended(&pid).await;
@@ -209,7 +209,7 @@ async fn what_cannot_be_started_is_said_and_the_others_work() {
         |name: &str| failures.iter().find(|(path, ..)| path == name).unwrap_or_else(|| panic!("{name}: {failures:?}"));
     for (name, kind, said) in [
         ("none", ErrorKind::Unavailable, "cannot be started"),
-        ("quits", ErrorKind::Unavailable, "it wrote last: no licence [2J"),
+        ("quits", ErrorKind::Unavailable, "its last output was: no licence [2J"),
         ("mute", ErrorKind::TimedOut, "did not answer within 300ms"),
         ("nobody", ErrorKind::Unavailable, "the connection with it failed"),
         ("odd", ErrorKind::BadRequest, "not a URL"),

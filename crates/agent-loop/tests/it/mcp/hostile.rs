@@ -1,4 +1,4 @@
-//! What a hostile server says stays data.
+//! Text from a hostile server stays data.
 
 use agent_loop::{Agent, AllowAll, ScriptedModel, ScriptedReply, TextCalls};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! MCP servers as tools: real servers in processes of their own, and over HTTP on loopback.
+//! MCP servers as tools: real servers in separate processes, and over HTTP on loopback.
 
 mod test_server;
 mod server;

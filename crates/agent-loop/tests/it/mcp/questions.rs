@@ -65,7 +65,7 @@ async fn the_time_a_person_takes_is_not_the_server_s() {
         let server = server.time_limit(Duration::from_millis(600));
         let tools = connected([server], McpOptions::default().asker(Some(person))).await;
         assert!(text(&tools, "t__ask").await.contains("decline"), "{form}");
-        assert!(call(&tools, "t__hang", json!({})).await.unwrap_err().0.contains("said nothing"), "{form}");
+        assert!(call(&tools, "t__hang", json!({})).await.unwrap_err().0.contains("sent nothing"), "{form}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! The test's server as clients reach it: as a process over standard input and output, and over HTTP.
+//! The test server in the ways that clients reach it: as a process over standard input and output, and over HTTP.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! A real MCP server for the tests, with rmcp's half of it. `mcp_server.rs` in `tests/programs` makes a program of it.
+//! A real MCP server for the tests, built with rmcp. `mcp_server.rs` in `tests/programs` turns it into a program.
 
 use std::borrow::Cow;
 use std::io::Write;

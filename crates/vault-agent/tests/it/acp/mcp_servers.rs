@@ -111,7 +111,7 @@ fn a_server_is_reached_over_http_with_its_headers() {
     let session = open(&mut editor, &place.vault(), json!([server("a wrong secret")]));
     editor.until(|editor| editor.said().contains("other"));
     editor.say(&session, "Go");
-    for said in ["other: it wants to know who asks", "There is no such tool."] {
+    for said in ["other: it requires authentication", "There is no such tool."] {
         assert!(editor.said().contains(said), "{said}: {}", editor.said());
     }
     assert!(!editor.said().contains("a wrong secret"), "{}", editor.said());
