@@ -1,7 +1,7 @@
-//! What may be set, and where each value comes from: `agent.toml` in the user's configuration folder, then variables
-//! `VAULT_AGENT_<NAME>`, then flags. A vault sets none of it.
+//! The settings of `vault-agent`. Each value comes from `agent.toml` in the user's configuration folder, from a
+//! variable `VAULT_AGENT_<NAME>` or from a flag; the later of these wins. Nothing in a vault sets a value.
 //!
-//! The table in `settings/table.rs` drives all of it: parsing, `config show` and `config set`, help, and the documents.
+//! The table in `settings/table.rs` drives parsing, `config show`, `config set`, the help and the documents.
 
 mod value;
 mod table;
@@ -27,7 +27,7 @@ pub(crate) use flags::{SettingArgs, ValueArgs, WriterArgs};
 pub(crate) use table::{Setting, TABLE, find};
 pub(crate) use tools_file::{PREFIX, add_permission, remove_permission, set_policy, tools_path};
 
-/// What the user has set, or the defaults.
+/// The values that the user has set, and the defaults of all others.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Settings {
     /// A name of `providers.rs`, an address, `local:FILE.gguf` or `llama-server:FILE.gguf`.
@@ -119,7 +119,8 @@ pub(crate) enum TextCallsSetting {
 }
 
 impl TextCallsSetting {
-    /// The model, with its calls in text where it is to have them there; `takes_tools` is what is known of it.
+    /// Wraps the model so that it calls tools in text where the setting asks for it. `takes_tools` says whether the
+    /// model supports tools, if that is known.
     pub fn wrap<M: Model + 'static>(self, model: M, takes_tools: Option<bool>) -> Arc<dyn Model> {
         match self {
             Self::Auto if takes_tools == Some(false) => Arc::new(TextCalls::new(model)),
@@ -179,7 +180,7 @@ impl TryFrom<String> for Effort {
     fn try_from(text: String) -> Result<Self, String> {
         EFFORTS.iter().find(|(name, _)| *name == text).map(|(_, effort)| Self(*effort)).ok_or_else(|| {
             let names: Vec<&str> = EFFORTS.iter().map(|(name, _)| *name).collect();
-            format!("{text:?} is none of {}", names.join(", "))
+            format!("{text:?} is not one of {}", names.join(", "))
         })
     }
 }
@@ -296,7 +297,7 @@ impl Settings {
         serde_json::to_value(self).ok().and_then(|mut all| Some(all.get_mut(name)?.take())).unwrap_or_default()
     }
 
-    /// Sets one.
+    /// Sets one value.
     ///
     /// # Errors
     /// What is wrong with the value, in words.
@@ -314,10 +315,10 @@ impl Settings {
     }
 }
 
-/// A value that was given, and where.
+/// A value, and the source that gave it.
 type SettingValue = (&'static Setting, Value, ValueSource);
 
-/// What the environment says. A variable that is set to nothing is not set.
+/// Reads the settings from the environment. A variable with an empty value counts as unset.
 fn variables(problems: &mut Vec<Problem>) -> Vec<SettingValue> {
     let mut given = Vec::new();
     for setting in &TABLE {
@@ -332,7 +333,7 @@ fn variables(problems: &mut Vec<Problem>) -> Vec<SettingValue> {
     given
 }
 
-/// Variables that look like settings and are none.
+/// Returns the variables that begin with `VAULT_AGENT_` but name no setting.
 pub(crate) fn unknown_variables() -> Vec<String> {
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     let known = |name: &str| name == KEY_OF_ADDRESS || TABLE.iter().any(|setting| setting.variable() == name);

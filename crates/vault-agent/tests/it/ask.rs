@@ -285,7 +285,7 @@ fn without_its_model_the_best_passages_help() {
     let output = ask(&[]);
     assert_eq!(output.status.code(), Some(2), "{}", errors(&output));
     assert!(
-        out(&output).starts_with("The model cannot be reached. The passages that fit best:\n\nGarden/Roses.md:"),
+        out(&output).starts_with("The model cannot be reached. The best matching passages:\n\nGarden/Roses.md:"),
         "{}",
         out(&output)
     );

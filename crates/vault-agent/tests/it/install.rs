@@ -132,10 +132,10 @@ fn nothing_is_written_where_it_could_do_harm() {
     let place = Place::new("//- a.md\nx\n");
     let file = place.home().join(".cursor/mcp.json");
     for (text, said) in [
-        ("{ \"mcpServers\": {", "cannot be understood"),
-        ("{ \"mcpServers\": [] }", "mcpServers is no object"),
+        ("{ \"mcpServers\": {", "cannot be parsed"),
+        ("{ \"mcpServers\": [] }", "mcpServers is not an object"),
         ("[]", "not an object"),
-        ("{ \"mcpServers\": { \"vault\": { \"command\": \"hvac\" } } }", "another server of the name `vault`"),
+        ("{ \"mcpServers\": { \"vault\": { \"command\": \"hvac\" } } }", "another server named `vault`"),
     ] {
         write(&file, text);
         let error = refused(&place, &["install", "cursor"]);

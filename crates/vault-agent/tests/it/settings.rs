@@ -445,7 +445,7 @@ fn without_a_keyring_the_variable_is_named() {
     assert!(!said.contains("sk-secret"), "{said}");
     for (provider, key, expected) in [
         ("anthropic", "", "no key was given"),
-        ("anthropic", "two words\n", "a key holds no spaces"),
+        ("anthropic", "two words\n", "a key has no spaces"),
         ("anthropc", "x\n", "did you mean anthropic?"),
         ("local:a.gguf", "x\n", "local takes no key"),
     ] {
