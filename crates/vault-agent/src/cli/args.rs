@@ -201,7 +201,7 @@ pub(super) struct InstallArgs {
     /// The assistant: claude-code, claude-desktop, codex, cursor, vscode, zed or opencode
     #[arg(hide_possible_values = true)]
     pub client: Client,
-    /// Print the entry for an empty configuration, and write nothing
+    /// Print the entry, and write nothing
     #[arg(long)]
     pub print: bool,
     #[command(flatten)]

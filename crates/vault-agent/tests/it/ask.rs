@@ -227,8 +227,8 @@ fn the_answer_is_the_last_reply() {
 fn an_empty_answer_is_said_with_its_thoughts() {
     let place = Place::new(NOTES);
     for (reply, said) in [
-        (Reply::text(""), "the model answered nothing"),
-        (Reply::Thoughts("It is in late winter.".into()), "its thoughts end with: It is in late winter."),
+        (Reply::text(""), "the model gave no answer"),
+        (Reply::Thoughts("It is in late winter.".into()), "its reasoning ends with: It is in late winter."),
     ] {
         let model = ModelServer::that(move |_| reply.clone());
         let output = run(&place, &model, &["ask", "when?"]);

@@ -390,7 +390,7 @@ fn commands_show_switch_save_and_resume() {
     terminal.say("/tools");
     terminal.until("append_to_note");
     terminal.say("/nonsense");
-    terminal.until("/nonsense is no command");
+    terminal.until("/nonsense is not a command");
     terminal.say("when?");
     terminal.until("tokens");
     terminal.say("/model");
