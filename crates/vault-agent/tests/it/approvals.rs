@@ -145,7 +145,7 @@ fn without_forms_a_person_approves_at_a_terminal() {
         assert!(exit == 2 && shown.contains("no change waits under the code"), "{shown}");
 
         let (shown, exit) = place.approve(&second.to_lowercase(), "y");
-        assert!(exit == 0 && shown.contains("approved: tell the assistant to go on"), "{shown}");
+        assert!(exit == 0 && shown.contains("approved: tell the assistant to continue"), "{shown}");
         assert_eq!(place.tree(), before);
         assert_eq!(client.done("append_to_note", append())["transaction"], 1);
         assert_eq!(place.read("Log.md"), "- begun\n- done\n");
