@@ -96,7 +96,7 @@ impl PendingChanges {
     pub fn get(&self, code: &str) -> Result<PendingChange> {
         let code: String = code.chars().filter(|letter| !letter.is_whitespace()).collect();
         self.all()?.into_iter().find(|change| change.code.eq_ignore_ascii_case(&code)).ok_or_else(|| {
-            Error::new(ErrorKind::NotFound, format!("no change waits under the code {code}"))
+            Error::new(ErrorKind::NotFound, format!("no change is pending under the code {code}"))
                 .with_remedy("codes hold for an hour and for one change; ask the assistant for the change again")
         })
     }
