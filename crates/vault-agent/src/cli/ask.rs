@@ -543,7 +543,7 @@ async fn answer(
 fn decision(conversation: &Conversation, question: &Question) -> Result<Decision> {
     let denied = |reason: &str| Decision::Deny { reason: Some(reason.to_owned()) };
     if !can_ask() {
-        return Ok(denied("there is no terminal to approve it at"));
+        return Ok(denied("no one is there to approve it"));
     }
     let panel = match conversation.panel(question) {
         Ok(Some(panel)) => panel,
