@@ -30,7 +30,7 @@ pub(crate) use tools_file::{PREFIX, add_permission, remove_permission, set_polic
 /// The values that the user has set, and the defaults of all others.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Settings {
-    /// A name of `providers.rs`, an address, `local:FILE.gguf` or `llama-server:FILE.gguf`.
+    /// A name in `providers.rs`, a URL, `local:FILE.gguf` or `llama-server:FILE.gguf`.
     #[serde(deserialize_with = "provider")]
     pub provider: Option<String>,
     pub model: Option<String>,
@@ -97,7 +97,7 @@ impl Default for Settings {
     }
 }
 
-/// Which results of tools a person is shown before the model gets them.
+/// Which results of tools the person reviews before the model gets them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum ReviewSetting {
@@ -111,10 +111,10 @@ pub(crate) enum ReviewSetting {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub(crate) enum TextCallsSetting {
-    /// Where the model turns out to take no tools.
+    /// If the model does not support tools.
     Auto,
     Never,
-    /// Always, in this form.
+    /// Always, in this format.
     In(Format),
 }
 
@@ -191,21 +191,21 @@ impl From<Effort> for String {
     }
 }
 
-/// Only addresses that can be asked.
+/// Accepts only valid URLs.
 fn address<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
     let address = Option::<String>::deserialize(from)?;
     address.as_deref().map(host_of).transpose().map_err(serde::de::Error::custom)?;
     Ok(address)
 }
 
-/// Only names that mean a provider.
+/// Accepts only valid providers.
 fn provider<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
     let name = Option::<String>::deserialize(from)?;
     name.as_deref().map(ProviderChoice::parse).transpose().map_err(serde::de::Error::custom)?;
     Ok(name)
 }
 
-/// Where a value comes from.
+/// The source of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ValueSource {
     Default,
@@ -215,7 +215,7 @@ pub(crate) enum ValueSource {
 }
 
 impl ValueSource {
-    /// The name in records.
+    /// The name of the source in records.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Default => "default",
@@ -237,7 +237,7 @@ impl fmt::Display for ValueSource {
     }
 }
 
-/// An invalid value, and where it is set.
+/// An invalid value, and its source.
 #[derive(Debug)]
 pub(crate) struct Problem {
     pub source: ValueSource,
@@ -251,7 +251,7 @@ impl From<Problem> for Error {
 }
 
 impl Settings {
-    /// The settings of the user with those of the command line.
+    /// Loads the user's settings, with the flags of the command line.
     ///
     /// # Errors
     /// A file that cannot be read, and the first invalid value; [`Settings::check`] finds all of them.
@@ -263,7 +263,7 @@ impl Settings {
         }
     }
 
-    /// The valid values, and all invalid ones.
+    /// Loads the settings, and returns all invalid values.
     ///
     /// # Errors
     /// A file that cannot be read.
@@ -279,7 +279,8 @@ impl Settings {
         Ok((settings, problems))
     }
 
-    /// Chooses another model, and another provider where one is named: an address that was set is the provider's before.
+    /// Sets the model, and the provider if one is given. A new provider resets the address, because it belongs to the
+    /// old one.
     pub fn set_model(&mut self, provider: Option<String>, model: String) {
         if provider.is_some() && provider != self.provider {
             (self.base_url, self.provider) = (None, provider);
@@ -287,12 +288,12 @@ impl Settings {
         self.model = Some(model);
     }
 
-    /// Where a setting's value comes from.
+    /// Returns the source of a setting's value.
     pub fn source(&self, name: &str) -> &ValueSource {
         self.sources.get(name).unwrap_or(&ValueSource::Default)
     }
 
-    /// A setting's value; `null` where it has none.
+    /// Returns a setting's value, or `null` if it has none.
     pub fn value(&self, name: &str) -> Value {
         serde_json::to_value(self).ok().and_then(|mut all| Some(all.get_mut(name)?.take())).unwrap_or_default()
     }
@@ -300,7 +301,7 @@ impl Settings {
     /// Sets one value.
     ///
     /// # Errors
-    /// What is wrong with the value, in words.
+    /// The reason why the value is invalid.
     fn put(&mut self, setting: &'static Setting, value: Value, source: ValueSource) -> Result<(), String> {
         let mut all = serde_json::to_value(&*self).map_err(|error| error.to_string())?;
         all[setting.name] = value;
@@ -340,10 +341,10 @@ pub(crate) fn unknown_variables() -> Vec<String> {
     names.filter(|name| name.starts_with("VAULT_AGENT_") && !known(name)).collect()
 }
 
-/// Whether `text` could be the value of the setting, on its own.
+/// Parses a value for the setting, and validates it without the other settings.
 ///
 /// # Errors
-/// What is wrong with it, in words.
+/// The reason why it is invalid.
 pub(crate) fn read_value(setting: &'static Setting, text: &str) -> Result<Value, String> {
     let value = setting.of_text(text)?;
     Settings::default().put(setting, value.clone(), ValueSource::Default)?;

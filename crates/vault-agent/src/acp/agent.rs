@@ -393,7 +393,7 @@ impl AcpAgent {
             return;
         }
         lock(&self.told).push(host.clone());
-        let text = format!("What you write, and what is found and read in your notes for it, is sent to {host}.");
+        let text = format!("Your messages, and the parts of your notes that are read for them, are sent to {host}.");
         session.notice(NoticeSeverity::Info, &text).await;
     }
 

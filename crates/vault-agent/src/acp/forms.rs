@@ -22,7 +22,7 @@ const LONGEST_LABEL: usize = 160;
 
 /// Builds a form that asks what to do instead.
 pub(super) fn reason() -> ElicitationSchema {
-    ElicitationSchema::new().property(REASON, StringPropertySchema::new().title("What to do instead".to_owned()), true)
+    ElicitationSchema::new().property(REASON, StringPropertySchema::new().title("Do this instead".to_owned()), true)
 }
 
 /// Returns the text that the person wrote, unless it is empty.

@@ -125,7 +125,7 @@ struct Record {
     stop: String,
     /// Tokens in and out.
     tokens: u64,
-    /// What it cost in US dollars, where the provider says so.
+    /// The cost in US dollars, if the provider reports it.
     #[serde(skip_serializing_if = "Option::is_none")]
     cost: Option<f64>,
     /// The saved conversation, for `vault-agent resume`.

@@ -46,7 +46,7 @@ fn model_choices(settings: &Settings) -> CliResult<Vec<ModelChoice>> {
     Ok(all)
 }
 
-/// Lists the usable models in a clause; empty if there are none.
+/// Lists the usable models in a clause, which is empty without any.
 pub(super) fn local_models_hint(settings: &Settings) -> String {
     let named: Vec<String> = model_choices(settings)
         .unwrap_or_default()

@@ -130,7 +130,7 @@ impl Sessions {
     /// Finds a conversation by its id or a prefix of it; without a name, the last written one.
     ///
     /// # Errors
-    /// [`ErrorKind::NotFound`] if there is none; an ambiguous prefix.
+    /// [`ErrorKind::NotFound`] without a match; an ambiguous prefix.
     pub fn find(&self, name: Option<&str>) -> Result<SessionInfo> {
         let all = self.list()?;
         let Some(name) = name else {

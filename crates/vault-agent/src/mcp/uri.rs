@@ -152,7 +152,7 @@ mod tests {
         assert_eq!(VaultUri::parse("vault://N/?changed=5").unwrap().target, UriTarget::Changed(5));
         assert_eq!(VaultUri::changed("N").to_string(), "vault://N/?changed=20");
         for (wrong, why) in [
-            ("file:///etc/passwd", "is no address"),
+            ("file:///etc/passwd", "is not an address"),
             ("vault://N/", "names no note"),
             ("vault://N/a.md#b", "written %23"),
             ("vault://N/a.md?color=red", "asks for `color`"),

@@ -182,7 +182,7 @@ fn a_client_is_trusted_only_when_that_is_asked_for_and_it_is_said() {
         assert_eq!(String::from_utf8_lossy(&output.stderr).contains("--approval-page"), has_page, "{output:?}");
     }
     let output = run(&place, &["install", "zed", "--trust-client"]);
-    assert!(String::from_utf8_lossy(&output.stderr).contains("without your yes"), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("without your approval"), "{output:?}");
     assert!(start_in(&place.home().join("zed/settings.json")).0.contains(&"--trust-client".to_owned()));
 }
 

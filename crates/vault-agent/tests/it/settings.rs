@@ -81,7 +81,7 @@ fn what_cannot_count_is_named_with_file_and_line() {
         (2, "max_turns: expected a whole number from 1 to 1000, found string \"many\""),
         (3, "there is no setting \"modle\" (did you mean model?)"),
         (4, "review: unknown variant `sometimes`, expected one of `chat`, `always`, `never`"),
-        (5, "provider: \"opnai\" is no provider (did you mean openai?"),
+        (5, "provider: unknown provider \"opnai\" (did you mean openai?"),
         (6, "tools: expected true or false, found a table"),
     ] {
         assert!(faults.contains(&format!("fault: {}:{line}: {said}", file(&place))), "{said}: {faults}");

@@ -111,7 +111,7 @@ mod tests {
         assert_eq!(parse("/save Log/Talk.md"), Some(Ok(Command::Save("Log/Talk.md".to_owned()))));
         assert_eq!(parse("/save"), Some(Err("/save needs the path of a note".to_owned())));
         let unknown = parse("/stat").unwrap().unwrap_err();
-        assert_eq!(unknown, "/stat is no command; did you mean /status? (/help lists them)");
+        assert_eq!(unknown, "/stat is not a command; did you mean /status? (/help lists the commands)");
         assert_eq!(parse("/undo 7"), Some(Ok(Command::Undo(Some(7)))));
         assert!(parse("/undo it").unwrap().is_err());
         assert_eq!(parse("/permissions revoke 2"), Some(Ok(Command::Permissions(Some(2)))));
