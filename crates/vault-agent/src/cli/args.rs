@@ -289,8 +289,8 @@ pub(super) struct OfferArgs {
     pub require_expect: bool,
     /// Ask only through `vault-agent approve CODE`
     ///
-    /// You then approve outside of the client. Use this for clients that answer questions by themselves, as some do when
-    /// they run headless.
+    /// You then approve outside of the client. Use this for clients that answer questions by themselves, as some do
+    /// when they run headless.
     #[arg(long, conflicts_with_all = ["read_only", "trust_client", "approval_page"])]
     pub ask_outside: bool,
 }

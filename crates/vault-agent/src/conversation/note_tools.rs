@@ -6,8 +6,8 @@
 //!                   └─ deny
 //! ```
 //!
-//! An approval is for the change that the panel showed, which is held until the call is made. If the notes have changed by
-//! then, nothing is done.
+//! An approval is for the change that the panel showed, which is held until the call is made. If the notes have changed
+//! by then, nothing is done.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -206,7 +206,7 @@ impl ChatLoop {
     fn leave(&mut self) -> CliResult<()> {
         let info = self.conversation.info();
         if !info.title.is_empty() {
-            let line = format!("saved; vault-agent resume {} goes on with it", info.id);
+            let line = format!("saved; vault-agent resume {} continues it", info.id);
             self.screen.quiet(&line);
         }
         Ok(())
@@ -387,7 +387,7 @@ impl ChatLoop {
         }
         if saved.vaults != current.vaults {
             return Err(Error::new(ErrorKind::InvalidArguments, "that conversation is about other vaults")
-                .with_remedy(format!("vault-agent resume {} goes on with it", saved.id))
+                .with_remedy(format!("vault-agent resume {} continues it", saved.id))
                 .into());
         }
         let (model, settings) = (self.conversation.model().clone(), self.settings.clone());

@@ -73,7 +73,7 @@ enum CompletionKind {
     Tag,
 }
 
-/// The word before the cursor that is to be completed.
+/// The word before the cursor, which is completed.
 #[derive(Debug, PartialEq, Eq)]
 struct CompletionQuery<'l> {
     kind: CompletionKind,
