@@ -267,7 +267,7 @@ pub(super) struct OfferArgs {
     /// Changes that the settings always ask about are still asked about.
     #[arg(long, conflicts_with = "read_only")]
     pub allow_write: bool,
-    /// Offer to delete notes, too, which always asks
+    /// Offer to delete notes, too, which asks first
     ///
     /// Without it, the setting allow_delete in tools.toml decides.
     #[arg(long, conflicts_with = "read_only")]

@@ -53,7 +53,7 @@ pub(super) struct AskArgs {
     /// The question; `-` reads it from standard input
     #[arg(required = true)]
     pub question: Vec<String>,
-    /// The note that "this note" in the question means
+    /// The note that you are viewing, "this note" in questions
     #[arg(long, value_name = "NOTE", conflicts_with = "active_file")]
     pub note: Option<String>,
     /// Continue the last conversation about these vaults

@@ -120,7 +120,7 @@ pub(super) fn add_servers(conversation: &mut Conversation, runtime: &Runtime, sc
     servers.retain(|server| server.reads || conversation.tools().offers_changes());
     if !servers.is_empty() {
         let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
-        screen.draw(&[format!("starting {} · Ctrl-C skips it", names.join(", "))]);
+        screen.draw(&[format!("starting {} · Ctrl-C continues without", names.join(", "))]);
     }
     let connected = runtime.block_on(async {
         let mut interrupts = Interrupts::listen();

@@ -37,7 +37,7 @@ use input::Input;
 
 #[derive(Debug, Args)]
 pub(super) struct ChatArgs {
-    /// The note that "this note" in a message means
+    /// The note that you are viewing, "this note" in messages
     #[arg(long, value_name = "NOTE")]
     pub note: Option<String>,
     #[command(flatten)]

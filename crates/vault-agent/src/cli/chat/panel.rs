@@ -1,4 +1,4 @@
-//! The approval panel: what a call would do, how to undo it, which data leaves the machine, and the change; then keys.
+//! The approval panel: the effect of a call, whether it can be undone, which data leaves the machine; then keys.
 
 use std::io;
 use std::time::Duration;
