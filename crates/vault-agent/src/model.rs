@@ -233,8 +233,8 @@ fn say_once(destination: &Destination, model: &str, address: &str) {
     }
     let open = if address.starts_with("http://") { ", unencrypted" } else { "" };
     note(&format!(
-        "{model} is asked at {host}{open}: what you write, and what tools find and read in your notes for it, is sent \
-there (--show-traffic prints exactly what; this is said once)"
+        "{model} runs at {host}{open}: your messages, and the parts of your notes that tools find and read for them, are \
+sent there (--show-traffic prints all of it; this notice appears once)"
     ));
     // If this cannot be recorded, the notice is repeated next time.
     let _ = state.map(|state| state.append(FILE, host));

@@ -399,7 +399,7 @@ fn a_host_is_named_once_and_its_traffic_shown_without_the_key() {
         assert_eq!((output.status.code(), out(&output).contains("In winter.")), (Some(0), true), "{output:?}");
         errors(&output)
     };
-    let notice = "note: m is asked at models.example, unencrypted: what you write";
+    let notice = "note: m runs at models.example, unencrypted: your messages";
     let first = ask(&[]);
     assert!(first.contains(notice) && !first.contains("> POST"), "{first}");
     let second = ask(&["--show-traffic"]);
@@ -417,7 +417,7 @@ fn a_host_is_named_once_and_its_traffic_shown_without_the_key() {
     assert!(kept.iter().all(|file| !std::fs::read(file).unwrap().windows(9).any(|bytes| bytes == b"sk-secret")));
     // What stays on this machine needs no word.
     let local = command(&place, &["ask", "roses?", "--provider", &model.address, "--model", "m"]).output().unwrap();
-    assert!(!errors(&local).contains("is asked at"), "{local:?}");
+    assert!(!errors(&local).contains("runs at"), "{local:?}");
 }
 
 fn walk(folder: &Path) -> Vec<std::path::PathBuf> {
