@@ -195,7 +195,7 @@ fn at_a_limit_the_model_sums_up() {
     let output = run(&place, &model, &["ask", "--max-turns", "2", "when?"]);
     assert_eq!(output.status.code(), Some(3), "{}", errors(&output));
     assert!(out(&output).starts_with("So far: in late winter [Garden/Roses.md:3].\n"), "{}", out(&output));
-    assert!(errors(&output).contains("max_turns") && errors(&output).contains("sums up"), "{}", errors(&output));
+    assert!(errors(&output).contains("max_turns") && errors(&output).contains("summarizes"), "{}", errors(&output));
 }
 
 /// What a model says before its calls is no part of the answer, wherever that goes.
