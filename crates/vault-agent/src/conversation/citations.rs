@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct Source {
     /// The note.
     pub path: String,
-    /// The line, from 1; `None` if the whole note is cited.
+    /// The line, from 1; left out if the whole note is cited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
     /// The last line of a range.
