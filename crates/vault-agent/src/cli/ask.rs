@@ -165,7 +165,7 @@ impl Record {
         }
     }
 
-    /// Whether every search succeeded but found nothing.
+    /// Whether all calls succeeded but returned nothing, and the answer cites nothing.
     fn found_nothing(&self) -> bool {
         let is_in_vain = |call: &CallRecord| call.status == Status::Ok && !call.has_result;
         !self.calls.is_empty() && self.calls.iter().all(is_in_vain) && self.sources.is_empty()
