@@ -1,23 +1,23 @@
-//! Lines about a turn: a call with what became of it, an item of a result, what the turn took.
+//! The lines about a turn: a call and its result, an item of a result, the usage of the turn.
 
 use agent_loop::{RunUsage, Status, ToolCall, ToolResult};
 use serde_json::Value;
 use vault_search::{counted, sanitize_line, shortened};
 
-/// Characters of an argument, and of an error.
+/// The maximum characters of an argument, and of an error.
 const LONGEST_ARGUMENT: usize = 60;
 const LONGEST_ERROR: usize = 100;
 
-/// Characters of the arguments that another program is sent.
+/// The maximum characters of the arguments that are sent to another program.
 const LONGEST_SENT: usize = 400;
 
-/// How what a tool says about its result begins, among its items.
+/// The prefix of a tool's notices among the items of its result.
 pub(crate) const NOTICE: &str = "note: ";
 
-/// The arguments that say most, the first first.
+/// The most informative arguments, in order of preference.
 const TELLING: [&str; 8] = ["query", "path", "fromPath", "tags", "filePaths", "text", "prefix", "id"];
 
-/// `search_notes "how to prune": 8 results`.
+/// Describes a call in one line, for example `search_notes "how to prune": 8 results`.
 pub(crate) fn call_line(call: Option<&ToolCall>, result: &ToolResult) -> String {
     let argument = call.and_then(telling).map(|text| format!(" {text}")).unwrap_or_default();
     let ended = match result.status {
@@ -33,9 +33,9 @@ pub(crate) fn call_line(call: Option<&ToolCall>, result: &ToolResult) -> String 
     format!("{}{argument}{ended}", sanitize_line(&result.name))
 }
 
-/// An item of a result on one line: of a note, its path and what else says most.
+/// Describes an item of a result in one line, for a note by its path and a preview.
 pub(crate) fn item_line(item: &str) -> String {
-    // Behind the fields of a file stands its text.
+    // The fields of a file are followed by its text.
     let fields = serde_json::Deserializer::from_str(item).into_iter::<Value>().next().and_then(Result::ok);
     let field = |name: &str| fields.as_ref()?.get(name)?.as_str().map(str::to_owned);
     let Some(path) = field("path") else { return shortened(item.trim(), LONGEST_ARGUMENT) };
@@ -46,25 +46,25 @@ pub(crate) fn item_line(item: &str) -> String {
     format!("{}{line}{preview}", sanitize_line(&path))
 }
 
-/// The items of a result that a person can withhold: all but what the tool says about it.
+/// Returns the items of a result that a person can withhold, which are all but the notices.
 pub(crate) fn shared_items(items: &[String]) -> Vec<usize> {
     (0..items.len()).filter(|at| !items[*at].starts_with(NOTICE)).collect()
 }
 
-/// The tokens of a turn, and what they cost where the provider says so.
+/// Returns the tokens of a turn, and its cost if the provider reports it.
 pub(crate) fn spent_text(spent: &RunUsage) -> String {
     let cost = spent.cost.map(|millionths| format!(", ${:.4}", millionths as f64 / 1e6)).unwrap_or_default();
     format!("{}{cost}", counted(spent.tokens as usize, "token"))
 }
 
-/// An error as the model reads it, without the code in front, which is for programs.
+/// Removes the error code at the beginning of an error, which is only for programs.
 fn without_code(error: &str) -> &str {
     let is_code = |code: &str| code.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
     error.split_once(": ").filter(|(code, _)| is_code(code)).map_or(error, |(_, said)| said)
 }
 
 fn telling(call: &ToolCall) -> Option<String> {
-    // All that another program is sent, whose tools have names `server__tool`.
+    // Tools of other programs have names `server__tool`. Show all of their arguments, because all of them are sent.
     if call.name.contains("__") {
         return Some(shortened(&call.arguments.to_string(), LONGEST_SENT));
     }

@@ -1,33 +1,34 @@
-//! How a prepared change is told to people: what it is, what undo does, and the question of a form.
+//! The texts that describe a prepared change to people: its title, the effect of undo, and the question of a form.
 
 use vault_search::tools::{texts_for_client, texts_of_change};
 use vault_search::{counted, sanitize_line};
 use vault_tools::approval::PreparedChange;
 use vault_tools::{ContentHash, Risk};
 
-/// Characters of a title, and of a line of an excerpt.
+/// The maximum characters of a title, and of a line of an excerpt.
 const LONGEST_TITLE: usize = 120;
 const LONGEST_LINE: usize = 1_000;
 
-/// Lines of a change that a client is told of, and that a form shows of one which it cannot approve.
+/// The maximum lines of an excerpt for a client, and of the beginning that a form shows of a change that is too long
+/// for it.
 const EXCERPT_LINES: usize = 60;
 const BEGINNING_LINES: usize = 12;
 
-/// The largest change that a form shows, and that can be approved in one.
+/// The size of the largest change that a form shows and can approve.
 const FORM_BYTES: usize = 32_000;
 const FORM_LINES: usize = 1_000;
 
-/// What it is, in words that are all ours.
+/// Returns the kind of a change, without any text from notes.
 pub(crate) fn kind(change: &PreparedChange) -> String {
     if change.plan().is_some() { "a plan".to_owned() } else { change.title() }
 }
 
-/// What it is, on one line.
+/// Returns the title of a change on one line.
 pub(crate) fn title(change: &PreparedChange) -> String {
     cut_line(&sanitize_line(&change.title()), LONGEST_TITLE)
 }
 
-/// What a person can do about it afterwards.
+/// Describes how far a change of this risk can be undone.
 pub(crate) fn what_undo_does(risk: Risk) -> &'static str {
     match risk {
         Risk::Command => "A command of the editor cannot be undone.",
@@ -36,16 +37,16 @@ pub(crate) fn what_undo_does(risk: Risk) -> &'static str {
     }
 }
 
-/// The question to a person, with all of what they would approve; `None` where it is too long for a form. First comes what
-/// is ours. The rest can stem from notes: it is indented, so that it cannot pass for ours, and clients that render Markdown
-/// take it for code.
+/// Returns the question for a form, with the whole change, or `None` if the change is too long for a form. Our own text
+/// comes first. The rest can come from notes: it is indented so that it cannot pass for our text, and so that clients
+/// that render Markdown show it as code.
 pub(crate) fn question(change: &PreparedChange, vault: &str) -> Option<String> {
     let whole = texts_of_change(change, Vec::new()).1;
     let fits = whole.len() <= FORM_BYTES && whole.lines().count() <= FORM_LINES;
     fits.then(|| format!("{}\n{}", introduction(change, vault), indented(&whole)))
 }
 
-/// What a form says of a change that is too long for one, and so cannot be approved in one.
+/// Returns the text of a form for a change that is too long to be approved in a form.
 pub(crate) fn too_long(change: &PreparedChange, vault: &str, code: &str, has_page: bool) -> String {
     let whole = texts_of_change(change, Vec::new()).1;
     let page = if has_page { " or on the approval page, which show" } else { ", which shows" };
@@ -69,8 +70,8 @@ fn indented(text: &str) -> String {
     text.lines().map(|line| format!("\n    {line}")).collect()
 }
 
-/// What a client is told of a change before it is approved: an excerpt, and the whole. What a person is asked about reading is
-/// not in it.
+/// Returns an excerpt and the whole of a change, for a client that may not read it before a person approves. Content
+/// that requires approval to be read is not included.
 pub(crate) fn told_to_client(change: &PreparedChange) -> (String, String) {
     let (short, whole) = texts_for_client(change, Vec::new());
     let missing = whole.lines().count().saturating_sub(EXCERPT_LINES);
@@ -78,12 +79,12 @@ pub(crate) fn told_to_client(change: &PreparedChange) -> (String, String) {
     (excerpt(&short, EXCERPT_LINES, LONGEST_LINE) + &more.unwrap_or_default(), whole)
 }
 
-/// The first lines of a text, and how each begins.
+/// Returns the first lines of a text, each cut to `longest` characters.
 fn excerpt(text: &str, lines: usize, longest: usize) -> String {
     text.lines().take(lines).map(|line| cut_line(line, longest)).collect::<Vec<_>>().join("\n")
 }
 
-/// A line of at most so many characters, which says how many are missing.
+/// Cuts a line to at most `most` characters, and states how many are missing.
 fn cut_line(line: &str, most: usize) -> String {
     let missing = line.chars().count().saturating_sub(most);
     let shown: String = line.chars().take(most).collect();

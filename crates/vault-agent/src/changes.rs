@@ -1,4 +1,4 @@
-//! Changes of the vaults that are served, on threads that may block: prepared, carried out, told as the caller knows paths.
+//! Prepares and makes changes of the vaults, on threads that may block, with paths as the caller knows them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,10 +10,10 @@ use vault_tools::approval::{
 use vault_tools::plan::Event;
 use vault_tools::{Cancel, Error, ErrorKind, Grants, Result, Route, Vaults};
 
-/// The longest that preparing or carrying out a change may take; the person's time is aside.
+/// The time limit for preparing or making a change, without the time that the person takes.
 pub(crate) const LONGEST: Duration = Duration::from_secs(300);
 
-/// Carries out an approved change of one vault.
+/// Makes an approved change in one vault.
 ///
 /// # Errors
 /// Those of [`ApprovedChange::carry_out`], with paths as the caller knows them.
@@ -36,7 +36,7 @@ pub(crate) fn carry_out(
 /// Calls a tool that reads in each of several vaults.
 ///
 /// # Errors
-/// Those of the tool; [`ErrorKind::Denied`] where a person is asked before it reads.
+/// Those of the tool; [`ErrorKind::Denied`] if a vault requires approval for reading.
 pub(crate) fn read_all(vaults: &mut Vaults, tool: &str, route: &Route, cancel: Cancel<'_>) -> Result<ChangeOutput> {
     let mut nobody = |_: &PreparedChange| {
         let error = Error::new(ErrorKind::Denied, "a person is asked before this reads a vault");
@@ -57,10 +57,10 @@ pub(crate) fn read_all(vaults: &mut Vaults, tool: &str, route: &Route, cancel: C
     Ok(ChangeOutput::new(vaults.merged(tool, &route.args, values), notices))
 }
 
-/// Runs on a thread that may block, until it is done; it is told when nobody waits for it any more.
+/// Runs a closure to its end on a thread that may block. The closure's `Cancel` is set when `cancelled` completes.
 ///
 /// # Errors
-/// Its own; a fault of the program.
+/// Those of the closure; a panic.
 pub(crate) async fn blocking<T: Send + 'static>(
     cancelled: impl Future<Output = ()>,
     act: impl FnOnce(Cancel<'_>) -> Result<T> + Send + 'static,
@@ -76,12 +76,12 @@ pub(crate) async fn blocking<T: Send + 'static>(
         }
     };
     ended.unwrap_or_else(|_| {
-        Err(Error::new(ErrorKind::Unsupported, "this call met a fault of the program")
-            .with_remedy("nothing more was done; please report it"))
+        Err(Error::new(ErrorKind::Unsupported, "internal error: the tool panicked")
+            .with_remedy("no further changes were made; please report it"))
     })
 }
 
-/// Within the [`LONGEST`] time from now on.
+/// Adds the time limit [`LONGEST`] from now on.
 pub(crate) fn limited(cancel: Cancel<'_>) -> Cancel<'_> {
     cancel.until(Instant::now() + LONGEST)
 }

@@ -1,4 +1,4 @@
-//! `POST /v1/embeddings` as OpenAI has it, over the embedding model of an index.
+//! `POST /v1/embeddings`, compatible with OpenAI's API, over the embedding model of an index.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -16,16 +16,16 @@ use tokio::sync::Semaphore;
 use vault_index::{Embedder, Role};
 use vault_tools::Result;
 
-/// The most bytes of a request.
+/// The maximum bytes of a request.
 const MOST_BYTES: usize = 8 << 20;
 
-/// The most texts of a request, as OpenAI has it.
+/// The maximum number of texts in a request, which is OpenAI's limit.
 const MOST_TEXTS: usize = 2048;
 
 /// How long a client may take to send a request.
 const WITHIN: Duration = Duration::from_secs(60);
 
-/// How many requests are embedded at once; more wait. One keeps a core busy.
+/// How many requests are embedded at once; others wait. One request keeps a core busy.
 const AT_ONCE: usize = 2;
 
 /// Loads the model of the index.
@@ -40,13 +40,13 @@ struct Embeddings {
     places: Semaphore,
 }
 
-/// The path. The model is loaded when it is first asked.
+/// Returns the route. The model is loaded at the first request.
 pub(crate) fn routes(load: ModelLoader) -> Router {
     let embeddings = Embeddings { load, model: OnceLock::new(), places: Semaphore::new(AT_ONCE) };
     Router::new().route("/v1/embeddings", post(embed)).with_state(Arc::new(embeddings))
 }
 
-/// What is asked.
+/// A parsed request.
 #[derive(Debug)]
 struct EmbeddingsRequest {
     model: String,
@@ -59,13 +59,13 @@ async fn embed(State(state): State<Arc<Embeddings>>, request: Request) -> Result
     let too_long = || Refusal::new(413, "request_too_large", format!("The body is longer than {MOST_BYTES} bytes."));
     let bytes = tokio::time::timeout(WITHIN, to_bytes(request.into_body(), MOST_BYTES)).await;
     let bytes = bytes
-        .map_err(|_| Refusal::new(408, "request_timeout", "The body did not come in time."))?
+        .map_err(|_| Refusal::new(408, "request_timeout", "The body did not arrive in time."))?
         .map_err(|_| too_long())?;
     let request = read(&bytes)?;
     let _place = state.places.acquire().await;
     let shared = Arc::clone(&state);
     let answered = tokio::task::spawn_blocking(move || answer(&shared, &request)).await;
-    let answer = answered.unwrap_or_else(|_| Err(Refusal::new(500, "server_error", "A fault of the program.")))?;
+    let answer = answered.unwrap_or_else(|_| Err(Refusal::new(500, "server_error", "Internal error.")))?;
     let mut response = Response::new(Body::from(answer.to_string()));
     response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
     Ok(response)
@@ -77,9 +77,9 @@ fn invalid(message: impl Into<String>) -> Refusal {
 
 fn read(bytes: &[u8]) -> Result<EmbeddingsRequest, Refusal> {
     let body: Value =
-        serde_json::from_slice(bytes).map_err(|error| invalid(format!("The body is no JSON: {error}.")))?;
+        serde_json::from_slice(bytes).map_err(|error| invalid(format!("The body is not JSON: {error}.")))?;
     let model = body["model"].as_str().ok_or_else(|| invalid("`model` is missing; it is the name of a model."))?;
-    let not_text = || invalid("`input` is a text or a list of texts; tokens as numbers are not taken.");
+    let not_text = || invalid("`input` must be a text or a list of texts; token numbers are not supported.");
     let texts: Vec<String> = match &body["input"] {
         Value::String(text) => vec![text.clone()],
         Value::Array(texts) => {
@@ -88,7 +88,7 @@ fn read(bytes: &[u8]) -> Result<EmbeddingsRequest, Refusal> {
         _ => return Err(not_text()),
     };
     if texts.is_empty() || texts.len() > MOST_TEXTS {
-        return Err(invalid(format!("`input` holds from 1 to {MOST_TEXTS} texts.")));
+        return Err(invalid(format!("`input` must have from 1 to {MOST_TEXTS} texts.")));
     }
     if let Some(place) = texts.iter().position(String::is_empty) {
         return Err(invalid(format!("`input[{place}]` is empty.")));
@@ -97,11 +97,11 @@ fn read(bytes: &[u8]) -> Result<EmbeddingsRequest, Refusal> {
         Value::Null => false,
         Value::String(format) if format == "float" => false,
         Value::String(format) if format == "base64" => true,
-        _ => return Err(invalid("`encoding_format` is `float` or `base64`.")),
+        _ => return Err(invalid("`encoding_format` must be `float` or `base64`.")),
     };
     let dimensions = match &body["dimensions"] {
         Value::Null => None,
-        given => Some(given.as_u64().ok_or_else(|| invalid("`dimensions` is a whole number."))?),
+        given => Some(given.as_u64().ok_or_else(|| invalid("`dimensions` must be a whole number."))?),
     };
     Ok(EmbeddingsRequest { model: model.to_owned(), texts, is_base64, dimensions })
 }
@@ -110,7 +110,7 @@ fn answer(state: &Embeddings, request: &EmbeddingsRequest) -> Result<Value, Refu
     let failed = |error: String| Refusal::new(503, "backend_unavailable", error);
     let (name, model) = match state.model.get() {
         Some(named) => named,
-        // Two that load it at the same time get the same one.
+        // If two requests load the model at the same time, both use the same one.
         None => {
             let named = (state.load)().map_err(|error| failed(error.one_line()))?;
             state.model.get_or_init(|| named)
@@ -145,7 +145,7 @@ fn answer(state: &Embeddings, request: &EmbeddingsRequest) -> Result<Value, Refu
     Ok(json!({"object": "list", "data": data, "model": request.model, "usage": usage}))
 }
 
-/// Single precision, the least significant byte first.
+/// Encodes a vector in single precision, little-endian.
 fn base64_of(vector: &[f32]) -> String {
     let bytes: Vec<u8> = vector.iter().flat_map(|number| number.to_le_bytes()).collect();
     STANDARD.encode(bytes)

@@ -1,5 +1,5 @@
-//! Keeps the indexes of the vaults up to date while they are served. Of any number of servers on one vault, one watches;
-//! the others read its work, and one of them takes over when it ends, however it ends.
+//! Keeps the indexes of the vaults up to date while they are served. If several servers serve a vault, only one watches
+//! it; the others use its work, and one of them takes over when it ends for any reason.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,28 +11,28 @@ use vault_search::note;
 
 use crate::workspace::OpenVault;
 
-/// How often a server looks whether the one that watches has ended.
+/// How often a server checks whether the watching server has ended.
 const TAKE_OVER: Duration = Duration::from_secs(2);
 
-/// After an error the vault is watched again this soon.
+/// The pause after an error before the vault is watched again.
 const RETRY: Duration = Duration::from_secs(30);
 
-/// How often a wait looks whether it is to end.
+/// How often a pause checks whether it must end.
 const TICK: Duration = Duration::from_millis(50);
 
-/// Threads that watch, until it is dropped.
+/// The watching threads, which end when this is dropped.
 #[derive(Debug)]
 pub(crate) struct IndexWatcher {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
 
-/// Who is told what happens to the indexes.
+/// Where events of the indexes are reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WatchNotices {
-    /// Standard error, which clients keep in their logs.
+    /// On standard error, which clients keep in their logs.
     Log,
-    /// Nobody: a person talks there, and each search says what it lacks.
+    /// Not at all, because a person uses the terminal and each search reports what it lacks.
     Off,
 }
 
@@ -45,7 +45,7 @@ impl WatchNotices {
 }
 
 impl IndexWatcher {
-    /// Begins to watch vaults.
+    /// Starts to watch vaults.
     pub fn start(vaults: &[OpenVault], notices: WatchNotices) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let thread = |open: &OpenVault| {
@@ -97,7 +97,7 @@ fn watch(index: &Index, name: &str, stop: &AtomicBool, notices: WatchNotices) {
     }
 }
 
-/// What a person should know.
+/// Reports an event that the person should know of.
 fn tell(name: &str, event: WatchEvent, notices: WatchNotices) {
     match event {
         WatchEvent::Notice(notice) => notices.note(&format!("{name}: {notice}")),

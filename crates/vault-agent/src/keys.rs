@@ -1,5 +1,5 @@
-//! The keys of providers: from the environment, else from the system's keyring. They are never written as plain text,
-//! never logged.
+//! The keys of providers, from the environment or the system's keyring. They are never written as plain text and never
+//! logged.
 
 mod keyring;
 
@@ -16,7 +16,7 @@ pub(crate) struct Key {
     source: KeySource,
 }
 
-/// Where a key is from.
+/// The source of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KeySource {
     Variable(&'static str),
@@ -39,19 +39,19 @@ impl fmt::Display for KeySource {
 }
 
 impl Key {
-    /// For a header.
+    /// The key, for a header.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Where it is from.
+    /// The source of the key.
     pub fn source(&self) -> KeySource {
         self.source
     }
 }
 
-/// The key of a provider, if there is one. The keyring is asked where no variable has it, and may ask a person for its
-/// password; where there is none, there is no key.
+/// Finds the key of a provider. The keyring is only used if no variable has the key, because it may ask the person for
+/// its password. Without a keyring there is no key.
 pub(crate) fn find(choice: &ProviderChoice) -> Option<Key> {
     of_variables(choice).or_else(|| {
         let text = keyring::get(&choice.account()).ok().flatten()?;
@@ -59,7 +59,7 @@ pub(crate) fn find(choice: &ProviderChoice) -> Option<Key> {
     })
 }
 
-/// The key of a provider from the environment alone. A variable that is set to nothing is not set.
+/// Finds the key of a provider in the environment only. A variable with an empty value counts as unset.
 pub(crate) fn of_variables(choice: &ProviderChoice) -> Option<Key> {
     choice.key_variables().iter().find_map(|name| {
         let text = std::env::var(name).ok()?.trim().to_owned();
@@ -67,18 +67,18 @@ pub(crate) fn of_variables(choice: &ProviderChoice) -> Option<Key> {
     })
 }
 
-/// Keeps a key in the keyring.
+/// Stores a key in the keyring.
 ///
 /// # Errors
-/// [`ErrorKind::Unsupported`] where there is no keyring, with the variable that can be set instead.
+/// [`ErrorKind::Unsupported`] if no keyring can be used; it names the variable to set instead.
 pub(crate) fn keep(choice: &ProviderChoice, key: &str) -> Result<()> {
     keyring::set(&choice.account(), key).map_err(|why| no_keyring(choice, &why))
 }
 
-/// Takes the key of a provider out of the keyring. Whether there was one.
+/// Removes the key of a provider from the keyring. Returns whether there was one.
 ///
 /// # Errors
-/// [`ErrorKind::Unsupported`] where there is no keyring.
+/// [`ErrorKind::Unsupported`] if no keyring can be used.
 pub(crate) fn forget(choice: &ProviderChoice) -> Result<bool> {
     keyring::remove(&choice.account()).map_err(|why| no_keyring(choice, &why))
 }
@@ -88,11 +88,13 @@ fn no_keyring(choice: &ProviderChoice, why: &keyring::KeyringError) -> Error {
     Error::new(ErrorKind::Unsupported, message).with_remedy(format!("set {} instead", variable(choice)))
 }
 
-/// The error of a provider whose key is missing.
+/// Returns the error for a missing key.
 pub(crate) fn missing(choice: &ProviderChoice) -> Error {
     let name = choice.name();
-    Error::new(ErrorKind::Config, format!("there is no key for {name}"))
-        .with_remedy(format!("vault-agent login {name} keeps one in the system's keyring, or set {}", variable(choice)))
+    Error::new(ErrorKind::Config, format!("there is no key for {name}")).with_remedy(format!(
+        "vault-agent login {name} stores one in the system's keyring, or set {}",
+        variable(choice)
+    ))
 }
 
 fn variable(choice: &ProviderChoice) -> &'static str {

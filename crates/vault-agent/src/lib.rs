@@ -1,5 +1,5 @@
-//! The program `vault-agent`: ask a folder of Markdown notes, talk about it, change it by plans; and serve it to every
-//! assistant, with changes that need a person's yes.
+//! The program `vault-agent`: asks a folder of Markdown notes, talks about it and changes it by plans; and serves it to
+//! assistants, with changes that need a person's approval.
 
 #![deny(missing_docs)]
 
@@ -33,7 +33,7 @@ mod acp;
 mod clients;
 mod cli;
 
-/// What `vault-agent` does.
+/// Runs `vault-agent`.
 #[doc(hidden)]
 pub fn main() -> std::process::ExitCode {
     cli::main()

@@ -1,5 +1,5 @@
-//! Models whose files are here: `local:FILE.gguf` in this process, where that is built in, and `llama-server:PATH` in a
-//! process of its own, which ends with this one. And which files there are.
+//! Models from files: `local:FILE.gguf` runs in this process, if that is built in, and `llama-server:PATH` in a child
+//! process, which ends with this one. Also lists the model files.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,19 +14,19 @@ use crate::loop_error::of_loop;
 use crate::providers::{ProviderChoice, connection};
 use crate::settings::Settings;
 
-/// A model that is loaded, and the tokens of its context where they are known.
+/// A loaded model, and its context length in tokens if known.
 pub(crate) type LoadedModel = (Arc<dyn Model>, Option<u64>);
 
-/// Loads a model. It can take as long as reading the file does; Ctrl-C ends it.
+/// Loads a model. This can take as long as reading the file does; Ctrl-C cancels it.
 ///
 /// # Errors
-/// A file that is no model, is cut, or does not fit the memory; a server that does not start;
-/// [`ErrorKind::Unsupported`] where models in the process are not built in.
+/// A file that is not a model, is truncated or does not fit into memory; a server that does not start;
+/// [`ErrorKind::Unsupported`] if this build cannot run models in the process.
 pub(crate) fn load(choice: &ProviderChoice, settings: &Settings) -> Result<LoadedModel> {
     let (path, is_server) = match choice {
         ProviderChoice::LocalFile(path) => (path.clone(), false),
         ProviderChoice::LlamaServer(path) => (path.clone(), true),
-        _ => return Err(Error::new(ErrorKind::Config, format!("{} is no file", choice.name()))),
+        _ => return Err(Error::new(ErrorKind::Config, format!("{} is not a file", choice.name()))),
     };
     let path = in_folder(path, settings);
     let context = settings.context_length.map(|tokens| u32::try_from(tokens).unwrap_or(u32::MAX));
@@ -39,17 +39,17 @@ pub(crate) fn load(choice: &ProviderChoice, settings: &Settings) -> Result<Loade
             false => runtime.block_on(in_process(&path, context, &settings)),
         }
     };
-    // On a thread of its own, since a caller may be in a runtime.
+    // Load on a separate thread, because the caller may be in a runtime.
     match std::thread::spawn(loading).join() {
         Ok(loaded) => loaded,
-        Err(_) => Err(Error::new(ErrorKind::Unsupported, "loading the model met a fault of the program")),
+        Err(_) => Err(Error::new(ErrorKind::Unsupported, "internal error: loading the model panicked")),
     }
 }
 
-/// Whether the file of a model that is started here can be loaded, as far as its header tells.
+/// Checks whether a local model can be loaded, as far as its header shows.
 ///
 /// # Errors
-/// A file that is no model or is cut; a program that is not there.
+/// A file that is not a model or is truncated; a missing program.
 pub(crate) fn check(choice: &ProviderChoice, settings: &Settings) -> Result<()> {
     match choice {
         ProviderChoice::LocalFile(path) => Gguf::read(in_folder(path.clone(), settings)).map(drop).map_err(of_loop),
@@ -66,7 +66,7 @@ pub(crate) fn check(choice: &ProviderChoice, settings: &Settings) -> Result<()> 
     }
 }
 
-/// A file that is not here by its name alone is looked for in the folder of models.
+/// Resolves a relative path. A file that is not in the current folder is searched for in the folder of models.
 fn in_folder(path: PathBuf, settings: &Settings) -> PathBuf {
     let path = of_home(path);
     let in_folder = settings.models_folder.clone().map(|folder| of_home(folder).join(&path));
@@ -76,7 +76,7 @@ fn in_folder(path: PathBuf, settings: &Settings) -> PathBuf {
     }
 }
 
-/// A path as a shell would read it: `~/models` is in the home folder.
+/// Expands `~` to the home folder, as a shell does.
 fn of_home(path: PathBuf) -> PathBuf {
     match (path.strip_prefix("~"), home()) {
         (Ok(rest), Some(home)) => home.join(rest),
@@ -136,22 +136,22 @@ fn options(path: &Path, settings: &Settings) -> agent_llama::LocalOptions {
 
 #[cfg(not(feature = "local"))]
 async fn in_process(path: &Path, _: Option<u32>, _: &Settings) -> Result<LoadedModel> {
-    // A file that is none is said before.
+    // An invalid file is reported first.
     Gguf::read(path).map_err(of_loop)?;
     let message = "models in the process are not built into this program";
     let remedy = "install it with --features local, or use llama-server:FILE.gguf, Ollama or LM Studio";
     Err(Error::new(ErrorKind::Unsupported, message).with_remedy(remedy))
 }
 
-/// A model's file.
+/// A model file.
 #[derive(Debug)]
 pub(crate) struct ModelFile {
     pub name: String,
-    /// What its header says, or why it cannot be read.
+    /// Its header, or the reason why it cannot be read.
     pub header: Result<Gguf>,
 }
 
-/// The GGUF files of a folder, by name.
+/// Returns the GGUF files of a folder, by name.
 ///
 /// # Errors
 /// A folder that cannot be read.

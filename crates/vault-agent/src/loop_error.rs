@@ -1,15 +1,15 @@
-//! Errors of agent-loop as errors of this program.
+//! Converts errors of agent-loop to errors of this program.
 
 use std::time::Duration;
 
 use agent_loop::{Failure, Limit, StopReason};
 use vault_tools::{Error, ErrorKind};
 
-/// Why a run has ended; of a limit, with what a person can do about it.
+/// Describes why a run has stopped. For a limit, it names the setting.
 pub(crate) fn stop_text(stop: &StopReason) -> String {
     let setting = match stop {
         StopReason::Limit { limit: Limit::Repeats } => {
-            return format!("{stop} (the model repeats itself: ask in other words, or take another model)");
+            return format!("{stop} (the model repeats itself: ask in other words, or use another model)");
         }
         StopReason::Limit { limit: Limit::Calls } => "max_calls",
         StopReason::Limit { limit: Limit::Tokens } => "max_total_tokens",
@@ -21,12 +21,12 @@ pub(crate) fn stop_text(stop: &StopReason) -> String {
     format!("{stop} (the setting is {setting})")
 }
 
-/// A request that failed and is sent again.
+/// Describes a failed request that is retried.
 pub(crate) fn retry_text(failure: &Failure, delay: Duration) -> String {
     format!("{}; trying again in {} s", failure.message, delay.as_secs_f32().ceil())
 }
 
-/// An error of agent-loop as one of this program.
+/// Converts an error of agent-loop to one of this program.
 pub(crate) fn of_loop(error: agent_loop::Error) -> Error {
     use agent_loop::ErrorKind as Kind;
     let kind = match error.kind() {

@@ -1,13 +1,13 @@
-//! Messages of JSON-RPC as lines: of bounded length, and whom to answer about one that cannot be read.
+//! Reads messages of JSON-RPC as lines of bounded length, and finds the id to answer for a line that cannot be parsed.
 
 use serde::de::IgnoredAny;
 use serde_json::Value;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt};
 
-/// Bytes of a key or an id that are looked at.
+/// The maximum bytes of a key or an id that are kept.
 const LONGEST_WORD: usize = 256;
 
-/// How deep `serde_json` reads.
+/// The maximum nesting depth that `serde_json` parses.
 const DEEPEST: usize = 127;
 
 /// A line of the input, without its end.
@@ -17,7 +17,8 @@ pub(crate) enum Line {
     TooLong(Head),
 }
 
-/// The next line; `None` at the end of the input. One that is too long is skipped, in no more memory than the longest.
+/// Reads the next line, or returns `None` at the end of the input. A line that is too long is skipped without more
+/// memory than `longest`.
 ///
 /// # Errors
 /// Those of the input.
@@ -39,21 +40,21 @@ pub(crate) async fn next_line(input: &mut (impl AsyncBufRead + Unpin), longest: 
     }
 }
 
-/// Whether a line is JSON, however deep.
+/// Whether a line is JSON, at any depth.
 pub(crate) fn is_json(line: &[u8]) -> bool {
-    // Texts are not looked at where they are ignored.
+    // `IgnoredAny` does not check strings, so check UTF-8 here.
     std::str::from_utf8(line).is_ok() && serde_json::from_slice::<IgnoredAny>(line).is_ok()
 }
 
-/// What the names at the top of a message tell of it: in little memory, at any length and depth, and of what is no JSON
-/// something that means nothing.
+/// The top-level fields of a message, found in little memory at any length and depth. The values for text that is not
+/// JSON are meaningless.
 #[derive(Debug, Default)]
 pub(crate) struct Head {
     depth: usize,
     deepest: usize,
     is_in_string: bool,
     is_escaped: bool,
-    /// What stands at the top since the last mark between names and values.
+    /// The current top-level name or value.
     word: Vec<u8>,
     name: Vec<u8>,
     id: Option<Value>,
@@ -68,8 +69,8 @@ impl Head {
         head
     }
 
-    /// The id for an answer that somebody waits for. A notification has none, and an answer is not answered: it could
-    /// go on for ever.
+    /// Returns the id of a response that the sender waits for. A notification expects none. A response is never
+    /// answered, because that could go on forever.
     pub(crate) fn awaited(&self) -> Option<Value> {
         match (&self.id, self.has_method) {
             (Some(id), true) => Some(id.clone()),
@@ -78,7 +79,7 @@ impl Head {
         }
     }
 
-    /// What is wrong with a message that has more levels than are read.
+    /// Returns the error if the message is nested too deeply.
     pub(crate) fn too_deep(&self) -> Option<String> {
         (self.deepest > DEEPEST).then(|| format!("a message is nested deeper than {DEEPEST} levels"))
     }

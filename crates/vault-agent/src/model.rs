@@ -1,4 +1,4 @@
-//! The model that the settings choose, ready to be asked; and once for each host, a word on what will be sent there.
+//! Opens the model that the settings choose, and tells the user once per host what will be sent there.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,19 +19,19 @@ use crate::state_folder::state_of_user;
 use crate::traffic::Traffic;
 use crate::{keys, local_models};
 
-/// A model that can be asked.
+/// A model that is ready for requests.
 #[derive(Clone)]
 pub(crate) struct ChosenModel {
     pub model: Arc<dyn Model>,
     pub name: String,
-    /// As the settings name it; an address by its host.
+    /// The provider as the settings name it, or the host of an address.
     pub provider: String,
     pub destination: Destination,
-    /// How many tokens it reads, where that is known or set.
+    /// The context length in tokens, if it is known or set.
     pub context_length: Option<u64>,
 }
 
-/// Where notes go that a model reads.
+/// The destination of the notes that a model reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Destination {
     ThisMachine,
@@ -39,7 +39,7 @@ pub(crate) enum Destination {
     Host(String),
 }
 
-/// The provider that the settings name; `None` where they name none.
+/// Returns the provider in the settings, if there is one.
 ///
 /// # Errors
 /// A model without a provider.
@@ -54,13 +54,14 @@ pub(crate) fn chosen_provider(settings: &Settings) -> Result<Option<ProviderChoi
     }
 }
 
-/// The provider of the settings with its key, if it has one; `None` for models that are started here.
+/// Returns the provider in the settings with its key, if it has one, or `None` for a local model.
 ///
 /// # Errors
-/// An address that is none; a key that is missing.
+/// An invalid address; a missing key.
 pub(crate) fn provider_with_key(choice: &ProviderChoice, settings: &Settings) -> Result<Option<Provider>> {
     let Some(provider) = choice.provider(settings.base_url.as_deref())? else { return Ok(None) };
-    // A server on this machine mostly wants none, and the keyring may ask for its password.
+    // Skip the keyring for a server on this machine, because it usually needs no key and the keyring may ask for its
+    // password.
     let is_here = is_this_machine(&provider.base_url);
     let key = if is_here { keys::of_variables(choice) } else { keys::find(choice) };
     if key.is_none() && !is_here && matches!(choice, ProviderChoice::Known(_)) {
@@ -69,10 +70,10 @@ pub(crate) fn provider_with_key(choice: &ProviderChoice, settings: &Settings) ->
     Ok(Some(provider.key(key.map(|key| key.text().to_owned()))))
 }
 
-/// Opens the model that the settings choose; `None` where they choose none.
+/// Opens the model that the settings choose, if they choose one.
 ///
 /// # Errors
-/// A model without a provider; a model that is not allowed; a key that is missing; a model that cannot be loaded.
+/// A model without a provider; a model that is not allowed; a missing key; a model that cannot be loaded.
 pub(crate) fn open(settings: &Settings) -> Result<Option<ChosenModel>> {
     let Some(choice) = chosen_provider(settings)? else { return Ok(None) };
     let name = allowed_name(&choice, settings)?;
@@ -92,29 +93,29 @@ pub(crate) fn open(settings: &Settings) -> Result<Option<ChosenModel>> {
     Ok(Some(ChosenModel { model, name, provider: choice.name(), destination, context_length }))
 }
 
-/// As [`open`], for what needs a model.
+/// Opens the model like [`open`], for commands that need one.
 ///
 /// # Errors
-/// As [`open`]; no model is chosen.
+/// Those of [`open`]; no model is configured.
 pub(crate) fn required(settings: &Settings) -> Result<ChosenModel> {
     open(settings)?.ok_or_else(|| {
         Error::new(ErrorKind::Config, "no model is configured").with_remedy(
-            "vault-agent config set provider NAME and vault-agent config set model NAME choose one; vault-agent models \
-             lists what there is",
+            "vault-agent config set provider NAME and vault-agent config set model NAME configure one; vault-agent models \
+             lists them",
         )
     })
 }
 
-/// The name of the model that is chosen.
+/// Returns the name of the model that the settings choose.
 ///
 /// # Errors
-/// None is; one that is not allowed.
+/// No model is chosen; a model that is not allowed.
 pub(crate) fn allowed_name(choice: &ProviderChoice, settings: &Settings) -> Result<String> {
     let (name, allowed) = (model_name(choice, settings)?, &settings.allowed_models);
     if allowed.is_empty() || allowed.contains(&name) {
         return Ok(name);
     }
-    let message = format!("the model {name} is not among those that allowed_models names");
+    let message = format!("the model {name} is not among the allowed_models");
     Err(Error::new(ErrorKind::Denied, message).with_remedy(format!("choose one of {}", allowed.join(", "))))
 }
 
@@ -146,14 +147,14 @@ fn hosted(provider: Provider, name: &str, settings: &Settings, takes_tools: Opti
     Ok(settings.text_calls.wrap(model, takes_tools))
 }
 
-/// A model with the settings that are the provider's, in every request that leaves them open.
+/// A model with the provider's settings, in every request that leaves them open.
 ///
-/// Where it refuses the default temperature, as models that reason do, it is asked again without one. A temperature that
-/// somebody chose is never left out.
+/// If it refuses the default temperature, as reasoning models do, the request is repeated without one. A temperature
+/// that the user chose is never left out.
 struct ConfiguredModel<M> {
     model: M,
     settings: ModelSettings,
-    /// The default, where it is in force.
+    /// The default temperature, if the user set none.
     temperature: Option<f64>,
     takes_no_temperature: AtomicBool,
 }
@@ -221,7 +222,7 @@ fn names_temperature(error: &agent_loop::Error) -> bool {
     error.to_string().to_lowercase().contains("temperature")
 }
 
-/// Says what a host will get, before it gets anything for the first time.
+/// Tells the user what will be sent to a host, before anything is sent there for the first time.
 fn say_once(destination: &Destination, model: &str, address: &str) {
     const FILE: &str = "hosts";
     let Destination::Host(host) = destination else { return };
@@ -232,9 +233,9 @@ fn say_once(destination: &Destination, model: &str, address: &str) {
     }
     let open = if address.starts_with("http://") { ", unencrypted" } else { "" };
     note(&format!(
-        "{model} is asked at {host}{open}: what you write, and what tools find and read in your notes for it, is sent \
-there (--show-traffic prints exactly what; this is said once)"
+        "{model} runs at {host}{open}: your messages, and the parts of your notes that tools find and read for them, are \
+sent there (--show-traffic prints all of it; this notice appears once)"
     ));
-    // Where it cannot be noted, it is said again.
+    // If this cannot be recorded, the notice is repeated next time.
     let _ = state.map(|state| state.append(FILE, host));
 }

@@ -1,4 +1,4 @@
-//! Which models a provider has, as it says itself.
+//! Lists the models of a provider, as the provider reports them.
 
 use std::time::Duration;
 
@@ -9,32 +9,32 @@ use vault_tools::{Error, ErrorKind, Result};
 
 use crate::providers::{Listing, ProviderChoice, host_of};
 
-/// How long a provider may take for each page of its list.
+/// The time limit for each page of the list.
 const WITHIN: Duration = Duration::from_secs(20);
 
-/// The longest page.
+/// The maximum bytes of a page.
 const MOST_BYTES: usize = 16 << 20;
 
-/// The most pages; a provider that names more repeats itself.
+/// The maximum number of pages. A provider with more is assumed to repeat itself.
 const MOST_PAGES: usize = 20;
 
-/// The longest message of a provider that is shown.
+/// The maximum characters shown of a provider's error message.
 const LONGEST_MESSAGE: usize = 300;
 
-/// A model that a provider has.
+/// A model in a provider's list.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ListedModel {
     pub name: String,
-    /// In tokens, where the provider says.
+    /// In tokens, if the provider reports it.
     pub context_length: Option<u64>,
-    /// Whether it takes tools, where the provider says.
+    /// Whether the model supports tools, if the provider reports it.
     pub takes_tools: Option<bool>,
 }
 
-/// The models of a provider, by name.
+/// Returns the models of a provider, by name.
 ///
 /// # Errors
-/// A provider that cannot be reached, refuses the key, or answers something else.
+/// A provider that cannot be reached, refuses the key or sends an invalid response.
 pub(crate) async fn list(choice: &ProviderChoice, provider: &Provider, http: &Http) -> Result<Vec<ListedModel>> {
     let Some(listing) = choice.listing() else { return Ok(Vec::new()) };
     let failed = |error: Error| error.at(choice.name());
@@ -78,7 +78,7 @@ fn next_page(listing: Listing, base_url: &str, answer: &Value) -> Option<String>
     }
 }
 
-/// The names on a page; `None` for something that is no list.
+/// Returns the models on a page, or `None` if it is not a list.
 fn read(listing: Listing, answer: &Value) -> Option<Vec<ListedModel>> {
     let entries = match listing {
         // Some servers leave out the object around the list.
@@ -92,10 +92,10 @@ fn read(listing: Listing, answer: &Value) -> Option<Vec<ListedModel>> {
     let listed = entries.as_array()?.iter().filter(chats).filter_map(|entry| {
         let name = entry["id"].as_str().or(entry["name"].as_str())?;
         let name = name.strip_prefix("models/").filter(|_| listing == Listing::Gemini).unwrap_or(name);
-        // What OpenRouter and LM Studio, vLLM, Groq, Anthropic, Gemini and llama.cpp call it.
+        // The field's names at OpenRouter and LM Studio, vLLM, Groq, Anthropic, Gemini and llama.cpp.
         let fields = ["context_length", "max_model_len", "context_window", "max_input_tokens", "inputTokenLimit"];
         let stated = fields.iter().find_map(|field| entry[field].as_u64()).or(entry["meta"]["n_ctx"].as_u64());
-        // What OpenRouter and Ollama call it.
+        // The field's names at OpenRouter and Ollama.
         let lists = entry["supported_parameters"].as_array().or(entry["capabilities"].as_array());
         let takes_tools = lists.map(|list| list.iter().any(|can| can == "tools"));
         Some(ListedModel { name: name.to_owned(), context_length: stated, takes_tools })
@@ -146,9 +146,9 @@ fn refused(status: u16, body: &[u8], key: &str, base_url: &str) -> Error {
     let said = body["error"]["message"].as_str().or(body["error"].as_str()).or(body["message"].as_str());
     let said = said.map(|said| if key.is_empty() { said.to_owned() } else { said.replace(key, "[key]") });
     let said = said.map(|said| format!(": {}", said.chars().take(LONGEST_MESSAGE).collect::<String>()));
-    let error = Error::new(ErrorKind::Io, format!("{host} answers with status {status}{}", said.unwrap_or_default()));
+    let error = Error::new(ErrorKind::Io, format!("{host} answered with status {status}{}", said.unwrap_or_default()));
     match status {
-        401 | 403 => error.with_remedy("check the key: vault-agent login PROVIDER keeps another one"),
+        401 | 403 => error.with_remedy("check the key: vault-agent login PROVIDER stores another one"),
         404 => error.with_remedy("check the address: it ends before /models, mostly with /v1"),
         _ => error.with_remedy("try again later"),
     }
@@ -156,7 +156,7 @@ fn refused(status: u16, body: &[u8], key: &str, base_url: &str) -> Error {
 
 fn no_list(base_url: &str) -> Error {
     let host = host_of(base_url).unwrap_or_default();
-    Error::new(ErrorKind::Io, format!("what {host} answers is no list of models"))
+    Error::new(ErrorKind::Io, format!("the response of {host} is not a list of models"))
         .with_remedy("check the address: it ends before /models, mostly with /v1")
 }
 

@@ -7,8 +7,9 @@
 //!                  └─ text ──> handed on
 //! ```
 //!
-//! Nobody can be asked: tools that would have to ask are not offered, and a call that would is denied. A client does not
-//! see the calls made here, so they are forgotten after a reply; a model that needs their results again looks again.
+//! No person can be asked: tools that would have to ask are not offered, and a call that would ask is denied. The
+//! client does not see the calls of the vaults' tools, so they are forgotten after a reply; a model that needs their
+//! results again repeats the calls.
 
 use std::fmt;
 use std::sync::Arc;
@@ -53,13 +54,13 @@ impl Model for NotesModel {
     }
 
     fn reply(&self, request: Request) -> BoxFuture<'_, Result<ReplyStream<'_>>> {
-        // A client that forces a call of its own, or forbids all, leaves no room for others.
+        // If a client forces a call of its own or forbids all calls, the vaults' tools cannot be used.
         if request.tool_choice != ToolChoice::Auto {
             return self.model.reply(request);
         }
         Box::pin(async move {
             let mut deltas = self.clone().deltas(request)?;
-            // What fails before anything is said, fails here.
+            // An error before the first delta is an error of the request.
             let first = deltas.next().await.transpose()?;
             Ok(stream::iter(first.map(Ok)).chain(deltas).boxed())
         })
@@ -82,7 +83,7 @@ impl NotesModel {
         let mut run = Run::of_history(RunId::random(), options, history)?;
         let tools = AllTools { notes: self.tools, of_client: request.tools };
         let policy = tools.clone();
-        // Clients retry.
+        // Clients retry themselves.
         let limits = Limits::default().retries(Retries::default().attempts(1));
         let agent = Agent::new(self.model, tools)?.policy(policy).limits(limits);
         let (send, receive) = unbounded_channel();
@@ -94,14 +95,15 @@ impl NotesModel {
             said.end(paused);
             drop(guard);
         };
-        // Driven by whoever reads: a client that does not read slows the model down, and one that goes ends it.
+        // The reader drives the run: a client that reads slowly slows the model down, and a client that disconnects
+        // ends it.
         let received = stream::unfold(receive, |mut receive| async move { Some((receive.recv().await?, receive)) });
         let driven = stream::once(drive).filter_map(|()| async { None });
         Ok(stream::select(received, driven).boxed())
     }
 }
 
-/// The tools of the vaults, and those of a client, which its own side carries out.
+/// The tools of the vaults and those of the client, which the client runs itself.
 #[derive(Clone)]
 struct AllTools {
     notes: NoteTools,
@@ -135,7 +137,7 @@ impl CallPolicy for AllTools {
             return CallPermission::Ask { why: "it is the client's".to_owned(), grant: call.name.clone() };
         }
         let nobody =
-            || CallPermission::Deny { reason: "a person would have to be asked, and nobody is there".to_owned() };
+            || CallPermission::Deny { reason: "this needs a person's approval, and no person can be asked".to_owned() };
         match self.notes.permission(call, spec) {
             CallPermission::Ask { .. } => nobody(),
             CallPermission::Allow if self.notes.review(call, spec) == Review::Ask => nobody(),
@@ -144,15 +146,15 @@ impl CallPolicy for AllTools {
     }
 }
 
-/// Turns what happens in a run into the deltas of one reply.
+/// Turns the events of a run into the deltas of one reply.
 struct ReplyDeltas {
     deltas: UnboundedSender<Result<Delta>>,
-    /// Whether the answer has a shape: then only the answer is text.
+    /// Whether the answer must match a schema. Then only the final answer is sent as text.
     has_shape: bool,
     has_text: bool,
     /// Whether calls have run since the last text.
     has_called: bool,
-    /// Of the replies before this one, and of this one so far.
+    /// The usage of the replies before this one, and of this one so far.
     before: Usage,
     now: Usage,
 }
@@ -164,7 +166,7 @@ impl ReplyDeltas {
     }
 
     fn send(&self, delta: Delta) {
-        // A client that has gone reads nothing more.
+        // A client that has disconnected reads nothing more.
         let _ = self.deltas.send(Ok(delta));
     }
 
@@ -190,7 +192,7 @@ impl ReplyDeltas {
                 self.before = self.before.plus(std::mem::take(&mut self.now));
                 self.send(Delta::Progress);
             }
-            // The end is told by what the run comes to.
+            // The end is sent when the run pauses.
             Event::Done(_) => {}
             _ => self.send(Delta::Progress),
         }
@@ -231,7 +233,7 @@ impl ReplyDeltas {
         self.send(Delta::End(end));
     }
 
-    /// Hands on the calls of the client's tools.
+    /// Sends the calls of the client's tools.
     fn calls(&self, questions: Vec<Question>) {
         for (index, Question { call, .. }) in questions.into_iter().enumerate() {
             let text = call.arguments_text().into_owned();

@@ -1,5 +1,5 @@
-//! The person's own MCP servers, in `servers.toml` of their configuration folder: each a table by its name, written by
-//! `vault-agent mcp add`. `ask` and `chat` offer their tools beside those of the notes.
+//! The user's own MCP servers, in `servers.toml` of the configuration folder: a table for each, by its name, written by
+//! `vault-agent mcp add`. `ask` and `chat` offer their tools, too.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -18,11 +18,11 @@ const NAME: &str = "servers.toml";
 
 const REMEDY: &str = "vault-agent mcp add writes it, and vault-agent mcp list shows it";
 
-/// A server: a program, or an address.
+/// A server: a program or a URL.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct OwnServer {
-    /// What the names of its tools begin with.
+    /// The name, which begins the names of its tools.
     #[serde(skip_deserializing, skip_serializing_if = "String::is_empty")]
     pub name: String,
     /// The program.
@@ -30,22 +30,22 @@ pub(crate) struct OwnServer {
     pub command: Option<PathBuf>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
-    /// Variables of the program, which gets no others than those that programs need to run.
+    /// Variables of the program. Besides these it gets only those that programs need to run.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
-    /// The address, of streamable HTTP.
+    /// The URL of a streamable HTTP server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
-    /// The person vouches that its tools only read, but for those of which it says otherwise itself.
+    /// Whether the user vouches that its tools only read, except those that it declares to be writing.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub reads: bool,
 }
 
 impl OwnServer {
     /// # Errors
-    /// It is neither a program nor an address, or both.
+    /// A server with neither or both of a program and a URL.
     fn server(&self) -> Result<McpServer> {
         let server = match (&self.command, &self.url) {
             (Some(command), None) => {
@@ -64,7 +64,7 @@ impl OwnServer {
         Ok(server.hints(if self.reads { Hints::Vouched } else { Hints::OnlyStricter }))
     }
 
-    /// Where it is, on one line.
+    /// Returns the program with its arguments, or the URL, on one line.
     pub fn place(&self) -> String {
         match (&self.command, &self.url) {
             (Some(command), _) => [&[command.display().to_string()], &self.args[..]].concat().join(" "),
@@ -73,10 +73,10 @@ impl OwnServer {
     }
 }
 
-/// All of them, by name.
+/// Returns all servers, by name.
 ///
 /// # Errors
-/// A file that cannot be read or understood.
+/// A file that cannot be read or parsed.
 pub(crate) fn own_servers() -> Result<Vec<OwnServer>> {
     let Ok(path) = config_file(NAME) else { return Ok(Vec::new()) };
     let Some(text) = read_settings_file(&path, REMEDY)? else { return Ok(Vec::new()) };
@@ -88,10 +88,10 @@ pub(crate) fn own_servers() -> Result<Vec<OwnServer>> {
     Ok(all.into_iter().map(|(name, server)| OwnServer { name, ..server }).collect())
 }
 
-/// Adds a server, or replaces the one of its name.
+/// Adds a server, or replaces the one with the same name.
 ///
 /// # Errors
-/// A name that tools cannot begin with; a server that is neither a program nor an address; a file that cannot be written.
+/// An invalid name; a server with neither or both of a program and a URL; a file that cannot be written.
 pub(crate) fn add_server(server: &OwnServer) -> Result<PathBuf> {
     let is_name =
         |name: &str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
@@ -109,14 +109,14 @@ pub(crate) fn add_server(server: &OwnServer) -> Result<PathBuf> {
     })
 }
 
-/// Takes a server out.
+/// Removes a server.
 ///
 /// # Errors
-/// There is none of this name; a file that cannot be written.
+/// An unknown name; a file that cannot be written.
 pub(crate) fn remove_server(name: &str) -> Result<PathBuf> {
     if !own_servers()?.iter().any(|server| server.name == name) {
         let message = format!("there is no server {name}");
-        return Err(Error::new(ErrorKind::NotFound, message).with_remedy("vault-agent mcp list lists them"));
+        return Err(Error::new(ErrorKind::NotFound, message).with_remedy("vault-agent mcp list lists all servers"));
     }
     change_file(config_file(NAME)?, |document| {
         document.remove(name);
@@ -124,10 +124,11 @@ pub(crate) fn remove_server(name: &str) -> Result<PathBuf> {
     })
 }
 
-/// Starts servers and lists their tools. `None` where there are none. What failed is said, in words, and is left out.
+/// Starts servers and lists their tools, or returns `None` without servers. Servers that fail are left out, with a
+/// message for each.
 ///
 /// # Errors
-/// A server that is neither a program nor an address.
+/// A server with neither or both of a program and a URL.
 pub(crate) async fn connect(servers: &[OwnServer]) -> Result<Option<(McpTools, Vec<String>)>> {
     if servers.is_empty() {
         return Ok(None);

@@ -1,8 +1,8 @@
-//! Changes that wait for a person's yes outside of the client: `vault-agent approve CODE`.
+//! Changes that are pending until a person approves them outside of the client, with `vault-agent approve CODE`.
 //!
-//! Each is a file in the user's state folder, private to the user, which the server writes, the command marks as
-//! approved, and the server removes when it carries the change out. Nothing is locked meanwhile, and a client may never
-//! come back. A code is no secret: who knows it can ask the person, and nothing else.
+//! Each is a private file in the user's state folder. The server writes it, the command marks it as approved, and the
+//! server removes it when it makes the change. Nothing is locked meanwhile, and a client may never come back. A code is
+//! no secret: it only allows asking the person.
 
 use std::path::PathBuf;
 
@@ -13,41 +13,41 @@ use vault_tools::{Error, ErrorKind, Result, State};
 
 use crate::state_folder::state_of_user;
 
-/// How long a change waits, and how long a yes holds.
+/// How long a change stays pending, and how long an approval is valid.
 const WAITS: SignedDuration = SignedDuration::from_mins(60);
 
-/// The most changes that wait; the oldest gives way.
+/// The maximum number of pending changes; the oldest is dropped first.
 const MOST: usize = 100;
 
-/// Without letters and digits that look alike.
+/// The characters of codes, without letters and digits that look alike.
 const LETTERS: &[u8] = b"23456789ABCDEFGHJKMNPQRSTUVWXYZ";
 const CODE_LENGTH: usize = 6;
 
-/// A change that waits for a yes.
+/// A change that waits for approval.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct PendingChange {
     pub code: String,
     /// The folder of the vault.
     pub vault: PathBuf,
-    /// The index file that the server was given.
+    /// The index file in the arguments of the server.
     pub index: Option<PathBuf>,
     pub request: ChangeRequest,
-    /// What counts as now, so that what was shown is what is done.
+    /// The time used for the preview, and again when the change is made.
     pub now: Zoned,
-    /// Of what was prepared.
+    /// The digest of the prepared change.
     pub digest: String,
     pub asked: Timestamp,
     pub approved: bool,
 }
 
-/// The changes that wait.
+/// The pending changes.
 #[derive(Debug, Clone)]
 pub(crate) struct PendingChanges {
     folder: State,
 }
 
 impl PendingChanges {
-    /// Those of the user.
+    /// Opens the pending changes of the user.
     ///
     /// # Errors
     /// When the system names no folder for the state of programs.
@@ -55,7 +55,7 @@ impl PendingChanges {
         Ok(Self { folder: state_of_user("approvals")? })
     }
 
-    /// Adds a change under a new code, unless the same one waits already: then that.
+    /// Adds a change under a new code, or returns the same change if it is already pending.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -78,7 +78,7 @@ impl PendingChanges {
         Ok(change)
     }
 
-    /// What was asked for before with the same words, newest first: approved or not.
+    /// Returns the pending change of the same request. An approved one is preferred, then the newest.
     ///
     /// # Errors
     /// When the folder cannot be read.
@@ -89,19 +89,19 @@ impl PendingChanges {
         Ok(same.pop())
     }
 
-    /// The change of a code. Case and spaces do not count.
+    /// Returns the change with a code, without regard to case and spaces.
     ///
     /// # Errors
-    /// [`ErrorKind::NotFound`] where none waits under it.
+    /// [`ErrorKind::NotFound`] if no change is pending under the code.
     pub fn get(&self, code: &str) -> Result<PendingChange> {
         let code: String = code.chars().filter(|letter| !letter.is_whitespace()).collect();
         self.all()?.into_iter().find(|change| change.code.eq_ignore_ascii_case(&code)).ok_or_else(|| {
-            Error::new(ErrorKind::NotFound, format!("no change waits under the code {code}"))
+            Error::new(ErrorKind::NotFound, format!("no change is pending under the code {code}"))
                 .with_remedy("codes hold for an hour and for one change; ask the assistant for the change again")
         })
     }
 
-    /// Notes a person's yes. It holds from now on for as long as a change waits.
+    /// Records an approval. It is valid as long as a change stays pending, from now on.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -109,7 +109,7 @@ impl PendingChanges {
         self.write(&PendingChange { approved: true, asked: Timestamp::now(), ..change.clone() })
     }
 
-    /// Forgets a change: it is carried out, or was refused. Whether it waited until now.
+    /// Removes a change that was made or declined. Returns whether it was still pending.
     ///
     /// # Errors
     /// When the file cannot be removed.
@@ -122,7 +122,7 @@ impl PendingChanges {
         self.folder.replace(&format!("{}.json", change.code), json)
     }
 
-    /// All that still wait; the others are removed.
+    /// Returns all pending changes, and removes expired ones.
     fn all(&self) -> Result<Vec<PendingChange>> {
         let entries = match std::fs::read_dir(self.folder.folder()) {
             Ok(entries) => entries,
@@ -178,7 +178,7 @@ mod tests {
         let found = pending.of_request("/a".as_ref(), &first.request).unwrap().unwrap();
         assert!(found.approved && found.code == first.code);
         pending.remove(&first.code).unwrap();
-        assert!(pending.get(&first.code).unwrap_err().to_string().contains("no change waits"));
+        assert!(pending.get(&first.code).unwrap_err().to_string().contains("no change is pending"));
 
         let old = PendingChange { asked: Timestamp::now() - WAITS, ..change("/c") };
         let old = pending.add(old).unwrap();

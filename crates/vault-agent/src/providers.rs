@@ -1,4 +1,4 @@
-//! The providers of models by name: the format each speaks, where its key is, how much its models read.
+//! The known providers of models: the format of each, the variables of its key, and the context lengths of its models.
 
 use std::path::PathBuf;
 
@@ -7,23 +7,23 @@ use axum::http::Uri;
 use vault_index::likeness::nearest;
 use vault_tools::{Error, ErrorKind, Result};
 
-/// A provider that has a name here.
+/// A provider that is known by name.
 #[derive(Debug)]
 pub(crate) struct KnownProvider {
     pub name: &'static str,
-    /// Other names that are understood.
+    /// Other accepted names.
     pub aliases: &'static [&'static str],
-    /// The environment variables in which its key usually is, the first that is set.
+    /// The usual environment variables of its key; the first that is set counts.
     pub key_variables: &'static [&'static str],
-    /// How its list of models is asked for.
+    /// The API of its list of models.
     pub listing: Listing,
     make: fn() -> Provider,
 }
 
-/// How a provider's list of models is asked for, below the address of its API.
+/// The API of a provider's list of models, relative to the base URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Listing {
-    /// `GET models`, as OpenAI has it.
+    /// `GET models`, as at OpenAI.
     OpenAi,
     /// `GET models`, in pages.
     Anthropic,
@@ -43,8 +43,7 @@ const fn known(
     KnownProvider { name, aliases, key_variables, listing, make }
 }
 
-/// Every provider that has a name. A new one is a line here, and a function of [`Provider`] where its format needs
-/// options.
+/// All known providers. A new one is a line here, and a function of [`Provider`] if its format needs options.
 pub(crate) const KNOWN: [KnownProvider; 12] = [
     known("openai", &[], &["OPENAI_API_KEY"], Listing::OpenAi, || Provider::openai("")),
     known("openai-chat", &[], &["OPENAI_API_KEY"], Listing::OpenAi, || {
@@ -64,26 +63,26 @@ pub(crate) const KNOWN: [KnownProvider; 12] = [
     known("llama.cpp", &["llamacpp"], &["LLAMA_API_KEY"], Listing::OpenAi, Provider::llama_cpp),
 ];
 
-/// The variable in which the key of an address is that has no name here.
+/// The variable of the key for an address.
 pub(crate) const KEY_OF_ADDRESS: &str = "VAULT_AGENT_API_KEY";
 
 /// A provider as the settings name it.
 #[derive(Debug, Clone)]
 pub(crate) enum ProviderChoice {
     Known(&'static KnownProvider),
-    /// An address at which Chat Completions are spoken: `https://host/v1`.
+    /// A URL of a Chat Completions API, such as `https://host/v1`.
     Address(String),
     /// `local:FILE.gguf`: a model in this process.
     LocalFile(PathBuf),
-    /// `llama-server:PATH`: a model that the server of llama.cpp loads, which is started for it.
+    /// `llama-server:PATH`: a model in a server of llama.cpp that is started for it.
     LlamaServer(PathBuf),
 }
 
 impl ProviderChoice {
-    /// Reads what stands in the settings.
+    /// Parses the provider in the settings.
     ///
     /// # Errors
-    /// What is wrong with it, in words.
+    /// The reason why it is invalid.
     pub fn parse(text: &str) -> Result<Self, String> {
         let text = text.trim();
         if let Some(path) = text.strip_prefix("local:") {
@@ -101,11 +100,11 @@ impl ProviderChoice {
             let names: Vec<&str> = KNOWN.iter().map(|known| known.name).collect();
             let meant = meant(&name, names.iter().copied()).map(|near| format!("did you mean {near}? "));
             let others = "an address such as https://host/v1, local:FILE.gguf, llama-server:PATH";
-            format!("{text:?} is no provider ({}one of {}, {others})", meant.unwrap_or_default(), names.join(", "))
+            format!("unknown provider {text:?} ({}one of {}, {others})", meant.unwrap_or_default(), names.join(", "))
         })
     }
 
-    /// What it is called, in records and under which its key is kept: the name, or the host of an address.
+    /// The name for records and for the key: the provider's name, or the host of an address.
     pub fn name(&self) -> String {
         match self {
             Self::Known(known) => known.name.to_owned(),
@@ -115,7 +114,7 @@ impl ProviderChoice {
         }
     }
 
-    /// Under which name its key is kept: both APIs of one provider have one key.
+    /// The account of its key in the keyring. Both APIs of one provider share it.
     pub fn account(&self) -> String {
         match self {
             Self::Known(known) => (known.make)().name,
@@ -123,7 +122,7 @@ impl ProviderChoice {
         }
     }
 
-    /// The environment variables in which its key is looked for.
+    /// The environment variables of its key.
     pub fn key_variables(&self) -> &'static [&'static str] {
         match self {
             Self::Known(known) => known.key_variables,
@@ -132,12 +131,12 @@ impl ProviderChoice {
         }
     }
 
-    /// Whether it is a file on this machine, which holds one model.
+    /// Whether it is a file on this machine, with a single model.
     pub fn is_file(&self) -> bool {
         matches!(self, Self::LocalFile(_) | Self::LlamaServer(_))
     }
 
-    /// How its list of models is asked for; `None` for models that are started here.
+    /// The API of its list of models; `None` for local models.
     pub fn listing(&self) -> Option<Listing> {
         match self {
             Self::Known(known) => Some(known.listing),
@@ -146,10 +145,10 @@ impl ProviderChoice {
         }
     }
 
-    /// The provider, still without a key; `None` for models that are started here.
+    /// Returns the provider without a key; `None` for local models.
     ///
     /// # Errors
-    /// An address that is none, or that is missing where the provider has no common one.
+    /// An invalid address, or a missing one if the provider has no default.
     pub fn provider(&self, base_url: Option<&str>) -> Result<Option<Provider>> {
         let provider = match self {
             Self::Known(known) => (known.make)().key(None),
@@ -164,7 +163,7 @@ impl ProviderChoice {
             None => provider,
         };
         if provider.base_url.is_empty() {
-            let message = format!("the provider {} has an address of your own", self.name());
+            let message = format!("the provider {} needs the address of your own resource", self.name());
             let remedy = "set base_url, such as https://NAME.openai.azure.com";
             return Err(Error::new(ErrorKind::Config, message).with_remedy(remedy));
         }
@@ -173,8 +172,8 @@ impl ProviderChoice {
     }
 }
 
-/// Where a provider's API begins, given an address as people write it: Azure's resource without the path, Ollama with the
-/// path of OpenAI's format.
+/// Completes an address to the base of the API: adds the path to an Azure resource, and removes the path of OpenAI's
+/// format from an Ollama address.
 fn whole_address(provider: &Provider, address: &str) -> String {
     match provider.name.as_str() {
         "azure" if !address.contains("/openai") => format!("{address}/openai/v1"),
@@ -190,10 +189,10 @@ fn path_of(path: &str, form: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// The host of an address, with its port where it has one.
+/// Returns the host of an address, with its port if it has one.
 ///
 /// # Errors
-/// An address that is none, in words.
+/// The reason why the address is invalid.
 pub(crate) fn host_of(address: &str) -> Result<String, String> {
     let uri: Option<Uri> = address.trim().parse().ok();
     let uri = uri.filter(|uri| matches!(uri.scheme_str(), Some("http" | "https")));
@@ -202,22 +201,22 @@ pub(crate) fn host_of(address: &str) -> Result<String, String> {
         Some((host, port)) if !host.is_empty() => {
             Ok(port.map_or_else(|| host.to_owned(), |port| format!("{host}:{port}")))
         }
-        // The address may hold a password.
-        _ => Err("this is no address (write one such as https://host/v1)".to_owned()),
+        // The address is not repeated, because it may contain a password.
+        _ => Err("this is not a URL (write one such as https://host/v1)".to_owned()),
     }
 }
 
-/// Whether an address is this machine's, so that what is sent there does not leave it.
+/// Whether an address is this machine's, so that data sent there does not leave it.
 pub(crate) fn is_this_machine(address: &str) -> bool {
     let host = address.parse::<Uri>().ok().and_then(|uri| uri.host().map(str::to_owned)).unwrap_or_default();
     let host = host.trim_start_matches('[').trim_end_matches(']');
     host == "localhost" || host.parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback())
 }
 
-/// What the models of hosted providers read, in tokens, by the beginning of their names: the longest that fits. As
-/// models.dev had them on 2 July 2026, which takes them from the providers' own pages; where models of one beginning
-/// differ, and for those that came later, it is the least of the family. Models on servers of one's own take what the
-/// server was started with, and are not known here.
+/// The context lengths of hosted models in tokens, by the prefix of their names; the longest prefix counts. The data is
+/// from models.dev on 2 July 2026, which takes it from the providers' own pages. Where models with one prefix differ,
+/// and for later models, it is the smallest length of the family. Models on the user's own servers are not listed,
+/// because the length depends on how the server was started.
 const CONTEXT_LENGTHS: [(&str, u64); 40] = [
     ("gpt-3.5-turbo", 16_385),
     ("gpt-4", 8_192),
@@ -261,43 +260,43 @@ const CONTEXT_LENGTHS: [(&str, u64); 40] = [
     ("glm-5", 200_000),
 ];
 
-/// How many tokens of context Ollama and a model in this process are asked for, unless a setting says otherwise: less
-/// holds the tools and little else, and each takes memory.
+/// The context length that is requested from Ollama and local models unless it is set, because less would hold the
+/// tools and little else, and more takes memory.
 pub(crate) const LOCAL_CONTEXT: u64 = 16_384;
 
-/// How many tokens a model reads, request and reply together, where that is known.
+/// Returns the context length of a model, request and reply together, if it is known.
 pub(crate) fn context_length(choice: &ProviderChoice, model: &str) -> Option<u64> {
     let ProviderChoice::Known(KnownProvider { listing, name, .. }) = choice else { return None };
-    // A server of one's own may call a model as it likes.
+    // The user's own server may give a model any name.
     if *listing == Listing::Ollama || matches!(*name, "lmstudio" | "llama.cpp") {
         return None;
     }
-    // OpenRouter puts who made it before the name: `anthropic/claude-sonnet-4.6`.
+    // OpenRouter prepends the vendor: `anthropic/claude-sonnet-4.6`.
     let model = model.rsplit_once('/').map_or(model, |(_, model)| model);
     let fits = CONTEXT_LENGTHS.iter().filter(|(prefix, _)| model.starts_with(prefix));
     fits.max_by_key(|(prefix, _)| prefix.len()).map(|(_, tokens)| *tokens)
 }
 
-/// Models of those families that take no tools, by the beginning of their names. From the same source.
+/// Prefixes of models in these families that do not support tools, from the same source.
 const WITHOUT_TOOLS: [&str; 6] =
     ["gpt-5-chat", "o1-mini", "o1-preview", "gemini-2.5-flash-image", "gemini-3-pro-image", "gemini-3.1-flash-image"];
 
-/// Whether a model takes tools, where that is known.
+/// Whether a model supports tools, if that is known.
 pub(crate) fn takes_tools(choice: &ProviderChoice, model: &str) -> Option<bool> {
     context_length(choice, model)?;
     let model = model.rsplit_once('/').map_or(model, |(_, model)| model);
     Some(!WITHOUT_TOOLS.iter().any(|prefix| model.starts_with(prefix)))
 }
 
-/// The name that was probably meant.
+/// Returns the name that was probably meant.
 pub(crate) fn meant<'n>(wanted: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     nearest(wanted, names.map(|name| (name, name))).first().copied()
 }
 
-/// The connection for hosted models.
+/// Returns the connection for hosted models.
 ///
 /// # Errors
-/// A proxy in the environment that cannot be one.
+/// An invalid proxy in the environment.
 pub(crate) fn connection() -> Result<Http> {
     Http::new().map_err(|error| {
         Error::new(ErrorKind::Config, error.message())

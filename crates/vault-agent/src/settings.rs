@@ -1,7 +1,7 @@
-//! What may be set, and where each value comes from: `agent.toml` in the user's configuration folder, then variables
-//! `VAULT_AGENT_<NAME>`, then flags. A vault sets none of it.
+//! The settings of `vault-agent`. Each value comes from `agent.toml` in the user's configuration folder, from a
+//! variable `VAULT_AGENT_<NAME>` or from a flag; the later of these wins. Nothing in a vault sets a value.
 //!
-//! The table in `settings/table.rs` drives all of it: parsing, `config show` and `config set`, help, and the documents.
+//! The table in `settings/table.rs` drives parsing, `config show`, `config set`, the help and the documents.
 
 mod value;
 mod table;
@@ -27,10 +27,10 @@ pub(crate) use flags::{SettingArgs, ValueArgs, WriterArgs};
 pub(crate) use table::{Setting, TABLE, find};
 pub(crate) use tools_file::{PREFIX, add_permission, remove_permission, set_policy, tools_path};
 
-/// What the user has set, or the defaults.
+/// The values that the user has set, and the defaults of all others.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Settings {
-    /// A name of `providers.rs`, an address, `local:FILE.gguf` or `llama-server:FILE.gguf`.
+    /// A name in `providers.rs`, a URL, `local:FILE.gguf` or `llama-server:FILE.gguf`.
     #[serde(deserialize_with = "provider")]
     pub provider: Option<String>,
     pub model: Option<String>,
@@ -97,7 +97,7 @@ impl Default for Settings {
     }
 }
 
-/// Which results of tools a person is shown before the model gets them.
+/// Which results of tools the person reviews before the model gets them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum ReviewSetting {
@@ -111,15 +111,16 @@ pub(crate) enum ReviewSetting {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub(crate) enum TextCallsSetting {
-    /// Where the model turns out to take no tools.
+    /// If the model does not support tools.
     Auto,
     Never,
-    /// Always, in this form.
+    /// Always, in this format.
     In(Format),
 }
 
 impl TextCallsSetting {
-    /// The model, with its calls in text where it is to have them there; `takes_tools` is what is known of it.
+    /// Wraps the model so that it calls tools in text where the setting asks for it. `takes_tools` says whether the
+    /// model supports tools, if that is known.
     pub fn wrap<M: Model + 'static>(self, model: M, takes_tools: Option<bool>) -> Arc<dyn Model> {
         match self {
             Self::Auto if takes_tools == Some(false) => Arc::new(TextCalls::new(model)),
@@ -179,7 +180,7 @@ impl TryFrom<String> for Effort {
     fn try_from(text: String) -> Result<Self, String> {
         EFFORTS.iter().find(|(name, _)| *name == text).map(|(_, effort)| Self(*effort)).ok_or_else(|| {
             let names: Vec<&str> = EFFORTS.iter().map(|(name, _)| *name).collect();
-            format!("{text:?} is none of {}", names.join(", "))
+            format!("{text:?} is not one of {}", names.join(", "))
         })
     }
 }
@@ -190,21 +191,21 @@ impl From<Effort> for String {
     }
 }
 
-/// Only addresses that can be asked.
+/// Accepts only valid URLs.
 fn address<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
     let address = Option::<String>::deserialize(from)?;
     address.as_deref().map(host_of).transpose().map_err(serde::de::Error::custom)?;
     Ok(address)
 }
 
-/// Only names that mean a provider.
+/// Accepts only valid providers.
 fn provider<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
     let name = Option::<String>::deserialize(from)?;
     name.as_deref().map(ProviderChoice::parse).transpose().map_err(serde::de::Error::custom)?;
     Ok(name)
 }
 
-/// Where a value comes from.
+/// The source of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ValueSource {
     Default,
@@ -214,7 +215,7 @@ pub(crate) enum ValueSource {
 }
 
 impl ValueSource {
-    /// The name in records.
+    /// The name of the source in records.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Default => "default",
@@ -236,7 +237,7 @@ impl fmt::Display for ValueSource {
     }
 }
 
-/// An invalid value, and where it is set.
+/// An invalid value, and its source.
 #[derive(Debug)]
 pub(crate) struct Problem {
     pub source: ValueSource,
@@ -250,7 +251,7 @@ impl From<Problem> for Error {
 }
 
 impl Settings {
-    /// The settings of the user with those of the command line.
+    /// Loads the user's settings, with the flags of the command line.
     ///
     /// # Errors
     /// A file that cannot be read, and the first invalid value; [`Settings::check`] finds all of them.
@@ -262,7 +263,7 @@ impl Settings {
         }
     }
 
-    /// The valid values, and all invalid ones.
+    /// Loads the settings, and returns all invalid values.
     ///
     /// # Errors
     /// A file that cannot be read.
@@ -278,7 +279,8 @@ impl Settings {
         Ok((settings, problems))
     }
 
-    /// Chooses another model, and another provider where one is named: an address that was set is the provider's before.
+    /// Sets the model, and the provider if one is given. A new provider resets the address, because it belongs to the
+    /// old one.
     pub fn set_model(&mut self, provider: Option<String>, model: String) {
         if provider.is_some() && provider != self.provider {
             (self.base_url, self.provider) = (None, provider);
@@ -286,20 +288,20 @@ impl Settings {
         self.model = Some(model);
     }
 
-    /// Where a setting's value comes from.
+    /// Returns the source of a setting's value.
     pub fn source(&self, name: &str) -> &ValueSource {
         self.sources.get(name).unwrap_or(&ValueSource::Default)
     }
 
-    /// A setting's value; `null` where it has none.
+    /// Returns a setting's value, or `null` if it has none.
     pub fn value(&self, name: &str) -> Value {
         serde_json::to_value(self).ok().and_then(|mut all| Some(all.get_mut(name)?.take())).unwrap_or_default()
     }
 
-    /// Sets one.
+    /// Sets one value.
     ///
     /// # Errors
-    /// What is wrong with the value, in words.
+    /// The reason why the value is invalid.
     fn put(&mut self, setting: &'static Setting, value: Value, source: ValueSource) -> Result<(), String> {
         let mut all = serde_json::to_value(&*self).map_err(|error| error.to_string())?;
         all[setting.name] = value;
@@ -314,10 +316,10 @@ impl Settings {
     }
 }
 
-/// A value that was given, and where.
+/// A value, and the source that gave it.
 type SettingValue = (&'static Setting, Value, ValueSource);
 
-/// What the environment says. A variable that is set to nothing is not set.
+/// Reads the settings from the environment. A variable with an empty value counts as unset.
 fn variables(problems: &mut Vec<Problem>) -> Vec<SettingValue> {
     let mut given = Vec::new();
     for setting in &TABLE {
@@ -332,17 +334,17 @@ fn variables(problems: &mut Vec<Problem>) -> Vec<SettingValue> {
     given
 }
 
-/// Variables that look like settings and are none.
+/// Returns the variables that begin with `VAULT_AGENT_` but name no setting.
 pub(crate) fn unknown_variables() -> Vec<String> {
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     let known = |name: &str| name == KEY_OF_ADDRESS || TABLE.iter().any(|setting| setting.variable() == name);
     names.filter(|name| name.starts_with("VAULT_AGENT_") && !known(name)).collect()
 }
 
-/// Whether `text` could be the value of the setting, on its own.
+/// Parses a value for the setting, and validates it without the other settings.
 ///
 /// # Errors
-/// What is wrong with it, in words.
+/// The reason why it is invalid.
 pub(crate) fn read_value(setting: &'static Setting, text: &str) -> Result<Value, String> {
     let value = setting.of_text(text)?;
     Settings::default().put(setting, value.clone(), ValueSource::Default)?;

@@ -1,9 +1,9 @@
-//! Where what this program remembers lies: in the user's state folder, beside the journals of the tools.
+//! The folders of this program's state, in the user's state folder beside the journals of the tools.
 
 use vault_search::agent_folder;
 use vault_tools::{Error, ErrorKind, Result, State};
 
-/// A folder of the user's for what has to be remembered.
+/// Returns a folder for the user's state of this program.
 ///
 /// # Errors
 /// When the system names no folder for the state of programs.

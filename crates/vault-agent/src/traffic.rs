@@ -1,4 +1,4 @@
-//! `--show-traffic`: prints what is sent to a model and what comes back, exactly, on standard error; keys are left out.
+//! `--show-traffic`: prints every request and response of a model exactly, on standard error, but without keys.
 
 use std::io::{IsTerminal, Write, stderr};
 
@@ -6,14 +6,14 @@ use agent_loop::{BoxFuture, ByteStream, Http, HttpReply, HttpRequest, Transport,
 use futures_util::StreamExt;
 use vault_search::sanitize;
 
-/// Headers whose values are shown. Any other may hold a key.
+/// The headers whose values are shown. Any other may contain a key.
 const SHOWN: [&str; 6] =
     ["accept", "anthropic-version", "content-type", "retry-after", "x-request-id", "transfer-encoding"];
 
-/// What stands where a key was.
+/// The replacement of a key.
 const REDACTED: &str = "[key]";
 
-/// A connection whose traffic is printed, where it is to be.
+/// A connection that prints its traffic if requested.
 #[derive(Debug)]
 pub(crate) struct Traffic {
     connection: Http,
@@ -34,7 +34,7 @@ impl Transport for Traffic {
             return self.connection.post(request);
         }
         Box::pin(async move {
-            // The address may hold a name and a password.
+            // The URL may contain a name and a password.
             let url = without_user(&request.url);
             self.printer.print(format!("> POST {url}").as_bytes());
             self.printer.headers('>', &request.headers);
@@ -71,11 +71,11 @@ impl Printer {
         }
     }
 
-    /// A line. A terminal gets no control characters of others; a file or a pipe gets every byte.
+    /// Prints a line. Control characters are removed for a terminal; a file or a pipe gets every byte.
     fn print(&self, line: &[u8]) {
         let line = self.without_key(line);
         let mut error = stderr().lock();
-        // Standard error that is closed is no reason to stop.
+        // A closed standard error must not stop the program.
         let _ = match self.is_terminal {
             true => error.write_all(sanitize(&String::from_utf8_lossy(&line)).as_bytes()),
             false => error.write_all(&line),
@@ -95,7 +95,7 @@ impl Printer {
         clean
     }
 
-    /// Prints a body line by line, as it passes.
+    /// Prints a body line by line as it passes.
     fn watch(self, body: ByteStream) -> ByteStream {
         let mut unfinished = PartialLine { printer: self, bytes: Vec::new() };
         Box::pin(body.inspect(move |bytes| {
@@ -106,7 +106,7 @@ impl Printer {
     }
 }
 
-/// The beginning of a line that has not ended yet; printed when the body ends or is dropped.
+/// The beginning of an unfinished line, which is printed when the body ends or is dropped.
 struct PartialLine {
     printer: Printer,
     bytes: Vec<u8>,

@@ -1,6 +1,6 @@
-//! `AGENTS.md` at the root of a vault: instructions for assistants, which a person is shown once and says yes or no to. The
-//! answer holds for exactly this text, and lies in the user's state folder. A text with a yes counts as the person's own; it
-//! changes no policy, no approval, no model and no budget.
+//! `AGENTS.md` at the root of a vault: instructions for assistants, which are shown to the person once for approval.
+//! The answer holds only for exactly this text, and is stored in the user's state folder. An approved text counts as
+//! the person's own instructions; it changes no policy, no approval, no model and no budget.
 
 use serde::{Deserialize, Serialize};
 use vault_tools::{ContentHash, Error, Result, SafePath, View};
@@ -9,10 +9,10 @@ use crate::workspace::{OpenVault, Workspace};
 
 const NAME: &str = "AGENTS.md";
 
-/// Where the answer is kept, in the state folder of the vault.
+/// The file with the answer, in the state folder of the vault.
 const ANSWER: &str = "agents-md.json";
 
-/// Bytes of the longest text that is used: it goes to the model with every message.
+/// The maximum bytes of the text, because it is sent to the model with every message.
 const LONGEST: usize = 32_000;
 
 /// The instructions of a vault.
@@ -21,7 +21,7 @@ pub(crate) struct VaultInstructions {
     /// The name of the vault.
     pub vault: String,
     pub text: String,
-    /// What the person said about this text; `None` where they were not asked. A text that is too long is not used.
+    /// The person's answer for this text; `None` if they were not asked. A text that is too long is not used.
     pub is_used: Option<bool>,
     number: usize,
 }
@@ -33,18 +33,18 @@ struct SavedAnswer {
 }
 
 impl VaultInstructions {
-    /// The file and its size, in words.
+    /// Describes the file and its size.
     pub fn described(&self) -> String {
         format!("{NAME} of {} ({} kB)", self.vault, self.text.len().div_ceil(1000))
     }
 
-    /// Why the text is not used whatever a person says.
+    /// Returns the reason why the text cannot be used, whatever the person answers.
     pub fn fault(&self) -> Option<String> {
         let is_too_long = self.text.len() > LONGEST;
         is_too_long.then(|| format!("{} is longer than {} kB, so it is not used", self.described(), LONGEST / 1000))
     }
 
-    /// Keeps a person's answer for this text.
+    /// Stores the person's answer for this text.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -55,7 +55,7 @@ impl VaultInstructions {
     }
 }
 
-/// Those of all vaults that have some and whose settings let them be read.
+/// Returns the instructions of all vaults that have them and whose settings permit reading them.
 pub(crate) fn vault_instructions(workspace: &Workspace) -> Vec<VaultInstructions> {
     let of = |(number, open): (usize, &OpenVault)| {
         let path = SafePath::new(NAME).ok()?;

@@ -1,5 +1,5 @@
-//! Vectors of the vaults while a person waits for an answer: somebody makes them meanwhile, and what is missing in the end
-//! is made in the background.
+//! Waits for vectors while a person waits for an answer. Another thread or process computes them; the rest is computed
+//! in the background afterwards.
 
 use std::time::{Duration, Instant};
 
@@ -11,13 +11,13 @@ use crate::workspace::OpenVault;
 /// How long the first search waits for vectors.
 pub(crate) const FIRST_SEARCH: Duration = Duration::from_secs(5);
 
-/// Nobody makes vectors where none was made for so long.
+/// Without progress for this long, no process seems to compute vectors.
 const NO_PROGRESS: Duration = Duration::from_millis(1_500);
 
 const TICK: Duration = Duration::from_millis(100);
 
-/// Waits until all passages have vectors, at most so long, and not where nobody makes any. `on_share` is told how many
-/// per cent have one.
+/// Waits until all passages have vectors, at most `most`. Ends early if no process computes any. `on_share` gets the
+/// percentage of passages that have vectors.
 pub(crate) fn wait(vaults: &[OpenVault], most: Duration, is_cancelled: &dyn Fn() -> bool, on_share: &dyn Fn(usize)) {
     let (started, mut progress) = (Instant::now(), Instant::now());
     let mut last = usize::MAX;
@@ -34,17 +34,17 @@ pub(crate) fn wait(vaults: &[OpenVault], most: Duration, is_cancelled: &dyn Fn()
     }
 }
 
-/// Passages without vectors, and all.
+/// Returns the number of passages without vectors, and of all passages.
 fn counts(vaults: &[OpenVault]) -> (usize, usize) {
     let status = |open: &OpenVault| open.vault.index().ok()?.status().ok();
-    // A vault that is not indexed yet has something pending.
+    // A vault that is not indexed yet counts as pending.
     let count =
         |open: &OpenVault| status(open).map_or((1, 1), |status| (status.pending, status.chunks.max(status.pending)));
     vaults.iter().map(count).fold((0, 0), |(pending, all), (more, of)| (pending + more, all + of))
 }
 
-/// Has what is pending embedded by a process of its own, where the person's settings and the machine allow it. Whether there
-/// is one.
+/// Starts a process that computes the pending vectors, if the user's settings and the machine allow it. Returns whether
+/// one runs.
 pub(crate) fn go_on(vaults: &[OpenVault]) -> bool {
     let Ok(config) = UserConfig::load() else { return false };
     let start = |open: &OpenVault| open.vault.index().is_ok_and(|index| embed_in_background(index, &config));

@@ -1,4 +1,4 @@
-//! The vaults that are served, and toolboxes for calls that come at the same time.
+//! The vaults that are served, with toolboxes for concurrent calls.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
@@ -7,16 +7,16 @@ use vault_search::VaultArgs;
 use vault_search::tools::{open_with_settings, policy_of};
 use vault_tools::{Headless, IndexOptions, Policy, Result, Settings, Toolbox, Vault, Vaults};
 
-/// How many calls are carried out at once, each on toolboxes of its own; more wait for their turn. They compute more than
-/// they wait, and each thread that has ever computed keeps memory.
+/// How many calls run at once, each on its own toolboxes; others wait. The number is small because calls compute more
+/// than they wait, and each thread that has ever computed keeps memory.
 pub(crate) const AT_ONCE: usize = 8;
 
-/// What the person who starts the server decides for all vaults, beyond their settings.
+/// Overrides of the settings for all vaults, by the user who starts the server.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct PolicyOverrides {
-    /// Writes that the settings allow do not ask.
+    /// Whether writes that the settings allow run without asking.
     pub writes: bool,
-    /// Deletes are allowed, and ask.
+    /// Whether deletes are allowed; they ask.
     pub deletes: bool,
 }
 
@@ -28,25 +28,25 @@ impl PolicyOverrides {
     }
 }
 
-/// A vault that is served.
+/// An open vault.
 #[derive(Debug)]
 pub(crate) struct OpenVault {
     /// The name of its folder.
     pub name: String,
     pub vault: Arc<Vault>,
     policy: RwLock<Policy>,
-    /// How its index is opened.
+    /// The options for opening its index.
     pub index: IndexOptions,
 }
 
 impl OpenVault {
-    /// What may run there.
+    /// The current policy of the vault.
     pub fn policy(&self) -> Policy {
         self.policy.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-/// The vaults that are served. Calls run side by side, each on toolboxes of its own.
+/// The vaults that are served. Calls run concurrently, each on its own toolboxes.
 #[derive(Debug)]
 pub(crate) struct Workspace {
     vaults: Vec<OpenVault>,
@@ -57,16 +57,16 @@ pub(crate) struct Workspace {
 /// Toolboxes that no call uses.
 #[derive(Debug, Default)]
 struct IdleToolboxes {
-    /// How often the policies were read again: toolboxes from before are not used again.
+    /// The number of reloads of the policies. Toolboxes from before a reload are not used again.
     generation: u64,
     toolboxes: Vec<Vaults>,
 }
 
 impl Workspace {
-    /// Opens the vaults that are meant.
+    /// Opens the vaults of the arguments.
     ///
     /// # Errors
-    /// No such vault; settings that cannot be understood; two vaults of one name.
+    /// A missing vault; invalid settings; two vaults with the same name.
     pub fn open(vault_args: &VaultArgs, overrides: PolicyOverrides) -> CliResult<Self> {
         let mut vaults = Vec::new();
         for opened in open_with_settings(vault_args)? {
@@ -80,10 +80,10 @@ impl Workspace {
         Ok(workspace)
     }
 
-    /// Reads again what may run, which a person has changed. A call that is under way keeps to what was read before.
+    /// Reloads the policies after the user has changed them. A running call keeps the policy that it started with.
     ///
     /// # Errors
-    /// Settings that cannot be understood; then all stay as they were.
+    /// Invalid settings; then all policies stay as they were.
     pub fn reload_policies(&self) -> Result<()> {
         let read = |open: &OpenVault| self.overrides.apply(policy_of(&open.name)?).compile();
         let policies = self.vaults.iter().map(read).collect::<Result<Vec<_>>>()?;
@@ -111,8 +111,8 @@ impl Workspace {
         &self.vaults
     }
 
-    /// Acts on the toolboxes, which no other call uses meanwhile. It waits for files and the index, so it is nothing for
-    /// a thread that must not block.
+    /// Runs a closure on toolboxes that no other call uses meanwhile. It waits for files and the index, so it must not
+    /// be called on a thread that must not block.
     pub fn with<T>(&self, act: impl FnOnce(&mut Vaults) -> T) -> T {
         let (generation, kept) = {
             let mut idle = self.idle();

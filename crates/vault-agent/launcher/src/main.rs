@@ -1,5 +1,5 @@
-//! Starts `vault-agent` in its own folder under the name of its own file: a copy called `vault-search.exe` is the
-//! command `vault-search`. Archives for Windows have such copies, since zip archives keep no links.
+//! Starts `vault-agent` from its own folder under the name of its own file: a copy named `vault-search.exe` is the
+//! command `vault-search`. Archives for Windows have such copies, because zip archives keep no links.
 
 use std::env::consts::EXE_SUFFIX;
 use std::io::{self, Write};
@@ -12,10 +12,10 @@ fn main() {
     }));
 }
 
-/// Waits for the program and gives its exit code.
+/// Waits for the program and returns its exit code.
 fn run() -> io::Result<i32> {
-    // A console sends Ctrl-C to both: the program decides what it means, and the prompt comes back after it. Signals
-    // must not be ignored, since a child inherits that.
+    // A console sends Ctrl-C to both. The program decides how to handle it, and the prompt returns when the program
+    // ends. Signals must not be ignored, because a child inherits that.
     ctrlc::set_handler(|| ()).map_err(io::Error::other)?;
     let file = std::env::current_exe()?;
     let name = file.file_stem().unwrap_or_default().to_ascii_lowercase();

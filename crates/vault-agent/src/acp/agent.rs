@@ -1,4 +1,4 @@
-//! The methods of the protocol.
+//! The agent's methods of the protocol.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -35,32 +35,32 @@ use crate::model::{self, ChosenModel, Destination};
 use crate::settings::{SettingArgs, Settings};
 use crate::workspace::Workspace;
 
-/// Sessions on a page of the list.
+/// How many sessions are on a page of the list.
 const PAGE: usize = 50;
 
-/// The id of the way to log in.
+/// The id of the only authentication method.
 const SETTINGS: &str = "settings";
 
-/// What the agent of one client knows.
+/// The state of the agent of one client.
 pub(super) struct AcpAgent {
     client: Client,
     vault_args: VaultArgs,
     setting_args: SettingArgs,
-    /// What the client declared, once it has introduced itself.
+    /// The capabilities of the client; `None` before `initialize`.
     capabilities: Mutex<Option<Arc<ClientCapabilities>>>,
     sessions: Mutex<HashMap<SessionId, Arc<Session>>>,
-    /// By their folders: sessions of one vault share it.
+    /// The workspaces by their folders; sessions of one vault share its workspace.
     workspaces: Mutex<BTreeMap<Vec<PathBuf>, WatchedWorkspace>>,
-    /// The prompts under way, by their requests: the sessions, and what ends the tasks.
+    /// The running prompts by their requests: the session, and the handle that aborts the task.
     prompts: Mutex<HashMap<RequestId, (Arc<Session>, AbortHandle)>>,
-    /// The hosts of which the person was told that notes go there.
+    /// The hosts that the person has been told of, because notes are sent there.
     told: Mutex<Vec<String>>,
-    /// The vaults of requests without a session, by the folder that they name, each opened once.
+    /// The workspaces for requests without a session, by the folder that they name; each is opened once.
     shown: Mutex<HashMap<Option<PathBuf>, Arc<Workspace>>>,
     requests: vault::Requests,
 }
 
-/// Vaults, and what keeps their indexes as the notes are.
+/// A workspace, with the watcher that keeps its indexes up to date.
 type WatchedWorkspace = (Arc<Workspace>, IndexWatcher);
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -89,7 +89,7 @@ impl AcpAgent {
         }
     }
 
-    /// A notification. One that is not known is none of ours.
+    /// Handles a notification. Unknown ones are ignored, as JSON-RPC requires.
     pub fn notified(&self, method: &str, params: Value) {
         if method == METHODS.session_cancel {
             let cancelled = read::<CancelNotification>(params).ok();
@@ -104,7 +104,7 @@ impl AcpAgent {
         }
     }
 
-    /// Takes a request. What must hold for the messages after it is done before this returns; the rest is in a task.
+    /// Handles a request. Effects that later messages rely on happen before this returns; a task does the rest.
     pub fn requested(self: &Arc<Self>, id: RequestId, method: String, params: Value) {
         if method == METHODS.initialize {
             return self.client.answer(&id, self.initialize(params));
@@ -132,7 +132,7 @@ impl AcpAgent {
         tokio::spawn(async move {
             let (answer, opened) = agent.called(&method, params).await;
             agent.client.answer(&id, answer);
-            // What a client is told of a session comes after the answer that names it.
+            // Updates of a session must follow the response that names it.
             if let Some(session) = opened {
                 agent.opened(&session).await;
             }
@@ -191,7 +191,8 @@ impl AcpAgent {
                     `vault-agent login NAME` for a key. Then try again.";
         let method = AuthMethodAgent::new(SETTINGS, "Choose a model").description(what.to_owned());
         let program = Implementation::new("vault-agent", env!("CARGO_PKG_VERSION")).title("Notes".to_owned());
-        // Whatever the client asked for, this is the one version that there is: a client that has another one leaves.
+        // This is the only supported version, whichever the client requested. A client that does not support it
+        // disconnects.
         answer(
             InitializeResponse::new(ProtocolVersion::V1)
                 .agent_capabilities(capabilities)
@@ -200,7 +201,7 @@ impl AcpAgent {
         )
     }
 
-    /// Whether there is a model by now. The key itself never passes through the client.
+    /// Checks that a model is configured by now. The key itself never passes through the client.
     fn authenticate(&self, params: Value) -> RpcResult {
         let request: AuthenticateRequest = read(params)?;
         if &*request.method_id.0 != SETTINGS {
@@ -213,7 +214,7 @@ impl AcpAgent {
         answer(AuthenticateResponse::new())
     }
 
-    /// The settings as they are now, and the model that they choose.
+    /// Loads the current settings and opens the model that they configure.
     fn model(&self) -> Result<(Settings, ChosenModel), Error> {
         let no_model = |fault: vault_tools::Error| error(ErrorCode::AuthRequired, fault.to_string());
         let settings = Settings::load(&self.setting_args).map_err(no_model)?;
@@ -221,11 +222,12 @@ impl AcpAgent {
         Ok((settings, model))
     }
 
-    /// The vault that a request without a session means. It stays open, so that the next request finds its index loaded.
+    /// Returns the workspace for a request without a session. It stays open, so that the next request finds the index
+    /// loaded.
     async fn vault_of(self: &Arc<Self>, folder: Option<PathBuf>) -> Result<Arc<Workspace>, Error> {
         let agent = Arc::clone(self);
         let opened = tokio::task::spawn_blocking(move || {
-            // The others wait meanwhile: a vault is not opened twice.
+            // Hold the lock while opening, so that concurrent requests do not open a vault twice.
             let mut shown = lock(&agent.shown);
             if let Some(known) = shown.get(&folder) {
                 return Ok(Arc::clone(known));
@@ -238,21 +240,21 @@ impl AcpAgent {
         opened.await.map_err(|fault| error(ErrorCode::InternalError, fault.to_string()))?
     }
 
-    /// The vault that a working directory means. Sessions of one vault share it.
+    /// Opens the workspace for a working directory.
     fn workspace(&self, cwd: &Path) -> Result<Arc<Workspace>, Error> {
         let opened = Arc::new(block_in_place(|| folder::open(cwd, &self.vault_args)).map_err(of_failure)?);
         self.watch(&opened);
         Ok(opened)
     }
 
-    /// Keeps the indexes of vaults up to date, once for each set of vaults.
+    /// Keeps the indexes of the vaults up to date, with one watcher for each set of vaults.
     fn watch(&self, opened: &Arc<Workspace>) {
         let folders: Vec<PathBuf> = opened.vaults().iter().map(|open| open.vault.path().to_owned()).collect();
         let mut workspaces = lock(&self.workspaces);
         let known = workspaces
             .entry(folders)
             .or_insert_with(|| (Arc::clone(opened), IndexWatcher::start(opened.vaults(), WatchNotices::Log)));
-        // With the settings as they are now.
+        // Keep the newest workspace, which has the current settings.
         known.0 = Arc::clone(opened);
     }
 
@@ -306,7 +308,7 @@ impl AcpAgent {
         }
         let servers = self.servers(servers, cwd).await?;
         self.drop_session(id).await;
-        // It waits for a turn that has just ended to let go of the conversation.
+        // This waits until a turn that has just ended releases the conversation.
         let resumed = block_in_place(|| {
             Conversation::resume(saved, workspace, model, settings.clone(), Editor::default(), Offer::All)
         });
@@ -339,7 +341,7 @@ impl AcpAgent {
         Ok(session)
     }
 
-    /// What a client is told of a session that it has just opened.
+    /// Sends the updates that follow the opening of a session.
     async fn opened(&self, session: &Session) {
         let commands = AvailableCommandsUpdate::new(commands::available());
         self.tell(&session.id, SessionUpdate::AvailableCommandsUpdate(commands));
@@ -362,20 +364,20 @@ impl AcpAgent {
             Err(error) => return self.client.answer(&id, Err(error)),
         };
         let (agent, of) = (Arc::clone(self), (id.clone(), Arc::clone(&session)));
-        // The task waits for its place in the list, so that it is there before it can be taken out.
+        // Hold the lock while the task starts, so that its entry exists before the task removes it.
         let mut prompts = lock(&self.prompts);
         let task = tokio::spawn(async move {
             agent.say_where_notes_go(&session).await;
             let ended = session.turn(&running, blocks).await;
             lock(&agent.prompts).remove(&id);
-            // The next turn can begin when the client reads that this one has ended.
+            // Release the session first, because the client may start the next turn when it reads the response.
             drop(running);
             agent.client.answer(&id, ended.and_then(|reason| answer(PromptResponse::new(reason))));
         });
         prompts.insert(of.0, (of.1, task.abort_handle()));
     }
 
-    /// Stops all turns where they are, so that they can be gone on with, and ends the servers of the sessions.
+    /// Stops all turns so that they can be continued later, and ends the servers of the sessions.
     pub async fn end(&self) {
         lock(&self.prompts).drain().for_each(|(_, (_, task))| task.abort());
         let sessions: Vec<_> = lock(&self.sessions).drain().map(|(_, session)| session).collect();
@@ -384,20 +386,20 @@ impl AcpAgent {
         }
     }
 
-    /// Says once for each host that notes are sent there, before they are.
+    /// Tells the person once for each host that notes are sent there, before they are sent.
     async fn say_where_notes_go(&self, session: &Session) {
         let Destination::Host(host) = session.destination().await else { return };
         if lock(&self.told).contains(&host) {
             return;
         }
         lock(&self.told).push(host.clone());
-        let text = format!("What you write, and what is found and read in your notes for it, is sent to {host}.");
+        let text = format!("Your messages, and the parts of your notes that are read for them, are sent to {host}.");
         session.notice(NoticeSeverity::Info, &text).await;
     }
 
     fn list(&self, params: Value) -> RpcResult {
         let request: ListSessionsRequest = read(params)?;
-        let invalid = || error(ErrorCode::InvalidParams, "the cursor is none of this list");
+        let invalid = || error(ErrorCode::InvalidParams, "the cursor is not from this list");
         let from: usize = request.cursor.map_or(Ok(0), |cursor| cursor.parse().map_err(|_| invalid()))?;
         let folders = match &request.cwd {
             None => None,
@@ -427,7 +429,7 @@ impl AcpAgent {
     async fn delete(&self, params: Value) -> RpcResult {
         let request: DeleteSessionRequest = read(params)?;
         self.drop_session(&request.session_id).await;
-        // One that is not there is as good as deleted.
+        // Deleting a session that does not exist succeeds.
         if let Ok(saved) = block_in_place(|| find(&request.session_id)) {
             block_in_place(|| Sessions::of_user().and_then(|sessions| sessions.delete(&saved))).map_err(of_tools)?;
         }
@@ -442,7 +444,7 @@ impl AcpAgent {
         }
     }
 
-    /// Ends a session that is open: whether it was.
+    /// Ends an open session. Returns whether it was open.
     async fn drop_session(&self, id: &SessionId) -> bool {
         let open = lock(&self.sessions).remove(id);
         let Some(session) = open else { return false };
@@ -486,7 +488,7 @@ impl AcpAgent {
     }
 }
 
-/// The saved session of exactly this id.
+/// Returns the saved session with exactly this id.
 fn find(id: &SessionId) -> Result<SavedSession, Error> {
     let saved = Sessions::of_user().and_then(|sessions| sessions.get(&id.0)).map_err(of_tools)?;
     saved.ok_or_else(|| not_found(id))
@@ -500,7 +502,7 @@ fn of_failure(failure: Failure) -> Error {
     error(ErrorCode::InvalidParams, failure.to_string())
 }
 
-/// Parameters of a session with the servers that it has to name: some editors leave them out where there are none.
+/// Adds the required field for MCP servers, because some editors leave it out if there are no servers.
 fn with_servers(mut params: Value) -> Value {
     if let Some(fields) = params.as_object_mut() {
         fields.entry("mcpServers").or_insert_with(|| Value::Array(Vec::new()));

@@ -1,5 +1,5 @@
-//! The commands that a person types: what each is, and what it does. What changes notes is prepared, shown and asked about
-//! as a call of the model is.
+//! The commands that a person types, and their effects. A command that changes notes is prepared, shown and approved
+//! like a call of the model.
 
 use agent_loop::{Event, RunUsage, StopReason as LoopStopReason};
 use serde_json::{Map, Value, json};
@@ -30,7 +30,7 @@ use crate::plan_writer::{PlanReply, write};
 use crate::settings::Settings;
 use crate::workspace::OpenVault;
 
-/// A command as it was typed.
+/// A parsed command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Command {
     Plan(String),
@@ -41,17 +41,17 @@ pub(super) enum Command {
     Continue,
 }
 
-/// Name, what it does, and what is typed after it.
+/// The name, the description and the placeholder of the argument.
 const COMMANDS: [(&str, &str, Option<&str>); 6] = [
-    ("plan", "Write a plan for an instruction, show what it would do, and run it after your yes", Some("what to do")),
-    ("undo", "Undo the last change of the notes, or the one of a number", Some("[transaction]")),
+    ("plan", "Write a plan for an instruction, show its changes, and run it once you approve it", Some("what to do")),
+    ("undo", "Undo the last change of the notes, or the one with this number", Some("[transaction]")),
     ("macro", "List macros, run one, or save the last plan as one", Some("[NAME [PARAMETER=VALUE …] | save NAME]")),
     ("tools", "List the tools that the model has, and which of them ask", None),
     ("compact", "Make the conversation shorter for the model", None),
-    ("continue", "Go on with a saved conversation that waits for a decision", None),
+    ("continue", "Continue a saved conversation that waits for a decision", None),
 ];
 
-/// What the editor offers.
+/// Returns the commands for the editor's list.
 pub(super) fn available() -> Vec<AvailableCommand> {
     let command = |(name, what, hint): &(&str, &str, Option<&str>)| {
         let input = hint.map(|hint| AvailableCommandInput::Unstructured(UnstructuredCommandInput::new(hint)));
@@ -61,7 +61,7 @@ pub(super) fn available() -> Vec<AvailableCommand> {
 }
 
 impl Command {
-    /// A message that begins with the name of a command; any other is for the model.
+    /// Parses a message that begins with the name of a command. Any other message is for the model.
     pub fn parse(said: &str) -> Option<Self> {
         let line = said.trim().strip_prefix('/')?;
         let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
@@ -78,16 +78,16 @@ impl Command {
     }
 }
 
-/// What a command came to that can go wrong in the vault.
+/// How a command ended, other than by an error.
 enum CommandEnd {
     Done,
     Cancelled,
 }
 
-/// Runs a command. What goes wrong in it is said to the person.
+/// Runs a command. Errors of the command are shown to the person.
 ///
 /// # Errors
-/// None but those of the protocol.
+/// Only errors of the protocol.
 pub(super) async fn run(
     command: Command,
     state: &mut TurnState,
@@ -123,7 +123,7 @@ pub(super) async fn run(
     }
 }
 
-/// Acts on the toolboxes of the session's vaults.
+/// Runs a closure on the toolboxes of the session's vaults.
 fn with<T>(state: &TurnState, act: impl FnOnce(&mut Vaults) -> T) -> T {
     block_in_place(|| state.conversation.tools().with(act))
 }
@@ -148,12 +148,12 @@ async fn plan(
             updates.event(event);
         }
     };
-    // The toolbox stays on this thread while the model is asked.
+    // The toolbox cannot leave this thread while the model writes.
     let written = block_in_place(|| {
         tools.with(|vaults| {
             let toolbox = vaults.toolbox(0);
             toolbox.set_now(now());
-            // What it took is in its events.
+            // The usage has already been reported by the events.
             let spent = &mut RunUsage::default();
             let writing = write(instruction, toolbox, &model, settings, &mut on_event, questioner.cancel, spent);
             Handle::current().block_on(writing)
@@ -173,12 +173,12 @@ async fn plan(
     };
     let Some(ended) = run_plan(plan, Map::new(), state, questioner).await? else { return Ok(CommandEnd::Cancelled) };
     if ended {
-        state.updates.paragraph("`/macro save NAME` keeps this plan, to be run again without a model.");
+        state.updates.paragraph("`/macro save NAME` saves this plan, so that it can run again without a model.");
     }
     Ok(CommandEnd::Done)
 }
 
-/// Runs a plan after a yes: whether it ran; `None` where the turn was cancelled.
+/// Runs a plan once it is approved. Returns whether it ran, or `None` if the turn was cancelled.
 async fn run_plan(
     plan: Value,
     mut parameters: Map<String, Value>,
@@ -224,14 +224,14 @@ async fn undo(which: &str, state: &mut TurnState, questioner: &Questioner<'_>) -
     let transaction = match number.trim() {
         "" => None,
         number => Some(number.parse().map_err(|_| {
-            ToolsError::new(ErrorKind::InvalidArguments, format!("{number:?} is no number of a transaction"))
+            ToolsError::new(ErrorKind::InvalidArguments, format!("{number:?} is not a transaction number"))
         })?),
     };
     let done = change(vault, ChangeRequest::Undo { transaction }, UNDO, state, questioner).await?;
     Ok(if done.is_some() { CommandEnd::Done } else { CommandEnd::Cancelled })
 }
 
-/// The vault that a text begins with, where there are several, and the rest of it.
+/// Splits off the name of the vault at the beginning of the text; it is required only if there are several vaults.
 fn which_vault<'t>(text: &'t str, state: &TurnState) -> ToolsResult<(usize, &'t str)> {
     let vaults = state.conversation.tools().workspace().vaults();
     if vaults.len() == 1 {
@@ -289,7 +289,7 @@ fn save_macro(vaults: &mut Vaults, name: &str) -> ToolsResult<Macro> {
     Macros::new(toolbox.vault().state()).save(toolbox, name, &plan, &SaveOptions::default())
 }
 
-/// The macro that a text begins with, and the values that follow.
+/// Parses the name of a macro, and the parameter values after it.
 fn named_macro(vaults: &mut Vaults, which: &str) -> ToolsResult<(Macro, Map<String, Value>)> {
     let all = Macros::new(vaults.toolbox(0).vault().state());
     let words = words(which);
@@ -307,7 +307,7 @@ fn named_macro(vaults: &mut Vaults, which: &str) -> ToolsResult<(Macro, Map<Stri
     Ok((saved, given))
 }
 
-/// The words of a line; what is in double quotes is one.
+/// Splits a line into words; double quotes keep spaces in a word.
 fn words(line: &str) -> Vec<String> {
     let (mut words, mut word, mut is_quoted) = (Vec::new(), String::new(), false);
     for c in line.chars() {
@@ -323,7 +323,7 @@ fn words(line: &str) -> Vec<String> {
     words
 }
 
-/// Each tool with what the settings say about it.
+/// Lists each tool with its permission in the settings.
 fn tools(state: &TurnState) -> String {
     let tools = state.conversation.tools();
     let lines = tools.with(|vaults| {
@@ -348,7 +348,8 @@ fn has_alias(tools: &crate::conversation::NoteTools, spec: &vault_tools::ToolSpe
     spec.alias.as_ref().is_some_and(|alias| tools.has(alias))
 }
 
-/// Prepares a change, asks where the settings do, and makes it. `Some(None)`: the person said no. `None`: cancelled.
+/// Prepares a change, asks if the settings require it, and makes it. Returns `Some(None)` if the person declined, and
+/// `None` if the turn was cancelled.
 async fn change(
     vault: usize,
     request: ChangeRequest,
@@ -370,7 +371,7 @@ async fn change(
     let settled = settle(prepared, &Grants::default(), &mut question);
     let ended = question.ended;
     let approved = settled.map_err(|refused| with(state, |vaults| refused.log(vaults.toolbox(vault))));
-    // The mode can have been changed meanwhile.
+    // The mode may have changed while the question was open.
     let approved = match state.conversation.tools().closed() {
         Some(reason) => Err(ToolsError::new(ErrorKind::Denied, reason)),
         None => approved,
@@ -411,13 +412,13 @@ async fn change(
     Ok(Some(Some(done)))
 }
 
-/// The approver of a command: a permission request of the editor.
+/// The approver of commands, which sends a permission request to the editor.
 struct CommandQuestion<'a, 'c> {
     questioner: &'a Questioner<'c>,
     updates: &'a mut Updates,
     vault: usize,
     id: &'a ToolCallId,
-    /// How the command ends where the person did not approve.
+    /// How the command ends if the change was not approved.
     ended: Option<CommandEnd>,
 }
 
@@ -443,7 +444,7 @@ impl Approver for CommandQuestion<'_, '_> {
     }
 }
 
-/// The steps of a plan in the editor.
+/// The progress of a plan's steps in the editor.
 struct Progress {
     steps: Vec<String>,
     entries: Vec<PlanEntry>,

@@ -1,5 +1,5 @@
-//! How tools, places and changes are shown in the editor. What stems from notes and models is never Markdown that a client
-//! would act on: it is in code spans and code blocks, or in the fields of a diff.
+//! How tools, places and changes are shown in the editor. Text from notes and models is never sent as Markdown that a
+//! client would interpret: it is in code spans, code blocks or the fields of a diff.
 
 use std::path::{Path, PathBuf};
 
@@ -10,23 +10,23 @@ use vault_tools::{FilePreview, Kind, Preview, Risk, SafePath};
 use super::wire::{Diff, ToolCallContent, ToolCallLocation, ToolKind, location, text};
 use crate::workspace::Workspace;
 
-/// Characters of an argument in a title, and of a text that a tool returned.
+/// The maximum characters of an argument in a title, and of a text that a tool returned.
 const LONGEST_ARGUMENT: usize = 100;
 const LONGEST_TEXT: usize = 8_000;
 
-/// The most places that are named of one call.
+/// The maximum number of places named for one call.
 const MOST_PLACES: usize = 50;
 
-/// Bytes of both texts of a diff up to which they are sent; above, the differing lines are.
+/// The maximum total bytes of both texts of a diff. Above it, only the changed lines are sent.
 const LONGEST_DIFF: usize = 512 * 1024;
 
-/// The arguments that say most about a call, the first first.
+/// The most informative arguments, in order of preference.
 const TELLING: [&str; 7] = ["query", "path", "fromPath", "tags", "filePaths", "text", "prefix"];
 
 /// The arguments that name notes.
 const PATHS: [&str; 8] = ["path", "new_path", "fromPath", "toPath", "source_path", "target_path", "from", "to"];
 
-/// Where the notes of the vaults are on the disk.
+/// The folders of the vaults by their names.
 #[derive(Debug, Clone)]
 pub(super) struct Places(Vec<(String, PathBuf)>);
 
@@ -35,7 +35,7 @@ impl Places {
         Self(workspace.vaults().iter().map(|open| (open.name.clone(), open.vault.path().to_owned())).collect())
     }
 
-    /// The file of a note, as tools name it: below the one vault, or below the one of several that its path begins with.
+    /// Returns the file of a note that a tool named. With several vaults, its path begins with the name of the vault.
     pub fn file(&self, path: &str) -> Option<PathBuf> {
         let (folder, below) = match &self.0[..] {
             [(_, folder)] => (folder, path),
@@ -47,12 +47,12 @@ impl Places {
         Some(folder.join(SafePath::new(below).ok()?.as_str()))
     }
 
-    /// The file of a note of one of the vaults, by its number.
+    /// Returns the file of a note in the vault with this number.
     fn file_in(&self, vault: usize, path: &str) -> Option<PathBuf> {
         Some(self.0.get(vault)?.1.join(SafePath::new(path).ok()?.as_str()))
     }
 
-    /// The places that the arguments of a call name.
+    /// Returns the places in the arguments of a call.
     pub fn named_in(&self, arguments: &Value) -> Vec<ToolCallLocation> {
         let line = ["line", "start_line"].iter().find_map(|name| arguments.get(name)?.as_u64());
         let line = line.and_then(|line| u32::try_from(line).ok()).filter(|line| *line > 0);
@@ -60,7 +60,7 @@ impl Places {
         paths.filter_map(|path| Some(location(&self.file(path)?, line))).take(MOST_PLACES).collect()
     }
 
-    /// The places that the items of a result name.
+    /// Returns the places in the items of a result.
     pub fn found_in(&self, items: &[String]) -> Vec<ToolCallLocation> {
         let mut found: Vec<ToolCallLocation> = Vec::new();
         let values = items.iter().filter_map(|item| serde_json::Deserializer::from_str(item).into_iter().next()?.ok());
@@ -75,14 +75,14 @@ impl Places {
         found
     }
 
-    /// The places that a change of a vault touches.
+    /// Returns the places that a change of a vault touches.
     pub fn changed_by(&self, vault: usize, preview: &Preview) -> Vec<ToolCallLocation> {
         let files = preview.files.iter().filter_map(|file| Some((self.file_in(vault, &file.path)?, first_line(file))));
         files.map(|(file, line)| location(&file, line)).take(MOST_PLACES).collect()
     }
 
-    /// A change of a vault: each file that changes as a diff of its texts, and what else happens in words. It is all of the
-    /// change, whatever its length, since it is what a person approves.
+    /// Shows a change of a vault: a diff for each changed file, and a summary. It is never cut, whatever its length,
+    /// because it is what the person approves.
     pub fn change(&self, vault: usize, preview: &Preview) -> Vec<ToolCallContent> {
         let mut content = vec![text(whole(&summary(preview)))];
         for file in &preview.files {
@@ -91,7 +91,7 @@ impl Places {
             let size = |content: &Option<vault_tools::Content>| content.as_ref().map_or(0, vault_tools::Content::len);
             let texts = |content: &Option<vault_tools::Content>| content.as_ref()?.text().map(str::to_owned);
             let is_short = size(&file.before) + size(&file.after) <= LONGEST_DIFF;
-            // What has no path that an editor could open is shown all the same.
+            // A file outside of the vault's paths cannot be opened in an editor, so its diff is shown as text.
             content.push(match self.file_in(vault, path).filter(|_| is_short) {
                 Some(path) => {
                     Diff::new(path, texts(&file.after).unwrap_or_default()).old_text(texts(&file.before)).into()
@@ -103,7 +103,7 @@ impl Places {
     }
 }
 
-/// Where a file first differs, from 1.
+/// Returns the first line that differs, from 1.
 fn first_line(file: &FilePreview) -> Option<u32> {
     let before = file.before.as_ref().map_or(Some(""), vault_tools::Content::text)?;
     let after = file.after.as_ref()?.text()?;
@@ -111,7 +111,7 @@ fn first_line(file: &FilePreview) -> Option<u32> {
     u32::try_from(same + 1).ok()
 }
 
-/// What a change does, a line each.
+/// Summarizes a change, one line per file or folder.
 fn summary(preview: &Preview) -> String {
     let mut lines = Vec::new();
     for folder in &preview.folders {
@@ -134,7 +134,7 @@ fn summary(preview: &Preview) -> String {
     if lines.is_empty() { "nothing changes".to_owned() } else { lines.join("\n") }
 }
 
-/// What a tool does, for the client's choice of an icon.
+/// Returns the kind of a tool, from which the client chooses an icon.
 pub(super) fn kind(tool: &str, risk: Option<Risk>) -> ToolKind {
     let says = |word: &str| tool.to_lowercase().contains(word);
     match risk {
@@ -148,7 +148,7 @@ pub(super) fn kind(tool: &str, risk: Option<Risk>) -> ToolKind {
     }
 }
 
-/// A call in one line: the tool, and the argument that says most.
+/// Returns a one-line title of a call: the tool and its most informative argument.
 pub(super) fn title(tool: &str, arguments: &Value) -> String {
     let argument = TELLING.iter().find_map(|name| arguments.get(name)).map(|value| match value {
         Value::String(text) => text.clone(),
@@ -161,12 +161,12 @@ pub(super) fn title(tool: &str, arguments: &Value) -> String {
     }
 }
 
-/// A text as a code span on one line.
+/// Formats a text as a code span on one line.
 pub(super) fn code(text: &str) -> String {
     format!("`{}`", shortened(text, LONGEST_ARGUMENT).replace('`', "'"))
 }
 
-/// A text as a code block that it cannot end, cut where it is long.
+/// Formats a text as a code block that the text cannot end, cut if it is long.
 pub(super) fn fenced(text: &str) -> String {
     let shown: String = text.chars().take(LONGEST_TEXT).collect();
     let missing = text.chars().count().saturating_sub(LONGEST_TEXT);
@@ -174,7 +174,7 @@ pub(super) fn fenced(text: &str) -> String {
     whole(&format!("{}{more}", shown.trim_end_matches('\n')))
 }
 
-/// The same of all of a text: what a person approves is not cut.
+/// Formats a text as [`fenced`] does, but never cuts it, because a person approves it as a whole.
 pub(super) fn whole(text: &str) -> String {
     let shown = vault_search::sanitize(text);
     let longest = shown.split(|c| c != '`').map(str::len).max().unwrap_or(0);
@@ -182,7 +182,7 @@ pub(super) fn whole(text: &str) -> String {
     format!("{fence}\n{}\n{fence}", shown.trim_end_matches('\n'))
 }
 
-/// A path as the vault has it, of a file on the disk; `None` outside of it.
+/// Converts a file on the disk to the path of a note; `None` if it is outside of the vault.
 pub(super) fn below(folder: &Path, file: &Path) -> Option<String> {
     let real = |path: &Path| path.canonicalize().ok();
     let below = file.strip_prefix(folder).map(Path::to_path_buf).ok();

@@ -1,5 +1,5 @@
-//! Which vault a session's working directory means: the nearest folder upward with an `.obsidian`, else the vault that
-//! the user named, else the directory itself if there are notes in it.
+//! Finds the vault for a session's working directory: the nearest folder upward with an `.obsidian`, else the vault on
+//! the command line, else the directory itself if it has notes.
 
 use std::path::{Path, PathBuf};
 
@@ -10,10 +10,10 @@ use vault_tools::{Error, ErrorKind};
 
 use crate::workspace::{PolicyOverrides, Workspace};
 
-/// The folders of the vaults that a working directory means. `named` is what the command line says.
+/// Returns the folders of the vaults for a working directory. `named` are the arguments of the command line.
 ///
 /// # Errors
-/// A path that is not absolute; the home folder or `/` where nobody named them.
+/// A path that is not absolute; the home folder or `/`, unless the command line names it.
 pub(super) fn meant(cwd: &Path, named: &VaultArgs) -> CliResult<Vec<PathBuf>> {
     if !cwd.is_absolute() {
         return Err(Error::new(ErrorKind::InvalidArguments, "`cwd` must be an absolute path").at(cwd.display()).into());
@@ -31,15 +31,15 @@ fn above(cwd: &Path) -> Option<&Path> {
     cwd.ancestors().find(|folder| folder.join(".obsidian").is_dir())
 }
 
-/// Opens the vaults that a working directory means.
+/// Opens the vaults for a working directory.
 ///
 /// # Errors
-/// As those of [`meant`]; no folder there; a directory without notes.
+/// Those of [`meant`]; a missing folder; a directory without notes.
 pub(super) fn open(cwd: &Path, named: &VaultArgs) -> CliResult<Workspace> {
     let folders = meant(cwd, named)?;
     let is_of_editor = above(cwd).is_some();
     let is_any_folder = !is_of_editor && folders == [cwd] && folders != named.vault;
-    // An index file that the user named is of the vault that they named.
+    // An index file on the command line is only for the vault on the command line.
     let index = named.index.clone().filter(|_| !is_of_editor || folders == named.vault);
     let workspace = Workspace::open(&VaultArgs { vault: folders, index }, PolicyOverrides::default())?;
     if is_any_folder && workspace.with(|vaults| vaults.toolbox(0).notes())?.is_empty() {

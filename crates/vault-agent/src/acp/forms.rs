@@ -1,5 +1,5 @@
-//! Forms that a client shows where it declared them, and what a person made of them. Whatever is missing or of another type
-//! changes nothing, and shares nothing.
+//! The forms for clients that support them, and the parsing of their values. A value that is missing or of the wrong
+//! type changes nothing and shares nothing.
 
 use std::collections::BTreeMap;
 
@@ -10,22 +10,22 @@ use super::wire::{
     ElicitationContentValue, ElicitationSchema, EnumOption, MultiSelectPropertySchema, StringPropertySchema,
 };
 
-/// What came back from a form.
+/// The values of a filled form.
 pub(super) type FormValues = BTreeMap<String, ElicitationContentValue>;
 
 /// The names of fields.
 const REASON: &str = "reason";
 const TICKED: &str = "ticked";
 
-/// Characters of the label of an item.
+/// The maximum characters of an item's label.
 const LONGEST_LABEL: usize = 160;
 
-/// A form for what to do instead.
+/// Builds a form that asks what to do instead.
 pub(super) fn reason() -> ElicitationSchema {
-    ElicitationSchema::new().property(REASON, StringPropertySchema::new().title("What to do instead".to_owned()), true)
+    ElicitationSchema::new().property(REASON, StringPropertySchema::new().title("Do this instead".to_owned()), true)
 }
 
-/// What a person wrote; `None` where they wrote nothing.
+/// Returns the text that the person wrote, unless it is empty.
 pub(super) fn reason_in(filled: &FormValues) -> Option<String> {
     match filled.get(REASON) {
         Some(ElicitationContentValue::String(reason)) if !reason.trim().is_empty() => Some(reason.trim().to_owned()),
@@ -33,7 +33,7 @@ pub(super) fn reason_in(filled: &FormValues) -> Option<String> {
     }
 }
 
-/// A form with a field for each argument. What is neither a text, a number nor a yes or no is edited as JSON.
+/// Builds a form with a field for each argument. Values other than texts are edited as JSON.
 pub(super) fn arguments(arguments: &Value) -> ElicitationSchema {
     let fields = arguments.as_object().into_iter().flatten();
     fields.fold(ElicitationSchema::new(), |form, (name, value)| {
@@ -45,10 +45,10 @@ pub(super) fn arguments(arguments: &Value) -> ElicitationSchema {
     })
 }
 
-/// The arguments as a person edited them.
+/// Returns the arguments as the person edited them.
 ///
 /// # Errors
-/// A field that is no JSON, in words.
+/// A field that is not valid JSON, in words.
 pub(super) fn arguments_in(before: &Value, filled: &FormValues) -> Result<Value, String> {
     let mut edited = Map::new();
     for (name, value) in before.as_object().into_iter().flatten() {
@@ -64,7 +64,7 @@ pub(super) fn arguments_in(before: &Value, filled: &FormValues) -> Result<Value,
     Ok(Value::Object(edited))
 }
 
-/// A form with a box for each item, all ticked.
+/// Builds a form with a ticked checkbox for each item.
 pub(super) fn ticks(title: &str, items: &[String]) -> ElicitationSchema {
     let option =
         |(at, item): (usize, &String)| EnumOption::new(at.to_string(), vault_search::shortened(item, LONGEST_LABEL));
@@ -74,7 +74,7 @@ pub(super) fn ticks(title: &str, items: &[String]) -> ElicitationSchema {
     ElicitationSchema::new().property(TICKED, field, false)
 }
 
-/// The places of the items that are not ticked.
+/// Returns the indexes of the items that are not ticked.
 pub(super) fn unticked(filled: &FormValues, items: usize) -> Vec<usize> {
     let ticked: &[String] = match filled.get(TICKED) {
         Some(ElicitationContentValue::StringArray(ticked)) => ticked,

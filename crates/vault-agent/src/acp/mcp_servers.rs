@@ -1,5 +1,5 @@
-//! Servers of the Model Context Protocol that a client names for a session: their tools are the model's beside those of the
-//! notes. A client vouches for none of them, so that every call of theirs is asked about.
+//! MCP servers that a client names for a session: the model gets their tools, too. Because the client vouches for none
+//! of them, each call asks.
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -18,23 +18,23 @@ use super::wire::{
 
 /// The servers of a session. They end with it.
 pub(super) struct ClientServers {
-    /// `None` where the client names none.
+    /// `None` if the client named no servers.
     pub tools: Option<McpTools>,
-    /// What went wrong with single ones, for the person.
+    /// The errors of servers that failed, for the person.
     pub failures: Vec<String>,
     session: Arc<OnceLock<SessionId>>,
 }
 
 impl ClientServers {
-    /// How servers can be reached, besides standard input and output.
+    /// The transports besides standard input and output.
     pub fn capabilities() -> McpCapabilities {
         McpCapabilities::new().http(true)
     }
 
-    /// Starts them, and lists their tools. One that fails is left out, and said.
+    /// Starts the servers and lists their tools. Failed servers are left out and reported in `failures`.
     ///
     /// # Errors
-    /// Invalid params for servers of a kind that is not declared.
+    /// Invalid params for a server with an unsupported transport.
     pub async fn start(servers: Vec<McpServer>, cwd: &Path, client: &Client, has_forms: bool) -> Result<Self, Error> {
         let session = Arc::default();
         if servers.is_empty() {
@@ -50,7 +50,7 @@ impl ClientServers {
         Ok(Self { tools: Some(tools), failures: failures.collect(), session })
     }
 
-    /// Their questions are asked in this session from now on.
+    /// Sets the session in which the questions of the servers are asked.
     pub fn belong_to(&self, session: &SessionId) {
         let _ = self.session.set(session.clone());
     }
@@ -67,13 +67,13 @@ fn described(server: McpServer, cwd: &Path) -> Result<Server, Error> {
             http.headers.into_iter().fold(server, |server, header| server.header(header.name, header.value))
         }
         _ => {
-            let message = "MCP servers are reached over standard input and output or streamable HTTP, and one is not";
+            let message = "MCP servers must use standard input and output or streamable HTTP";
             return Err(error(ErrorCode::InvalidParams, message));
         }
     })
 }
 
-/// Shows the questions of servers as forms of the client.
+/// Shows questions of the servers as forms of the client.
 struct FormAsker {
     client: Client,
     session: Arc<OnceLock<SessionId>>,
@@ -84,12 +84,13 @@ impl Asker for FormAsker {
         Box::pin(async move {
             let form = match question.kind {
                 QuestionKind::Form { schema } => serde_json::from_value::<ElicitationSchema>(schema).ok(),
-                // A page would be opened outside of the client, where nobody sees who asked for it.
+                // Pages are declined: they would open outside of the client, where the person could not see which
+                // server asks.
                 _ => None,
             };
             let (Some(form), Some(session)) = (form, self.session.get()) else { return QuestionAnswer::Decline };
             let scope = ElicitationSessionScope::new(session.clone());
-            // Who asks is said in our words; what they say is theirs.
+            // The name of the server is stated in our own words; the rest of the message is the server's.
             let message = format!("The MCP server {} asks: {}", sanitize_line(&question.server), question.message);
             let request = CreateElicitationRequest::new(ElicitationFormMode::new(scope, form), message);
             let method = CLIENT_METHODS.elicitation_create;

@@ -5,8 +5,8 @@
 //!                                                          └─ question ──questions──> session/request_permission
 //! ```
 //!
-//! Standard output holds the protocol and nothing else; what a person should know of the program is on standard error.
-//! What a client answers is the yes of its person at most: what the settings deny stays denied, whoever says yes.
+//! Only the protocol is written to standard output; messages for the person go to standard error. A client's answer
+//! counts at most as its person's approval: calls that the settings deny stay denied, whatever the client answers.
 
 mod wire;
 mod rpc;
@@ -39,10 +39,10 @@ pub(crate) use vault::schema;
 
 use rpc::{Client, LONGEST_LINE, Message, parse, too_long, write_lines};
 
-/// Serves one client until its input ends, it takes no more output, or `stop` is ready.
+/// Serves one client until its input ends, its output is closed or `stop` completes.
 ///
 /// # Errors
-/// Those of input and output.
+/// Errors of input and output.
 pub(crate) async fn serve(
     mut input: impl AsyncBufRead + Unpin,
     output: impl AsyncWrite + Unpin + Send + 'static,

@@ -1,5 +1,5 @@
-//! What a person can choose for a session: the mode and the model, as options, and the mode also in the older form. A mode
-//! can only tighten what the settings allow.
+//! The options that a person can choose for a session: the mode and the model. The mode is also offered in the older
+//! form of the protocol. A mode can only restrict what the settings allow.
 
 use super::wire::{
     Error, ErrorCode, SessionConfigOption, SessionConfigOptionCategory, SessionConfigSelectOption, SessionMode,
@@ -11,13 +11,13 @@ use crate::settings::Settings;
 pub(super) const MODE: &str = "mode";
 pub(super) const MODEL: &str = "model";
 
-/// What the model may do.
+/// The effects that the model's calls may have.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// Change notes, after a person's yes where the settings ask.
+    /// Change notes, with approval where the settings ask.
     #[default]
     Ask,
-    /// Read alone.
+    /// Only read notes.
     Read,
 }
 
@@ -32,20 +32,20 @@ impl Mode {
     }
 
     /// # Errors
-    /// Invalid params for one that is none.
+    /// Invalid params for an unknown mode.
     pub fn of(id: &str) -> Result<Self, Error> {
         let found = Self::ALL.iter().find(|(_, known, ..)| *known == id).map(|(mode, ..)| *mode);
         found.ok_or_else(|| error(ErrorCode::InvalidParams, "there is no such mode; there are ask and read"))
     }
 }
 
-/// The modes, in the older form.
+/// Returns the modes in the older form of the protocol.
 pub(super) fn modes(mode: Mode) -> SessionModeState {
     let all = Mode::ALL.iter().map(|(_, id, name, what)| SessionMode::new(*id, *name).description((*what).to_owned()));
     SessionModeState::new(mode.id(), all.collect())
 }
 
-/// The models that a person can choose.
+/// Returns the models that a person can choose.
 pub(super) fn models<'s>(settings: &'s Settings, current: &'s str) -> Vec<&'s str> {
     let mut models: Vec<&str> = settings.allowed_models.iter().map(String::as_str).collect();
     if !models.contains(&current) {
@@ -54,7 +54,7 @@ pub(super) fn models<'s>(settings: &'s Settings, current: &'s str) -> Vec<&'s st
     models
 }
 
-/// All options with their values.
+/// Returns all options with their values.
 pub(super) fn options(mode: Mode, settings: &Settings, model: &str) -> Vec<SessionConfigOption> {
     let modes = Mode::ALL
         .iter()

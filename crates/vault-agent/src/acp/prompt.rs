@@ -1,4 +1,4 @@
-//! A prompt of the editor: what the person says, what is attached to it, and what the editor shows (the open note, the
+//! A prompt of the editor: the person's message, the attachments, and the state of the editor (the open note, the
 //! selection), which is the context of the tools `editor.*`.
 //!
 //! Notes that the settings deny are passed on neither to the model nor to a tool.
@@ -15,19 +15,19 @@ use super::wire::{ContentBlock, EmbeddedResourceResource, Error, ErrorCode, Text
 use crate::conversation::Attachment;
 use crate::workspace::{OpenVault, Workspace};
 
-/// Bytes of the longest path that is looked for in an address of another scheme.
+/// The maximum bytes of a path that is searched for in the URI of an unknown scheme.
 const LONGEST_PATH: usize = 1024;
 
-/// A prompt as it is taken.
+/// A parsed prompt.
 #[derive(Debug, Default)]
 pub(super) struct Prompt {
-    /// What the person says.
+    /// The person's message.
     pub said: String,
     pub attached: Vec<Attachment>,
     pub images: Vec<Image>,
-    /// What the editor shows around the first vault; `None` where the prompt does not say.
+    /// The state of the editor, in the first vault; `None` if the prompt does not mention it.
     pub editor: Option<Editor>,
-    /// What the person should know.
+    /// Notices for the person.
     pub notices: Vec<String>,
 }
 
@@ -36,18 +36,19 @@ struct VaultFile<'w> {
     vault: usize,
     open: &'w OpenVault,
     path: SafePath,
-    /// As tools name it.
+    /// The path as tools name it.
     name: String,
 }
 
-/// Reads a prompt.
+/// Parses a prompt.
 ///
 /// # Errors
-/// Invalid params for what the agent did not say it takes: sounds, bytes.
+/// Invalid params for content that the agent did not declare support for, such as audio.
 pub(super) fn read(blocks: Vec<ContentBlock>, workspace: &Workspace) -> Result<Prompt, Error> {
     let mut prompt = Prompt::default();
     let last_text = blocks.iter().rposition(|block| matches!(block, ContentBlock::Text(text) if !is_for_model(text)));
-    // The person's cursor is rather where something is selected than in a note that they mention.
+    // The cursor is taken from the most specific block: a selection ranks above a note with text, and that above a
+    // mention.
     let mut best = 0;
     for (at, block) in blocks.into_iter().enumerate() {
         let (uri, text) = match block {
@@ -77,15 +78,15 @@ pub(super) fn read(blocks: Vec<ContentBlock>, workspace: &Workspace) -> Result<P
                 prompt.images.push(Image::Inline { media_type: image.mime_type, base64: image.data });
                 continue;
             }
-            ContentBlock::Audio(_) => return Err(not_taken("sounds")),
+            ContentBlock::Audio(_) => return Err(not_taken("audio")),
             _ => return Err(not_taken("blocks of this type")),
         };
         let (file, lines) = file_of(&uri);
         let Some(found) = file.as_deref().and_then(|file| find(file, workspace)) else {
             let is_of = |open: &OpenVault| file.as_deref().is_some_and(|file| below(open.vault.path(), file).is_some());
             if workspace.vaults().iter().any(is_of) {
-                // No tool can name it, so no rule of the settings can be asked.
-                prompt.notices.push(format!("{uri} has a name that no tool takes; it was not passed on"));
+                // No tool can name it, so the settings cannot be checked for it.
+                prompt.notices.push(format!("{uri} has a name that no tool accepts; it was not passed on"));
                 continue;
             }
             if names_denied(&uri, workspace) {
@@ -136,10 +137,10 @@ pub(super) fn read(blocks: Vec<ContentBlock>, workspace: &Workspace) -> Result<P
 }
 
 fn not_taken(what: &str) -> Error {
-    error(ErrorCode::InvalidParams, format!("the prompt has {what}, which this agent does not take; send text"))
+    error(ErrorCode::InvalidParams, format!("the prompt has {what}, which this agent does not support; send text"))
 }
 
-/// The file that an address names, and its lines from 1, where it says some: `file:///folder/Note.md#L3:9`.
+/// Parses a URI such as `file:///folder/Note.md#L3:9` into a file and its lines from 1, if it names them.
 fn file_of(uri: &str) -> (Option<PathBuf>, Option<(u32, u32)>) {
     let (scheme, rest) = uri.split_once(':').unwrap_or_default();
     if !scheme.eq_ignore_ascii_case("file") {
@@ -147,7 +148,7 @@ fn file_of(uri: &str) -> (Option<PathBuf>, Option<(u32, u32)>) {
     }
     let (rest, fragment) = rest.split_once('#').unwrap_or((rest, ""));
     let rest = rest.split_once('?').map_or(rest, |(rest, _)| rest);
-    // Behind `//` stands a host, which is mostly left out.
+    // `//` is followed by a host, which is usually empty.
     let rest = rest.strip_prefix("//").map_or(rest, |rest| rest.find('/').map_or("", |path| &rest[path..]));
     let Ok(path) = percent_decode_str(rest).decode_utf8() else { return (None, None) };
     let is_windows = matches!(path.as_bytes(), [b'/', drive, b':', ..] if drive.is_ascii_alphabetic());
@@ -155,7 +156,7 @@ fn file_of(uri: &str) -> (Option<PathBuf>, Option<(u32, u32)>) {
     (Some(path.into()), lines_of(fragment))
 }
 
-/// `L3:9`, `L3-9`, `L3-L9` or `L3`.
+/// Parses `L3:9`, `L3-9`, `L3-L9` or `L3`.
 fn lines_of(fragment: &str) -> Option<(u32, u32)> {
     let range = fragment.strip_prefix('L')?;
     let (from, to) = range.split_once([':', '-']).unwrap_or((range, range));
@@ -172,22 +173,23 @@ fn find<'w>(file: &Path, workspace: &'w Workspace) -> Option<VaultFile<'w>> {
     })
 }
 
-/// Whether the settings let anyone see a file.
+/// Whether the settings permit reading a file.
 fn permits(open: &OpenVault, path: &SafePath) -> bool {
     let real = open.vault.sandbox().real(path).unwrap_or_else(|_| path.clone());
     let policy = open.policy();
     policy.permits_path(path.as_str()) && policy.permits_path(real.as_str())
 }
 
-/// Whether an address of another scheme, such as `vault://VAULT/PATH` or `zed://…?path=PATH`, names a note that there is
-/// and that the settings deny.
+/// Whether a URI of another scheme, for example `vault://VAULT/PATH` or `zed://…?path=PATH`, names an existing note
+/// that the settings deny.
 fn names_denied(uri: &str, workspace: &Workspace) -> bool {
     let is_denied = |path: &str| {
         let Ok(path) = SafePath::new(path) else { return false };
         let of = |open: &OpenVault| open.vault.sandbox().exists(&path).unwrap_or(true) && !permits(open, &path);
         workspace.vaults().iter().any(of)
     };
-    // What ends a path in an address can also stand in one, where it is encoded.
+    // Each of these characters can end the path, or be a part of it if it was encoded, so every possible path is
+    // checked.
     let uri = percent_decode_str(uri).decode_utf8_lossy();
     let starts = std::iter::once(0).chain(uri.match_indices(['/', '=', ':']).map(|(at, _)| at + 1));
     let mut paths = starts.flat_map(|start| {
@@ -198,8 +200,8 @@ fn names_denied(uri: &str, workspace: &Workspace) -> bool {
     paths.any(|path| ["", ".md", ".markdown"].into_iter().any(|end| is_denied(&format!("{path}{end}"))))
 }
 
-/// What is selected, if the text that the editor sent is a part of the note: in the lines that it names, or where the text
-/// stands once. A text that stands elsewhere by now is not known to be anywhere.
+/// Returns the selection if the text that the editor sent is a part of the note: in the given lines, or else where it
+/// occurs exactly once. Without a match, the position of the selection is unknown.
 fn selection(found: &VaultFile<'_>, sent: &str, lines: Option<(u32, u32)>) -> Option<Selection> {
     let note = found.open.vault.sandbox().text(&found.path).ok();
     let note = note.as_deref().unwrap_or_default();
@@ -221,7 +223,7 @@ fn selection(found: &VaultFile<'_>, sent: &str, lines: Option<(u32, u32)>) -> Op
     Some(Selection { text: part.to_owned(), span })
 }
 
-/// The range of whole lines, and their text without its last line end.
+/// Returns the range of whole lines, and their text without the last line ending.
 fn span_of_lines(note: &str, (from, to): (u32, u32)) -> Option<(Span, &str)> {
     let mut starts = std::iter::once(0).chain(note.match_indices('\n').map(|(at, _)| at + 1));
     let start = starts.nth(from as usize - 1)?;

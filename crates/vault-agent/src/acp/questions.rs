@@ -1,7 +1,7 @@
-//! Questions to the person: a permission request for each, and forms where the client declared them.
+//! Questions to the person: a permission request for each, and forms if the client supports them.
 //!
-//! A client may answer by itself. That is the yes that it has, and no more: what the settings deny was denied before
-//! anybody is asked, and is denied again when the call is made.
+//! A client may answer without its person. Such an answer counts as an approval, but it cannot lift a denial: calls
+//! that the settings deny are denied before the question, and again when the call runs.
 
 use std::collections::BTreeSet;
 
@@ -23,10 +23,10 @@ use super::wire::{
 };
 use crate::conversation::{Conversation, Panel, declined};
 
-/// How often a person is asked about one call: each time they edit it, or close a form, they are asked again.
+/// How often a person is asked about one call. Each edit and each closed form asks again.
 const ROUNDS: usize = 10;
 
-/// What a person can choose.
+/// The choices of a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Choice {
     Yes,
@@ -36,7 +36,7 @@ pub(super) enum Choice {
     /// Leave out parts of the change, or items of a result.
     Pick,
     No,
-    /// No, and say what to do instead.
+    /// Deny, and say what to do instead.
     NoBut,
     Never,
 }
@@ -62,17 +62,17 @@ impl Choice {
     }
 }
 
-/// What became of a question.
+/// The client's response to a question.
 #[derive(Debug, PartialEq)]
 pub(super) enum ClientAnswer<T> {
     Given(T),
-    /// The person closed it, or the client cannot ask.
+    /// No answer: the person closed it, or the client cannot ask.
     None(&'static str),
-    /// The turn is cancelled.
+    /// The turn was cancelled.
     Cancelled,
 }
 
-/// A client whose person is asked during a turn.
+/// Asks the person through the client during a turn.
 #[derive(Clone, Copy)]
 pub(super) struct Questioner<'a> {
     pub client: &'a Client,
@@ -81,15 +81,15 @@ pub(super) struct Questioner<'a> {
     pub cancel: &'a CancellationToken,
 }
 
-/// What a person picked.
+/// The result of picking parts or items.
 enum PickResult {
-    /// Of a result, what is shared; of a change, nothing.
+    /// The decision about which items of a result are shared, or a denial if all parts of a change were left out.
     Decided(Decision),
-    /// The files of a change, without what is left out.
+    /// The files of a change, without the parts that were left out.
     Parts(Vec<EditedFile>),
 }
 
-/// What a permission request is about.
+/// The subject of a permission request.
 pub(super) struct PermissionPrompt<'a> {
     pub id: &'a ToolCallId,
     pub title: String,
@@ -99,8 +99,8 @@ pub(super) struct PermissionPrompt<'a> {
 }
 
 impl Questioner<'_> {
-    /// Asks about a call, until there is a decision; `None` where the turn is cancelled. `refused` holds the tools that the
-    /// person refuses for the session.
+    /// Asks about a call until there is a decision. Returns `None` if the turn is cancelled. `refused` holds the tools
+    /// that the person denies for the whole session.
     pub async fn decide(
         &self,
         conversation: &Conversation,
@@ -175,7 +175,7 @@ impl Questioner<'_> {
                 }
                 Choice::Pick => match self.pick(&id, panel).await {
                     ClientAnswer::Given(PickResult::Decided(decision)) => return Some(decision),
-                    // What is left is shown before it is done.
+                    // The remaining change is shown before it is made.
                     ClientAnswer::Given(PickResult::Parts(files)) => left_out = files,
                     ClientAnswer::None(_) => {}
                     ClientAnswer::Cancelled => return None,
@@ -185,7 +185,7 @@ impl Questioner<'_> {
         Some(deny("the person did not decide"))
     }
 
-    /// Lets a person tick the items that are shared, which is the yes to them, or the parts that are changed.
+    /// Lets a person tick the items to share, which also approves sharing them, or the parts of a change to make.
     async fn pick(&self, id: &ToolCallId, panel: Panel) -> ClientAnswer<PickResult> {
         if let Some(items) = &panel.items {
             return match self.form(id, &panel.leaves, forms::ticks("Share", items)).await {
@@ -214,7 +214,7 @@ impl Questioner<'_> {
         }
     }
 
-    /// Shows what is asked about, and asks.
+    /// Shows the subject of the question, and asks.
     pub async fn permission(
         &self,
         updates: &mut Updates,
@@ -230,7 +230,7 @@ impl Questioner<'_> {
         let fields = ToolCallUpdateFields::new().title(title).content(content).status(ToolCallStatus::Pending);
         let fields = if locations.is_empty() { fields } else { fields.locations(locations) };
         let fields = if arguments.is_null() { fields } else { fields.raw_input(arguments) };
-        // What was asked about stays to be seen when the question is gone.
+        // Update the call first, so that it still shows the change after the question is closed.
         updates.update(id, fields.clone());
         if change.is_some() {
             updates.change_is_shown(id);
@@ -241,11 +241,11 @@ impl Questioner<'_> {
         let method = CLIENT_METHODS.session_request_permission;
         match self.client.request::<RequestPermissionResponse>(method, &request, self.cancel).await {
             Ok(RequestPermissionResponse { outcome: RequestPermissionOutcome::Selected(selected), .. }) => {
-                // What was not offered cannot be chosen: an editor may remember another question's yes.
+                // Only offered options count, because an editor may remember the answer to another question.
                 let chosen = Some(selected.option_id).filter(|chosen| offered.contains(chosen));
                 chosen
                     .and_then(|chosen| Choice::of(&chosen.0))
-                    .map_or(ClientAnswer::None("the editor gave an answer that is none"), ClientAnswer::Given)
+                    .map_or(ClientAnswer::None("the editor sent an invalid response"), ClientAnswer::Given)
             }
             Ok(_) if self.cancel.is_cancelled() => ClientAnswer::Cancelled,
             Ok(_) => ClientAnswer::None("the person closed the question"),
@@ -275,7 +275,7 @@ fn deny(reason: impl Into<String>) -> Decision {
     Decision::Deny { reason: Some(reason.into()) }
 }
 
-/// What a person can choose about a call.
+/// Returns the options for a call.
 fn options(panel: &Panel, question: &Question, has_forms: bool) -> Vec<PermissionOption> {
     let tool = &question.call.name;
     if let Some(items) = &panel.items {
@@ -304,12 +304,12 @@ fn options(panel: &Panel, question: &Question, has_forms: bool) -> Vec<Permissio
     options
 }
 
-/// Yes and no.
+/// Returns the options yes and no.
 pub(super) fn yes_or_no() -> Vec<PermissionOption> {
     vec![Choice::Yes.option("Yes"), Choice::No.option("No")]
 }
 
-/// What stands before the change.
+/// Returns the content above the change.
 fn content(panel: &Panel, said: Option<String>) -> Vec<ToolCallContent> {
     let mut content: Vec<ToolCallContent> = said.map(text).into_iter().collect();
     content.push(text(format!("{}\n\n{}", panel.what_undo_does, panel.leaves)));
@@ -321,12 +321,12 @@ fn content(panel: &Panel, said: Option<String>) -> Vec<ToolCallContent> {
     content
 }
 
-/// Each hunk of each file.
+/// Returns each hunk of each file.
 fn parts(files: &[EditedFile]) -> Vec<(usize, usize)> {
     files.iter().enumerate().flat_map(|(at, file)| (0..file.hunks().len()).map(move |hunk| (at, hunk))).collect()
 }
 
-/// A hunk in one line: its file, and the first lines that differ.
+/// Describes a hunk in one line: its file, and the first lines that differ.
 fn label(file: &EditedFile, hunk: usize) -> String {
     let diff = file.hunks().get(hunk).copied().unwrap_or_default().to_owned();
     let differing = diff.lines().filter(|line| line.starts_with(['+', '-'])).take(2).collect::<Vec<_>>().join(" ");

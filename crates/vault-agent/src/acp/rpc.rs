@@ -1,7 +1,7 @@
-//! JSON-RPC 2.0 over lines: what the client writes becomes messages, and what the agent writes goes out in one order.
+//! JSON-RPC 2.0 over lines: parses the client's messages, and writes the agent's messages in order.
 //!
-//! A line that is no message is answered with an error and forgotten. Each request of the agent waits for its own answer,
-//! and a wait that is given up is told to the client, so that it closes the question.
+//! An invalid line is answered with an error and dropped. Each request of the agent waits for its own response. If the
+//! agent stops waiting, it tells the client, so that the client closes the question.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,7 +17,7 @@ use crate::message_lines::{Head, is_json};
 
 use super::wire::{CancelRequestNotification, Error, ErrorCode, PROTOCOL_METHODS, RequestId, error};
 
-/// Bytes of the longest line that is read: a prompt can embed files.
+/// The maximum bytes of a line, which is large because a prompt can embed files.
 pub(super) const LONGEST_LINE: u64 = 64 << 20;
 
 /// A message of the client.
@@ -28,28 +28,28 @@ pub(super) enum Message {
     Answer { id: RequestId, result: Result<Value, Error> },
 }
 
-/// What to answer to a line that is no message, and to which request.
+/// The error for an invalid line, and the id of the request that it answers.
 #[derive(Debug)]
 pub(super) struct InvalidMessage {
     pub id: RequestId,
     pub error: Error,
 }
 
-/// Reads a line.
+/// Parses a line.
 ///
 /// # Errors
-/// What to answer to a line that is no message, and to which request.
+/// The error for an invalid line, and the id of the request that it answers.
 pub(super) fn parse(line: &[u8]) -> Result<Message, Box<InvalidMessage>> {
     let mut object = match serde_json::from_slice::<Value>(line) {
         Ok(Value::Object(object)) => object,
-        Ok(Value::Array(_)) => return Err(invalid(RequestId::Null, "a line holds one message, and no batch of them")),
-        Ok(_) => return Err(invalid(RequestId::Null, "a message is an object")),
+        Ok(Value::Array(_)) => return Err(invalid(RequestId::Null, "a line must hold one message, not a batch")),
+        Ok(_) => return Err(invalid(RequestId::Null, "a message must be an object")),
         Err(fault) => return Err(unread(line, &fault)),
     };
     let id = match object.remove("id").map(serde_json::from_value) {
         None => None,
         Some(Ok(id)) => Some(id),
-        Some(Err(_)) => return Err(invalid(RequestId::Null, "`id` is a whole number, a text or null")),
+        Some(Err(_)) => return Err(invalid(RequestId::Null, "`id` must be a whole number, a string or null")),
     };
     if object.get("jsonrpc") != Some(&json!("2.0")) {
         return Err(invalid(id.unwrap_or(RequestId::Null), "`jsonrpc` must be \"2.0\""));
@@ -59,7 +59,7 @@ pub(super) fn parse(line: &[u8]) -> Result<Message, Box<InvalidMessage>> {
         (Some(Value::String(method)), Some(id)) => Ok(Message::Request { id, method, params }),
         (Some(Value::String(method)), None) => Ok(Message::Notification { method, params }),
         (None, Some(id)) => answer_in(object, id),
-        (_, id) => Err(invalid(id.unwrap_or(RequestId::Null), "`method` is missing, or no text")),
+        (_, id) => Err(invalid(id.unwrap_or(RequestId::Null), "`method` is missing or not a string")),
     }
 }
 
@@ -79,7 +79,7 @@ fn answer_in(mut object: Map<String, Value>, id: RequestId) -> Result<Message, B
         (Some(result), None) => Ok(result),
         (None, Some(fault)) => Err(serde_json::from_value(fault)
             .unwrap_or_else(|_| error(ErrorCode::InternalError, "the client failed and did not say why"))),
-        _ => return Err(invalid(id, "a message has a method, a result or an error")),
+        _ => return Err(invalid(id, "a message must have a method, a result or an error")),
     };
     Ok(Message::Answer { id, result })
 }
@@ -88,24 +88,24 @@ fn invalid(id: RequestId, message: &str) -> Box<InvalidMessage> {
     Box::new(InvalidMessage { id, error: error(ErrorCode::InvalidRequest, message) })
 }
 
-/// The parameters of a method.
+/// Deserializes the parameters of a method.
 ///
 /// # Errors
-/// Invalid params, with what is wrong with them.
+/// Invalid params, with the reason.
 pub(super) fn read<T: DeserializeOwned>(params: Value) -> Result<T, Error> {
     serde_json::from_value(params).map_err(|fault| error(ErrorCode::InvalidParams, format!("params: {fault}")))
 }
 
-/// What is answered to a line that is longer than the longest.
+/// Returns the error for a line above the maximum length.
 pub(super) fn too_long(head: &Head) -> Box<InvalidMessage> {
-    invalid(id_in(head), &format!("a line is longer than {} MiB", LONGEST_LINE >> 20))
+    invalid(id_in(head), &format!("the line is longer than {} MiB", LONGEST_LINE >> 20))
 }
 
 fn id_in(head: &Head) -> RequestId {
     head.awaited().and_then(|id| serde_json::from_value(id).ok()).unwrap_or(RequestId::Null)
 }
 
-/// The client at the other end. Clones write to the same one.
+/// The client at the other end. Clones write to the same client.
 #[derive(Debug, Clone)]
 pub(super) struct Client {
     lines: mpsc::UnboundedSender<String>,
@@ -119,23 +119,23 @@ struct PendingRequests {
 }
 
 impl Client {
-    /// A client, and the lines that are to be written to it.
+    /// Creates a client, and the receiver of the lines to write to it.
     pub fn new() -> (Self, mpsc::UnboundedReceiver<String>) {
         let (lines, written) = mpsc::unbounded_channel();
         (Self { lines, waiting: Arc::default() }, written)
     }
 
     fn send(&self, message: &Value) {
-        // When the client is gone, the end of its input says so.
+        // If the client is gone, the end of its input is noticed elsewhere.
         let _ = self.lines.send(format!("{message}\n"));
     }
 
-    /// Tells it something.
+    /// Sends a notification.
     pub fn notify(&self, method: &str, params: &impl Serialize) {
         self.send(&json!({ "jsonrpc": "2.0", "method": method, "params": params }));
     }
 
-    /// Answers its request.
+    /// Sends the response to a request.
     pub fn answer(&self, id: &RequestId, result: Result<Value, Error>) {
         self.send(&match result {
             Ok(result) => json!({ "jsonrpc": "2.0", "id": id, "result": result }),
@@ -143,10 +143,10 @@ impl Client {
         });
     }
 
-    /// Asks it something, and waits for the answer.
+    /// Sends a request and waits for the response.
     ///
     /// # Errors
-    /// What the client answers; an answer of another form; request cancelled when `cancel` is cancelled first.
+    /// The client's error; a response of the wrong form; request cancelled if `cancel` is cancelled first.
     pub async fn request<T: DeserializeOwned>(
         &self,
         method: &str,
@@ -178,11 +178,11 @@ impl Client {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).answers.remove(&id)
     }
 
-    /// Hands an answer to who waits for it. One that nobody waits for, or no longer, is dropped.
+    /// Passes a response to the request that waits for it. If no request waits, the response is dropped.
     pub fn answered(&self, id: &RequestId, result: Result<Value, Error>) {
         let waiting = match id {
             RequestId::Number(id) => self.take_waiting(*id),
-            // Some clients give numbers back as texts.
+            // Some clients return numeric ids as strings.
             RequestId::Str(id) => id.parse().ok().and_then(|id| self.take_waiting(id)),
             RequestId::Null => None,
         };
@@ -192,7 +192,7 @@ impl Client {
     }
 }
 
-/// A request that nobody waits for any longer when this is dropped: the client is told, unless it has answered.
+/// Cancels the request at the client when this is dropped before the response has arrived.
 struct CancelOnDrop<'c> {
     client: &'c Client,
     id: i64,
@@ -206,10 +206,10 @@ impl Drop for CancelOnDrop<'_> {
     }
 }
 
-/// Writes lines until there are no more, or the client does not take them.
+/// Writes lines until there are no more, or the client closes its side.
 ///
 /// # Errors
-/// Those of the output.
+/// Errors of the output.
 pub(super) async fn write_lines(
     mut lines: mpsc::UnboundedReceiver<String>,
     mut output: impl AsyncWrite + Unpin,

@@ -1,5 +1,5 @@
-//! One open session: a conversation, and what the editor knows of it. One turn at a time; a turn ends when the model has
-//! answered, when it is cancelled, or at a limit.
+//! An open session: a conversation and its state in the editor. It runs one turn at a time; a turn ends when the model
+//! has answered, when it is cancelled, or at a limit.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -35,18 +35,18 @@ pub(super) struct Session {
     servers: ClientServers,
 }
 
-/// What a person chose.
+/// The options that a person chose.
 struct SessionChoices {
     mode: Mode,
-    /// The name of the model that the next turn is with.
+    /// The name of the model for the next turn.
     model: String,
-    /// That model, if it is another one than the conversation's.
+    /// The model for the next turn, if it differs from the conversation's.
     next: Option<ChosenModel>,
-    /// The conversation's, so that a mode holds during a turn.
+    /// The tools of the conversation, so that a change of the mode takes effect during a turn.
     tools: NoteTools,
 }
 
-/// A turn that is under way. Dropped, the session is ready for the next one.
+/// A running turn. When it is dropped, the session is ready for the next one.
 pub(super) struct RunningTurn {
     session: Arc<Session>,
     pub cancel: CancellationToken,
@@ -62,7 +62,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a session is made of.
+/// The parts of a new session.
 pub(super) struct SessionParts {
     pub client: Client,
     pub has_forms: bool,
@@ -90,14 +90,14 @@ impl Session {
         }
     }
 
-    /// Begins a turn, which can be cancelled from now on.
+    /// Starts a turn, which can be cancelled from then on.
     ///
     /// # Errors
-    /// Invalid request while another one is under way.
+    /// Invalid request while another turn is running.
     pub fn begin_turn(self: &Arc<Self>) -> Result<RunningTurn, Error> {
         let mut turn = lock(&self.turn);
         if turn.is_some() {
-            return Err(error(ErrorCode::InvalidRequest, "a turn of this session is under way; cancel it first"));
+            return Err(error(ErrorCode::InvalidRequest, "a turn of this session is running; cancel it first"));
         }
         let cancel = CancellationToken::new();
         *turn = Some(cancel.clone());
@@ -105,31 +105,31 @@ impl Session {
         Ok(RunningTurn { session: Arc::clone(self), cancel })
     }
 
-    /// Cancels the turn that is under way, if one is.
+    /// Cancels the running turn, if there is one.
     pub fn cancel(&self) {
         if let Some(cancel) = &*lock(&self.turn) {
             cancel.cancel();
         }
     }
 
-    /// Where what the model reads goes.
+    /// Returns where the data that the model reads is sent.
     pub async fn destination(&self) -> Destination {
         self.state.lock().await.conversation.model().destination.clone()
     }
 
-    /// Tells the person something.
+    /// Shows a notice to the person.
     pub async fn notice(&self, severity: NoticeSeverity, text: &str) {
         self.state.lock().await.updates.notice(severity, text);
     }
 
-    /// Tells the editor the whole conversation.
+    /// Sends the whole conversation to the editor.
     pub async fn replay(&self) {
         let TurnState { conversation, updates, .. } = &mut *self.state.lock().await;
         let messages = conversation.run().into_iter().flat_map(|run| run.history().messages().iter());
         updates.replay(messages.map(|message| &**message));
     }
 
-    /// Waits until no turn is under way.
+    /// Waits until no turn is running.
     pub async fn ended(&self) {
         drop(self.state.lock().await);
     }
@@ -143,45 +143,45 @@ impl Session {
         options(choices.mode, &self.settings, &choices.model)
     }
 
-    /// The settings that the session began with.
+    /// The settings at the start of the session.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// The name of the model of the next turn.
+    /// The name of the model for the next turn.
     pub fn model_name(&self) -> String {
         lock(&self.choices).model.clone()
     }
 
-    /// Chooses a mode, which holds at once.
+    /// Sets the mode, which takes effect immediately.
     pub fn set_mode(&self, mode: Mode) {
         let mut choices = lock(&self.choices);
         choices.mode = mode;
         choices.tools.close(mode == Mode::Read);
     }
 
-    /// Chooses the model of the next turn.
+    /// Sets the model for the next turn.
     pub fn set_model(&self, model: ChosenModel) {
         let mut choices = lock(&self.choices);
         choices.model.clone_from(&model.name);
         choices.next = Some(model);
     }
 
-    /// What went wrong with the servers that the client named, said to the person.
+    /// Reports failed MCP servers of the client to the person.
     pub async fn say_what_failed(&self) {
         for failure in &self.servers.failures {
             self.notice(NoticeSeverity::Warning, failure).await;
         }
     }
 
-    /// Ends the servers that the client named.
+    /// Ends the MCP servers of the client.
     pub async fn end_servers(&self) {
         if let Some(tools) = &self.servers.tools {
             tools.close().await;
         }
     }
 
-    /// What is waiting, said to a person who opens a saved conversation.
+    /// Tells a person who opens a saved conversation that it waits for a decision.
     pub async fn say_what_waits(&self) {
         let mut state = self.state.lock().await;
         if state.conversation.info().waits {
@@ -190,10 +190,10 @@ impl Session {
         }
     }
 
-    /// A turn: what the person says, or a command.
+    /// Runs a turn with the person's message, or a command.
     ///
     /// # Errors
-    /// A prompt that cannot be taken; what could not be saved; a model that failed.
+    /// An invalid prompt; a session that cannot be saved; a model that failed.
     pub async fn turn(&self, running: &RunningTurn, blocks: Vec<ContentBlock>) -> Result<StopReason, Error> {
         let mut state = self.state.lock().await;
         let state = &mut *state;
@@ -249,7 +249,8 @@ impl Session {
         Questioner { client: &self.client, session: &self.id, has_forms: self.has_forms, cancel: &running.cancel }
     }
 
-    /// Drives the conversation until it is answered. What a saved one waited for comes first.
+    /// Drives the conversation until the message is answered. A turn that a saved conversation left open is finished
+    /// first.
     async fn converse(
         &self,
         state: &mut TurnState,
@@ -280,16 +281,16 @@ impl Session {
                     to_say = message.take();
                 }
                 Turn::Waiting(questions) => {
-                    // One after the other: what the first allows can change what the second would do.
+                    // One after the other, because an approved change can affect the preview of the next.
                     let Some(question) = questions.first() else { continue };
                     let tools = conversation.tools().clone();
                     let is_closed = || question.effect == Effect::Write && tools.closed().is_some();
-                    // In a conversation that is read only the policy denies it when the run is driven on.
+                    // In a read-only conversation, the policy denies the call when the run continues.
                     if is_closed() {
                         continue;
                     }
                     let decision = questioner.decide(conversation, updates, question, refused).await;
-                    // Cancelled, the run ends when it is driven on.
+                    // After a cancellation, the run ends when it continues.
                     if let Some(decision) = decision.filter(|_| !is_closed()) {
                         conversation.decide(question, decision).map_err(of_tools)?;
                     }
@@ -313,7 +314,8 @@ impl Session {
     }
 }
 
-/// Why a turn ended, as the protocol says it; what it has no word for is said to the person.
+/// Maps the reason for which a turn stopped to that of the protocol. Reasons that the protocol lacks are also shown to
+/// the person.
 fn stopped(outcome: &RunOutcome, updates: &mut Updates) -> Result<StopReason, Error> {
     match &outcome.stop {
         LoopStopReason::Answered => return Ok(StopReason::EndTurn),
@@ -335,7 +337,7 @@ fn stopped(outcome: &RunOutcome, updates: &mut Updates) -> Result<StopReason, Er
     })
 }
 
-/// An error of this program as one of the protocol.
+/// Converts an error of this program to one of the protocol.
 pub(super) fn of_tools(fault: ToolsError) -> Error {
     error(ErrorCode::InternalError, fault.to_string())
 }

@@ -1,4 +1,4 @@
-//! What only the turn of a session that is under way may touch.
+//! The state of a session that only its running turn may use.
 
 use std::collections::BTreeSet;
 
@@ -6,14 +6,14 @@ use super::options::Mode;
 use super::updates::Updates;
 use crate::conversation::Conversation;
 
-/// A conversation, and what the editor knows of it.
+/// A conversation and its state in the editor.
 pub(super) struct TurnState {
     pub conversation: Conversation,
     pub updates: Updates,
-    /// Tools that the person refuses for the session.
+    /// The tools that the person denies for the whole session.
     pub refused: BTreeSet<String>,
     pub mode: Mode,
-    /// Whether the editor knows the title.
+    /// Whether the title was sent to the editor.
     pub has_title: bool,
 }
 
@@ -23,7 +23,7 @@ impl TurnState {
         Self { conversation, updates, refused: BTreeSet::new(), mode: Mode::default(), has_title }
     }
 
-    /// Whether the person has the session read only.
+    /// Whether the mode is read only.
     pub fn is_read_only(&self) -> bool {
         self.mode == Mode::Read
     }

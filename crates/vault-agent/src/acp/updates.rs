@@ -1,8 +1,8 @@
-//! What happens in a run, as updates of a session: text and reasoning in chunks, each call of a tool from its first letter
-//! to its result, tokens, notices.
+//! Sends the events of a run as updates of a session: text and reasoning in chunks, each call of a tool from its first
+//! character to its result, tokens, notices.
 //!
-//! A call has one id in the editor from the moment the model begins to write it. The loop gives it its own only when the
-//! reply is complete, so that the two are matched here.
+//! A call has one id in the editor from the moment the model begins to write it. The loop assigns its own id only when
+//! the reply is complete, so the two ids are matched here.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,22 +21,22 @@ use crate::call_line::item_line;
 use crate::conversation::{CitationCheck, NoteTools, ON_SCREEN, Source, citation_check, without_attached};
 use crate::loop_error::retry_text;
 
-/// Tells an editor about one session.
+/// Sends the updates of one session to an editor.
 pub(super) struct Updates {
     client: Client,
     session: SessionId,
     capabilities: Arc<ClientCapabilities>,
     tools: NoteTools,
     places: Places,
-    /// Tokens that the model reads, if known.
+    /// The model's context length in tokens, if known.
     context_length: Option<u64>,
-    /// Millionths of a US dollar that the session cost since it was opened, as far as the provider says so.
+    /// The cost of the session since it was opened, in millionths of a US dollar, if the provider reports costs.
     cost: Option<u64>,
-    /// The calls of the reply that is under way, by their place in it.
+    /// The calls of the current reply, by their index in it.
     live: BTreeMap<usize, LiveCall>,
-    /// The ids of calls that the loop has named.
+    /// The editor's ids of calls, by the ids of the loop.
     named: BTreeMap<CallId, ToolCallId>,
-    /// The calls of which the editor shows what they change.
+    /// The calls whose changes the editor already shows.
     changes: Vec<ToolCallId>,
     last_call: u64,
     last_compaction: u64,
@@ -44,7 +44,7 @@ pub(super) struct Updates {
     citations: Option<CitationCheck<'static>>,
 }
 
-/// A call that the model writes or has written.
+/// A call that the model is writing or has written.
 struct LiveCall {
     id: ToolCallId,
     name: String,
@@ -52,7 +52,7 @@ struct LiveCall {
     is_named: bool,
 }
 
-/// What was said last, where nothing came in between.
+/// The kind of the last text, if nothing else was sent after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TextKind {
     Nothing,
@@ -98,7 +98,8 @@ impl Updates {
         self.client.notify(CLIENT_METHODS.session_update, &notification);
     }
 
-    /// Tells the person something that is no part of the conversation, where the editor can; else in a paragraph of its own.
+    /// Shows a notice that is not part of the conversation, or a separate paragraph if the editor does not support
+    /// notices.
     pub fn notice(&mut self, severity: NoticeSeverity, text: &str) {
         if wire::has_notices(&self.capabilities) {
             self.send(SessionUpdate::Notice(Notice::new(severity, text)));
@@ -107,21 +108,21 @@ impl Updates {
         }
     }
 
-    /// Says something to the person that the model did not say.
+    /// Sends a paragraph that is not from the model.
     pub fn paragraph(&mut self, text: &str) {
         let before = if self.last_text == TextKind::Nothing { "" } else { "\n\n" };
         self.send(said(format!("{before}{text}\n\n")));
         self.last_text = TextKind::Nothing;
     }
 
-    /// A new turn: the answer to a message is checked for citations that do not exist.
+    /// Starts a turn, in which the answer to the message is checked for citations that do not exist.
     pub fn begin_turn(&mut self, message: &str) {
         self.citations = Some(citation_check(&self.tools, message, Some(ON_SCREEN)));
         self.last_text = TextKind::Nothing;
     }
 
-    /// The end of a turn: sends what was held back of the answer, and says what was taken out of it. Gives the places that
-    /// it cites, and what was taken out.
+    /// Ends a turn: sends the part of the answer that was held back, and reports the citations that were taken out.
+    /// Returns the places that the answer cites, and the citations that were taken out.
     pub fn end_turn(&mut self) -> (Vec<Source>, Vec<String>) {
         let Some(mut citations) = self.citations.take() else { return Default::default() };
         let rest = citations.finish();
@@ -176,7 +177,7 @@ impl Updates {
         self.last_text = is;
     }
 
-    /// Says that the conversation was made shorter, or could not be.
+    /// Reports that the conversation was compacted, or the reason why it could not be.
     pub fn compacted(&mut self, status: CompactionStatus, why_not: Option<String>) {
         if wire::has_compaction(&self.capabilities) {
             self.last_compaction += 1;
@@ -194,7 +195,7 @@ impl Updates {
     }
 
     fn call_started(&mut self, index: usize, name: String) {
-        // The calls of a reply come in their order: one that is there already belongs to the reply before.
+        // The calls of a reply start in order, so an index that is already present belongs to the previous reply.
         if self.live.contains_key(&index) {
             self.live.clear();
         }
@@ -208,7 +209,7 @@ impl Updates {
         ToolCallId::new(format!("call-{}-{:08x}", self.last_call, fastrand::u32(..)))
     }
 
-    /// Begins what a command of the person does, as a call.
+    /// Shows the effect of a person's command as a call.
     pub fn command(&mut self, name: &str, kind: ToolKind, title: &str) -> ToolCallId {
         let id = self.new_id();
         let call = wire::ToolCall::new(id.clone(), title).name(name.to_owned()).kind(kind);
@@ -217,12 +218,12 @@ impl Updates {
         id
     }
 
-    /// Says what the agent is at.
+    /// Shows what the agent is doing, as reasoning.
     pub fn thinking(&mut self, text: &str) {
         self.send(thought(text));
     }
 
-    /// Begins a call in the editor.
+    /// Starts a call in the editor.
     fn begin(&mut self, id: &ToolCallId, name: &str, arguments: &Value, status: ToolCallStatus) {
         let kind = kind(name, self.tools.risk(name));
         let call = wire::ToolCall::new(id.clone(), title(name, arguments)).name(name.to_owned()).kind(kind);
@@ -234,7 +235,8 @@ impl Updates {
         self.last_text = TextKind::Nothing;
     }
 
-    /// Where the paths of a tool lead: those of another program's tool are not those of the vaults.
+    /// Returns the places of the vaults if the tool is ours, because paths of other programs' tools have another
+    /// meaning.
     fn places_of(&self, tool: &str) -> Option<&Places> {
         self.tools.has(tool).then_some(&self.places)
     }
@@ -247,7 +249,7 @@ impl Updates {
         self.send(SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(id.clone(), fields)));
     }
 
-    /// The id under which the editor knows a call that the loop asks about.
+    /// Returns the editor's id of a call that the loop asks about.
     pub fn id_of(&mut self, call: &ToolCall) -> ToolCallId {
         if let Some(id) = self.named.get(&call.id) {
             return id.clone();
@@ -260,7 +262,7 @@ impl Updates {
         self.name(at, call)
     }
 
-    /// Gives a live call the loop's id, or begins one.
+    /// Assigns the loop's id to a live call, or starts a new call.
     fn name(&mut self, live: Option<usize>, call: &ToolCall) -> ToolCallId {
         let id = match live.and_then(|index| self.live.get_mut(&index)).filter(|live| !live.is_named) {
             Some(live) => {
@@ -288,7 +290,7 @@ impl Updates {
             None => self.name(Some(index), call),
         };
         let mut fields = ToolCallUpdateFields::new().status(ToolCallStatus::InProgress);
-        // Of a change that nobody was asked about, the editor sees what it does all the same.
+        // Show the change even if it needed no approval.
         if !self.changes.contains(&id)
             && let Some((vault, preview)) = self.tools.preview(call)
         {
@@ -299,7 +301,7 @@ impl Updates {
         self.update(&id, fields);
     }
 
-    /// The editor has been shown what a call changes.
+    /// Records that the editor shows the change of a call.
     pub fn change_is_shown(&mut self, id: &ToolCallId) {
         if !self.changes.contains(id) {
             self.changes.push(id.clone());
@@ -321,7 +323,7 @@ impl Updates {
         self.last_text = TextKind::Nothing;
     }
 
-    /// A saved conversation from its beginning.
+    /// Sends a saved conversation from its beginning.
     pub fn replay<'m>(&mut self, messages: impl Iterator<Item = &'m Message>) {
         for message in messages {
             match message {
@@ -353,7 +355,7 @@ impl Updates {
     }
 }
 
-/// How a call ended. A change stays as it was shown; what a tool returned takes its place otherwise.
+/// Returns the final fields of a call. A change stays as it was shown; otherwise the result replaces the content.
 fn finished(places: Option<&Places>, result: &ToolResult, is_change_shown: bool) -> ToolCallUpdateFields {
     let status = if result.status == Status::Ok { ToolCallStatus::Completed } else { ToolCallStatus::Failed };
     let fields = ToolCallUpdateFields::new().status(status);
@@ -362,7 +364,7 @@ fn finished(places: Option<&Places>, result: &ToolResult, is_change_shown: bool)
     }
     let found = places.map(|places| places.found_in(&result.items)).unwrap_or_default();
     let text = match &result.items[..] {
-        // A line for each passage, note or tag that was found.
+        // One line for each passage, note or tag that was found.
         [_, _, ..] if !found.is_empty() => result.items.iter().map(|item| item_line(item) + "\n").collect(),
         _ => result.text(),
     };

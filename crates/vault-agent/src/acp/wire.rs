@@ -1,7 +1,7 @@
-//! The wire of the Agent Client Protocol, version 1: every name of it that the agent uses. No other file names the crate
-//! that defines them, so that a new version of it, or of the protocol, is a change of this file.
+//! The names of the Agent Client Protocol, version 1, that the agent uses. No other file names the crate that defines
+//! them, so a new version of the crate or the protocol only affects this file.
 //!
-//! Only what the protocol calls stable is here.
+//! Only stable parts of the protocol are used.
 
 use std::path::Path;
 
@@ -28,17 +28,17 @@ pub(super) use agent_client_protocol_schema::v1::{
     UnstructuredCommandInput, UsageUpdate,
 };
 
-/// A text of the agent's message.
+/// A chunk of the agent's message.
 pub(super) fn said(text: impl Into<String>) -> SessionUpdate {
     SessionUpdate::AgentMessageChunk(ContentChunk::new(ContentBlock::from(text.into())))
 }
 
-/// A text of the agent's reasoning.
+/// A chunk of the agent's reasoning.
 pub(super) fn thought(text: impl Into<String>) -> SessionUpdate {
     SessionUpdate::AgentThoughtChunk(ContentChunk::new(ContentBlock::from(text.into())))
 }
 
-/// A text of the person's message.
+/// A chunk of the person's message.
 pub(super) fn heard(text: impl Into<String>) -> SessionUpdate {
     SessionUpdate::UserMessageChunk(ContentChunk::new(ContentBlock::from(text.into())))
 }
@@ -48,32 +48,32 @@ pub(super) fn text(text: impl Into<String>) -> ToolCallContent {
     ToolCallContent::Content(Content::new(ContentBlock::from(text.into())))
 }
 
-/// A place in a file, lines from 1.
+/// A place in a file; lines count from 1.
 pub(super) fn location(path: &Path, line: Option<u32>) -> ToolCallLocation {
     ToolCallLocation::new(path).line(line)
 }
 
-/// An error of the protocol, with a message that says what is wrong and what to do.
+/// An error of the protocol; the message says what is wrong and what to do.
 pub(super) fn error(code: ErrorCode, message: impl Into<String>) -> Error {
     Error::new(code.into(), message)
 }
 
-/// Whether the client can ask with forms.
+/// Whether the client supports forms.
 pub(super) fn has_forms(client: &ClientCapabilities) -> bool {
     client.elicitation.as_ref().is_some_and(|modes| modes.supports_form())
 }
 
-/// Whether the client shows notices that are no part of the conversation.
+/// Whether the client shows notices that are not part of the conversation.
 pub(super) fn has_notices(client: &ClientCapabilities) -> bool {
     client.session.as_ref().is_some_and(|session| session.notices.is_some())
 }
 
-/// Whether the client shows that a conversation is made shorter.
+/// Whether the client shows that a conversation is compacted.
 pub(super) fn has_compaction(client: &ClientCapabilities) -> bool {
     client.session.as_ref().is_some_and(|session| session.compaction.is_some())
 }
 
-/// Whether a client says that a text is for the model and not the person's.
+/// Whether a text is marked as meant for the model, not for the person.
 pub(super) fn is_for_model(text: &TextContent) -> bool {
     let audience = text.annotations.as_ref().and_then(|annotations| annotations.audience.as_ref());
     audience.is_some_and(|audience| !audience.is_empty() && !audience.contains(&Role::User))

@@ -1,4 +1,4 @@
-//! `vault-agent`: serves a folder of notes to assistants.
+//! The binary `vault-agent`.
 
 fn main() -> std::process::ExitCode {
     vault_agent::main()

@@ -1,4 +1,4 @@
-//! `vault-agent acp`: an agent for editors, until its input ends or it is asked to.
+//! `vault-agent acp`: serves an editor until the input ends or a signal stops it.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use super::server_setup::stop_signal;
 use crate::acp::{schema, serve};
 use crate::settings::SettingArgs;
 
-/// How long a change that is being made when the client leaves may take to be whole.
+/// How long a change that is being written may take to finish after the client has left.
 const LAST_CHANGE: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Args)]
 pub(super) struct AcpArgs {
     #[command(flatten)]
     pub settings: SettingArgs,
-    /// Print the JSON schema of the methods beside those of the protocol, and exit
+    /// Print the JSON schema of the methods beyond those of the protocol, and exit
     #[arg(long)]
     pub schema: bool,
 }
@@ -30,7 +30,8 @@ pub(super) fn acp(vault_args: &VaultArgs, args: &AcpArgs, out: &mut Out) -> CliR
     }
     let runtime = super::runtime::runtime()?;
     let (vault_args, settings) = (vault_args.clone(), args.settings.clone());
-    // A read of standard input cannot be cancelled, and the runtime would wait for it at its end.
+    // Read standard input on a thread of its own, because a read cannot be cancelled and the runtime would wait for it
+    // when it shuts down.
     let (input, mut fed) = tokio::io::duplex(1 << 16);
     std::thread::spawn(move || {
         let Ok(own) = tokio::runtime::Builder::new_current_thread().build() else { return };
@@ -38,7 +39,7 @@ pub(super) fn acp(vault_args: &VaultArgs, args: &AcpArgs, out: &mut Out) -> CliR
     });
     let ended =
         runtime.block_on(async { serve(BufReader::new(input), stdout(), vault_args, settings, stop_signal()).await });
-    // Turns stop where they are, and can be gone on with; a change that has begun is made.
+    // Turns stop where they are and can be continued later. A change that has started is completed.
     runtime.shutdown_timeout(LAST_CHANGE);
     ended?;
     Ok(Outcome::Done)

@@ -1,4 +1,4 @@
-//! `vault-agent approve CODE`: a person's yes to a change that a client without forms asked for.
+//! `vault-agent approve CODE`: a person approves a change that a client without forms requested.
 
 use vault_search::VaultArgs;
 use vault_search::tools::TerminalPrompt;
@@ -15,7 +15,7 @@ pub(super) fn approve(args: &ApproveArgs, out: &mut Out) -> CliResult {
     let changes = PendingChanges::of_user()?;
     let pending = changes.get(&args.code)?;
     if !can_ask() {
-        // There is no option that says yes: whoever runs commands for a model could add it.
+        // There is no --yes, because anything that runs commands for a model could add it.
         return Err(Error::new(ErrorKind::Denied, "only a person at a terminal can approve a change")
             .with_remedy("run this command in a terminal of your own")
             .into());
@@ -34,12 +34,12 @@ pub(super) fn approve(args: &ApproveArgs, out: &mut Out) -> CliResult {
     let folder = sanitize_line(&pending.vault.to_string_lossy());
     let title = format!("{} ({}), in {folder}", kind(&prepared), prepared.risk().name());
     let mut prompt = TerminalPrompt { question: Some("Approve this"), head: vec![title], ..TerminalPrompt::default() };
-    // The server carries it out when the assistant asks again; what is approved here is its digest.
+    // The approval covers only the digest; the server makes the change when the assistant requests it again.
     if let Err(refused) = settle(prepared, &Grants::default(), &mut prompt) {
         changes.remove(&pending.code)?;
         return Err(workspace.with(|vaults| refused.log(vaults.toolbox(0))).into());
     }
     changes.approve(&pending)?;
-    out.line("approved: tell the assistant to go on; it makes the change when it asks again")?;
+    out.line("approved: tell the assistant to continue; it makes the change when it asks again")?;
     Ok(Outcome::Done)
 }

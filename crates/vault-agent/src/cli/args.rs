@@ -43,23 +43,23 @@ pub(super) struct AgentArgs {
 pub(super) enum Command {
     /// Answer a question from the notes, with the places that the answer is from
     #[command(
-        after_long_help = "Without a model the passages that fit best are printed. Citations and quotes that do not exist are \
-taken out, and named on standard error.\n\nExit codes: 0 answered, 1 nothing found, 2 error or an empty answer, 3 a limit was reached.\n\n\
+        after_long_help = "Without a model, the best matching passages are printed. Citations and quotes that do not exist are \
+removed, and reported on standard error.\n\nExit codes: 0 answered, 1 nothing found, 2 error or an empty answer, 3 a limit was reached.\n\n\
 Examples:\n  vault-agent ask \"how do I prune fruit trees?\"\n  vault-agent ask --note Projects/Shed.md \"what is missing here?\" \
 --insert\n  vault-agent ask --json \"what did we decide about the fence?\" | jq -r .answer"
     )]
     Ask(AskArgs),
     /// Talk about the notes: search, read, and change them with your approval
     #[command(
-        after_long_help = "Each change is shown first: y yes, a yes and no more questions about this tool, n no and what instead, e edit the arguments, p leave out parts, w the whole. /help lists the commands. Without a terminal, each line of \
-standard input is a message, and what would ask is denied.\n\n\
+        after_long_help = "Each change is shown first: y approves it, a approves it and stops asking about this tool, n denies it and takes your instructions instead, e edits the arguments, p leaves out parts, w shows the whole. /help lists the commands. Without a terminal, each line of \
+standard input is a message, and calls that would ask are denied.\n\n\
 Examples:\n  vault-agent chat\n  vault-agent chat --note Projects/Shed.md\n  vault-agent chat --model qwen3 --provider ollama\n  \
 echo \"what did I write about compost?\" | vault-agent chat"
     )]
     Chat(ChatArgs),
-    /// Go on with a saved conversation
+    /// Continue a saved conversation
     ///
-    /// Also with one that waits for your decision.
+    /// If it waits for your decision, you are asked again.
     #[command(after_long_help = "Examples:\n  vault-agent resume\n  vault-agent resume 3f2a")]
     Resume(ResumeArgs),
     /// Have a model write a plan for an instruction, approve it, and run it
@@ -72,7 +72,7 @@ vault-agent plan \"tag all notes about the garden\" --dry-run"
     Plan(PlanArgs),
     /// Bring the index up to date, vectors included, and wait for it
     #[command(
-        after_long_help = "As vault-index sync. Questions and conversations do the same meanwhile; this is for a large vault, once.\n\n\
+        after_long_help = "Same as vault-index sync. Questions and conversations also do this, in the background; run it once for a large vault.\n\n\
 Examples:\n  vault-agent sync\n  vault-agent sync --vault ~/Notes"
     )]
     Sync(JsonArgs),
@@ -119,9 +119,9 @@ vault-agent proxy --provider ollama --model qwen3:8b\n  vault-agent proxy --with
 curl http://127.0.0.1:8572/v1/models"
     )]
     Proxy(ProxyArgs),
-    /// List the models that can be used, as their providers say
+    /// List the models of the providers that can be used
     #[command(
-        after_long_help = "What was asked and did not answer is said on standard error.\n\nExit codes: 0 found, 1 none found, \
+        after_long_help = "Providers that do not answer are reported on standard error.\n\nExit codes: 0 found, 1 none found, \
 2 error.\n\nExamples:\n  vault-agent models\n  vault-agent models anthropic openrouter --json\n  \
 vault-agent models http://192.168.1.5:8000/v1"
     )]
@@ -129,14 +129,14 @@ vault-agent models http://192.168.1.5:8000/v1"
     /// Show, change and check the settings
     #[command(subcommand)]
     Config(ConfigCommand),
-    /// Keep the key of a provider in the system's keyring
+    /// Store the key of a provider in the system's keyring
     #[command(
-        after_long_help = "The key is read from the terminal without being shown, or from standard input. It is written nowhere \
-else. A variable such as OPENAI_API_KEY goes before it.\n\nExamples:\n  vault-agent login anthropic\n  \
+        after_long_help = "The key is read from the terminal without being shown, or from standard input. It is stored nowhere \
+else. A variable such as OPENAI_API_KEY overrides it.\n\nExamples:\n  vault-agent login anthropic\n  \
 pass show openai | vault-agent login openai"
     )]
     Login(LoginArgs),
-    /// Take the key of a provider out of the system's keyring
+    /// Remove the key of a provider from the system's keyring
     #[command(after_long_help = "Example:\n  vault-agent logout anthropic")]
     Logout(LogoutArgs),
     /// Print the completions of a shell
@@ -159,26 +159,26 @@ pub(super) struct McpArgs {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum McpCommand {
-    /// Have an assistant start the server: write it into the assistant's configuration
+    /// Add the server to an assistant's configuration
     #[command(
-        after_long_help = "The configuration before is kept beside it. Comments and everything else in it stay.\n\n\
+        after_long_help = "The assistant then starts the server. A backup is kept beside the configuration; comments and everything else in it stay.\n\n\
 Examples:\n  vault-agent mcp install codex --vault ~/Notes\n  vault-agent mcp install zed --print"
     )]
     Install(InstallArgs),
-    /// Take the server out of an assistant's configuration
+    /// Remove the server from an assistant's configuration
     #[command(after_long_help = "Example:\n  vault-agent mcp uninstall codex")]
     Uninstall(UninstallArgs),
-    /// Start the server as an assistant would, and say what is wrong
+    /// Start the server as an assistant would, and report problems
     #[command(
-        after_long_help = "Without an assistant, those are checked that have the server in their configuration; where \
-none has, or with --vault or --http, a server of the vault is.\n\nExit codes: 0 all is well, 1 something is wrong.\n\n\
+        after_long_help = "Without CLIENT, it checks every assistant that has the server in its configuration. If none \
+has it, or with --vault or --http, it checks a server of the vault.\n\nExit codes: 0 all is well, 1 something is wrong.\n\n\
 Examples:\n  vault-agent mcp doctor\n  vault-agent mcp doctor claude-code"
     )]
     Doctor(DoctorArgs),
-    /// Add a server of your own, whose tools `ask` and `chat` offer beside those of the notes
+    /// Add a server of your own; `ask` and `chat` then offer its tools
     #[command(
-        after_long_help = "In `chat` each call asks, as every other does; `ask` offers only tools that you vouch for (--reads). \
-What `tools.toml` denies stays denied. The program gets none of your environment but what programs need to run, and what \
+        after_long_help = "In `chat`, each call asks first; `ask` offers only tools that you vouch for (--reads). \
+Tools that `tools.toml` denies stay denied. Of your environment, the program gets only what programs need to run and what \
 --env names.\n\nExamples:\n  vault-agent mcp add calendar calendar-mcp -- --read-only\n  vault-agent mcp add search --url \
 https://example.org/mcp --header 'Authorization=Bearer KEY' --reads"
     )]
@@ -188,10 +188,10 @@ https://example.org/mcp --header 'Authorization=Bearer KEY' --reads"
         after_long_help = "Values of variables and headers are not shown.\n\nExample:\n  vault-agent mcp list --json"
     )]
     List(ListArgs),
-    /// Take a server of your own out
+    /// Remove a server of your own
     #[command(after_long_help = "Example:\n  vault-agent mcp remove calendar")]
     Remove(RemoveArgs),
-    /// Print how an agent works with these tools, as a skill or for an AGENTS.md
+    /// Print instructions for agents, as a skill or for an AGENTS.md
     #[command(after_long_help = "Example:\n  vault-agent mcp skill > AGENTS.md")]
     Skill,
 }
@@ -201,7 +201,7 @@ pub(super) struct InstallArgs {
     /// The assistant: claude-code, claude-desktop, codex, cursor, vscode, zed or opencode
     #[arg(hide_possible_values = true)]
     pub client: Client,
-    /// Print what would stand in an empty configuration, and write nothing
+    /// Print the entry, and write nothing
     #[arg(long)]
     pub print: bool,
     #[command(flatten)]
@@ -213,7 +213,7 @@ pub(super) struct UninstallArgs {
     /// The assistant: claude-code, claude-desktop, codex, cursor, vscode, zed or opencode
     #[arg(hide_possible_values = true)]
     pub client: Client,
-    /// Print what stands there now, and write nothing
+    /// Print the current entry, and write nothing
     #[arg(long)]
     pub print: bool,
 }
@@ -235,7 +235,7 @@ pub(super) struct DoctorArgs {
 pub(super) struct HttpArgs {
     /// Serve over streamable HTTP at this address
     ///
-    /// Instead of on standard input and output. Port 0 takes a free one.
+    /// Instead of on standard input and output. Port 0 picks a free port.
     #[arg(long, value_name = "ADDR")]
     pub http: Option<SocketAddr>,
     /// Over HTTP, require the key in this file
@@ -250,12 +250,12 @@ pub(super) struct HttpArgs {
     pub host: Vec<String>,
 }
 
-/// What is offered, and who is asked.
+/// The tools that the server offers, and how changes are approved.
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct OfferArgs {
     /// Toolsets: notes, chat, actions, bulk, library
     ///
-    /// Comma-separated; plans and undo are offered besides, and with library also macros.
+    /// Comma-separated. Plans and undo are offered too, and macros with the toolset library.
     #[arg(long, value_name = "NAME", value_parser = toolset_values(), value_delimiter = ',', default_value = "notes",
         hide_possible_values = true)]
     pub toolset: Vec<Toolset>,
@@ -267,14 +267,14 @@ pub(super) struct OfferArgs {
     /// Changes that the settings always ask about are still asked about.
     #[arg(long, conflicts_with = "read_only")]
     pub allow_write: bool,
-    /// Offer to delete notes, too, which asks
+    /// Offer to delete notes, too, which asks first
     ///
     /// Without it, the setting allow_delete in tools.toml decides.
     #[arg(long, conflicts_with = "read_only")]
     pub allow_delete: bool,
-    /// Count the client's own question as your yes
+    /// Count the client's own question as your approval
     ///
-    /// The question that the client asks before it calls a tool that changes notes: only for clients that always ask it.
+    /// Only for clients that always ask you before they call a tool that changes notes.
     #[arg(long, conflicts_with = "read_only")]
     pub trust_client: bool,
     /// Let the approval page in the client approve
@@ -287,16 +287,16 @@ pub(super) struct OfferArgs {
     /// Every tool that writes then needs the argument `expect`; a change whose preview has other numbers is refused.
     #[arg(long, conflicts_with = "read_only")]
     pub require_expect: bool,
-    /// Ask by `vault-agent approve CODE` alone
+    /// Ask only through `vault-agent approve CODE`
     ///
-    /// That is outside of the client: for clients that answer questions by themselves, as some do where nobody is there to
-    /// ask.
+    /// You then approve outside of the client. Use this for clients that answer questions by themselves, as some do
+    /// when they run headless.
     #[arg(long, conflicts_with_all = ["read_only", "trust_client", "approval_page"])]
     pub ask_outside: bool,
 }
 
 impl OfferArgs {
-    /// The arguments that say the same.
+    /// Converts the options back to command line arguments.
     pub fn to_args(&self) -> Vec<String> {
         let mut args = Vec::new();
         if !self.toolset.is_empty() && self.toolset != [Toolset::Notes] {

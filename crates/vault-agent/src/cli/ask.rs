@@ -1,4 +1,4 @@
-//! `vault-agent ask`: a question to the notes, answered with the places that the answer is from.
+//! `vault-agent ask`: answers a question from the notes and cites the places that the answer is from.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -42,10 +42,10 @@ use crate::vault_instructions::vault_instructions;
 use crate::vectors;
 use crate::workspace::{PolicyOverrides, Workspace};
 
-/// How many passages are shown where there is no model.
+/// How many passages are shown if no model can be used.
 const PASSAGES: usize = 5;
 
-/// How often a signal is looked for.
+/// How often to check for a signal.
 const TICK: Duration = Duration::from_millis(30);
 
 #[derive(Debug, Args)]
@@ -53,10 +53,10 @@ pub(super) struct AskArgs {
     /// The question; `-` reads it from standard input
     #[arg(required = true)]
     pub question: Vec<String>,
-    /// The note that you are viewing: "this note" means it
+    /// The note that you are viewing, "this note" in questions
     #[arg(long, value_name = "NOTE", conflicts_with = "active_file")]
     pub note: Option<String>,
-    /// Go on with the last conversation about these vaults
+    /// Continue the last conversation about these vaults
     #[arg(short = 'c', long = "continue")]
     pub goes_on: bool,
     /// Insert the answer into that note, after your approval
@@ -70,9 +70,9 @@ pub(super) struct AskArgs {
     /// Print one JSON document
     #[arg(long, help_heading = "Output", conflicts_with = "output_format")]
     pub json: bool,
-    /// How to print: text, json, stream-json
+    /// Output format: text, json, stream-json
     ///
-    /// stream-json prints a JSON object a line, as it happens.
+    /// stream-json prints one JSON object a line, for each event as it happens.
     #[arg(
         long,
         value_name = "FORMAT",
@@ -91,7 +91,7 @@ pub(super) struct AskArgs {
     pub settings: SettingArgs,
 }
 
-/// How the answer is printed.
+/// The output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum OutputFormat {
     Text,
@@ -99,7 +99,7 @@ pub(super) enum OutputFormat {
     StreamJson,
 }
 
-/// What `--json` prints.
+/// The document that `--json` prints.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Record {
     /// The question.
@@ -125,7 +125,7 @@ struct Record {
     stop: String,
     /// Tokens in and out.
     tokens: u64,
-    /// What it cost in US dollars, where the provider says so.
+    /// The cost in US dollars, if the provider reports it.
     #[serde(skip_serializing_if = "Option::is_none")]
     cost: Option<f64>,
     /// The saved conversation, for `vault-agent resume`.
@@ -165,7 +165,7 @@ impl Record {
         }
     }
 
-    /// Whether the notes were searched in vain.
+    /// Whether all calls succeeded but returned nothing, and the answer cites nothing.
     fn found_nothing(&self) -> bool {
         let is_in_vain = |call: &CallRecord| call.status == Status::Ok && !call.has_result;
         !self.calls.is_empty() && self.calls.iter().all(is_in_vain) && self.sources.is_empty()
@@ -219,12 +219,12 @@ pub(super) fn ask(vault_args: &VaultArgs, args: &AskArgs, out: &mut Out) -> CliR
     ended
 }
 
-/// The last conversation about these vaults, if it has come to its end.
+/// Returns the last conversation about these vaults, if it does not wait for a decision.
 fn last_conversation(workspace: &Workspace) -> Result<SessionInfo> {
     let vaults: Vec<&Path> = workspace.vaults().iter().map(|open| open.vault.path()).collect();
     let last = Sessions::of_user()?.list()?.into_iter().find(|info| info.vaults == vaults);
     match last {
-        None => Err(Error::new(ErrorKind::NotFound, "there is no conversation about these notes to go on with")
+        None => Err(Error::new(ErrorKind::NotFound, "there is no conversation about these notes to continue")
             .with_remedy("ask without --continue")),
         Some(info) if info.waits => {
             Err(Error::new(ErrorKind::Conflict, "the last conversation waits for your decision")
@@ -234,7 +234,7 @@ fn last_conversation(workspace: &Workspace) -> Result<SessionInfo> {
     }
 }
 
-/// A question, and who asks.
+/// A question and its context.
 struct AskCommand {
     workspace: Arc<Workspace>,
     format: OutputFormat,
@@ -246,7 +246,7 @@ impl AskCommand {
         self.format != OutputFormat::Text
     }
 
-    /// Where the answer goes.
+    /// The target of the answer's text.
     fn target(&self) -> AnswerTarget {
         match self.format {
             OutputFormat::StreamJson => AnswerTarget::Events,
@@ -255,7 +255,7 @@ impl AskCommand {
         }
     }
 
-    /// Prints the first line of those that tell what happens.
+    /// Prints the first event.
     fn start(&self, record: &Record, session: Option<&str>, out: &mut Out) -> CliResult<()> {
         if self.format == OutputFormat::StreamJson {
             out.line(&stream_line(&StreamLine::Start { question: &record.question, session }))?;
@@ -264,7 +264,7 @@ impl AskCommand {
         Ok(())
     }
 
-    /// Prints the document, or the last line of those that tell what happens.
+    /// Prints the document, or the last event.
     fn print(&self, record: &Record, out: &mut Out) -> CliResult<()> {
         match self.format {
             OutputFormat::StreamJson => out.line(&stream_line(&StreamLine::End(record)))?,
@@ -273,12 +273,13 @@ impl AskCommand {
         Ok(())
     }
 
-    /// Has what has no vector yet embedded after the answer, where a person has asked. What is said about it.
+    /// Starts computing missing vectors in the background if a person reads the output at a terminal. Returns a clause
+    /// about the pending vectors for the summary.
     fn go_on(&self, record: &mut Record, out: &Out) -> String {
         (record.notes, record.pending) = counts(&self.workspace);
         let is_seen = !self.is_json() && out.paint.is_terminal() && stderr_is_terminal();
         let goes_on = record.pending > 0 && is_seen && vectors::go_on(self.workspace.vaults());
-        let how = if goes_on { "which are made in the background" } else { "which vault-agent sync makes" };
+        let how = if goes_on { "which are computed in the background" } else { "which vault-agent sync computes" };
         match record.pending {
             0 => String::new(),
             1 => format!("; 1 passage was ranked by its words alone until it has a vector, {how}"),
@@ -311,7 +312,7 @@ impl AskCommand {
         if is_unreachable(&outcome) && answer.text.is_empty() && record.calls.is_empty() {
             record.stop = "unreachable".to_owned();
             if !args.insert {
-                self.passages(record, "The model cannot be reached. The passages that fit best:", out)?;
+                self.passages(record, "The model cannot be reached. The best matching passages:", out)?;
             } else if self.is_json() {
                 self.print(record, out)?;
             }
@@ -323,17 +324,17 @@ impl AskCommand {
             let lines = source_lines(&answer, &conversation, out.paint);
             match answer.sources.is_empty() {
                 true => lines.iter().for_each(|line| note(line)),
-                // On a terminal an empty line follows the answer already.
+                // On a terminal the answer already ends with an empty line.
                 false if out.paint.is_terminal() => out.line(&lines.join("\n"))?,
                 false => out.line(&format!("\n{}", lines.join("\n")))?,
             }
         }
-        // What standard error says about it comes after it.
+        // Messages about the answer on standard error come after it.
         out.flush()?;
         record.removed.iter().for_each(|removed| say("taken out", removed));
         let ended = match (ended(&outcome.stop, &answer.text), why_empty) {
             (_, Some(why)) => Err(Failure::Error(why)),
-            // Whatever the answer says then, no note holds it.
+            // The searches found nothing, so no note supports the answer.
             (Ok(Outcome::Done), _) if record.found_nothing() && !args.insert => Ok(Outcome::Nothing),
             (Ok(Outcome::Done), _) if args.insert => {
                 insert(&self.workspace, &conversation, &answer.text, args.yes).map(|()| Outcome::Done)
@@ -345,7 +346,7 @@ impl AskCommand {
             self.print(record, out)?;
             return ended;
         }
-        // An answer that is in no note is not lost.
+        // Print an answer that could not be inserted, so that it is not lost.
         if args.insert && ended.is_err() && !answer.text.is_empty() {
             out.line(&sanitize(&answer.text))?;
             out.flush()?;
@@ -356,7 +357,7 @@ impl AskCommand {
         ended
     }
 
-    /// What helps without a model: the passages that fit best, and how to set a model up.
+    /// Prints the best matching passages instead of an answer, and says how to configure a model.
     fn without_model(&self, record: &mut Record, settings: &Settings, out: &mut Out) -> CliResult {
         record.stop = "no model is configured".to_owned();
         let outcome = self.passages(record, "", out)?;
@@ -370,7 +371,7 @@ impl AskCommand {
         Ok(outcome)
     }
 
-    /// Prints the passages that fit best.
+    /// Prints the best matching passages.
     fn passages(&self, record: &mut Record, head: &str, out: &mut Out) -> CliResult {
         let mut screen = Screen::new();
         let listening = vault_search::listen();
@@ -395,7 +396,7 @@ impl AskCommand {
             if !head.is_empty() {
                 out.line(&format!("{head}\n"))?;
             }
-            // Beside what fits, what does not is left out.
+            // Weak matches are shown only if there are no others.
             for passage in found.iter().filter(|passage| is_all_weak || !is_weak(passage)) {
                 let text = |name: &str| sanitize_line(passage[name].as_str().unwrap_or_default());
                 let place = format!("{}:{}", text("path"), passage["line"]);
@@ -411,8 +412,8 @@ impl AskCommand {
         out.flush()?;
         let (outcome, what) = match (found.is_empty(), record.notes) {
             (true, 0) => (Outcome::Nothing, "this folder holds no notes"),
-            (true, _) => (Outcome::Nothing, "no passage fits"),
-            (false, _) if is_all_weak => (Outcome::Nothing, "nothing fits well; these are the nearest passages"),
+            (true, _) => (Outcome::Nothing, "no passage matches"),
+            (false, _) if is_all_weak => (Outcome::Nothing, "nothing matches well; these are the nearest passages"),
             (false, _) => return Ok(Outcome::Done),
         };
         note(what);
@@ -424,13 +425,13 @@ fn stream_line(line: &StreamLine<'_, &Record>) -> String {
     serde_json::to_string(line).unwrap_or_default()
 }
 
-/// Whether the model could not be asked at all.
+/// Whether the model could not be reached at all.
 fn is_unreachable(outcome: &RunOutcome) -> bool {
     let StopReason::Failed { failure } = &outcome.stop else { return false };
     matches!(failure.kind, LoopErrorKind::Unavailable | LoopErrorKind::TimedOut | LoopErrorKind::Io)
 }
 
-/// The calls since the question, with what they were made with.
+/// Returns the calls since the question, with their arguments.
 fn calls_of(conversation: &Conversation) -> Vec<CallRecord> {
     let Some(run) = conversation.run() else { return Vec::new() };
     let messages = run.history().messages().iter();
@@ -446,12 +447,12 @@ fn calls_of(conversation: &Conversation) -> Vec<CallRecord> {
     run.results().map(record).collect()
 }
 
-/// How a command ends whose model has stopped.
+/// Maps the reason for which the model stopped to the outcome of the command.
 fn ended(stop: &StopReason, answer: &str) -> CliResult {
     match stop {
         StopReason::Answered => Ok(Outcome::Done),
         StopReason::Limit { .. } if !answer.is_empty() => {
-            Err(Failure::Refused(format!("{}; the answer sums up what was found until then", stop_text(stop))))
+            Err(Failure::Refused(format!("{}; the answer summarizes what was found so far", stop_text(stop))))
         }
         StopReason::Limit { .. } | StopReason::Length => Err(Failure::Refused(stop_text(stop))),
         StopReason::Cancelled => Err(Failure::Interrupted("the conversation is saved")),
@@ -472,12 +473,12 @@ fn question(args: &AskArgs) -> Result<String> {
     }
 }
 
-/// The editor that the command line describes, around the first vault.
+/// Returns the state of the editor that the command line describes, in the first vault.
 pub(super) fn editor_of(workspace: &Workspace, args: &EditorArgs) -> Result<Editor> {
     let [first, others @ ..] = workspace.vaults() else { return Ok(Editor::default()) };
     let names_a_note = args.active_file.is_some() || args.selection_from.is_some();
     if names_a_note && !others.is_empty() {
-        let message = "a note that is viewed and a selection are of one vault, and several are open";
+        let message = "--note and a selection need exactly one vault, but several are open";
         return Err(Error::new(ErrorKind::InvalidArguments, message).with_remedy("name one vault"));
     }
     let mut args = args.clone();
@@ -485,7 +486,7 @@ pub(super) fn editor_of(workspace: &Workspace, args: &EditorArgs) -> Result<Edit
     editor(&first.vault, &first.policy(), &args)
 }
 
-/// How many notes there are, and how many passages have no vector.
+/// Counts the notes, and the passages without a vector.
 pub(super) fn counts(workspace: &Workspace) -> (usize, usize) {
     let status = |open: &crate::workspace::OpenVault| open.vault.index().ok()?.status().ok();
     workspace
@@ -495,7 +496,7 @@ pub(super) fn counts(workspace: &Workspace) -> (usize, usize) {
         .fold((0, 0), |(notes, pending), status| (notes + status.notes, pending + status.pending))
 }
 
-/// The selection that the command line names.
+/// Returns the selection that the command line names.
 fn selection_of(editor: &Editor) -> Vec<Attachment> {
     let attached = editor.selection.as_ref().map(|selection| Attachment {
         path: selection.span.and(editor.active_file.as_ref()).map(|path| path.as_str().to_owned()),
@@ -506,7 +507,7 @@ fn selection_of(editor: &Editor) -> Vec<Attachment> {
     attached.into_iter().collect()
 }
 
-/// Drives the conversation to its end. Gives the answer, and why there is none where the model said nothing.
+/// Drives the conversation to its end. Returns the answer, or the reason why the model gave no answer.
 async fn answer(
     conversation: &mut Conversation,
     question: &str,
@@ -538,7 +539,7 @@ async fn answer(
     Ok((outcome, answer, why_empty))
 }
 
-/// A person's decision at the terminal; nobody there is a no.
+/// Asks for a decision at the terminal; without a terminal the call is denied.
 fn decision(conversation: &Conversation, question: &Question) -> Result<Decision> {
     let denied = |reason: &str| Decision::Deny { reason: Some(reason.to_owned()) };
     if !can_ask() {
@@ -560,7 +561,7 @@ fn decision(conversation: &Conversation, question: &Question) -> Result<Decision
     Ok(if ask_about(&about)? == Reply::Yes { Decision::Allow } else { denied("the person said no") })
 }
 
-/// Cancels when the process is asked to stop, or its terminal has gone.
+/// Cancels when the process receives a signal, or its terminal has gone.
 pub(super) async fn cancel_on_signal(cancel: CancellationToken) {
     let listening = vault_search::listen();
     let asked_to_stop = async {
@@ -575,7 +576,7 @@ pub(super) async fn cancel_on_signal(cancel: CancellationToken) {
     cancel.cancel();
 }
 
-/// What was searched, in one sentence.
+/// Summarizes the searches in one sentence.
 fn summary(record: &Record, spent: &RunUsage, pending: &str) -> String {
     let calls = match record.calls.len() {
         0 => "nothing was searched".to_owned(),

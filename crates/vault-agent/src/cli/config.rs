@@ -1,4 +1,4 @@
-//! `vault-agent config`: what is set and by what, where, and whether all of it is valid.
+//! `vault-agent config`: shows, changes and checks the settings.
 
 use clap::{Args, Subcommand};
 use schemars::JsonSchema;
@@ -15,14 +15,14 @@ use crate::settings::{self, PREFIX, Setting, SettingArgs, Settings, TABLE, Value
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ConfigCommand {
-    /// Show every setting with its value and where that is from
+    /// Show every setting with its value and the source of the value
     #[command(
-        after_long_help = "A flag goes before a variable, a variable before the file, the file before the default. Only you set \
-these: nothing in a vault does.\n\nExamples:\n  vault-agent config show\n  VAULT_AGENT_MAX_TURNS=3 vault-agent config show \
+        after_long_help = "A flag overrides a variable, which overrides the file, which overrides the default. Nothing in a vault \
+sets any of these.\n\nExamples:\n  vault-agent config show\n  VAULT_AGENT_MAX_TURNS=3 vault-agent config show \
 --json --temperature 0"
     )]
     Show(ShowArgs),
-    /// Print where the file with your settings is
+    /// Print the path of the file with your settings
     #[command(after_long_help = "Example:\n  $EDITOR \"$(vault-agent config path)\"")]
     Path,
     /// Write a setting into the file
@@ -52,10 +52,10 @@ pub(super) struct ShowArgs {
 pub(super) struct SetArgs {
     /// The setting
     pub name: String,
-    /// Its value; of a list, with commas between
+    /// The value; separate the items of a list with commas
     #[arg(required_unless_present = "unset", allow_hyphen_values = true)]
     pub value: Option<String>,
-    /// Take the setting out of the file
+    /// Remove the setting from the file
     #[arg(long, conflicts_with = "value")]
     pub unset: bool,
 }
@@ -68,7 +68,7 @@ pub(super) struct CheckArgs {
     pub list: ListArgs,
 }
 
-/// A setting, its value and where that is from.
+/// A setting, its value and the source of the value.
 #[derive(Debug, Serialize, JsonSchema)]
 // The name in the schema that `config show --schema` prints.
 #[schemars(rename = "Shown")]
@@ -85,7 +85,7 @@ struct SettingRecord {
     description: String,
 }
 
-/// What was looked at, and how it is.
+/// One checked item, and the result.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Check {
     /// The file and line, the variable, the flag, or what else it is about.
@@ -136,10 +136,10 @@ fn shown(setting: &Setting, settings: &Settings) -> SettingRecord {
     }
 }
 
-/// What may run, as `tools.toml` says it of all vaults.
+/// Returns the settings of `tools.toml` that hold for all vaults.
 fn policy() -> vault_tools::Result<Vec<SettingRecord>> {
     let Ok(file) = tools_path() else { return Ok(Vec::new()) };
-    let given: Map<String, Value> = read_toml(&file, "vault-tools --help says what it may hold")?.unwrap_or_default();
+    let given: Map<String, Value> = read_toml(&file, "vault-tools --help lists its settings")?.unwrap_or_default();
     let bad = |error: serde_json::Error| Error::new(ErrorKind::Config, error.to_string()).at(file.display());
     let policy: PolicySettings = serde_json::from_value(Value::Object(given.clone())).map_err(bad)?;
     let values: Map<String, Value> = serde_json::to_value(policy).and_then(serde_json::from_value).map_err(bad)?;
@@ -172,7 +172,7 @@ fn in_words(value: &Value) -> String {
 fn set(args: &SetArgs) -> CliResult {
     if let Some(name) = args.name.strip_prefix(PREFIX) {
         let file = settings::set_policy(name, args.value.as_deref())?;
-        note(&format!("written to {}; what runs already keeps to what it read at its start", file.display()));
+        note(&format!("written to {}; running programs keep the settings that they started with", file.display()));
         return Ok(Outcome::Done);
     }
     let setting = settings::find(&args.name).map_err(Failure::Error)?;
@@ -183,7 +183,7 @@ fn set(args: &SetArgs) -> CliResult {
             let file = settings::set(setting, &value)?;
             let variable = setting.variable();
             if std::env::var_os(&variable).is_some_and(|value| !value.is_empty()) {
-                note(&format!("the variable {variable} is set, and goes before the file"));
+                note(&format!("the variable {variable} is set, and overrides the file"));
             }
             file
         }
@@ -204,7 +204,7 @@ fn check(vault_args: &VaultArgs, args: &CheckArgs, out: &mut Out) -> CliResult {
         add(problem.source.to_string(), false, problem.message.clone());
     }
     for name in settings::unknown_variables() {
-        add(name, false, "there is no such setting, so the variable does nothing".to_owned());
+        add(name, false, "there is no such setting, so the variable has no effect".to_owned());
     }
     for fault in check_settings(vault_args) {
         let subject = fault.path().unwrap_or("settings").to_owned();
@@ -227,10 +227,10 @@ fn check(vault_args: &VaultArgs, args: &CheckArgs, out: &mut Out) -> CliResult {
     Ok(if is_ok { Outcome::Done } else { Outcome::Nothing })
 }
 
-/// Which model would be asked, without asking it.
+/// Describes the model that would be used, without a request to it.
 fn model_of(settings: &Settings) -> vault_tools::Result<String> {
     let Some(choice) = chosen_provider(settings)? else {
-        return Ok("none is chosen; vault-agent config set provider ollama chooses one, for example".to_owned());
+        return Ok("none is configured; for example, run vault-agent config set provider ollama".to_owned());
     };
     let provider = provider_with_key(&choice, settings)?;
     crate::local_models::check(&choice, settings)?;

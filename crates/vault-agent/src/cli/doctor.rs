@@ -1,4 +1,4 @@
-//! `vault-agent mcp doctor`: starts the server as an assistant would, and says what is wrong.
+//! `vault-agent mcp doctor`: starts the server as an assistant would, and reports problems.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
@@ -22,10 +22,10 @@ use crate::clients::{Client, NAME, ServerEntry, StartCommand};
 /// How long a server may take to answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(20);
 
-/// How long another process may be writing the index. A batch takes less.
+/// How long another process may hold the index for writing, which is longer than one batch takes.
 const WRITE_WITHIN: Duration = Duration::from_secs(3);
 
-/// What was looked at, and how it is.
+/// One checked item, and the result.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Check {
     /// The assistant, vault or server.
@@ -34,7 +34,7 @@ struct Check {
     message: String,
 }
 
-/// The checks that were made.
+/// The results of all checks.
 #[derive(Debug, Default)]
 struct Checks(Vec<Check>);
 
@@ -58,7 +58,7 @@ pub(super) fn doctor(vault_args: &VaultArgs, args: &DoctorArgs, out: &mut Out) -
     let mut checks = Checks::default();
     let mut has_client = false;
     let clients = args.client.as_ref().map_or(Client::all(), std::slice::from_ref);
-    // Whoever names a vault or an address means a server of that, unless they name an assistant.
+    // --vault or --http without an assistant asks for a check of that server only.
     let is_own = args.client.is_none() && (args.http.is_some() || !vault_args.vault.is_empty());
     for client in clients.iter().filter(|_| !is_own) {
         match (client.installed(), args.client) {
@@ -88,11 +88,11 @@ pub(super) fn doctor(vault_args: &VaultArgs, args: &DoctorArgs, out: &mut Out) -
     Ok(if is_ok { Outcome::Done } else { Outcome::Nothing })
 }
 
-/// The server in an assistant's configuration.
+/// Checks the server in an assistant's configuration.
 fn check_client(client: Client, installed: &ServerEntry, checks: &mut Checks) {
     let Some(start) = &installed.start else {
         let foreign =
-            format!("the server `{NAME}` in its configuration is none that it starts, so it is not looked at");
+            format!("the server `{NAME}` in its configuration is not started by this client, so it was not checked");
         return checks.add(client.title(), Ok(foreign));
     };
     if installed.is_off {
@@ -100,7 +100,7 @@ fn check_client(client: Client, installed: &ServerEntry, checks: &mut Checks) {
         checks.add(client.title(), Err(off));
     }
     let parsed = AgentArgs::try_parse_from(std::iter::once("vault-agent").chain(start.args.iter().map(String::as_str)));
-    // Where its arguments cannot be understood, the server says so itself.
+    // If the arguments are invalid, the server itself reports that.
     if let Ok(args) = parsed.map(|args| args.vault_args)
         && !args.vault.is_empty()
     {
@@ -109,7 +109,7 @@ fn check_client(client: Client, installed: &ServerEntry, checks: &mut Checks) {
     checks.add(client.title(), answer_on_stdio(start));
 }
 
-/// A server of the vault that is meant.
+/// Checks a server for the vault of the command line.
 fn check_own(vault_args: &VaultArgs, args: &DoctorArgs, checks: &mut Checks) {
     if !check_vaults(vault_args, checks) {
         return;
@@ -125,18 +125,18 @@ fn check_own(vault_args: &VaultArgs, args: &DoctorArgs, checks: &mut Checks) {
     );
     checks.add("the server", server);
     if args.http.is_none() && vault_args.vault.is_empty() {
-        let none = "none of those that are known has it in its configuration (vault-agent mcp install CLIENT)";
+        let none = "no known assistant has the server in its configuration (vault-agent mcp install CLIENT)";
         checks.add("assistants", Ok(none.to_owned()));
     }
 }
 
-/// Vaults that can be opened, and their indexes. Whether they could be opened.
+/// Checks that the vaults can be opened, and their indexes. Returns whether they could be opened.
 fn check_vaults(vault_args: &VaultArgs, checks: &mut Checks) -> bool {
     match open_with_settings(vault_args) {
         Ok(opened) => {
             for vault in &opened {
                 let subject = vault.vault.path().display().to_string();
-                // Assistants mostly have the same one.
+                // Several assistants often have the same vault.
                 if !checks.0.iter().any(|check| check.subject == subject) {
                     checks.add(&subject, check_index(vault));
                 }
@@ -162,7 +162,7 @@ fn check_index(opened: &OpenedVault) -> Result<String, String> {
     };
     let status = check().map_err(|error: vault_index::Error| error.one_line())?;
     match status.notes + status.unread {
-        0 => Err("this folder holds no notes (name the folder that does with --vault DIR)".to_owned()),
+        0 => Err("this folder holds no notes (name the folder of your notes with --vault DIR)".to_owned()),
         notes => {
             let pending = match status.pending {
                 0 => String::new(),
@@ -176,13 +176,13 @@ fn check_index(opened: &OpenedVault) -> Result<String, String> {
     }
 }
 
-/// What a server wrote.
+/// A line that a server wrote.
 enum Line {
     Out(String),
     Error(String),
 }
 
-/// A server that was started, and what it writes.
+/// A running server and its output.
 struct Server {
     child: Child,
     lines: Receiver<Line>,
@@ -197,7 +197,7 @@ impl Drop for Server {
 }
 
 impl Server {
-    /// Starts it where a client might: not in the vault.
+    /// Starts the server outside of the vault, as a client might.
     fn start(start: &StartCommand) -> Result<Self, String> {
         let started = Instant::now();
         let mut command = Command::new(&start.program);
@@ -207,7 +207,7 @@ impl Server {
         }
         let mut child = command.spawn().map_err(|error| {
             format!(
-                "{} cannot be started: {error} (vault-agent mcp install CLIENT writes it anew)",
+                "{} cannot be started: {error} (vault-agent mcp install CLIENT writes the entry again)",
                 start.program.display()
             )
         })?;
@@ -217,7 +217,7 @@ impl Server {
         Ok(Self { child, lines, started })
     }
 
-    /// The first line that is what `wanted` says.
+    /// Waits for the first line that `wanted` accepts.
     fn wait_for<T>(&self, wanted: impl Fn(&Line) -> Option<T>) -> Result<T, String> {
         let mut errors = Vec::new();
         loop {
@@ -246,7 +246,7 @@ impl Server {
             "io.modelcontextprotocol/clientInfo": { "name": "doctor", "version": env!("CARGO_PKG_VERSION") },
         });
         let request = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": { "_meta": meta } });
-        // Where the server has ended, what it wrote before says why.
+        // If the server has ended, its earlier output says why.
         let _ = self.child.stdin.as_mut().map(|input| writeln!(input, "{request}"));
         self.wait_for(|line| match line {
             Line::Out(text) => serde_json::from_str::<Value>(text).ok().filter(|message| message["id"] == id),
@@ -272,7 +272,7 @@ fn answer_on_stdio(start: &StartCommand) -> Result<String, String> {
     let took = server.started.elapsed();
     let listed = server.request(2, "tools/list")?;
     let Some(tools) = listed["result"]["tools"].as_array() else {
-        return Err(format!("its answer to tools/list was not understood: {listed}"));
+        return Err(format!("its response to tools/list is invalid: {listed}"));
     };
     let program = &found["result"]["_meta"]["io.modelcontextprotocol/serverInfo"];
     let version = program["version"].as_str().map(|version| format!(" {version}")).unwrap_or_default();

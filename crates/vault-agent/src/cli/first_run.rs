@@ -1,5 +1,5 @@
-//! The choice of a model, for a person who has set none or wants another: servers that run on this machine, files in the
-//! folder of models, and providers of which a key is there.
+//! The choice of a model, if none is configured or you want another: from servers on this machine, files in the folder
+//! of models, and hosted providers whose keys are set.
 
 use std::time::Duration;
 
@@ -13,16 +13,16 @@ use crate::model::{chosen_provider, required};
 use crate::providers::{KNOWN, ProviderChoice};
 use crate::settings::{self, Settings};
 
-/// How long a server on this machine is waited for.
+/// Timeout for a server on this machine.
 const LOCAL: Duration = Duration::from_secs(1);
 
-/// How long a hosted provider is waited for.
+/// Timeout for a hosted provider.
 const HOSTED: Duration = Duration::from_secs(10);
 
-/// Models of one provider that are listed.
+/// The maximum number of models listed per provider.
 const LISTED: usize = 20;
 
-/// A model, or a provider whose models are not asked for yet.
+/// A model, or a provider whose models have not been requested yet.
 struct ModelChoice {
     provider: String,
     model: Option<String>,
@@ -46,7 +46,7 @@ fn model_choices(settings: &Settings) -> CliResult<Vec<ModelChoice>> {
     Ok(all)
 }
 
-/// What can be used here, in a sentence; nothing where nothing was found.
+/// Lists the usable models in a clause, which is empty without any.
 pub(super) fn local_models_hint(settings: &Settings) -> String {
     let named: Vec<String> = model_choices(settings)
         .unwrap_or_default()
@@ -59,14 +59,14 @@ pub(super) fn local_models_hint(settings: &Settings) -> String {
     if named.is_empty() { String::new() } else { format!("; here you can use {}", named.join(", ")) }
 }
 
-/// Settings with a model that a person at the terminal has chosen, and kept if they wanted.
+/// Lets a person at the terminal choose a model, and saves the choice if they confirm it.
 ///
 /// # Errors
-/// Nobody is there to choose, or nothing to choose from; what could not be written.
+/// No terminal, or nothing to choose from; settings that cannot be written.
 pub(super) fn choose(mut settings: Settings) -> CliResult<Settings> {
     let (provider, model) = match chosen_provider(&settings)? {
         _ if !can_ask() => return Err(nothing_chosen(&settings)),
-        // As it is written: the name of an address is shorter.
+        // Use the text of the setting, because the name of an address is shorter than the address.
         Some(choice) => (settings.provider.clone().or(settings.base_url.clone()).unwrap_or(choice.name()), None),
         None => {
             let all = model_choices(&settings)?;
@@ -81,7 +81,7 @@ pub(super) fn choose(mut settings: Settings) -> CliResult<Settings> {
         Some(model) => model,
         None => model_of(&provider, &settings)?.ok_or_else(none_chosen)?,
     };
-    if confirm("Use it from now on?") {
+    if confirm("Save it as your default?") {
         for (name, value) in [("provider", &provider), ("model", &model)] {
             settings::set(settings::find(name).map_err(Failure::Error)?, &json!(value))?;
         }
@@ -90,12 +90,11 @@ pub(super) fn choose(mut settings: Settings) -> CliResult<Settings> {
     Ok(settings)
 }
 
-/// Settings with another model that a person at the terminal has chosen: one of the provider's own, of this machine, or of
-/// another provider of which a key is there. They hold for the conversation, and are not written. `None` if the person chose
-/// no model.
+/// Lets a person at the terminal choose another model: of the current provider, of this machine, or of another provider
+/// whose key is set. The choice holds for the conversation and is not saved. Returns `None` if no model was chosen.
 ///
 /// # Errors
-/// There is nothing to choose from; a provider that does not name its models.
+/// There is nothing to choose from; a provider that does not list its models.
 pub(super) fn choose_other(mut settings: Settings) -> CliResult<Option<Settings>> {
     let current = chosen_provider(&settings)?.filter(|choice| !choice.is_file());
     let mut all: Vec<ModelChoice> = Vec::new();
@@ -130,7 +129,7 @@ pub(super) fn choose_other(mut settings: Settings) -> CliResult<Option<Settings>
     }))
 }
 
-/// The line that a person chooses: a provider, and its model where the line names one.
+/// Lets a person choose a line; it names a provider, and may name a model.
 fn picked(mut all: Vec<ModelChoice>) -> Option<(String, Option<String>)> {
     let name = |one: &ModelChoice| one.model.clone().unwrap_or_else(|| one.provider.clone());
     let at = number_of(&all.iter().map(|one| (name(one), one.about.clone())).collect::<Vec<_>>())?;
@@ -138,7 +137,7 @@ fn picked(mut all: Vec<ModelChoice>) -> Option<(String, Option<String>)> {
     Some((provider, model))
 }
 
-/// The model of a provider that a person chooses.
+/// Lets a person choose a model of the provider.
 fn model_of(provider: &str, settings: &Settings) -> CliResult<Option<String>> {
     let choice = ProviderChoice::parse(provider).map_err(Failure::Error)?;
     let mut models = models_of(choice, settings, HOSTED)?;
@@ -152,7 +151,7 @@ fn none_chosen() -> Failure {
     Error::new(ErrorKind::Cancelled, "no model was chosen").into()
 }
 
-/// Why there is no model, and what there is.
+/// The error for a missing model, with the models that could be used.
 fn nothing_chosen(settings: &Settings) -> Failure {
     let here = local_models_hint(settings);
     match required(settings) {
@@ -164,7 +163,7 @@ fn nothing_chosen(settings: &Settings) -> Failure {
     }
 }
 
-/// The place of the line that a person chooses, if they choose one.
+/// Lets a person choose a line by its number, and returns its index.
 fn number_of(lines: &[(String, String)]) -> Option<usize> {
     let width = lines.iter().map(|(name, _)| vault_search::columns(name)).max().unwrap_or(0);
     let line = |(number, (name, about)): (usize, &(String, String))| {
@@ -172,6 +171,6 @@ fn number_of(lines: &[(String, String)]) -> Option<usize> {
         line.trim_end().to_owned()
     };
     Screen::new().show(&lines.iter().enumerate().map(line).collect::<Vec<_>>().join("\n"));
-    let chosen = ask("Its number, or empty for none:").and_then(|typed| typed.parse::<usize>().ok());
+    let chosen = ask("Number (empty for none):").and_then(|typed| typed.parse::<usize>().ok());
     chosen.and_then(|number| number.checked_sub(1)).filter(|at| *at < lines.len())
 }

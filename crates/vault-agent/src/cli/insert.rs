@@ -1,4 +1,4 @@
-//! `ask --insert`: the answer goes into a note, as a change that is shown, approved and undone as every other.
+//! `ask --insert`: inserts the answer into a note, as a change that is shown, approved and undone like any other.
 
 use serde_json::json;
 use vault_search::tools::TerminalPrompt;

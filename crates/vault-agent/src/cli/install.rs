@@ -1,4 +1,4 @@
-//! `vault-agent mcp install, uninstall`: the server in the configurations of assistants.
+//! `vault-agent mcp install` and `uninstall`: the server in the configurations of assistants.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,8 @@ use vault_tools::{Error, ErrorKind, Result};
 use super::args::{InstallArgs, OfferArgs, UninstallArgs};
 use crate::clients::{ConfigChange, StartCommand};
 
-/// Folders that a client may not pass on, and without which `vault-agent approve` would look elsewhere than the server.
+/// Variables to write into the entry, because a client may not pass them on, and without them `vault-agent approve` and
+/// the server would use different folders.
 const PASSED_ON: [&str; 3] = ["XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"];
 
 pub(super) fn install(vault_args: &VaultArgs, args: &InstallArgs, out: &mut Out) -> CliResult {
@@ -24,7 +25,7 @@ pub(super) fn install(vault_args: &VaultArgs, args: &InstallArgs, out: &mut Out)
         return Ok(Outcome::Done);
     }
     match args.client.install(&start)? {
-        ConfigChange::Unchanged => out.line(&format!("{title} has it already, in {}", file.display()))?,
+        ConfigChange::Unchanged => out.line(&format!("{title} already has the server ({})", file.display()))?,
         ConfigChange::Written(backup) => {
             out.line(&format!("Added the server to {title} ({})", file.display()))?;
             said_backup(backup.as_deref(), out)?;
@@ -33,12 +34,14 @@ pub(super) fn install(vault_args: &VaultArgs, args: &InstallArgs, out: &mut Out)
     }
     if offer.trust_client {
         note(&format!(
-            "--trust-client: whatever {title} lets a tool do is done without another question; if it is ever set to run \
-             tools without asking, changes are made without your yes"
+            "--trust-client turns the server's own confirmation off: if {title} is ever set to run tools without \
+             asking, changes are made without your approval"
         ));
     }
     if offer.approval_page {
-        note(&format!("--approval-page: {title} shows changes on a page of its own, and your click there is the yes"));
+        note(&format!(
+            "--approval-page: {title} shows changes on a page of its own, where you approve them with a click"
+        ));
     }
     Ok(Outcome::Done)
 }
@@ -68,12 +71,13 @@ pub(super) fn uninstall(args: &UninstallArgs, out: &mut Out) -> CliResult {
 
 fn said_backup(backup: Option<&Path>, out: &mut Out) -> CliResult<()> {
     if let Some(backup) = backup {
-        out.line(&format!("What it said before is in {}.", backup.display()))?;
+        out.line(&format!("Backup: {}", backup.display()))?;
     }
     Ok(())
 }
 
-/// This program with these vaults, by absolute paths: a client starts it in any folder.
+/// Returns the command that starts this program for these vaults. All paths are absolute, because a client starts it in
+/// any folder.
 pub(super) fn start(vault_args: &VaultArgs, offer: &OfferArgs) -> CliResult<StartCommand> {
     let program = std::env::current_exe().map_err(|error| Error::io("this program", &error))?;
     let mut args = vec!["mcp".to_owned()];
@@ -97,10 +101,10 @@ pub(super) fn start(vault_args: &VaultArgs, offer: &OfferArgs) -> CliResult<Star
     })
 }
 
-/// A path as a configuration can hold it.
+/// Returns a path as text for a configuration.
 fn text_of(path: &Path) -> Result<String> {
     path.to_str().map(str::to_owned).ok_or_else(|| {
-        Error::new(ErrorKind::InvalidPath, "this path is not Unicode, and configurations are")
+        Error::new(ErrorKind::InvalidPath, "this path is not Unicode, but configurations must be")
             .at(path.display())
             .with_remedy("rename the folder")
     })

@@ -8,12 +8,12 @@ use vault_search::{CliResult, Failure, Outcome, note};
 use crate::keys;
 use crate::providers::ProviderChoice;
 
-/// No key is longer.
+/// The maximum length of a key in bytes.
 const LONGEST: u64 = 16 * 1024;
 
 #[derive(Debug, Args)]
 pub(super) struct LoginArgs {
-    /// The provider, or the address of one that has no name here
+    /// The provider, or the address of one without a name here
     pub provider: String,
 }
 
@@ -39,12 +39,12 @@ pub(super) fn login(args: &LoginArgs) -> CliResult {
         return Err(Failure::Error("no key was given (type it, or pipe it into this command)".to_owned()));
     }
     if key.contains(|letter: char| letter.is_control() || letter.is_whitespace()) {
-        return Err(Failure::Error("a key holds no spaces (give the key alone, on one line)".to_owned()));
+        return Err(Failure::Error("a key has no spaces (enter only the key, on one line)".to_owned()));
     }
     keys::keep(&choice, key)?;
-    note(&format!("the key for {name} is in the system's keyring; vault-agent logout {name} takes it out"));
+    note(&format!("the key for {name} is in the system's keyring; vault-agent logout {name} removes it"));
     if let Some(found) = keys::of_variables(&choice) {
-        note(&format!("{} is set, and goes before it", found.source()));
+        note(&format!("{} is set, and overrides it", found.source()));
     }
     Ok(Outcome::Done)
 }

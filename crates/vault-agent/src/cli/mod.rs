@@ -1,7 +1,7 @@
-//! The command `vault-agent`: arguments in, servers and answers out.
+//! The command `vault-agent`: its arguments, its sub-commands and its output.
 //!
-//! Data goes to standard output, everything else to standard error. A server on standard output writes nothing there but
-//! the protocol.
+//! Data goes to standard output, everything else to standard error. A server on standard input and output writes only
+//! the protocol to standard output.
 
 mod runtime;
 mod server_setup;
@@ -41,8 +41,8 @@ use args::{AgentArgs, Command, McpCommand};
 
 use crate::mcp::SKILL;
 
-/// One file answers to four names. `cargo install` builds a file for each command; an archive has this one under all
-/// names, so that the weights of the bundled model are in it once.
+/// Runs the program that the name of the file selects. `cargo install` builds one file per command; an archive has this
+/// one file under all names, because the weights of the bundled model are then in the archive only once.
 pub(crate) fn main() -> ExitCode {
     match vault_search::program().as_str() {
         "vault-search" => vault_search::search::search_main(),
@@ -55,8 +55,8 @@ pub(crate) fn main() -> ExitCode {
 
 fn agent_main() -> ExitCode {
     let args = AgentArgs::try_parse_from(vault_search::arguments()).map_err(Failure::from);
-    // A server ends by signals as its client expects, and a conversation stops a turn by them; the other commands finish
-    // what they write first.
+    // Servers end on signals as their clients expect, and a conversation uses them to stop a turn. The other commands
+    // finish writing first.
     let handles_signals = |args: &AgentArgs| match &args.command {
         Command::Mcp(args) => args.command.is_none(),
         Command::Acp(_) | Command::Proxy(_) | Command::Chat(_) | Command::Resume(_) => true,

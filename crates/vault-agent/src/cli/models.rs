@@ -1,4 +1,4 @@
-//! `vault-agent models`: which models can be used, as their providers say, and which of them are on this machine.
+//! `vault-agent models`: lists the models of the providers, and which of them run on this machine.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -23,10 +23,10 @@ use crate::settings::{SettingArgs, Settings};
 pub(super) struct ModelsArgs {
     /// The providers to ask, by name or address
     ///
-    /// Default: the one that is set, and the servers of this machine.
+    /// Default: the configured provider, and the servers on this machine.
     #[arg(value_name = "PROVIDER")]
     pub providers: Vec<String>,
-    /// Ask every provider for which there is a key
+    /// Ask every provider that has a key
     #[arg(long, conflicts_with = "providers")]
     pub all: bool,
     #[command(flatten)]
@@ -55,10 +55,10 @@ pub(super) struct ModelRecord {
     is_allowed: bool,
 }
 
-/// A provider that is asked.
+/// A provider to query.
 struct ProviderQuery {
     choice: ProviderChoice,
-    /// Whether somebody named it.
+    /// Whether the user named it, on the command line or in the settings.
     is_named: bool,
 }
 
@@ -82,7 +82,7 @@ pub(super) fn models(args: &ModelsArgs, out: &mut Out) -> CliResult {
                     say("warning", &Error::one_line(&before));
                 }
             }
-            // A server that nobody mentioned need not run.
+            // A server that the user did not name need not be running.
             Err(error) => note(&error.one_line()),
         }
     }
@@ -105,11 +105,11 @@ pub(super) fn models(args: &ModelsArgs, out: &mut Out) -> CliResult {
     Ok(if found.is_empty() { Outcome::Nothing } else { Outcome::Done })
 }
 
-/// The models of the servers that run on this machine, and of the files in the folder of models; a server that does not
-/// answer in time has none.
+/// Lists the models of the servers on this machine, and the files in the folder of models. A server that does not
+/// answer in time is left out.
 ///
 /// # Errors
-/// Settings that name no provider.
+/// Settings that name an invalid provider.
 pub(super) fn models_here(settings: &Settings, within: Duration) -> CliResult<Vec<ModelRecord>> {
     let mut queries = queries(&ModelsArgs::default(), settings)?;
     queries.iter_mut().for_each(|query| query.is_named = false);
@@ -121,10 +121,10 @@ pub(super) fn models_here(settings: &Settings, within: Duration) -> CliResult<Ve
     Ok(found)
 }
 
-/// The models of one provider.
+/// Lists the models of one provider.
 ///
 /// # Errors
-/// It does not answer in time, or refuses.
+/// The provider does not answer in time, or answers with an error.
 pub(super) fn models_of(choice: ProviderChoice, settings: &Settings, within: Duration) -> CliResult<Vec<ModelRecord>> {
     let queries = [ProviderQuery { choice, is_named: true }];
     let Some(found) = answered(&queries, settings, within)? else {
@@ -132,12 +132,12 @@ pub(super) fn models_of(choice: ProviderChoice, settings: &Settings, within: Dur
         return Err(Failure::Error(format!("{name} did not list its models within {} s", within.as_secs())));
     };
     match found.is_empty() {
-        true => Err(Failure::Error(format!("{} names no models", queries[0].choice.name()))),
+        true => Err(Failure::Error(format!("{} lists no models", queries[0].choice.name()))),
         false => Ok(found),
     }
 }
 
-/// The models of several providers; `None` where that took too long.
+/// Lists the models of several providers. Returns `None` on a timeout.
 fn answered(queries: &[ProviderQuery], settings: &Settings, within: Duration) -> CliResult<Option<Vec<ModelRecord>>> {
     let mut found = Vec::new();
     let answers = runtime()?.block_on(async { tokio::time::timeout(within, ask_all(queries, settings)).await });
@@ -165,7 +165,7 @@ fn line(model: &ModelRecord, width: usize) -> String {
     format!("{}  {}", padded(&sanitize_line(&model.model), width), sanitize_line(&about.join(", ")))
 }
 
-/// The models whose files lie in the folder of models.
+/// Lists the model files in the folder of models.
 fn files(folder: &Path, settings: &Settings) -> Result<Vec<ModelRecord>> {
     let chosen = chosen_provider(settings)?;
     let mut models = Vec::new();
@@ -209,7 +209,7 @@ fn queries(args: &ModelsArgs, settings: &Settings) -> CliResult<Vec<ProviderQuer
     for provider in &KNOWN {
         let choice = ProviderChoice::Known(provider);
         let is_here = matches!(choice.provider(None), Ok(Some(at)) if is_this_machine(&at.base_url));
-        // The two of OpenAI have the same models.
+        // openai and openai-chat have the same models.
         let is_wanted = is_here || args.all && provider.name != "openai-chat" && crate::keys::find(&choice).is_some();
         if is_wanted && known.insert(choice.name()) {
             queries.push(ProviderQuery { choice, is_named: false });
@@ -218,19 +218,19 @@ fn queries(args: &ModelsArgs, settings: &Settings) -> CliResult<Vec<ProviderQuer
     Ok(queries)
 }
 
-/// The answers of all of them, side by side.
+/// Queries all providers concurrently.
 async fn ask_all(queries: &[ProviderQuery], settings: &Settings) -> Result<Vec<Result<(Provider, Vec<ListedModel>)>>> {
     let http = connection()?;
     let chosen = chosen_provider(settings)?.map(|choice| choice.name());
     let ask = async |query: &ProviderQuery| {
-        // The address of the settings is that of the provider of the settings.
+        // The setting `base_url` is only meant for the configured provider.
         let mut settings = settings.clone();
         settings.base_url = settings.base_url.filter(|_| chosen.as_ref() == Some(&query.choice.name()));
         let at = |error: Error| if error.path().is_none() { error.at(query.choice.name()) } else { error };
         match provider_with_key(&query.choice, &settings).map_err(at)? {
             Some(provider) => Ok((provider.clone(), list(&query.choice, &provider, &http).await?)),
             None => {
-                let message = "this is a file, which holds one model";
+                let message = "this is a file with a single model";
                 Err(at(Error::new(vault_tools::ErrorKind::Unsupported, message)))
             }
         }

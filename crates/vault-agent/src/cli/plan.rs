@@ -1,4 +1,5 @@
-//! `vault-agent plan`: an instruction becomes a plan, which is shown, approved, run, and kept as a macro.
+//! `vault-agent plan`: has a model write a plan for an instruction, which is then shown, approved, run and saved as a
+//! macro.
 
 use agent_loop::{RunUsage, StopReason};
 use clap::Args;
@@ -20,7 +21,7 @@ use crate::workspace::{PolicyOverrides, Workspace};
 
 #[derive(Debug, Args)]
 pub(super) struct PlanArgs {
-    /// What is to be done
+    /// The instruction, in words
     #[arg(required = true)]
     pub instruction: Vec<String>,
     /// Print the plan as JSON for `vault-tools plan run`, and run nothing
@@ -36,7 +37,7 @@ pub(super) fn plan(vault_args: &VaultArgs, args: &PlanArgs, out: &mut Out) -> Cl
     let settings = Settings::load(&args.settings.0)?;
     let model = model::required(&settings)?;
     let instruction = args.instruction.join(" ");
-    // Vectors are made while the model thinks: the plan may search.
+    // Compute vectors while the model writes, because the plan may search.
     let workspace = Workspace::open(vault_args, PolicyOverrides::default())?;
     let watching = IndexWatcher::start(workspace.vaults(), WatchNotices::Off);
     let outcome = with_toolbox(vault_args, &args.running.context, |toolbox| {
@@ -63,7 +64,7 @@ pub(super) fn plan(vault_args: &VaultArgs, args: &PlanArgs, out: &mut Out) -> Cl
     Ok(outcome)
 }
 
-/// A plan, or what the model said instead.
+/// Has the model write the plan. Returns the text instead if the model answered without a plan.
 fn written(
     instruction: &str,
     toolbox: &Toolbox,
@@ -92,7 +93,7 @@ fn written(
     }
 }
 
-/// How a command ends whose model stopped before there was a plan.
+/// Returns the failure for a model that stopped before there was a plan.
 pub(super) fn not_written(stop: &StopReason) -> Failure {
     match stop {
         StopReason::Cancelled => Failure::Interrupted("nothing was done"),
@@ -103,15 +104,15 @@ pub(super) fn not_written(stop: &StopReason) -> Failure {
     }
 }
 
-/// Asks for a name under which the plan that has just run is kept.
+/// Offers to save the plan that has just run as a macro.
 ///
 /// # Errors
-/// Those of saving it.
+/// The macro cannot be saved.
 pub(super) fn offer_macro(vault_args: &VaultArgs, instruction: &str, out: &mut Out) -> CliResult<()> {
     if !can_ask() {
         return Ok(());
     }
-    // The question comes after what was done.
+    // Flush first, so that the question comes after the report.
     out.flush()?;
     let name = ask("Keep it as a macro, to run again without a model? [its name, empty for no]");
     let Some(name) = name.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()) else { return Ok(()) };

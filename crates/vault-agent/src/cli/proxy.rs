@@ -1,4 +1,4 @@
-//! `vault-agent proxy`: OpenAI's APIs over the model of the settings, with the tools of the vaults inside where wanted.
+//! `vault-agent proxy`: serves OpenAI's APIs over the configured model, with the tools of the vaults on request.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ use crate::notes_model::NotesModel;
 use crate::settings::{SettingArgs, Settings, ValueSource};
 use crate::workspace::{PolicyOverrides, Workspace};
 
-/// The settings that count where tools run inside.
+/// The settings that only matter with `--with-vault-tools`.
 const OF_TOOLS: [&str; 7] =
     ["tools", "toolsets", "review", "max_turns", "max_calls", "max_total_tokens", "max_seconds"];
 
@@ -34,19 +34,19 @@ const OF_TOOLS: [&str; 7] =
     false => arg,
 }))]
 pub(super) struct ProxyArgs {
-    /// Where to listen; port 0 takes a free one
+    /// Address to listen on; port 0 picks a free port
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8572")]
     pub http: SocketAddr,
     /// Require the key in this file: `Authorization: Bearer KEY`
     #[arg(long, value_name = "FILE")]
     pub key_file: Option<PathBuf>,
-    /// A name by which the server may be addressed besides localhost (repeatable)
+    /// A name of the server besides localhost (repeatable)
     #[arg(long, value_name = "NAME")]
     pub host: Vec<String>,
     /// Let the model use the vault's tools before it answers
     ///
-    /// Only those that need nobody's yes: they read, and write where tools.toml says that it need not be asked. The options
-    /// that limit the model's work or choose its tools need this one.
+    /// Only the tools that need no approval: those that read, and those that may write without asking according to
+    /// tools.toml. The options that limit the model's work or choose its tools require this one.
     #[arg(long)]
     pub with_vault_tools: bool,
     #[command(flatten)]
@@ -63,7 +63,7 @@ pub(super) fn proxy(vault_args: &VaultArgs, args: &ProxyArgs) -> CliResult {
     };
     let watching = workspace.as_ref().map(|workspace| IndexWatcher::start(workspace.vaults(), WatchNotices::Log));
     let options = ProxyOptions::default().on_warning(Some(Arc::new(|warning: &str| note(warning))));
-    // Some clients name what they were answered before instead of sending it again.
+    // Some clients refer to an earlier response by its id instead of sending it again.
     let options = options.store(Some(StoreLimits::default()));
     let access = Access::new(args.key_file.as_deref().map(key_in).transpose()?, &args.host);
     let options = options.key(access.key.clone()).hosts(access.hosts.clone());
@@ -71,7 +71,7 @@ pub(super) fn proxy(vault_args: &VaultArgs, args: &ProxyArgs) -> CliResult {
     let proxy = proxy.routes(embeddings::routes(embedder(vault_args.clone())));
     let served = runtime.block_on(async {
         let listener = listen(args.http, &access).await?;
-        // Whoever reads the address may ask it to end at once.
+        // Listen for signals before the address is printed, because its reader may send one immediately.
         let stop = stop_signal();
         let address = listener.local_addr().map_err(|error| Error::io(args.http, &error))?;
         note(&format!("listening on http://{address}/v1"));
@@ -99,8 +99,8 @@ fn served(proxy: Proxy, chosen: ChosenModel, workspace: Option<Arc<Workspace>>, 
     }
 }
 
-/// A model with the settings of the person, where a request leaves them open. The person's system message goes before the
-/// request's.
+/// A model that fills in the user's settings where a request leaves them open. The user's system message comes before
+/// that of the request.
 struct ModelWithDefaults {
     model: Arc<dyn Model>,
     settings: Settings,
@@ -128,7 +128,7 @@ impl Model for ModelWithDefaults {
         let systems: Vec<&str> = system.as_deref().into_iter().chain(request.system.as_deref()).collect();
         request.system = (!systems.is_empty()).then(|| systems.join("\n\n").into());
         request.max_output_tokens = request.max_output_tokens.or(*max_tokens);
-        // The default is for conversations of this program.
+        // The default temperature is only meant for conversations of this program.
         let temperature = temperature.filter(|_| *self.settings.source("temperature") != ValueSource::Default);
         request.temperature = request.temperature.or(temperature);
         let sampling = sampling_of(&self.settings);
@@ -138,7 +138,7 @@ impl Model for ModelWithDefaults {
     }
 }
 
-/// The embedding model of the vault's index; the bundled one where no vault is meant.
+/// Returns the embedding model of the vault's index, or the bundled model if there is no vault.
 fn embedder(vault_args: VaultArgs) -> embeddings::ModelLoader {
     Box::new(move || -> Result<(String, Arc<dyn Embedder>)> {
         let opened = open_with_settings(&vault_args).ok().and_then(|vaults| vaults.into_iter().next());

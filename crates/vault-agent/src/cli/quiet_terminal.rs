@@ -1,8 +1,8 @@
-//! The terminal while a turn runs: it echoes nothing of what is typed, which `type_ahead.rs` reads. Ctrl-C works.
+//! The terminal during a turn: echo is off, because `type_ahead.rs` reads the keys. Ctrl-C still sends a signal.
 
 use super::screen::Screen;
 
-/// While it lives, the terminal shows nothing of what is typed and changes nothing in it.
+/// Turns echo and line editing of the terminal off until it is dropped.
 pub(super) struct QuietTerminal {
     #[cfg(unix)]
     before: Option<rustix::termios::Termios>,
@@ -16,7 +16,7 @@ impl QuietTerminal {
         if let Some(before) = &before {
             let mut quiet = before.clone();
             quiet.local_modes &= !(LocalModes::ECHO | LocalModes::ICANON);
-            // Enter stays what it is to the editor of lines.
+            // Leave Enter as a carriage return, as the line editor does.
             quiet.input_modes &= !InputModes::ICRNL;
             let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &quiet);
         }

@@ -1,4 +1,4 @@
-//! The threads of a command that asks a model.
+//! The async runtime of commands that ask a model.
 
 use tokio::runtime::{Builder, Runtime};
 use vault_tools::{Error, Result};

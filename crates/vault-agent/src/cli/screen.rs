@@ -1,5 +1,5 @@
-//! What a conversation shows: more and more text, and below it a few lines that are drawn anew and erased in the end.
-//! Nothing above those lines is ever changed.
+//! The screen of a conversation: appended text, and below it a few status lines that are redrawn and finally erased.
+//! The text above the status lines never changes.
 //!
 //! Answers go to standard output, everything else to standard error.
 
@@ -10,24 +10,24 @@ use vault_search::{Failure, Paint, cut_to, sanitize};
 
 /// The two outputs.
 pub(super) struct Screen {
-    /// Of answers.
+    /// The style of answers.
     pub answer_paint: Paint,
-    /// Of everything else.
+    /// The style of everything else.
     pub paint: Paint,
-    /// Whether lines can be drawn anew.
+    /// Whether lines can be redrawn.
     is_live: bool,
-    /// Whether the terminal rings when a person is asked something.
+    /// Whether the terminal bell rings when the person is asked something.
     pub rings: bool,
-    /// What a person typed while a turn ran.
+    /// The text that the person typed during a turn.
     pub typed: TypeAhead,
-    /// How many lines are drawn that are to be erased.
+    /// The number of status lines on the screen.
     drawn: usize,
-    /// The reader of the answers has gone.
+    /// Set when standard output can no longer be written.
     failure: Option<io::Error>,
 }
 
 impl Screen {
-    /// Of this process.
+    /// Creates the screen of this process.
     pub fn new() -> Self {
         let is_dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
         Self {
@@ -41,12 +41,12 @@ impl Screen {
         }
     }
 
-    /// Whether lines can be drawn anew, and keys read one by one.
+    /// Whether lines can be redrawn and keys read one by one.
     pub fn is_live(&self) -> bool {
         self.is_live
     }
 
-    /// More of an answer, which has passed the terminal filter where a terminal shows it.
+    /// Appends text to the answer. The caller has sanitized it if it goes to a terminal.
     pub fn answer(&mut self, text: &str) {
         if text.is_empty() || self.failure.is_some() {
             return;
@@ -58,37 +58,37 @@ impl Screen {
         }
     }
 
-    /// Why nothing more can be shown.
+    /// Returns the error of standard output, if there was one.
     pub fn failure(&mut self) -> Option<Failure> {
         self.failure.take().map(Failure::from)
     }
 
-    /// Rings, for a person who looks elsewhere.
+    /// Rings the terminal bell, for a person who is not watching the screen.
     pub fn ring(&mut self) {
         if self.rings && self.is_live {
             let _ = io::stderr().lock().write_all(b"\x07");
         }
     }
 
-    /// Lines that stay, which have passed the terminal filter.
+    /// Appends lines, which the caller has sanitized.
     pub fn show(&mut self, text: &str) {
         self.erase();
         let _ = writeln!(io::stderr().lock(), "{}", text.trim_end_matches('\n'));
     }
 
-    /// A quiet line that stays.
+    /// Appends a dim line.
     pub fn quiet(&mut self, text: &str) {
         let line = self.paint.dim(&sanitize(text));
         self.show(&line);
     }
 
-    /// A line that a person should see.
+    /// Appends a warning.
     pub fn warn(&mut self, text: &str) {
         let line = format!("{} {}", self.paint.bad("!"), sanitize(text));
         self.show(&line);
     }
 
-    /// Lines in place of those that were drawn before. Where that cannot be, nothing.
+    /// Replaces the status lines. Does nothing if lines cannot be redrawn.
     pub fn draw(&mut self, lines: &[String]) {
         if !self.is_live {
             return;
@@ -101,7 +101,7 @@ impl Screen {
         self.drawn = lines.len();
     }
 
-    /// Erases the lines that were drawn.
+    /// Erases the status lines.
     pub fn erase(&mut self) {
         if self.drawn > 0 {
             let mut err = io::stderr().lock();
@@ -112,7 +112,8 @@ impl Screen {
     }
 }
 
-/// What erases so many lines, of which the cursor stands on the last, and leads to where they began.
+/// Returns the escape sequence that erases `lines` status lines and moves the cursor to where they began. The cursor
+/// must be on the last of them.
 fn erasing(lines: usize) -> String {
     match lines {
         0 => String::new(),

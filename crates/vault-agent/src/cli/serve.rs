@@ -41,7 +41,7 @@ pub(super) fn serve(vault_args: &VaultArgs, args: &McpArgs) -> CliResult {
         None => runtime.block_on(server.on_stdio()),
         Some(address) => runtime.block_on(on_http(server, address, http)),
     };
-    // A read of standard input that is under way cannot be cancelled, and the process ends anyway.
+    // A pending read of standard input cannot be cancelled, and the process ends anyway.
     runtime.shutdown_background();
     drop(watching);
     ended?;
@@ -52,7 +52,7 @@ async fn on_http(server: Server, address: SocketAddr, args: &HttpArgs) -> Result
     let key = args.key_file.as_deref().map(key_in).transpose()?;
     let access = Access::new(key, &args.host);
     let listener = listen(address, &access).await?;
-    // Whoever reads the address may ask it to end at once.
+    // Listen for signals before the address is printed, because its reader may send one immediately.
     let stop = stop_signal();
     let address = listener.local_addr().map_err(|error| Error::io(address, &error))?;
     note(&format!("listening on http://{address}{PATH}"));

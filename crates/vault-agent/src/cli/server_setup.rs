@@ -1,11 +1,11 @@
-//! What the servers of the command share: the key that clients must have, and when to stop.
+//! The key file and the stop signal, which all servers of this command share.
 
 use std::future::Future;
 use std::path::Path;
 
 use vault_tools::{Error, ErrorKind, Result};
 
-/// The first line of a file.
+/// Reads the key from the first line of a file.
 pub(super) fn key_in(file: &Path) -> Result<String> {
     let text = std::fs::read_to_string(file).map_err(|error| Error::io(file.display(), &error))?;
     match text.lines().next().map(str::trim).filter(|key| !key.is_empty()) {
@@ -16,7 +16,7 @@ pub(super) fn key_in(file: &Path) -> Result<String> {
     }
 }
 
-/// Ready when the process is asked to end, from now on.
+/// Returns a future that completes when the process is asked to end; it listens from this call on.
 pub(super) fn stop_signal() -> impl Future<Output = ()> {
     #[cfg(unix)]
     {

@@ -1,4 +1,4 @@
-//! `vault-agent mcp add`, `list` and `remove`: the person's own MCP servers, whose tools `ask` and `chat` offer.
+//! `vault-agent mcp add`, `list` and `remove`: your own MCP servers, whose tools `ask` and `chat` offer.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -18,34 +18,34 @@ use crate::own_servers::{OwnServer, add_server, connect, own_servers, remove_ser
 
 #[derive(Debug, Args)]
 pub(super) struct AddArgs {
-    /// What the names of its tools begin with
+    /// The name of the server, which begins the names of its tools
     pub name: String,
-    /// The program, and its arguments behind `--`
+    /// The program; its arguments follow `--`
     #[arg(required_unless_present = "url", conflicts_with_all = ["url", "header"])]
     pub command: Option<PathBuf>,
     /// Arguments of the program
     #[arg(last = true)]
     pub args: Vec<String>,
-    /// Its address, for a server of streamable HTTP
+    /// The URL of a streamable HTTP server
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,
-    /// A variable of the program (repeatable)
+    /// Environment variable of the program (repeatable)
     #[arg(long, value_name = "NAME=VALUE", value_parser = pair, conflicts_with = "url")]
     pub env: Vec<(String, String)>,
-    /// A header of its requests (repeatable)
+    /// HTTP header of the requests to it (repeatable)
     #[arg(long, value_name = "NAME=VALUE", value_parser = pair, requires = "url")]
     pub header: Vec<(String, String)>,
     /// Vouch that its tools only read
     ///
-    /// `ask` offers them, too, and `chat` asks at the first use of each alone. A tool of which the server says that it changes
-    /// something still asks each time, and is not offered by `ask`.
+    /// `ask` then offers them, too, and `chat` asks only at the first use of each. A tool that the server itself
+    /// declares to be writing still asks each time, and is not offered by `ask`.
     #[arg(long)]
     pub reads: bool,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct RemoveArgs {
-    /// The server
+    /// The server's name
     pub name: String,
 }
 
@@ -93,7 +93,7 @@ pub(super) fn list(args: &ListArgs, out: &mut Out) -> CliResult {
         return out.list_schema::<OwnServer>(args);
     }
     let mut servers = own_servers()?;
-    // They are often keys.
+    // Values are hidden because they are often keys.
     servers.iter_mut().flat_map(|server| server.env.values_mut().chain(server.headers.values_mut())).for_each(
         |value| {
             "(hidden)".clone_into(value);
@@ -114,14 +114,13 @@ pub(super) fn remove(args: &RemoveArgs) -> CliResult {
     Ok(Outcome::Done)
 }
 
-/// Adds the tools of the person's own servers to a conversation: where nothing is changed, of those that only read, as the
-/// person vouches.
+/// Adds the tools of your own servers to a conversation. A read-only conversation gets only servers that you vouch for.
 pub(super) fn add_servers(conversation: &mut Conversation, runtime: &Runtime, screen: &mut Screen) -> ToolResult<()> {
     let mut servers = own_servers()?;
     servers.retain(|server| server.reads || conversation.tools().offers_changes());
     if !servers.is_empty() {
         let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
-        screen.draw(&[format!("starting {} · Ctrl-C goes on without", names.join(", "))]);
+        screen.draw(&[format!("starting {} · Ctrl-C continues without", names.join(", "))]);
     }
     let connected = runtime.block_on(async {
         let mut interrupts = Interrupts::listen();

@@ -1,4 +1,4 @@
-//! `vault-agent sessions`: saved conversations.
+//! `vault-agent sessions`: lists, searches, prints and deletes saved conversations.
 
 use clap::{Args, Subcommand};
 use jiff::tz::TimeZone;
@@ -21,7 +21,7 @@ pub(super) enum SessionsCommand {
     /// List all conversations, the newest first; `sessions` alone does the same
     #[command(after_long_help = "Example:\n  vault-agent sessions list --json")]
     List(ListArgs),
-    /// List the conversations in which all of these words stand
+    /// List the conversations that contain all of these words
     #[command(after_long_help = "Example:\n  vault-agent sessions search roses winter")]
     Search(SearchArgs),
     /// Print a conversation: questions, answers, sources
@@ -46,16 +46,16 @@ pub(super) struct SearchArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct ShowArgs {
-    /// Its id, or the beginning of it [default: the last one]
+    /// Its id, or the beginning of its id [default: the last one]
     pub session: Option<String>,
-    /// With all that the tools returned
+    /// Include everything that the tools returned
     #[arg(long)]
     pub full: bool,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct DeleteArgs {
-    /// Its id, or the beginning of it
+    /// Its id, or the beginning of its id
     pub session: String,
     /// Delete it without asking
     #[arg(long)]
@@ -70,7 +70,7 @@ pub(super) fn sessions(args: &SessionsArgs, out: &mut Out) -> CliResult {
         Some(SessionsCommand::Search(search)) => list(sessions.search(&search.words.join(" "))?, &search.list, out),
         Some(SessionsCommand::Show(show)) => {
             let text = sessions.export(&sessions.find(show.session.as_deref())?, show.full)?;
-            // A terminal is shown nothing that acts on it; a file gets the text as it is.
+            // Control characters must not reach a terminal; a file gets the text unchanged.
             if out.paint.is_terminal() {
                 out.text(&sanitize(&text))?
             } else {

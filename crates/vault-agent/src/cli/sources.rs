@@ -1,5 +1,5 @@
-//! Lines about where an answer is from: the places that it cites, each a link that can be clicked, or the notes that were
-//! read where it cites none.
+//! The lines that say where an answer is from: the places that it cites, as clickable links, or else the notes that
+//! were read for it.
 
 use vault_search::{Hyperlink, Paint, Target, UserConfig, sanitize_line};
 
@@ -7,10 +7,10 @@ use super::turn::TurnAnswer;
 use crate::conversation::{Conversation, Source};
 use crate::workspace::Workspace;
 
-/// Notes that are listed where an answer cites none.
+/// The maximum number of read notes listed if the answer cites none.
 const MOST_READ: usize = 5;
 
-/// The places that an answer cites, one a line; else the notes that were read for it.
+/// Returns a line per cited place, or one line with the notes that were read if the answer cites none.
 pub(super) fn source_lines(answer: &TurnAnswer, conversation: &Conversation, paint: Paint) -> Vec<String> {
     if !answer.sources.is_empty() {
         return cited_lines(&answer.sources, conversation.tools().workspace(), paint);

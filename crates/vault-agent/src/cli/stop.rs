@@ -1,5 +1,5 @@
-//! Signals to a conversation. Ctrl-C stops a turn; the end of the terminal or of the process ends the program, with
-//! everything saved that was said.
+//! Signals during a conversation. Ctrl-C stops a turn. A hangup, a termination signal or the loss of the terminal ends
+//! the program, with all messages saved.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,22 +9,22 @@ use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use vault_tools::{Error, Result};
 
-/// How long a turn may take to stop before the process ends all the same.
+/// How long a turn may take to stop before the process exits anyway.
 const ENDS_WITHIN: Duration = Duration::from_secs(10);
 
-/// How often it is looked whether the terminal is there.
+/// How often to check that the terminal still exists.
 #[cfg(unix)]
 const LOOKS_EVERY: Duration = Duration::from_millis(500);
 
-/// Whether the process is to end.
+/// The request to end the process.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Stop {
     ending: CancellationToken,
-    /// Something is under way that has to come to its end first.
+    /// Whether work is in progress that must finish first.
     is_busy: Arc<AtomicBool>,
 }
 
-/// While it lives, the process does not end in the middle of what is under way.
+/// Delays the end of the process until it is dropped.
 pub(super) struct BusyGuard(Arc<AtomicBool>);
 
 impl Drop for BusyGuard {
@@ -34,7 +34,7 @@ impl Drop for BusyGuard {
 }
 
 impl Stop {
-    /// Takes over the signals.
+    /// Installs the signal handlers.
     ///
     /// # Errors
     /// When the system refuses.
@@ -45,7 +45,8 @@ impl Stop {
             use tokio::signal::unix::{SignalKind, signal};
             let _runtime = runtime.enter();
             let of = |kind| signal(kind).map_err(|error| Error::io("the signals of the process", &error));
-            // From now on Ctrl-C ends no process: it is for the program that has the terminal, or for the turn.
+            // From here on Ctrl-C does not end the process: it goes to the turn, or to the program that has the
+            // terminal.
             drop(of(SignalKind::interrupt())?);
             for (kind, number) in [(SignalKind::hangup(), 1), (SignalKind::terminate(), 15)] {
                 let (mut signals, stop) = (of(kind)?, stop.clone());
@@ -72,31 +73,31 @@ impl Stop {
         if self.is_busy.load(Ordering::SeqCst) {
             tokio::time::sleep(ENDS_WITHIN).await;
         }
-        // Whoever waits for a key or a line does not learn of it.
+        // Restore the terminal here, because a pending read of a key or a line cannot be interrupted.
         let _ = crossterm::terminal::disable_raw_mode();
         let _ = crossterm::execute!(std::io::stderr(), crossterm::event::DisableBracketedPaste);
         std::process::exit(code);
     }
 
-    /// Marks that something is under way, which looks at [`Self::ending`] itself.
+    /// Marks that work is in progress; the work itself must check [`Self::ending`].
     pub fn busy(&self) -> BusyGuard {
         self.is_busy.store(true, Ordering::SeqCst);
         BusyGuard(Arc::clone(&self.is_busy))
     }
 
-    /// Whether the process is to end.
+    /// Whether the process has been asked to end.
     pub fn is_ending(&self) -> bool {
         self.ending.is_cancelled()
     }
 
-    /// Ready when the process is to end.
+    /// Completes when the process is asked to end.
     pub async fn ending(&self) {
         self.ending.cancelled().await;
     }
 }
 
-/// Ready when the terminal that standard input is has gone. A process that does not lead its session, or that was started by
-/// one that ignores the signal, is not told otherwise.
+/// Completes when the terminal on standard input has gone. The signal alone is not enough: a process that does not lead
+/// its session, or whose parent ignored the signal, does not receive it.
 pub(super) async fn terminal_gone() {
     #[cfg(unix)]
     if std::io::IsTerminal::is_terminal(&std::io::stdin()) {
@@ -114,14 +115,14 @@ pub(super) async fn terminal_gone() {
     std::future::pending::<()>().await;
 }
 
-/// Ctrl-C from now on: none is missed between two waits.
+/// Listens for Ctrl-C continuously, so that none is missed between two waits.
 pub(super) struct Interrupts {
     #[cfg(unix)]
     signals: Option<tokio::signal::unix::Signal>,
 }
 
 impl Interrupts {
-    /// Begins to listen, within a runtime.
+    /// Starts listening; must be called within a runtime.
     pub fn listen() -> Self {
         Self {
             #[cfg(unix)]
@@ -129,7 +130,7 @@ impl Interrupts {
         }
     }
 
-    /// Ready at the next one.
+    /// Completes at the next Ctrl-C.
     pub async fn next(&mut self) {
         #[cfg(unix)]
         let came = match &mut self.signals {

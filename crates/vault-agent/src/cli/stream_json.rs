@@ -1,4 +1,4 @@
-//! `ask --output-format stream-json`: what happens as it happens, a JSON object on a line, for other programs.
+//! `ask --output-format stream-json`: events as they happen, one JSON object per line, for other programs.
 
 use agent_loop::{Event, Status};
 use schemars::JsonSchema;
@@ -40,7 +40,7 @@ pub(super) enum StreamLine<'a, R> {
     End(R),
 }
 
-/// The line of an event, without its end; `None` for what other programs have no use for.
+/// Returns the line of an event, without a newline, or `None` if the event is of no use to other programs.
 pub(super) fn line_of(event: &Event) -> Option<String> {
     let line: StreamLine<'_, Value> = match event {
         Event::Text(text) => StreamLine::Text { text },

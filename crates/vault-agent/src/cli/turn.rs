@@ -1,7 +1,7 @@
-//! One turn as a person sees it: the answer as it streams, each call on a quiet line, and below them what is under way.
+//! The display of one turn: the answer as it streams, a quiet line for each call, and a status line below them.
 //!
-//! The answer is the last reply. What the model says before its calls is told quietly, on standard error: where that is not
-//! plain yet, the first lines of a reply are drawn and not printed.
+//! The answer is the last reply. Text before calls is shown quietly on standard error. While it is not clear yet which
+//! of the two a reply is, its first lines are drawn but not printed.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -22,55 +22,55 @@ use crate::conversation::{CitationCheck, Conversation, NoteTools, ON_SCREEN, Sou
 use crate::loop_error::retry_text;
 use crate::terminal::{MarkdownStream, plain_lines};
 
-/// How often what is under way is drawn anew.
+/// The interval at which the status line is redrawn.
 const FRAME: Duration = Duration::from_millis(50);
 
-/// Every second frame has another one.
+/// The frames of the spinner, each of which is shown for two intervals.
 const FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 
-/// Lines of a reply that may still be what is said before calls.
+/// How many lines of a reply may turn out to be text before calls.
 const OPENING_LINES: usize = 3;
 
-/// Lines that are drawn of what is not printed yet: the opening, and what may wait behind it for the end of a mark.
+/// How many unprinted lines are drawn: the opening, and the lines behind it that wait for the end of their markup.
 const DRAWN_LINES: usize = OPENING_LINES + 4;
 
-/// Characters of thoughts that are shown where nothing else was said.
+/// How many characters of the reasoning are shown if the model gave no other text.
 const LONGEST_THOUGHTS: usize = 600;
 
-/// Where an answer goes.
+/// The target of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AnswerTarget {
-    /// To standard output: in a terminal as it comes, else when it is whole.
+    /// Standard output: streamed to a terminal, otherwise printed as a whole at the end.
     Output,
-    /// To whoever asked for it, in [`TurnDisplay::finish`].
+    /// Only the caller, which gets it from [`TurnDisplay::finish`].
     Nowhere,
-    /// To standard output as what happens, a JSON object a line.
+    /// Standard output as events, one JSON object a line.
     Events,
 }
 
-/// A turn as it is shown.
+/// The display of a turn.
 pub(super) struct TurnDisplay<'a> {
     screen: &'a mut Screen,
     tools: NoteTools,
     target: AnswerTarget,
     markdown: MarkdownStream,
     check: CitationCheck<'static>,
-    /// The calls of which something was told, until they have their results.
+    /// The calls that have started or wait for approval, until they have results.
     calls: BTreeMap<CallId, ToolCall>,
-    /// What the reply under way says, as the model writes it.
+    /// The text of the current reply, as the model wrote it.
     said: String,
-    /// The provider says that this is no answer.
+    /// Whether the provider marked the text as commentary, which is not an answer.
     is_commentary: bool,
-    /// The thoughts of the reply under way, and since when they come.
+    /// The reasoning of the current reply, and when it began.
     thoughts: String,
     thinks_since: Option<Instant>,
-    /// The thoughts of all replies of the turn.
+    /// The reasoning of all replies of the turn.
     all_thoughts: String,
-    /// Tokens of the last request and its reply.
+    /// The tokens of the last request and its reply.
     context: Option<u64>,
-    /// Lines of the reply that are drawn only; `None` once they are printed.
+    /// The lines of the reply that are drawn but not printed; `None` once they are printed.
     opening: Option<String>,
-    /// Something of the reply was printed.
+    /// Whether a part of the reply has been printed.
     has_printed: bool,
     doing: String,
     since: Instant,
@@ -78,23 +78,23 @@ pub(super) struct TurnDisplay<'a> {
     frame: usize,
 }
 
-/// What a turn has come to.
+/// The result of a turn.
 #[derive(Debug, Default)]
 pub(super) struct TurnAnswer {
-    /// The answer, without what does not exist.
+    /// The answer, without citations and quotes that do not exist.
     pub text: String,
     /// The places that it cites.
     pub sources: Vec<Source>,
-    /// What was taken out of it, and why.
+    /// The citations and quotes that were taken out, with the reasons.
     pub removed: Vec<String>,
-    /// What the model thought on the way.
+    /// The model's reasoning in this turn.
     pub thoughts: String,
-    /// Tokens of the last request and its reply, where the provider counts them.
+    /// The tokens of the last request and its reply, if the provider counts them.
     pub context: Option<u64>,
 }
 
 impl<'a> TurnDisplay<'a> {
-    /// Nothing of it yet.
+    /// Creates the display of a turn that has no output yet.
     pub fn new(screen: &'a mut Screen, conversation: &Conversation, message: &str, target: AnswerTarget) -> Self {
         let streams = target == AnswerTarget::Output && screen.answer_paint.is_terminal();
         Self {
@@ -119,7 +119,7 @@ impl<'a> TurnDisplay<'a> {
         }
     }
 
-    /// Where the panels of the turn are shown.
+    /// The screen, for the panels of the turn.
     pub fn screen(&mut self) -> &mut Screen {
         self.screen
     }
@@ -181,19 +181,19 @@ impl<'a> TurnDisplay<'a> {
             Event::Warning(warning) => self.screen.warn(&warning),
             Event::Retry { delay, failure, .. } => self.screen.warn(&retry_text(&failure, delay)),
             Event::Compacted { .. } => self.screen.quiet("the conversation was made shorter for the model"),
-            // Where nothing can be left out, the model says whether that is a problem.
+            // If nothing can be left out, the model's own error says whether that is a problem.
             Event::NotCompacted { failure } if failure.kind != ErrorKind::ContextTooLong => {
                 self.screen.warn(&format!("the conversation could not be made shorter: {failure}"));
             }
             _ => {}
         }
-        // The first word is on the screen at once.
+        // Draw the first word immediately.
         if self.drawn.is_none_or(|drawn| drawn.elapsed() >= FRAME) {
             self.draw();
         }
     }
 
-    /// Thoughts are one quiet line; a conversation shows them when asked.
+    /// Replaces the reasoning by one quiet line; `/thoughts` shows it in a conversation.
     fn fold_thoughts(&mut self) {
         let Some(since) = self.thinks_since.take() else { return };
         self.all_thoughts.push_str("\n\n");
@@ -203,7 +203,7 @@ impl<'a> TurnDisplay<'a> {
         }
     }
 
-    /// Prints lines of the answer once it is plain that it is one.
+    /// Prints lines of the reply once they are known to be an answer.
     fn print(&mut self, lines: String) {
         match &mut self.opening {
             Some(opening) => {
@@ -223,11 +223,11 @@ impl<'a> TurnDisplay<'a> {
         }
     }
 
-    /// The reply calls tools, so that its text so far is no answer.
+    /// Handles a reply that turns out to call tools, so that its text so far is not an answer.
     fn said_before_calls(&mut self) {
         let said = std::mem::take(&mut self.said);
         if self.has_printed {
-            // The rest of what stands in the answer's place already.
+            // Part of it has been printed as an answer, so the rest follows there.
             let rest = self.check.finish();
             let lines = self.markdown.push(&rest) + &self.markdown.finish() + "\n";
             self.screen.answer(&lines);
@@ -241,9 +241,9 @@ impl<'a> TurnDisplay<'a> {
         self.is_commentary = false;
     }
 
-    /// The turn is over: shows what of the answer was held back, and gives what it came to.
+    /// Ends the turn: prints the part of the answer that was held back, and returns the result.
     pub fn finish(&mut self, outcome: &RunOutcome, conversation: &Conversation) -> TurnAnswer {
-        // What a reply said before it failed is not part of the outcome.
+        // The outcome does not include the text of a reply that failed.
         let text = if outcome.text.is_empty() { std::mem::take(&mut self.said) } else { outcome.text.clone() };
         let shown = if self.streams() {
             let rest = self.check.finish();
@@ -275,20 +275,20 @@ impl<'a> TurnDisplay<'a> {
         }
     }
 
-    /// Why there is no answer, with what the model thought.
+    /// Explains a missing answer, with the end of the model's reasoning.
     pub fn why_empty(&self, stop: &StopReason) -> Option<String> {
         let is_empty = *stop == StopReason::Empty;
         is_empty.then(|| match self.thoughts.trim() {
-            "" => "the model answered nothing".to_owned(),
+            "" => "the model gave no answer".to_owned(),
             thoughts => {
                 let skipped = thoughts.chars().count().saturating_sub(LONGEST_THOUGHTS);
                 let end: String = thoughts.chars().skip(skipped).collect();
-                format!("the model answered nothing; its thoughts end with: {}", sanitize(&end))
+                format!("the model gave no answer; its reasoning ends with: {}", sanitize(&end))
             }
         })
     }
 
-    /// Reads what a person types meanwhile, in a conversation.
+    /// Reads the keys that a person types during a turn of a conversation.
     fn read_keys(&mut self, is_conversation: bool) {
         if is_conversation && self.screen.is_live() {
             self.screen.typed.read();
@@ -317,7 +317,7 @@ impl<'a> TurnDisplay<'a> {
         self.screen.draw(&lines);
     }
 
-    /// The last lines of what is not printed yet.
+    /// Returns the last unprinted lines.
     fn unfinished(&self) -> Vec<String> {
         let text = match &self.opening {
             _ if !self.streams() => String::new(),
@@ -330,11 +330,11 @@ impl<'a> TurnDisplay<'a> {
     }
 }
 
-/// Says something, or goes on after decisions, until the turn is over or a person has to decide. Ctrl-C ends it where the
-/// signals are the conversation's own (`stop`).
+/// Sends a message, or continues after decisions, until the turn ends or a decision is needed. If the conversation
+/// handles signals (`stop`), Ctrl-C cancels the turn.
 ///
 /// # Errors
-/// What could not be saved.
+/// The session cannot be saved.
 pub(super) async fn drive(
     conversation: &mut Conversation,
     display: &mut TurnDisplay<'_>,
@@ -373,7 +373,7 @@ pub(super) async fn drive(
     ended
 }
 
-/// Ready when Ctrl-C comes or the process is to end.
+/// Completes on Ctrl-C, or when the process is asked to end.
 async fn interrupted(interrupts: &mut Option<Interrupts>, stop: Option<&Stop>) {
     match (interrupts, stop) {
         (Some(interrupts), Some(stop)) => tokio::select! {

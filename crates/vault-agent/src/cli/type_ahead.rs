@@ -1,4 +1,4 @@
-//! What a person types while a turn runs: it is shown below what is under way, and whole lines are the next messages.
+//! Text that a person types during a turn: shown below the status line, and each whole line queued as a message.
 
 use std::collections::VecDeque;
 use std::io::{self, IsTerminal};
@@ -7,16 +7,17 @@ use std::time::Duration;
 use crossterm::event::{Event, KeyCode, KeyEventKind, KeyModifiers, poll, read};
 use vault_search::sanitize_line;
 
-/// What a person typed while a turn ran.
+/// The text that was typed during a turn.
 #[derive(Debug, Default)]
 pub(super) struct TypeAhead {
     lines: VecDeque<String>,
-    /// The line that is not sent yet.
+    /// The line that is not finished yet.
     open: String,
 }
 
 impl TypeAhead {
-    /// Takes the keys that were pressed, and waits for none. Where messages come from a pipe, keys are nobody's message.
+    /// Reads the pressed keys without waiting. Does nothing if standard input is a pipe, because messages then come
+    /// from there.
     pub fn read(&mut self) {
         if !io::stdin().is_terminal() {
             return;
@@ -52,23 +53,23 @@ impl TypeAhead {
         }
     }
 
-    /// The next message.
+    /// Takes the next queued message.
     pub fn next_line(&mut self) -> Option<String> {
         self.lines.pop_front()
     }
 
-    /// What was typed of a line, for the prompt.
+    /// Takes the unfinished line, for the prompt.
     pub fn take_open(&mut self) -> String {
         std::mem::take(&mut self.open)
     }
 
-    /// No line is sent any more: all of them can be edited.
+    /// Turns all queued lines back into the unfinished line, so that they can be edited.
     pub fn reopen(&mut self) {
         let lines: Vec<String> = self.lines.drain(..).chain([std::mem::take(&mut self.open)]).collect();
         self.open = lines.join("\n").trim_end_matches('\n').to_owned();
     }
 
-    /// As it is drawn below what is under way.
+    /// Returns the lines to draw below the status line.
     pub fn shown(&self) -> Vec<String> {
         let queued = self.lines.iter().map(|line| format!("  next: {}", sanitize_line(line)));
         let open = (!self.open.is_empty()).then(|| format!("> {}", sanitize_line(&self.open)));

@@ -1,17 +1,17 @@
-//! Which items of a result a person keeps from the model.
+//! The choice of the items of a result that are withheld from the model.
 
 use vault_search::tools::tick;
 use vault_search::{Paint, cut_to};
 
 use crate::call_line::{item_line, shared_items};
 
-/// Columns before an item in the list of those to tick, `  [x] 12 `, but for those of its number.
+/// The columns before an item in the checkbox list, `  [x] 12 `, without the digits of its number.
 const TICK_COLUMNS: usize = 7;
 
-/// The items of a result that a person unticks, and how many could be.
+/// Lets a person untick items of a result. Returns the unticked ones, and how many were offered.
 pub(super) fn withheld(question: &str, items: &[String]) -> (Vec<usize>, usize) {
     let offered = shared_items(items);
-    // As wide as what stands before it in the list leaves room for.
+    // Cut the lines to the width that the checkboxes leave.
     let width = Paint::stderr().width().unwrap_or(80);
     let columns = width.saturating_sub(TICK_COLUMNS + offered.len().to_string().len());
     let lines: Vec<String> = offered.iter().map(|at| cut_to(&item_line(&items[*at]), columns)).collect();

@@ -1,4 +1,4 @@
-//! Changes one entry of a configuration, and leaves everything else as its owner wrote it: order, spaces, comments.
+//! Edits one entry of a configuration; everything else keeps its order, spaces and comments.
 
 use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
@@ -6,16 +6,16 @@ use serde_json::{Map, Value};
 use toml_edit::{DocumentMut, Item, Table, TableLike, value};
 use vault_tools::{Error, ErrorKind, Result};
 
-/// The language of a configuration.
+/// The format of a configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Format {
-    /// With comments and trailing commas, where the owner writes them.
+    /// JSON; comments and trailing commas are accepted and kept.
     Json,
     Toml,
 }
 
 impl Format {
-    /// What it says; nothing is an empty object.
+    /// Parses the configuration; an empty one is an empty object.
     ///
     /// # Errors
     /// Text that is not of the format.
@@ -31,10 +31,10 @@ impl Format {
         }
     }
 
-    /// Sets keys of the object at `path`, which is made where it is not there.
+    /// Sets keys of the object at `path`, and creates the object if it is missing.
     ///
     /// # Errors
-    /// Something else than an object on the way there.
+    /// A value on the way that is not an object.
     pub fn set(self, text: &str, path: &[&str], keys: &Map<String, Value>) -> Result<String> {
         match self {
             Self::Json => {
@@ -64,7 +64,7 @@ impl Format {
         }
     }
 
-    /// Removes what is at `path`.
+    /// Removes the value at `path`.
     ///
     /// # Errors
     /// Text that is not of the format.
@@ -101,12 +101,12 @@ fn toml_document(text: &str) -> Result<DocumentMut> {
 }
 
 fn unreadable(why: &dyn std::fmt::Display) -> Error {
-    Error::new(ErrorKind::Config, format!("this configuration cannot be understood: {why}"))
+    Error::new(ErrorKind::Config, format!("this configuration cannot be parsed: {why}"))
         .with_remedy("repair it, or add the server by hand as `--print` shows it")
 }
 
 fn in_the_way(name: &str) -> Error {
-    Error::new(ErrorKind::Config, format!("{name} is no object, so no server can be added to it"))
+    Error::new(ErrorKind::Config, format!("{name} is not an object, so no server can be added to it"))
         .with_remedy("repair it, or add the server by hand as `--print` shows it")
 }
 
@@ -130,7 +130,7 @@ fn json_value(value: &Value) -> CstInputValue {
     }
 }
 
-/// Entries hold texts, lists of texts and objects of texts.
+/// Converts the values of entries, which are strings, lists of strings and objects of strings.
 fn toml_value(json: &Value) -> toml_edit::Value {
     match json {
         Value::Array(values) => values.iter().map(toml_value).collect(),

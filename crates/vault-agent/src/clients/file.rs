@@ -1,4 +1,4 @@
-//! A configuration file of another program: read whole, replaced whole, with the text before kept beside it.
+//! The configuration file of another program: read and replaced as a whole, with a backup beside it.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -9,18 +9,18 @@ use vault_tools::{Error, ErrorKind, Result};
 /// A configuration as it was read.
 #[derive(Debug)]
 pub(super) struct ConfigFile {
-    /// Where it really lies: a link to it stays a link.
+    /// The canonical path, so that a symbolic link to the file stays a link.
     path: PathBuf,
-    /// `None` where there is no file.
+    /// `None` if the file does not exist.
     bytes: Option<Vec<u8>>,
     text: String,
 }
 
 impl ConfigFile {
-    /// Reads a file; one that is not there is empty.
+    /// Reads a file; a missing one is empty.
     ///
     /// # Errors
-    /// A file that cannot be read, or is no text in UTF-8.
+    /// A file that cannot be read or is not UTF-8.
     pub fn read(path: &Path) -> Result<Self> {
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let bytes = match std::fs::read(&path) {
@@ -35,20 +35,20 @@ impl ConfigFile {
         Ok(Self { path, bytes, text })
     }
 
-    /// Where it lies.
+    /// The canonical path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What it says, without a byte order mark.
+    /// The content, without a byte order mark.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Writes another text in its place, and returns where the one before is. It is there whole, before or after.
+    /// Replaces the content atomically, and returns the path of the backup, if there was a file before.
     ///
     /// # Errors
-    /// When it cannot be written, or was changed since it was read.
+    /// When it cannot be written, or has changed since it was read.
     pub fn replace(&self, text: &str) -> Result<Option<PathBuf>> {
         let failed = |error: &std::io::Error| Error::io(self.path.display(), error);
         let folder = self.path.parent().unwrap_or(Path::new("."));
@@ -62,15 +62,15 @@ impl ConfigFile {
             file.as_file().set_permissions(metadata.permissions()).map_err(|error| failed(&error))?;
         }
         if std::fs::read(&self.path).ok() != self.bytes {
-            return Err(Error::new(ErrorKind::Conflict, "this configuration was changed meanwhile")
+            return Err(Error::new(ErrorKind::Conflict, "this configuration has changed since it was read")
                 .at(self.path.display())
-                .with_remedy("do this again"));
+                .with_remedy("try again"));
         }
         file.persist(&self.path).map_err(|error| failed(&error.error))?;
         Ok(backup)
     }
 
-    /// Beside the file, under the first name that is free.
+    /// Writes a backup beside the file, under the first free name.
     fn back_up(&self, bytes: &[u8]) -> Result<PathBuf> {
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();
         let names = (1_u32..).map(|number| self.path.with_file_name(format!("{name}.backup-{number}")));

@@ -1,4 +1,4 @@
-//! The assistants that can start the server, and where each keeps its list of servers.
+//! The assistants that can start the server, and their configuration files.
 
 mod edit;
 mod file;
@@ -14,7 +14,7 @@ use vault_tools::{Error, ErrorKind, Result};
 use edit::Format;
 use file::ConfigFile;
 
-/// Under which the server stands in a client's configuration.
+/// The server's key in a client's configuration.
 pub(crate) const NAME: &str = "vault";
 
 /// An assistant that can start the server.
@@ -29,27 +29,27 @@ pub(crate) enum Client {
     Opencode,
 }
 
-/// How a server is started.
+/// The command that starts a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StartCommand {
-    /// An absolute path, or a name to look for in `PATH`.
+    /// An absolute path, or a name that is searched for in `PATH`.
     pub program: PathBuf,
     pub args: Vec<String>,
-    /// Variables besides those that the client passes on.
+    /// Environment variables besides those that the client passes on.
     pub env: BTreeMap<String, String>,
 }
 
-/// What stands in a client's configuration under [`NAME`].
+/// The entry under [`NAME`] in a client's configuration.
 #[derive(Debug)]
 pub(crate) struct ServerEntry {
-    /// `None` where it is no program that the client starts.
+    /// `None` if the client does not start the server as a program.
     pub start: Option<StartCommand>,
-    /// Whether the client is told not to start it.
+    /// Whether the entry is disabled in the client.
     pub is_off: bool,
 }
 
 impl ServerEntry {
-    /// Whether it starts this program, wherever that lies.
+    /// Whether it starts this program, from whichever folder.
     fn is_ours(&self) -> bool {
         self.start.as_ref().is_some_and(|start| {
             start.program.file_stem().is_some_and(|name| name == "vault-agent")
@@ -58,22 +58,22 @@ impl ServerEntry {
     }
 }
 
-/// What became of a configuration.
+/// How a configuration was changed.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ConfigChange {
-    /// Where the text before is, if there was one.
+    /// It was written; the path of the backup, if there was a configuration before.
     Written(Option<PathBuf>),
-    /// It said so already.
+    /// It already had the entry.
     Unchanged,
 }
 
 impl Client {
-    /// All of them.
+    /// All clients.
     pub fn all() -> &'static [Self] {
         Self::value_variants()
     }
 
-    /// As its makers call it.
+    /// The product name.
     pub fn title(self) -> &'static str {
         match self {
             Self::ClaudeCode => "Claude Code",
@@ -86,17 +86,17 @@ impl Client {
         }
     }
 
-    /// As it is named on the command line.
+    /// The name on the command line.
     pub fn id(self) -> String {
         self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
     }
 
-    /// Whether it shows the approval page, and keeps the page's tool from the model.
+    /// Whether the client shows the approval page, and hides the page's tool from the model.
     pub fn has_page(self) -> bool {
         self == Self::ClaudeDesktop
     }
 
-    /// The user's configuration of the client.
+    /// Returns the path of the client's user configuration.
     ///
     /// # Errors
     /// When the system names no folder for it.
@@ -132,20 +132,20 @@ impl Client {
         })
     }
 
-    /// Has the client start the server so.
+    /// Adds the server to the client's configuration.
     ///
     /// # Errors
-    /// A configuration that cannot be read, understood or written; another server of the same name.
+    /// A configuration that cannot be read, parsed or written; another server of the same name.
     pub fn install(self, start: &StartCommand) -> Result<ConfigChange> {
         let file = ConfigFile::read(&self.config_file()?)?;
         let value = self.parse(&file)?;
         let path = self.place(&value);
         let known = at(&value, &path).cloned().unwrap_or_default();
         if !known.is_null() && !self.read(&known).is_ours() {
-            let message = format!("{} has another server of the name `{NAME}`", self.title());
+            let message = format!("{} already has another server named `{NAME}`", self.title());
             return Err(Error::new(ErrorKind::Exists, message)
                 .at(file.path().display())
-                .with_remedy("rename or remove it there, and do this again"));
+                .with_remedy("rename or remove it there, then try again"));
         }
         let known = known.as_object().cloned().unwrap_or_default();
         let mut changes = self.entry(start);
@@ -157,7 +157,7 @@ impl Client {
         file.replace(&text).map(ConfigChange::Written)
     }
 
-    /// Takes the server out of the client's configuration.
+    /// Removes the server from the client's configuration.
     ///
     /// # Errors
     /// As [`Client::install`].
@@ -172,16 +172,16 @@ impl Client {
         file.replace(&text).map(ConfigChange::Written)
     }
 
-    /// What the client has under [`NAME`], if anything.
+    /// Returns the entry under [`NAME`], if there is one.
     ///
     /// # Errors
-    /// A configuration that cannot be read or understood.
+    /// A configuration that cannot be read or parsed.
     pub fn installed(self) -> Result<Option<ServerEntry>> {
         let value = self.parse(&ConfigFile::read(&self.config_file()?)?)?;
         Ok(at(&value, &self.place(&value)).map(|entry| self.read(entry)))
     }
 
-    /// What to write into an empty configuration.
+    /// Returns the entry as it would be in an empty configuration.
     pub fn example(self, start: &StartCommand) -> String {
         let text = self.format().set("", &self.place(&Value::Null), &self.entry(start));
         text.expect("an empty configuration has a place for every key")
@@ -195,14 +195,14 @@ impl Client {
         self.format().parse(file.text()).map_err(|error| error.at(file.path().display()))
     }
 
-    /// The keys that lead to the server.
+    /// The path of keys to the server's entry.
     fn place(self, config: &Value) -> Vec<&'static str> {
         let mut keys = match self {
             Self::ClaudeCode | Self::ClaudeDesktop | Self::Cursor => vec!["mcpServers"],
             Self::Codex => vec!["mcp_servers"],
             Self::Vscode => vec!["servers"],
             Self::Zed => vec!["context_servers"],
-            // Version 2 has one level more.
+            // Version 2 of opencode nests the servers one level deeper.
             Self::Opencode if config["mcp"]["servers"].is_object() => vec!["mcp", "servers"],
             Self::Opencode => vec!["mcp"],
         };

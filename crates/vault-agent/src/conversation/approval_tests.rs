@@ -1,4 +1,4 @@
-//! How often a change is prepared on its way from the model's call to the note, counted by a tool that counts its runs.
+//! Counts how often a change is prepared between the model's call and the written note.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -20,7 +20,7 @@ struct Args {
     content: String,
 }
 
-/// A conversation whose tool `count` writes a note and counts how often it runs.
+/// Creates a conversation with a tool `count` that writes a note and counts how often it runs.
 fn conversation(replies: Vec<ScriptedReply>) -> (TempDir, Conversation, Arc<AtomicUsize>) {
     let folder = tempfile::tempdir().unwrap();
     let vault = folder.path().join("Notes");
@@ -64,7 +64,7 @@ fn conversation(replies: Vec<ScriptedReply>) -> (TempDir, Conversation, Arc<Atom
     (folder, conversation, runs)
 }
 
-/// Drives a turn as the terminal does: the questions one after the other.
+/// Drives a turn as the terminal does: one question after the other.
 async fn answered(conversation: &mut Conversation, decide: impl Fn(&Panel) -> Decision) -> usize {
     let cancel = CancellationToken::new();
     let mut turn = conversation.say("Write them.", &mut |_| {}, &cancel).await.unwrap();

@@ -1,8 +1,9 @@
-//! Citations in answers, checked against the notes as the answer streams: places such as `[path:line]` and quotes before
-//! them. What does not exist is taken out and named; notes that are named in any other way are found, and left as written.
+//! Checks the citations in an answer against the notes as the answer streams: places such as `[path:line]`, and the
+//! quotes before them. Citations and quotes that do not exist are removed and reported; notes that are named in any
+//! other form are found, and left as written.
 //!
-//! Text is passed on up to the first character that can begin a place or a quote; from there on it is held until that is
-//! decided, for a bounded number of characters.
+//! Text is passed on up to the first character that can begin a place or a quote. From there it is held until the place
+//! or quote is complete, for a bounded number of characters.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -10,24 +11,24 @@ use std::sync::LazyLock;
 use regex::{Captures, Regex};
 use serde::{Deserialize, Serialize};
 
-/// A place in a note that an answer used.
+/// A place in a note that an answer cites.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 pub(crate) struct Source {
     /// The note.
     pub path: String,
-    /// The line, from 1; not there where the whole note is cited.
+    /// The line, from 1; left out if the whole note is cited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
     /// The last line of a range.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<usize>,
-    /// The note was not read in this conversation.
+    /// Whether the note was not read in this conversation.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unread: bool,
 }
 
 impl Source {
-    /// `path:line-last`, as far as it is known.
+    /// Formats the place as `path:line-last`, without the parts that are unknown.
     pub fn place(&self) -> String {
         let Self { path, line, last, .. } = self;
         let line = line.map(|line| format!(":{line}")).unwrap_or_default();
@@ -36,30 +37,30 @@ impl Source {
     }
 }
 
-/// A note as it was found.
+/// A note that was found.
 pub(crate) struct CitedNote {
     /// Its path, as the person knows it.
     pub path: String,
     pub text: String,
 }
 
-/// The most bytes that are held for a place or a quote where somebody sees the answer come.
+/// The maximum bytes to hold for a place or a quote if the answer streams to a person.
 pub(crate) const ON_SCREEN: usize = 200;
 
-/// The fewest letters of a quote that is looked for: shorter ones are names and single words.
+/// The minimum letters of a quote to check. Shorter quotes are usually names and single words.
 const SHORTEST_QUOTE: usize = 12;
 
-/// The most words before a line's number, or before `.md`, of which the last ones can be a note's name.
+/// The maximum number of words before a line's number, or before `.md`, among which a note's name is searched.
 const MOST_WORDS: usize = 12;
 
-/// What can begin a place or a quote.
+/// The characters that can begin a place or a quote.
 const OPENERS: [char; 8] = ['[', '(', '"', '“', '„', '«', '`', '【'];
 
-/// One line or a range: `19`, `L8-L19`.
+/// One line or a range, for example `19` or `L8-L19`.
 const LINES: &str = r"[Ll]?\d{1,7}(?:\s*[-–]\s*[Ll]?\d{1,7})?";
 
-/// Places within brackets, with the brackets that models write instead: `[path:line]`, `[path:line-line; path#L4]`,
-/// `[path, line 3]`. A path ends like a file's name.
+/// Places within brackets, including the kinds of brackets that models write instead, for example `[path:line]`,
+/// `[path:line-line; path#L4]` or `[path, line 3]`. A path ends with a file extension.
 static CITATION: LazyLock<Regex> = LazyLock::new(|| {
     let one = format!(r"[^\[\]()`\n:;|#【】]+\.[A-Za-z]{{1,8}}{}", place_pattern());
     let inside = format!(r"(?P<inside>{one}(?:\s*[;,]\s*{one})*)");
@@ -70,7 +71,7 @@ fn place_pattern() -> String {
     format!(r"(?::\s?{LINES}(?:\s*,\s*{LINES})*|#{LINES}|,?\s+(?:{LINE_WORDS})\s+{LINES})")
 }
 
-/// "line" in the languages that answers are likely to be in.
+/// "line" in the likely languages of answers.
 const LINE_WORDS: &str = "lines?|Zeilen?|lignes?|líneas?|righe|riga|linhas?|regels?|rader|rad";
 
 /// One of the places of a [`CITATION`].
@@ -87,8 +88,8 @@ static QUOTE: LazyLock<Regex> = LazyLock::new(|| {
         .expect("a valid pattern")
 });
 
-/// Notes that are named in other ways: a wikilink, a Markdown link, a name with a line in brackets, a path with or without a
-/// line, words before "line 3".
+/// Notes that are named in other forms: a wikilink, a Markdown link, a name with a line in brackets, a path with or
+/// without a line, words before "line 3".
 static NAMED: LazyLock<Regex> = LazyLock::new(|| {
     let place = place_pattern();
     Regex::new(&format!(
@@ -97,18 +98,19 @@ static NAMED: LazyLock<Regex> = LazyLock::new(|| {
     .expect("a valid pattern")
 });
 
-/// Finds a note by its path, or its name as in a link; `None` where there is none that may be read.
+/// Finds a note by its path, or by its name as a link does. Returns `None` if there is no such note or it may not be
+/// read.
 type Lookup<'l> = dyn FnMut(&str) -> Option<CitedNote> + Send + 'l;
 
 /// Checks an answer as it streams.
 pub(crate) struct CitationCheck<'l> {
     lookup: Box<Lookup<'l>>,
-    /// What the person said, which may be quoted.
+    /// The person's message, which the answer may quote.
     question: String,
-    /// How many bytes are held at most; `None`: whole lines.
+    /// The maximum bytes to hold; `None` holds whole lines.
     hold: Option<usize>,
     notes: BTreeMap<String, Option<CitedNote>>,
-    /// What of the last line is not shown yet, and what is.
+    /// The parts of the last line that were held and passed on.
     held: String,
     shown: String,
     is_in_fence: bool,
@@ -117,8 +119,8 @@ pub(crate) struct CitationCheck<'l> {
 }
 
 impl<'l> CitationCheck<'l> {
-    /// A check of the answer to a question, which finds notes by `lookup`, each once, and holds `hold` bytes at most; without
-    /// a limit, whole lines.
+    /// Creates a check for the answer to a question. It finds notes by `lookup`, once per name, and holds at most
+    /// `hold` bytes, or whole lines without a limit.
     pub fn new(question: &str, hold: Option<usize>, lookup: impl FnMut(&str) -> Option<CitedNote> + Send + 'l) -> Self {
         Self {
             lookup: Box::new(lookup),
@@ -133,16 +135,16 @@ impl<'l> CitationCheck<'l> {
         }
     }
 
-    /// What of a whole answer can be shown.
+    /// Checks a whole answer, and returns the text to show.
     pub fn whole(&mut self, text: &str) -> String {
         let shown = self.push(text);
         shown + &self.finish()
     }
 
-    /// More of the answer: what of it, and of what was held, can be shown now.
+    /// Adds text of the answer. Returns the text that can be shown now, including text that was held before.
     pub fn push(&mut self, text: &str) -> String {
         let mut shown = String::new();
-        // What is decided depends on each character, not on the pieces.
+        // Go by characters, so that the result does not depend on how the text is split.
         for c in text.chars() {
             self.held.push(c);
             if c == '\n' {
@@ -159,43 +161,43 @@ impl<'l> CitationCheck<'l> {
         shown
     }
 
-    /// The end of the answer, or of a part of it: what is left of it.
+    /// Ends the answer, or a part of it. Returns the remaining text.
     pub fn finish(&mut self) -> String {
         self.end_line()
     }
 
-    /// What is held of the last line.
+    /// The part of the last line that is held.
     pub fn held(&self) -> &str {
         &self.held
     }
 
-    /// Forgets what it found so far: what was said was no answer.
+    /// Discards the sources and removals so far, because the text was not an answer.
     pub fn restart(&mut self) {
         (self.is_in_fence, self.held, self.shown) = Default::default();
         self.sources.clear();
         self.removed.clear();
     }
 
-    /// The places that the answer cites, in the order in which it does, each once.
+    /// The places that the answer cites, each once, in the order of the citations.
     pub fn sources(&self) -> &[Source] {
         &self.sources
     }
 
-    /// What was taken out, and why, one sentence each.
+    /// The citations and quotes that were removed, with the reasons, one sentence each.
     pub fn removed(&self) -> &[String] {
         &self.removed
     }
 
-    /// What of the held part of a line is decided.
+    /// Takes the part of the held text that is decided.
     fn decided(&mut self, hold: usize) -> String {
         let mut decided = String::new();
         loop {
             let opener = self.held.find(OPENERS);
-            // Blanks before a place go with it, so they wait for what follows.
+            // Spaces before a place are removed with it, so they are held too.
             let before = self.held[..opener.unwrap_or(self.held.len())].trim_end_matches([' ', '\t']).len();
             decided.extend(self.held.drain(..before));
             let Some(opener) = opener.map(|at| at - before) else { return decided };
-            // A character behind it tells whether it is a link.
+            // A citation is decided by the character after it, which can make it a link.
             let place = CITATION.find(&self.held).map(|place| place.end()).filter(|end| *end < self.held.len());
             let end = match place {
                 Some(end) => {
@@ -228,7 +230,7 @@ impl<'l> CitationCheck<'l> {
         rest
     }
 
-    /// A part of a line without the places and quotes that do not exist; `next` follows it.
+    /// Returns a part of a line without the places and quotes that do not exist; `next` is the character after it.
     fn checked(&mut self, part: &str, next: Option<char>) -> String {
         let mut text = String::new();
         let mut from = 0;
@@ -236,7 +238,7 @@ impl<'l> CitationCheck<'l> {
             let (Some(all), Some(inside)) = (found.get(0), found.name("inside")) else { continue };
             let written = all.as_str().trim_start();
             let next = part[all.end()..].chars().next().or(next);
-            // A Markdown link, `[text](address)`, and a host with its port, `(host.org:80)`, cite nothing; nor does code.
+            // A Markdown link, `[text](address)`, a host with its port, `(host.org:80)`, and code are not citations.
             let is_address = part[..all.start()].ends_with(']') || self.shown.ends_with(']') && all.start() == 0;
             let is_host = written.starts_with('(') && !inside.as_str().contains(".md");
             let in_code = (self.shown.matches('`').count() + part[..all.start()].matches('`').count()) % 2 == 1;
@@ -265,7 +267,7 @@ impl<'l> CitationCheck<'l> {
         text
     }
 
-    /// A place with the path of its note, or why it cannot be cited.
+    /// Returns the place with the path of its note, or the reason why it cannot be cited.
     fn found(&mut self, source: Source) -> Result<Source, String> {
         let place = source.place();
         let Some(note) = self.note(&source.path) else { return Err(format!("[{place}]: there is no such note")) };
@@ -280,7 +282,7 @@ impl<'l> CitationCheck<'l> {
         }
     }
 
-    /// A text before a place, without the quotes that none of the cited notes has.
+    /// Removes the quotes from the text before a place that are in none of the cited notes.
     fn without_false_quotes(&mut self, text: &str, cited: &[Source]) -> String {
         let mut checked = String::new();
         let mut from = 0;
@@ -303,7 +305,7 @@ impl<'l> CitationCheck<'l> {
         checked
     }
 
-    /// Finds the notes that a line of the answer names, in any form.
+    /// Finds the notes that a line of the answer names in any form.
     fn find_named(&mut self, line: &str) {
         for found in NAMED.captures_iter(line) {
             for source in self.sources_of(&found) {
@@ -347,7 +349,7 @@ impl<'l> CitationCheck<'l> {
         }
     }
 
-    /// The note that a link leads to; one that leads nowhere is named, and stays.
+    /// Returns the note that a link leads to. A broken link is reported, but stays in the text.
     fn linked(&mut self, link: &str, written: &str) -> Vec<Source> {
         let (name, subpath) = link.split_once('#').map_or((link, None), |(name, subpath)| (name, Some(subpath)));
         let Some(path) = self.note(name).map(|note| note.path.clone()) else {
@@ -368,7 +370,7 @@ impl<'l> CitationCheck<'l> {
         Source { path, line, ..Source::default() }
     }
 
-    /// The path of the note that the last words of a text name, as many of them as possible.
+    /// Returns the path of the note that the last words of a text name; the longest name wins.
     fn last_words_that_name(&mut self, text: &str) -> Option<String> {
         let starts =
             text.char_indices().filter(|(at, c)| !c.is_whitespace() && text[..*at].ends_with(char::is_whitespace));
@@ -393,7 +395,7 @@ fn opener_end(text: &str, opener: usize) -> usize {
     opener + text[opener..].chars().next().map_or(0, char::len_utf8)
 }
 
-/// Where a quote that begins there ends.
+/// Returns the end of the quote that begins at `opener`.
 fn end_of_quote(text: &str, opener: usize) -> Option<usize> {
     let closers: &[char] = match text[opener..].chars().next()? {
         '"' => &['"'],
@@ -406,8 +408,8 @@ fn end_of_quote(text: &str, opener: usize) -> Option<usize> {
     text[from..].find(closers).map(|at| opener_end(text, from + at))
 }
 
-/// Where the brackets or the code that are opened there end, once a character follows them. A quote ends with its line: a
-/// place may follow it.
+/// Returns the end of the bracket or code that begins at `opener`, once a character follows it. A quote is only decided
+/// at the end of its line, because a place may follow it.
 fn end_of_bracket(text: &str, opener: usize) -> Option<usize> {
     let close = match text[opener..].chars().next()? {
         '[' => ']',
@@ -423,7 +425,7 @@ fn end_of_bracket(text: &str, opener: usize) -> Option<usize> {
     (doubled < text.len()).then_some(end)
 }
 
-/// The places within brackets.
+/// Returns the places within brackets.
 fn places(inside: &str) -> Vec<Source> {
     let (mut rest, mut all) = (inside, Vec::new());
     while let Some(found) = ONE_PLACE.captures(rest) {
@@ -435,7 +437,7 @@ fn places(inside: &str) -> Vec<Source> {
     all
 }
 
-/// The lines that a text names, each with the last one of its range. None where there is anything else in it.
+/// Returns the lines that a text names, each with the end of its range; empty for a heading.
 fn ranges(text: &str) -> Vec<(usize, Option<usize>)> {
     let words = text.trim_start_matches([':', '#', ',', ' ', '\t']);
     let is_heading =
@@ -448,7 +450,7 @@ fn ranges(text: &str) -> Vec<(usize, Option<usize>)> {
     NUMBERS.captures_iter(words).filter_map(range).collect()
 }
 
-/// The line of a heading or a block of a note.
+/// Returns the line of a heading or a block in a note.
 fn line_of(text: &str, subpath: &str) -> Option<usize> {
     let wanted = subpath.rsplit('#').next().unwrap_or(subpath).trim();
     let is_it = |line: &str| match wanted.strip_prefix('^') {
@@ -458,7 +460,8 @@ fn line_of(text: &str, subpath: &str) -> Option<usize> {
     text.lines().position(is_it).map(|at| at + 1)
 }
 
-/// Letters and digits alone, with single spaces between them: Markdown, line breaks and typography do not count.
+/// Reduces a text to lower-case letters and digits with single spaces between words, so that Markdown, line breaks and
+/// typography do not matter.
 fn folded(text: &str) -> String {
     let mut folded = String::with_capacity(text.len());
     for c in text.chars() {
@@ -471,7 +474,7 @@ fn folded(text: &str) -> String {
     folded.trim().to_owned()
 }
 
-/// Whether a text holds what is quoted of it: the parts between `…` one behind the other.
+/// Whether a text contains a quote. The parts between `…` must occur in order.
 fn holds(text: &str, quote: &str) -> bool {
     let text = folded(text);
     let mut rest = &text[..];

@@ -1,4 +1,4 @@
-//! Finds the notes that answers cite, and those that the tools have shown.
+//! Finds the notes that answers cite, and the notes that the tools have returned.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,22 +11,22 @@ use super::citations::{CitationCheck, CitedNote, Source};
 use super::note_tools::NoteTools;
 use crate::workspace::Workspace;
 
-/// Tools whose result is a note, and not a list of those that were found.
+/// Tools that return a note, not a list of notes that were found.
 const READS: [&str; 2] = ["read_note", "file_read"];
 
-/// A check of an answer to a message against the notes, which are read for this alone, so that what the model was told
-/// plays no part. It holds `hold` bytes at most, or whole lines.
+/// Creates a check of the answer to a message. It reads the notes itself, so that the results that the model saw do not
+/// matter. It holds at most `hold` bytes, or whole lines.
 pub(crate) fn citation_check(tools: &NoteTools, message: &str, hold: Option<usize>) -> CitationCheck<'static> {
     let workspace = Arc::clone(tools.workspace());
     CitationCheck::new(message, hold, move |name: &str| cited_note(&workspace, name))
 }
 
-/// The path of the note that a person names, by its path or as a link does.
+/// Returns the path of the note that a person names by its path or as a link does.
 pub(crate) fn named_note(workspace: &Workspace, name: &str) -> Option<String> {
     cited_note(workspace, name).map(|note| note.path)
 }
 
-/// The note that a citation names, by its path or as a link does: one that the settings deny is not there.
+/// Finds a note by its path or as a link does. A note that the settings deny is not found.
 pub(super) fn cited_note(workspace: &Workspace, name: &str) -> Option<CitedNote> {
     if name.trim().is_empty() {
         return None;
@@ -51,7 +51,7 @@ pub(super) fn cited_note(workspace: &Workspace, name: &str) -> Option<CitedNote>
     })
 }
 
-/// The paths of the notes that an item of a result names.
+/// Returns the paths of the notes in an item of a result.
 fn notes_in(item: &str) -> Vec<String> {
     fn collect(value: &Value, paths: &mut Vec<String>) {
         match value {
@@ -64,14 +64,14 @@ fn notes_in(item: &str) -> Vec<String> {
         }
     }
     let mut paths = Vec::new();
-    // Behind the fields of a note stands its text.
+    // The fields of a note are followed by its text.
     if let Some(Ok(value)) = serde_json::Deserializer::from_str(item).into_iter::<Value>().next() {
         collect(&value, &mut paths);
     }
     paths
 }
 
-/// Places with a mark where neither a tool nor the person has shown their note.
+/// Marks the places whose notes neither a tool nor the person has shown.
 pub(super) fn marked(run: &Run, sources: &[Source]) -> Vec<Source> {
     let (mut shown, mut said) = (BTreeSet::new(), String::new());
     for message in run.history().messages().iter() {
@@ -87,7 +87,7 @@ pub(super) fn marked(run: &Run, sources: &[Source]) -> Vec<Source> {
     sources.iter().map(|source| Source { unread: !is_read(&source.path), ..source.clone() }).collect()
 }
 
-/// The notes that were read since the person's last message, else those that were found.
+/// Returns the notes that were read since the person's last message, or else the notes that were found.
 pub(super) fn notes_of_turn(run: &Run) -> Vec<String> {
     let of = |reads: bool| {
         let results = run.results().filter(move |result| !reads || READS.contains(&&*result.name));

@@ -1,15 +1,15 @@
-//! Numbers before the lines of a note that a model reads, so that it can cite the line it used; and texts of a model that
-//! copies them.
+//! Numbers the lines of a note that a model reads, so that it can cite them, and removes the numbers where the model
+//! copies them into a note.
 
 use serde_json::Value;
 
-/// Behind a number. Rare in notes, and what models know from other programs.
+/// The mark after a number. It is rare in notes, and models know it from other programs.
 const MARK: char = '→';
 
-/// Tools whose texts go into notes.
+/// Tools whose texts are written into notes.
 const WRITERS: [&str; 3] = ["edit_note", "append_to_note", "write_note"];
 
-/// The result of `read_note` with the text of each note numbered; the outline of a note is not its text.
+/// Numbers the text of each note in the result of `read_note`, except outlines, which are not the text of a note.
 pub(super) fn number_lines(tool: &str, args: &Value, value: &mut Value) {
     if tool != "read_note" || args["outline"] == true {
         return;
@@ -26,13 +26,13 @@ pub(super) fn number_lines(tool: &str, args: &Value, value: &mut Value) {
     }
 }
 
-/// A text with a number before each line.
+/// Adds a number before each line.
 pub(super) fn numbered(text: &str, first: u64) -> String {
     let lines = text.split_inclusive('\n').zip(first..);
     lines.map(|(line, number)| format!("{number}{MARK}{line}")).collect()
 }
 
-/// The arguments of a tool that writes, without line numbers that were copied, and whether there were any.
+/// Removes line numbers that were copied from the arguments of a tool that writes. Also returns whether there were any.
 pub(super) fn without_line_numbers(tool: &str, mut args: Value) -> (Value, bool) {
     let has_changed = WRITERS.contains(&tool) && strip(&mut args);
     (args, has_changed)
@@ -53,7 +53,7 @@ fn strip(value: &mut Value) -> bool {
     }
 }
 
-/// A text of which every line has a number, each one more than the one before, without them.
+/// Removes the numbers if every line has one and they are consecutive.
 fn plain(text: &str) -> Option<String> {
     let (mut plain, mut last) = (String::new(), None);
     for line in text.split_inclusive('\n') {

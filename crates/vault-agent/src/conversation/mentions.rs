@@ -1,4 +1,4 @@
-//! `@Note` in what a person types: the note is attached to the message, or the image is shown to the model.
+//! `@Note` in a person's message: the note is attached, or the image is sent to the model.
 //!
 //! ```text
 //! sum up @[[Garden/Compost heap]] and @Log.md, as drawn in @sketch.png
@@ -16,27 +16,27 @@ use super::cited_notes::cited_note;
 use super::line_numbers::numbered;
 use crate::workspace::Workspace;
 
-/// Bytes of a note that are attached, as `read_note` gives by default.
+/// The maximum bytes of a note to attach, which is the default of `read_note`.
 const LONGEST_NOTE: usize = 40_000;
 
-/// Bytes of an image that providers take.
+/// The maximum bytes of an image, which all providers accept.
 const LARGEST_IMAGE: u64 = 5_000_000;
 
-/// Characters of a token, on average, in English.
+/// The average number of characters per token in English.
 const PER_TOKEN: usize = 4;
 
-/// The types of images that the providers take, by their endings.
+/// The types of images that the providers accept, by file extension.
 const IMAGES: [(&str, &str); 5] =
     [("png", "image/png"), ("jpg", "image/jpeg"), ("jpeg", "image/jpeg"), ("webp", "image/webp"), ("gif", "image/gif")];
 
-/// A message with what it mentions, and what the person is told about it.
+/// A message with its attachments, and the notices for the person.
 pub(crate) struct ComposedMessage {
     pub message: UserMessage,
     pub notices: Vec<String>,
 }
 
-/// Attaches what a message mentions, beside what is attached already. What is not there or denied is said, and the words
-/// stay as they are.
+/// Attaches the notes and images that a message mentions, after the other attachments. Mentions of missing or denied
+/// notes are reported. The words of the message do not change.
 pub(crate) fn attach(said: &str, mut attached: Vec<Attachment>, conversation: &Conversation) -> ComposedMessage {
     let workspace = conversation.tools().workspace();
     let sees_images = conversation.model().model.image_support() == ImageSupport::Native;
@@ -63,7 +63,7 @@ pub(crate) fn attach(said: &str, mut attached: Vec<Attachment>, conversation: &C
     ComposedMessage { message: images.into_iter().fold(message, UserMessage::image), notices }
 }
 
-/// An image of a vault, with what is said of it; `None` where the name is no image's.
+/// Returns an image of a vault and a notice about it, or `None` if the name is not that of an image.
 fn image_of(workspace: &Workspace, name: &str) -> Option<(Option<Image>, String)> {
     let ending = name.rsplit_once('.')?.1.to_ascii_lowercase();
     let (_, media_type) = IMAGES.iter().find(|(known, _)| *known == ending)?;
@@ -89,11 +89,11 @@ fn image_of(workspace: &Workspace, name: &str) -> Option<(Option<Image>, String)
 
 struct Mention<'m> {
     name: &'m str,
-    /// It stands in brackets, so that it can be nothing else.
+    /// Whether it is in brackets, so that it can only be a mention.
     is_link: bool,
 }
 
-/// Each name once, in the order of the message.
+/// Returns each mentioned name once, in the order of the message.
 fn mentions(said: &str) -> Vec<Mention<'_>> {
     let mut found: Vec<Mention<'_>> = Vec::new();
     for (at, _) in said.match_indices('@') {

@@ -1,5 +1,5 @@
-//! A conversation about notes: a run of the agent over the vaults, saved as it goes. The terminal, the editor and the
-//! command `ask` drive the same one.
+//! A conversation about notes: a run of the agent over the vaults, saved after every step. The terminal, the editor and
+//! the command `ask` use it.
 
 mod line_numbers;
 mod note_tools;
@@ -48,13 +48,13 @@ use cited_notes::{marked, notes_of_turn};
 use other_tools::{OtherToolsPolicy, ReadOnlyTools};
 use session::title_of;
 
-/// Of the context of a model, the share above which the conversation is made shorter.
+/// The share of a model's context above which the conversation is compacted.
 const COMPACT_AT: f64 = 0.8;
 
-/// Characters of what a tool does, in a question about a call.
+/// The maximum characters of a tool's description in a question about a call.
 const LONGEST_SENTENCE: usize = 160;
 
-const NOTHING_SAID: &str = "nothing was said in this conversation yet";
+const NOTHING_SAID: &str = "this conversation has no messages yet";
 
 /// A conversation.
 pub(crate) struct Conversation {
@@ -66,64 +66,64 @@ pub(crate) struct Conversation {
     settings: Settings,
     info: SessionInfo,
     sessions: Sessions,
-    /// It is to be made shorter before the next message is answered.
+    /// Whether the conversation is compacted before the next message.
     compacts_next: bool,
-    /// Keeps other programs from writing the transcript too.
+    /// The lock that keeps other programs from writing the transcript.
     held: Option<File>,
-    /// Tools of other programs, beside those of the notes.
+    /// The tools of other programs.
     servers: Option<McpTools>,
 }
 
-/// Where a turn has come to.
+/// The state after driving a turn.
 #[derive(Debug)]
 pub(crate) enum Turn {
-    /// The model has answered, or the turn has ended otherwise.
+    /// The model has answered, or the turn has ended for another reason.
     Done(RunOutcome),
-    /// A person has to decide; then [`Conversation::go_on`].
+    /// A person has to decide; then [`Conversation::go_on`] continues.
     Waiting(Vec<Question>),
 }
 
-/// What a person is shown with a question.
+/// The content of an approval panel.
 #[derive(Debug)]
 pub(crate) struct Panel {
-    /// What is asked, in one line.
+    /// The question, in one line.
     pub title: String,
     /// The tool.
     pub tool: String,
     /// The arguments that it would run with.
     pub arguments: Value,
-    /// The worst that it does.
+    /// The highest risk of the call.
     pub risk: Risk,
-    /// What a person can do about it afterwards.
+    /// How far undo can revert it.
     pub what_undo_does: &'static str,
-    /// What leaves this machine, and to whom.
+    /// Which data leaves this machine, and who receives it.
     pub leaves: String,
     /// The change, and the number of its vault.
     pub change: Option<(usize, Preview)>,
-    /// The change, or the arguments: as a screen shows them at first, and whole.
+    /// The change or the arguments, as a screen first shows them, and in full.
     pub short: String,
     pub whole: String,
-    /// Of a result: its items, of which a person can withhold some.
+    /// The items of a result, some of which a person can withhold.
     pub items: Option<Vec<String>>,
-    /// The files of which parts can be left out.
+    /// The files whose parts can be left out.
     pub files: Vec<EditedFile>,
-    /// What "do not ask again" covers; `None` where it cannot be given.
+    /// The permission that "do not ask again" grants; `None` if it cannot be granted.
     pub grant: Option<String>,
-    /// What "always" would cover, in the vault of the change.
+    /// The permission that "always" grants, in the vault of the change.
     pub lasting: Option<LastingPermission>,
 }
 
-/// A person's no to a call, in the words of the source documents, and what they said.
+/// Returns a person's refusal of a call. The wording is specified, and followed by the person's reason.
 pub(crate) fn declined(said: Option<String>) -> Decision {
     let said = said.map(|said| format!(": {said}")).unwrap_or_default();
     Decision::Deny { reason: Some(format!("User cancelled tool execution{said}")) }
 }
 
 impl Conversation {
-    /// A new conversation. Nothing is written before the first message.
+    /// Starts a conversation. Nothing is written before the first message.
     ///
     /// # Errors
-    /// When the system names no folder for saved conversations; tools with one name.
+    /// When the system names no folder for saved conversations; two tools with the same name.
     pub fn begin(
         workspace: Arc<Workspace>,
         model: ChosenModel,
@@ -149,7 +149,7 @@ impl Conversation {
         Self::with(NoteTools::new(workspace, &settings, offer), model, settings, editor, sessions, info)
     }
 
-    /// Keeps the id of a conversation in which nothing was said yet, so that it can be opened again.
+    /// Saves the id of a conversation without messages, so that it can be opened again.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -157,7 +157,7 @@ impl Conversation {
         self.sessions.write(&self.info)
     }
 
-    /// A saved conversation, to go on with. Where it waits for a decision, [`Self::go_on`] asks again.
+    /// Opens a saved conversation. If it waits for a decision, [`Self::go_on`] asks again.
     ///
     /// # Errors
     /// A transcript that cannot be read.
@@ -179,7 +179,7 @@ impl Conversation {
         }
         conversation.held = Some(conversation.sessions.hold(&conversation.info)?);
         let (transcript, mut run, _) = Transcript::open(path, Durability::Machine).map_err(of_loop)?;
-        // They were given for other settings, and maybe to other programs of the same name.
+        // They were granted under other settings, and maybe for other programs of the same name.
         run.revoke_grants();
         (conversation.transcript, conversation.run) = (Some(transcript), Some(run));
         conversation.info.model.clone_from(&conversation.model.name);
@@ -212,35 +212,35 @@ impl Conversation {
         })
     }
 
-    /// What it is.
+    /// Returns the metadata of the conversation.
     pub fn info(&self) -> &SessionInfo {
         &self.info
     }
 
-    /// Its run, once there is a message.
+    /// Returns the run, once there is a message.
     pub fn run(&self) -> Option<&Run> {
         self.run.as_ref()
     }
 
-    /// Its model.
+    /// Returns the model.
     pub fn model(&self) -> &ChosenModel {
         &self.model
     }
 
-    /// Its tools.
+    /// Returns the tools of the vaults.
     pub fn tools(&self) -> &NoteTools {
         &self.tools
     }
 
-    /// All tools that are offered, those of other programs too.
+    /// Returns all offered tools, including those of other programs.
     pub fn tool_specs(&self) -> &[ToolSpec] {
         self.agent.context().tools.specs()
     }
 
-    /// Goes on with another model.
+    /// Changes the model.
     ///
     /// # Errors
-    /// As those of [`Self::begin`].
+    /// Those of [`Self::begin`].
     pub fn set_model(&mut self, model: ChosenModel) -> Result<()> {
         self.agent = agent(&model, &self.tools, self.servers.as_ref())?;
         self.info.model.clone_from(&model.name);
@@ -249,10 +249,10 @@ impl Conversation {
         Ok(())
     }
 
-    /// Offers other tools from the next turn on.
+    /// Changes the offered tools from the next turn on.
     ///
     /// # Errors
-    /// As those of [`Self::begin`].
+    /// Those of [`Self::begin`].
     pub fn set_offer(&mut self, offer: Offer) -> Result<()> {
         let tools = NoteTools::new(Arc::clone(self.tools.workspace()), &self.settings, offer);
         tools.set_editor(self.tools.editor());
@@ -264,17 +264,17 @@ impl Conversation {
     /// Adds the tools of other programs.
     ///
     /// # Errors
-    /// As those of [`Self::begin`].
+    /// Those of [`Self::begin`].
     pub fn set_servers(&mut self, servers: McpTools) -> Result<()> {
         self.agent = agent(&self.model, &self.tools, Some(&servers))?;
         self.servers = Some(servers);
         Ok(())
     }
 
-    /// Says something, and drives the conversation until it is answered or a person has to decide.
+    /// Sends a message, and drives the conversation until it is answered or a person has to decide.
     ///
     /// # Errors
-    /// What could not be saved. What goes wrong with the model is part of the outcome.
+    /// The session cannot be saved. Errors of the model are part of the outcome.
     pub async fn say(
         &mut self,
         message: impl Into<UserMessage>,
@@ -286,7 +286,7 @@ impl Conversation {
         match &mut self.run {
             Some(run) => {
                 run.say(message).map_err(of_loop)?;
-                // The day, the editor's note, the model and the settings may be others than before.
+                // The date, the note in the editor, the model and the settings may have changed.
                 run.set_options(options);
                 if std::mem::take(&mut self.compacts_next) {
                     run.compact_next();
@@ -305,10 +305,10 @@ impl Conversation {
         self.go_on(on_event, cancel).await
     }
 
-    /// Drives the conversation on: after decisions, or where a saved one stopped.
+    /// Drives the conversation on, after decisions or from where a saved one stopped.
     ///
     /// # Errors
-    /// As those of [`Self::say`]; nothing was said yet.
+    /// Those of [`Self::say`]; a conversation without messages.
     pub async fn go_on(
         &mut self,
         on_event: &mut (dyn FnMut(Event) + Send),
@@ -328,11 +328,12 @@ impl Conversation {
         })
     }
 
-    /// What a person is shown with a question. A yes is from now on to what is in the panel. `None` where nobody has to be
-    /// asked, since the call does nothing that asks or cannot be made: allow it, and the model reads what comes of it.
+    /// Returns the panel for a question. From now on an approval is for the content of this panel. Returns `None` if no
+    /// approval is needed, because the call does nothing that asks or cannot be made: allow it, and the model reads the
+    /// result.
     ///
     /// # Errors
-    /// As [`Self::panel_with`].
+    /// Those of [`Self::panel_with`].
     pub fn panel(&self, question: &Question) -> Result<Option<Panel>> {
         let is_ours = self.tools.has(&question.call.name) && matches!(question.about, QuestionSubject::Running { .. });
         if is_ours && !self.tools.hold_question(&question.call) {
@@ -341,10 +342,10 @@ impl Conversation {
         self.panel_with(question, question.call.arguments.clone(), Vec::new()).map(Some)
     }
 
-    /// The same, with arguments that a person has edited, and without what a person has left out of [`Panel::files`].
+    /// Returns the panel with edited arguments, and without the parts that a person left out of [`Panel::files`].
     ///
     /// # Errors
-    /// A call that cannot be made so.
+    /// A call that cannot be made with these arguments.
     pub fn panel_with(&self, question: &Question, arguments: Value, kept: Vec<EditedFile>) -> Result<Panel> {
         let tool = question.call.name.clone();
         let to = match &self.model.destination {
@@ -408,17 +409,17 @@ impl Conversation {
         Ok(panel)
     }
 
-    /// The first sentence of a tool's description, behind a space.
+    /// Returns the first sentence of a tool's description, after a space.
     fn what_it_does(&self, tool: &str) -> String {
         let spec = self.agent.context().tools.get(tool);
         let description = spec.map_or("", |spec| &*spec.description);
         let sentence = description.split_inclusive(". ").next().unwrap_or_default().trim();
-        // A tool of another program may say anything of itself.
+        // A tool of another program may make any claim about itself, so the claim is marked as its own.
         let says = if self.tools.has(tool) { " " } else { " It says of itself: " };
         if sentence.is_empty() { String::new() } else { format!("{says}{}", shortened(sentence, LONGEST_SENTENCE)) }
     }
 
-    /// What "do not ask again" would cover for a call, if it is more than this one.
+    /// Returns the permission that "do not ask again" would grant, if it covers more than this call.
     fn grant(&self, call: &ToolCall) -> Option<String> {
         let context = self.agent.context();
         match context.policy.permission(call, context.tools.get(&call.name)?) {
@@ -435,9 +436,9 @@ impl Conversation {
     /// Applies a person's decision about a question.
     ///
     /// # Errors
-    /// A decision that does not fit; the question stays open.
+    /// A decision that does not fit the question, which stays open.
     pub fn decide(&mut self, question: &Question, decision: Decision) -> Result<()> {
-        // A person agrees to a tool that only reads once.
+        // A tool of another program that only reads is approved only once per conversation.
         let decision = match decision {
             Decision::Allow if self.is_asked_once(&question.call) => Decision::AllowForSession,
             other => other,
@@ -462,15 +463,15 @@ impl Conversation {
         Ok(())
     }
 
-    /// Has the conversation made shorter before the next message is answered.
+    /// Requests that the conversation is compacted before the next message.
     pub fn compact_next(&mut self) {
         self.compacts_next = true;
     }
 
-    /// What was said so far as Markdown, with its sources.
+    /// Exports the conversation as Markdown, with its sources.
     ///
     /// # Errors
-    /// Nothing was said; a transcript that cannot be read.
+    /// A conversation without messages; a transcript that cannot be read.
     pub fn export(&self) -> Result<String> {
         match self.run {
             Some(_) => self.sessions.export(&self.info, false),
@@ -478,17 +479,17 @@ impl Conversation {
         }
     }
 
-    /// Places with a mark where their note was not read in this conversation.
+    /// Marks the places whose notes were not read in this conversation.
     pub fn marked(&self, sources: &[Source]) -> Vec<Source> {
         self.run.as_ref().map_or_else(|| sources.to_vec(), |run| marked(run, sources))
     }
 
-    /// The notes that the tools have shown since the person's last message: those that were read, else those that were found.
+    /// Returns the notes that were read since the person's last message, or else the notes that were found.
     pub fn notes_of_turn(&self) -> Vec<String> {
         self.run.as_ref().map(notes_of_turn).unwrap_or_default()
     }
 
-    /// Notes the places that an answer cited, and what in it was found to be false.
+    /// Records the places that an answer cited, and the citations that were removed from it.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -515,12 +516,12 @@ impl Conversation {
     }
 }
 
-/// How the settings have words chosen, the temperature aside.
+/// Returns the sampling settings other than the temperature.
 pub(crate) fn sampling_of(settings: &Settings) -> ModelSettings {
     ModelSettings::default().top_p(settings.top_p).seed(settings.seed.map(i64::from))
 }
 
-/// How much the settings allow for one message.
+/// Returns the limits for one message.
 pub(crate) fn budget_of(settings: &Settings) -> Budget {
     Budget::default()
         .turns(Some(settings.max_turns))
@@ -545,7 +546,7 @@ fn agent(model: &ChosenModel, tools: &NoteTools, servers: Option<&McpTools>) -> 
     agent.map_err(of_loop)
 }
 
-/// Arguments, one on a line; a text that is long or of several lines is indented below its name.
+/// Formats arguments, one per line. A text of several lines is indented below its name.
 fn arguments_text(arguments: &Value) -> String {
     let Value::Object(arguments) = arguments else { return vault_search::sanitize_line(&arguments.to_string()) };
     let line = |(name, value): (&String, &Value)| {
@@ -563,7 +564,7 @@ fn arguments_text(arguments: &Value) -> String {
     arguments.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// Passes events on, and saves the run after every step.
+/// Forwards events, and saves the run after every step.
 struct SavingObserver<'a> {
     on_event: &'a mut (dyn FnMut(Event) + Send),
     transcript: &'a mut Transcript,

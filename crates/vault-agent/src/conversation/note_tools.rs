@@ -1,4 +1,4 @@
-//! The tools of the vaults as an agent's tools, and the policy of the vaults as the agent's.
+//! The tools of the vaults as an agent's tools, and the policy of the vaults as the agent's policy.
 //!
 //! ```text
 //! call ──> policy ──┬─ allowed ──────────────────────────────────────────────> prepared, settled, carried out
@@ -6,8 +6,8 @@
 //!                   └─ deny
 //! ```
 //!
-//! A yes is to the change that the panel showed, which is held until the call is made: where the notes have changed by then,
-//! nothing is done.
+//! An approval is for the change that the panel showed, which is held until the call is made. If the notes have changed
+//! by then, nothing is done.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -35,17 +35,17 @@ use super::line_numbers::{number_lines, without_line_numbers};
 /// Tools that rank by meaning.
 const SEARCHES: [&str; 3] = ["search_notes", "vault_search", "find_similar_notes"];
 
-/// No search waits for vectors.
+/// The value of `reading` if no search waits for vectors.
 const NOT_READING: usize = usize::MAX;
 
 /// Which tools are offered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Offer {
-    /// Those of the toolsets.
+    /// All tools of the toolsets.
     All,
-    /// Those that change nothing.
+    /// Only tools that change nothing.
     Reading,
-    /// Those that the settings of every vault let run without asking.
+    /// Only tools that the settings of every vault allow without asking.
     Unattended,
 }
 
@@ -60,15 +60,15 @@ struct Inner {
     offer: Offer,
     review: ReviewSetting,
     state: Mutex<State>,
-    /// The person has set the conversation to read only, which holds at once.
+    /// Whether the person has set the conversation to read only, which takes effect immediately.
     is_closed: AtomicBool,
-    /// A search has waited for vectors.
+    /// Whether a search has already waited for vectors.
     has_waited: AtomicBool,
-    /// How many per cent of the passages have vectors, while a search waits for them; [`NOT_READING`] else.
+    /// The percentage of passages that have vectors, while a search waits for them; otherwise [`NOT_READING`].
     reading: AtomicUsize,
 }
 
-/// A tool as it is offered.
+/// An offered tool.
 #[derive(Debug)]
 struct NoteTool {
     spec: ToolSpec,
@@ -78,7 +78,7 @@ struct NoteTool {
 
 #[derive(Debug, Default)]
 struct State {
-    /// What the editor around the first vault shows.
+    /// The state of the editor, in the first vault.
     editor: Editor,
     /// The calls that a person is asked about or has decided, by the id of the call.
     held: BTreeMap<String, HeldCall>,
@@ -86,20 +86,20 @@ struct State {
     granted: Grants,
 }
 
-/// A call that was prepared to be shown, until it is made.
+/// A call that was prepared for a panel, until it is made.
 #[derive(Debug)]
 struct HeldCall {
     args: Value,
-    /// What it would do, and in which vault. `None` for a call that asks before it reads: what it would return is not known.
+    /// The change, and its vault. `None` for a call that asks before it reads, because its result is not known yet.
     prepared: Result<Option<(usize, PreparedChange)>>,
-    /// What is left out of the files that it edits.
+    /// The files of the change without the parts that were left out.
     kept: Vec<EditedFile>,
-    /// Whether the person said yes to it.
+    /// Whether the person approved it.
     is_agreed: bool,
 }
 
 impl NoteTools {
-    /// The tools that the settings offer, over the vaults of a workspace.
+    /// Creates the tools that the settings offer, over the vaults of a workspace.
     pub fn new(workspace: Arc<Workspace>, settings: &Settings, offer: Offer) -> Self {
         let toolsets = if settings.tools { settings.toolsets.as_slice() } else { &[] };
         let tools = workspace.with(|vaults| {
@@ -147,40 +147,40 @@ impl NoteTools {
         &self.0.workspace
     }
 
-    /// Sets what the editor around the first vault shows.
+    /// Sets the state of the editor, in the first vault.
     pub fn set_editor(&self, editor: Editor) {
         self.state().editor = editor;
     }
 
-    /// What the editor around the first vault shows.
+    /// Returns the state of the editor, in the first vault.
     pub fn editor(&self) -> Editor {
         self.state().editor.clone()
     }
 
-    /// Sets which tools a person allowed for the session.
+    /// Sets the tools that a person allowed for the session.
     pub fn set_granted<'g>(&self, tools: impl Iterator<Item = &'g str>) {
         let mut granted = Grants::default();
         tools.for_each(|tool| granted.grant(tool));
         self.state().granted = granted;
     }
 
-    /// Sets whether nothing is changed from now on, whatever was allowed before.
+    /// Sets whether every change is denied from now on, whatever was allowed before.
     pub fn close(&self, is_closed: bool) {
         self.0.is_closed.store(is_closed, Ordering::Relaxed);
     }
 
-    /// Why nothing is changed now.
+    /// Returns the reason why changes are denied now, if they are.
     pub fn closed(&self) -> Option<String> {
         let is_closed = self.0.is_closed.load(Ordering::Relaxed);
         is_closed.then(|| "the person has set this conversation to read only".to_owned())
     }
 
-    /// How many per cent of the passages have vectors, where a search waits for them now.
+    /// Returns the percentage of passages that have vectors, while a search waits for them.
     pub fn reading(&self) -> Option<usize> {
         Some(self.0.reading.load(Ordering::Relaxed)).filter(|share| *share != NOT_READING)
     }
 
-    /// Has the first search of this conversation wait a little for vectors, which are made meanwhile.
+    /// Lets the first search of this conversation wait a short time for vectors, which are computed meanwhile.
     pub fn wait_for_vectors(&self, is_cancelled: &dyn Fn() -> bool) {
         if !self.0.has_waited.swap(true, Ordering::Relaxed) {
             let told = |share| self.0.reading.store(share, Ordering::Relaxed);
@@ -189,17 +189,17 @@ impl NoteTools {
         }
     }
 
-    /// Whether a tool is one of these.
+    /// Whether this is a tool of the vaults.
     pub fn has(&self, name: &str) -> bool {
         self.tool(name).is_some()
     }
 
-    /// Whether there are tools that change notes among these.
+    /// Whether tools that change notes are offered.
     pub fn offers_changes(&self) -> bool {
         self.0.offer == Offer::All
     }
 
-    /// Why the settings of a vault deny a tool of another program.
+    /// Returns the reason why the settings of a vault deny a tool of another program, if they do.
     pub fn denies(&self, name: &str) -> Option<String> {
         let call = Call::new(name, Toolset::default(), Risk::Write, &[]);
         let denied = |policy: &Policy| match policy.decide(&call, &Grants::default()) {
@@ -209,12 +209,12 @@ impl NoteTools {
         self.0.workspace.vaults().iter().find_map(|open| denied(&open.policy()))
     }
 
-    /// The worst that a tool of these does.
+    /// Returns the highest risk of a tool.
     pub fn risk(&self, name: &str) -> Option<Risk> {
         self.tool(name).map(|tool| tool.risk)
     }
 
-    /// What a call that is about to be made would change; `None` for one that only reads or cannot be made.
+    /// Returns the change of a call that is about to be made, or `None` if the call only reads or cannot be made.
     pub fn preview(&self, call: &ToolCall) -> Option<(usize, Preview)> {
         self.risk(&call.name).filter(|risk| *risk != Risk::Read)?;
         let is_held = self.state().held.contains_key(&call.id.0);
@@ -226,8 +226,8 @@ impl NoteTools {
         Some((*vault, change.preview().clone()))
     }
 
-    /// Prepares a call that a person is to be asked about, and holds it. Whether anybody has to be asked: a call that cannot
-    /// be made, or that the policy allows now that its changes are known, needs no approval.
+    /// Prepares a call for a question, and holds it. Returns whether a person must be asked: a call that cannot be
+    /// made, or that the policy allows now that its changes are known, needs no approval.
     pub fn hold_question(&self, call: &ToolCall) -> bool {
         self.hold(call, &call.arguments);
         match self.state().held.get(&call.id.0).map(|held| &held.prepared) {
@@ -237,11 +237,11 @@ impl NoteTools {
         }
     }
 
-    /// What a call that is held would do with these arguments, without what is left out of `kept`: a yes is to that from now
-    /// on. `None` for a call that asks before it reads.
+    /// Returns the change of a held call with these arguments, without the parts left out of `kept`. An approval is for
+    /// this change from now on. Returns `None` for a call that asks before it reads.
     ///
     /// # Errors
-    /// Those of the tool: the call cannot be made so; what was held stays.
+    /// Those of the tool, if the call cannot be made with these arguments. The call that was held before stays.
     pub fn held_change(
         &self,
         call: &ToolCall,
@@ -278,14 +278,14 @@ impl NoteTools {
         })
     }
 
-    /// Notes a person's yes to what was shown.
+    /// Records that the person approved the change that was shown.
     pub fn agree(&self, call: &ToolCall) {
         if let Some(held) = self.state().held.get_mut(&call.id.0) {
             held.is_agreed = true;
         }
     }
 
-    /// Notes that a person refused a call.
+    /// Records that the person refused a call.
     pub fn refuse(&self, call: &ToolCall, reason: &str) {
         self.state().held.remove(&call.id.0);
         let error = Error::new(ErrorKind::Denied, reason);
@@ -304,7 +304,7 @@ impl NoteTools {
         self.0.tools.iter().find(|tool| tool.spec.name == name)
     }
 
-    /// Acts on the toolboxes, with the editor as it is.
+    /// Runs a closure on the toolboxes, with the current state of the editor.
     pub fn with<T>(&self, act: impl FnOnce(&mut Vaults) -> T) -> T {
         let editor = self.editor();
         self.0.workspace.with(|vaults| {
@@ -313,7 +313,8 @@ impl NoteTools {
         })
     }
 
-    /// What the policies of the vaults say about a call, going by its name, its risk and the paths that it names.
+    /// Returns the permission for a call according to the policies of the vaults. They decide by its name, its risk and
+    /// the paths in its arguments.
     fn permission_of(&self, call: &ToolCall, tool: &NoteTool) -> Result<CallPermission> {
         let name = &call.name;
         self.0.workspace.with(|vaults| {
@@ -371,7 +372,7 @@ impl NoteTools {
             let answer = match is_agreed {
                 true => Answer::Yes,
                 false => {
-                    let message = format!("{} needs a person's yes, and nobody was asked", call.name);
+                    let message = format!("{} needs a person's approval, but no person was asked", call.name);
                     Answer::No(Error::new(ErrorKind::Denied, message))
                 }
             };
@@ -400,7 +401,7 @@ impl NoteTools {
 }
 
 impl HeldCall {
-    /// What it would do, without what is left out.
+    /// Returns the change without the parts that were left out.
     fn change(&self) -> Result<Option<(usize, PreparedChange)>> {
         let prepared = self.prepared.as_ref().map_err(Clone::clone)?;
         Ok(prepared.as_ref().map(|(vault, change)| match self.kept.is_empty() {
@@ -410,13 +411,13 @@ impl HeldCall {
     }
 }
 
-/// Prepares a call, whose arguments are those of the vault.
+/// Prepares a call; the arguments are relative to the vault.
 fn prepare(vaults: &mut Vaults, vault: usize, tool: &str, args: Value, cancel: Cancel<'_>) -> Result<PreparedChange> {
     let request = ChangeRequest::Call { tool: tool.to_owned(), args };
     request.prepare(vaults.toolbox(vault), &now(), cancel).map_err(|error| vaults.shown_error(vault, error))
 }
 
-/// Whether a person sees what a tool returns before the model does.
+/// Whether a person reviews the tool's result before the model gets it.
 fn reviews(setting: ReviewSetting, toolset: Toolset, risk: Risk) -> bool {
     risk == Risk::Read
         && (setting == ReviewSetting::Always || setting == ReviewSetting::Chat && toolset == Toolset::Chat)
@@ -425,14 +426,14 @@ fn reviews(setting: ReviewSetting, toolset: Toolset, risk: Risk) -> bool {
 impl CallPolicy for NoteTools {
     fn permission(&self, call: &ToolCall, _: &ToolSpec) -> CallPermission {
         let Some(tool) = self.tool(&call.name) else {
-            return CallPermission::Deny { reason: format!("{} is no tool of the notes", call.name) };
+            return CallPermission::Deny { reason: format!("{} is not a tool of the notes", call.name) };
         };
         if tool.risk != Risk::Read
             && let Some(reason) = self.closed()
         {
             return CallPermission::Deny { reason };
         }
-        // A call whose arguments do not fit fails when it is made, and the model reads why.
+        // A call with invalid arguments fails when it is made, and the model reads the reason.
         self.permission_of(call, tool).unwrap_or(CallPermission::Allow)
     }
 
@@ -456,7 +457,8 @@ impl Tools for NoteTools {
     ) -> BoxFuture<'a, std::result::Result<ToolOutput, ToolError>> {
         let (tools, call, cancel) = (self.clone(), call.clone(), cancel.clone());
         let (name, args) = (call.name.clone(), call.arguments.clone());
-        // A client of the proxy may show what a model repeats, and is told nothing while it waits.
+        // Line numbers and waiting are only for conversations: a client of the proxy may show text that the model
+        // copies, and receives nothing while it waits.
         let is_conversation = self.0.offer != Offer::Unattended;
         Box::pin(async move {
             let made = blocking(cancel.cancelled(), move |cancel| {
@@ -474,7 +476,7 @@ impl Tools for NoteTools {
     }
 }
 
-/// What the model reads: each entry of a list is an item of its own, which a person can withhold.
+/// Converts a result for the model. Each entry of a list is a separate item, which a person can withhold.
 fn output(done: ChangeOutput) -> ToolOutput {
     let ChangeOutput { value, transaction, mut notices, .. } = done;
     notices.extend(transaction.map(|transaction| format!("transaction {transaction}; the person can undo it")));

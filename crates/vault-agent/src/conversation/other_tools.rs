@@ -1,4 +1,4 @@
-//! Tools of other programs in a conversation: which are offered, and what asks.
+//! Tools of other programs in a conversation: which are offered, and which ask.
 
 use agent_loop::mcp::{AskBeforeDestroying, McpTools};
 use agent_loop::{
@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::note_tools::NoteTools;
 
-/// Those of the tools that only read, as somebody vouches: a question without a person offers no others.
+/// The tools that only read, as the user vouches. Only these are offered if no person can be asked.
 #[derive(Clone)]
 pub(super) struct ReadOnlyTools(pub McpTools);
 
@@ -29,8 +29,8 @@ impl Tools for ReadOnlyTools {
     }
 }
 
-/// The policy where there are tools of other programs: what the settings of a vault deny stays denied. In a conversation every
-/// call of theirs asks; of one that only reads, as the person vouches, the first.
+/// The policy for tools of other programs. Tools that the settings of a vault deny stay denied. In a conversation every
+/// call of the others asks; a tool that only reads, as the person vouches, asks only at its first call.
 pub(super) struct OtherToolsPolicy {
     notes: NoteTools,
     others: AskBeforeDestroying<AskBeforeWriting>,

@@ -1,6 +1,6 @@
-//! A conversation of a real model about the demo vault: the flow runs; what the model says is not judged.
+//! A conversation of a real model about the demo vault. The test checks the flow, not the quality of the answer.
 //!
-//! `AGENT_LOOP_LOCAL_MODEL` names the model, a GGUF file; where it is set to nothing, the test is left out.
+//! `AGENT_LOOP_LOCAL_MODEL` names the model, a GGUF file; if it is empty, the test is skipped.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -16,8 +16,8 @@ use vault_tools::State;
 use super::*;
 use crate::workspace::PolicyOverrides;
 
-/// A model that is so small that it is told which tool to call, and from which arguments to choose. Free arguments differ
-/// from one processor to the next, and of a call that a tool refuses nobody is asked.
+/// Tells the model which tool to call and restricts the arguments, because the model is very small. Free arguments
+/// would differ between processors, and a call that a tool rejects asks no person.
 struct GuidedModel {
     model: LocalModel,
     choices: Mutex<VecDeque<ToolChoice>>,

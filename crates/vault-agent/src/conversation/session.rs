@@ -1,4 +1,4 @@
-//! Saved conversations: for each a transcript, written after every step, and beside it a small file that says what it is.
+//! Saved conversations: each has a transcript, written after every step, and a small file with its metadata.
 //!
 //! ```text
 //! ID.jsonl   the transcript (agent-loop's format)
@@ -6,7 +6,7 @@
 //! ID.json    title, vaults, model, times, and the places that answers cited
 //! ```
 //!
-//! Both are in the user's state folder, private to the user.
+//! They are in the user's state folder, private to the user.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -27,30 +27,30 @@ use crate::call_line::call_line;
 use crate::loop_error::of_loop;
 use crate::state_folder::state_of_user;
 
-/// How often, and after which pause, a conversation that another program has is tried again.
+/// How often, and with which pause, to retry a conversation that another program holds.
 const HELD_TRIES: usize = 40;
 const HELD_PAUSE: Duration = Duration::from_millis(50);
 
-/// How long a conversation is kept in which nothing was said: an editor may open its thread again.
+/// How long a conversation without messages is kept, because an editor may open its thread again.
 const EMPTY_KEPT: SignedDuration = SignedDuration::from_hours(24 * 30);
 
-/// Characters of a title.
+/// The maximum characters of a title.
 const LONGEST_TITLE: usize = 72;
 
-/// What is known of a conversation without reading it.
+/// The metadata of a conversation.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct SessionInfo {
-    /// Its id.
+    /// The id.
     pub id: String,
-    /// What the person asked first.
+    /// The person's first message, shortened.
     pub title: String,
-    /// The folders of its vaults.
+    /// The folders of the vaults.
     pub vaults: Vec<PathBuf>,
-    /// Who serves the model.
+    /// The provider of the model.
     pub provider: String,
     /// The model.
     pub model: String,
-    /// When it began.
+    /// When it was started.
     #[schemars(with = "String")]
     pub created: Timestamp,
     /// When it was last written.
@@ -58,7 +58,7 @@ pub(crate) struct SessionInfo {
     pub updated: Timestamp,
     /// The places that its answers cited.
     pub sources: Vec<Source>,
-    /// Citations and quotes in its answers that do not exist, and why.
+    /// Citations and quotes in its answers that do not exist, with the reasons.
     #[serde(default)]
     pub removed: Vec<String>,
     /// Whether it waits for a person's decision.
@@ -66,7 +66,7 @@ pub(crate) struct SessionInfo {
 }
 
 impl SessionInfo {
-    /// Whether nothing was said in it yet, so that it has no transcript.
+    /// Whether it has no messages yet, and so no transcript.
     pub fn is_empty(&self) -> bool {
         self.title.is_empty()
     }
@@ -79,7 +79,7 @@ pub(crate) struct Sessions {
 }
 
 impl Sessions {
-    /// Those of the user.
+    /// Opens the folder of the user.
     ///
     /// # Errors
     /// When the system names no folder for the state of programs.
@@ -87,7 +87,7 @@ impl Sessions {
         Ok(Self { folder: state_of_user("sessions")? })
     }
 
-    /// All conversations in which something was said, the last written first. Those that cannot be read are left out.
+    /// Returns all conversations with messages, the last written first. Unreadable ones are left out.
     ///
     /// # Errors
     /// When the folder cannot be read.
@@ -115,7 +115,7 @@ impl Sessions {
         Ok(all)
     }
 
-    /// The conversation of exactly this id.
+    /// Returns the conversation with exactly this id.
     ///
     /// # Errors
     /// When its file cannot be read.
@@ -127,16 +127,16 @@ impl Sessions {
         Ok(serde_json::from_str::<SessionInfo>(&text).ok().filter(|info| info.id == id))
     }
 
-    /// The conversation that an id or the beginning of one names; the last written without a name.
+    /// Finds a conversation by its id or a prefix of it; without a name, the last written one.
     ///
     /// # Errors
-    /// [`ErrorKind::NotFound`] for none; several that begin so.
+    /// [`ErrorKind::NotFound`] without a match; an ambiguous prefix.
     pub fn find(&self, name: Option<&str>) -> Result<SessionInfo> {
         let all = self.list()?;
         let Some(name) = name else {
             return all.into_iter().next().ok_or_else(|| {
                 Error::new(ErrorKind::NotFound, "there is no saved conversation")
-                    .with_remedy("vault-agent chat begins one")
+                    .with_remedy("vault-agent chat starts one")
             });
         };
         let wanted = name.trim().to_lowercase();
@@ -144,15 +144,15 @@ impl Sessions {
         match (found.next(), found.next()) {
             (Some(info), None) => Ok(info),
             (None, _) => Err(Error::new(ErrorKind::NotFound, format!("no saved conversation has the id {name}"))
-                .with_remedy("vault-agent sessions lists them")),
+                .with_remedy("vault-agent sessions lists all")),
             (Some(_), Some(_)) => {
                 let message = format!("several saved conversations have ids that begin with {name}");
-                Err(Error::new(ErrorKind::InvalidArguments, message).with_remedy("give more of the id"))
+                Err(Error::new(ErrorKind::InvalidArguments, message).with_remedy("give more characters of the id"))
             }
         }
     }
 
-    /// The conversations in which all words stand, in any case.
+    /// Returns the conversations that contain all words, without regard to case.
     ///
     /// # Errors
     /// When the folder cannot be read.
@@ -167,13 +167,13 @@ impl Sessions {
         Ok(all)
     }
 
-    /// All that was said in a conversation.
+    /// Returns all messages of a conversation.
     fn messages(&self, info: &SessionInfo) -> Result<Vec<Message>> {
         Transcript::messages(self.transcript(info)).map_err(of_loop)
     }
 
-    /// The conversation as Markdown: questions, answers, calls as a line each, its sources, and what its answers say that is
-    /// in no note. The whole has what the tools returned, too.
+    /// Exports the conversation as Markdown: questions, answers, a line for each call, its sources, and the citations
+    /// that do not exist. If `is_whole`, it includes the results of the tools.
     ///
     /// # Errors
     /// A transcript that cannot be read.
@@ -199,21 +199,21 @@ impl Sessions {
     /// Deletes a conversation.
     ///
     /// # Errors
-    /// [`ErrorKind::Conflict`] where another program has it; when a file cannot be removed.
+    /// [`ErrorKind::Conflict`] if another program holds it; a file that cannot be removed.
     pub fn delete(&self, info: &SessionInfo) -> Result<()> {
         let held = self.hold(info)?;
         self.folder.remove(&format!("{}.jsonl", info.id))?;
         self.folder.remove(&format!("{}.json", info.id))?;
-        // Windows removes no file that is open.
+        // Windows does not remove open files.
         drop(held);
         self.folder.remove(&format!("{}.lock", info.id))?;
         Ok(())
     }
 
-    /// Keeps a conversation from being written by another program, until the file is dropped.
+    /// Locks a conversation against other programs until the file is dropped.
     ///
     /// # Errors
-    /// [`ErrorKind::Conflict`] where another program has it.
+    /// [`ErrorKind::Conflict`] if another program holds it.
     pub fn hold(&self, info: &SessionInfo) -> Result<fs::File> {
         let path = self.folder.folder().join(format!("{}.lock", info.id));
         let failed = |error: io::Error| Error::io(path.display(), &error);
@@ -221,7 +221,7 @@ impl Sessions {
         for _ in 0..HELD_TRIES {
             match file.try_lock() {
                 Ok(()) => return Ok(file),
-                // A turn that has just ended lets go in a moment.
+                // A turn that has just ended releases it in a moment.
                 Err(fs::TryLockError::WouldBlock) => std::thread::sleep(HELD_PAUSE),
                 Err(fs::TryLockError::Error(error)) => return Err(failed(error)),
             }
@@ -230,12 +230,12 @@ impl Sessions {
             .with_remedy("close it there first"))
     }
 
-    /// Where the transcript of a conversation is.
+    /// Returns the path of a conversation's transcript.
     pub fn transcript(&self, info: &SessionInfo) -> PathBuf {
         self.folder.folder().join(format!("{}.jsonl", info.id))
     }
 
-    /// Writes what a conversation is.
+    /// Writes the metadata of a conversation.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -245,7 +245,7 @@ impl Sessions {
     }
 }
 
-/// Questions and answers, with a line for each call between them.
+/// Formats questions and answers, with a line for each call between them.
 fn as_talk(messages: &[Message]) -> String {
     let (mut talk, mut answer) = (String::new(), None);
     let mut calls = BTreeMap::new();
@@ -259,7 +259,7 @@ fn as_talk(messages: &[Message]) -> String {
                 end(&mut talk, answer.take());
                 talk.push_str(&format!("## Question\n\n{}\n\n", without_attached(text).trim()));
             }
-            // What is said before calls is no answer.
+            // Text before calls is not an answer.
             Message::Assistant { .. } => {
                 calls.extend(message.calls().map(|call| (call.id.clone(), call.clone())));
                 answer = message.calls().next().is_none().then(|| message.text());
@@ -276,12 +276,12 @@ fn as_talk(messages: &[Message]) -> String {
     talk
 }
 
-/// What a person and the model said.
+/// Returns the text of all messages.
 fn said(messages: &[Message]) -> String {
     messages.iter().map(Message::text).collect::<Vec<_>>().join("\n")
 }
 
-/// The title of a conversation that begins with a message.
+/// Returns the title of a conversation from its first message.
 pub(super) fn title_of(message: &str) -> String {
     let line = without_attached(message).split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(LONGEST_TITLE - 1) {

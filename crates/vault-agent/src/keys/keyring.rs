@@ -1,17 +1,17 @@
-//! The system's keyring: the secret service of the desktop on Linux and the BSDs, the keychain of macOS, the credentials
-//! of Windows.
+//! The system's keyring: the desktop's secret service on Linux and the BSDs, the keychain on macOS, the credential
+//! manager on Windows.
 
 use std::fmt;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-/// Under which name keys are kept there.
+/// The service name of all keys in the keyring.
 const SERVICE: &str = "vault-agent";
 
-/// How long a keyring may take, with the time in which a person unlocks it.
+/// How long the keyring may take, including the time in which a person unlocks it.
 const WITHIN: Duration = Duration::from_secs(120);
 
-/// Why there is no keyring to use, in words.
+/// The reason why no keyring can be used, in words.
 #[derive(Debug)]
 pub(super) struct KeyringError(String);
 
@@ -21,34 +21,34 @@ impl fmt::Display for KeyringError {
     }
 }
 
-/// The key of an account; `None` where there is none.
+/// Returns the key of an account, if there is one.
 ///
 /// # Errors
-/// No keyring; one that stays locked.
+/// No keyring; a keyring that stays locked.
 pub(super) fn get(account: &str) -> Result<Option<String>, KeyringError> {
     let account = account.to_owned();
     on_a_thread(move || system::get(&account))
 }
 
-/// Keeps the key of an account, in place of the one before.
+/// Stores the key of an account, and replaces an older one.
 ///
 /// # Errors
-/// As [`get`].
+/// Those of [`get`].
 pub(super) fn set(account: &str, key: &str) -> Result<(), KeyringError> {
     let (account, key) = (account.to_owned(), key.to_owned());
     on_a_thread(move || system::set(&account, &key))
 }
 
-/// Forgets the key of an account. Whether there was one.
+/// Removes the key of an account. Returns whether there was one.
 ///
 /// # Errors
-/// As [`get`].
+/// Those of [`get`].
 pub(super) fn remove(account: &str) -> Result<bool, KeyringError> {
     let account = account.to_owned();
     on_a_thread(move || system::remove(&account))
 }
 
-/// Keyrings block, and callers may be within a runtime.
+/// Runs the closure on a separate thread, because keyrings block and callers may be within a runtime.
 fn on_a_thread<T: Send + 'static>(
     act: impl FnOnce() -> Result<T, KeyringError> + Send + 'static,
 ) -> Result<T, KeyringError> {
@@ -79,7 +79,7 @@ mod system {
         })
     }
 
-    /// As programs on the crate keyring name theirs.
+    /// The attributes that the crate `keyring` uses, too.
     fn attributes(account: &str) -> HashMap<&str, &str> {
         HashMap::from([("service", SERVICE), ("username", account)])
     }
@@ -123,7 +123,7 @@ mod system {
         })
     }
 
-    /// Asks the person for the keyring's password where it is locked.
+    /// Asks the person for the keyring's password if it is locked.
     async fn unlock(item: &Item<'_>) -> Result<(), Error> {
         if item.is_locked().await? { item.unlock().await } else { Ok(()) }
     }

@@ -1,7 +1,7 @@
 //! The approval page as an MCP App: a static page that a client shows beside a result, and the tool that it calls.
 //!
-//! The page gets no secret with a result, since a model may read all of a result. It calls [`TOOL`], which clients keep
-//! from their model, twice: `{code}` answers the change and a key, `{code, key, decision}` decides.
+//! No result holds a secret for the page, since a model may read every result. The page calls [`TOOL`], which clients
+//! hide from their model, twice: `{code}` returns the change and a key, `{code, key, decision}` decides.
 
 use std::sync::Arc;
 
@@ -11,9 +11,9 @@ use rmcp::model::{
 };
 use rmcp::object;
 
-/// The name of the extension, under which both sides declare it.
+/// The name of the extension in the capabilities of both sides.
 pub(crate) const EXTENSION: &str = "io.modelcontextprotocol/ui";
-/// Where the page is read.
+/// The URI of the page.
 pub(crate) const URI: &str = "ui://vault-agent/approve";
 /// The tool that the page calls.
 pub(crate) const TOOL: &str = "approve_change";
@@ -28,19 +28,19 @@ pub(crate) fn is_declared(client: &ClientCapabilities) -> bool {
     types.is_some_and(|types| types.iter().any(|name| name == MIME_TYPE))
 }
 
-/// What the server declares.
+/// Returns the server's declaration of the extension.
 pub(crate) fn extension() -> ExtensionCapabilities {
     ExtensionCapabilities::from([(EXTENSION.to_owned(), JsonObject::new())])
 }
 
-/// Marks a tool whose results are shown with the page.
+/// Returns the metadata of a tool whose results are shown with the page.
 pub(crate) fn shown_by_page() -> MetaObject {
-    // The second name is the one that clients knew before the first.
+    // Older clients read the second name.
     MetaObject(object!({"ui": {"resourceUri": URI}, "ui/resourceUri": URI}))
 }
 
-/// The tool that the page calls. It is for clients that [declare](is_declared) the extension, and for no others: these
-/// would show it to their model.
+/// The tool that the page calls. It is offered only to clients that [declare](is_declared) the extension, because
+/// others would show it to their model.
 pub(crate) fn tool() -> Tool {
     let schema = object!({
         "type": "object",
@@ -67,12 +67,12 @@ pub(crate) fn resource() -> Resource {
         .with_meta(page_meta())
 }
 
-/// The page.
+/// The content of the page.
 pub(crate) fn contents() -> ResourceContents {
     ResourceContents::text(PAGE, URI).with_mime_type(MIME_TYPE).with_meta(page_meta())
 }
 
-/// Nothing may be loaded from anywhere.
+/// The page must not load anything from anywhere.
 fn page_meta() -> MetaObject {
     MetaObject(object!({"ui": {"csp": {}, "prefersBorder": true}}))
 }

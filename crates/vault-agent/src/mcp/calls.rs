@@ -1,5 +1,5 @@
-//! Calls of tools: what is asked for becomes a [`ChangeRequest`], which is prepared, approved where the policy asks, and
-//! carried out.
+//! Calls of tools: each becomes a [`ChangeRequest`], which is prepared, approved where the policy asks, and carried
+//! out.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -32,13 +32,13 @@ use crate::pending_changes::{PendingChange, PendingChanges};
 use crate::plan_writer::plan_format;
 use crate::workspace::Workspace;
 
-/// Tools of the server's own.
+/// The tools of the server itself.
 const OWN: [&str; 5] = [PLAN_PREVIEW, PLAN_APPLY, UNDO, LIST_MACROS, RUN_MACRO];
 
-/// Previews of plans that can be applied; the oldest gives way.
+/// The maximum number of plan previews that can be applied; the oldest is dropped first.
 const PREVIEWS: usize = 32;
 
-/// What all clients of a server share.
+/// The state that all clients of a server share.
 pub(super) struct CallHandler {
     pub workspace: Workspace,
     pub tools: Vec<Tool>,
@@ -49,7 +49,7 @@ pub(super) struct CallHandler {
     previews: Mutex<VecDeque<SavedPreview>>,
 }
 
-/// What a client sends back when it was asked: the sealed state, and the answers.
+/// The sealed state of a question, and the answers, as a client sends them back.
 type ReturnedState = Option<(String, Option<InputResponses>)>;
 
 /// A plan that was previewed and can be applied.
@@ -61,29 +61,29 @@ struct SavedPreview {
     shown: PreviewDigest,
 }
 
-/// The digest of what somebody was shown, and when.
+/// The digest of a preview that was shown, and its time.
 #[derive(Clone)]
 struct PreviewDigest {
     now: Zoned,
     digest: String,
 }
 
-/// A call of a client, and the request that it makes of a vault.
+/// A call of a client, and the change that it requests of a vault.
 struct IncomingCall {
-    /// The tool as it is offered, and its arguments as they came: what a yes is bound to.
+    /// The tool and the arguments as they were sent; an approval is bound to them.
     name: String,
     args: Value,
     vault: usize,
     request: ChangeRequest,
-    /// Of a plan: the preview that it was shown in.
+    /// The preview that showed the plan, if this applies one.
     shown: Option<PreviewDigest>,
-    /// Of a plan: what it is to touch. Calls of tools are compared by their toolbox.
+    /// The number of notes and links that a plan is expected to touch. The toolbox checks those of other calls.
     expect: Option<Expectation>,
 }
 
 impl CallHandler {
     /// # Errors
-    /// When the system has no random numbers, or no folder for what waits.
+    /// When the system has no random numbers, or no folder for pending changes.
     pub fn new(workspace: Workspace, options: CatalogOptions) -> Result<Self> {
         let tools = workspace.with(|vaults| tools(vaults, &options));
         let (question_states, pending) = (QuestionStates::new()?, PendingChanges::of_user()?);
@@ -91,7 +91,7 @@ impl CallHandler {
         Ok(Self { workspace, tools, options, question_states, page_keys, pending, previews })
     }
 
-    /// The tools that a client is offered: with the approval page, where it shows pages.
+    /// Returns the tools for a client. The approval page is among them if the client shows pages.
     pub fn tools_for(&self, context: &RequestContext<RoleServer>) -> Vec<Tool> {
         let mut tools = self.tools.clone();
         if self.has_page(context) {
@@ -104,17 +104,16 @@ impl CallHandler {
         tools
     }
 
-    /// Whether the approval page is there for a client.
+    /// Whether a client can use the approval page.
     pub fn has_page(&self, context: &RequestContext<RoleServer>) -> bool {
         let declared = || context.client_capabilities().is_some_and(|client| app::is_declared(&client));
         self.options.approval_page && consent_method(context, &self.options) != ConsentMethod::Trusted && declared()
     }
 
-    /// Answers a call. What goes wrong in it is an answer that the model reads; only a tool that is not offered is an
-    /// error of the protocol.
+    /// Handles a call. Errors are results that the model can read; only an unknown tool is an error of the protocol.
     ///
     /// # Errors
-    /// No such tool.
+    /// An unknown tool.
     pub async fn call(
         self: &Arc<Self>,
         params: CallToolRequestParams,
@@ -172,8 +171,8 @@ impl CallHandler {
         Ok(answered.unwrap_or_else(|error| answer::failed(&error).into()))
     }
 
-    /// An argument that a tool of the server's own does not have: what was meant by it must not be passed over. The
-    /// others are checked by their toolboxes.
+    /// Finds an argument that a tool of the server itself does not have. It is an error, because ignoring it could
+    /// ignore the caller's intent. The toolboxes check all other tools.
     fn unknown_argument(&self, name: &str, args: &Value) -> Option<Error> {
         let tool = self.tools.iter().find(|tool| tool.name == name && OWN.contains(&name))?;
         let known = tool.input_schema.get("properties")?.as_object()?;
@@ -187,10 +186,10 @@ impl CallHandler {
         )
     }
 
-    /// What a change expects to touch: that of a plan is taken out of its arguments.
+    /// Returns how much a change expects to touch. For a plan, the expectation is removed from the arguments.
     ///
     /// # Errors
-    /// One that is missing where it is required, or is none.
+    /// An expectation that is missing where it is required, or that is invalid.
     fn expected(&self, name: &str, args: &mut Value) -> Result<Option<Expectation>> {
         let tool = self.tools.iter().find(|tool| tool.name == name);
         let is_required = tool
@@ -211,7 +210,7 @@ impl CallHandler {
         self.workspace.with(|vaults| macros::list(vaults.toolbox(vault), part)).map(answer::plain)
     }
 
-    /// The vault and the plan of a macro.
+    /// Returns the vault and the plan of a macro.
     fn macro_request(&self, args: &Value) -> Result<(usize, ChangeRequest)> {
         let vault = self.vault(args)?;
         let name = args.get("name").and_then(Value::as_str).unwrap_or_default();
@@ -223,7 +222,7 @@ impl CallHandler {
         Ok((vault, request))
     }
 
-    /// A tool of the toolboxes: one that reads may be for several vaults.
+    /// Calls a tool of the toolboxes. A tool that reads may run in several vaults.
     async fn call_tool(
         self: &Arc<Self>,
         name: String,
@@ -249,7 +248,7 @@ impl CallHandler {
         Ok(answer::done(done).into())
     }
 
-    /// The vault and the transaction that are to be undone.
+    /// Returns the vault and the transaction to undo.
     fn undo(&self, args: &Value) -> Result<(usize, ChangeRequest)> {
         let transaction = match args.get("transaction").filter(|given| !given.is_null()) {
             None => None,
@@ -260,7 +259,7 @@ impl CallHandler {
         Ok((self.vault(args)?, ChangeRequest::Undo { transaction }))
     }
 
-    /// The vault that the argument `vault` names; the only one, where there is one.
+    /// Returns the vault in the argument `vault`. It can be left out if there is only one vault.
     fn vault(&self, args: &Value) -> Result<usize> {
         let vaults = self.workspace.vaults();
         let named = args.get("vault").and_then(Value::as_str);
@@ -311,7 +310,7 @@ impl CallHandler {
         })
     }
 
-    /// Prepares a request, has it approved where the policy asks, and carries it out.
+    /// Prepares a request, has it approved if the policy asks, and carries it out.
     async fn change(
         self: &Arc<Self>,
         call: IncomingCall,
@@ -321,7 +320,7 @@ impl CallHandler {
         let bound_to = digest_of(&format!("{} {}", call.name, call.args));
         let (method, grants) = (consent_method(context, &self.options), Grants::default());
         // `shown` is the preview that a person saw, `answer` is the answer of a form that came back with this call, and
-        // `pending` is the same change under a code. A call that is made for the first time has none of them.
+        // `pending` is the same change under a code. A first call has none of them.
         let (mut shown, mut answer, mut pending) = (call.shown.clone(), None, None);
         if let Some((state, responses)) = state {
             let question = self.question_states.open(&state, &bound_to)?;
@@ -353,7 +352,7 @@ impl CallHandler {
                 return Ok(self.wait_for_approval(&call, &change, time)?.into());
             }
             let approved = pending.filter(|it| it.approved && it.digest == change.digest());
-            // Once: it is removed first, so that no second call finds it.
+            // Remove it first, so that no second call can use the approval.
             let answer = match approved.map(|it| self.pending.remove(&it.code)).transpose()? {
                 Some(true) => Answer::Yes,
                 _ => match self.ask(&call, &change, time.clone(), method, context, &bound_to).await? {
@@ -370,7 +369,7 @@ impl CallHandler {
         }
     }
 
-    /// Asks the person in the way that the client allows.
+    /// Asks the person in the way that the client supports.
     async fn ask(
         &self,
         call: &IncomingCall,
@@ -403,8 +402,8 @@ impl CallHandler {
         self.answer(form_answer, code.as_deref()).map(AskOutcome::Answered)
     }
 
-    /// What a person said in a form, as an answer about the change. The form of a change that waits under a code cannot
-    /// approve it.
+    /// Converts the answer of a form to an answer about the change. The form of a change that is pending under a code
+    /// cannot approve it.
     fn answer(&self, form_answer: FormAnswer, code: Option<&str>) -> Result<Answer> {
         let no = |how: &str| Answer::Declined(Some(how.to_owned()));
         Ok(match (form_answer, code) {
@@ -418,12 +417,12 @@ impl CallHandler {
         })
     }
 
-    /// Keeps a change under a code, and says so.
+    /// Stores a change under a code, and tells the client to have it approved.
     fn wait_for_approval(&self, call: &IncomingCall, change: &PreparedChange, now: Zoned) -> Result<CallToolResult> {
         Ok(answer::needs_approval(&self.add_pending(call, change, now)?, change))
     }
 
-    /// Saves the change under a code, unless the same change waits already.
+    /// Stores the change under a code, unless the same change is already pending.
     fn add_pending(&self, call: &IncomingCall, change: &PreparedChange, now: Zoned) -> Result<PendingChange> {
         let open = &self.workspace.vaults()[call.vault];
         self.pending.add(PendingChange {
@@ -438,7 +437,7 @@ impl CallHandler {
         })
     }
 
-    /// Logs a refusal. That of a person is an answer, that of the policy an error.
+    /// Logs a refusal. A refusal by a person is a result, a denial by the policy is an error.
     fn refuse(&self, vault: usize, refused: UnapprovedChange) -> Result<CallToolResult> {
         let is_persons = matches!(&refused, UnapprovedChange::Refused { change, .. }
             if *change.permission() == Permission::Ask && change.plan().is_none_or(|plan| plan.blocked.is_none()));
@@ -490,7 +489,7 @@ impl CallHandler {
         Ok(answer::done(done.await?).into())
     }
 
-    /// Runs on a thread that may block, until it is done; it is told when the client cancels the call.
+    /// Runs a closure on a thread that may block. The closure is notified when the client cancels the call.
     async fn blocking<T: Send + 'static>(
         self: &Arc<Self>,
         context: &RequestContext<RoleServer>,
@@ -501,12 +500,12 @@ impl CallHandler {
     }
 }
 
-/// What a text holds as JSON: some clients send objects and numbers so.
+/// Parses a text as JSON, because some clients send objects and numbers as strings.
 fn json_in(value: &Value) -> Value {
     value.as_str().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_else(|| value.clone())
 }
 
-/// What asking the person came to.
+/// The outcome of a question.
 enum AskOutcome {
     Answered(Answer),
     /// The answer comes with another call.

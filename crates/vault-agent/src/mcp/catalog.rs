@@ -1,4 +1,4 @@
-//! The tools that clients are offered, in an order that never changes: those of the toolsets, and plans and undo.
+//! The tools that are offered to clients, in a fixed order: those of the toolsets, then plans, undo and macros.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::macros::{LIST_MACROS, RUN_MACRO};
 pub(super) const PLAN_PREVIEW: &str = "plan_preview";
 pub(super) const PLAN_APPLY: &str = "plan_apply";
 
-/// Tools that write and only add, whatever their arguments: all that was there stays.
+/// Tools that only add content, whatever their arguments.
 const ADDITIVE: [&str; 6] = [
     "append_to_note",
     "create_daily_note",
@@ -23,31 +23,32 @@ const ADDITIVE: [&str; 6] = [
     "editor.insertAtCursor",
 ];
 
-/// Tools that write, and change nothing more when they are called again, whatever their arguments. Texts that hold
-/// headings, and tags below themselves, leave out those that replace sections and rename tags.
+/// Tools that change nothing more if they are repeated, whatever their arguments. Replacing a section is not among
+/// them, because the new text can hold headings; nor is renaming a tag, because the new tag can be below the old one.
 const IDEMPOTENT: [&str; 4] = ["write_note", "update_frontmatter", "edit_list_property", "vault.ensureFolder"];
 
-/// What is offered, and how it is announced.
+/// The tools to offer, and how to announce them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CatalogOptions {
-    /// Besides plans and undo.
+    /// The toolsets; plans and undo are offered in any case.
     pub toolsets: Vec<Toolset>,
-    /// Only what reads.
+    /// Whether only tools that read are offered.
     pub read_only: bool,
-    /// Whether clients are relied on to ask before a destructive tool: then every tool that writes is announced as one.
+    /// Whether clients are trusted to ask before a destructive tool. Every tool that writes is then announced as
+    /// destructive.
     pub trust_client: bool,
-    /// Whether the approval page may approve, where the client shows it.
+    /// Whether the approval page may approve, in clients that show it.
     pub approval_page: bool,
-    /// Whether no client is relied on to ask anybody.
+    /// Whether no client is trusted to ask a person.
     pub ask_outside: bool,
-    /// Whether every change has to say what it expects to touch.
+    /// Whether every change must state how much it expects to touch.
     pub require_expect: bool,
 }
 
-/// The tools, as `tools/list` prints them.
+/// Returns the tools, as `tools/list` lists them.
 pub(super) fn tools(vaults: &Vaults, options: &CatalogOptions) -> Vec<Tool> {
     let specs = options.toolsets.iter().flat_map(|toolset| vaults.specs(Some(*toolset)));
-    // What every call of would be denied is not offered.
+    // Leave out tools whose every call would be denied.
     let mut tools: Vec<Tool> =
         specs.filter(|spec| vaults.may_permit(spec)).map(|spec| of_spec(&spec, options)).collect();
     let names: Vec<&str> = vaults.names().collect();
@@ -64,7 +65,7 @@ pub(super) fn tools(vaults: &Vaults, options: &CatalogOptions) -> Vec<Tool> {
 fn of_spec(spec: &ToolSpec, options: &CatalogOptions) -> Tool {
     let name = spec.alias.as_ref().unwrap_or(&spec.name).clone();
     let mut schema = spec.input_schema.clone();
-    // Elsewhere it is taken, too, and not worth its tokens in every request.
+    // Other tools accept `expect`, too, but it is not worth its tokens in every request.
     let says_expect = options.require_expect || matches!(spec.toolset, Toolset::Bulk | Toolset::Library);
     if spec.risk > Risk::Read && says_expect {
         add_expect(&mut schema, options);
@@ -72,14 +73,15 @@ fn of_spec(spec: &ToolSpec, options: &CatalogOptions) -> Tool {
     let mut tool = Tool::new(name, spec.description.clone(), object(schema));
     tool.title = Some(title(&spec.name));
     tool.annotations = Some(annotations(&spec.name, spec.risk, options));
-    // Tools that write also answer that a person has to approve, or has refused; the schema is of what reads.
+    // Tools that write have no output schema, because they can also return that a person has to approve or has
+    // declined.
     if spec.risk == Risk::Read {
         tool.output_schema = Some(object(super::answer::output_schema(&spec.output_schema)));
     }
     tool
 }
 
-/// A name as people write it: `Read note`, `Vault: ensure folder`.
+/// Returns a readable title of a tool, for example `Read note` or `Vault: ensure folder`.
 fn title(name: &str) -> String {
     let mut title = String::new();
     for letter in name.chars() {
@@ -104,7 +106,7 @@ fn annotations(name: &str, risk: Risk, options: &CatalogOptions) -> ToolAnnotati
     }
 }
 
-/// Adds what a change expects to touch.
+/// Adds the argument that states how much a change expects to touch.
 fn add_expect(schema: &mut Value, options: &CatalogOptions) {
     schema["properties"][EXPECT] = Expectation::schema();
     if options.require_expect {
@@ -122,7 +124,7 @@ fn require(schema: &mut Value, argument: &str) {
     };
 }
 
-/// A tool of the server's own.
+/// Creates a tool of the server itself.
 fn own_tool(
     (name, description): (&'static str, &'static str),
     mut schema: Value,
@@ -220,8 +222,8 @@ fn plan_tools(vaults: &[&str], options: &CatalogOptions) -> [Tool; 3] {
     ]
 }
 
-/// The outline of a plan. Its format is what the tool answers without one; some providers refuse objects without
-/// properties.
+/// The outline of a plan's schema. The tool itself returns the full format if it is called without a plan. The
+/// properties are listed because some providers reject objects without properties.
 fn plan_outline() -> Value {
     let text = json!({ "type": "string" });
     let args = json!({ "type": "object", "properties": { "path": text }, "additionalProperties": true });

@@ -1,4 +1,4 @@
-//! Completes what a person types into a prompt or an address: vaults, notes, headings, and topics.
+//! Completes the arguments of prompts and resource templates: vaults, notes, headings and topics.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use vault_tools::{Result, Vaults};
 use super::prompts::has_topic;
 use super::resources::number;
 
-/// What an argument can be, best first.
+/// Returns the completions of an argument, best first.
 ///
 /// # Errors
 /// A vault that cannot be read.
@@ -45,7 +45,7 @@ fn cut(mut values: Vec<String>) -> CompletionInfo {
     info
 }
 
-/// What begins so, then what holds it; case does not count.
+/// Returns the values that begin with the typed text, then those that contain it, without regard to case.
 fn beginning_with(values: impl Iterator<Item = String>, typed: &str) -> Vec<String> {
     let typed = typed.to_lowercase();
     let (mut begin, mut hold) = (Vec::new(), Vec::new());
@@ -67,7 +67,7 @@ fn notes(vaults: &mut Vaults, vault: usize, typed: &str) -> Result<Vec<String>> 
     Ok(beginning_with(notes.iter().map(|note| note.path.to_string()), typed))
 }
 
-/// Headings of a note, as its outline has them: `12: ## Plan (340 bytes)`.
+/// Returns the headings of a note. Its outline has lines such as `12: ## Plan (340 bytes)`.
 fn headings(vaults: &mut Vaults, vault: usize, path: &str, typed: &str) -> Result<Vec<String>> {
     let args = json!({ "path": path, "outline": true });
     let outline = vaults.toolbox(vault).call("read_note", args, &mut HeadlessApprover)?.value;
@@ -80,7 +80,7 @@ fn headings(vaults: &mut Vaults, vault: usize, path: &str, typed: &str) -> Resul
     Ok(beginning_with(lines.filter_map(heading), typed))
 }
 
-/// Tags and names of notes.
+/// Returns tags and titles of notes.
 fn topics(vaults: &mut Vaults, typed: &str) -> Result<Vec<String>> {
     let mut topics = BTreeSet::new();
     for vault in 0..vaults.names().count() {

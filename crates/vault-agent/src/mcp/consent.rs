@@ -1,16 +1,17 @@
-//! How a client's person is asked, and what their answer was.
+//! How a client's person is asked for approval, and their answer.
 //!
 //! | the client | how the person is asked |
 //! | --- | --- |
-//! | speaks 2026-07-28 and declared forms | the call answers `input_required`; its state comes back sealed |
+//! | speaks 2026-07-28 and declared forms | the call returns `input_required`; its state comes back sealed |
 //! | is older and declared forms | the server asks during the call |
-//! | has no forms, or is not to be relied on (`--ask-outside`) | the call answers a code, and the person runs `vault-agent approve CODE` |
-//! | is trusted to ask by itself (`--trust-client`) | the client asks before it makes the call |
+//! | has no forms, or is not trusted (`--ask-outside`) | the call returns a code for `vault-agent approve CODE` |
+//! | is trusted to ask (`--trust-client`) | the client asks before it makes the call |
 //!
-//! A form shows the whole of a change. One that is too long for a form waits under a code, and its form can only decline it.
+//! A form shows the whole of a change. A change that is too long for a form is pending under a code, and its form can
+//! only decline it.
 //!
-//! Nothing is locked while a person thinks. What they agreed to is bound by a digest: of the files as they were, and of
-//! the files as they will be. Where it differs afterwards, nothing is done.
+//! Nothing is locked while a person thinks. The approval is bound to a digest of the files before and after the change.
+//! If the digest differs when the change is carried out, nothing is done.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -35,12 +36,12 @@ const APPROVE: &str = "approve";
 /// How long a question may stay open.
 const OPEN: Duration = Duration::from_secs(15 * 60);
 
-/// How a client's person can be asked.
+/// How the person can be asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ConsentMethod {
-    /// The client has asked already.
+    /// The client has already asked.
     Trusted,
-    /// By the answer to the call.
+    /// By the response to the call.
     InputRequired,
     /// By a request during the call.
     Elicit,
@@ -48,7 +49,7 @@ pub(super) enum ConsentMethod {
     Code,
 }
 
-/// What a client declared, for this request.
+/// Chooses the method for a client from its version and capabilities.
 pub(super) fn consent_method(context: &RequestContext<RoleServer>, options: &CatalogOptions) -> ConsentMethod {
     let is_new = context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28);
     match context.client_capabilities() {
@@ -61,55 +62,55 @@ pub(super) fn consent_method(context: &RequestContext<RoleServer>, options: &Cat
     }
 }
 
-/// An empty declaration means forms.
+/// Whether the client supports forms. An empty declaration means that it does.
 fn has_forms(client: &ClientCapabilities) -> bool {
     client.elicitation.as_ref().is_some_and(|modes| modes.form.is_some() || modes.url.is_none())
 }
 
-/// What a person said in a form.
+/// A person's answer in a form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FormAnswer {
     Yes,
-    /// They refused.
+    /// They declined.
     No,
     /// They closed the question, or did not answer.
     NoAnswer,
 }
 
-/// What comes back from a client, and says what the question was about.
+/// The state of a question, which the client sends back with the answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct QuestionState {
-    /// Used once.
+    /// Makes the state usable only once.
     pub nonce: u64,
-    /// Of what was prepared.
+    /// The digest of the prepared change.
     pub digest: String,
-    /// What counted as now.
+    /// The time that the change was prepared for.
     pub now: Zoned,
-    /// Under which it waits, where the form could not approve it.
+    /// The code of the pending change, if the form could not approve it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
 }
 
-/// Seals the state of questions, and knows which were answered.
+/// Seals the states of questions, and remembers which were answered.
 pub(super) struct QuestionStates {
     codec: RequestStateCodec,
     used: Mutex<HashMap<u64, Instant>>,
 }
 
 impl QuestionStates {
-    /// With a key that lives as long as the process.
+    /// Creates a key that lives as long as the process.
     ///
     /// # Errors
     /// When the system has no random numbers.
     pub fn new() -> Result<Self> {
         let mut key = [0; 32];
-        let failed = |why: String| Error::new(ErrorKind::Io, format!("no key could be made: {why}"));
+        let failed = |why: String| Error::new(ErrorKind::Io, format!("cannot create a key: {why}"));
         getrandom::fill(&mut key).map_err(|error| failed(error.to_string()))?;
         let codec = RequestStateCodec::try_new(key).map_err(|error| failed(error.to_string()))?;
         Ok(Self { codec, used: Mutex::default() })
     }
 
-    /// The answer to a call that asks a person first. `call` is what the state is bound to.
+    /// Returns the response to a call that asks a person first. The state is bound to `call`.
     ///
     /// # Errors
     /// When the state cannot be written as JSON.
@@ -122,10 +123,10 @@ impl QuestionStates {
         Ok(InputRequiredResult::new(Some(requests), Some(state)))
     }
 
-    /// What the question was about whose state came back. From then on it is used.
+    /// Opens a state that came back. It cannot be used again.
     ///
     /// # Errors
-    /// [`ErrorKind::Refused`] for a state that was not made here, for another call, too long ago, or was used.
+    /// [`ErrorKind::Refused`] for a state that is not from here, for another call, expired or already used.
     pub fn open(&self, state: &str, call: &str) -> Result<QuestionState> {
         let refused = || {
             Error::new(ErrorKind::Refused, "this requestState is not valid for this call, too old, or was used before")
@@ -145,17 +146,17 @@ impl QuestionStates {
 #[derive(Debug)]
 pub(super) struct Form {
     message: String,
-    /// Whether it has a box that approves.
+    /// Whether it has a checkbox that approves.
     approves: bool,
 }
 
 impl Form {
-    /// With one box, which nobody has ticked.
+    /// Creates a form with one unticked checkbox.
     pub fn approving(message: String) -> Self {
         Self { message, approves: true }
     }
 
-    /// Without a box: it can be declined, or closed.
+    /// Creates a form without a checkbox, which can only be declined or closed.
     pub fn declining(message: String) -> Self {
         Self { message, approves: false }
     }
@@ -176,7 +177,7 @@ impl From<Form> for ElicitRequestParams {
 /// Asks during the call.
 ///
 /// # Errors
-/// When the client goes away or answers something else.
+/// When the client disconnects or sends an invalid response.
 pub(super) async fn elicit(peer: &Peer<RoleServer>, form: Form) -> Result<FormAnswer> {
     match peer.create_elicitation_with_timeout(form.into(), Some(OPEN)).await {
         Ok(result) => Ok(answer_of(&result)),
@@ -186,7 +187,7 @@ pub(super) async fn elicit(peer: &Peer<RoleServer>, form: Form) -> Result<FormAn
     }
 }
 
-/// The answer among those that came back with a state.
+/// Returns the answer among those that came back with a state.
 pub(super) fn answer_in(responses: Option<&InputResponses>) -> FormAnswer {
     let given = responses.and_then(|responses| responses.get(APPROVE));
     given
@@ -194,7 +195,7 @@ pub(super) fn answer_in(responses: Option<&InputResponses>) -> FormAnswer {
         .map_or(FormAnswer::NoAnswer, |given| answer_of(&given))
 }
 
-/// Only a box that was ticked is a yes.
+/// Only a ticked checkbox approves.
 fn answer_of(result: &ElicitResult) -> FormAnswer {
     let is_ticked = || result.content.as_ref().and_then(|content| content.get(APPROVE)) == Some(&Value::Bool(true));
     match result.action {

@@ -1,7 +1,7 @@
-//! Streamable HTTP: the same server for many clients, at one path, for those who may ask.
+//! Streamable HTTP: one server for many clients, at one path, with access control.
 //!
-//! Whoever can reach the address can ask for notes. So it is loopback unless told otherwise, `Host` and `Origin` must be
-//! names of this server (no page of the web gets here by a name of its own), and a key can be required.
+//! Anyone who can reach the address could ask for notes. So it is loopback by default, `Host` and `Origin` must be
+//! names of this server (which keeps out web pages with a domain of their own), and a key can be required.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -27,29 +27,29 @@ use super::Server;
 use super::messages::{InvalidMessage, read};
 use crate::message_lines::Head;
 
-/// Where it answers.
+/// The path of the server.
 pub(crate) const PATH: &str = "/mcp";
 
 const LIMITS: ConnectionLimits =
     ConnectionLimits { connections: 256, client_timeout: Duration::from_secs(60), grace: Duration::from_secs(5) };
 
-/// The most bytes of a request: a note of any sensible size, as JSON.
+/// The maximum bytes of a request, enough for a note of any sensible size as JSON.
 const MAX_BODY: usize = 8 << 20;
 
-/// For so long a client of the older revisions can fetch an answer again that was cut off; each is kept meanwhile.
+/// How long a response is kept so that older clients can resume an interrupted stream.
 const RESUMABLE: Duration = Duration::from_secs(10);
 
-/// Who may ask.
+/// The access control of the server.
 #[derive(Debug)]
 pub(crate) struct Access {
-    /// What clients must send as `Authorization: Bearer …`.
+    /// The key that clients must send as `Authorization: Bearer …`.
     pub key: Option<String>,
     /// The names of this server.
     pub hosts: Vec<String>,
 }
 
 impl Access {
-    /// Names of this machine that nobody else can have, and others.
+    /// Allows the names that always mean this machine, and `more`.
     pub fn new(key: Option<String>, more: &[String]) -> Self {
         let own = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
         Self { key, hosts: own.into_iter().chain(more.iter().cloned()).collect() }
@@ -59,10 +59,10 @@ impl Access {
 /// Listens at an address.
 ///
 /// # Errors
-/// A port that is in use; an address that others can reach, where no key is required.
+/// A port that is in use; an address that others can reach, if no key is required.
 pub(crate) async fn listen(address: SocketAddr, access: &Access) -> Result<TcpListener> {
     if !address.ip().is_loopback() && access.key.is_none() {
-        let message = format!("others can reach {address}, so whoever finds it could read the notes");
+        let message = format!("others can reach {address}, and could read the notes");
         return Err(Error::new(ErrorKind::Refused, message)
             .with_remedy("add --key-file FILE, and --host NAME for the name that clients use"));
     }
@@ -73,7 +73,7 @@ pub(crate) async fn listen(address: SocketAddr, access: &Access) -> Result<TcpLi
 }
 
 impl Server {
-    /// Serves many clients until `stop` is ready.
+    /// Serves many clients until `stop` completes.
     pub async fn on_http(mut self, listener: TcpListener, access: Access, stop: impl Future<Output = ()>) {
         self.is_http = true;
         let ended = CancellationToken::new();
@@ -103,14 +103,14 @@ impl Server {
     }
 }
 
-/// What requests are checked against.
+/// The state for the checks of requests.
 #[derive(Clone)]
 struct Checks {
     access: Arc<Access>,
     sessions: Arc<LocalSessionManager>,
 }
 
-/// Only the older revisions have sessions, and a request without an id begins one.
+/// Whether a request starts a session. Only the older revisions have sessions, and a request without an id starts one.
 fn begins_session(request: &Request) -> bool {
     let header = |name: &str| request.headers().get(name).map(HeaderValue::as_bytes);
     let is_newest = header("mcp-protocol-version") == Some(ProtocolVersion::V_2026_07_28.as_str().as_bytes());
@@ -131,14 +131,14 @@ async fn check(State(checks): State<Checks>, request: Request, next: Next) -> Re
     }
     let ends_session = request.method() == Method::DELETE;
     let mut response = answer(request, next).await;
-    // Clients in Python take any success but 200 and 204 for a failure, and warn of it.
+    // Python clients treat any success other than 200 and 204 as a failure, and warn about it.
     if ends_session && response.status() == StatusCode::ACCEPTED {
         *response.status_mut() = StatusCode::NO_CONTENT;
     }
     response
 }
 
-/// The answer of the library, and where it has a text for a body that is no message, an error of JSON-RPC.
+/// Returns the response of the library. If it is a plain text about an invalid body, it becomes an error of JSON-RPC.
 async fn answer(request: Request, next: Next) -> Response {
     let (head, body) = request.into_parts();
     let body = match Bytes::from_request(Request::from_parts(head.clone(), body), &()).await {

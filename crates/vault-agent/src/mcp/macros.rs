@@ -1,4 +1,4 @@
-//! Macros as tools and prompts, where the toolset `library` is offered: `list_macros`, `run_macro`, and a prompt for each.
+//! Macros as tools and prompts, if the toolset `library` is offered: `list_macros`, `run_macro`, and a prompt for each.
 
 use rmcp::model::{GetPromptResult, JsonObject, Prompt, PromptArgument, PromptMessage, Role};
 use serde_json::{Map, Value, json};
@@ -8,7 +8,7 @@ use vault_tools::{Error, ErrorKind, Macro, Macros, Parameter, Result, Toolbox};
 pub(super) const LIST_MACROS: &str = "list_macros";
 pub(super) const RUN_MACRO: &str = "run_macro";
 
-/// The macros of a vault: those that are saved, and those that come with the program.
+/// Returns the macros of a vault: the saved ones, and those that ship with the program.
 fn all(toolbox: &Toolbox) -> Result<Vec<Macro>> {
     let mut macros = Macros::new(toolbox.vault().state()).list()?;
     let shipped = Macros::shipped().into_iter();
@@ -17,7 +17,7 @@ fn all(toolbox: &Toolbox) -> Result<Vec<Macro>> {
     Ok(macros)
 }
 
-/// What `list_macros` answers: those whose name has `part` in it.
+/// Returns the macros whose names contain `part`, as `list_macros` does.
 pub(super) fn list(toolbox: &Toolbox, part: &str) -> Result<Value> {
     let shown = |saved: &Macro| {
         let parameters = saved
@@ -30,10 +30,10 @@ pub(super) fn list(toolbox: &Toolbox, part: &str) -> Result<Value> {
     Ok(json!({ "macros": found.map(|saved| shown(&saved)).collect::<Vec<_>>() }))
 }
 
-/// The plan of a macro, with values for its parameters.
+/// Returns the plan of a macro, with values for its parameters.
 ///
 /// # Errors
-/// No such macro; a parameter that it does not have.
+/// An unknown macro; an unknown parameter.
 pub(super) fn request(toolbox: &Toolbox, name: &str, given: &Map<String, Value>) -> Result<ChangeRequest> {
     let saved = Macros::new(toolbox.vault().state()).get(name)?;
     let known: Vec<&str> = saved.parameters.iter().map(|parameter| parameter.name.as_str()).collect();
@@ -51,7 +51,7 @@ pub(super) fn request(toolbox: &Toolbox, name: &str, given: &Map<String, Value>)
     Ok(ChangeRequest::Plan { plan: saved.plan, parameters })
 }
 
-/// The macros as prompts.
+/// Returns the macros as prompts.
 pub(super) fn prompts(toolbox: &Toolbox) -> Vec<Prompt> {
     let prompt = |saved: Macro| {
         let argument = |parameter: Parameter| {
@@ -61,11 +61,11 @@ pub(super) fn prompts(toolbox: &Toolbox) -> Vec<Prompt> {
         let arguments = saved.parameters.into_iter().map(argument).collect();
         Prompt::new(saved.name.clone(), Some(saved.description), Some(arguments)).with_title(saved.name)
     };
-    // Macros that cannot be read are said by list_macros.
+    // list_macros reports macros that cannot be read.
     all(toolbox).unwrap_or_default().into_iter().map(prompt).collect()
 }
 
-/// The prompt of a macro; `None` where there is none of the name.
+/// Returns the prompt of a macro, or `None` if there is no macro of this name.
 pub(super) fn prompt(toolbox: &Toolbox, name: &str, args: Option<&JsonObject>) -> Option<GetPromptResult> {
     let saved = all(toolbox).ok()?.into_iter().find(|saved| saved.name == name)?;
     let given = json!({ "name": saved.name, "parameters": args.cloned().unwrap_or_default() });

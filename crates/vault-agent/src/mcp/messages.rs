@@ -1,5 +1,4 @@
-//! Messages as they come in, and what is answered to those that cannot be read. The library drops them, and its client
-//! would wait for ever.
+//! Reads messages, and answers the invalid ones. The library drops invalid messages, and its client would wait forever.
 
 use std::sync::Arc;
 
@@ -14,13 +13,13 @@ use tokio::sync::{Mutex, mpsc};
 
 use crate::message_lines::{Head, Line, is_json, next_line};
 
-/// Bytes of the longest message on standard input.
+/// The maximum bytes of a message on standard input.
 const LONGEST_LINE: u64 = 16 << 20;
 
-/// A message that cannot be read.
+/// A message that cannot be parsed.
 #[derive(Debug)]
 pub(super) struct InvalidMessage {
-    /// Of the answer that somebody waits for.
+    /// The id of the response that the sender waits for, if it waits.
     awaited: Option<Value>,
     code: ErrorCode,
     message: String,
@@ -33,26 +32,26 @@ impl InvalidMessage {
             return Self { awaited: Some(Value::Null), code: ErrorCode::PARSE_ERROR, message };
         }
         let head = Head::of(line);
-        let message = head.too_deep().unwrap_or_else(|| format!("this is no message of JSON-RPC 2.0: {error}"));
+        let message = head.too_deep().unwrap_or_else(|| format!("this is not a message of JSON-RPC 2.0: {error}"));
         Self { awaited: head.awaited(), code: ErrorCode::INVALID_REQUEST, message }
     }
 
-    /// One with more bytes than are read.
+    /// The error for a message above the maximum length.
     pub fn too_long(head: &Head, longest: u64) -> Self {
         let message = format!("a message is longer than {} MiB", longest >> 20);
         Self { awaited: head.awaited(), code: ErrorCode::INVALID_REQUEST, message }
     }
 
-    /// The answer.
+    /// The error response.
     pub fn answer(&self) -> Value {
         json!({ "jsonrpc": "2.0", "id": self.awaited, "error": { "code": self.code, "message": self.message } })
     }
 }
 
-/// Reads a message.
+/// Parses a message.
 ///
 /// # Errors
-/// What to answer to it, if somebody waits.
+/// The error response, if the sender waits for one.
 pub(super) fn read(line: &[u8]) -> Result<ClientJsonRpcMessage, InvalidMessage> {
     let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
     serde_json::from_slice(line).map_err(|error| InvalidMessage::of(line, &error))
@@ -67,14 +66,14 @@ pub(super) struct Lines<W> {
 impl<W: AsyncWrite + Send + Unpin + 'static> Lines<W> {
     pub fn new(input: impl AsyncRead + Send + Unpin + 'static, output: W) -> Self {
         let output = Arc::new(Mutex::new(output));
-        // The library may drop a read that has begun, so a task of its own reads. It is one message ahead.
+        // The library may drop a read that has started, so a separate task reads. It is one message ahead.
         let (sender, messages) = mpsc::channel(1);
         tokio::spawn(read_all(input, Arc::clone(&output), sender));
         Self { messages, output }
     }
 }
 
-/// Reads until the input or the client ends.
+/// Reads until the input ends or the client disconnects.
 async fn read_all(
     input: impl AsyncRead + Unpin,
     output: Arc<Mutex<impl AsyncWrite + Unpin>>,

@@ -5,7 +5,7 @@
 //!                          └──> resources, prompts, completion, subscriptions
 //! ```
 //!
-//! The handler knows nothing that outlives it: vaults, previews and used states are shared by all clients of a server.
+//! The handler keeps no state of its own: vaults, previews and used states are shared by all clients of a server.
 
 mod answer;
 mod app;
@@ -45,7 +45,7 @@ use subscriptions::Subscriptions;
 
 use crate::workspace::Workspace;
 
-/// Over HTTP these are spoken: the oldest revision knew another transport.
+/// The revisions over HTTP. The oldest one is missing, because it had another HTTP transport.
 const OVER_HTTP: &[ProtocolVersion] = &[
     ProtocolVersion::V_2025_03_26,
     ProtocolVersion::V_2025_06_18,
@@ -53,12 +53,12 @@ const OVER_HTTP: &[ProtocolVersion] = &[
     ProtocolVersion::V_2026_07_28,
 ];
 
-/// What clients load before anything else; some cut it at 2,048 characters.
+/// The instructions that clients load first; some cut them at 2,048 characters.
 const INSTRUCTIONS: &str = include_str!("instructions.txt");
 
 type RpcResult<T> = std::result::Result<T, ErrorData>;
 
-/// One for each client, or over HTTP for each request; all share the same calls.
+/// The handler of one client, or over HTTP of one request. All handlers share the same calls.
 #[derive(Clone)]
 pub(crate) struct Server {
     calls: Arc<CallHandler>,
@@ -68,10 +68,10 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// A server of these vaults.
+    /// Creates a server of these vaults.
     ///
     /// # Errors
-    /// When the system has no random numbers, or no folder for what waits.
+    /// When the system has no random numbers, or no folder for pending changes.
     pub fn new(workspace: Workspace, options: CatalogOptions) -> Result<Self> {
         let several = workspace.with(|vaults| vaults.instructions());
         let instructions = format!("{}{several}", INSTRUCTIONS).trim_end().into();
@@ -79,12 +79,12 @@ impl Server {
         Ok(Self { calls, instructions, subscriptions, is_http: false })
     }
 
-    /// The vaults that it serves.
+    /// The vaults of the server.
     pub fn workspace(&self) -> &Workspace {
         &self.calls.workspace
     }
 
-    /// The same for another client.
+    /// Returns a handler for another client.
     fn for_client(&self) -> Self {
         Self { subscriptions: Arc::default(), ..self.clone() }
     }
@@ -93,20 +93,20 @@ impl Server {
     async fn blocking<T: Send + 'static>(&self, act: impl FnOnce(&mut Vaults) -> T + Send + 'static) -> RpcResult<T> {
         let calls = Arc::clone(&self.calls);
         let read = tokio::task::spawn_blocking(move || calls.workspace.with(act)).await;
-        read.map_err(|_| ErrorData::internal_error("this request met a fault of the program", None))
+        read.map_err(|_| ErrorData::internal_error("internal error: the request panicked", None))
     }
 
     /// Serves one client on standard input and output, until its input ends.
     ///
     /// # Errors
-    /// When the client begins with something else than to introduce itself.
+    /// When the first message of the client is not the initialization.
     pub async fn on_stdio(self) -> Result<()> {
         let failed = |error: String| Error::new(ErrorKind::Io, error).at("standard input");
         let (input, output) = rmcp::transport::io::stdio_pipes();
         let running = self.serve(Lines::new(input, output)).await;
         match running {
             Ok(running) => running.waiting().await.map(drop).map_err(|error| failed(error.to_string())),
-            // A client that leaves before it says anything is none.
+            // A client that disconnects before its first message is no error.
             Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => Ok(()),
             Err(error) => Err(failed(error.to_string())),
         }
@@ -233,7 +233,7 @@ impl ServerHandler for Server {
         _: RequestContext<RoleServer>,
     ) -> RpcResult<CompleteResult> {
         let found = self.blocking(move |vaults| completion::complete(vaults, &params)).await?;
-        // A note that cannot be read completes to nothing.
+        // A note that cannot be read has no completions.
         Ok(CompleteResult::new(found.unwrap_or_default()))
     }
 }

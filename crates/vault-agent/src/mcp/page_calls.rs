@@ -1,8 +1,8 @@
-//! The calls of the approval page, which a client shows to the person and hides from the model: one that reads the change
-//! that waits under a code, and one that decides about it.
+//! The calls of the approval page, which a client shows to the person and hides from the model: one reads a pending
+//! change, and the other decides about it.
 //!
-//! A server cannot see whether the page or the model calls. So the tool exists only where `--approval-page` says that the
-//! client hides it, as clients that show pages must.
+//! A server cannot see whether the page or the model calls. So the tool is only offered with `--approval-page`, by
+//! which the user states that the client hides it, as clients that show pages must.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -16,22 +16,21 @@ use crate::change_text::{digest_of, what_undo_does};
 use crate::pending_changes::{PendingChange, PendingChanges};
 use crate::workspace::Workspace;
 
-/// Keys that were shown, by code: the newest of each holds, once.
+/// The keys that were shown, by code. Only the newest key of a code is valid, and only once.
 #[derive(Debug, Default)]
 pub(super) struct PageKeys(Mutex<HashMap<String, String>>);
 
 impl PageKeys {
-    /// Answers a call of the page.
+    /// Handles a call of the page.
     ///
     /// # Errors
-    /// No such code in these vaults; a decision without a key, or with one that is not the newest of its code; notes that
-    /// have changed.
+    /// An unknown code; a decision without a key, or without the newest key of its code; notes that have changed.
     pub fn call(&self, args: &Value, workspace: &Workspace, changes: &PendingChanges) -> Result<CallToolResult> {
         let text = |name: &str| args.get(name).and_then(Value::as_str);
         let pending = changes.get(text("code").unwrap_or_default())?;
         let vault = workspace.vaults().iter().position(|open| open.vault.path() == pending.vault);
         let Some(vault) = vault else {
-            return Err(Error::new(ErrorKind::NotFound, "no change waits under this code in these vaults"));
+            return Err(Error::new(ErrorKind::NotFound, "no change is pending under this code in these vaults"));
         };
         let mut keys = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(key) = text("key") else {
@@ -50,14 +49,14 @@ impl PageKeys {
                 json!({ "status": "waiting", "code": pending.code, "key": key, "change": change }),
             ));
         };
-        // A wrong key ends the right one: there is one try.
+        // A wrong key also revokes the right one, so there is only one try.
         if keys.remove(&pending.code).is_none_or(|known| digest_of(&known) != digest_of(key)) {
             return Err(Error::new(ErrorKind::Refused, "this key does not decide about this change")
                 .with_remedy("nothing was approved; open the page again"));
         }
         match text("decision") {
             Some("approve") => {
-                // What was shown is what is approved.
+                // Check that the change is still the one that was shown.
                 shown(&pending, vault, workspace)?;
                 changes.approve(&pending)?;
                 Ok(answer::plain(json!({ "status": "approved", "code": pending.code })))
@@ -66,12 +65,12 @@ impl PageKeys {
                 changes.remove(&pending.code)?;
                 Ok(answer::declined("the person declined"))
             }
-            _ => Err(Error::new(ErrorKind::InvalidArguments, "`decision` is `approve` or `decline`")),
+            _ => Err(Error::new(ErrorKind::InvalidArguments, "`decision` must be `approve` or `decline`")),
         }
     }
 }
 
-/// A change as the page shows it.
+/// Returns a change as the page shows it.
 fn shown(pending: &PendingChange, vault: usize, workspace: &Workspace) -> Result<Value> {
     let prepare = |vaults: &mut vault_tools::Vaults| {
         pending.request.prepare(vaults.toolbox(vault), &pending.now, Cancel::default())
@@ -81,11 +80,11 @@ fn shown(pending: &PendingChange, vault: usize, workspace: &Workspace) -> Result
         return Err(Error::new(ErrorKind::Conflict, "the notes have changed since the assistant asked for this")
             .with_remedy("nothing was changed; ask the assistant for the change again"));
     }
-    // The page shows all of it: a change that is cut must not be approved.
+    // The page shows all of it, because a truncated change must not be approved.
     let Preview { files, folders, notices } = prepared.preview();
     let effects = prepared.effects().iter().map(|effect| format!("it {effect}"));
     let returns = prepared.returns().map(|value| format!("it returns {value}"));
-    // Those of a plan say what its commands do.
+    // The notices of a plan describe its commands.
     let of_plan = prepared.plan().map(|plan| plan.notices.as_slice()).unwrap_or_default();
     let notices: Vec<String> = effects.chain(returns).chain(notices.iter().chain(of_plan).cloned()).collect();
     Ok(json!({

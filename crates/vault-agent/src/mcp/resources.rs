@@ -1,4 +1,4 @@
-//! Notes as resources: read by their addresses, under the same rules as the tools.
+//! Notes as resources: read by their URIs, under the same rules as the tools.
 
 use std::collections::BTreeMap;
 
@@ -15,23 +15,23 @@ use vault_tools::{Entry, Error, ErrorKind, Result, Vaults};
 use super::answer::UNTRUSTED;
 use super::uri::{SCHEME, UriTarget, VaultUri};
 
-/// How an agent works with these tools.
+/// The instructions for agents that use these tools.
 pub(crate) const SKILL: &str = include_str!("skill.md");
 
 const SKILL_URI: &str = "vault-agent://skill";
 const MARKDOWN: &str = "text/markdown";
 
-/// Resources on a page of the list.
+/// The number of resources on a page of the list.
 const PAGE: usize = 200;
 
-/// The most bytes of a note that are read at once.
+/// The maximum bytes of a note that are returned at once.
 const MOST: usize = 256 << 10;
 
-/// A page of the list: the skill and the changes first, then notes by path. A cursor names the note after which it goes
-/// on, so that notes that come and go move no page.
+/// Returns a page of the list: the skill and the recent changes first, then notes by path. The cursor is the last note
+/// of the page before, so that notes that are added or removed do not shift the pages.
 ///
 /// # Errors
-/// A cursor that was not made here; a vault that cannot be listed.
+/// A cursor that is not from this list; a vault that cannot be listed.
 pub(super) fn list(vaults: &mut Vaults, cursor: Option<&str>) -> Result<ListResourcesResult> {
     let names = names(vaults);
     let mut resources = Vec::new();
@@ -53,7 +53,7 @@ pub(super) fn list(vaults: &mut Vaults, cursor: Option<&str>) -> Result<ListReso
             (0, String::new())
         }
         Some(VaultUri { vault, target: UriTarget::Note { path, .. } }) => (number(&names, &vault)?, path),
-        Some(_) => return Err(Error::new(ErrorKind::InvalidArguments, "this is no cursor of this list")),
+        Some(_) => return Err(Error::new(ErrorKind::InvalidArguments, "this cursor is not from this list")),
     };
     let mut last = None;
     for (vault, name) in names.iter().enumerate().skip(first) {
@@ -82,7 +82,7 @@ fn mime_type(note: &Entry) -> &'static str {
     if note.path.as_str().ends_with(".canvas") { "application/json" } else { MARKDOWN }
 }
 
-/// The forms of addresses.
+/// Returns the templates of URIs.
 pub(super) fn templates() -> ListResourceTemplatesResult {
     let note = |query: &str, name: &str, title: &str| {
         ResourceTemplate::new(format!("vault://{{vault}}/{{+path}}{query}"), name)
@@ -102,10 +102,11 @@ pub(super) fn templates() -> ListResourceTemplatesResult {
     .with_cache_scope(CacheScope::Private)
 }
 
-/// What is at an address.
+/// Reads the resource at a URI.
 ///
 /// # Errors
-/// No such resource, or one that the settings deny: the same, as nobody is to learn which.
+/// An unknown resource, or one that the settings deny. Both have the same error, so that it does not reveal which notes
+/// exist.
 pub(super) fn read(vaults: &mut Vaults, uri: &str) -> std::result::Result<ReadResourceResult, ErrorData> {
     let text = match uri {
         SKILL_URI => Ok(SKILL.to_owned()),
@@ -147,7 +148,7 @@ fn text_of(vaults: &mut Vaults, address: &VaultUri) -> Result<String> {
     Ok(text)
 }
 
-/// The notes that changed last, newest first.
+/// Lists the notes that changed last, newest first.
 fn changed(notes: &[Entry], most: usize) -> String {
     let mut notes: Vec<&Entry> = notes.iter().collect();
     notes.sort_by_key(|note| (std::cmp::Reverse(note.stat.modified), note.path.clone()));
@@ -163,15 +164,16 @@ fn names(vaults: &Vaults) -> Vec<String> {
     vaults.names().map(str::to_owned).collect()
 }
 
-/// A vault by its name; case does not count, since some clients change that of addresses.
+/// Finds a vault by its name, without regard to case, because some clients change the case of URIs.
 pub(super) fn number(names: &[String], vault: &str) -> Result<usize> {
     let found = names.iter().position(|name| name == vault);
     let found = found.or_else(|| names.iter().position(|name| name.to_lowercase() == vault.to_lowercase()));
     found.ok_or_else(|| Error::new(ErrorKind::NotFound, format!("there is no vault {vault}")))
 }
 
-/// What tells whether resources have changed since: of a note its size and time, of the changes the newest. Nothing for
-/// what is not there or not shown. Each vault is listed once.
+/// Returns a value for each resource that changes when the resource does: the size and time of a note, or the newest
+/// note of the recent changes. It is null for a resource that does not exist or is denied. Each vault is listed only
+/// once.
 pub(super) fn states_of(vaults: &mut Vaults, uris: Vec<String>) -> BTreeMap<String, Value> {
     let names = names(vaults);
     let mut listed: BTreeMap<usize, Vec<Entry>> = BTreeMap::new();

@@ -1,7 +1,7 @@
-//! Tells clients when a resource that they subscribed to has changed on the disk, whoever changed it.
+//! Notifies clients when a subscribed resource changes on the disk, whichever program changed it.
 //!
-//! The vault is looked at twice a second, for as long as a client is subscribed to anything: that also finds what
-//! changes while no watcher runs here.
+//! The vault is checked twice a second while a client has a subscription. Polling also finds changes while no watcher
+//! runs in this process.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,29 +15,29 @@ use serde_json::Value;
 use super::calls::CallHandler;
 use super::resources::states_of;
 
-/// How often the vault is looked at.
+/// The interval between two checks.
 const EVERY: Duration = Duration::from_millis(500);
 
-/// The most resources that one client is told of.
+/// The maximum number of subscriptions of one client.
 const MOST: usize = 100;
 
-/// What the client of one session is subscribed to.
+/// The subscriptions of one session.
 #[derive(Debug, Default)]
 pub(super) struct Subscriptions(Mutex<SubscriptionState>);
 
 #[derive(Debug, Default)]
 struct SubscriptionState {
-    /// The resources, each with its state when it was last looked at.
+    /// The resources, each with its state at the last check.
     known: BTreeMap<String, Value>,
-    /// Whether a task looks at them. There is one, however often a client subscribes and unsubscribes.
+    /// Whether the polling task runs. There is only one, however often a client subscribes and unsubscribes.
     is_watched: bool,
 }
 
 impl Subscriptions {
-    /// Begins to tell a client of the older revisions of a resource.
+    /// Subscribes a client of the older revisions to a resource.
     ///
     /// # Errors
-    /// Too many of them.
+    /// Too many subscriptions.
     pub async fn add(
         self: &Arc<Self>,
         uri: String,
@@ -47,7 +47,7 @@ impl Subscriptions {
         let state = states(calls, vec![uri.clone()]).await.into_values().next().unwrap_or_default();
         let mut subscribed = self.lock();
         if subscribed.known.len() >= MOST {
-            return Err(ErrorData::invalid_params(format!("{MOST} subscriptions are the most"), None));
+            return Err(ErrorData::invalid_params(format!("at most {MOST} subscriptions are possible"), None));
         }
         subscribed.known.insert(uri, state);
         if !std::mem::replace(&mut subscribed.is_watched, true) {
@@ -56,7 +56,7 @@ impl Subscriptions {
         Ok(())
     }
 
-    /// Ends it.
+    /// Ends a subscription.
     pub fn remove(&self, uri: &str) {
         self.lock().known.remove(uri);
     }
@@ -85,10 +85,10 @@ impl Subscriptions {
     }
 }
 
-/// Tells a client of the newest revision, until it ends its request.
+/// Notifies a client of the newest revision, until it ends its request.
 ///
 /// # Errors
-/// None: a client that is gone ends it.
+/// Never; if the client is gone, this returns.
 pub(super) async fn listen(context: SubscriptionContext, calls: &Arc<CallHandler>) -> Result<(), ErrorData> {
     let uris = context.accepted().resource_subscriptions.clone().unwrap_or_default();
     let uris: Vec<String> = uris.into_iter().take(MOST).collect();
@@ -110,7 +110,7 @@ pub(super) async fn listen(context: SubscriptionContext, calls: &Arc<CallHandler
     }
 }
 
-/// Which of the known resources have another state now; from then on they have it.
+/// Updates the known states, and returns the resources whose state has changed.
 fn update(known: &mut BTreeMap<String, Value>, now: BTreeMap<String, Value>) -> Vec<String> {
     let mut changed = Vec::new();
     for (uri, state) in now {

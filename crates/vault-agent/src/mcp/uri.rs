@@ -1,18 +1,18 @@
-//! Addresses of resources: `vault://VAULT/PATH`, with a part of the note behind `?`, and the notes that changed lately.
+//! URIs of resources: `vault://VAULT/PATH`, with a part of the note after `?`, and the recently changed notes.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use vault_tools::{Error, ErrorKind, Result};
 
 pub(super) const SCHEME: &str = "vault://";
 
-/// What stands for itself in an address.
+/// The characters that are percent-encoded: all but the unreserved ones.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
-/// How many notes `?changed` names without a number, and the most.
+/// How many notes `?changed` returns without a number, and the maximum.
 const CHANGED: usize = 20;
 const MOST_CHANGED: usize = 200;
 
-/// An address in a vault.
+/// A URI in a vault.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct VaultUri {
     /// The vault's name.
@@ -20,16 +20,16 @@ pub(super) struct VaultUri {
     pub target: UriTarget,
 }
 
-/// What an address is of.
+/// The target of a URI.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum UriTarget {
-    /// A note, or the part of it that an argument of `read_note` names.
+    /// A note, or the part of it that an argument of `read_note` selects.
     Note { path: String, part: Option<(NotePart, String)> },
-    /// The notes that changed lately, this many.
+    /// This many of the recently changed notes.
     Changed(usize),
 }
 
-/// Which part of a note is meant.
+/// The kind of a part of a note.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NotePart {
     Heading,
@@ -40,7 +40,7 @@ pub(super) enum NotePart {
 impl NotePart {
     const ALL: [Self; 3] = [Self::Heading, Self::Lines, Self::Block];
 
-    /// The name in an address, and of the argument of `read_note`.
+    /// The name of the kind in a URI and as an argument of `read_note`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Heading => "heading",
@@ -51,27 +51,27 @@ impl NotePart {
 }
 
 impl VaultUri {
-    /// The address of a whole note.
+    /// The URI of a whole note.
     pub fn note(vault: &str, path: &str) -> Self {
         let (vault, path) = (vault.to_owned(), path.to_owned());
         Self { vault, target: UriTarget::Note { path, part: None } }
     }
 
-    /// The address of the notes that changed lately.
+    /// The URI of the recently changed notes.
     pub fn changed(vault: &str) -> Self {
         Self { vault: vault.to_owned(), target: UriTarget::Changed(CHANGED) }
     }
 
-    /// Reads an address.
+    /// Parses a URI.
     ///
     /// # Errors
-    /// What is no address of this form.
+    /// A text that is not a URI of this form.
     pub fn parse(uri: &str) -> Result<Self> {
         let wrong = |why: &str| {
             Error::new(ErrorKind::InvalidArguments, format!("{uri:?} {why}"))
                 .with_remedy("an address is vault://VAULT/PATH, with ?heading=, ?lines=3-10 or ?block= for a part")
         };
-        let rest = uri.strip_prefix(SCHEME).ok_or_else(|| wrong("is no address in a vault"))?;
+        let rest = uri.strip_prefix(SCHEME).ok_or_else(|| wrong("is not an address in a vault"))?;
         if rest.contains('#') {
             return Err(wrong("has a #, which is written %23 in names"));
         }
@@ -152,7 +152,7 @@ mod tests {
         assert_eq!(VaultUri::parse("vault://N/?changed=5").unwrap().target, UriTarget::Changed(5));
         assert_eq!(VaultUri::changed("N").to_string(), "vault://N/?changed=20");
         for (wrong, why) in [
-            ("file:///etc/passwd", "is no address"),
+            ("file:///etc/passwd", "is not an address"),
             ("vault://N/", "names no note"),
             ("vault://N/a.md#b", "written %23"),
             ("vault://N/a.md?color=red", "asks for `color`"),

@@ -1,5 +1,5 @@
-//! `agent.toml` in the user's configuration folder, beside `tools.toml`: read with the line of each value, and changed
-//! in place.
+//! The file `agent.toml` in the user's configuration folder, beside `tools.toml`: read with the line of each value, and
+//! edited in place.
 
 use std::path::PathBuf;
 
@@ -14,9 +14,9 @@ use super::{Problem, SettingValue, ValueSource};
 
 const NAME: &str = "agent.toml";
 
-const REMEDY: &str = "vault-agent config show lists what may stand there";
+const REMEDY: &str = "vault-agent config show lists the settings";
 
-/// Where the file is, whether or not it is there.
+/// Returns the path of `agent.toml`, whether or not the file exists.
 ///
 /// # Errors
 /// When the system names no configuration folder.
@@ -24,7 +24,7 @@ pub(crate) fn path() -> Result<PathBuf> {
     config_file(NAME)
 }
 
-/// Where a file of the user's configuration folder is, whether or not it is there.
+/// Returns the path of a file in the user's configuration folder, whether or not the file exists.
 ///
 /// # Errors
 /// When the system names no configuration folder.
@@ -35,7 +35,7 @@ pub(crate) fn config_file(name: &str) -> Result<PathBuf> {
     })
 }
 
-/// What the file says, and what is wrong in it. No file says nothing.
+/// Reads the values in the file and the problems with them. A missing file is read as empty.
 ///
 /// # Errors
 /// When it cannot be read.
@@ -82,7 +82,7 @@ pub(crate) fn set(setting: &Setting, value: &Value) -> Result<PathBuf> {
     })
 }
 
-/// Sets a value of a table. A comment behind it stays.
+/// Sets a value in a table. A comment behind the value stays.
 pub(super) fn put(table: &mut Table, name: &str, value: &Value) {
     let value = of_json(value);
     match table.get_mut(name).and_then(|item| item.as_value_mut()) {
@@ -95,7 +95,7 @@ pub(super) fn put(table: &mut Table, name: &str, value: &Value) {
     }
 }
 
-/// Takes a setting out of the file.
+/// Removes a setting from the file.
 ///
 /// # Errors
 /// As [`set`].
@@ -106,7 +106,7 @@ pub(crate) fn remove(setting: &Setting) -> Result<PathBuf> {
     })
 }
 
-/// Changes a settings file; where `act` fails, it stays as it is.
+/// Changes a settings file. If `act` fails, the file stays as it is.
 pub(crate) fn change_file(path: PathBuf, act: impl FnOnce(&mut DocumentMut) -> Result<()>) -> Result<PathBuf> {
     // A link to a file elsewhere stays one.
     let path = path.canonicalize().unwrap_or(path);

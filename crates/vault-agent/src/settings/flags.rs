@@ -7,10 +7,10 @@ use super::table::{Setting, TABLE};
 use super::value::Kind;
 use super::{Problem, SettingValue, ValueSource};
 
-/// The settings that matter where the model is offered tools.
+/// The settings that only matter when tools are offered to the model.
 const OF_TOOLS: [&str; 5] = ["tools", "toolsets", "text_calls", "review", "max_calls"];
 
-/// What the command line sets.
+/// The settings that were given as flags.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SettingArgs(Vec<(&'static Setting, Option<String>)>);
 
@@ -39,7 +39,7 @@ fn augmented(command: Command, takes: fn(&Setting) -> bool) -> Command {
         TABLE.iter().filter(|setting| takes(setting)).filter_map(|setting| Some((setting, setting.flag.as_ref()?)));
     flags.fold(command, |command, (setting, flag)| {
         let arg = Arg::new(setting.name).long(flag.name).help_heading("Model").help(flag.brief);
-        // The setting may be the contrary of its flag.
+        // Not for a flag `no-…`, which means the opposite of its setting.
         let arg = if flag.name.starts_with("no-") { arg } else { arg.long_help(setting.what) };
         let arg = arg.hide_short_help(!flag.is_common);
         command.arg(match setting.kind {
@@ -65,7 +65,7 @@ impl FromArgMatches for SettingArgs {
         let mut given = Vec::new();
         for setting in TABLE.iter().filter(|setting| setting.flag.is_some()) {
             match setting.kind {
-                // A command may leave some out.
+                // A command may leave out some flags, so an unknown name is no error.
                 Kind::Switch => {
                     if let Ok(Some(true)) = matches.try_get_one::<bool>(setting.name) {
                         given.push((setting, None));
@@ -88,7 +88,7 @@ impl FromArgMatches for SettingArgs {
     }
 }
 
-/// The settings that a command can use which has the model write, and offers it no tools.
+/// The settings for a command that has the model write and offers it no tools.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct WriterArgs(pub SettingArgs);
 
@@ -96,7 +96,7 @@ pub(crate) struct WriterArgs(pub SettingArgs);
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ValueArgs(pub SettingArgs);
 
-/// A part of the flags, as arguments of their own.
+/// Defines a subset of the flags as arguments of their own.
 macro_rules! part {
     ($name:ident, $takes:expr) => {
         impl Args for $name {

@@ -1,4 +1,4 @@
-//! The settings, one line each: name, what it takes, its flag, what it does.
+//! The table of settings: the name, kind, flag and description of each.
 
 use serde_json::Value;
 use toml_edit::Value as Toml;
@@ -9,10 +9,10 @@ use crate::providers::meant;
 /// A setting.
 #[derive(Debug)]
 pub(crate) struct Setting {
-    /// As in `agent.toml`.
+    /// The name in `agent.toml`.
     pub name: &'static str,
     pub kind: Kind,
-    /// Whether `none` is a value.
+    /// Whether `none` is a valid value.
     pub is_optional: bool,
     pub flag: Option<Flag>,
     pub what: &'static str,
@@ -21,11 +21,11 @@ pub(crate) struct Setting {
 /// The flag of a setting.
 #[derive(Debug)]
 pub(crate) struct Flag {
-    /// Without its dashes. One that begins with `no-` turns a switch off, and other flags of switches turn them on.
+    /// Without the dashes. A name that begins with `no-` turns a switch off; the other flags of switches turn them on.
     pub name: &'static str,
-    /// The name of its value; nothing for a switch.
+    /// The placeholder of the value in the help; empty for a switch.
     pub value: &'static str,
-    /// One line for `-h`.
+    /// The description in `-h`, on one line.
     pub brief: &'static str,
     /// Whether `-h` shows it.
     pub is_common: bool,
@@ -45,10 +45,10 @@ impl Setting {
         format!("VAULT_AGENT_{}", self.name.to_uppercase())
     }
 
-    /// Reads a value from a variable or a flag.
+    /// Parses a value from a variable or a flag.
     ///
     /// # Errors
-    /// What may be written instead.
+    /// The values that are valid.
     pub fn of_text(&self, text: &str) -> Result<Value, String> {
         if self.is_optional && text.trim() == "none" {
             return Ok(Value::Null);
@@ -56,10 +56,10 @@ impl Setting {
         self.kind.of_text(text)
     }
 
-    /// Reads a value from a file.
+    /// Parses a value from a file.
     ///
     /// # Errors
-    /// What may be written instead.
+    /// The values that are valid.
     pub fn of_toml(&self, toml: &Toml) -> Result<Value, String> {
         if self.is_optional && toml.as_str() == Some("none") {
             return Ok(Value::Null);
@@ -78,7 +78,7 @@ const fn optional(name: &'static str, kind: Kind, flag: Option<Flag>, what: &'st
 
 const ANY: u64 = u64::MAX;
 
-/// All of them, in the order of the fields of `Settings`.
+/// All settings, in the order of the fields of `Settings`.
 pub(crate) const TABLE: [Setting; 26] = [
     optional(
         "provider",
@@ -99,14 +99,14 @@ lmstudio, llama.cpp, an address that speaks Chat Completions (https://host/v1), 
         rare("base-url", "URL", "Another address of the provider's API"),
         "Another address of the provider's API, such as a gateway's",
     ),
-    required("allowed_models", Kind::List, None, "If any are given, no other models are asked"),
+    required("allowed_models", Kind::List, None, "The only models that may be used; if empty, any model may be"),
     optional(
         "context_length",
         Kind::Count(1024, ANY),
-        rare("context-length", "N", "How many tokens the model reads, request and reply together"),
-        "How many tokens the model reads, request and reply together; older turns are summarised before it is full",
+        rare("context-length", "N", "Context length of the model in tokens"),
+        "Context length in tokens, request and reply together; older turns are summarised before it is full",
     ),
-    optional("models_folder", Kind::Text, None, "The folder in which model files are looked for"),
+    optional("models_folder", Kind::Text, None, "The folder to search for model files"),
     optional(
         "system",
         Kind::Text,
@@ -116,38 +116,38 @@ lmstudio, llama.cpp, an address that speaks Chat Completions (https://host/v1), 
     optional(
         "temperature",
         Kind::Number(0.0, 2.0),
-        common("temperature", "N", "How freely the model chooses its words, 0 to 2"),
-        "How freely the model chooses its words; none leaves it to the provider",
+        common("temperature", "N", "Sampling temperature, 0 to 2"),
+        "Sampling temperature, 0 to 2; `none`: the provider's default",
     ),
-    optional("top_p", Kind::Number(0.0, 1.0), None, "Of which part of the likely words the model chooses"),
+    optional("top_p", Kind::Number(0.0, 1.0), None, "Nucleus sampling (top-p), 0 to 1"),
     optional(
         "seed",
         Kind::Count(0, u32::MAX as u64),
         None,
-        "The same request with the same seed has the same reply, where the model keeps to it; openai and anthropic take none",
+        "Sampling seed, for repeatable replies where the provider supports it; openai and anthropic do not",
     ),
     optional(
         "max_tokens",
         Kind::Count(1, u32::MAX as u64),
-        rare("max-tokens", "N", "The most tokens of one reply"),
-        "The most tokens of one reply",
+        rare("max-tokens", "N", "Maximum tokens in one reply"),
+        "Maximum tokens in one reply",
     ),
     optional(
         "reasoning_effort",
         Kind::Text,
         rare("reasoning-effort", "EFFORT", "How much the model reasons before it answers"),
-        "How much the model reasons before it answers: off, minimal, low, medium, high, xhigh, max, as far as it can",
+        "How much the model reasons before it answers: off, minimal, low, medium, high, xhigh, max, as far as supported",
     ),
     required(
         "streaming",
         Kind::Switch,
-        rare("no-stream", "", "Have replies come whole"),
+        rare("no-stream", "", "Do not stream replies"),
         "Whether replies are shown as they are written",
     ),
     required(
         "tools",
         Kind::Switch,
-        common("no-tools", "", "Let the model call no tools"),
+        common("no-tools", "", "Do not let the model call tools"),
         "Whether the model may call tools",
     ),
     required(
@@ -160,66 +160,66 @@ lmstudio, llama.cpp, an address that speaks Chat Completions (https://host/v1), 
         "text_calls",
         Kind::Text,
         rare("text-calls", "FORM", "Whether, and in which form, tools are called in text"),
-        "Whether tools are called in text: auto (where the model takes no tools), never, or always in the form of a family: \
+        "Whether tools are called in text: auto (if the model does not support tools), never, or always in the form of a family: \
 hermes, qwen3_coder, glm, llama3, pythonic, mistral, deepseek, deepseek_dsml, kimi_k2, harmony, granite, phi, gemma, \
 functionary, react",
     ),
     required(
         "review",
         Kind::Text,
-        rare("review", "WHICH", "Which results you see before the model: chat, always, never"),
-        "Which results you see before the model does: chat (those of the toolset chat), always, never",
+        rare("review", "WHICH", "When to ask before a tool's result is sent to the model"),
+        "When to ask before a tool's result is sent to the model: chat (for the toolset chat), always, never",
     ),
     required(
         "max_turns",
         Kind::Count(1, 1000),
-        common("max-turns", "N", "The most replies of the model to one message of yours"),
-        "The most replies of the model to one message of yours",
+        common("max-turns", "N", "Maximum replies of the model per message of yours"),
+        "Maximum replies of the model per message of yours",
     ),
     optional(
         "max_calls",
         Kind::Count(1, u32::MAX as u64),
-        rare("max-calls", "N", "The most tool calls for one message of yours"),
-        "The most tool calls for one message of yours",
+        rare("max-calls", "N", "Maximum tool calls per message of yours"),
+        "Maximum tool calls per message of yours",
     ),
     optional(
         "max_total_tokens",
         Kind::Count(1, ANY),
-        common("max-total-tokens", "N", "The most tokens, in and out, for one message of yours"),
-        "The most tokens, in and out, for one message of yours",
+        common("max-total-tokens", "N", "Maximum tokens, in and out, per message of yours"),
+        "Maximum tokens, in and out, per message of yours",
     ),
     optional(
         "max_seconds",
         Kind::Count(1, ANY),
-        rare("max-seconds", "N", "The most seconds of work for one message of yours"),
-        "The most seconds that model and tools may work for one message of yours",
+        rare("max-seconds", "N", "Maximum seconds of work per message of yours"),
+        "Maximum seconds that model and tools may work per message of yours",
     ),
     required(
         "show_traffic",
         Kind::Switch,
-        common("show-traffic", "", "Print what is sent to the model and what comes back"),
-        "Print what is sent to the model and what comes back, exactly, on standard error; never keys",
+        common("show-traffic", "", "Print requests to the model and its responses"),
+        "Print requests to the model and its responses, exactly but without keys, on standard error",
     ),
     required("bell", Kind::Switch, None, "Whether the terminal rings when chat asks you something"),
-    optional("threads", Kind::Count(1, 1024), None, "Of local: how many threads compute; by default one for each core"),
+    optional("threads", Kind::Count(1, 1024), None, "Threads for `local:` models; default one per core"),
     optional(
         "gpu_layers",
         Kind::Count(0, u32::MAX as u64),
         None,
-        "Of local: how many layers of the model the graphics card computes, where the program was built for one",
+        "Layers of a `local:` model to run on the GPU, in a build with GPU support",
     ),
     optional(
         "repeat_penalty",
         Kind::Number(1.0, 2.0),
         None,
-        "Of local: what the likelihood of the last 64 tokens is divided by; 1 changes nothing",
+        "Repeat penalty for `local:` models, on the last 64 tokens; 1 turns it off",
     ),
 ];
 
-/// The setting of a name.
+/// Finds a setting by its name.
 ///
 /// # Errors
-/// The names there are, the one first that was probably meant.
+/// All names, or the nearest one if the name looks like a typo.
 pub(crate) fn find(name: &str) -> Result<&'static Setting, String> {
     TABLE.iter().find(|setting| setting.name == name).ok_or_else(|| {
         let names = || TABLE.iter().map(|setting| setting.name);

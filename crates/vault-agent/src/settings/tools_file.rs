@@ -1,5 +1,5 @@
-//! `tools.toml` in the user's configuration folder, which says what may run: its settings under the names of `config set`,
-//! and the permissions that last.
+//! The file `tools.toml` in the user's configuration folder, which sets what tools may do: its settings, under the
+//! names of `config set`, and the lasting permissions.
 
 use std::path::PathBuf;
 
@@ -11,12 +11,12 @@ use super::file::{change_file, config_file, put};
 use super::value::Kind;
 use crate::providers::meant;
 
-/// How the names of these settings begin, beside those of `agent.toml`.
+/// The prefix that tells the names of these settings from those of `agent.toml`.
 pub(crate) const PREFIX: &str = "policy.";
 
 const PERMISSIONS: &str = "permissions";
 
-/// Where the file is, whether or not it is there.
+/// Returns the path of `tools.toml`, whether or not the file exists.
 ///
 /// # Errors
 /// When the system names no configuration folder.
@@ -24,11 +24,11 @@ pub(crate) fn tools_path() -> Result<PathBuf> {
     config_file("tools.toml")
 }
 
-/// Sets `allow_delete`, `denied_paths`, `tools.NAME` and the others, or takes one out. Everything else in the file stays as it
-/// was written.
+/// Sets `allow_delete`, `denied_paths`, `tools.NAME` or another setting, or removes it. Everything else in the file
+/// stays as it was written.
 ///
 /// # Errors
-/// No such setting; a value that it does not take; a file that cannot be understood or written.
+/// An unknown setting; an invalid value; a file that cannot be parsed or written.
 pub(crate) fn set_policy(name: &str, text: Option<&str>) -> Result<PathBuf> {
     let bad = |message: String| Error::new(ErrorKind::InvalidArguments, format!("{PREFIX}{name}: {message}"));
     let default = serde_json::to_value(PolicySettings::default()).unwrap_or_default();
@@ -41,7 +41,7 @@ pub(crate) fn set_policy(name: &str, text: Option<&str>) -> Result<PathBuf> {
         None => default.get(name).ok_or_else(|| {
             let meant = meant(name, default.as_object().into_iter().flat_map(|all| all.keys().map(String::as_str)));
             let meant = meant.map(|meant| format!("; did you mean {PREFIX}{meant}?")).unwrap_or_default();
-            bad(format!("there is no such setting{meant}")).with_remedy("vault-agent config show lists them")
+            bad(format!("there is no such setting{meant}")).with_remedy("vault-agent config show lists the settings")
         })?,
     };
     let value = match (text, before) {
@@ -75,10 +75,10 @@ pub(crate) fn set_policy(name: &str, text: Option<&str>) -> Result<PathBuf> {
     })
 }
 
-/// Adds a permission that lasts, in the vault of this name.
+/// Adds a lasting permission for the vault of this name.
 ///
 /// # Errors
-/// A file that cannot be understood or written.
+/// A file that cannot be parsed or written.
 pub(crate) fn add_permission(vault: &str, permission: &LastingPermission) -> Result<PathBuf> {
     change_tools(|document| {
         let mut entry = Table::new();
@@ -90,10 +90,10 @@ pub(crate) fn add_permission(vault: &str, permission: &LastingPermission) -> Res
     })
 }
 
-/// Takes a permission out, wherever the file gives it to the vault of this name.
+/// Revokes a permission, wherever the file grants it to the vault of this name.
 ///
 /// # Errors
-/// A file that cannot be understood or written.
+/// A file that cannot be parsed or written.
 pub(crate) fn remove_permission(vault: &str, permission: &LastingPermission) -> Result<PathBuf> {
     change_tools(|document| {
         let is_it = |entry: &Table| {
@@ -111,7 +111,7 @@ pub(crate) fn remove_permission(vault: &str, permission: &LastingPermission) -> 
 
 fn permissions_of<'d>(document: &'d mut DocumentMut, vault: &str) -> Option<&'d mut ArrayOfTables> {
     let vaults = table_of(document, "vault");
-    // Settings hold for a vault in whatever case its name is written.
+    // The names of vaults are compared without regard to case.
     let known = vaults.iter().map(|(name, _)| name.to_owned()).find(|name| name.to_lowercase() == vault.to_lowercase());
     let name = known.unwrap_or_else(|| vault.to_owned());
     let of_vault = vaults.entry(&name).or_insert_with(|| implicit_table().into());
@@ -119,7 +119,7 @@ fn permissions_of<'d>(document: &'d mut DocumentMut, vault: &str) -> Option<&'d 
     all.as_array_of_tables_mut()
 }
 
-/// A table of the document, which is made where there is none.
+/// Returns a table of the document, and creates it if it is missing.
 fn table_of<'d>(document: &'d mut DocumentMut, name: &str) -> &'d mut Table {
     let item = document.entry(name).or_insert_with(|| implicit_table().into());
     if !item.is_table() {
@@ -129,14 +129,14 @@ fn table_of<'d>(document: &'d mut DocumentMut, name: &str) -> &'d mut Table {
     item.as_table_mut().expect("it was made one")
 }
 
-/// One whose head is written only if it has values of its own.
+/// A table whose header is written only if the table has values of its own.
 fn implicit_table() -> Table {
     let mut table = Table::new();
     table.set_implicit(true);
     table
 }
 
-/// Changes the file, if it can be used afterwards.
+/// Changes the file, but only if the result is still valid.
 fn change_tools(act: impl FnOnce(&mut DocumentMut)) -> Result<PathBuf> {
     let path = tools_path()?;
     change_file(path.clone(), |document| {

@@ -1,23 +1,23 @@
-//! What the value of a setting may be, and how it is read from text and from TOML.
+//! The kinds of values of settings, parsed from text and from TOML.
 
 use serde_json::{Value, json};
 use toml_edit::Value as Toml;
 
-/// What a value may be.
+/// The kind of a value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Kind {
     Text,
     Switch,
-    /// A whole number between two others, both included.
+    /// A whole number in a range, both ends included.
     Count(u64, u64),
-    /// A number between two others, both included.
+    /// A number in a range, both ends included.
     Number(f64, f64),
-    /// Texts; with commas between them where there is only text.
+    /// A list of texts; separated by commas in variables and flags.
     List,
 }
 
 impl Kind {
-    /// What may be written, in words.
+    /// Describes the valid values, for error messages.
     pub fn described(self) -> String {
         match self {
             Self::Text => "text".to_owned(),
@@ -29,10 +29,10 @@ impl Kind {
         }
     }
 
-    /// Reads a value from a variable or a flag.
+    /// Parses a value from a variable or a flag.
     ///
     /// # Errors
-    /// What may be written instead.
+    /// The values that are valid.
     pub fn of_text(self, text: &str) -> Result<Value, String> {
         let text = text.trim();
         let value = match self {
@@ -52,10 +52,10 @@ impl Kind {
         value.ok_or_else(|| self.expected(&format!("{text:?}")))
     }
 
-    /// Reads a value from a file.
+    /// Parses a value from a file.
     ///
     /// # Errors
-    /// What may be written instead.
+    /// The values that are valid.
     pub fn of_toml(self, toml: &Toml) -> Result<Value, String> {
         let value = match (self, toml) {
             (Self::Text, Toml::String(text)) => Some(json!(text.value())).filter(|_| !text.value().trim().is_empty()),

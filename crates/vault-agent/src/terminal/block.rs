@@ -1,7 +1,7 @@
-//! One block of Markdown as lines of a terminal.
+//! Renders one block of Markdown as lines for a terminal.
 //!
-//! Without colours it is the Markdown itself, which reads well as it is. Addresses of links are always shown: a text
-//! can say that it leads elsewhere.
+//! Without colours the output is the Markdown source, which is readable as it is. The addresses of links are always
+//! shown, because the text of a link can claim another target.
 
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, LinkType, Options, Parser, Tag, TagEnd};
 use vault_search::{Paint, most_columns, sanitize, sanitize_line};
@@ -9,12 +9,12 @@ use vault_search::{Paint, most_columns, sanitize, sanitize_line};
 use super::table::Table;
 use super::wrap::{Span, Style, wrapped};
 
-/// What of Markdown beyond CommonMark is read.
+/// Returns the extensions of CommonMark that are parsed.
 pub(super) fn options() -> Options {
     Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS | Options::ENABLE_WIKILINKS
 }
 
-/// The lines of one block; `number` is that of its first item where it goes on with a list.
+/// Renders one block. `number` is the number of its first item if it continues a list.
 pub(super) fn block(source: &str, number: Option<u64>, paint: &Paint) -> String {
     if !paint.has_colors() {
         return format!("{}\n", sanitize(from_first_line(source).trim_end()));
@@ -25,10 +25,10 @@ pub(super) fn block(source: &str, number: Option<u64>, paint: &Paint) -> String 
     writer.out
 }
 
-/// Before a part of a paragraph, so that what it begins with is no mark of a list or another block.
+/// Prepended to a part of a paragraph, so that its beginning is not parsed as a list or another block.
 pub(super) const LEAD: &str = "x ";
 
-/// The text of a part of a paragraph, behind a space.
+/// Parses a part of a paragraph into spans, with a space before them.
 pub(super) fn paragraph_spans(source: &str, paint: &Paint) -> Vec<Span> {
     let mut spans = vec![Span::new(Style::default(), " ")];
     if !paint.has_colors() {
@@ -46,7 +46,7 @@ pub(super) fn paragraph_spans(source: &str, paint: &Paint) -> Vec<Span> {
     spans
 }
 
-/// What begins each line of a quote or an item: the first one otherwise than the others.
+/// The prefix of the lines of a quote or an item. The first line can have a different one.
 struct Prefix {
     first: Option<String>,
     others: String,
@@ -57,7 +57,7 @@ struct Writer<'a> {
     paint: &'a Paint,
     out: String,
     prefixes: Vec<Prefix>,
-    /// For each open quote or item, and the whole: whether something stands in it already.
+    /// Whether each open quote or item, and the whole, already has content.
     filled: Vec<bool>,
     /// The number of the next item of each open list.
     lists: Vec<Option<u64>>,
@@ -97,7 +97,7 @@ impl<'a> Writer<'a> {
             Event::Text(text) => self.text(&text),
             Event::Code(code) => self.add(Style { code: true, ..self.style() }, &code),
             Event::Html(html) => {
-                // One event for each line.
+                // There is one event for each line.
                 html.lines().for_each(|line| self.line(&self.paint.dim(&sanitize_line(line))));
             }
             Event::InlineHtml(html) => self.add(Style { dim: true, ..self.style() }, &html),
@@ -245,13 +245,13 @@ impl<'a> Writer<'a> {
         self.spans.push(Span::new(style, &text.replace('\n', " ")));
     }
 
-    /// The columns that are left beside the prefixes.
+    /// The columns that the prefixes leave.
     fn width(&self) -> usize {
         let prefixes: usize = self.prefixes.iter().map(|prefix| prefix.columns).sum();
         self.paint.columns().saturating_sub(prefixes).max(10)
     }
 
-    /// Before a block: what stands before it, and a line between the two.
+    /// Starts a block: writes the pending text, and an empty line between two blocks.
     fn begin_block(&mut self) {
         self.flush();
         if self.filled.last() == Some(&true) {
@@ -278,7 +278,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Without the empty lines at the beginning.
+/// Removes the empty lines at the beginning.
 fn from_first_line(text: &str) -> &str {
     let mut rest = text;
     while let Some((_, after)) = rest.split_once('\n').filter(|(line, _)| line.trim().is_empty()) {
@@ -287,7 +287,7 @@ fn from_first_line(text: &str) -> &str {
     rest
 }
 
-/// The first line of a block of code.
+/// Returns the first line of a block of code.
 pub(super) fn fence(marks: &str, language: &str, paint: &Paint) -> String {
     paint.dim(&format!("{marks}{}", sanitize_line(language)))
 }

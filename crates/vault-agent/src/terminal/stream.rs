@@ -1,7 +1,8 @@
-//! Markdown that arrives in pieces, shown block by block: a block when the next one begins, an item of a list likewise,
-//! code and long paragraphs line by line.
+//! Renders Markdown that arrives in pieces: a block or an item of a list when the next one begins, code and long
+//! paragraphs line by line.
 //!
-//! What is shown does not depend on the pieces: only whole words and lines are looked at, and those decide what is complete.
+//! The output does not depend on how the text is split, because only whole words and lines are examined, and they
+//! decide what is complete.
 
 use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag};
 use vault_search::{Paint, sanitize_line};
@@ -9,30 +10,30 @@ use vault_search::{Paint, sanitize_line};
 use super::block::{LEAD, block, fence, options, paragraph_spans};
 use super::wrap::Wrap;
 
-/// From so many bytes on a block that did not end is looked at again only when it has doubled, which keeps a hostile
-/// text from costing the square of its length.
+/// From this many bytes, an unfinished block is parsed again only when it has doubled. Otherwise a hostile text would
+/// take time quadratic in its length.
 const LOOKED_AT_AGAIN: usize = 4 * 1024;
 
-/// The most bytes of a paragraph that wait for the mark that ends a style, a link or code.
+/// The maximum bytes of a paragraph that wait for the end of a style, a link or code.
 const LONGEST_OPEN: usize = 200;
 
-/// Markdown as it arrives.
+/// A renderer of Markdown that arrives in pieces.
 #[derive(Debug)]
 pub(crate) struct MarkdownStream {
     paint: Paint,
-    /// What is not shown yet.
+    /// The text that is not shown yet.
     pending: String,
-    /// The block of code that is open.
+    /// The open block of code.
     code: Option<Fence>,
-    /// `pending` begins with a further item of a list, and this is the number it has, if it has one.
+    /// Set if `pending` begins with a further item of a list; the inner value is its number in a numbered list.
     item: Option<Option<u64>>,
-    /// How long `pending` was when it was last looked at in vain.
+    /// The length of `pending` when it was last parsed without finding the end of a block.
     in_vain: usize,
-    /// The paragraph of which the first lines were shown; `pending` goes on with it.
+    /// The paragraph whose first lines are already shown; `pending` continues it.
     paragraph: Option<Paragraph>,
-    /// `pending` begins with something other than a paragraph.
+    /// Whether `pending` is known not to begin with a paragraph.
     is_no_paragraph: bool,
-    /// Something was shown.
+    /// Whether anything was shown.
     has_shown: bool,
 }
 
@@ -40,11 +41,11 @@ pub(crate) struct MarkdownStream {
 #[derive(Debug)]
 struct Paragraph {
     wrap: Wrap,
-    /// The line of its source has ended, and it is not known yet whether the next one belongs to it.
+    /// Whether a line of the source has ended, so that the next line may not belong to the paragraph.
     is_line_over: bool,
 }
 
-/// The marks around a block of code.
+/// The fence of a block of code.
 #[derive(Debug, Clone, PartialEq)]
 struct Fence {
     mark: char,
@@ -52,17 +53,18 @@ struct Fence {
     indent: usize,
 }
 
-/// Where the first blocks of a text end.
+/// The end of a block or an item in a text.
 #[derive(Debug, PartialEq)]
 enum Split {
     /// A block ends here, and another one begins.
     Block(usize),
-    /// An item ends here, and another one of the same list begins; the number that the first one has, if it has one.
+    /// An item ends here, and another item of the same list begins. The number is that of the first item, if the list
+    /// is numbered.
     Item(usize, Option<u64>),
 }
 
 impl MarkdownStream {
-    /// Nothing yet.
+    /// Creates a renderer without text.
     pub fn new(paint: Paint) -> Self {
         Self {
             paint,
@@ -76,11 +78,11 @@ impl MarkdownStream {
         }
     }
 
-    /// More text; what can be shown now, in whole lines.
+    /// Adds text. Returns the lines that can be shown now.
     pub fn push(&mut self, text: &str) -> String {
         let mut shown = String::new();
         for piece in text.split_inclusive([' ', '\n']) {
-            // The parser takes a carriage return alone for the end of a line.
+            // Drop carriage returns, because the parser treats a single one as the end of a line.
             self.pending.extend(piece.chars().filter(|c| *c != '\r'));
             match piece.as_bytes().last() {
                 Some(b'\n') if self.paragraph.is_some() => self.end_paragraph_line(&mut shown),
@@ -92,7 +94,7 @@ impl MarkdownStream {
         shown
     }
 
-    /// The text is complete: the rest of it.
+    /// Ends the text. Returns the remaining lines.
     pub fn finish(&mut self) -> String {
         let mut shown = String::new();
         if !self.pending.is_empty() && !self.pending.ends_with('\n') {
@@ -112,14 +114,14 @@ impl MarkdownStream {
         shown
     }
 
-    /// What is not shown yet, as it is written.
+    /// Returns the source of the text that is not shown yet.
     pub fn unfinished(&self) -> String {
         let line = self.paragraph.as_ref().map(|paragraph| paragraph.wrap.text()).unwrap_or_default();
         let space = if line.is_empty() { "" } else { " " };
         format!("{line}{space}{}", self.pending)
     }
 
-    /// Shows the lines of a paragraph that no more text can change.
+    /// Shows the lines of a paragraph that later text cannot change.
     fn show_paragraph(&mut self, shown: &mut String) {
         if self.code.is_some() || self.item.is_some() || self.is_no_paragraph {
             return;
@@ -128,7 +130,7 @@ impl MarkdownStream {
             && std::mem::take(&mut paragraph.is_line_over)
             && !self.pending.starts_with(char::is_alphabetic)
         {
-            // It may begin another block.
+            // The next line may begin another block.
             self.end_paragraph(shown);
             return;
         }
@@ -163,7 +165,7 @@ impl MarkdownStream {
         self.pending.drain(..end);
     }
 
-    /// A line of the source of the paragraph has ended.
+    /// Handles the end of a source line of the paragraph.
     fn end_paragraph_line(&mut self, shown: &mut String) {
         let Some(paragraph) = &mut self.paragraph else { return };
         let is_first = std::mem::replace(&mut paragraph.is_line_over, true);
@@ -231,7 +233,7 @@ impl MarkdownStream {
         self.has_shown = true;
     }
 
-    /// `pending` has the first line of a block of code at `at`, and nothing else before it.
+    /// Starts a block of code, whose first line is at `at` in `pending`, with nothing else before it.
     fn begin_code(&mut self, at: usize, shown: &mut String) {
         let line_end = self.pending[at..].find('\n').map_or(self.pending.len(), |end| at + end);
         let line = self.pending[at..line_end].to_owned();
@@ -249,7 +251,7 @@ impl MarkdownStream {
         self.code = Some(code);
     }
 
-    /// Shows the next line of code, or its end; `false` if there is no whole line.
+    /// Shows the next line of code, or its end. Returns `false` if there is no whole line.
     fn show_code(&mut self, shown: &mut String) -> bool {
         let (Some(code), Some(end)) = (&self.code, self.pending.find('\n')) else { return false };
         let line = &self.pending[..end];
@@ -275,16 +277,16 @@ impl Fence {
     }
 }
 
-/// Whether a text is the beginning of a paragraph, and cannot become a heading or a table.
+/// Whether a text begins with a paragraph that cannot become a heading or a table.
 fn is_paragraph(text: &str) -> bool {
     let mut events = Parser::new_ext(text, options());
     let begins = matches!(events.next(), Some(Event::Start(Tag::Paragraph)));
-    // A number may still get the dot of a list's.
+    // A number may still become the number of a list.
     begins && !text.contains('|') && !text.starts_with(|c: char| c.is_ascii_digit())
 }
 
-/// How much of a part of a paragraph, up to the end of a word, does not depend on what follows: up to the first mark that
-/// may begin a style, a link or code, unless that has waited for its end for too long.
+/// Returns how much of a part of a paragraph cannot be changed by later text. This ends before the first character that
+/// may begin a style, a link or code, unless that has been open for too long.
 fn settled(text: &str) -> usize {
     let inline = format!("{LEAD}{text}");
     for (event, range) in Parser::new_ext(&inline, options()).into_offset_iter() {
@@ -303,14 +305,14 @@ fn settled(text: &str) -> usize {
     text.len()
 }
 
-/// Whether a character of a text may begin something whose end has not come.
+/// Whether a character may begin something that has not ended yet.
 fn is_open(before: &str, c: char, after: &str) -> bool {
     let follows_space = after.starts_with(char::is_whitespace);
     match c {
         '`' | '<' | '\\' | '&' => !follows_space,
         '*' | '~' => !follows_space,
         '_' => !follows_space && !before.ends_with(char::is_alphanumeric),
-        // With another character behind its end it is no link.
+        // If another character follows the bracket, it is not a link.
         '[' => after
             .find(']')
             .is_none_or(|end| after[end + 1..].is_empty() || after[end + 1..].starts_with(['(', '[', ':'])),
@@ -318,8 +320,8 @@ fn is_open(before: &str, c: char, after: &str) -> bool {
     }
 }
 
-/// Where blocks and items of whole lines end, up to the first fenced code that stands in no other block, and where that
-/// begins.
+/// Finds the ends of the blocks and items in whole lines, up to the first top-level fenced code. Also returns where
+/// that code begins.
 fn splits_of(text: &str) -> (Vec<Split>, Option<usize>) {
     let (mut splits, mut depth, mut blocks, mut items) = (Vec::new(), 0_usize, 0, 0);
     let (mut list, mut last, mut end) = (None, None, 0);
@@ -362,7 +364,7 @@ fn splits_of(text: &str) -> (Vec<Split>, Option<usize>) {
             _ => {}
         }
     }
-    // A block that nothing can go on with has ended, too.
+    // A block that no later text can continue has ended, too.
     let after = text[end.min(text.len())..].trim_start_matches([' ', '\t']);
     let has_ended = match last {
         Some(BlockEnd::AtOnce) => true,
@@ -377,7 +379,7 @@ fn splits_of(text: &str) -> (Vec<Split>, Option<usize>) {
     (splits, None)
 }
 
-/// When the last block of a text has ended.
+/// When the last block of a text ends.
 enum BlockEnd {
     AtOnce,
     AtEmptyLine,

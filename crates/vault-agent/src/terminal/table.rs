@@ -1,17 +1,17 @@
-//! Tables: in columns where they fit, else row by row.
+//! Renders tables: in columns if they fit, otherwise row by row.
 
 use vault_search::Paint;
 
 use super::wrap::{Span, Style, columns_of, painted, wrapped};
 
-/// A table as it is read: cells row by row, the first row being the header.
+/// A parsed table: the cells row by row. The first row is the header.
 #[derive(Debug, Default)]
 pub(super) struct Table {
     pub rows: Vec<Vec<Vec<Span>>>,
 }
 
 impl Table {
-    /// The table on lines of at most `width` columns, if a row of it can be that narrow.
+    /// Renders the table in lines of at most `width` columns if possible.
     pub fn lines(&self, width: usize, paint: &Paint) -> Vec<String> {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let widths: Vec<usize> = (0..columns)
@@ -41,7 +41,7 @@ impl Table {
         lines
     }
 
-    /// Each row as lines `header: cell`.
+    /// Renders each row as lines `header: cell`.
     fn row_by_row(&self, width: usize, paint: &Paint) -> Vec<String> {
         let Some((header, rows)) = self.rows.split_first() else { return Vec::new() };
         let mut lines = Vec::new();
@@ -60,7 +60,7 @@ impl Table {
     }
 }
 
-/// The cells of the header are bold.
+/// Makes the cells of the header bold.
 fn of_row(spans: &[Span], row: usize) -> Vec<Span> {
     let mut spans = spans.to_vec();
     spans.iter_mut().for_each(|span| span.style.bold |= row == 0);

@@ -1,8 +1,8 @@
-//! Styled text, wrapped at words to the columns of a terminal.
+//! Wraps styled text at words to the columns of a terminal.
 
 use vault_search::{Paint, char_columns, most_columns, sanitize};
 
-/// How a piece of text looks. It ends with the piece: no style goes on into what follows.
+/// The style of a span. Every span resets its style at its end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Style {
     pub bold: bool,
@@ -28,7 +28,7 @@ impl Style {
     }
 }
 
-/// A piece of text in one style, which has passed the terminal filter. A line feed in it ends the line.
+/// A piece of text in one style, which has been sanitized. A line feed in it ends the line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Span {
     pub style: Style,
@@ -36,7 +36,7 @@ pub(super) struct Span {
 }
 
 impl Span {
-    /// Text from outside.
+    /// Creates a span and sanitizes its text.
     pub fn new(style: Style, text: &str) -> Self {
         Self { style, text: sanitize(text).into_owned() }
     }
@@ -46,14 +46,14 @@ impl Span {
     }
 }
 
-/// What is put on lines: a word cannot be broken unless it is longer than a line.
+/// A part of the text for the lines. A word is broken only if it is longer than a line.
 enum Token {
     Word(Vec<Span>, usize),
     Space(Style),
     Break,
 }
 
-/// Lines of at most `width` columns, painted. A word that is longer than a line is broken.
+/// Wraps spans to painted lines of at most `width` columns. A word that is longer than a line is broken.
 pub(super) fn wrapped(spans: &[Span], width: usize, paint: &Paint) -> Vec<String> {
     let mut wrap = Wrap::new(width);
     let mut lines = wrap.push(spans, paint);
@@ -61,22 +61,22 @@ pub(super) fn wrapped(spans: &[Span], width: usize, paint: &Paint) -> Vec<String
     lines
 }
 
-/// Text that is put on lines while it comes.
+/// Wraps text as it arrives.
 #[derive(Debug)]
 pub(super) struct Wrap {
     width: usize,
-    /// The line under way, and the space that stands behind it if a word follows.
+    /// The current line, and the space after it if a word follows.
     line: Line,
     space: Option<Style>,
 }
 
 impl Wrap {
-    /// Nothing yet.
+    /// Creates a wrapper without text.
     pub fn new(width: usize) -> Self {
         Self { width, line: Line::default(), space: None }
     }
 
-    /// More text, which ends no word that goes on; the lines that are complete now.
+    /// Adds text, which must not end within a word. Returns the lines that are complete.
     pub fn push(&mut self, spans: &[Span], paint: &Paint) -> Vec<String> {
         let mut complete = Vec::new();
         for token in tokens(spans) {
@@ -108,12 +108,12 @@ impl Wrap {
         complete
     }
 
-    /// The line under way.
+    /// Ends the current line and returns it.
     pub fn finish(&mut self, paint: &Paint) -> String {
         painted(&std::mem::take(&mut self.line).spans, paint)
     }
 
-    /// The text of the line under way.
+    /// The text of the current line.
     pub fn text(&self) -> String {
         self.line.spans.iter().map(|span| span.text.as_str()).collect()
     }
@@ -155,7 +155,7 @@ fn tokens(spans: &[Span]) -> Vec<Token> {
                     tokens.push(if c == ' ' { Token::Space(span.style) } else { Token::Break });
                 }
                 _ => {
-                    // Scripts that are written without spaces break between any two of their characters.
+                    // Scripts without spaces between words can break between any two characters.
                     let is_wide = char_columns(c) == 2;
                     if is_wide {
                         end_word(&mut tokens, &mut word, &mut columns);
@@ -170,12 +170,12 @@ fn tokens(spans: &[Span]) -> Vec<Token> {
     tokens
 }
 
-/// Spans of one line, painted.
+/// Paints the spans of one line.
 pub(super) fn painted(spans: &[Span], paint: &Paint) -> String {
     spans.iter().map(|span| paint.style(&span.style.codes(), &span.text)).collect()
 }
 
-/// The columns of spans on one line.
+/// Returns the width of spans on one line.
 pub(super) fn columns_of(spans: &[Span]) -> usize {
     spans.iter().map(|span| most_columns(&span.text)).sum()
 }

@@ -538,7 +538,7 @@ async def a_client_without_forms_is_approved_outside(place):
         again = await done(client, *APPEND)
         assert again["code"] != answer["code"]
         shown, code = await place.approve(again["code"], "y")
-        assert code == 0 and "approved: tell the assistant to go on" in shown, (code, shown)
+        assert code == 0 and "approved: tell the assistant to continue" in shown, (code, shown)
         assert place.tree() == before
         assert (await done(client, *APPEND))["transaction"] == 1
         assert place.read("Log.md") == APPENDED

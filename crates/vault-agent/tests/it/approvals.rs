@@ -142,10 +142,10 @@ fn without_forms_a_person_approves_at_a_terminal() {
         let second = code(&client.done("append_to_note", append()));
         assert_ne!(first, second);
         let (shown, exit) = place.approve(&first, "y");
-        assert!(exit == 2 && shown.contains("no change waits under the code"), "{shown}");
+        assert!(exit == 2 && shown.contains("no change is pending under the code"), "{shown}");
 
         let (shown, exit) = place.approve(&second.to_lowercase(), "y");
-        assert!(exit == 0 && shown.contains("approved: tell the assistant to go on"), "{shown}");
+        assert!(exit == 0 && shown.contains("approved: tell the assistant to continue"), "{shown}");
         assert_eq!(place.tree(), before);
         assert_eq!(client.done("append_to_note", append())["transaction"], 1);
         assert_eq!(place.read("Log.md"), "- begun\n- done\n");

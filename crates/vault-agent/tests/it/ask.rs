@@ -195,7 +195,7 @@ fn at_a_limit_the_model_sums_up() {
     let output = run(&place, &model, &["ask", "--max-turns", "2", "when?"]);
     assert_eq!(output.status.code(), Some(3), "{}", errors(&output));
     assert!(out(&output).starts_with("So far: in late winter [Garden/Roses.md:3].\n"), "{}", out(&output));
-    assert!(errors(&output).contains("max_turns") && errors(&output).contains("sums up"), "{}", errors(&output));
+    assert!(errors(&output).contains("max_turns") && errors(&output).contains("summarizes"), "{}", errors(&output));
 }
 
 /// What a model says before its calls is no part of the answer, wherever that goes.
@@ -227,8 +227,8 @@ fn the_answer_is_the_last_reply() {
 fn an_empty_answer_is_said_with_its_thoughts() {
     let place = Place::new(NOTES);
     for (reply, said) in [
-        (Reply::text(""), "the model answered nothing"),
-        (Reply::Thoughts("It is in late winter.".into()), "its thoughts end with: It is in late winter."),
+        (Reply::text(""), "the model gave no answer"),
+        (Reply::Thoughts("It is in late winter.".into()), "its reasoning ends with: It is in late winter."),
     ] {
         let model = ModelServer::that(move |_| reply.clone());
         let output = run(&place, &model, &["ask", "when?"]);
@@ -285,7 +285,7 @@ fn without_its_model_the_best_passages_help() {
     let output = ask(&[]);
     assert_eq!(output.status.code(), Some(2), "{}", errors(&output));
     assert!(
-        out(&output).starts_with("The model cannot be reached. The passages that fit best:\n\nGarden/Roses.md:"),
+        out(&output).starts_with("The model cannot be reached. The best matching passages:\n\nGarden/Roses.md:"),
         "{}",
         out(&output)
     );

@@ -390,15 +390,15 @@ fn commands_show_switch_save_and_resume() {
     terminal.say("/tools");
     terminal.until("append_to_note");
     terminal.say("/nonsense");
-    terminal.until("/nonsense is no command");
+    terminal.until("/nonsense is not a command");
     terminal.say("when?");
     terminal.until("tokens");
     terminal.say("/model");
-    terminal.until("Its number");
+    terminal.until("Number (empty for none)");
     terminal.press("2\r");
     terminal.until("from now on: scripted");
     terminal.say("/model");
-    terminal.until("Its number");
+    terminal.until("Number (empty for none)");
     terminal.press("\r");
     terminal.until("it stays as it is");
     terminal.say("/model other");
@@ -734,9 +734,9 @@ fn a_model_is_chosen_where_none_is_set() {
         command
     };
     let mut terminal = Terminal::start(&command(&["chat"]), 100);
-    terminal.until("Its number");
+    terminal.until("Number (empty for none)");
     terminal.press("2\r");
-    terminal.until("Use it from now on?");
+    terminal.until("Save it as your default?");
     terminal.press("y\r");
     terminal.say("hello");
     terminal.until("110 tokens");

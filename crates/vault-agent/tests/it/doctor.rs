@@ -115,7 +115,7 @@ fn a_configuration_that_points_nowhere() {
         (well.replace(program, "/gone/vault-agent"), "/gone/vault-agent cannot be started"),
         (well.replace("\"mcp\"", "\"mcp\", \"--no-such-option\""), "--no-such-option"),
         (well.replace("\"type\"", "\"disabled\": true, \"type\""), "is turned off"),
-        (well.replace('}', ""), "cannot be understood"),
+        (well.replace('}', ""), "cannot be parsed"),
     ] {
         std::fs::write(&file, &text).unwrap();
         let fault = fault(&place, &["cursor"]);

@@ -130,7 +130,7 @@ fn thoughts_are_folded_and_the_context_is_metered() {
         ModelServer::with([Reply::Thoughts("Roses are pruned when they rest.".to_owned()), Reply::text("In winter.")]);
     let mut terminal = chat(&place, &model, &["--context-length", "2200"]);
     terminal.say("/thoughts");
-    terminal.until("no thoughts came with the last answer");
+    terminal.until("the last answer has no thoughts");
     terminal.say("when?");
     terminal.until("5 % of the context");
     terminal.say("/thoughts");

@@ -132,10 +132,10 @@ fn nothing_is_written_where_it_could_do_harm() {
     let place = Place::new("//- a.md\nx\n");
     let file = place.home().join(".cursor/mcp.json");
     for (text, said) in [
-        ("{ \"mcpServers\": {", "cannot be understood"),
-        ("{ \"mcpServers\": [] }", "mcpServers is no object"),
+        ("{ \"mcpServers\": {", "cannot be parsed"),
+        ("{ \"mcpServers\": [] }", "mcpServers is not an object"),
         ("[]", "not an object"),
-        ("{ \"mcpServers\": { \"vault\": { \"command\": \"hvac\" } } }", "another server of the name `vault`"),
+        ("{ \"mcpServers\": { \"vault\": { \"command\": \"hvac\" } } }", "another server named `vault`"),
     ] {
         write(&file, text);
         let error = refused(&place, &["install", "cursor"]);
@@ -182,7 +182,7 @@ fn a_client_is_trusted_only_when_that_is_asked_for_and_it_is_said() {
         assert_eq!(String::from_utf8_lossy(&output.stderr).contains("--approval-page"), has_page, "{output:?}");
     }
     let output = run(&place, &["install", "zed", "--trust-client"]);
-    assert!(String::from_utf8_lossy(&output.stderr).contains("without your yes"), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("without your approval"), "{output:?}");
     assert!(start_in(&place.home().join("zed/settings.json")).0.contains(&"--trust-client".to_owned()));
 }
 

@@ -117,7 +117,7 @@ fn what_does_not_answer_is_said() {
 
     let page = WebServer::that(|_| (200, json!("<html>")));
     let output = models(&place, &[&format!("http://{}", page.address)], &[]);
-    assert!(String::from_utf8_lossy(&output.stderr).contains("is no list of models"), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("is not a list of models"), "{output:?}");
 }
 
 #[test]

@@ -227,7 +227,7 @@ fn embeddings_of_the_indexs_model() {
     for (body, status, said) in [
         (json!({ "model": "minilm", "input": "x", "dimensions": 256 }), 400, "can only be 384"),
         (json!({ "model": "text-embedding-3-small", "input": "x" }), 404, "'minilm' is"),
-        (json!({ "model": "minilm", "input": [[1, 2]] }), 400, "tokens as numbers are not taken"),
+        (json!({ "model": "minilm", "input": [[1, 2]] }), 400, "token numbers are not supported"),
         (json!({ "model": "minilm", "input": [] }), 400, "from 1 to 2048 texts"),
         (json!({ "model": "minilm", "input": vec!["x"; 2049] }), 400, "from 1 to 2048 texts"),
         (json!({ "model": "minilm", "input": ["x", ""] }), 400, "`input[1]` is empty"),

@@ -81,7 +81,7 @@ fn what_cannot_count_is_named_with_file_and_line() {
         (2, "max_turns: expected a whole number from 1 to 1000, found string \"many\""),
         (3, "there is no setting \"modle\" (did you mean model?)"),
         (4, "review: unknown variant `sometimes`, expected one of `chat`, `always`, `never`"),
-        (5, "provider: \"opnai\" is no provider (did you mean openai?"),
+        (5, "provider: unknown provider \"opnai\" (did you mean openai?"),
         (6, "tools: expected true or false, found a table"),
     ] {
         assert!(faults.contains(&format!("fault: {}:{line}: {said}", file(&place))), "{said}: {faults}");
@@ -399,7 +399,7 @@ fn a_host_is_named_once_and_its_traffic_shown_without_the_key() {
         assert_eq!((output.status.code(), out(&output).contains("In winter.")), (Some(0), true), "{output:?}");
         errors(&output)
     };
-    let notice = "note: m is asked at models.example, unencrypted: what you write";
+    let notice = "note: m runs at models.example, unencrypted: your messages";
     let first = ask(&[]);
     assert!(first.contains(notice) && !first.contains("> POST"), "{first}");
     let second = ask(&["--show-traffic"]);
@@ -417,7 +417,7 @@ fn a_host_is_named_once_and_its_traffic_shown_without_the_key() {
     assert!(kept.iter().all(|file| !std::fs::read(file).unwrap().windows(9).any(|bytes| bytes == b"sk-secret")));
     // What stays on this machine needs no word.
     let local = command(&place, &["ask", "roses?", "--provider", &model.address, "--model", "m"]).output().unwrap();
-    assert!(!errors(&local).contains("is asked at"), "{local:?}");
+    assert!(!errors(&local).contains("runs at"), "{local:?}");
 }
 
 fn walk(folder: &Path) -> Vec<std::path::PathBuf> {
@@ -445,7 +445,7 @@ fn without_a_keyring_the_variable_is_named() {
     assert!(!said.contains("sk-secret"), "{said}");
     for (provider, key, expected) in [
         ("anthropic", "", "no key was given"),
-        ("anthropic", "two words\n", "a key holds no spaces"),
+        ("anthropic", "two words\n", "a key has no spaces"),
         ("anthropc", "x\n", "did you mean anthropic?"),
         ("local:a.gguf", "x\n", "local takes no key"),
     ] {

@@ -1,4 +1,4 @@
-//! What is found in a vault: by a query, near a note, around a note; and what a query can be completed with.
+//! Searches of a vault: by a query, near a note, around a note; and the completions of a query.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Changes that a person asks for by a command: undo, a conversation saved as a note, a plan. Each is shown first.
+//! Changes that a person starts with a command: undo, saving the conversation as a note, a plan. Each is shown first.
 
 use std::sync::Arc;
 
@@ -25,10 +25,11 @@ use crate::plan_writer::{PlanReply, write};
 use crate::settings::Settings;
 use crate::workspace::Workspace;
 
-/// Undoes a transaction, or the newest change of all vaults. Where several vaults have the number, the newest is meant.
+/// Undoes a transaction, or the newest change in all vaults. If several vaults have a transaction of this number, the
+/// newest one is undone.
 ///
 /// # Errors
-/// Those of the vault; nothing to undo.
+/// The errors of the vault; nothing to undo.
 pub(super) fn undo(workspace: &Workspace, transaction: Option<u64>, screen: &mut Screen, stop: &Stop) -> Result<()> {
     let time = |number: usize| {
         let vault = &workspace.vaults()[number].vault;
@@ -38,7 +39,7 @@ pub(super) fn undo(workspace: &Workspace, transaction: Option<u64>, screen: &mut
         };
         Some(found.time)
     };
-    // Where there is none in any vault, the first one says so.
+    // If no vault has such a transaction, the first vault reports the error.
     let vault = (0..workspace.vaults().len()).max_by_key(|number| (time(*number), usize::MAX - number)).unwrap_or(0);
     carry_out(workspace, vault, &ChangeRequest::Undo { transaction }, "undone", screen, stop)
 }
@@ -46,7 +47,7 @@ pub(super) fn undo(workspace: &Workspace, transaction: Option<u64>, screen: &mut
 /// Writes a conversation into a new note.
 ///
 /// # Errors
-/// Those of the tool that writes it; nothing to write.
+/// The errors of the tool that writes it; nothing to write.
 pub(super) fn save(conversation: &Conversation, note: &str, screen: &mut Screen, stop: &Stop) -> Result<()> {
     let content = conversation.export()?;
     let path = if note.ends_with(".md") { note.to_owned() } else { format!("{note}.md") };
@@ -88,7 +89,7 @@ fn carry_out(
     })
 }
 
-/// The approver of what a person types: the change, and keys below it.
+/// The approver at the terminal: it shows the change, with keys below.
 struct ChangePanel<'a> {
     screen: &'a mut Screen,
     has_refused: bool,
@@ -116,11 +117,11 @@ impl Approver for ChangePanel<'_> {
     }
 }
 
-/// Has a plan written, shows it, and runs it when a person agrees; then it may be kept as a macro. What the model took is
-/// added to `spent`.
+/// Has the model write a plan, shows it, runs it once it is approved, and offers to save it as a macro. Adds the
+/// model's usage to `spent`.
 ///
 /// # Errors
-/// Those of the model, of the plan, and of running it.
+/// The errors of the model, of the plan and of its execution.
 pub(super) fn plan(
     conversation: &Conversation,
     settings: &Settings,

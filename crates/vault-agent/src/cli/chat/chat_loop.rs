@@ -1,4 +1,4 @@
-//! The loop of a conversation: a line is read, and is a message or a command.
+//! The loop of a conversation: it reads a line, which is a message or a command.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ use crate::terminal::{MarkdownStream, plain_lines};
 use crate::vault_instructions::{VaultInstructions, vault_instructions};
 use crate::workspace::{OpenVault, Workspace};
 
-/// Saved conversations that are listed.
+/// How many saved conversations are listed.
 const LISTED: usize = 12;
 
 const KEYS: &str = "  Enter sends; Alt-Enter, Ctrl-J or a \\ at the end of a line begin another one
@@ -47,15 +47,15 @@ pub(super) struct ChatLoop {
     pub screen: Screen,
     pub input: Input,
     pub stop: Stop,
-    /// What all turns took since the start.
+    /// The usage of all turns since the start.
     pub spent: RunUsage,
-    /// What the model thought before its last answer.
+    /// The model's reasoning before its last answer.
     pub thoughts: String,
-    /// The person leaves, with a question open.
+    /// Whether the person leaves while a question is open.
     pub leaves: bool,
 }
 
-/// What follows after a line.
+/// Whether the loop continues after a line.
 #[derive(Debug, PartialEq, Eq)]
 enum ChatFlow {
     Continue,
@@ -63,10 +63,10 @@ enum ChatFlow {
 }
 
 impl ChatLoop {
-    /// Until a person leaves. In a pipe each line is a message.
+    /// Runs until the person leaves. If the input is a pipe, each line is a message.
     ///
     /// # Errors
-    /// What could not be read or saved; in a pipe, how the last turn ended if it did not end well.
+    /// The input or the session cannot be read or saved; if the input is a pipe, the failure of the last turn.
     pub fn run(&mut self, runtime: &Runtime, is_saved: bool) -> CliResult<()> {
         if self.input.has_person() {
             self.ask_about_instructions()?;
@@ -81,11 +81,11 @@ impl ChatLoop {
             if let Some(failure) = self.screen.failure() {
                 return Err(failure);
             }
-            // A person goes on after a failure, which has been said.
+            // A person can continue after a failure, which has already been reported.
             if self.input.has_person()
                 && let Err(failure) = std::mem::replace(&mut ended, Ok(()))
             {
-                // What was to follow is edited first.
+                // Queued lines are edited first, because they were typed before the failure.
                 self.screen.typed.reopen();
                 self.screen.warn(&failure.to_string());
             }
@@ -127,12 +127,12 @@ impl ChatLoop {
     fn say(&mut self, runtime: &Runtime, message: &str) -> CliResult<()> {
         self.finish_turn(runtime)?;
         match self.is_under_way() {
-            true => Err(Failure::Refused("your message was not sent: the question before it is still open".to_owned())),
+            true => Err(Failure::Refused("your message was not sent: the previous question is still open".to_owned())),
             false => self.turn(runtime, Some(message)),
         }
     }
 
-    /// Goes on with a turn that was left, at its questions or in the middle.
+    /// Continues a turn that was interrupted, at a question or in the middle.
     fn finish_turn(&mut self, runtime: &Runtime) -> CliResult<()> {
         if self.is_under_way() { self.turn(runtime, None) } else { Ok(()) }
     }
@@ -141,7 +141,7 @@ impl ChatLoop {
         self.conversation.run().is_some_and(|run| !run.is_done())
     }
 
-    /// Asks about instructions in a vault that the person has not seen yet.
+    /// Asks about instructions in a vault that the person has not decided about yet.
     fn ask_about_instructions(&mut self) -> Result<()> {
         let all = vault_instructions(&self.workspace);
         all.iter().filter_map(VaultInstructions::fault).for_each(|fault| self.screen.warn(&fault));
@@ -164,7 +164,7 @@ impl ChatLoop {
                         self.screen.quiet(if letter == 'y' { "  yes" } else { "  no" });
                         break;
                     }
-                    // Without an answer they are not used, and asked about again.
+                    // Without an answer they are not used, and the next conversation asks again.
                     Key::Interrupt | Key::End => break,
                 }
             }
@@ -187,7 +187,7 @@ impl ChatLoop {
         }
     }
 
-    /// What the model said last in a saved conversation.
+    /// Shows the last answer of a saved conversation.
     fn show_last(&mut self) {
         let title = sanitize_line(&self.conversation.info().title);
         self.screen.quiet(&format!("resumed: {title}"));
@@ -206,20 +206,20 @@ impl ChatLoop {
     fn leave(&mut self) -> CliResult<()> {
         let info = self.conversation.info();
         if !info.title.is_empty() {
-            let line = format!("saved; vault-agent resume {} goes on with it", info.id);
+            let line = format!("saved; vault-agent resume {} continues it", info.id);
             self.screen.quiet(&line);
         }
         Ok(())
     }
 
-    /// One turn with all its questions.
+    /// Runs one turn with all its questions.
     fn turn(&mut self, runtime: &Runtime, message: Option<&str>) -> CliResult<()> {
         let Self { conversation, screen, input, stop, leaves, .. } = self;
         let mut attached = message.map(|message| attach(message, Vec::new(), conversation));
         attached.iter().flat_map(|attached| &attached.notices).for_each(|line| screen.quiet(&format!("  {line}")));
         let mut display = TurnDisplay::new(screen, conversation, message.unwrap_or_default(), AnswerTarget::Output);
         let mut cancel = CancellationToken::new();
-        // Of the questions of one reply: how many were answered, and how many are left then.
+        // Among the questions of one reply: how many were answered, and how many remained after that.
         let (mut answered, mut left) = (0, 0);
         let outcome = loop {
             let turn = runtime.block_on(drive(
@@ -241,7 +241,7 @@ impl ChatLoop {
             if questions.len() != left {
                 answered = 0;
             }
-            // One after the other: what is asked next builds on what was just done.
+            // One after the other, because each question builds on the changes made before it.
             let place = (answered + 1, answered + questions.len());
             (answered, left) = (answered + 1, questions.len() - 1);
             match decide(conversation, &questions[0], place, display.screen())? {
@@ -249,7 +249,7 @@ impl ChatLoop {
                 PanelAnswer::Stop => {
                     display.screen().quiet(&format!("  stopped; {} denied", counted(questions.len(), "call")));
                     deny(conversation, &questions, "the person stopped this turn")?;
-                    // Denied calls have their results; nothing follows them.
+                    // Denied calls have their results, so the turn can end here.
                     cancel = CancellationToken::new();
                     cancel.cancel();
                 }
@@ -329,7 +329,7 @@ impl ChatLoop {
             Command::Permissions(None) => self.list_permissions(),
             Command::Permissions(Some(number)) => self.revoke(number)?,
             Command::Thoughts if self.thoughts.trim().is_empty() => {
-                self.screen.quiet("no thoughts came with the last answer");
+                self.screen.quiet("the last answer has no thoughts");
             }
             Command::Thoughts => {
                 let lines = plain_lines(self.thoughts.trim(), self.screen.paint.columns());
@@ -366,7 +366,7 @@ impl ChatLoop {
             })
             .collect();
         match lines.is_empty() {
-            true => self.screen.quiet("no tools are offered: the setting tools is off"),
+            true => self.screen.quiet("no tools are offered, because the setting tools is off"),
             false => self.screen.show(&lines.join("\n")),
         }
     }
@@ -387,7 +387,7 @@ impl ChatLoop {
         }
         if saved.vaults != current.vaults {
             return Err(Error::new(ErrorKind::InvalidArguments, "that conversation is about other vaults")
-                .with_remedy(format!("vault-agent resume {} goes on with it", saved.id))
+                .with_remedy(format!("vault-agent resume {} continues it", saved.id))
                 .into());
         }
         let (model, settings) = (self.conversation.model().clone(), self.settings.clone());
@@ -427,7 +427,7 @@ impl ChatLoop {
         };
         let (model, info) = (self.conversation.model(), self.conversation.info());
         let session = match info.title.is_empty() {
-            true => "nothing was said yet".to_owned(),
+            true => "no messages yet".to_owned(),
             false => format!("{}  {}", info.id, sanitize_line(&info.title)),
         };
         let length = model
@@ -444,7 +444,7 @@ impl ChatLoop {
         self.screen.show(&lines.join("\n"));
     }
 
-    /// The vaults with the permissions that last there.
+    /// Returns the lasting permissions, each with the name of its vault.
     fn permissions(&self) -> Vec<(String, LastingPermission)> {
         let of =
             |open: &OpenVault| open.policy().permissions().iter().map(|one| (open.name.clone(), one.clone())).collect();
@@ -457,8 +457,8 @@ impl ChatLoop {
         };
         let lines: Vec<String> = self.permissions().iter().enumerate().map(line).collect();
         match lines.is_empty() {
-            true => self.screen.quiet("every change asks: no permission lasts beyond its conversation"),
-            false => self.screen.show(&format!("{}\n  /permissions revoke N ends one", lines.join("\n"))),
+            true => self.screen.quiet("no lasting permissions: every change asks"),
+            false => self.screen.show(&format!("{}\n  /permissions revoke N revokes one", lines.join("\n"))),
         }
     }
 
@@ -497,7 +497,7 @@ fn deny(conversation: &mut Conversation, questions: &[Question], reason: &str) -
     questions.iter().try_for_each(|question| conversation.decide(question, no()))
 }
 
-/// How a turn ended, if that was not well.
+/// Maps the reason for which a turn stopped to a failure, if it is one.
 fn ended(stop: &StopReason) -> CliResult<()> {
     match stop {
         StopReason::Answered => Ok(()),

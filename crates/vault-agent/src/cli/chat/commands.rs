@@ -2,20 +2,20 @@
 
 use crate::providers::meant;
 
-/// What a line asks for.
+/// A parsed command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Command {
-    /// Another model, or which one it is.
+    /// Changes the model, or shows the current one.
     Model(Option<String>),
     Tools,
     Plan(String),
-    /// The transaction, or the last one.
+    /// The number of a transaction; by default the last one.
     Undo(Option<u64>),
     Save(String),
     New,
     Resume(Option<String>),
     Compact,
-    /// The number of the one to revoke, or list them.
+    /// The number of the permission to revoke; by default they are listed.
     Permissions(Option<usize>),
     Thoughts,
     Status,
@@ -23,7 +23,7 @@ pub(super) enum Command {
     Quit,
 }
 
-/// A command as it is listed: in the order of use.
+/// A command in the list of commands, which is ordered by use.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CommandHelp {
     pub name: &'static str,
@@ -36,16 +36,16 @@ const fn help(name: &'static str, argument: &'static str, does: &'static str) ->
 }
 
 pub(super) const COMMANDS: [CommandHelp; 13] = [
-    help("/model", "[[PROVIDER] NAME]", "go on with another model; without a name, choose one of a list"),
+    help("/model", "[[PROVIDER] NAME]", "continue with another model; without a name, choose from a list"),
     help("/tools", "", "list the tools, and which of them ask first"),
-    help("/plan", "INSTRUCTION", "have a plan written; it runs when you have seen and approved it"),
+    help("/plan", "INSTRUCTION", "have a plan written; it runs once you have approved it"),
     help("/undo", "[TRANSACTION]", "undo the last change to the notes, or the one of this number"),
     help("/save", "NOTE", "write this conversation into a note, with its sources"),
-    help("/new", "", "begin a new conversation; this one stays saved"),
-    help("/resume", "[ID]", "go on with a saved conversation; without an id, list them"),
+    help("/new", "", "start a new conversation; this one stays saved"),
+    help("/resume", "[ID]", "continue a saved conversation; without an id, list them"),
     help("/compact", "", "make the conversation shorter before the next message"),
-    help("/permissions", "[revoke N]", "list what may change notes without asking, or end one of them"),
-    help("/thoughts", "", "show what the model thought before its last answer"),
+    help("/permissions", "[revoke N]", "list the lasting permissions, or revoke one"),
+    help("/thoughts", "", "show the model's reasoning before its last answer"),
     help("/status", "", "show vaults, model, session and tokens"),
     help("/help", "", "show this list, and the keys"),
     help("/quit", "", "leave (Ctrl-D)"),
@@ -56,11 +56,11 @@ pub(super) fn is_command(name: &str) -> bool {
     name == "exit" || COMMANDS.iter().any(|help| &help.name[1..] == name)
 }
 
-/// Reads a line: `None` where it is a message, an error where it is a command that there is not.
+/// Parses a line. Returns `None` for a message, and an error for an unknown command.
 pub(super) fn parse(line: &str) -> Option<Result<Command, String>> {
     let line = line.trim();
     let (name, argument) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-    // A path is no command.
+    // A path such as `/home/me` is not a command.
     if !name.starts_with('/') || name[1..].contains('/') || name.len() < 2 {
         return None;
     }
@@ -74,7 +74,7 @@ pub(super) fn parse(line: &str) -> Option<Result<Command, String>> {
         "/undo" => match argument.parse() {
             Ok(id) => Command::Undo(Some(id)),
             Err(_) if argument.is_empty() => Command::Undo(None),
-            Err(_) => return Some(Err(format!("/undo takes the number of a transaction, and {argument:?} is none"))),
+            Err(_) => return Some(Err(format!("/undo expects a transaction number, not {argument:?}"))),
         },
         "/save" => return Some(required("the path of a note").map(Command::Save)),
         "/new" => Command::New,
@@ -83,7 +83,7 @@ pub(super) fn parse(line: &str) -> Option<Result<Command, String>> {
         "/permissions" => match argument.strip_prefix("revoke ").map(|number| number.trim().parse()) {
             Some(Ok(number)) => Command::Permissions(Some(number)),
             None if argument.is_empty() => Command::Permissions(None),
-            _ => return Some(Err(format!("/permissions takes revoke and a number, and {argument:?} is neither"))),
+            _ => return Some(Err(format!("/permissions expects revoke and a number, not {argument:?}"))),
         },
         "/thoughts" => Command::Thoughts,
         "/status" => Command::Status,
@@ -92,7 +92,7 @@ pub(super) fn parse(line: &str) -> Option<Result<Command, String>> {
         _ => {
             let meant = meant(name, COMMANDS.iter().map(|help| help.name));
             let meant = meant.map(|meant| format!("; did you mean {meant}?")).unwrap_or_default();
-            return Some(Err(format!("{name} is no command{meant} (/help lists them)")));
+            return Some(Err(format!("{name} is not a command{meant} (/help lists the commands)")));
         }
     }))
 }
@@ -111,7 +111,7 @@ mod tests {
         assert_eq!(parse("/save Log/Talk.md"), Some(Ok(Command::Save("Log/Talk.md".to_owned()))));
         assert_eq!(parse("/save"), Some(Err("/save needs the path of a note".to_owned())));
         let unknown = parse("/stat").unwrap().unwrap_err();
-        assert_eq!(unknown, "/stat is no command; did you mean /status? (/help lists them)");
+        assert_eq!(unknown, "/stat is not a command; did you mean /status? (/help lists the commands)");
         assert_eq!(parse("/undo 7"), Some(Ok(Command::Undo(Some(7)))));
         assert!(parse("/undo it").unwrap().is_err());
         assert_eq!(parse("/permissions revoke 2"), Some(Ok(Command::Permissions(Some(2)))));

@@ -1,4 +1,4 @@
-//! Completes what is typed: `/commands`, `@notes` and `#tags`.
+//! Completion of `/commands`, `@notes` and `#tags` while you type.
 
 use std::sync::Arc;
 
@@ -9,21 +9,21 @@ use super::commands::COMMANDS;
 use super::prompts::saved_prompts;
 use crate::workspace::Workspace;
 
-/// The most suggestions that are shown.
+/// The maximum number of suggestions shown.
 const MOST: usize = 50;
 
-/// Completes with what is in the vaults at that moment.
+/// Completes from the current content of the vaults.
 pub(super) struct NoteCompleter {
     workspace: Arc<Workspace>,
 }
 
 impl NoteCompleter {
-    /// With the notes and tags of these vaults.
+    /// Creates a completer for the notes and tags of these vaults.
     pub fn new(workspace: Arc<Workspace>) -> Self {
         Self { workspace }
     }
 
-    /// The paths of all notes that may be shown. A vault that cannot be read has none.
+    /// Returns the paths of all notes that the policy allows. A vault that cannot be read contributes none.
     fn notes(&self) -> Vec<String> {
         self.workspace.with(|vaults| {
             let names: Vec<String> = vaults.names().map(str::to_owned).collect();
@@ -37,7 +37,7 @@ impl NoteCompleter {
         })
     }
 
-    /// The tags that the index knows; it is not brought up to date for this.
+    /// Returns the tags in the index, without updating it first.
     fn tags(&self) -> Vec<String> {
         let tags = |open: &crate::workspace::OpenVault| {
             let index = vault_index::Index::open(open.vault.path(), open.index.clone()).ok()?;
@@ -73,7 +73,7 @@ enum CompletionKind {
     Tag,
 }
 
-/// What stands before the cursor.
+/// The word before the cursor, which is completed.
 #[derive(Debug, PartialEq, Eq)]
 struct CompletionQuery<'l> {
     kind: CompletionKind,
@@ -83,7 +83,7 @@ struct CompletionQuery<'l> {
 }
 
 impl<'l> CompletionQuery<'l> {
-    /// A word before the cursor that begins with a mark; a command stands alone at the beginning.
+    /// Finds the word before the cursor, if it begins with a mark. A command must be the first word of the line.
     fn at(line: &'l str, pos: usize) -> Option<Self> {
         let before = line.get(..pos)?;
         let from = before
@@ -99,7 +99,8 @@ impl<'l> CompletionQuery<'l> {
         Some(Self { kind, typed: &word[1..], from, to: pos })
     }
 
-    /// What begins with what was typed, then what holds it; of paths, the names of notes first.
+    /// Ranks values that begin with the typed text before those that contain it. For paths, matches of the note's name
+    /// come first.
     fn suggestions(&self, values: Vec<String>) -> Vec<Suggestion> {
         let typed = self.typed.to_lowercase();
         let rank = |value: &String| {
@@ -122,7 +123,7 @@ impl<'l> CompletionQuery<'l> {
         let does = COMMANDS.iter().find(|help| self.kind == CompletionKind::Command && help.name[1..] == value);
         let text = match self.kind {
             CompletionKind::Command => format!("/{value}"),
-            // As a link: a path with spaces stays one.
+            // As a wikilink, so that a path with spaces stays one word.
             CompletionKind::Note => format!("@[[{value}]]"),
             CompletionKind::Tag => format!("#{value}"),
         };

@@ -1,4 +1,4 @@
-//! Where lines come from: an editor with history and completion, a plain terminal, or a pipe.
+//! The sources of input lines: an editor with history and completion, a plain terminal, or a pipe.
 
 use std::borrow::Cow;
 use std::io::{self, BufRead, IsTerminal, Write};
@@ -16,34 +16,34 @@ use super::completion::NoteCompleter;
 use crate::cli::screen::Screen;
 use crate::workspace::Workspace;
 
-/// Lines that the history keeps.
+/// The maximum number of lines in the history.
 const REMEMBERED: usize = 1_000;
 
-/// The file of the history, in the state folder of the first vault: it is forgotten with the vault.
+/// The history file in the state folder of the first vault, so that forgetting the vault deletes it too.
 const HISTORY: &str = "chat-history.txt";
 
 const MENU: &str = "completions";
 
-/// What a person typed.
+/// A line of input, or its end.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Line {
     Text(String),
-    /// Ctrl-C: what was typed is dropped.
+    /// Ctrl-C, which discards the typed text.
     Interrupted,
-    /// The end of input, Ctrl-D.
+    /// The end of the input, Ctrl-D.
     End,
 }
 
-/// The source of lines.
+/// The source of the lines.
 pub(super) enum Input {
     Editor(Box<Reedline>),
-    /// A terminal on which nothing can be drawn.
+    /// A terminal without cursor control.
     Plain,
     Pipe,
 }
 
 impl Input {
-    /// The input of this process.
+    /// Opens the input of this process.
     ///
     /// # Errors
     /// A history that cannot be read or written.
@@ -65,12 +65,12 @@ impl Input {
         Ok(Self::Editor(Box::new(editor)))
     }
 
-    /// Whether a person is at the other end.
+    /// Whether a person types the lines.
     pub fn has_person(&self) -> bool {
         !matches!(self, Self::Pipe)
     }
 
-    /// The next line, which begins with what was typed already where it can be edited.
+    /// Reads the next line. In the editor, it starts with the text `typed`.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -81,7 +81,7 @@ impl Input {
                     editor.run_edit_commands(&[EditCommand::InsertString(typed)]);
                 }
                 let line = read(editor, "> ")?;
-                // A history that cannot be written is no reason to end a conversation.
+                // A history that cannot be written must not end the conversation.
                 let _ = editor.sync_history();
                 Ok(line)
             }
@@ -91,7 +91,7 @@ impl Input {
     }
 }
 
-/// A line that is asked for within a panel, without history. Ctrl-C and the end of input are none.
+/// Asks for a line in a panel, without history. Returns `None` on Ctrl-C and at the end of the input.
 pub(super) fn ask(question: &str, screen: &Screen) -> Option<String> {
     let line = match screen.is_live() {
         true => read(&mut editor(screen), question),
@@ -140,7 +140,7 @@ fn read(editor: &mut Reedline, prompt: &str) -> Result<Line> {
     }
 }
 
-/// A line, and those that follow one that ends with a backslash.
+/// Reads a line. A backslash at the end of a line continues it on the next one.
 fn plain(prompt: &str) -> Result<Line> {
     let mut text = String::new();
     loop {
@@ -163,7 +163,7 @@ fn plain(prompt: &str) -> Result<Line> {
     }
 }
 
-/// A line that ends with a backslash goes on.
+/// Treats a line that ends with a backslash as incomplete.
 struct ContinuationValidator;
 
 impl Validator for ContinuationValidator {
@@ -172,7 +172,7 @@ impl Validator for ContinuationValidator {
     }
 }
 
-/// What is typed is shown as it is.
+/// Shows the typed text without colors.
 struct PlainHighlighter;
 
 impl reedline::Highlighter for PlainHighlighter {

@@ -1,4 +1,4 @@
-//! `vault-agent chat` and `resume`: a conversation in the terminal. It only ever adds to what is on the screen.
+//! `vault-agent chat` and `resume`: a conversation in the terminal. Output is only appended to the screen.
 //!
 //! ```text
 //! line ──> message ──> turn ──┬─ done ──> the next line
@@ -37,7 +37,7 @@ use input::Input;
 
 #[derive(Debug, Args)]
 pub(super) struct ChatArgs {
-    /// The note that you are viewing: "this note" means it
+    /// The note that you are viewing, "this note" in messages
     #[arg(long, value_name = "NOTE")]
     pub note: Option<String>,
     #[command(flatten)]
@@ -46,7 +46,7 @@ pub(super) struct ChatArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct ResumeArgs {
-    /// Its id, or the beginning of it [default: the last one]
+    /// Its id, or the beginning of its id [default: the last one]
     pub session: Option<String>,
     #[command(flatten)]
     pub settings: SettingArgs,
@@ -107,7 +107,7 @@ fn talk(workspace: Workspace, editor: Editor, flags: &SettingArgs, saved: Option
         leaves: false,
     };
     let ended = talk.run(&runtime, is_saved);
-    // A line that is being read cannot be cancelled, and the process ends anyway.
+    // A pending read of a line cannot be cancelled, and the process ends anyway.
     runtime.shutdown_background();
     drop(watching);
     vectors::go_on(open.vaults());

@@ -1,4 +1,4 @@
-//! Asks a person about a call: what it would do, what undo does, what leaves the machine, and the change; then keys.
+//! The approval panel: the effect of a call, whether it can be undone, which data leaves the machine; then keys.
 
 use std::io;
 use std::time::Duration;
@@ -20,17 +20,17 @@ use crate::conversation::{Conversation, Panel, declined};
 use crate::settings::add_permission;
 use crate::terminal::plain_lines;
 
-/// What a person made of a question.
+/// A person's answer to a question.
 #[derive(Debug)]
 pub(super) enum PanelAnswer {
     Decided(Decision),
-    /// Everything that is asked is denied, and the turn ends.
+    /// All open questions are denied, and the turn ends.
     Stop,
     /// The question stays open.
     Leave,
 }
 
-/// A key that answers.
+/// A pressed key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Key {
     Letter(char),
@@ -38,17 +38,17 @@ pub(super) enum Key {
     End,
 }
 
-/// A key that is offered, and what it does.
+/// A key on offer, and a description of its effect.
 pub(super) type KeyLabel = (char, String);
 
-/// A change on the screen. It can be approved once all of it was shown.
+/// A change on the screen. It can be approved only after all of it was shown.
 pub(super) struct ChangeView {
-    /// What fits on the screen.
+    /// The part that fits on the screen.
     pub part: String,
     whole: String,
-    /// Something of it was not shown yet.
+    /// Whether a part has not been shown yet.
     is_cut: bool,
-    /// The whole says more than what was shown at first, or says it otherwise.
+    /// Whether the whole differs from the part that was shown first.
     differs: bool,
 }
 
@@ -68,12 +68,12 @@ impl ChangeView {
         self.is_cut = false;
     }
 
-    /// What the key of a yes does.
+    /// The label of the key that approves.
     pub fn yes(&self) -> &'static str {
         if self.is_cut { "yes, once all of it is shown" } else { "yes" }
     }
 
-    /// The key that shows the whole.
+    /// The key that shows the whole change, if it differs from the part on the screen.
     pub fn key(&self) -> Option<KeyLabel> {
         self.differs.then(|| ('w', "show the whole".to_owned()))
     }
@@ -99,7 +99,7 @@ pub(super) fn decide(
         return share(&panel, items, &place, screen);
     }
     let mut is_edited = false;
-    // Parts are chosen from the whole, also a second time.
+    // Parts are always chosen from the whole change, even the second time.
     let mut files = panel.files.clone();
     let mut view = show(&panel, &place, screen);
     loop {
@@ -156,8 +156,8 @@ pub(super) fn decide(
     }
 }
 
-/// Gives the permission that would cover this change from now on, once a person has said yes to its exact words: whether they
-/// have.
+/// Grants the lasting permission that would cover this change, once the person has confirmed its exact words. Returns
+/// whether it was granted.
 fn always(conversation: &Conversation, panel: &Panel, screen: &mut Screen) -> Result<bool> {
     let (Some(permission), Some((vault, _))) = (&panel.lasting, &panel.change) else { return Ok(false) };
     let workspace = conversation.tools().workspace();
@@ -177,7 +177,7 @@ fn always(conversation: &Conversation, panel: &Panel, screen: &mut Screen) -> Re
     Ok(true)
 }
 
-/// Lets a person tick what of a result is shared.
+/// Lets the person choose which items of a result are shared with the model.
 fn share(panel: &Panel, items: &[String], place: &str, screen: &mut Screen) -> Result<PanelAnswer> {
     show(panel, place, screen);
     let (withheld, count) = withheld("Share the ticked ones?", items);
@@ -214,7 +214,7 @@ fn keys(panel: &Panel, view: &ChangeView, is_edited: bool, has_parts: bool) -> V
     lines.into_iter().flatten().collect()
 }
 
-/// Waits for one of the keys. What was typed before they were shown does not count.
+/// Waits for one of the keys. Input from before the keys were shown is discarded.
 ///
 /// # Errors
 /// When the terminal cannot be read.
@@ -225,7 +225,7 @@ pub(super) fn key(labels: &[KeyLabel], screen: &mut Screen) -> Result<Key> {
     let failed = |error: io::Error| Error::io("the terminal", &error);
     enable_raw_mode().map_err(failed)?;
     let pressed = (|| {
-        // What is pasted is one event, and no key.
+        // With bracketed paste, pasted text is one event and presses no keys.
         let _ = execute!(io::stderr(), EnableBracketedPaste);
         while poll(Duration::ZERO)? {
             read()?;
@@ -257,13 +257,13 @@ fn is_offered(labels: &[KeyLabel], letter: char) -> bool {
     labels.iter().any(|(key, _)| *key == letter.to_ascii_lowercase())
 }
 
-/// A key as a line, where keys cannot be read one by one.
+/// Reads a key as a line, for terminals where keys cannot be read one by one.
 fn typed_key(labels: &[KeyLabel], screen: &mut Screen) -> Key {
     let keys: Vec<String> = labels.iter().map(|(key, does)| format!("{key} {does}")).collect();
     loop {
         let Some(line) = ask(&format!("[{}] ", keys.join(", ")), screen) else { return Key::End };
         let typed = line.trim().to_lowercase();
-        // A sentence is no key.
+        // A sentence is not a key, so only `yes`, `no` and single letters count.
         let letter = match typed.as_str() {
             "yes" => Some('y'),
             "no" => Some('n'),

@@ -1,6 +1,6 @@
 //! Prompts of your own: a Markdown file `prompts/NAME.md` beside the settings, which `/NAME` sends.
 //!
-//! `$ARGUMENTS` in it stands for the text behind the name. Without it, that text is added at the end.
+//! `$ARGUMENTS` in the file is replaced by the text after the name. Without it, the text is appended.
 
 use std::fs;
 use std::path::PathBuf;

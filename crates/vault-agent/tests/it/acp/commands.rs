@@ -55,7 +55,7 @@ fn a_plan_is_shown_as_entries_run_after_a_yes_undone_and_kept() {
     assert!(editor.said().contains("make it:") && editor.said().contains("weekly"), "{}", editor.said());
     for (text, said) in [
         ("/undo 99", "99"),
-        ("/undo x", "no number of a transaction"),
+        ("/undo x", "not a transaction number"),
         ("/macro nope", "nope"),
         ("/macro make it =", "NAME=VALUE"),
         ("/plan", "the instruction is missing"),

@@ -209,7 +209,7 @@ fn one_turn_at_a_time() {
     let (one, two) = (editor.session(&place.vault()), editor.session(&place.vault()));
     let first = editor.ask("session/prompt", prompt(&one, "Hi"));
     let (code, message) = editor.error("session/prompt", prompt(&one, "Hi again"));
-    assert!(code == -32600 && message.contains("under way"), "{code} {message}");
+    assert!(code == -32600 && message.contains("is running"), "{code} {message}");
     // Another session has a turn of its own, and options can be set meanwhile.
     let second = editor.ask("session/prompt", prompt(&two, "Hi"));
     editor.result("session/set_mode", json!({ "sessionId": one, "modeId": "read" }));

@@ -178,7 +178,7 @@ impl<'p> Session<'p> {
             let mut command = self.place.command(&["approve", code]);
             command.env("NO_COLOR", "1");
             let (text, exit) = at_terminal(command, "n");
-            assert!(exit == 3 || text.contains("no change waits"), "{text}");
+            assert!(exit == 3 || text.contains("no change is pending"), "{text}");
             check_text(&text.replace('\r', ""));
             shown += 1;
         }
