@@ -1,4 +1,4 @@
-//! Adds text to a note: at its end, at the beginning or end of a section, before or after a block; and replaces a section.
+//! Adds text to a note: at its end, at either end of a section, before or after a block; and replaces a section.
 //!
 //! The added text is separated by blank lines from the text around it, unless it continues a list, table or quote
 //! there. Text is refused where an unclosed block would swallow it, and so is text that would itself swallow the text
