@@ -141,8 +141,9 @@ fn line_of_end(text: &str, content: &str) -> u32 {
 /// level given by its `#` characters, by default level 2.
 ///
 /// # Errors
-/// [`ErrorKind::InvalidArguments`] for a heading that is empty or has several lines; [`ErrorKind::Ambiguous`] if several headings fit, only one of another level, or one that differs in case, signs or a
-/// block id; [`ErrorKind::Refused`] if a code block or comment that is not closed would swallow the new heading or text.
+/// [`ErrorKind::InvalidArguments`] for a heading that is empty or has several lines; [`ErrorKind::Ambiguous`] if
+/// several headings match, only one of another level, or one that differs in case, punctuation or a block id;
+/// [`ErrorKind::Refused`] if an unclosed code block or comment would swallow the new heading or text.
 pub fn append_to_section(text: &str, heading: &str, content: &str) -> Result<Insertion> {
     if title(heading).is_empty() {
         return Err(Error::new(ErrorKind::InvalidArguments, "the heading is empty"));

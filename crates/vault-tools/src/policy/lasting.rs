@@ -20,7 +20,8 @@ pub struct LastingPermission {
 }
 
 impl LastingPermission {
-    /// The narrowest one that covers a call; `None` where none can, or where it would have to be for the whole vault.
+    /// Returns the narrowest permission that covers a call; `None` if none can, or if it would have to cover the whole
+    /// vault.
     pub(super) fn for_call(call: &Call<'_>) -> Option<Self> {
         let (first, others) = call.paths.split_first()?;
         let mut folder = first.rsplit_once('/')?.0;
@@ -31,7 +32,7 @@ impl LastingPermission {
         permission.covers(call).then_some(permission)
     }
 
-    /// Whether it covers a call whose changes are known.
+    /// Returns whether it covers a call whose changes are known.
     pub(super) fn covers(&self, call: &Call<'_>) -> bool {
         call.risk == Risk::Write
             && call.tool_risk == Risk::Write
@@ -41,7 +42,7 @@ impl LastingPermission {
     }
 
     /// # Errors
-    /// [`ErrorKind::Config`] where it names no tool or no folder.
+    /// [`ErrorKind::Config`] if it names no tool or no folder.
     pub(super) fn check(&self) -> Result<()> {
         let folder = self.folder.trim_matches('/');
         let is_folder = !folder.is_empty() && folder.split('/').all(|part| !matches!(part, "" | "." | ".."));
@@ -53,14 +54,15 @@ impl LastingPermission {
     }
 }
 
-/// The exact rule, as a person reads it before they say yes.
+/// The exact rule, as it is shown to a person before they approve it.
 impl fmt::Display for LastingPermission {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} changes notes below {}/ without asking", self.tool, self.folder.trim_matches('/'))
     }
 }
 
-// In exact letters: on some systems `Log` and `log` are two folders, and a permission errs on the side of asking.
+// Compared case-sensitively: on some systems `Log` and `log` are two folders, and a permission errs on the side of
+// asking.
 fn is_below(path: &str, folder: &str) -> bool {
     path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
 }
