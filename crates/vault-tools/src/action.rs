@@ -64,7 +64,7 @@ pub enum Action<C = Content> {
     },
 }
 
-/// Where a deleted file goes.
+/// The destination of a deleted file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub enum DeleteMode {
@@ -72,11 +72,11 @@ pub enum DeleteMode {
     #[default]
     #[serde(rename = "vault")]
     Trash,
-    /// A file into the system's trash; undo creates it again from the journal and leaves that copy. What could not be
-    /// created again as it was, a folder or a symbolic link, goes into `.trash`.
+    /// A file goes to the system's trash; undo creates it again from the journal and leaves that copy. A folder or a
+    /// symbolic link, which could not be recreated exactly, goes to `.trash`.
     #[serde(rename = "system")]
     SystemTrash,
-    /// Nowhere; only the journal still has it. No setting can say so.
+    /// The file is only kept in the journal. No setting can choose this.
     #[serde(skip)]
     Permanent,
 }

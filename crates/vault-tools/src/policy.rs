@@ -69,13 +69,13 @@ pub struct Settings {
     pub trash: Option<DeleteMode>,
     /// Settings for single tools, by name.
     pub tools: BTreeMap<String, ToolSetting>,
-    /// What changes notes without asking until it is revoked, by tool and folder. None by default.
+    /// Permissions to change notes without asking until they are revoked, by tool and folder. Empty by default.
     pub permissions: Vec<LastingPermission>,
-    /// What is added for single vaults, by the name of their folder; see [`Settings::of_vault`].
+    /// Additional lists for single vaults, by the name of their folder; see [`Settings::of_vault`].
     pub vault: BTreeMap<String, VaultLists>,
 }
 
-/// What a user's settings say of one vault only.
+/// A user's settings for one vault only.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]

@@ -79,17 +79,17 @@ struct Hunk {
     after: Range<usize>,
 }
 
-/// What a person left out of a file that a call would have edited.
+/// The hunks that a person left out of a file that a call would have edited.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[non_exhaustive]
 pub struct LeftOutHunks {
     /// The file.
     pub path: String,
-    /// How many hunks were left out.
+    /// The number of hunks that were left out.
     pub hunks: usize,
-    /// How many there were.
+    /// The number of all hunks.
     pub of: usize,
-    /// Those that were left out, as a unified diff; empty for a file that is no text.
+    /// The hunks that were left out, as a unified diff; empty for a file that is not text.
     pub diff: String,
 }
 

@@ -180,7 +180,7 @@ fn fitting(note: &Note, heading: &str) -> (Vec<usize>, Vec<usize>) {
     (all, of_level)
 }
 
-/// Returns the headings with exactly this text; if there are none, the first of those that a link with this subpath can
+/// Returns the headings with exactly this text; or else the first of those that a link with this subpath can
 /// refer to.
 fn named(note: &Note, wanted: &str) -> Vec<usize> {
     let is_exact = |at: &usize| note.heading_source(*at) == wanted || note.headings[*at].text == wanted;

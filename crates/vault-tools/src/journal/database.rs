@@ -97,7 +97,7 @@ pub(super) fn open(state: &State) -> Result<Option<Connection>, Failure> {
     state.has(FILE).then(|| with_tables(&path(state))).transpose()
 }
 
-/// Opens the journal, which is created if there is none.
+/// Opens the journal, and creates it if it does not exist.
 pub(super) fn open_or_create(state: &State) -> Result<Connection, Failure> {
     match open(state)? {
         Some(connection) => Ok(connection),

@@ -136,7 +136,7 @@ fn ids(connection: &Connection) -> Result<(BTreeSet<i64>, bool), Failure> {
     Ok((ids, true))
 }
 
-/// Returns one transaction; `None` if there is none with that number.
+/// Returns the transaction with a number; `None` if it does not exist.
 pub(super) fn entry(connection: &Connection, id: i64) -> Result<Option<JournalEntry>, Failure> {
     let found = connection.query_row("SELECT * FROM transaction_ WHERE id = ?", [id], without_actions).optional()?;
     let Some((mut entry, checksum)) = found else { return Ok(None) };

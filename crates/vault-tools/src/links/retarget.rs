@@ -17,8 +17,8 @@ pub(crate) struct NewTarget<'a> {
     pub subpath: Option<&'a str>,
 }
 
-/// Returns the edit that points the link `raw` of a note to another file: the link in `line`, or if there is none in
-/// it, the nearest. `None` if the note has no such link, or if no link of its kind can lead to the file.
+/// Returns the edit that points the link `raw` of a note to another file: the link in `line`, or otherwise the nearest
+/// one. `None` if the note has no such link, or if no link of its kind can lead to the file.
 pub(crate) fn retarget(
     text: &str,
     (source, line, raw): (&VaultPath, u32, &str),

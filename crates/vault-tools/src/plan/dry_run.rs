@@ -312,7 +312,7 @@ impl DryRun<'_, '_> {
         self.toolbox.run_on(&mut self.draft, &self.plan.steps[at].tool, args, cancel)
     }
 
-    /// Logs the failure of a step that ends the plan, because the plan will not be run and logged.
+    /// Logs the failure of a step that ends the plan. Because the plan does not run, this is its only line in the log.
     fn log_failure(&mut self, step: &Step, error: &Error) {
         let args = Value::Object(step.args.clone());
         self.toolbox.log(&Record::new(&step.tool, &[&args], Err(error), 0, Approval::of_failure(error)));

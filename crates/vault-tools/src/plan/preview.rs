@@ -43,8 +43,8 @@ pub struct PlanPreview {
     pub notices: Vec<String>,
     /// The hunks that a person left out of the files that it edits; see [`PlanPreview::keep`].
     pub left_out: Vec<LeftOutHunks>,
-    /// The reason that the plan cannot run here: a step needs an editor, and there is none. Steps that do not depend on
-    /// that step are still previewed.
+    /// The reason that the plan cannot run here: a step needs an editor, which this host does not have. Steps that do
+    /// not depend on that step are still previewed.
     pub blocked: Option<Error>,
     /// The position of that step in the plan.
     pub(super) blocked_at: Option<usize>,

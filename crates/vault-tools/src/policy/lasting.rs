@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::call::{Call, Risk, key};
 use crate::error::{Error, ErrorKind, Result};
 
-/// A person's yes to every further change that one tool makes in one folder. It covers no deletes, no commands, no plans,
-/// and no change that touches a file outside of the folder, such as a link to a note that is renamed.
+/// A person's approval of every further change that one tool makes in one folder. It covers no deletes, no commands, no
+/// plans, and no change that touches a file outside of the folder, such as a link to a note that is renamed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LastingPermission {

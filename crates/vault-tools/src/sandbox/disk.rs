@@ -74,7 +74,7 @@ impl Sandbox {
         &self.vault
     }
 
-    /// Opens the folder that contains a path; `None` if there is none.
+    /// Opens the folder that contains a path; `None` if that folder does not exist.
     pub(super) fn place(&self, path: &SafePath) -> Result<Option<Place>> {
         let Some(folder) = self.folder(path.parent().as_ref())? else { return Ok(None) };
         let name = name_on_disk(&folder, path.file_name()).map_err(|error| Error::io(path, &error))?;
@@ -146,7 +146,7 @@ impl Sandbox {
         ParseOptions::of_vault(&self.vault)
     }
 
-    /// Reads one of Obsidian's settings files, `app.json` or `plugins/ID/data.json`; `None` if there is none.
+    /// Reads one of Obsidian's settings files, `app.json` or `plugins/ID/data.json`; `None` if it does not exist.
     ///
     /// These are the only hidden files that are ever read, and the only ones that may be behind a link out of the
     /// vault: people share settings between vaults, and no tool returns their contents.

@@ -10,7 +10,7 @@ use crate::tools::shared::arguments::NoArgs;
 use crate::tools::shared::excerpt::beginning;
 use crate::tools::shared::locate;
 
-/// Characters of the selection that are shown.
+/// The number of characters of the selection in the summary.
 const PREVIEW: usize = 120;
 
 /// What the editor shows.
