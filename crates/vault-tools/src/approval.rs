@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! ChangeRequest ──prepare──> PreparedChange ──settle──┬─ policy or grant allows ──> ApprovedChange ──carry_out──> AppliedChange
-//!                            (made once)              ├─ an Approver says yes ──────────┘
+//!                            (made once)              ├─ an Approver approves ──────────┘
 //!                                                     └─ denied, refused, answered later ──> UnapprovedChange
 //! ```
 //!

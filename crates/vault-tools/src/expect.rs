@@ -73,7 +73,7 @@ impl Expectation {
             number(self.notes),
             number(self.links)
         );
-        let remedy = "look again at what is to be changed; if that is right, expect what it touches";
+        let remedy = "check the change; if it is right, set expect to these numbers";
         Err(Error::new(ErrorKind::Refused, what).at(format!("/{EXPECT}")).with_remedy(remedy))
     }
 

@@ -1,7 +1,7 @@
 //! The log: one line of JSON for each call of a tool, with its arguments, approval, outcome and duration.
 //!
-//! The file lies in the vault's state folder, private to the user. Long texts in it are cut: it says what happened; what
-//! undo needs is in the journal.
+//! The file is in the vault's state folder, private to the user. Long texts in it are truncated, because it only
+//! records what happened; the contents that undo needs are in the journal.
 
 use std::collections::BTreeMap;
 
@@ -16,10 +16,10 @@ use crate::state::State;
 
 const FILE: &str = "log.jsonl";
 
-/// Characters of a text that are kept.
+/// The maximum number of characters of a text; the rest is dropped.
 const LONGEST_TEXT: usize = 500;
 
-/// Items of a list that are kept.
+/// The maximum number of items of a list; the rest is dropped.
 const LONGEST_LIST: usize = 20;
 
 /// Who approved a call, or that it was not approved.

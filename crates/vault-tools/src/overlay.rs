@@ -340,7 +340,7 @@ impl<'v> Overlay<'v> {
         let what =
             format!("one change can hold {} MB of file contents, and this is more", MAX_CHANGE_BYTES / 1_000_000);
         Err(Error::new(ErrorKind::Unsupported, what).with_remedy(
-            "make several smaller changes, one after the other; what is deleted to .trash or moved counts for nothing",
+            "make several smaller changes, one after the other; files that are moved or deleted to .trash do not count",
         ))
     }
 

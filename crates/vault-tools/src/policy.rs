@@ -1,8 +1,7 @@
 //! Decides whether a call is allowed, asks a person, or is denied: a pure function of settings and call.
 //!
 //! The first rule that applies decides:
-//! 1. Denied tools, denied paths, and deletes and commands that are not allowed are denied, even if a later rule allows
-//! them.
+//! 1. Denied tools, denied paths, and deletes and commands that are not allowed are denied, whatever later rules say.
 //! 2. A session grant allows.
 //! 3. The tool's own setting: always ask, never ask.
 //! 4. A lasting permission allows, once the changes of the call are known.
@@ -149,7 +148,7 @@ impl Permission {
     #[must_use]
     pub fn unattended(self, what: &str) -> Self {
         match self {
-            Self::Ask => Self::Deny(format!("{what} needs a person's approval, and nobody can be asked here")),
+            Self::Ask => Self::Deny(format!("{what} needs a person's approval, which cannot be requested here")),
             other => other,
         }
     }
@@ -305,7 +304,7 @@ impl Policy {
         if changed.iter().all(|path| self.permits_path(path) || named.contains(path)) {
             return Ok(());
         }
-        let what = "it would change something else that your settings deny, such as what lies in a folder";
+        let what = "it would change other files that your settings deny, for example in a folder";
         Err(Error::new(ErrorKind::Denied, what).with_remedy("change files one by one"))
     }
 
@@ -316,8 +315,8 @@ impl Policy {
         match error.path() {
             Some(path) if is_hidden(path) && !named.iter().any(|name| name == path) => {
                 let what = match error.kind() {
-                    ErrorKind::Conflict => "something that your settings deny is not as it was, and bears on this",
-                    _ => "something that your settings deny stands in the way",
+                    ErrorKind::Conflict => "a file that your settings deny has changed and affects this",
+                    _ => "a file that your settings deny is in the way",
                 };
                 Error::new(error.kind(), what)
                     .with_remedy("nothing was done; repeat the change, or choose another name")

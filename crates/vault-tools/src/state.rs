@@ -228,7 +228,7 @@ impl State {
                 .with_remedy("name the folder as it was before it moved, and with --vault where it is now"));
         }
         if !old.has_history() {
-            return Err(Error::new(ErrorKind::NotFound, "nothing is kept about that folder")
+            return Err(Error::new(ErrorKind::NotFound, "there is no saved state for that folder")
                 .at(old.folder.display())
                 .with_remedy("name the folder that the vault was in"));
         }

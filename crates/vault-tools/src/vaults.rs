@@ -84,7 +84,7 @@ impl Vaults {
             let outer =
                 named.iter().find(|(other, outer)| other != name && folder(&named[at].1).starts_with(folder(outer)));
             if let Some((outer, _)) = outer {
-                let message = format!("the vault {name} lies in the vault {outer}, so a note would be in both");
+                let message = format!("the vault {name} is inside the vault {outer}, so a note would be in both");
                 return Err(Error::new(ErrorKind::Config, message).with_remedy("name one of them"));
             }
         }

@@ -66,7 +66,7 @@ pub struct HeadlessApprover;
 impl Approver for HeadlessApprover {
     fn ask(&mut self, change: &PreparedChange) -> Answer {
         let what = change.plan().map_or_else(|| change.title(), |_| "the plan".to_owned());
-        let message = format!("{what} needs a person's approval, and nobody can be asked here");
+        let message = format!("{what} needs a person's approval, which cannot be requested here");
         Answer::No(Error::new(ErrorKind::Denied, message))
     }
 }

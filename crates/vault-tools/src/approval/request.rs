@@ -83,7 +83,7 @@ fn prepare_plan(
         toolbox.spec(tool).is_ok_and(is_asked)
     };
     if let Some(step) = checked.plan.steps.iter().find(|step| asks_first(&step.tool)) {
-        // Because the preview, and the errors of later steps, reveal to the client what a step has read.
+        // Such a plan is refused because its preview, and errors of later steps, reveal to the client what a step has read.
         let message = format!("{} asks a person before it reads, so no plan can use it", step.tool);
         return Err(
             Error::new(ErrorKind::Denied, message).with_remedy("call it by itself, and give the plan its output")

@@ -177,7 +177,7 @@ impl LeftOutHunks {
     pub fn sentence(&self) -> String {
         let Self { path, hunks, of, .. } = self;
         match hunks == of {
-            true => format!("a person left out what would have changed in {path}"),
+            true => format!("a person left out all changes in {path}"),
             false => format!("a person left out {hunks} of the {of} hunks in {path}"),
         }
     }
@@ -361,6 +361,6 @@ mod tests {
         assert_eq!(change.actions[1..], [edit("x.md", &one, &lines("a", "Z"))]);
         assert_eq!(change.carried.keys().collect::<Vec<_>>(), [&0]);
         assert_eq!(files[0].left_out().unwrap().sentence(), "a person left out 1 of the 2 hunks in x.md");
-        assert_eq!(files[1].left_out().unwrap().sentence(), "a person left out what would have changed in y.md");
+        assert_eq!(files[1].left_out().unwrap().sentence(), "a person left out all changes in y.md");
     }
 }

@@ -61,7 +61,7 @@ pub fn read_lists(text: &str, updates: &mut Map<String, Value>) -> Result<Vec<St
                 given.split(',').map(|tag| Value::from(tag.trim())).collect()
             }
             None => {
-                let what = format!("{given:?} is no tag: a tag has letters, digits, _, - and /, and no space");
+                let what = format!("{given:?} is not a tag: a tag has letters, digits, _, - and /, and no space");
                 return Err(Error::new(ErrorKind::InvalidArguments, what)
                     .at(format!("/{key}"))
                     .with_remedy("give a list of tags"));

@@ -266,11 +266,8 @@ pub fn insert(text: &str, anchor: Anchor<'_>, side: Side, content: &str) -> Resu
             let block = find_block(text, id)?;
             let indent = &text[line_start(block.start)..block.start];
             if !indent.trim().is_empty() {
-                return Err(Error::new(
-                    ErrorKind::Refused,
-                    format!("the block ^{id} stands in a quote or another block"),
-                )
-                .with_remedy("use edit_note there"));
+                return Err(Error::new(ErrorKind::Refused, format!("the block ^{id} is in a quote or another block"))
+                    .with_remedy("use edit_note there"));
             }
             match side {
                 Side::Before => put_before(text, &note, line_start(block.start), content, indent).map(done),

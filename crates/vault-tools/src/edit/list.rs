@@ -29,7 +29,7 @@ pub fn edit_list(text: &str, key: &str, add: &[Value], remove: &[Value]) -> Resu
     let properties = frontmatter::properties(text)?;
     let before = properties.get(key);
     if let Some(Property::Map(_)) = before {
-        return Err(Error::new(ErrorKind::Frontmatter, format!("the property {key:?} is no list: it has keys"))
+        return Err(Error::new(ErrorKind::Frontmatter, format!("the property {key:?} is not a list: it has keys"))
             .with_remedy("set its keys with update_frontmatter"));
     }
     let items = before.map_or_else(Vec::new, |value| items_of(&property_key(key), value));

@@ -68,7 +68,7 @@ pub fn find_block(text: &str, id: &str) -> Result<Range<usize>> {
 /// [`ErrorKind::InvalidArguments`] for another form, and for lines that are all after the last one.
 pub fn find_lines(text: &str, lines: &str) -> Result<Range<usize>> {
     let wrong = || {
-        Error::new(ErrorKind::InvalidArguments, format!("`{lines}` are no lines"))
+        Error::new(ErrorKind::InvalidArguments, format!("`{lines}` is not a range of lines"))
             .with_remedy("write 3-9, 3- or 3; lines count from 1")
     };
     let number = |text: &str| text.trim().parse::<usize>().map_err(|_| wrong());

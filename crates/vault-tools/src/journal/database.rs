@@ -80,7 +80,7 @@ impl Failure {
             Self::Damaged(why) => Error::new(ErrorKind::Journal, "the journal is damaged")
                 .because(why)
                 .at(path(state).display())
-                .with_remedy("the next change copies what can be read into a new journal and keeps this file"),
+                .with_remedy("the next change copies its readable part into a new journal and keeps this file"),
             Self::Other(error) if error.path().is_none() => error.at(path(state).display()),
             Self::Other(error) => error,
         }
@@ -130,7 +130,7 @@ fn other_format(format: &str, path: &Path) -> Failure {
     let what = format!("the journal has another format ({format}) than this program reads ({VERSION})");
     Failure::Other(Error::new(ErrorKind::Journal, what).at(path.display()).with_remedy(
         "nothing is changed until you use the program that wrote it, or move it aside with \
-         `vault-tools journal reset`; what it holds can then not be undone",
+         `vault-tools journal reset`; its transactions can then no longer be undone",
     ))
 }
 

@@ -61,7 +61,7 @@ fn set_aside(state: &State) -> Result<PathBuf> {
     state.rename(SALVAGED, FILE)?;
     state.rename(&format!("{SALVAGED}-journal"), ROLLBACK)?;
     state.sync_folder();
-    ::log::warn!("the journal was damaged: it is kept as {aside}, and what can be read of it was copied");
+    ::log::warn!("the journal was damaged: it is kept as {aside}, and its readable part was copied");
     Ok(state.folder().join(aside))
 }
 

@@ -28,7 +28,7 @@ impl<'s> Writer<'s> {
         let begun = salvage::with_repair(state, || Self::try_begin(state, new, actions));
         begun.map_err(|error| match error.kind() {
             ErrorKind::Io if error.remedy().is_none() => {
-                error.with_remedy("nothing was done; see to it that there is room for the journal")
+                error.with_remedy("nothing was done; make sure that there is disk space for the journal")
             }
             _ => error,
         })
@@ -41,7 +41,7 @@ impl<'s> Writer<'s> {
     ) -> Result<Self, Failure> {
         let mut connection = open_or_create(state)?;
         if !may_be_written(state, &connection)? {
-            return Err(Failure::Damaged("it has another length than it says".to_owned()));
+            return Err(Failure::Damaged("its length differs from the length that it records".to_owned()));
         }
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         refused(state)?;
@@ -58,7 +58,7 @@ impl<'s> Writer<'s> {
         // In a damaged file, the rows just written may not be found again.
         let written = read::entry(&transaction, entry.id.0.cast_signed())?;
         if written.is_none_or(|written| written.is_damaged) {
-            return Err(Failure::Damaged("what is written cannot be read".to_owned()));
+            return Err(Failure::Damaged("the rows just written cannot be read".to_owned()));
         }
         failpoint::step();
         transaction.commit()?;

@@ -130,7 +130,7 @@ impl DiskLinks {
         let mut notices = std::mem::take(&mut self.unread);
         if let Some(more) = notices.len().checked_sub(NAMED).filter(|more| *more > 0) {
             notices.truncate(NAMED);
-            notices.push(format!("links in {more} more notes, which could not be read, were not looked at").into());
+            notices.push(format!("links in {more} more notes could not be read and were not checked").into());
         }
         notices
     }
@@ -157,7 +157,7 @@ pub(crate) fn readable(view: &dyn View, path: &SafePath) -> Result<Content> {
 
 /// Creates the notice about a note that could not be read.
 pub(crate) fn not_looked_through(path: &SafePath, why: &str) -> Notice {
-    let text = format!("{path}: links in it were not looked at and may lead nowhere now: {why}");
+    let text = format!("{path}: links in it were not checked and may be broken now: {why}");
     Notice { about: Some(path.clone()), text }
 }
 

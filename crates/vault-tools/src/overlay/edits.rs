@@ -219,7 +219,7 @@ impl Overlay<'_> {
         self.edit_all(edits);
         self.add_link_notices(&satisfied, "led nowhere and leads to a note now");
         self.add_link_notices(&dangling, "leads nowhere now");
-        self.add_link_notices(&redirected, "led to what was there before and leads to what takes its place");
+        self.add_link_notices(&redirected, "led to the replaced file and leads to its replacement");
         notices.into_iter().for_each(|notice| self.add_notice(notice));
         Ok(RenameReport { moved, rewritten, satisfied })
     }
@@ -324,17 +324,18 @@ impl Overlay<'_> {
         self.check_size(entries.iter().map(|(_, stat)| stat.size).sum())?;
         for (path, stat) in entries {
             if stat.symlink {
-                return Err(Error::new(ErrorKind::Refused, "is a symbolic link, which could not be made again")
+                return Err(Error::new(ErrorKind::Refused, "is a symbolic link, which undo could not recreate")
                     .at(&path)
                     .with_remedy("delete it to the trash"));
             }
             match stat.kind {
                 EntryKind::Folder => {
                     if let Some(name) = self.unseen(&path)?.first() {
-                        let what = format!("holds {name:?}, which no tool sees, so that it cannot be deleted for good");
-                        return Err(Error::new(ErrorKind::Refused, what).at(&path).with_remedy(
-                            "delete it to the trash (trash: true), where it goes with all that is in it",
-                        ));
+                        let what =
+                            format!("holds {name:?}, which is hidden from tools, so it cannot be deleted permanently");
+                        return Err(Error::new(ErrorKind::Refused, what)
+                            .at(&path)
+                            .with_remedy("delete it to the trash (trash: true), where it goes with all its contents"));
                     }
                     folders.push(Action::RemoveFolder { path });
                 }
@@ -384,7 +385,7 @@ impl Overlay<'_> {
     /// Checks that a file or folder can move to a path, replacing the one there if `over` is given.
     fn check_target(&mut self, (from, stat): (&SafePath, &Stat), (to, over): (&SafePath, Option<&Stat>)) -> Result<()> {
         if over.is_some() && from.is_in(to) {
-            return Err(Error::new(ErrorKind::InvalidArguments, "lies in what it would take the place of").at(from));
+            return Err(Error::new(ErrorKind::InvalidArguments, "is inside the folder that it would replace").at(from));
         }
         if to.is_in(from) {
             return Err(Error::new(ErrorKind::InvalidArguments, "a folder cannot be moved into itself").at(to));
@@ -448,9 +449,7 @@ impl Overlay<'_> {
             real if real != *path => "is a symbolic link to a file that is not there",
             _ => "is neither a file nor a folder",
         };
-        Err(Error::new(ErrorKind::Exists, what)
-            .at(path)
-            .with_remedy("choose another name, or take that away by hand first"))
+        Err(Error::new(ErrorKind::Exists, what).at(path).with_remedy("choose another name, or remove it by hand first"))
     }
 
     fn folders_above(&mut self, path: &SafePath) -> Result<Vec<SafePath>> {
@@ -464,7 +463,7 @@ impl Overlay<'_> {
             match self.stat(&path)? {
                 Some(stat) if stat.kind == EntryKind::Folder && !stat.symlink => break,
                 Some(_) => {
-                    return Err(Error::new(ErrorKind::Exists, "is a file, so nothing can lie in it")
+                    return Err(Error::new(ErrorKind::Exists, "is a file, so it cannot contain anything")
                         .at(&path)
                         .with_remedy("choose another folder"));
                 }

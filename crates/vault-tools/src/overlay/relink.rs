@@ -68,7 +68,7 @@ impl Overlay<'_> {
         // This notice is given whether or not there are such links, so that it does not reveal whether there are.
         if self.permits.is_some() && (delta.carried.is_some() || !(delta.moves.is_empty() && delta.deleted.is_empty()))
         {
-            let what = "links in notes that your settings deny are left as they are, and may lead nowhere now";
+            let what = "links in notes that your settings deny are unchanged and may be broken now";
             notices.push(what.to_owned().into());
         }
         let mut read = Vec::new();

@@ -60,8 +60,8 @@ pub(crate) fn has_succeeded(state: &State, plan: &Plan) -> Result<bool> {
 
 /// Returns the plan that succeeded last, or in a given transaction.
 ///
+/// # Errors
 /// [`ErrorKind::NotFound`] if there is no such plan, or it is no longer in the history.
-/// [`ErrorKind::NotFound`] if there is none, or it is no longer in the history.
 pub fn last_successful(state: &State, transaction: Option<TransactionId>) -> Result<Plan> {
     let found = all(state)?
         .into_iter()

@@ -373,7 +373,7 @@ pub(super) fn join(reference: &Reference, value: &Value, separator: &str) -> Res
     };
     let plain = |entry: &Value| match entry {
         Value::Array(_) | Value::Object(_) => {
-            Err(format!("`{written}` has {} in it, which is no text; name a field of it", name_of(entry)))
+            Err(format!("`{written}` has {} in it, which is not text; name a field of it", name_of(entry)))
         }
         entry => Ok(text_of(entry)),
     };
@@ -397,7 +397,7 @@ fn part_of_text(reference: &Reference, value: &Value, is_path: bool) -> Result<S
 fn folders(value: &str, reference: &Reference) -> Result<String, String> {
     let segments: Vec<&str> = value.trim().trim_end_matches('/').split('/').collect();
     if segments.iter().any(|segment| matches!(segment.trim(), "" | "." | "..")) {
-        return Err(format!("`{}` is {value:?}, which is no path within the vault", reference.written));
+        return Err(format!("`{}` is {value:?}, which is not a path within the vault", reference.written));
     }
     let names = segments.iter().map(|segment| SafePath::segment(segment)).collect::<Vec<_>>();
     // A value that a person gave is used unchanged or refused.

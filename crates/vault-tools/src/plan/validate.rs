@@ -239,7 +239,7 @@ impl Checker<'_> {
             let at = format!("{at}/{field}");
             self.name(&at, name);
             if name == LOOP && self.plan.version >= Version::V1_1 {
-                self.issue(at, "`loop` is what a loop tells of itself; take another name");
+                self.issue(at, "`loop` is reserved for a loop's own properties; choose another name");
             }
         }
         if foreach.index_name.as_ref() == Some(&foreach.item_name) {

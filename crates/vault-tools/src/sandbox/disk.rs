@@ -163,7 +163,7 @@ impl Sandbox {
         let place = self.vault.join(".obsidian").join(file);
         match std::fs::metadata(&place) {
             Ok(metadata) if metadata.is_file() && metadata.len() <= MAX_SETTING => {}
-            Ok(_) => return Err(Error::new(ErrorKind::Config, "is no file, or one too large").at(path)),
+            Ok(_) => return Err(Error::new(ErrorKind::Config, "is not a file, or is too large").at(path)),
             Err(error) if matches!(error.kind(), IoKind::NotFound | IoKind::NotADirectory) => return Ok(None),
             Err(error) => return Err(Error::io(path, &error)),
         }
@@ -222,7 +222,7 @@ impl Sandbox {
             Ok(Some(bytes))
         };
         let bytes = read().map_err(|error| Error::io(path, &error))?;
-        let too_large = || Error::new(ErrorKind::Unsupported, "is no file, or one too large to be read").at(path);
+        let too_large = || Error::new(ErrorKind::Unsupported, "is not a file, or is too large to be read").at(path);
         bytes.map(Content::from).ok_or_else(too_large)
     }
 
@@ -333,7 +333,7 @@ fn not_opened(folder: &Dir, name: &str, path: &str, error: std::io::Error) -> Re
             ErrorKind::InvalidPath,
             format!("Invalid path: must be within vault directory: {path:?} is a symbolic link, which is not followed"),
         )
-        .with_remedy("name the note by the folder it really lies in")),
+        .with_remedy("name the note by its real folder")),
         // There is nothing below a file that is in the place of a folder.
         Ok(metadata) if !metadata.is_dir() => Ok(()),
         Err(missing) if is_nothing(&missing) => Ok(()),

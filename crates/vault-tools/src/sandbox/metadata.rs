@@ -47,7 +47,7 @@ impl Sandbox {
         let Some(place) = self.place(path)? else { return Ok(None) };
         let Some(metadata) = Self::metadata(&place, path)?.filter(Metadata::is_file) else { return Ok(None) };
         if metadata.permissions().readonly() {
-            return Ok(Some("is marked read-only, and is written all the same".to_string()));
+            return Ok(Some("is marked read-only but is written anyway".to_string()));
         }
         #[cfg(unix)]
         {

@@ -240,14 +240,14 @@ pub(crate) fn check_new_name(name: &str) -> Result<()> {
     let instead = || format!("use the name {:?}", SafePath::segment(name));
     for c in name.chars() {
         if is_unlinkable(c) {
-            return refuse(format!("holds {c:?}, so that no link could reach it"), instead());
+            return refuse(format!("holds {c:?}, so no link could lead to it"), instead());
         }
         if c == ':' || is_direction_mark(c) || is_refused_by_windows(c) {
             return refuse(format!("holds {c:?}, which not every system takes"), instead());
         }
         if is_disguised(c) {
             let shown = SafePath::visible(c.encode_utf8(&mut [0; 4]));
-            return refuse(format!("holds {shown}, which is read as a space or not seen at all"), instead());
+            return refuse(format!("holds {shown}, which looks like a space or is invisible"), instead());
         }
     }
     if name.starts_with(char::is_whitespace) || name.ends_with(char::is_whitespace) {

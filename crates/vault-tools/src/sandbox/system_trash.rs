@@ -30,7 +30,7 @@ impl Sandbox {
         let trashed = trash(&file);
         failpoint::step();
         trashed.map_err(|why| {
-            Error::new(ErrorKind::Io, format!("the system's trash does not take it: {why}"))
+            Error::new(ErrorKind::Io, format!("the system's trash does not accept it: {why}"))
                 .at(path)
                 .with_remedy("set trash = \"vault\" in tools.toml to have it moved to .trash")
         })

@@ -80,7 +80,7 @@ impl Sandbox {
             // No other program uses this file name.
             let _ = place.folder.remove_file(temporary);
             match error.kind() {
-                IoKind::AlreadyExists => Error::conflict(path, "is there by now"),
+                IoKind::AlreadyExists => Error::conflict(path, "exists now"),
                 _ => Error::io(path, &error),
             }
         })
@@ -103,7 +103,7 @@ impl Sandbox {
         failpoint::step();
         renamed.map_err(|error| match error.kind() {
             IoKind::NotFound => Error::conflict(from, "is gone"),
-            IoKind::AlreadyExists | IoKind::DirectoryNotEmpty => Error::conflict(to, "is there by now"),
+            IoKind::AlreadyExists | IoKind::DirectoryNotEmpty => Error::conflict(to, "exists now"),
             _ => Error::io(from, &error),
         })
     }

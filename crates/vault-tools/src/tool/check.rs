@@ -235,7 +235,7 @@ fn object(schema: &Value, fields: &Map<String, Value>, at: &str, is_open: Unknow
 
 fn unknown(name: &str, known: &Map<String, Value>) -> String {
     if known.is_empty() {
-        return format!("`{name}` is not a field; there are none");
+        return format!("`{name}` is not a field; there are no fields");
     }
     let names: Vec<&str> = known.keys().map(String::as_str).collect();
     let listed = names.join(", ");

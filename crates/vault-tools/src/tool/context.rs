@@ -223,7 +223,7 @@ impl Context<'_, '_> {
     /// The errors of [`Self::listing`].
     pub(crate) fn notice_if_left_out(&mut self, folder: &SafePath) -> Result<()> {
         if self.cache.exclusion(|| self.vault.exclusion())?.covers_folder(folder.vault_path()) {
-            let what = "is excluded from the index, so lists and searches leave out what is in it";
+            let what = "is excluded from the index, so lists and searches leave out its contents";
             self.overlay.notice(format!("{folder} {what}"));
         }
         Ok(())
@@ -253,7 +253,7 @@ impl Context<'_, '_> {
         }
         match self.overlay.walk(Some(path))?.iter().all(|entry| self.permits(&entry.path)) {
             true => Ok(()),
-            false => Err(Error::new(ErrorKind::Denied, "your settings deny some of what is in it").at(path)),
+            false => Err(Error::new(ErrorKind::Denied, "your settings deny some of its contents").at(path)),
         }
     }
 

@@ -179,7 +179,7 @@ impl VaultStore {
                 continue;
             }
             let what = match (expected, found) {
-                (ExpectedState::Nothing, _) => "is there by now",
+                (ExpectedState::Nothing, _) => "exists now",
                 (_, PathState::Nothing) => "is gone since it was read",
                 _ => "changed since it was read",
             };
@@ -216,7 +216,7 @@ impl VaultStore {
                 let is_removed = sandbox.remove_folder(path)?;
                 // A folder to be deleted was empty when it was shown; one that an undo removes may stay.
                 if !is_removed && kind == TransactionKind::Apply {
-                    return Err(Error::conflict(path, "is not empty by now"));
+                    return Err(Error::conflict(path, "is no longer empty"));
                 }
             }
             Action::Create { path, content } => sandbox.create(path, content, &temporary(id), restore)?,
@@ -316,7 +316,7 @@ impl OpenTransaction<'_> {
         let state = if is_in_effect { EntryState::Done } else { EntryState::RolledBack };
         let synced = self.store.sandbox.sync(paths);
         if let Err(error) = synced.and_then(|()| self.writer.end(state, stays)) {
-            return Err(self.give_up(error, "what was done could not be made durable"));
+            return Err(self.give_up(error, "the changes could not be made durable"));
         }
         let stopped = stays < self.planned.len();
         let id = if is_in_effect { self.writer.entry.id } else { TransactionId(0) };
@@ -329,18 +329,18 @@ impl OpenTransaction<'_> {
         // Each file was replaced while the old one still existed, so there is room for the old one again as soon as no
         // handle on it is open.
         self.closing = FileCloser::default();
-        let undone = if self.done == 0 { "nothing was changed" } else { "all was put back" };
+        let undone = if self.done == 0 { "nothing was changed" } else { "everything was rolled back" };
         match self.roll_back(0) {
             Err(second) => error
-                .within(format!("{what}, and not all could be put back yet ({second})"))
-                .with_remedy("make room on the disk or mend it; the next command puts the rest back first"),
+                .within(format!("{what}, and not everything could be rolled back yet ({second})"))
+                .with_remedy("free disk space or repair the disk; the next command rolls back the rest first"),
             Ok(rollback) => {
                 // If this cannot be written either, the next start finds nothing left to roll back.
                 let _ = self.writer.end(EntryState::RolledBack, 0);
                 match rollback.left.as_slice() {
                     [] => error.within(format!("{what}, and {undone}")),
                     left => error
-                        .within(format!("{what}, and all was put back but what others changed"))
+                        .within(format!("{what}, and everything was rolled back except later changes"))
                         .with_remedy(format!("left as it is: {}", left.join("; "))),
                 }
             }
@@ -367,7 +367,7 @@ impl Preconditions {
         for (folder, files) in &self.folders {
             let now = files_below(&store.sandbox, folder)?;
             if let Some(other) = now.symmetric_difference(files).next() {
-                return Err(Error::conflict(other, "came into the folder, or went, since that was looked at"));
+                return Err(Error::conflict(other, "was added to or removed from the folder since it was read"));
             }
         }
         if self.names.is_empty() && self.keys.is_empty() {
@@ -381,12 +381,12 @@ impl Preconditions {
         let disk = DiskLinks::now(&store.sandbox, &store.index)?;
         for (key, files) in &self.names {
             if let Some(other) = disk.named(key).symmetric_difference(files).next() {
-                return Err(Error::conflict(other, "came or went since links by that name were looked at"));
+                return Err(Error::conflict(other, "was added or removed since the links with its name were checked"));
             }
         }
         let linking = disk.linking_by(&store.index, &self.keys)?;
         match linking.difference(&self.linking).next() {
-            Some(note) => Err(Error::conflict(note, "holds links by now that were not looked at")),
+            Some(note) => Err(Error::conflict(note, "has new links that were not checked")),
             None => Ok(()),
         }
     }

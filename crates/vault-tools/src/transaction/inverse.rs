@@ -23,7 +23,7 @@ pub enum Force {
 }
 
 pub(super) const CHANGED: &str = "it was changed meanwhile";
-const LOST: &str = "what it held before can no longer be read from the journal";
+const LOST: &str = "its earlier content can no longer be read from the journal";
 
 /// The inverses of some actions, in the order in which to apply them.
 pub(super) struct Inverses<'v> {
@@ -131,7 +131,7 @@ impl<'v> Inverses<'v> {
             Action::Delete { path, content: before, .. } => match self.file(&path)? {
                 Some(now) if now.hash() == before => {}
                 Some(now) => {
-                    if self.may_lose(&path, "the file that was made there after the transaction")
+                    if self.may_lose(&path, "the file that was created there after the transaction")
                         && let Some(content) = self.needed(&path, content)
                     {
                         self.push(Action::Edit { path, before: now, after: content }, saved);
@@ -173,7 +173,7 @@ impl<'v> Inverses<'v> {
     fn may_replace(&mut self, path: &SafePath, now: &Content, after: ContentHash) -> bool {
         now.hash() == after
             || self.force == Force::No && is_torn(now)
-            || self.may_lose(path, "what was changed in it after the transaction")
+            || self.may_lose(path, "the changes in it after the transaction")
     }
 
     /// Returns whether a later change at a path may be lost; reports it in either case.

@@ -137,7 +137,7 @@ impl VaultStore {
             Err(error) => {
                 let what = format!("the transaction {id} ({label}) was interrupted and could not be rolled back");
                 Err(Error::new(ErrorKind::Journal, what).because(&error).with_remedy(
-                    "see to it that the vault and the journal beside it can be written, and try again; \
+                    "make sure that the vault and its journal can be written, and try again; \
                      until then nothing is changed",
                 ))
             }

@@ -127,7 +127,7 @@ impl VaultStore {
     fn inverse(&self, entry: &JournalEntry, force: Force, mut lost: Vec<String>) -> Result<PreparedUndo> {
         let root = entry.root();
         if entry.is_damaged {
-            return Err(journal::damaged(&self.state, format!("it does not have all of transaction {}", entry.id)));
+            return Err(journal::damaged(&self.state, format!("it does not contain all of transaction {}", entry.id)));
         }
         let actions = &entry.actions[..entry.done.min(entry.actions.len())];
         let changed = self.changed_since(actions)?;
@@ -149,7 +149,7 @@ impl VaultStore {
         let mut contents = journal::contents(&self.state, entry)?;
         contents.truncate(actions.len());
         if !journal::has_all(actions, &contents) {
-            let what = format!("it does not have all that transaction {} removed", entry.id);
+            let what = format!("it does not contain all that transaction {} removed", entry.id);
             return Err(journal::damaged(&self.state, what));
         }
         let Inverses { now, restore, left, .. } = Inverses::of(self, actions, contents, force)?;
@@ -219,7 +219,7 @@ fn no_transaction(wanted: TransactionId, chains: &BTreeMap<TransactionId, &Journ
         in_effect.take(NEWEST).map(|last| format!("{} ({})", last.root(), root_label(last))).collect();
     let error = not_found(format!("there is no transaction {wanted}"));
     match newest.is_empty() {
-        true => error.with_remedy("there is none that could be undone"),
+        true => error.with_remedy("no transaction can be undone"),
         false => error.with_remedy(format!("the newest are {}", newest.join(", "))),
     }
 }

@@ -56,7 +56,7 @@ fn log(note: &Note) -> Vec<(Option<u32>, String)> {
     for heading in note.headings.iter().filter(|heading| heading.level == 2) {
         let text = heading.text.trim();
         match text.parse::<jiff::civil::Date>().ok().filter(|date| date.to_string() == text) {
-            None => faults.push((Some(heading.line), format!("{text:?} is no date such as 2026-05-22"))),
+            None => faults.push((Some(heading.line), format!("{text:?} is not a date such as 2026-05-22"))),
             Some(date) if newest.is_some_and(|newest| date > newest) => {
                 faults.push((Some(heading.line), format!("{date} is newer than the date above it")));
             }

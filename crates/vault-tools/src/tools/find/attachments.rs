@@ -129,7 +129,7 @@ pub(in crate::tools) fn list_attachments(args: Args, context: &mut Context<'_, '
     if !context.policy.permits_all_paths() {
         context
             .overlay
-            .notice("links in notes that your settings deny are not looked at, and may use what seems unused");
+            .notice("links in notes that your settings deny are not checked and may use attachments listed as unused");
     }
     let files = if args.show == AttachmentFilter::Broken { Vec::new() } else { files(&args, context)? };
     let links = context.cache.links(|| links_by_target(context))?;
@@ -246,7 +246,7 @@ fn find_names(attachments: &mut [Attachment], context: &mut Context<'_, '_>) -> 
         let content = match context.overlay.read(&path) {
             Ok(content) => content,
             Err(error) => {
-                let what = "was not looked at, and may use what seems unused";
+                let what = "was not searched and may use attachments listed as unused";
                 context.overlay.notice(format!("{path} {what}: {}", error.message()));
                 continue;
             }
@@ -264,7 +264,7 @@ fn any_of<'t>(texts: impl Iterator<Item = &'t String>) -> Result<Regex> {
     texts.sort_by_key(|text| std::cmp::Reverse(text.len()));
     let pattern = texts.into_iter().map(|text| regex::escape(text)).collect::<Vec<_>>().join("|");
     RegexBuilder::new(&pattern).size_limit(MAX_REGEX_BYTES).build().map_err(|_| {
-        Error::new(ErrorKind::Unsupported, "there are too many attachments without links to look for their names")
+        Error::new(ErrorKind::Unsupported, "there are too many attachments without links to search for their names")
             .with_remedy("name a folder or a type")
     })
 }

@@ -79,7 +79,7 @@ pub(in crate::tools) fn query_notes(args: QueryArgs, context: &mut Context<'_, '
         filter.before = before.map(|moment| moment.timestamp());
     }
     if filter.is_empty() {
-        // The index would reject a query without any condition.
+        // A glob that matches every note, because a query needs a condition.
         filter.add_path("**")?;
     }
     let mut query = Query::default().filter(filter).limit(usize::MAX);

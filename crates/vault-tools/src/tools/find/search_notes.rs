@@ -75,7 +75,7 @@ pub(in crate::tools) fn search_notes(args: Args, context: &mut Context<'_, '_>) 
     query.filter = filter.for_index(context.now)?;
     if !query.unknown_operators.is_empty() {
         let words = query.unknown_operators.join(", ");
-        context.overlay.notice(format!("taken as words, since there is no such operator: {words}"));
+        context.overlay.notice(format!("searched as plain words, because there is no such operator: {words}"));
     }
     let mut found: Vec<FoundNote> = Vec::new();
     let mut notices: Vec<String> = Vec::new();

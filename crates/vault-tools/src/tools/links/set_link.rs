@@ -67,7 +67,7 @@ pub(in crate::tools) fn set_link(args: Args, context: &mut Context<'_, '_>) -> R
                     let end = prose.end_of_line(args.line).ok_or_else(|| {
                         Error::new(
                             ErrorKind::Refused,
-                            format!("line {} is no prose, so no link is added to it", args.line),
+                            format!("line {} is not prose, so no link is added to it", args.line),
                         )
                         .at(&path)
                         .with_remedy("name a line of text, or give the words that are to be the link")

@@ -158,7 +158,7 @@ pub(in crate::tools) fn restore_note(args: RestoreArgs, context: &mut Context<'_
             continue;
         }
         if matches!(action, Action::Create { .. }) {
-            let what = format!("transaction {} made the note, so it was not there before", entry.id);
+            let what = format!("transaction {} made the note, so it did not exist before", entry.id);
             let remedy = "delete it, or undo the transaction";
             return Err(Error::new(ErrorKind::Refused, what).at(&now).with_remedy(remedy));
         }
@@ -167,7 +167,7 @@ pub(in crate::tools) fn restore_note(args: RestoreArgs, context: &mut Context<'_
             break;
         }
         let Some(content) = content else {
-            return Err(Error::new(ErrorKind::Journal, "the journal no longer has what it was").at(&now));
+            return Err(Error::new(ErrorKind::Journal, "the journal no longer has its earlier content").at(&now));
         };
         let created = !context.overlay.exists(&now)?;
         match created {
@@ -181,7 +181,7 @@ pub(in crate::tools) fn restore_note(args: RestoreArgs, context: &mut Context<'_
             && [&asked, &here].into_iter().flatten().any(|note| concerns(action, note))
     };
     if done_actions(entry).any(is_moved) {
-        let what = format!("transaction {} moved the note and left its text as it is", entry.id);
+        let what = format!("transaction {} moved the note and left its text unchanged", entry.id);
         return Err(Error::new(ErrorKind::Refused, what).at(args.path.as_str()).with_remedy("undo reverts the move"));
     }
     Err(wrong(format!("transaction {} did not change this note", entry.id)))

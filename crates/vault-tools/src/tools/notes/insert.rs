@@ -125,7 +125,7 @@ fn append(
     };
     let added = added.map_err(|error| error.at(path))?;
     if let Some(similar) = &added.similar_heading {
-        context.overlay.notice(format!("{path}: a new heading is made; there is also {similar:?}"));
+        context.overlay.notice(format!("{path}: a new heading is created; there is also {similar:?}"));
     }
     Ok(added)
 }
@@ -179,7 +179,9 @@ fn under_heading<'c>(
 ) -> Result<&'c str> {
     let rest = edit::without_repeated_heading(text, heading, content).map_err(|error| error.at(path))?;
     if rest.is_some() {
-        context.overlay.notice(format!("{path}: the text begins with the heading of its section, which is there once"));
+        context
+            .overlay
+            .notice(format!("{path}: the text begins with the heading of its section, which is written only once"));
     }
     Ok(rest.unwrap_or(content))
 }

@@ -133,7 +133,7 @@ pub(in crate::tools) fn move_lines(args: Args, context: &mut Context<'_, '_>) ->
 
 fn filter(tasks: Option<Tasks>, pattern: Option<&str>) -> Result<impl Fn(&str) -> bool> {
     if tasks.is_none() && pattern.is_none() {
-        return Err(Error::new(ErrorKind::InvalidArguments, "it is not said which lines are moved")
+        return Err(Error::new(ErrorKind::InvalidArguments, "the lines to move are not specified")
             .with_remedy("give tasks, pattern or both"));
     }
     let pattern = pattern.map(Regex::new).transpose().map_err(|error| {

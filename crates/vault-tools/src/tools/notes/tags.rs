@@ -87,7 +87,7 @@ fn edit_canvas(path: &SafePath, changes: &TagChanges, context: &mut Context<'_, 
     let text = context.overlay.text(path)?;
     let strings = canvas_strings(&text);
     if strings.is_empty() {
-        return Err(Error::new(ErrorKind::Unsupported, "it is no valid canvas").at(path));
+        return Err(Error::new(ErrorKind::Unsupported, "it is not a valid canvas").at(path));
     }
     let mut edits = Vec::new();
     for (value, string, _) in strings.into_iter().filter(|(_, _, is_text)| *is_text) {
@@ -149,7 +149,7 @@ pub(in crate::tools) fn of_vault(args: VaultArgs, context: &mut Context<'_, '_>)
     };
     // This notice is given whether or not there are such notes, so that it does not reveal whether there are.
     if !context.policy.permits_all_paths() {
-        context.overlay.notice("notes that your settings deny are not looked at, and keep the tag if they have it");
+        context.overlay.notice("notes that your settings deny are not checked, and keep the tag if they have it");
     }
     notice_if_some_are_excluded(context)?;
     let mut notes = tagged(&key, context)?;
@@ -201,7 +201,7 @@ fn notice_if_some_are_excluded(context: &mut Context<'_, '_>) -> Result<()> {
     };
     let notes = entries.iter().filter(is_left_out).count();
     if notes > 0 {
-        let what = "are not looked at, and keep the tag if they have it";
+        let what = "are not checked, and keep the tag if they have it";
         context.overlay.notice(format!("notes that are excluded from the index ({notes}) {what}"));
     }
     Ok(())

@@ -131,7 +131,7 @@ fn from_template(template: &str, content: &str, path: &SafePath, context: &mut C
 /// Adds a notice for a name without an extension, because usually the extension of a note is missing.
 fn say_if_no_note(path: &SafePath, context: &mut Context<'_, '_>) {
     if path.extension().is_none() {
-        context.overlay.notice(format!("{path} is no note, since its name does not end in .md"));
+        context.overlay.notice(format!("{path} is not a note, because its name does not end in .md"));
     }
 }
 
@@ -193,7 +193,7 @@ pub(in crate::tools) fn create(mut args: CreateArgs, context: &mut Context<'_, '
         }
         // Only a file that existed before the plan is left unchanged.
         (None, true) if !context.overlay.is_new(&path)? => {
-            context.overlay.notice(format!("{path} exists and is left as it is"));
+            context.overlay.notice(format!("{path} exists and is left unchanged"));
         }
         _ => return Err(taken(&path)),
     }

@@ -75,7 +75,7 @@ impl Templates {
         let template = self.find(name, context)?;
         let text = context.overlay.text(&template)?;
         if text.split_once("<%").is_some_and(|(_, rest)| rest.contains("%>")) {
-            let what = "has commands of Templater (<% … %>), which are left as they are; Templater can replace them";
+            let what = "has commands of Templater (<% … %>), which are left unchanged; Templater can replace them";
             context.overlay.notice(format!("{template} {what} when the note is open in Obsidian"));
         }
         self.fill(&text, path)
