@@ -1,5 +1,4 @@
-//! The names that links can lead to, and the notes that may link to a name. Actual link targets are read from the
-//! notes' text.
+//! The names that links can lead to, and the notes that may link to a name. Targets are read from the notes' text.
 
 use std::collections::{BTreeSet, HashMap};
 

@@ -1,5 +1,4 @@
-//! The built-in tools as five tables, one for each toolset: name, risk, description, and the function that implements
-//! it.
+//! The built-in tools as five tables, one for each toolset: name, risk, description, and the implementing function.
 //!
 //! To add a tool, write its function in the module of its subject and add a line to a table.
 
