@@ -134,8 +134,8 @@ impl Overlay<'_> {
         Ok(notes)
     }
 
-    /// Returns a note's content and text; `None` if it is not text and has no links; the reason if it cannot be read
-    /// otherwise. A note that cannot be read or rewritten does not prevent the rename of another.
+    /// Returns a note's content and text; `None` if it is not text and has no links. For any other note that cannot be
+    /// read, returns the reason. A note that cannot be read or rewritten does not prevent the rename of another.
     fn read_for_links(&self, note: &SafePath) -> Result<Option<(Content, String)>, String> {
         let content = readable(self, note).map_err(|error| error.message().to_owned())?;
         if let Some(text) = content.text().map(str::to_owned) {
