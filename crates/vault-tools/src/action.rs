@@ -1,4 +1,4 @@
-//! The six actions that change a vault, and the inverse of each. All other changes are made of them.
+//! The six actions that change a vault, and the inverse of each. Every change consists of them.
 //!
 //! | action | its inverse |
 //! | --- | --- |
@@ -17,10 +17,10 @@ use serde::{Deserialize, Serialize};
 use crate::content::{Content, ContentHash};
 use crate::sandbox::SafePath;
 
-/// One thing that is done to the vault. It holds all that its inverse needs.
+/// One step of a change. It holds all that its inverse needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action<C = Content> {
-    /// Makes a folder in one that is there.
+    /// Creates a folder inside an existing one.
     MakeFolder {
         /// The folder.
         path: SafePath,
@@ -30,41 +30,41 @@ pub enum Action<C = Content> {
         /// The folder.
         path: SafePath,
     },
-    /// Makes a file where nothing is.
+    /// Creates a file at a path that is free.
     Create {
         /// The file.
         path: SafePath,
-        /// All of it.
+        /// Its whole content.
         content: C,
     },
-    /// Gives a file other content.
+    /// Replaces the content of a file.
     Edit {
         /// The file.
         path: SafePath,
-        /// What it must hold before.
+        /// The content that it must have before.
         before: C,
-        /// What it holds after.
+        /// The content that it has after.
         after: C,
     },
-    /// Moves a file or folder to where nothing is.
+    /// Moves a file or folder to a path that is free.
     Move {
-        /// From where.
+        /// The old path.
         from: SafePath,
-        /// To where.
+        /// The new path.
         to: SafePath,
     },
-    /// Takes a file out of the vault.
+    /// Deletes a file from the vault, permanently or into the system's trash.
     Delete {
         /// The file.
         path: SafePath,
-        /// What it must hold.
+        /// The content that it must have.
         content: C,
         /// [`DeleteMode::Permanent`] or [`DeleteMode::SystemTrash`].
         mode: DeleteMode,
     },
 }
 
-/// Where a deleted file goes.
+/// The destination of a deleted file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub enum DeleteMode {
@@ -72,20 +72,20 @@ pub enum DeleteMode {
     #[default]
     #[serde(rename = "vault")]
     Trash,
-    /// A file into the system's trash; undo creates it again from the journal and leaves that copy. What could not be
-    /// created again as it was, a folder or a symbolic link, goes into `.trash`.
+    /// A file goes to the system's trash; undo creates it again from the journal and leaves that copy. A folder or a
+    /// symbolic link, which could not be recreated exactly, goes to `.trash`.
     #[serde(rename = "system")]
     SystemTrash,
-    /// Nowhere; only the journal still has it. No setting can say so.
+    /// The file is only kept in the journal. No setting can choose this.
     #[serde(skip)]
     Permanent,
 }
 
-/// An action whose contents are known by their hashes alone.
+/// An action that holds the hashes of contents only.
 pub(crate) type ActionOutline = Action<ContentHash>;
 
 impl<C> Action<C> {
-    /// The path it is done to, and for a move the one it leads to.
+    /// Returns the path that it concerns, and for a move the new path.
     pub fn paths(&self) -> (&SafePath, Option<&SafePath>) {
         match self {
             Self::Move { from, to } => (from, Some(to)),
@@ -97,13 +97,13 @@ impl<C> Action<C> {
         }
     }
 
-    /// The same, one after the other.
+    /// Returns the same paths as an iterator.
     pub(crate) fn all_paths(&self) -> impl Iterator<Item = &SafePath> {
         let (path, to) = self.paths();
         std::iter::once(path).chain(to)
     }
 
-    /// From where to where it moves something.
+    /// Returns the old and the new path of a move.
     pub(crate) fn moved(&self) -> Option<(&SafePath, &SafePath)> {
         match self {
             Self::Move { from, to } => Some((from, to)),
@@ -111,7 +111,7 @@ impl<C> Action<C> {
         }
     }
 
-    /// The content that it removes from the vault, which its inverse needs.
+    /// Returns the content that it removes from the vault, which its inverse needs.
     pub(crate) fn removed_content(&self) -> Option<&C> {
         match self {
             Self::Edit { before: content, .. } | Self::Delete { content, .. } => Some(content),
@@ -119,7 +119,7 @@ impl<C> Action<C> {
         }
     }
 
-    /// What it is called: `create`, `edit`, `move`, `delete`, `make-folder`, `remove-folder`.
+    /// Returns its name: `create`, `edit`, `move`, `delete`, `make-folder`, `remove-folder`.
     pub fn name(&self) -> &'static str {
         match self {
             Self::MakeFolder { .. } => "make-folder",
@@ -133,7 +133,7 @@ impl<C> Action<C> {
 }
 
 impl Action {
-    /// Bytes of the contents that it holds.
+    /// Returns the size in bytes of the contents that it holds.
     pub(crate) fn content_bytes(&self) -> usize {
         match self {
             Self::Create { content, .. } | Self::Delete { content, .. } => content.len(),
@@ -142,7 +142,7 @@ impl Action {
         }
     }
 
-    /// The same action with hashes for contents.
+    /// Returns the same action with hashes instead of contents.
     pub(crate) fn outline(&self) -> ActionOutline {
         match self.clone() {
             Self::MakeFolder { path } => Action::MakeFolder { path },

@@ -1,17 +1,19 @@
-//! Approval: the only way from a change that a policy has judged to one that is made.
+//! Approval: the only way from a change that a policy has judged to a change that is applied.
 //!
 //! ```text
 //! ChangeRequest ──prepare──> PreparedChange ──settle──┬─ policy or grant allows ──> ApprovedChange ──carry_out──> AppliedChange
-//!                            (made once)              ├─ an Approver says yes ──────────┘
+//!                            (made once)              ├─ an Approver approves ──────────┘
 //!                                                     └─ denied, refused, answered later ──> UnapprovedChange
 //! ```
 //!
-//! A change is prepared once, on an overlay, and owned by whoever shows it. A front end (a prompt, a form, a page, a code)
-//! implements [`Approver`]: it shows the whole change and reports the answer. [`settle`] decides, and nothing else makes an
-//! [`ApprovedChange`]. Carrying it out checks that the notes are as they were, so nothing has to be prepared again.
+//! A change is prepared once, on an overlay, and the front end that shows it (a prompt, a form, a page, a code) owns
+//! it. The front end implements [`Approver`]: it shows the whole change and reports the answer. [`settle`] decides, and
+//! nothing else creates an [`ApprovedChange`]. Carrying it out checks that the notes have not changed since, so nothing
+//! has to be prepared again.
 //!
-//! [`Vault::apply`](crate::Vault::apply) and [`Vault::undo`](crate::Vault::undo) lie below all this: they do what a program
-//! says, unasked. No change that a tool or a plan has proposed can be handed to them.
+//! [`Vault::apply`](crate::Vault::apply) and [`Vault::undo`](crate::Vault::undo) are below this layer: they do what
+//! your program tells them to do, without approval. A change that a tool or a plan has proposed cannot be passed to
+//! them.
 //!
 //! ```
 //! use std::sync::Arc;

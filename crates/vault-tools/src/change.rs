@@ -1,4 +1,4 @@
-//! A change: actions that belong together, as plain data. It is shown as a preview and applied as one transaction.
+//! A change: a sequence of actions as plain data. It is shown as a preview and applied as one transaction.
 
 mod preview;
 mod leave_out;
@@ -16,27 +16,27 @@ pub(crate) use leave_out::CallActions;
 pub use leave_out::{EditedFile, LeftOutHunks, SeparableParts};
 pub use preview::{FilePreview, FolderPreview, Kind, Preview};
 
-/// What stands for the path of a file that is in the system's trash.
+/// Shown instead of a path for a file in the system's trash.
 pub(crate) const SYSTEM_TRASH: &str = "the system's trash";
 
-/// Actions that belong together, in order, and what was read to arrive at them.
+/// A sequence of actions, and the files that were read to compute them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Change {
     pub(crate) actions: Vec<Action>,
-    /// What the moves of folders carry along, by the position of the move among the actions.
+    /// The contents of moved folders, by the position of the move among the actions.
     pub(crate) carried: BTreeMap<usize, FolderContents>,
-    /// Files of the disk that were read, as they were.
+    /// The hashes of the files on the disk that were read.
     pub(crate) reads: BTreeMap<SafePath, ContentHash>,
-    /// What it assumes of the disk besides.
+    /// Further assumptions about the disk.
     pub(crate) preconditions: Preconditions,
-    /// What the reader of a preview should know besides.
+    /// Notices for the reader of a preview.
     pub(crate) notices: Vec<Notice>,
 }
 
-/// What the reader of a preview should know.
+/// A notice for the reader of a preview.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Notice {
-    /// A file that the call did not name and that this tells about.
+    /// A file that the call did not name and that this notice mentions.
     pub about: Option<SafePath>,
     pub text: String,
 }
@@ -47,17 +47,17 @@ impl From<String> for Notice {
     }
 }
 
-/// What a folder that is moved takes along, by its paths before the move.
+/// The contents of a folder that is moved, by their paths before the move.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct FolderContents {
     pub folders: Vec<SafePath>,
     pub files: Vec<SafePath>,
-    /// Files that no tool sees.
+    /// Files that are invisible to tools.
     pub hidden: Vec<String>,
 }
 
 impl FolderContents {
-    /// The paths of all files, sorted.
+    /// Returns the paths of all files, sorted.
     pub fn all_files(&self) -> Vec<String> {
         let mut files: Vec<String> = self.files.iter().map(ToString::to_string).collect();
         files.extend(self.hidden.iter().cloned());
@@ -66,7 +66,7 @@ impl FolderContents {
     }
 }
 
-/// Where on the disk lies what is at a path when some actions are done.
+/// Returns the path on the disk of the file that is at `path` after the given actions.
 pub(crate) fn origin_of(actions: &[Action], path: &SafePath) -> SafePath {
     actions.iter().rev().fold(path.clone(), |path, action| match action {
         Action::Move { from, to } => path.moved(to, from).unwrap_or(path),
@@ -75,12 +75,12 @@ pub(crate) fn origin_of(actions: &[Action], path: &SafePath) -> SafePath {
 }
 
 impl Change {
-    /// What is done, in order.
+    /// Returns the actions, in order.
     pub fn actions(&self) -> &[Action] {
         &self.actions
     }
 
-    /// What the reader of a preview should know besides.
+    /// Returns the notices for the reader of a preview.
     pub fn notices(&self) -> impl Iterator<Item = &str> {
         self.notices.iter().map(|notice| notice.text.as_str())
     }
@@ -90,17 +90,17 @@ impl Change {
         self.notices.retain(|notice| notice.about.as_ref().is_none_or(may_be_shown));
     }
 
-    /// Whether nothing is done.
+    /// Returns whether it has no actions.
     pub fn is_empty(&self) -> bool {
         self.actions.is_empty()
     }
 
-    /// Whether files are deleted, to the trash or for good.
+    /// Returns whether it deletes files, to the trash or permanently.
     pub fn deletes(&self) -> bool {
         self.deletes_in(0..self.actions.len())
     }
 
-    /// The same, of some of its actions.
+    /// Returns whether some of its actions delete files.
     pub(crate) fn deletes_in(&self, actions: Range<usize>) -> bool {
         self.actions[actions].iter().any(|action| match action {
             Action::Delete { .. } => true,
@@ -109,13 +109,13 @@ impl Change {
         })
     }
 
-    /// Every path that is other than before, each once: what moved folders carry along counts, the trash does not.
-    /// This is what rules about paths are asked about.
+    /// Returns each path that changes, once: the contents of moved folders count, the trash does not. Rules about paths
+    /// are checked against these.
     pub fn paths(&self) -> Vec<String> {
         self.paths_in(0..self.actions.len())
     }
 
-    /// The same, of some of its actions.
+    /// Returns the paths that some of its actions change.
     pub(crate) fn paths_in(&self, actions: Range<usize>) -> Vec<String> {
         let mut all = Vec::new();
         for (index, action) in actions.clone().zip(&self.actions[actions]) {
@@ -136,7 +136,7 @@ impl Change {
         paths
     }
 
-    /// By which an approval is bound to exactly these actions: 64 hexadecimal digits.
+    /// Returns the digest that binds an approval to exactly these actions: 64 hexadecimal digits.
     pub fn digest(&self) -> String {
         let mut text = String::new();
         for action in &self.actions {
@@ -160,38 +160,39 @@ impl Change {
     }
 }
 
-/// What a change assumes of the disk beside the files it reads: names, links and folders as they were observed.
+/// A change's assumptions about the disk besides the contents of the files it reads: names, links and folders.
 ///
-/// A change is made of the files it reads, and is compared with them before it is applied. But where a link leads is
-/// also decided by files that nobody reads: one that comes with the same name, or a note that links to it by now.
+/// Before a change is applied, the files from which it was computed are compared with the disk. But the target of a
+/// link also depends on files that were not read: for example, a new file with the same name, or a note that links to
+/// it by now.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Preconditions {
-    /// By link key: the files that links under it can lead to.
+    /// By link key: the files that a link with this key can lead to.
     pub names: BTreeMap<String, BTreeSet<SafePath>>,
-    /// Keys whose links were looked for.
+    /// Keys whose links were searched for.
     pub keys: BTreeSet<String>,
-    /// The notes in which they may stand.
+    /// The notes that may contain such links.
     pub linking: BTreeSet<SafePath>,
-    /// The files in a folder that moves or is deleted.
+    /// The files in each folder that is moved or deleted.
     pub folders: BTreeMap<SafePath, BTreeSet<SafePath>>,
-    /// The state of vault and index in which all of it was observed.
+    /// The state of vault and index at which all of it was observed.
     pub observed: ObservedState,
 }
 
-/// The state of vault and index when they were asked.
+/// The state of vault and index at the time of the observations.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) enum ObservedState {
-    /// They were not.
+    /// Nothing was observed.
     #[default]
     Never,
-    /// Always this one.
+    /// All observations were made at this state.
     At(VaultState),
-    /// Not always the same, or the notes themselves were read.
+    /// Observations were made at different states, or the notes themselves were read.
     Unknown,
 }
 
 impl Preconditions {
-    /// What is added was observed in this state, if that is certain.
+    /// Records the state at which the next assumptions were observed; `None` if it is uncertain.
     pub fn observe(&mut self, state: Option<&VaultState>) {
         self.observed = match (state, &self.observed) {
             (Some(state), ObservedState::Never) => ObservedState::At(*state),

@@ -1,9 +1,9 @@
-//! The bytes of a file as a value: shared, never changed, known by their hash.
+//! The bytes of a file as a value: shared, immutable, identified by their hash.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-/// All bytes of a file. Cheap to clone; two are equal when their bytes are.
+/// All bytes of a file. Cheap to clone; two contents are equal if their bytes are.
 #[derive(Clone)]
 pub struct Content(Arc<Inner>);
 
@@ -13,27 +13,27 @@ struct Inner {
 }
 
 impl Content {
-    /// The bytes.
+    /// Returns the bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.0.bytes
     }
 
-    /// The text, if it is UTF-8; a byte order mark is part of it.
+    /// Returns the text, if it is UTF-8; a byte order mark is part of it.
     pub fn text(&self) -> Option<&str> {
         std::str::from_utf8(self.bytes()).ok()
     }
 
-    /// The hash of the bytes; computed once.
+    /// Returns the hash of the bytes, which is computed once.
     pub fn hash(&self) -> ContentHash {
         *self.0.hash.get_or_init(|| ContentHash::of(self.bytes()))
     }
 
-    /// How many bytes there are.
+    /// Returns the number of bytes.
     pub fn len(&self) -> usize {
         self.bytes().len()
     }
 
-    /// Whether there are none.
+    /// Returns whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.bytes().is_empty()
     }
@@ -79,24 +79,24 @@ impl fmt::Debug for Content {
 pub struct ContentHash([u8; 32]);
 
 impl ContentHash {
-    /// The hash of some bytes.
+    /// Computes the hash of some bytes.
     pub fn of(bytes: &[u8]) -> Self {
         Self(*blake3::hash(bytes).as_bytes())
     }
 
-    /// The hash of what a reader gives, a piece at a time.
+    /// Computes the hash of the data from a reader, in pieces.
     pub(crate) fn of_reader(reader: impl std::io::Read) -> std::io::Result<Self> {
         let mut hasher = blake3::Hasher::new();
         hasher.update_reader(reader)?;
         Ok(Self(*hasher.finalize().as_bytes()))
     }
 
-    /// From 64 hexadecimal digits.
+    /// Parses 64 hexadecimal digits.
     pub fn from_hex(hex: &str) -> Option<Self> {
         Some(Self(*blake3::Hash::from_hex(hex).ok()?.as_bytes()))
     }
 
-    /// The first half, as tools hand it out: equal etags mean equal content.
+    /// Returns the first half, which is the form in which tools return it: equal etags mean equal content.
     pub fn etag(&self) -> String {
         self.to_string()[..32].to_string()
     }

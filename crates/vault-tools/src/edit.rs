@@ -1,5 +1,5 @@
-//! Edits texts by position, by a unique passage, by heading and by property. Pure; all other bytes stay as they are,
-//! with line endings, byte order mark and a missing last newline.
+//! Edits texts by position, by a unique passage, by heading and by property. No I/O; all other bytes stay unchanged,
+//! including line endings, the byte order mark and a missing final newline.
 
 mod similar;
 mod spans;

@@ -1,4 +1,4 @@
-//! What can go wrong, in words that a model or a person can act on: what, where, and what to do.
+//! The error type: its messages tell a model or a person what happened, where, and how to fix it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use serde::{Serialize, Serializer};
 /// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// An error: what kind, where, what happened, and what the reader can do about it. Cheap to clone.
+/// An error: its kind, the place, what happened, and how the reader can fix it. Cheap to clone.
 ///
-/// Serializes to `{code, message, path, remedy}`, with the causes in the message. Two are equal when they serialize to
-/// the same.
+/// Serializes to `{code, message, path, remedy}`, with the causes in the message. Two errors are equal if they
+/// serialize to the same value.
 #[derive(Debug, Clone)]
 pub struct Error(Box<Inner>);
 
@@ -22,7 +22,7 @@ struct Inner {
     message: String,
     path: Option<String>,
     remedy: Option<String>,
-    /// The error of the index that this one stands for; its cause is the cause of this one.
+    /// The error of the index from which this one was converted; the cause of that error is also the cause of this one.
     of_index: Option<Arc<vault_index::Error>>,
 }
 
@@ -36,43 +36,43 @@ impl PartialEq for Error {
 
 impl Eq for Error {}
 
-/// The kinds of error a caller may want to tell apart.
+/// The kinds of error that a caller may want to distinguish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// A path that is no path inside the vault, or that no note may have.
+    /// A path that is not inside the vault, or that no note may have.
     InvalidPath,
-    /// Arguments that do not fit a tool's schema, or do not make sense together.
+    /// Arguments that do not match a tool's schema, or contradict each other.
     InvalidArguments,
-    /// A note, folder, tool, transaction or heading that was named does not exist.
+    /// A note, folder, tool, transaction or heading does not exist.
     NotFound,
-    /// Something is already there.
+    /// A file or folder already exists.
     Exists,
-    /// Something changed since it was read.
+    /// A file or folder changed since it was read.
     Conflict,
-    /// Another process holds a lock. Nothing was done; it may be tried again.
+    /// Another process holds a lock. Nothing was done; you may try again.
     Busy,
-    /// What was named occurs several times.
+    /// The name or text matches several places.
     Ambiguous,
-    /// It would do damage, so it is not done.
+    /// The operation is refused because it would do damage.
     Refused,
-    /// The policy or a person said no.
+    /// The policy or a person denied it.
     Denied,
-    /// Nobody here can do it.
+    /// This program or host cannot do it.
     Unsupported,
     /// Frontmatter that cannot be read, or could not be changed without changing more than was asked.
     Frontmatter,
     /// A file that is not text in UTF-8.
     Encoding,
-    /// The journal is damaged, of another format, or has an interrupted transaction that somebody must decide about.
+    /// The journal is damaged, has another format, or has an interrupted transaction about which a person must decide.
     Journal,
     /// A plan that cannot be run.
     Plan,
-    /// Settings that cannot be understood.
+    /// Invalid settings.
     Config,
     /// The caller cancelled.
     Cancelled,
-    /// It took longer than was allowed.
+    /// It took longer than allowed.
     TimedOut,
     /// The index could not be used.
     Index,
@@ -81,7 +81,7 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
-    /// The name for machines: `CONFLICT`.
+    /// Returns the name for programs: `CONFLICT`.
     pub fn code(self) -> &'static str {
         match self {
             Self::InvalidPath => "INVALID_PATH",
@@ -108,26 +108,26 @@ impl ErrorKind {
 }
 
 impl Error {
-    /// An error of `kind` with a message that says what happened.
+    /// Creates an error with a message that tells what happened.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self(Box::new(Inner { kind, message: message.into(), path: None, remedy: None, of_index: None }))
     }
 
-    /// The file or folder it is about, or the JSON pointer.
+    /// Sets the file or folder that the error is about, or the JSON pointer.
     #[must_use]
     pub fn at(mut self, path: impl fmt::Display) -> Self {
         self.0.path = Some(path.to_string());
         self
     }
 
-    /// What the reader can do.
+    /// Sets how the reader can fix it.
     #[must_use]
     pub fn with_remedy(mut self, remedy: impl Into<String>) -> Self {
         self.0.remedy = Some(remedy.into());
         self
     }
 
-    /// Puts what it interrupted before the message.
+    /// Adds the interrupted operation before the message.
     #[must_use]
     pub fn within(mut self, what: impl fmt::Display) -> Self {
         self.0.message = format!("{what}: {}", self.0.message);
@@ -141,12 +141,12 @@ impl Error {
         self
     }
 
-    /// An I/O error at a path.
+    /// Creates an I/O error at a path.
     pub fn io(path: impl fmt::Display, error: &std::io::Error) -> Self {
         Self::new(ErrorKind::Io, "cannot be read or written").because(error).at(path)
     }
 
-    /// Nothing is at `path`; `nearest` are existing paths that may have been meant, best first.
+    /// The error for a path that does not exist; `nearest` are similar existing paths, best first.
     pub fn not_found(path: impl fmt::Display, nearest: &[String]) -> Self {
         let error = Self::new(ErrorKind::NotFound, format!("Note not found: {path}"));
         match nearest {
@@ -155,42 +155,42 @@ impl Error {
         }
     }
 
-    /// A path that is refused, and why.
+    /// The error for a path that is refused, with the reason.
     pub fn invalid_path(path: impl fmt::Debug, why: &str) -> Self {
         Self::new(ErrorKind::InvalidPath, format!("Invalid path: must be within vault directory: {path:?} {why}"))
     }
 
-    /// A file is not as it was when the change was prepared.
+    /// The error for a file that has changed since the change was prepared.
     pub fn conflict(path: impl fmt::Display, what: &str) -> Self {
         Self::new(ErrorKind::Conflict, what)
             .at(path)
             .with_remedy("read it again and repeat the change; nothing was done")
     }
 
-    /// Its kind.
+    /// Returns its kind.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// What happened, without path, causes and remedy.
+    /// Returns what happened, without path, causes and remedy.
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// The path or JSON pointer it is about.
+    /// Returns the path or JSON pointer that it is about.
     pub fn path(&self) -> Option<&str> {
         self.0.path.as_deref()
     }
 
-    /// What the reader can do.
+    /// Returns how the reader can fix it.
     pub fn remedy(&self) -> Option<&str> {
         self.0.remedy.as_deref()
     }
 }
 
 impl Error {
-    /// Path, message, causes and remedy in one line, for people. `Display` begins with the code and leaves out the causes,
-    /// which [`source`](std::error::Error::source) gives.
+    /// Returns path, message, causes and remedy in one line, for people. `Display` begins with the code and omits the
+    /// causes, which [`source`](std::error::Error::source) returns.
     pub fn one_line(&self) -> String {
         self.line("", &self.message_with_causes())
     }
@@ -215,7 +215,7 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // These two begin with the words that callers know them by.
+        // These two have no code because callers know them by the first words of their messages.
         let code = match self.0.kind {
             ErrorKind::InvalidPath | ErrorKind::NotFound => String::new(),
             kind => format!("{}: ", kind.code()),

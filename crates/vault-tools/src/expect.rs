@@ -1,4 +1,4 @@
-//! What a call expects to touch: how many notes and links. A call whose preview differs is refused before anybody is asked.
+//! The numbers of notes and links that a call expects to touch. If its preview differs, it is refused before asking.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,34 +13,34 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::links::raw_links;
 use crate::sandbox::SafePath;
 
-/// The argument that every tool which writes takes.
+/// The argument that every tool that writes accepts.
 pub const EXPECT: &str = "expect";
 
-/// What a call expects to touch; what is not given is not compared.
+/// The numbers that a call expects; a missing number is not compared.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Expectation {
     /// The notes that are created, changed, moved or deleted.
     pub notes: Option<usize>,
-    /// The links of existing notes that come, go or change.
+    /// The links of existing notes that are added, removed or changed.
     pub links: Option<usize>,
 }
 
-/// What a change touches.
+/// The numbers of notes and links that a change touches.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ChangeCounts {
     /// The notes that are created, changed, moved or deleted.
     pub notes: usize,
-    /// The links of existing notes that come, go or change.
+    /// The links of existing notes that are added, removed or changed.
     pub links: usize,
 }
 
 impl Expectation {
-    /// Takes it out of the arguments of a call.
+    /// Removes the expectation from the arguments of a call.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArguments`] for one that is none, or says nothing.
+    /// [`ErrorKind::InvalidArguments`] if it is malformed or empty.
     pub fn take(args: &mut Value) -> Result<Option<Self>> {
         let Some(given) = args.as_object_mut().and_then(|args| args.remove(EXPECT)) else { return Ok(None) };
         if given.is_null() {
@@ -59,7 +59,7 @@ impl Expectation {
     }
 
     /// # Errors
-    /// [`ErrorKind::Refused`] with both numbers where it is not what is touched.
+    /// [`ErrorKind::Refused`] with both numbers, if they differ.
     pub fn check(self, touched: ChangeCounts) -> Result<()> {
         let differs = |expected: Option<usize>, found| expected.is_some_and(|expected| expected != found);
         if !differs(self.notes, touched.notes) && !differs(self.links, touched.links) {
@@ -73,11 +73,11 @@ impl Expectation {
             number(self.notes),
             number(self.links)
         );
-        let remedy = "look again at what is to be changed; if that is right, expect what it touches";
+        let remedy = "check the change; if it is right, set expect to these numbers";
         Err(Error::new(ErrorKind::Refused, what).at(format!("/{EXPECT}")).with_remedy(remedy))
     }
 
-    /// As the schemas of tools have it.
+    /// Returns its JSON schema for the schemas of tools.
     pub fn schema() -> Value {
         let number = json!({ "type": "integer", "minimum": 0 });
         json!({
@@ -89,7 +89,7 @@ impl Expectation {
 }
 
 impl Change {
-    /// How many notes and links it touches. Parses the notes that it edits.
+    /// Counts the notes and links that it touches. Parses the notes that it edits.
     pub fn touched(&self) -> ChangeCounts {
         let mut notes: BTreeSet<SafePath> = BTreeSet::new();
         let mut edited: BTreeMap<SafePath, (&Content, &Content)> = BTreeMap::new();
@@ -114,7 +114,7 @@ impl Change {
     }
 }
 
-/// How many links of a note come, go or change.
+/// Counts the links of a note that are added, removed or changed.
 fn changed_links(path: &SafePath, before: &Content, after: &Content) -> usize {
     let count = |content: &Content| {
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();

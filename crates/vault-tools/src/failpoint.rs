@@ -1,13 +1,13 @@
-//! Where a test can end the process, between any two steps that change a disk, or have the disk refuse a write of the
-//! journal. Outside of tests it does nothing.
+//! Points at which a test can end the process, between any two steps that change a disk, or make the disk refuse a
+//! write of the journal. Outside of tests they do nothing.
 
-/// One step is done, the next not begun.
+/// Called between two steps.
 #[cfg(not(test))]
 #[inline]
 pub(crate) fn step() {}
 
-/// One step is done, the next not begun. Ends the process, as a kill would, at the step that `VAULT_TOOLS_DIE_AT`
-/// counts from 1.
+/// Called between two steps. Ends the process, like a kill, at the step whose number is in `VAULT_TOOLS_DIE_AT`,
+/// counted from 1.
 #[cfg(test)]
 pub(crate) fn step() {
     use std::sync::LazyLock;
@@ -22,7 +22,7 @@ pub(crate) fn step() {
     }
 }
 
-/// The journal is about to be written.
+/// Called before the journal is written.
 #[cfg(not(test))]
 #[inline]
 pub(crate) fn write() -> std::io::Result<()> {
@@ -31,17 +31,17 @@ pub(crate) fn write() -> std::io::Result<()> {
 
 #[cfg(test)]
 thread_local! {
-    /// Which writes of the journal fail, counted from 0, and how many there were.
+    /// Which writes of the journal fail, counted from 0, and the number of writes so far.
     static REFUSED: std::cell::RefCell<(std::ops::Range<usize>, usize)> = const { std::cell::RefCell::new((0..0, 0)) };
 }
 
-/// From now on some writes of the journal by this thread fail. Returns how many there were since the last time.
+/// Makes some later writes of the journal by this thread fail. Returns the number of writes since the last call.
 #[cfg(test)]
 pub(crate) fn refuse_writes(refused: std::ops::Range<usize>) -> usize {
     REFUSED.replace((refused, 0)).1
 }
 
-/// The journal is about to be written. Fails if a test wants it to.
+/// Called before the journal is written. Fails if a test requires it.
 #[cfg(test)]
 pub(crate) fn write() -> std::io::Result<()> {
     REFUSED.with_borrow_mut(|(refused, count)| {

@@ -1,7 +1,7 @@
 //! The host: the editor around the vault, with its selection, open files and commands. Never writes a file.
 //!
 //! Editor tools edit the open file, and move the cursor in a plain [`Editor`] value, so that a preview and a run do the
-//! same; a live host sees the file change as when any other program edits it.
+//! same. A live host sees the file change like a change by any other program.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -70,28 +70,28 @@ pub struct HostCommand {
 
 /// The program around the vault: an editor, or [`Headless`].
 pub trait Host: Send {
-    /// Its name in messages.
+    /// Returns its name for messages.
     fn name(&self) -> &str;
 
-    /// Whether it is a running editor, whose commands cannot be previewed or undone.
+    /// Returns whether it is a running editor, whose commands cannot be previewed or undone.
     fn is_live(&self) -> bool;
 
-    /// The state of its editor.
+    /// Returns the state of its editor.
     ///
     /// # Errors
-    /// When the host does not answer.
+    /// If the host does not respond.
     fn editor(&self) -> Result<Editor>;
 
-    /// Shows a note; `false` if it cannot show notes.
+    /// Shows a note; returns `false` if it cannot show notes.
     ///
     /// # Errors
-    /// When the host does not answer.
+    /// If the host does not respond.
     fn open(&mut self, path: &SafePath, leaf: Leaf) -> Result<bool>;
 
-    /// The commands it can run, by id.
+    /// Returns the commands it can run, by id.
     ///
     /// # Errors
-    /// When the host does not answer.
+    /// If the host does not respond.
     fn commands(&self) -> Result<Vec<HostCommand>>;
 
     /// Runs a command.
@@ -101,10 +101,10 @@ pub trait Host: Send {
     fn run_command(&mut self, id: &str) -> Result<()>;
 }
 
-/// No editor around the vault: the caller states what is selected and open.
+/// A host without an editor: the caller provides the selection and the open notes.
 #[derive(Debug, Clone, Default)]
 pub struct Headless {
-    /// What the caller states.
+    /// The editor state that the caller provides.
     pub editor: Editor,
 }
 
@@ -121,7 +121,7 @@ impl Host for Headless {
         Ok(self.editor.clone())
     }
 
-    /// Does nothing: the toolbox keeps the state of the editor after the calls.
+    /// Does nothing, because the toolbox keeps the state of the editor after the calls.
     fn open(&mut self, _: &SafePath, _: Leaf) -> Result<bool> {
         Ok(false)
     }

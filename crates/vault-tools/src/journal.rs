@@ -1,4 +1,4 @@
-//! What was done to the vault: a SQLite database, written before the vault is touched. It applies nothing.
+//! The record of changes to the vault: a SQLite database, written before the vault is changed. It applies nothing.
 //!
 //! # The format
 //!
@@ -20,19 +20,19 @@
 //!
 //! # Damage
 //!
-//! Each transaction's row has a check over its columns, and a digest over its actions; a content is checked by the hash
-//! in its action. What does not fit is listed as damaged and can neither be undone nor rolled back unasked. A writer
-//! that finds the file damaged copies what can be read into a new one and keeps the old one as `journal.db.damaged`
-//! (`journal/salvage.rs`).
+//! Each transaction's row has a checksum over its columns, and a digest over its actions; a content is checked by the
+//! hash in its action. A transaction that fails a check is listed as damaged and can be neither undone nor rolled back
+//! automatically. A writer that finds the file damaged copies the readable part into a new one and keeps the old one as
+//! `journal.db.damaged` (`journal/salvage.rs`).
 //!
 //! # Other formats
 //!
-//! A journal of another format, by its `user_version` or because it is the text file `journal` of earlier versions, is
-//! neither read nor written. Nothing is changed in the vault until the program that wrote it is used, or
-//! `vault-tools journal reset` moves it aside.
+//! A journal of another format, recognized by its `user_version` or because it is the text file `journal` of earlier
+//! versions, is neither read nor written. The vault cannot be changed until you use the program that wrote the journal,
+//! or `vault-tools journal reset` moves it aside.
 //!
-//! A transaction that is `unfinished` was interrupted by a crash. It is rolled back before anything else is done to the vault;
-//! where the journal is damaged or the vault was edited since, only when somebody asks for it (`transaction/recover.rs`).
+//! A transaction that is `unfinished` was interrupted by a crash. It is rolled back before anything else is done to the
+//! vault, but if the journal is damaged or the vault was edited since, only on request (`transaction/recover.rs`).
 
 mod database;
 mod entry;

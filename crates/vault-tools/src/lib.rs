@@ -33,10 +33,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Models and programs use a [`Toolbox`] instead: typed tools under names, with JSON schemas, whose writes go through the
-//! same steps. A [`Policy`] says which calls run, which ask and which are denied, and an
-//! [`Approver`](approval::Approver) is asked with the prepared change, so that an approval is for exactly the diff that was
-//! shown. A plan is a list of such calls that is previewed and applied as a whole.
+//! Models and programs use a [`Toolbox`] instead: named and typed tools with JSON schemas, whose writes go through the
+//! same steps. A [`Policy`] decides which calls run, which ask and which are denied, and an
+//! [`Approver`](approval::Approver) is asked with the prepared change, so that an approval is for exactly the diff that
+//! was shown. A plan is a list of such calls that is previewed and applied as a whole.
 //!
 //! Only files inside the vault's folder are read and written ([`SafePath`], [`Sandbox`]), apart from the journal and
 //! settings in the user's state folder ([`State`]).

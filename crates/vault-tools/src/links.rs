@@ -1,5 +1,5 @@
-//! Links when files are renamed, created or deleted: where they stand in a text, how they are written, which notes
-//! hold them, and how they are rewritten. Changes nothing.
+//! Links when files are renamed, created or deleted: their positions in a text, how they are written, which notes
+//! contain them, and how they are rewritten. Changes nothing.
 
 mod occurrences;
 mod format;

@@ -1,7 +1,7 @@
 //! The log: one line of JSON for each call of a tool, with its arguments, approval, outcome and duration.
 //!
-//! The file lies in the vault's state folder, private to the user. Long texts in it are cut: it says what happened; what
-//! undo needs is in the journal.
+//! The file is in the vault's state folder, private to the user. Long texts in it are truncated, because it only
+//! records what happened; the contents that undo needs are in the journal.
 
 use std::collections::BTreeMap;
 
@@ -16,13 +16,13 @@ use crate::state::State;
 
 const FILE: &str = "log.jsonl";
 
-/// Characters of a text that are kept.
+/// The maximum number of characters of a text; the rest is dropped.
 const LONGEST_TEXT: usize = 500;
 
-/// Items of a list that are kept.
+/// The maximum number of items of a list; the rest is dropped.
 const LONGEST_LIST: usize = 20;
 
-/// Who approved a call, or that nobody did.
+/// Who approved a call, or that it was not approved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Approval {
@@ -54,10 +54,10 @@ impl Approval {
         .not_denied()
     }
 
-    /// Requires that a person saw the change, where a call says so.
+    /// Requires that a person saw the change, if the call needs that.
     ///
     /// # Errors
-    /// The one given.
+    /// The given error.
     pub(crate) fn check_seen(self, unless_seen: Option<&Error>) -> Result<()> {
         match (unless_seen, self) {
             (None, _) | (_, Self::Approved | Self::Edited) => Ok(()),
@@ -65,7 +65,7 @@ impl Approval {
         }
     }
 
-    /// What the log says of a call that failed before anybody was asked.
+    /// Returns the value for a call that failed before a person was asked.
     pub(crate) fn of_failure(error: &Error) -> Self {
         if error.kind() == ErrorKind::Denied { Self::Denied } else { Self::Allowed }
     }
@@ -84,26 +84,27 @@ pub struct Record {
     /// Its output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Value>,
-    /// What went wrong.
+    /// The error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// How many calls it stands for: those of a loop of a plan have one record.
+    /// The number of calls in this record: the calls of a plan's loop share one.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub calls: usize,
-    /// How long it took, in milliseconds: of a step of a plan, to find out what it does and to do it.
+    /// The duration in milliseconds; for a step of a plan, of its preview and its run together.
     pub duration_ms: u64,
     /// Who approved it.
     pub decision: Approval,
     /// The transaction that `undo` reverts, if it changed anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transaction: Option<u64>,
-    /// What a person left out of it.
+    /// The parts that a person left out of it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
 }
 
 impl Record {
-    /// A record of now, cut to size; `calls` are the arguments of one call, or of all calls of a step.
+    /// Creates a record with the current time and shortened values; `calls` are the arguments of one call, or of all
+    /// calls of a step.
     pub(crate) fn new(
         tool: &str,
         calls: &[&Value],
@@ -135,15 +136,15 @@ fn is_one(calls: &usize) -> bool {
     *calls == 1
 }
 
-/// Where it lies.
+/// Returns the path of the log.
 pub fn file(state: &State) -> std::path::PathBuf {
     state.folder().join(FILE)
 }
 
-/// Adds a line.
+/// Appends a record.
 ///
 /// # Errors
-/// When the state folder cannot be written.
+/// If the state folder cannot be written.
 pub fn append(state: &State, record: &Record) -> Result<()> {
     let line = serde_json::to_string(record)
         .map_err(|error| Error::new(ErrorKind::Io, format!("the record cannot be written as JSON: {error}")))?;
@@ -151,19 +152,19 @@ pub fn append(state: &State, record: &Record) -> Result<()> {
     state.append(FILE, &line)
 }
 
-/// The records, oldest first. Lines that cannot be read, as after a crash, are skipped.
+/// Returns the records, oldest first. Unreadable lines, for example after a crash, are skipped.
 ///
 /// # Errors
-/// When the file cannot be read.
+/// If the file cannot be read.
 pub fn read(state: &State) -> Result<Vec<Record>> {
     Ok(state.lines(FILE)?.iter().filter_map(|line| serde_json::from_str(line).ok()).collect())
 }
 
-/// Drops records older than `before`, then the oldest until the others take at most `max_bytes`. Returns the number
-/// of dropped records.
+/// Drops records older than `before`, then the oldest until the remaining ones take at most `max_bytes`. Returns the
+/// number of dropped records.
 ///
 /// # Errors
-/// When the file cannot be read or written.
+/// If the file cannot be read or written.
 pub fn prune(state: &State, before: Option<Timestamp>, max_bytes: Option<u64>) -> Result<usize> {
     state.prune_lines(FILE, max_bytes, &|line| {
         let Ok(record) = serde_json::from_str::<Record>(line) else { return false };
@@ -184,15 +185,15 @@ pub struct ToolStats {
     pub failures: usize,
     /// Calls that were refused.
     pub refusals: usize,
-    /// Milliseconds of all of them.
+    /// The total duration in milliseconds.
     pub total_ms: u64,
-    /// Milliseconds of one, on average.
+    /// The average duration in milliseconds.
     pub mean_ms: f64,
-    /// Milliseconds of the slowest.
+    /// The duration of the slowest call in milliseconds.
     pub max_ms: u64,
 }
 
-/// The numbers of each tool.
+/// Computes the statistics of each tool.
 pub fn stats(records: &[Record]) -> Vec<ToolStats> {
     let mut tools: BTreeMap<&str, ToolStats> = BTreeMap::new();
     for record in records {
@@ -220,7 +221,7 @@ fn shortened_list<'v>(items: impl ExactSizeIterator<Item = &'v Value>) -> Value 
     Value::Array(items.take(LONGEST_LIST).map(shortened).chain(note).collect())
 }
 
-/// A value with long texts and lists cut.
+/// Shortens long texts and lists in a value.
 fn shortened(value: &Value) -> Value {
     match value {
         Value::String(text) => match text.char_indices().nth(LONGEST_TEXT) {

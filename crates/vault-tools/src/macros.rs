@@ -1,8 +1,8 @@
 //! Macros: plans saved under a name, which run again without a model through the same checks, preview and approval.
 //!
 //! A plan can be saved once it has succeeded ([`plan::last_successful`](crate::plan::last_successful)); the caller can
-//! waive that. The macros of a vault lie in its state folder, private to the user, in the format in which they are
-//! exported: `{"version": "1.0", "exported": TIME, "macros": [...]}`.
+//! waive that condition. The macros of a vault are stored in its state folder, private to the user, in the format of an
+//! export: `{"version": "1.0", "exported": TIME, "macros": [...]}`.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ const FILE: &str = "macros.json";
 
 const VERSION: &str = "1.0";
 
-/// The macros that come with the program, each in the format of an entry of an export.
+/// The macros that are shipped with the program, each in the format of an entry of an export.
 const SHIPPED: [&str; 6] = [
     include_str!("macros/archive-done-tasks.json"),
     include_str!("macros/broken-links.json"),
@@ -30,14 +30,14 @@ const SHIPPED: [&str; 6] = [
     include_str!("macros/weekly-review.json"),
 ];
 
-/// A plan that was saved.
+/// A saved plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Macro {
     /// Its name: letters, digits, spaces, `_`, `-`.
     pub name: String,
-    /// What it is for.
+    /// Its purpose.
     #[serde(default)]
     pub description: String,
     /// The values it needs when it runs.
@@ -57,7 +57,7 @@ pub struct Macro {
 pub struct Parameter {
     /// Its name in the plan: `${name}`.
     pub name: String,
-    /// What it stands for.
+    /// The kind of its value.
     #[serde(rename = "type")]
     pub kind: ParameterKind,
     /// Its value if none is given.
@@ -65,7 +65,7 @@ pub struct Parameter {
     pub default: Option<String>,
 }
 
-/// What a parameter stands for.
+/// The kind of a parameter's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -99,7 +99,7 @@ pub struct Export {
 pub struct ImportReport {
     /// The names of the imported macros.
     pub imported: Vec<String>,
-    /// The entries that were rejected, and why.
+    /// The rejected entries, with the reasons.
     pub rejected: Vec<RejectedEntry>,
 }
 
@@ -109,21 +109,21 @@ pub struct ImportReport {
 pub struct RejectedEntry {
     /// Its name, or its number if it has none.
     pub entry: String,
-    /// What is wrong with it.
+    /// The reason.
     pub reason: String,
 }
 
-/// What happens if a macro of the same name exists.
+/// How to treat an existing macro with the same name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum IfExists {
-    /// The new macro is refused.
+    /// Refuse the new macro.
     #[default]
     Refuse,
-    /// The new macro replaces the old one.
+    /// Replace the old macro.
     Replace,
 }
 
-/// How a plan is saved.
+/// Options for saving a plan.
 ///
 /// ```
 /// use vault_tools::{IfExists, SaveOptions};
@@ -134,37 +134,37 @@ pub enum IfExists {
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct SaveOptions {
-    /// What the macro is for.
+    /// The purpose of the macro.
     pub description: String,
-    /// Values of parameters for which none is given.
+    /// Default values of parameters.
     pub defaults: Vec<(String, String)>,
-    /// What happens if a macro of the same name exists.
+    /// How to treat an existing macro with the same name.
     pub if_exists: IfExists,
-    /// Whether the plan is saved even if it never succeeded in this vault.
+    /// Whether to save the plan even if it never succeeded in this vault.
     pub allow_untried: bool,
 }
 
 impl SaveOptions {
-    /// Says what the macro is for.
+    /// Sets the purpose of the macro.
     #[must_use]
     pub fn description(self, text: impl Into<String>) -> Self {
         Self { description: text.into(), ..self }
     }
 
-    /// Gives a parameter a default.
+    /// Sets the default of a parameter.
     #[must_use]
     pub fn default_for(mut self, parameter: impl Into<String>, value: impl Into<String>) -> Self {
         self.defaults.push((parameter.into(), value.into()));
         self
     }
 
-    /// Says what happens if a macro of the same name exists.
+    /// Sets how to treat an existing macro with the same name.
     #[must_use]
     pub fn if_exists(self, if_exists: IfExists) -> Self {
         Self { if_exists, ..self }
     }
 
-    /// Saves a plan that never ran, too.
+    /// Also saves a plan that never ran.
     #[must_use]
     pub fn allow_untried(self) -> Self {
         Self { allow_untried: true, ..self }
@@ -178,12 +178,12 @@ pub struct Macros<'s> {
 }
 
 impl<'s> Macros<'s> {
-    /// The macros in a state folder.
+    /// Returns the macros in a state folder.
     pub fn new(state: &'s State) -> Self {
         Self { state }
     }
 
-    /// All macros, by name.
+    /// Returns all saved macros, by name.
     ///
     /// # Errors
     /// A file that cannot be read or parsed.
@@ -197,12 +197,12 @@ impl<'s> Macros<'s> {
         Ok(export.macros)
     }
 
-    /// The macros that come with the program, by name.
+    /// Returns the macros that are shipped with the program, by name.
     pub fn shipped() -> Vec<Macro> {
         SHIPPED.iter().filter_map(|text| serde_json::from_str(text).ok()).collect()
     }
 
-    /// The macro of a name: a saved one, else one that comes with the program.
+    /// Returns the macro with a name: a saved one, or otherwise one that is shipped with the program.
     ///
     /// # Errors
     /// [`ErrorKind::NotFound`], with all names.
@@ -262,7 +262,7 @@ impl<'s> Macros<'s> {
     /// Deletes a macro.
     ///
     /// # Errors
-    /// No such macro; one that comes with the program.
+    /// No such macro; one that is shipped with the program.
     pub fn delete(&self, name: &str) -> Result<()> {
         let _lock = self.state.lock_file(FILE)?;
         let mut macros = self.list()?;
@@ -274,7 +274,7 @@ impl<'s> Macros<'s> {
         self.write(macros)
     }
 
-    /// All saved macros, or those of the given names, to be stored elsewhere.
+    /// Exports all saved macros, or those with the given names.
     ///
     /// # Errors
     /// An unknown name.
@@ -286,7 +286,7 @@ impl<'s> Macros<'s> {
         Ok(Export { version: VERSION.into(), exported: now(), macros })
     }
 
-    /// Imports exported macros. Bad entries are reported, good ones imported.
+    /// Imports exported macros. Valid entries are imported and invalid ones are reported.
     ///
     /// # Errors
     /// A value that is not an export.
@@ -321,14 +321,14 @@ impl<'s> Macros<'s> {
     }
 }
 
-/// The parameters of a plan, without the dates, which the clock gives.
+/// Returns the parameters of a plan without the dates, which come from the clock.
 fn parameters(checked: ValidPlan) -> Vec<Parameter> {
     let names: BTreeSet<String> = checked.parameters;
     let asked = names.into_iter().filter(|name| !matches!(name.as_str(), "date" | "today" | "now"));
     asked.map(|name| Parameter { kind: kind_of(&name), name, default: None }).collect()
 }
 
-/// The kind that the name suggests.
+/// Guesses the kind of a parameter from its name.
 fn kind_of(name: &str) -> ParameterKind {
     let lower = name.to_lowercase();
     match lower.as_str() {
@@ -339,7 +339,7 @@ fn kind_of(name: &str) -> ParameterKind {
     }
 }
 
-/// An entry of an export. Its plan is checked, and its parameters are those of the plan.
+/// Reads an entry of an export. Its plan is checked, and its parameters are taken from the plan.
 fn read(toolbox: &Toolbox, entry: &Value) -> Result<Macro> {
     let saved: Macro = serde_json::from_value(entry.clone())
         .map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))?;

@@ -1,7 +1,7 @@
-//! The vault with changes not yet made: what the disk holds, and over it what was proposed. Nothing here writes.
+//! The vault with proposed changes: the content of the disk, and over it the changes. Nothing here writes to the disk.
 //!
-//! A tool works on an [`Overlay`]: it reads what would be there, and what it changes is recorded as actions. What is
-//! shown is made from those actions, and the same actions are applied.
+//! A tool works on an [`Overlay`]: it reads the vault as it would be after the change, and its changes are recorded as
+//! actions. The preview is computed from those actions, and the same actions are applied.
 
 mod relink;
 mod edits;
@@ -25,12 +25,13 @@ use crate::store::VaultStore;
 pub(crate) use carry::JoinedText;
 pub use edits::{BrokenFrontmatter, DeleteReport, RenameReport, WriteOutcome};
 
-/// Contents that one change may hold in memory, in bytes: those it writes and those that its undo would need.
+/// The maximum size in bytes of the contents that one change may hold in memory: those it writes and those that its
+/// undo needs.
 const MAX_CHANGE_BYTES: usize = if cfg!(test) { 32_000_000 } else { 256_000_000 };
 
-/// The vault as it would be.
+/// The vault as it would be after the change.
 ///
-/// An operation that fails changes nothing. Reads are those of [`View`].
+/// An operation that fails changes nothing. Read with the methods of [`View`].
 ///
 /// ```
 /// use vault_tools::{IndexUse, SafePath, Vault, VaultOptions, View};
@@ -51,55 +52,56 @@ const MAX_CHANGE_BYTES: usize = if cfg!(test) { 32_000_000 } else { 256_000_000 
 /// ```
 pub struct Overlay<'v> {
     pub(crate) store: &'v VaultStore,
-    /// What differs from the disk, and what lies below it; see [`Overlay::look_up`].
+    /// The paths that differ from the disk, which also hide the paths below them; see [`Overlay::look_up`].
     pub(super) nodes: BTreeMap<SafePath, Node>,
-    /// Files of the disk that would lie elsewhere: from where, to where.
+    /// Files of the disk that are moved, by their old path.
     pub(super) moved: HashMap<SafePath, SafePath>,
     pub(super) actions: Vec<Action>,
-    /// Actions before this one are never changed again.
+    /// Actions before this one are never changed.
     pub(super) sealed: usize,
-    /// What the reader of a preview should know, and how many actions there were by then.
+    /// Notices for the reader of a preview, each with the number of actions before it.
     notices: Vec<(usize, Notice)>,
-    /// What moves along with folders, by the index of the action.
+    /// The contents of moved folders, by the index of the action.
     carried: BTreeMap<usize, FolderContents>,
-    /// Names of all files and who links to what; made when first needed.
+    /// The names of all files and the notes that link to them; built when first needed.
     links: Option<LinkIndex>,
-    /// Where nodes have changed since `links` was last brought up to date.
+    /// The paths of nodes that have changed since `links` was last updated.
     pub(super) touched: Vec<SafePath>,
-    /// What was assumed of the disk so far, beside the files that were read.
+    /// The assumptions about the disk so far, besides the files that were read.
     preconditions: Preconditions,
     reads: Mutex<BTreeMap<SafePath, ContentHash>>,
-    /// Whether several calls work on it, one upon the other.
+    /// Whether several calls work on it, each building on the ones before.
     is_shared: bool,
-    /// Whether a path may be read, if not all may; where links are kept, others are as if they were not there.
+    /// Returns whether a path may be read; `None` if all may be. When links are preserved, other files are treated as
+    /// missing.
     permits: Option<Arc<PathFilter>>,
-    /// Per folder that was looked at: its names by their lower case, to see which would collide.
+    /// For each folder that was checked: its names by their lower case, to detect collisions.
     folded: HashMap<Option<SafePath>, HashMap<String, String>>,
-    /// Bytes of the contents in `actions`.
+    /// The size of the contents in `actions`.
     held_bytes: usize,
 }
 
-/// What the overlay says of a path.
+/// The state of a path in the overlay.
 #[derive(Debug, Clone)]
 pub(super) enum Node {
-    /// Nothing is there any more.
+    /// Nothing is left at this path.
     Deleted,
-    /// A folder that is new there: what the disk has at and below this path does not show.
+    /// A new folder, which hides everything that the disk has at and below this path.
     Folder,
     /// A file.
     File(FileNode),
 }
 
-/// A file that is not as on the disk.
+/// A file that differs from the disk.
 #[derive(Debug, Clone, Default)]
 pub(super) struct FileNode {
-    /// Where on the disk it lies now.
+    /// Its current path on the disk.
     pub base: Option<SafePath>,
-    /// Its content, where that is not the one on the disk.
+    /// Its content, if it differs from that on the disk.
     pub content: Option<Content>,
-    /// The action that gave it its content.
+    /// The index of the action that set its content.
     pub set_by: Option<usize>,
-    /// The file it is a symbolic link to.
+    /// The target, if it is a symbolic link.
     pub link: Option<SafePath>,
 }
 
@@ -124,16 +126,16 @@ impl<'v> Overlay<'v> {
         }
     }
 
-    /// How many actions there are. Later operations do not change them, so that what lies between two marks is what
-    /// was done between them.
+    /// Returns the number of actions. Later operations do not change these, so the actions between two marks are those
+    /// that were added between them.
     pub fn mark(&mut self) -> usize {
         self.sealed = self.actions.len();
         self.sealed
     }
 
-    /// Makes one action of two: of the edit that is all that was done after the mark `call`, and of the action before it,
-    /// unless that is before the mark `first`, if it gave the same file its content. So a loop that adds to a note holds
-    /// and writes the note once, not as often as it has items.
+    /// Merges the last action into the one before it. It must be an edit and the only action after the mark `call`; the
+    /// one before must not be before the mark `first` and must have set the content of the same file. This lets a loop
+    /// that adds to a note hold and write the note once, rather than once for each item.
     pub(crate) fn join_edits(&mut self, first: usize, call: usize) {
         if call <= first || self.actions.len() != call + 1 {
             return;
@@ -155,7 +157,7 @@ impl<'v> Overlay<'v> {
         self.notices.iter_mut().for_each(|(at, _)| *at = (*at).min(call));
     }
 
-    /// Drops what was done after a mark.
+    /// Drops the actions after a mark.
     pub fn rollback(&mut self, mark: usize) {
         if mark >= self.actions.len() {
             return;
@@ -173,12 +175,12 @@ impl<'v> Overlay<'v> {
         self.sealed = mark;
     }
 
-    /// Whether anything would be changed.
+    /// Returns whether it has any changes.
     pub fn is_changed(&self) -> bool {
         !self.actions.is_empty()
     }
 
-    /// What was done so far.
+    /// Returns the changes so far.
     pub fn change(&self) -> Change {
         Change {
             actions: self.actions.clone(),
@@ -189,45 +191,48 @@ impl<'v> Overlay<'v> {
         }
     }
 
-    /// Binds the change to what a file holds now, since something was learnt of it elsewhere, as from the index.
+    /// Makes the change depend on the current content of a file, because information about the file came from
+    /// elsewhere, for example from the index.
     pub fn bind(&self, path: &SafePath) {
         if self.is_shared {
-            // One that cannot be read was not read.
+            // A file that cannot be read was not read before either.
             let _ = self.read(path);
         }
     }
 
-    /// For one call alone: what it learns from the index, no later one builds upon, and no file is read to bind it.
+    /// Marks the overlay as one for a single call. No later call builds on what the call learns from the index, so no
+    /// file is read to bind it.
     pub(crate) fn of_one_call(mut self) -> Self {
         self.is_shared = false;
         self
     }
 
-    /// For calls that may not read every path: links in the others are not rewritten, nor links to them kept.
+    /// Restricts the overlay to readable paths, for calls that may not read every path: links in other files are not
+    /// rewritten, and links to them are not preserved.
     pub(crate) fn permitting(mut self, permits: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
         self.permits = Some(Arc::new(permits));
         self
     }
 
-    /// Whether a file is there that is not on the disk, under this path or another.
+    /// Returns whether there is a file that is not on the disk, under this path or another.
     ///
     /// # Errors
-    /// When it cannot be looked at.
+    /// If the path cannot be read.
     pub(crate) fn is_new(&self, path: &SafePath) -> Result<bool> {
         Ok(matches!(self.look_up(&self.real(path)?), Some(Node::File(FileNode { base: None, .. }))))
     }
 
-    /// How many notices there are, for [`Overlay::truncate_notices`].
+    /// Returns the number of notices, for [`Overlay::truncate_notices`].
     pub(crate) fn notice_count(&self) -> usize {
         self.notices.len()
     }
 
-    /// Drops all notices but the first, after those of a call that failed.
+    /// Drops all but the first `count` notices, for example after a call that failed.
     pub(crate) fn truncate_notices(&mut self, count: usize) {
         self.notices.truncate(count);
     }
 
-    /// Adds a line to what the reader of a preview should know.
+    /// Adds a notice for the reader of a preview.
     pub fn notice(&mut self, text: impl Into<String>) {
         self.add_notice(text.into().into());
     }
@@ -236,18 +241,18 @@ impl<'v> Overlay<'v> {
         self.notices.push((self.actions.len(), notice));
     }
 
-    /// What the overlay has at a path, itself; `None` where that is what the disk has.
+    /// Returns the overlay's own node for a path; `None` if the path is as on the disk.
     pub(super) fn look_up(&self, path: &SafePath) -> Option<&Node> {
         if self.nodes.is_empty() {
             return None;
         }
-        // Below what is gone or new, the disk does not show.
+        // A deleted or new path hides everything below it on the disk.
         let is_hidden =
             || std::iter::successors(path.parent(), SafePath::parent).any(|folder| self.nodes.contains_key(&folder));
         self.nodes.get(path).or_else(|| is_hidden().then_some(&Node::Deleted))
     }
 
-    /// The file a path stands for: itself, or the one it is a symbolic link to.
+    /// Returns the file that a path refers to: itself, or the target of a symbolic link.
     pub(crate) fn real(&self, path: &SafePath) -> Result<SafePath> {
         match self.look_up(path) {
             None => self.store.sandbox.real(path),
@@ -256,7 +261,7 @@ impl<'v> Overlay<'v> {
         }
     }
 
-    /// The content of a file that is no link.
+    /// Returns the content of a file that is not a symbolic link.
     fn content(&self, path: &SafePath) -> Result<Content> {
         let base = match self.look_up(path) {
             Some(Node::File(FileNode { content: Some(content), .. })) => return Ok(content.clone()),
@@ -273,7 +278,7 @@ impl<'v> Overlay<'v> {
             ErrorKind::NotFound => Error::not_found(path, &[]),
             _ => error,
         })?;
-        // Whoever builds on two reads builds on one state.
+        // All reads of a file must see the same content, because the change may depend on several of them.
         match *self.lock_reads().entry(base).or_insert(content.hash()) {
             first if first == content.hash() => Ok(content),
             _ => Err(Error::conflict(path, "changed since it was read")),
@@ -284,7 +289,7 @@ impl<'v> Overlay<'v> {
         self.reads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The name in a folder that differs from a path's only in its case.
+    /// Returns the name in a folder that differs from that of a path only in case.
     pub(super) fn collides(&mut self, path: &SafePath) -> Result<Option<String>> {
         let folder = path.parent();
         if !self.folded.contains_key(&folder) {
@@ -299,19 +304,19 @@ impl<'v> Overlay<'v> {
         Ok(known.filter(|name| *name != path.file_name()).cloned())
     }
 
-    /// Adds an action, and shows what it does.
+    /// Adds an action, and applies it to the overlay.
     pub(crate) fn push(&mut self, action: Action) {
         self.held_bytes += action.content_bytes();
         self.enter(&action);
         self.actions.push(action);
     }
 
-    /// Whether the action that gave a file its content may still be changed.
+    /// Returns whether the action that set a file's content may still be changed.
     pub(super) fn is_replaceable(&self, path: &SafePath) -> bool {
         matches!(self.nodes.get(path), Some(Node::File(FileNode { set_by: Some(number), .. })) if *number >= self.sealed)
     }
 
-    /// Replaces the content that an action gives a file, if the action may still be changed.
+    /// Replaces the content in the action that set it, if the action may still be changed.
     pub(super) fn replace_content(&mut self, path: &SafePath, new: &Content) -> bool {
         if self.is_replaceable(path)
             && let Some(Node::File(FileNode { content, set_by: Some(number), .. })) = self.nodes.get_mut(path)
@@ -327,7 +332,7 @@ impl<'v> Overlay<'v> {
         false
     }
 
-    /// Refuses contents for which there is no room in this change.
+    /// Refuses contents that exceed the limit of this change.
     pub(super) fn check_size(&self, more_bytes: u64) -> Result<()> {
         if self.held_bytes as u64 + more_bytes <= MAX_CHANGE_BYTES as u64 {
             return Ok(());
@@ -335,21 +340,21 @@ impl<'v> Overlay<'v> {
         let what =
             format!("one change can hold {} MB of file contents, and this is more", MAX_CHANGE_BYTES / 1_000_000);
         Err(Error::new(ErrorKind::Unsupported, what).with_remedy(
-            "make several smaller changes, one after the other; what is deleted to .trash or moved counts for nothing",
+            "make several smaller changes, one after the other; files that are moved or deleted to .trash do not count",
         ))
     }
 
-    /// The names in a folder that no tool sees; they move with it.
+    /// Returns the names in a folder that are invisible to tools; they move with the folder.
     pub(crate) fn unseen(&self, folder: &SafePath) -> Result<Vec<String>> {
         let origin = origin_of(&self.actions, folder);
         match self.look_up(folder) {
-            // What the disk has at the path of a folder that is new is another one.
+            // A folder on the disk at the path of a new folder is another one.
             Some(Node::Folder) if origin == *folder => Ok(Vec::new()),
             _ => self.store.sandbox.unseen(&origin),
         }
     }
 
-    /// Shows what an action does.
+    /// Applies an action to the overlay.
     pub(super) fn enter(&mut self, action: &Action) {
         let number = self.actions.len();
         match action {
@@ -408,13 +413,13 @@ impl<'v> Overlay<'v> {
             }
             self.set(&path, node);
         }
-        // Names of whole folders have changed.
+        // The names of whole folders have changed.
         if is_folder {
             self.folded.clear();
         }
     }
 
-    /// A file as the overlay would write it down.
+    /// Returns the node that would represent a file.
     fn file_at(&self, path: &SafePath) -> FileNode {
         match self.look_up(path) {
             Some(Node::File(file)) => file.clone(),
@@ -442,7 +447,7 @@ impl<'v> Overlay<'v> {
         self.touched.push(path.clone());
     }
 
-    /// The overlay's own nodes below a folder.
+    /// Returns the overlay's own nodes below a folder.
     fn below<'o>(&'o self, folder: &SafePath) -> impl Iterator<Item = (&'o SafePath, &'o Node)> + use<'o, 'v> {
         let folder = folder.clone();
         // `folder-x` sorts between `folder` and `folder/x`.
@@ -455,14 +460,14 @@ impl<'v> Overlay<'v> {
             .filter(move |(path, _)| **path != folder && path.is_in(&folder))
     }
 
-    /// The names that links can lead to. Costs a walk of the vault.
+    /// Returns the names that links can lead to. Costs a walk of the vault.
     pub(crate) fn names(&self) -> Result<Names> {
         let files = self.walk(None)?.into_iter().filter(|entry| entry.stat.kind == EntryKind::File);
         let paths = files.map(|entry| entry.path.vault_path().clone());
         Ok((0..).map(FileId).zip(paths).collect())
     }
 
-    /// The content that the overlay gave a note.
+    /// Returns the content that the overlay has set for a note.
     pub(super) fn changed_note(&self, path: &SafePath) -> Option<&Content> {
         match self.nodes.get(path) {
             Some(Node::File(FileNode { content, .. })) if path.is_note() && !path.is_in_trash() => content.as_ref(),

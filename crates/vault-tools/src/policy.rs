@@ -1,15 +1,15 @@
 //! Decides whether a call is allowed, asks a person, or is denied: a pure function of settings and call.
 //!
 //! The first rule that applies decides:
-//! 1. Denied tools, denied paths, and deletes and commands that are not allowed are denied, whatever else says yes.
+//! 1. Denied tools, denied paths, and deletes and commands that are not allowed are denied, whatever later rules say.
 //! 2. A session grant allows.
 //! 3. The tool's own setting: always ask, never ask.
 //! 4. A lasting permission allows, once the changes of the call are known.
 //! 5. The default for its risk: reads are free except in the toolset `chat`; writes, deletes and commands ask.
 //!
-//! Grants and settings are about a tool, so they cover no more than the tool's own risk: a rename that deletes the
-//! file it overwrites asks. A plan asks if one of its calls asks, and also if it only reads. Risks are computed from
-//! tools and changes; the risk that a plan declares plays no part.
+//! Grants and settings are about a tool, so they cover no more than the tool's own risk: for example, a rename that
+//! deletes the file it overwrites asks. A plan asks if one of its calls asks, and also if it only reads. Risks are
+//! computed from tools and changes; the risk that a plan declares is not used.
 
 mod call;
 mod lasting;
@@ -68,13 +68,13 @@ pub struct Settings {
     pub trash: Option<DeleteMode>,
     /// Settings for single tools, by name.
     pub tools: BTreeMap<String, ToolSetting>,
-    /// What changes notes without asking until it is revoked, by tool and folder. None by default.
+    /// Permissions to change notes without asking until they are revoked, by tool and folder. Empty by default.
     pub permissions: Vec<LastingPermission>,
-    /// What is added for single vaults, by the name of their folder; see [`Settings::of_vault`].
+    /// Additional lists for single vaults, by the name of their folder; see [`Settings::of_vault`].
     pub vault: BTreeMap<String, VaultLists>,
 }
 
-/// What a user's settings say of one vault only.
+/// A user's settings for one vault only.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
@@ -120,18 +120,18 @@ impl Grants {
         self.0.insert(key(tool));
     }
 
-    /// Whether a tool was granted.
+    /// Returns whether a tool was granted.
     pub fn holds(&self, tool: &str) -> bool {
         self.0.contains(&key(tool))
     }
 
-    /// Whether a grant covers a call: no grant covers more than its tool's own risk.
+    /// Returns whether a grant covers a call: no grant covers more than its tool's own risk.
     pub(crate) fn cover(&self, call: &Call<'_>) -> bool {
         self.holds(call.tool) && !call.exceeds_its_tool()
     }
 }
 
-/// The policy's answer about a call, from the most lenient to the strictest.
+/// The policy's decision about a call, from the most lenient to the strictest.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Permission {
     /// The call may run.
@@ -143,11 +143,12 @@ pub enum Permission {
 }
 
 impl Permission {
-    /// What holds where nobody can be asked: what would ask is denied. `what` names the call in the reason.
+    /// Returns the decision for a run in which no person can be asked: `Ask` becomes `Deny`. `what` names the call in
+    /// the reason.
     #[must_use]
     pub fn unattended(self, what: &str) -> Self {
         match self {
-            Self::Ask => Self::Deny(format!("{what} needs a person's approval, and nobody can be asked here")),
+            Self::Ask => Self::Deny(format!("{what} needs a person's approval, which cannot be requested here")),
             other => other,
         }
     }
@@ -163,7 +164,8 @@ impl Permission {
 }
 
 impl Settings {
-    /// The settings of one vault: its own lists are added to those of all vaults. Case does not count in its name.
+    /// Returns the settings of one vault: its own lists are added to those of all vaults. The case of its name is
+    /// ignored.
     #[must_use]
     pub fn of_vault(mut self, name: &str) -> Self {
         let lists =
@@ -178,11 +180,11 @@ impl Settings {
         self
     }
 
-    /// The policy that follows from them.
+    /// Compiles the settings to a policy.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] for a glob with wrong syntax, and for settings of single vaults, which would not count:
-    /// [`Self::of_vault`] first.
+    /// [`ErrorKind::Config`] for a glob with invalid syntax, and for settings of single vaults, because they would be
+    /// ignored: call [`Self::of_vault`] first.
     pub fn compile(&self) -> Result<Policy> {
         if let Some(name) = self.vault.keys().next() {
             let message = format!("the settings of the vault {name} are not applied");
@@ -231,7 +233,7 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// Whether a call may run.
+    /// Decides whether a call may run.
     pub fn decide(&self, call: &Call<'_>, grants: &Grants) -> Permission {
         match self.denial(call) {
             Some(reason) => Permission::Deny(reason),
@@ -244,13 +246,13 @@ impl Policy {
         !self.always_asks(call) && self.settings.permissions.iter().any(|permission| permission.covers(call))
     }
 
-    /// The lasting permission that would cover a call that asks now; `None` while its changes are not known.
+    /// Returns the lasting permission that would cover a call that asks now; `None` while its changes are not known.
     pub(crate) fn lasting_permission(&self, call: &Call<'_>) -> Option<LastingPermission> {
         let asks = self.decide(call, &Grants::default()) == Permission::Ask && !self.always_asks(call);
         asks.then(|| LastingPermission::for_call(call)).flatten()
     }
 
-    /// The lasting permissions, in the order in which they were given.
+    /// Returns the lasting permissions, in the order in which they were given.
     pub fn permissions(&self) -> &[LastingPermission] {
         &self.settings.permissions
     }
@@ -259,7 +261,7 @@ impl Policy {
         self.tool_settings.get(&key(call.tool)) == Some(&ToolSetting::AlwaysAsk)
     }
 
-    /// Whether a plan may run, all of its calls considered. One denied call denies the plan.
+    /// Decides whether a plan may run, considering all of its calls. One denied call denies the plan.
     pub fn decide_plan(&self, calls: &[Call<'_>], grants: &Grants) -> Permission {
         let only_reads = calls.iter().all(|call| call.risk == Risk::Read);
         // A plan that only reads asks because it is a plan; one that writes asks because its calls do.
@@ -268,22 +270,22 @@ impl Policy {
         calls.iter().map(|call| self.decide(call, grants)).fold(as_plan, Permission::max)
     }
 
-    /// Whether a tool may ever run without asking: an unattended run is offered only such tools.
+    /// Returns whether a tool may ever run without asking. A headless run is offered only such tools.
     pub fn runs_unattended(&self, tool: &str, toolset: Toolset, risk: Risk) -> bool {
         self.decide(&Call::new(tool, toolset, risk, &[]), &Grants::default()) == Permission::Allow
     }
 
-    /// Whether a path may be read; searches and listings leave out the others.
+    /// Returns whether a path may be read; searches and listings leave out the others.
     pub fn permits_path(&self, path: &str) -> bool {
         self.path_refusal(path).is_none()
     }
 
-    /// Where the settings say that deleted files go.
+    /// Returns the destination of deleted files in the settings.
     pub fn trash(&self) -> Option<DeleteMode> {
         self.settings.trash
     }
 
-    /// Whether every path may be read, so that none has to be checked.
+    /// Returns whether every path may be read, so that no path has to be checked.
     pub(crate) fn permits_all_paths(&self) -> bool {
         self.allowed_paths.is_empty() && self.denied_paths.is_empty()
     }
@@ -297,19 +299,19 @@ impl Policy {
         if changed.iter().all(|path| self.permits_path(path) || named.contains(path)) {
             return Ok(());
         }
-        let what = "it would change something else that your settings deny, such as what lies in a folder";
+        let what = "it would change other files that your settings deny, for example in a folder";
         Err(Error::new(ErrorKind::Denied, what).with_remedy("change files one by one"))
     }
 
-    /// The error without the path of a denied file, unless it is one of `named`.
+    /// Removes the path of a denied file from an error, unless it is one of `named`.
     pub(crate) fn discreet(&self, error: Error, named: &[String]) -> Error {
         // JSON pointers and state files begin with a slash.
         let is_hidden = |path: &str| !path.starts_with('/') && !self.permits_path(path);
         match error.path() {
             Some(path) if is_hidden(path) && !named.iter().any(|name| name == path) => {
                 let what = match error.kind() {
-                    ErrorKind::Conflict => "something that your settings deny is not as it was, and bears on this",
-                    _ => "something that your settings deny stands in the way",
+                    ErrorKind::Conflict => "a file that your settings deny has changed and affects this",
+                    _ => "a file that your settings deny is in the way",
                 };
                 Error::new(error.kind(), what)
                     .with_remedy("nothing was done; repeat the change, or choose another name")
@@ -365,7 +367,7 @@ impl Policy {
     }
 }
 
-/// Whether a glob of the settings covers a tool; one with wrong syntax is for [`Settings::compile`] to refuse.
+/// Returns whether a glob of the settings covers a tool; one with invalid syntax is refused by [`Settings::compile`].
 pub fn is_tool_of(glob: &str, tool: &str) -> bool {
     matcher(&key(glob), glob).map_or(true, |matcher| matcher.is_match(key(tool)))
 }
@@ -378,9 +380,9 @@ fn matcher(pattern: &str, written: &str) -> Result<GlobMatcher> {
     })
 }
 
-/// A pattern matches a path, everything below it, and (without an extension) the note of that name. Case is ignored,
-/// as most file systems of macOS and Windows do. With `at_any_depth`, a pattern without a folder matches in every folder;
-/// it is set for denied paths only, so that both lists err on the safe side.
+/// Compiles patterns. A pattern matches a path, everything below it, and (without an extension) the note with that
+/// name. Case is ignored, because most file systems of macOS and Windows ignore it. With `at_any_depth`, a pattern
+/// without a folder matches in every folder; it is set for denied paths only, so that both lists err on the safe side.
 fn path_matchers(patterns: &[String], at_any_depth: bool) -> Result<Vec<GlobMatcher>> {
     let mut matchers = Vec::new();
     for pattern in patterns {

@@ -1,11 +1,11 @@
-//! The contents that were read lately, by version, to say what changed when somebody writes on the basis of an old one.
+//! The contents that were read recently, by version, to report what changed if a write is based on an old version.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::content::Content;
 
-/// Bytes that are kept at most, and of a single content.
+/// The maximum size of all kept contents in bytes, and of a single one.
 const MAX_BYTES: usize = 16_000_000;
 
 /// Contents in the order in which they were read, each once.
@@ -13,7 +13,7 @@ const MAX_BYTES: usize = 16_000_000;
 pub(crate) struct ReadVersions(Mutex<VecDeque<Content>>);
 
 impl ReadVersions {
-    /// Keeps a content; the oldest ones make room for it.
+    /// Keeps a content, and drops the oldest ones if necessary.
     pub fn keep(&self, content: &Content) {
         if content.len() > MAX_BYTES {
             return;
@@ -27,7 +27,7 @@ impl ReadVersions {
         }
     }
 
-    /// The content of a version, if it is kept.
+    /// Returns the content with a version, if it is kept.
     pub fn find(&self, version: &str) -> Option<Content> {
         self.lock().iter().find(|content| content.hash().etag() == version).cloned()
     }

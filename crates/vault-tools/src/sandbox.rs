@@ -1,9 +1,9 @@
 //! Paths and files of the vault: [`SafePath`], and the only code that opens or changes the vault's files.
 //!
-//! A path is followed name by name from a handle on the vault's folder, and no name on the way may be a symbolic
-//! link. So what is done is done inside the vault, even if somebody swaps a folder for a link in between. A file
-//! that is itself a link to a file of the vault stands for that file: it is read and written through. Hidden files
-//! and folders are not there, except that what is deleted goes to `.trash`, or out to the system's trash.
+//! A path is followed name by name from a handle on the vault's folder, and no name on the way may be a symbolic link.
+//! Therefore every operation stays inside the vault, even if another program replaces a folder by a link in between. A
+//! file that is itself a link to a file of the vault is an alias of that file: it is read and written through. Hidden
+//! files and folders are treated as missing, except that deleted files go to `.trash`, or out to the system's trash.
 
 mod path;
 mod view;

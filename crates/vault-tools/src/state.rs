@@ -1,6 +1,6 @@
-//! Files of ours: the state folder of a vault, which lies outside of it, is private to the user, and has one lock.
+//! The program's own files: a vault's state folder, which is outside the vault, private to the user, and has one lock.
 //!
-//! With the sandbox this is the only code that writes files.
+//! Besides the sandbox, this is the only code that writes files.
 
 #![allow(clippy::disallowed_methods)]
 
@@ -17,14 +17,14 @@ use crate::error::{Error, ErrorKind, Result};
 
 const APP: &str = "vault-tools";
 
-/// How long to wait for another process that writes one of the files here, which takes it no time.
+/// How long to wait for another process to write one of these files, which takes almost no time.
 const FILE_WAIT: Duration = Duration::from_secs(5);
 
-/// The files whose loss a user would notice. The second is a journal of another format, see `journal.rs`.
+/// The files whose loss a user would notice. `journal` is a journal of another format; see `journal.rs`.
 const VALUABLE: [&str; 5] = ["journal.db", "journal", "log.jsonl", "plans.jsonl", "macros.json"];
 
-/// Whether a name is that of one of our files: those, locks, what goes with the journal, and what a crash left of a
-/// file that was being replaced.
+/// Returns whether a name is that of one of the program's own files: those above, locks, the additional files of the
+/// journal, and files that a crash left while another was being replaced.
 fn is_ours(name: &str) -> bool {
     let of_journal = name == "journal.db-journal"
         || ["journal.db.new", "journal.db.try", "journal.db.damaged", "journal.db.old", "journal.old"]
@@ -38,17 +38,17 @@ fn is_ours(name: &str) -> bool {
     of_journal || rest.is_some_and(|rest| matches!(rest, "" | ".lock") || is_replaced(rest))
 }
 
-/// The folder in which journal, log and macros of one vault lie. It is made when something is first written.
+/// The folder for the journal, log and macros of one vault. It is created with the first write.
 #[derive(Debug, Clone)]
 pub struct State {
     folder: PathBuf,
 }
 
 impl State {
-    /// The state folder of a vault: in the user's own, keyed by the vault's canonical path.
+    /// Returns the state folder of a vault: in the user's state folder, keyed by the vault's canonical path.
     ///
     /// # Errors
-    /// When the system names no state folder.
+    /// If the system provides no state folder.
     pub fn of(canonical_vault: &Path) -> Result<Self> {
         let user =
             vault_index::dirs::state_folder().and_then(|folder| Some(folder.parent()?.join(APP))).ok_or_else(|| {
@@ -58,42 +58,42 @@ impl State {
         Ok(Self::at(user.join(key_of_vault(canonical_vault))))
     }
 
-    /// A folder of the caller's choice, which must not lie in the vault.
+    /// Returns a state folder at a path that the caller chooses, which must not be inside the vault.
     pub fn at(folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into() }
     }
 
-    /// Whether it would lie in a folder.
+    /// Returns whether it is, or would be, inside a folder.
     pub(crate) fn lies_in(&self, canonical_folder: &Path) -> bool {
         vault_or_gone(&self.folder).unwrap_or_else(|_| self.folder.clone()).starts_with(canonical_folder)
     }
 
-    /// Where it is.
+    /// Returns its path.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The text of a file; `None` when there is none.
+    /// Reads the text of a file; `None` if the file does not exist.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If it cannot be read.
     pub fn read(&self, name: &str) -> Result<Option<String>> {
         self.if_there(name, std::fs::read_to_string(self.folder.join(name)))
     }
 
-    /// The lines of a file; none when there is no file. What is not UTF-8 in them is replaced.
+    /// Reads the lines of a file; empty if the file does not exist. Invalid UTF-8 in them is replaced.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If it cannot be read.
     pub(crate) fn lines(&self, name: &str) -> Result<Vec<String>> {
         let bytes = self.if_there(name, std::fs::read(self.folder.join(name)))?.unwrap_or_default();
         Ok(String::from_utf8_lossy(&bytes).lines().map(str::to_owned).collect())
     }
 
-    /// Adds one line at the end of a file. A line before it that a crash cut stays a line of its own.
+    /// Appends a line to a file. An incomplete line that a crash left before it remains a separate line.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If it cannot be written.
     pub fn append(&self, name: &str, line: &str) -> Result<()> {
         drop(self.open(name)?);
         let opened = OpenOptions::new().read(true).append(true).open(self.folder.join(name));
@@ -110,20 +110,20 @@ impl State {
         add().map_err(|error| self.failed(name, &error))
     }
 
-    /// How many bytes a file has; 0 when there is none.
+    /// Returns the size of a file in bytes; 0 if the file does not exist.
     ///
     /// # Errors
-    /// When it cannot be looked at.
+    /// If its metadata cannot be read.
     pub(crate) fn length(&self, name: &str) -> Result<u64> {
         let metadata = self.if_there(name, std::fs::metadata(self.folder.join(name)))?;
         Ok(metadata.map_or(0, |metadata| metadata.len()))
     }
 
-    /// Drops the lines of a file that are not wanted, then the oldest until the rest takes at most `max_bytes`.
-    /// Returns how many.
+    /// Drops the unwanted lines of a file, then the oldest until the remaining ones take at most `max_bytes`. Returns
+    /// the number of dropped lines.
     ///
     /// # Errors
-    /// When it cannot be read or written.
+    /// If it cannot be read or written.
     pub(crate) fn prune_lines(
         &self,
         name: &str,
@@ -133,7 +133,7 @@ impl State {
         if !self.has(name) {
             return Ok(0);
         }
-        // Nobody adds a line between the reading and the writing.
+        // The lock prevents other processes from adding a line between the reading and the writing.
         let _lock = self.lock_file(name)?;
         let lines = self.lines(name)?;
         let mut kept: Vec<&str> = lines.iter().map(String::as_str).filter(|line| is_wanted(line)).collect();
@@ -154,10 +154,10 @@ impl State {
         Ok(dropped)
     }
 
-    /// Gives a file new content, all at once: whoever reads it sees the old or the new.
+    /// Replaces the content of a file atomically: a reader sees either the old or the new content.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If it cannot be written.
     pub fn replace(&self, name: &str, bytes: impl AsRef<[u8]>) -> Result<()> {
         let temporary = format!("{name}.{}.new", std::process::id());
         let mut file = self.open(&temporary)?;
@@ -170,17 +170,17 @@ impl State {
         Ok(())
     }
 
-    /// Makes the names in the folder durable, where the system has a way to.
+    /// Makes the names in the folder durable, if the system supports it.
     pub(crate) fn sync_folder(&self) {
         if cfg!(unix) {
             let _ = File::open(&self.folder).and_then(|folder| folder.sync_all());
         }
     }
 
-    /// Removes a file. Whether it was there: of two that remove it at the same time, one is told so.
+    /// Removes a file. Returns whether it existed: if two callers remove it at the same time, only one gets `true`.
     ///
     /// # Errors
-    /// When it cannot be removed.
+    /// If it cannot be removed.
     pub fn remove(&self, name: &str) -> Result<bool> {
         self.if_there(name, std::fs::remove_file(self.folder.join(name))).map(|done| done.is_some())
     }
@@ -192,10 +192,10 @@ impl State {
         }
     }
 
-    /// Deletes all of our files, and the folder if nothing else is in it. Returns what was deleted.
+    /// Deletes all of the program's own files, and the folder if it contains nothing else. Returns the deleted paths.
     ///
     /// # Errors
-    /// [`ErrorKind::Busy`] while another process changes the vault; when a file cannot be deleted.
+    /// [`ErrorKind::Busy`] while another process changes the vault; an error if a file cannot be deleted.
     pub fn forget(&self) -> Result<Vec<PathBuf>> {
         if !self.folder.exists() {
             return Ok(Vec::new());
@@ -217,18 +217,18 @@ impl State {
         Ok(deleted)
     }
 
-    /// Takes over the files of a vault whose folder has moved.
+    /// Moves the files of a vault whose folder was moved to this state folder.
     ///
     /// # Errors
-    /// [`ErrorKind::NotFound`] when nothing is kept there; [`ErrorKind::Conflict`] when something is kept here
-    /// already, or another process changes one of the two.
+    /// [`ErrorKind::NotFound`] if the old state folder is empty; [`ErrorKind::Conflict`] if this one already has files,
+    /// or another process changes one of the two.
     pub fn adopt(&self, old: &Self) -> Result<()> {
         if old.folder == self.folder {
             return Err(Error::new(ErrorKind::InvalidArguments, "this is where the vault is now")
                 .with_remedy("name the folder as it was before it moved, and with --vault where it is now"));
         }
         if !old.has_history() {
-            return Err(Error::new(ErrorKind::NotFound, "nothing is kept about that folder")
+            return Err(Error::new(ErrorKind::NotFound, "there is no saved state for that folder")
                 .at(old.folder.display())
                 .with_remedy("name the folder that the vault was in"));
         }
@@ -255,12 +255,12 @@ impl State {
         Ok(private_file(&self.folder.join(name))?)
     }
 
-    /// Whether there is anything here whose loss a user would notice.
+    /// Returns whether it contains files whose loss a user would notice.
     pub fn has_history(&self) -> bool {
         VALUABLE.iter().any(|file| self.has(file))
     }
 
-    /// Whether there is such a file.
+    /// Returns whether a file exists.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.folder.join(name).exists()
     }
@@ -270,13 +270,13 @@ impl State {
         std::fs::rename(self.folder.join(from), self.folder.join(to)).map_err(|error| self.failed(from, &error))
     }
 
-    /// A name that no file has: this one, or with a number.
+    /// Returns an unused name: the given one, or one with a number.
     pub(crate) fn free_name(&self, name: &str) -> String {
         let numbered = |number: u32| if number == 1 { name.to_owned() } else { format!("{name}-{number}") };
         (1..).map(numbered).find(|name| !self.has(name)).unwrap_or_default()
     }
 
-    /// Refuses folders that have the names of files of ours.
+    /// Refuses folders with the names of the program's own files.
     pub(crate) fn check_no_folder(&self, names: &[&str]) -> Result<()> {
         match names.iter().map(|name| self.folder.join(name)).find(|path| path.is_dir()) {
             Some(path) => Err(Error::new(ErrorKind::Io, "is a folder, where a file of this program should be")
@@ -290,18 +290,19 @@ impl State {
         Error::io(self.folder.join(name).display(), error)
     }
 
-    /// Takes the right to change the vault, waiting for at most `wait`. A process that is killed holds nothing.
+    /// Takes the lock for changing the vault, waiting for at most `wait`. If the process is killed, the lock is
+    /// released.
     ///
     /// # Errors
-    /// [`ErrorKind::Busy`] with the holder when the wait is over.
+    /// [`ErrorKind::Busy`] with the holder, if the wait times out.
     pub(crate) fn lock(&self, wait: Duration) -> Result<Lock> {
         self.lock_on("lock", "this vault", wait)
     }
 
-    /// Takes the lock of one of the files here, for as long as it is read and written anew.
+    /// Takes the lock of one of the files here, which is held while the file is read and rewritten.
     ///
     /// # Errors
-    /// [`ErrorKind::Busy`] with the holder when the wait is over.
+    /// [`ErrorKind::Busy`] with the holder, if the wait times out.
     pub(crate) fn lock_file(&self, file: &str) -> Result<Lock> {
         self.lock_on(&format!("{file}.lock"), file, FILE_WAIT)
     }

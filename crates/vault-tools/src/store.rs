@@ -1,5 +1,5 @@
-//! What a vault is made of on the disk: its files behind the sandbox, our state beside them, and the index of its notes,
-//! opened when first needed and brought up to date before it is asked.
+//! The parts of a vault on the disk: its files behind the sandbox, its state folder, and the index of its notes, which
+//! is opened when first needed and updated before it is queried.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,48 +19,48 @@ pub(crate) struct VaultStore {
     pub sandbox: Sandbox,
     pub state: State,
     pub index: NoteIndex,
-    /// How long to wait for another process that changes the vault.
+    /// How long to wait for another process that is changing the vault.
     pub wait: Duration,
 }
 
 impl VaultStore {
-    /// The right to change the vault and to write the journal.
+    /// Takes the lock for changing the vault and writing the journal.
     pub fn lock(&self) -> Result<Lock> {
         self.state.lock(self.wait)
     }
 }
 
-/// For so long what others changed may go unnoticed by [`NoteIndex::recent`].
+/// For this duration, [`NoteIndex::recent`] may miss the changes of other programs.
 const FRESH: Duration = Duration::from_millis(500);
 
-/// For so long where a watcher keeps the index up to date and nothing but a search asks: not for ever, since no system
-/// tells of what others change on a network drive.
+/// The same for searches while a watcher keeps the index up to date. It is limited because no system reports the
+/// changes of other computers on a network drive.
 const WATCHED: Duration = Duration::from_secs(10);
 
-/// For so long a search waits for another process that writes the index.
+/// How long a search waits for another process that is writing the index.
 const WAIT_TO_SEARCH: Duration = Duration::from_millis(300);
 
-/// Where a rename looks for the links that concern it.
+/// Where a rename finds the links that concern it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum IndexUse {
-    /// In the index; in the notes themselves if there can be none.
+    /// In the index, or in the notes themselves if no index can be opened.
     #[default]
     Index,
-    /// In all notes: slow, and independent of the index file.
+    /// In all notes: slow, but independent of the index file.
     Scan,
 }
 
-/// The index and how current it is.
+/// The index and its age.
 pub(crate) struct NoteIndex {
     vault: PathBuf,
     options: vault_index::Options,
     pub uses: IndexUse,
     wait: Duration,
     index: OnceLock<Index>,
-    /// Something was written here since the index was brought up to date.
+    /// Whether this process has changed the vault since the index was updated.
     is_stale: AtomicBool,
-    /// When it was brought up to date, and who watched it then.
+    /// The time of the last update, and the watcher at that time.
     synced: Mutex<Option<(Instant, Option<String>)>>,
 }
 
@@ -70,23 +70,23 @@ impl NoteIndex {
         Self { vault, options, uses, wait, index, is_stale, synced }
     }
 
-    /// The vault is about to be changed.
+    /// Records that the vault is about to be changed.
     pub fn mark_stale(&self) {
         self.is_stale.store(true, Ordering::SeqCst);
     }
 
-    /// Up to date but for vectors, if something was written here or half a second has passed.
+    /// Returns the index, updated except for vectors if this process changed the vault or half a second has passed.
     pub fn recent(&self) -> Result<&Index> {
         self.no_older_than(FRESH, self.wait)
     }
 
-    /// As of now: a link that was written a moment ago must not be missed.
+    /// Returns the index in its current state, because a link that was just written must not be missed.
     pub fn current(&self) -> Result<&Index> {
         self.no_older_than(Duration::ZERO, self.wait)
     }
 
-    /// As [`Self::recent`], but as a watcher leaves it where there is one, and as it is where another process writes; and
-    /// whether it is recent.
+    /// Like [`Self::recent`], but relies on a watcher if there is one, and uses the index unchanged if another process
+    /// is writing it. Also returns whether the index is recent.
     pub fn without_waiting(&self) -> Result<(&Index, bool)> {
         match self.no_older_than(self.age_for_search()?, WAIT_TO_SEARCH) {
             Err(error) if error.kind() == ErrorKind::Busy => Ok((self.opened()?, false)),
@@ -94,7 +94,8 @@ impl NoteIndex {
         }
     }
 
-    /// A watcher is relied on for what has changed since it was seen at work here: what was before, it may not have come to.
+    /// A watcher is relied on only for changes after it was first seen here, because it may not have processed earlier
+    /// ones yet.
     fn age_for_search(&self) -> Result<Duration> {
         let watcher = self.opened()?.watcher();
         let synced = self.synced.lock().unwrap_or_else(PoisonError::into_inner);
@@ -115,12 +116,12 @@ impl NoteIndex {
         Ok(index)
     }
 
-    /// What it leaves out, as of now.
+    /// Returns the current rules for excluding files.
     pub fn exclusion(&self) -> Result<Exclusion> {
         Ok(Exclusion::new(&self.vault, &self.options.exclude)?)
     }
 
-    /// As it is.
+    /// Returns the index without updating it.
     pub fn opened(&self) -> Result<&Index> {
         if let Some(index) = self.index.get() {
             return Ok(index);

@@ -1,8 +1,8 @@
 //! Finds tools by name and makes calls in two steps: propose and apply.
 //!
-//! [`Toolbox::propose`] checks a call and runs it on an overlay. The caller looks at the [`Proposal`] (its output, its
-//! changes as a diff, what the policy says), and `approval/` hands it to [`Toolbox::apply`]. Both steps refuse what is
-//! denied. Each call leaves a line in the log, written here and nowhere else.
+//! [`Toolbox::propose`] checks a call and runs it on an overlay. The caller inspects the [`Proposal`] (its output, its
+//! changes as a diff, the policy's decision), and `approval/` passes it to [`Toolbox::apply`]. Both steps refuse denied
+//! calls. Each call adds a line to the log, which is written only here.
 
 use std::fmt;
 use std::ops::Range;
@@ -27,7 +27,7 @@ use crate::tools::{self, fill_in_times};
 use crate::transaction::ApplyOptions;
 use crate::vault::Vault;
 
-/// Attempts to propose a call on files that change while it reads them.
+/// The maximum number of attempts to propose a call on files that change while it reads them.
 const MAX_ATTEMPTS: usize = 5;
 
 /// The tools of one vault.
@@ -60,14 +60,14 @@ pub struct Toolbox {
     host: Box<dyn Host>,
     policy: Policy,
     tools: Vec<Tool>,
-    /// What the editor of a headless host would show after the calls so far.
+    /// The state of the editor of a headless host after the calls so far.
     editor: Option<Editor>,
     now: Option<Zoned>,
-    /// Why a line is missing from the log.
+    /// The reason that a line is missing from the log.
     log_error: Option<Error>,
 }
 
-/// What a call would do.
+/// The effects of a call.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Proposal {
@@ -75,31 +75,31 @@ pub struct Proposal {
     pub tool: String,
     /// Its arguments, checked.
     pub args: Value,
-    /// Its output, as far as it is known before the changes are made.
+    /// Its output, without the values that are only known after the changes.
     pub output: Value,
-    /// What it would change. Private: it is applied by an approval only.
+    /// Its changes. Private, because only an approval may apply them.
     pub(crate) change: Change,
-    /// What the host would do.
+    /// The effects that the host would carry out.
     pub effects: Vec<HostEffect>,
-    /// The worst that it does, going by its tool and its changes.
+    /// The highest risk of its tool and its changes.
     pub risk: Risk,
     /// Every path that it names, then every path that it changes.
     pub paths: Vec<String>,
     /// The error of the call unless a person sees the change and approves it.
     pub unless_seen: Option<Error>,
-    /// What a person left out of it, see [`Proposal::keep`].
+    /// The hunks that a person left out of it; see [`Proposal::keep`].
     pub left_out: Vec<LeftOutHunks>,
     /// How many of `paths` it names.
     named: usize,
     toolset: Toolset,
     tool_risk: Risk,
     separable: SeparableParts,
-    /// What the editor shows then; unknown if something is left out.
+    /// The state of the editor after the call; `None` if something is left out.
     editor: Option<Editor>,
     took_ms: u64,
 }
 
-/// The output of a call that was made.
+/// The output of a call that was carried out.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Output {
@@ -107,26 +107,26 @@ pub struct Output {
     pub value: Value,
     /// The transaction that `undo` reverts, if anything was changed.
     pub transaction: Option<TransactionId>,
-    /// What else the caller should know: also what a person left out.
+    /// Notices for the caller, including those about parts that a person left out.
     pub notices: Vec<String>,
-    /// What a person left out.
+    /// The hunks that a person left out.
     pub left_out: Vec<LeftOutHunks>,
 }
 
 impl Output {
-    /// The output that a call would have: nothing was applied, so there is no transaction.
+    /// Creates the output of a preview, which has no transaction because nothing was applied.
     pub fn previewed(value: Value, notices: Vec<String>) -> Self {
         Self { value, transaction: None, notices, left_out: Vec::new() }
     }
 
-    /// The output as a model gets it, see [`output_text`].
+    /// Returns the output in the form for a model; see [`output_text`].
     pub fn text(&self) -> String {
         output_text(&self.value, &self.notices)
     }
 }
 
-/// An output as a model gets it: a text bare, anything else as JSON. Of an object with a `content`, the other fields come
-/// first, on one line, and the content follows as it is. Each of the notices is a line before all that.
+/// Formats an output for a model: a text unquoted, anything else as JSON. If it is an object with a `content`, the
+/// other fields come first, on one line, and the content follows unchanged. Each notice is a line before all that.
 pub fn output_text(value: &Value, notices: &[String]) -> String {
     let notices: String = notices.iter().map(|notice| format!("note: {notice}\n")).collect();
     match content_of(value) {
@@ -135,38 +135,38 @@ pub fn output_text(value: &Value, notices: &[String]) -> String {
     }
 }
 
-/// Of an object with a `content`: that, and the other fields as an object.
+/// Splits an object with a `content` into that and an object with the other fields.
 pub fn content_of(value: &Value) -> Option<(&str, Value)> {
     let content = value.get("content")?.as_str()?;
     let rest = value.as_object()?.iter().filter(|(name, _)| *name != "content");
     Some((content, Value::Object(rest.map(|(name, value)| (name.clone(), value.clone())).collect())))
 }
 
-/// A text bare, anything else as JSON.
+/// Formats a value: a text unquoted, anything else as JSON.
 pub fn text_of(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_string)
 }
 
 impl Proposal {
-    /// The call as the policy sees it.
+    /// Returns the call in the form for the policy.
     pub fn as_call(&self) -> Call<'_> {
         let changes = &self.paths[self.named..];
         Call { risk: self.risk, changes, ..Call::new(&self.tool, self.toolset, self.tool_risk, &self.paths) }
     }
 
-    /// What it would change, file by file, with diffs.
+    /// Returns its changes, file by file, with diffs.
     pub fn preview(&self) -> Preview {
         self.change.preview()
     }
 
-    /// The files that it edits and of which parts can be left out; none where all that it does belongs together, as a
-    /// rename and the links to what is renamed.
+    /// Returns the files that it edits and of which parts can be left out; empty if its changes belong together, for
+    /// example a rename and the links to the renamed file.
     pub fn separable_files(&self) -> Vec<EditedFile> {
         self.change.separable_files(&[(0..self.change.actions().len(), self.separable)])
     }
 
-    /// Leaves out what a person left out of its [`Proposal::separable_files`]. The output says so, and has the versions
-    /// that the files will have.
+    /// Leaves out the parts that a person left out of its [`Proposal::separable_files`]. The output reports this, and
+    /// contains the versions that the files will have.
     pub fn keep(&mut self, files: &[EditedFile]) {
         self.change.keep(files);
         for file in files {
@@ -177,56 +177,56 @@ impl Proposal {
         }
     }
 
-    /// Whether it changes nothing, so that only its output remains to be shown.
+    /// Returns whether it changes nothing, so that only its output needs to be shown.
     pub fn only_reads(&self) -> bool {
         self.change.is_empty() && self.effects.is_empty()
     }
 }
 
 impl Toolbox {
-    /// All built-in tools for a vault, with a host around it.
+    /// Creates a toolbox with all built-in tools for a vault, with a host around it.
     pub fn new(vault: Arc<Vault>, host: Box<dyn Host>, policy: Policy) -> Self {
         Self { vault, host, policy, tools: tools::all(), editor: None, now: None, log_error: None }
     }
 
-    /// Adds a tool of your own; it replaces one of the same name.
+    /// Adds a custom tool, which replaces one with the same name.
     pub fn add(&mut self, tool: Tool) {
         self.tools.retain(|other| other.spec().name != tool.spec().name);
         self.tools.push(tool);
     }
 
-    /// Sets the current time, for tests and for working as if on another day.
+    /// Sets the current time, for tests and to work as if on another day.
     pub fn set_now(&mut self, now: Zoned) {
         self.now = Some(now);
     }
 
-    /// The current time: the clock's, unless it was set.
+    /// Returns the current time: that of the clock, unless another was set.
     pub fn now(&self) -> Zoned {
         self.now.clone().unwrap_or_else(Zoned::now)
     }
 
-    /// The vault.
+    /// Returns the vault.
     pub fn vault(&self) -> &Arc<Vault> {
         &self.vault
     }
 
-    /// The policy.
+    /// Returns the policy.
     pub fn policy(&self) -> &Policy {
         &self.policy
     }
 
-    /// The host.
+    /// Returns the host.
     pub fn host(&mut self) -> &mut dyn Host {
         self.host.as_mut()
     }
 
-    /// The tools of a toolset, or all.
+    /// Returns the tools of a toolset, or all.
     pub fn specs(&self, toolset: Option<Toolset>) -> Vec<&ToolSpec> {
         let specs = self.tools.iter().map(Tool::spec);
         specs.filter(|spec| toolset.is_none_or(|toolset| spec.toolset == toolset)).collect()
     }
 
-    /// A tool by its name, or by the one without dots.
+    /// Returns a tool by its name, or by its alias without dots.
     ///
     /// # Errors
     /// `Unknown tool: X`, with the names of all tools.
@@ -238,9 +238,9 @@ impl Toolbox {
         find(&self.tools, name)
     }
 
-    /// What the policy says about a call, going by its name, its risk and the paths that it names. Nothing is run and
-    /// nothing is logged. The policy is asked again about the proposal, which knows the changes; so a call that
-    /// [may do worse than its tool](Self::may_exceed_its_tool) asks here.
+    /// Returns the policy's decision about a call, based on its name, its risk and the paths in its arguments. Nothing
+    /// is run and nothing is logged. The policy decides again about the proposal, whose changes are known; therefore a
+    /// call that [may exceed its tool's risk](Self::may_exceed_its_tool) asks here.
     ///
     /// # Errors
     /// An unknown tool; arguments that do not match its schema.
@@ -251,16 +251,16 @@ impl Toolbox {
         Ok(if tool.may_exceed(&args) { permission.max(Permission::Ask) } else { permission })
     }
 
-    /// Whether a call with these arguments may do worse than its tool's own risk, which no grant covers: a rename that
-    /// overwrites a file deletes it.
+    /// Returns whether a call with these arguments may exceed its tool's own risk, which no grant covers: for example,
+    /// a rename that overwrites a file deletes it.
     pub fn may_exceed_its_tool(&self, name: &str, args: &Value) -> bool {
         self.tool(name).is_ok_and(|tool| tool.may_exceed(args))
     }
 
-    /// What the editor shows after the calls so far; nothing of files that the policy denies.
+    /// Returns the state of the editor after the calls so far, without files that the policy denies.
     ///
     /// # Errors
-    /// Those of the host.
+    /// The errors of the host.
     pub fn editor(&self) -> Result<Editor> {
         let mut editor = match &self.editor {
             Some(editor) if !self.host.is_live() => editor.clone(),
@@ -278,15 +278,15 @@ impl Toolbox {
         Ok(editor)
     }
 
-    /// Sets what the editor of a headless host shows.
+    /// Sets the state of the editor of a headless host.
     pub fn set_editor(&mut self, editor: Editor) {
         self.editor = Some(editor);
     }
 
-    /// The notes that lists and searches may show, by path. Costs a walk of the vault; nothing is read.
+    /// Returns the notes that lists and searches may show, by path. Costs a walk of the vault; no note is read.
     ///
     /// # Errors
-    /// When the vault cannot be listed, or its rules of what is left out cannot be understood.
+    /// If the vault cannot be listed, or its exclusion rules are invalid.
     pub fn notes(&self) -> Result<Vec<Entry>> {
         let overlay = self.vault.overlay();
         let exclusion = self.vault.exclusion()?;
@@ -299,12 +299,13 @@ impl Toolbox {
     /// Runs a call on an overlay. Nothing is changed.
     ///
     /// # Errors
-    /// An unknown tool, arguments that do not match its schema, a denied call, and the errors of the tool. They are
+    /// An unknown tool, arguments that do not match its schema, a denied call, and the errors of the tool. All are
     /// logged.
     pub fn propose(&mut self, name: &str, args: Value, cancel: Cancel<'_>) -> Result<Proposal> {
         let started = Instant::now();
         let mut proposal = self.try_propose(name, &args, cancel);
-        // A conflict means that a file changed while it was read. Nothing was shown yet, so the call can start again.
+        // A conflict means that a file changed while it was read. The call can be restarted because nothing was shown
+        // yet.
         for _ in 1..MAX_ATTEMPTS {
             match &proposal {
                 Err(error) if error.kind() == ErrorKind::Conflict => proposal = self.try_propose(name, &args, cancel),
@@ -353,7 +354,8 @@ impl Toolbox {
         })
     }
 
-    /// The arguments of a call without what it expects to touch, which tools that write take besides their own.
+    /// Returns the arguments of a call without its expectation, which tools that write accept in addition to their own
+    /// arguments.
     fn without_expect(&self, name: &str, args: &Value) -> Result<(Value, Option<Expectation>)> {
         let mut args = args.clone();
         let writes = self.spec(name).is_ok_and(|spec| spec.risk > Risk::Read);
@@ -361,7 +363,7 @@ impl Toolbox {
         Ok((args, expect))
     }
 
-    /// What calls begin on.
+    /// Returns the draft on which calls start.
     pub(crate) fn draft<'v>(&self, vault: &'v Vault, overlay: Overlay<'v>) -> Result<Draft<'v>> {
         let (editor, now) = (self.editor()?, self.now());
         let overlay = match self.policy.permits_all_paths() {
@@ -374,8 +376,8 @@ impl Toolbox {
         Ok(Draft { vault, overlay, editor, effects: Vec::new(), unless_seen: None, now, cache: StepCache::default() })
     }
 
-    /// Requires that the policy permits the actions of one or more calls of a tool, and adds the paths that they change to
-    /// those that the calls name. Returns the worst that the calls do.
+    /// Checks that the policy permits the actions of one or more calls of a tool, and adds the changed paths to those
+    /// in the arguments. Returns the highest risk of the calls.
     ///
     /// # Errors
     /// [`ErrorKind::Denied`].
@@ -428,12 +430,12 @@ impl Toolbox {
         Ok(CallResult { args, paths, output })
     }
 
-    /// Makes the changes that were proposed. `approval` says who approved them; only `approval/` calls it.
+    /// Applies the proposed changes. `approval` records who approved them; only `approval/` calls it.
     ///
     /// # Errors
-    /// [`ErrorKind::Conflict`] when a file changed since the call was proposed; [`ErrorKind::Denied`] when `approval`
-    /// is [`Approval::Denied`], or when the policy asks and no person approved; [`Proposal::unless_seen`] where no person
-    /// saw the change. They are logged.
+    /// [`ErrorKind::Conflict`] if a file changed since the call was proposed; [`ErrorKind::Denied`] if `approval` is
+    /// [`Approval::Denied`], or if the policy asks and no person approved; [`Proposal::unless_seen`] if no person saw
+    /// the change. All are logged.
     pub(crate) fn apply(&mut self, proposal: &Proposal, approval: Approval) -> Result<Output> {
         let started = Instant::now();
         let outcome = self.try_apply(proposal, approval);
@@ -454,14 +456,15 @@ impl Toolbox {
         self.note_log_error(written);
     }
 
-    /// Keeps the error of a failed write for [`Self::take_log_error`]. It changes no outcome: the call was made.
+    /// Keeps the error of a failed write for [`Self::take_log_error`]. It changes no outcome, because the call was
+    /// carried out.
     pub(crate) fn note_log_error(&mut self, written: Result<()>) {
         if let Err(error) = written {
             self.log_error = Some(error);
         }
     }
 
-    /// The last error of writing the log or the history of plans since this was last called.
+    /// Returns the last error in writing the log or the history of plans since the previous call of this method.
     pub fn take_log_error(&mut self) -> Option<Error> {
         self.log_error.take()
     }
@@ -471,7 +474,7 @@ impl Toolbox {
         if approval == Approval::Granted {
             grants.grant(&proposal.tool);
         }
-        // A person approves this very call; a grant approves its tool, up to the tool's own risk.
+        // A person approves this particular call; a grant approves its tool, up to the tool's own risk.
         approval.check(self.policy.decide(&proposal.as_call(), &grants), &proposal.tool)?;
         approval.check_seen(proposal.unless_seen.as_ref())?;
         let mut value = proposal.output.clone();
@@ -481,7 +484,7 @@ impl Toolbox {
             let applied = self.vault.apply(&proposal.change, options);
             let done = applied.map_err(|error| self.policy.discreet(error, &proposal.paths))?;
             transaction = (done.done > 0).then_some(done.id);
-            // The change is made, so nothing is an error from here on.
+            // The change has been applied, so a problem from here on must not become an error.
             fill_in_times(&mut value, self.vault.sandbox());
         }
         for effect in &proposal.effects {
@@ -498,7 +501,7 @@ impl Toolbox {
         Ok(Output { value, transaction, notices, left_out })
     }
 
-    /// Logs a call that was not made because a person refused it or nobody could be asked.
+    /// Logs a call that was not carried out because a person refused it or no person could be asked.
     pub fn refuse(&mut self, name: &str, args: &Value, reason: &Error) {
         let name = self.spec(name).map_or(name, |spec| &spec.name);
         let record = Record::new(name, &[args], Err(reason), 0, Approval::Denied);
@@ -514,7 +517,7 @@ impl fmt::Debug for Toolbox {
     }
 }
 
-/// A tool by its name, or by the one without dots.
+/// Returns a tool by its name, or by its alias without dots.
 ///
 /// # Errors
 /// `Unknown tool: X`, with the names of all tools.

@@ -1,4 +1,4 @@
-//! The handle that a caller holds: a vault, its index and its journal.
+//! The main type of the crate: a vault with its index and its journal.
 
 #[cfg(test)]
 mod crash_tests;
@@ -37,17 +37,17 @@ use crate::state::State;
 use crate::store::{IndexUse, NoteIndex, VaultStore};
 use crate::transaction::{ApplyOptions, Force, RecoveryMode, RecoveryReport, Transaction};
 
-/// How a vault is opened.
+/// Options for opening a vault.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct VaultOptions {
-    /// Where journal, log and macros are kept. `None`: in the user's state folder.
+    /// The folder for journal, log and macros. `None`: in the user's state folder.
     pub state_folder: Option<PathBuf>,
-    /// How the index is opened.
+    /// Options for opening the index.
     pub index: vault_index::Options,
-    /// Whether links are looked up in the index.
+    /// Whether links are found with the index.
     pub use_index: IndexUse,
-    /// How long to wait for another process that changes the vault; 10 seconds by default.
+    /// How long to wait for another process that is changing the vault; 10 seconds by default.
     pub wait: Duration,
 }
 
@@ -63,33 +63,33 @@ impl Default for VaultOptions {
 }
 
 impl VaultOptions {
-    /// The defaults.
+    /// Returns the default options.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Keeps journal, log and macros in this folder, which must not be in the vault.
+    /// Sets the folder for journal, log and macros, which must not be in the vault.
     #[must_use]
     pub fn state_folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.state_folder = Some(folder.into());
         self
     }
 
-    /// Opens the index with these options.
+    /// Sets the options for opening the index.
     #[must_use]
     pub fn index(mut self, options: vault_index::Options) -> Self {
         self.index = options;
         self
     }
 
-    /// Looks links up in the index, or in the notes themselves.
+    /// Sets whether links are found with the index, or in the notes themselves.
     #[must_use]
     pub fn use_index(mut self, uses: IndexUse) -> Self {
         self.use_index = uses;
         self
     }
 
-    /// Waits so long for another process that changes the vault.
+    /// Sets how long to wait for another process that is changing the vault.
     #[must_use]
     pub fn wait(mut self, wait: Duration) -> Self {
         self.wait = wait;
@@ -97,10 +97,10 @@ impl VaultOptions {
     }
 }
 
-/// A vault that is read and changed. Usable from many threads.
+/// A vault that can be read and changed. It can be used from many threads.
 ///
-/// It asks nobody: it does what the program says. Where a policy and a person decide, changes go through a
-/// [`Toolbox`](crate::Toolbox) and [`approval`](crate::approval).
+/// It does what your program tells it to do, without approval. If a policy and a person are to decide, make changes
+/// with a [`Toolbox`](crate::Toolbox) and [`approval`](crate::approval).
 ///
 /// ```
 /// use vault_tools::{ApplyOptions, Force, IndexUse, SafePath, Vault, VaultOptions};
@@ -143,15 +143,15 @@ pub struct TransactionInfo {
     pub time: SystemTime,
     /// Its label.
     pub label: String,
-    /// What it does.
+    /// Its kind.
     pub kind: TransactionKind,
     /// The transaction that it undid or redid.
     pub of: Option<TransactionId>,
-    /// How many actions it did.
+    /// The number of its actions.
     pub actions: usize,
     /// Files and folders it touched, each once.
     pub paths: Vec<String>,
-    /// Whether it can be undone, was, or never came to be.
+    /// Its status.
     pub status: TransactionStatus,
 }
 
@@ -159,7 +159,7 @@ fn rfc3339<S: Serializer>(time: &SystemTime, serializer: S) -> Result<S::Ok, S::
     serializer.collect_str(&format_args!("{:.0}", Timestamp::try_from(*time).unwrap_or_default()))
 }
 
-/// What became of a transaction.
+/// The status of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -168,34 +168,34 @@ pub enum TransactionStatus {
     Done,
     /// A later transaction undid it.
     Undone,
-    /// It was interrupted or failed, and nothing is left of it.
+    /// It was interrupted or failed, and none of its changes remain.
     RolledBack,
     /// It was interrupted, and is not rolled back yet.
     Interrupted,
-    /// The journal does not have all of it any more, so it cannot be undone.
+    /// The journal no longer contains all of it, so it cannot be undone.
     Damaged,
 }
 
 impl Vault {
-    /// Opens a vault. A transaction that was interrupted by a crash is rolled back first. Where that is not certain to
-    /// be right, because the journal is damaged or notes were edited since, or cannot be done now, nothing is changed:
-    /// the vault can be read, and [`Vault::warnings`] says why.
+    /// Opens a vault. A transaction that was interrupted by a crash is rolled back first. If that is not certainly
+    /// right, because the journal is damaged or notes were edited since, or if it cannot be done now, nothing is
+    /// changed: the vault can be read, and [`Vault::warnings`] gives the reason.
     ///
     /// # Errors
-    /// [`ErrorKind::NotFound`] when there is no such folder; [`ErrorKind::Refused`] when the state folder would be in
-    /// it; [`ErrorKind::InvalidArguments`] for a `.vault.toml` that cannot be understood.
+    /// [`ErrorKind::NotFound`] if there is no such folder; [`ErrorKind::Refused`] if the state folder would be in it;
+    /// [`ErrorKind::InvalidArguments`] for an invalid `.vault.toml`.
     pub fn open(vault: impl AsRef<Path>, options: VaultOptions) -> Result<Self> {
         let vault = Self::open_unchecked(vault, options)?;
         vault.check_settings()?;
         Ok(vault)
     }
 
-    /// Requires that the vault's `.vault.toml` can be understood: somebody wrote there what is to be kept out.
+    /// Checks that the vault's `.vault.toml` is valid, because it can contain rules for excluding files.
     pub fn check_settings(&self) -> Result<()> {
         Ok(check_vault_toml(self.path())?)
     }
 
-    /// As [`Vault::open`], whatever `.vault.toml` holds: what was done can be undone nonetheless.
+    /// Like [`Vault::open`], but ignores errors in `.vault.toml`, so that changes can still be undone.
     pub fn open_unchecked(vault: impl AsRef<Path>, options: VaultOptions) -> Result<Self> {
         let sandbox = Sandbox::open(vault.as_ref())?;
         let VaultOptions { state_folder, index, use_index, wait } = options;
@@ -204,7 +204,7 @@ impl Vault {
             None => State::of(sandbox.vault())?,
         };
         if state.lies_in(sandbox.vault()) {
-            // What it holds would be listed, searched, synced and journalled itself.
+            // The files in it would be listed, searched, synced and journaled themselves.
             let what = "the folder for journal, log and macros is in the vault";
             return Err(Error::new(ErrorKind::Refused, what)
                 .at(state.folder().display())
@@ -222,90 +222,92 @@ impl Vault {
         Ok(Self { store, versions: ReadVersions::default(), recovered, warnings })
     }
 
-    /// What whoever uses the vault should know: that a transaction was interrupted and is not rolled back yet, or that
-    /// the journal is damaged. The vault can be read; nothing is changed in it until an interrupted transaction is
+    /// Returns warnings for the user: for example, that a transaction was interrupted and is not rolled back yet, or
+    /// that the journal is damaged. The vault can be read, but it cannot be changed until an interrupted transaction is
     /// rolled back or kept.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// What was rolled back when the vault was opened.
+    /// Returns the recovery that was done when the vault was opened.
     pub fn recovered(&self) -> Option<&RecoveryReport> {
         self.recovered.as_ref()
     }
 
-    /// Rolls back or keeps an interrupted transaction that was not rolled back when the vault was opened. `None` if
-    /// there is none.
+    /// Rolls back or keeps an interrupted transaction that was not rolled back when the vault was opened. Returns
+    /// `None` if there is no such transaction.
     ///
     /// # Errors
-    /// When files or the journal cannot be read or written.
+    /// If files or the journal cannot be read or written.
     pub fn recover(&self, how: RecoveryMode) -> Result<Option<RecoveryReport>> {
         self.store.recover(how)
     }
 
-    /// The vault's folder, canonical.
+    /// Returns the canonical path of the vault's folder.
     pub fn path(&self) -> &Path {
         self.store.sandbox.vault()
     }
 
-    /// The vault as it is on the disk.
+    /// Returns the vault in its state on the disk.
     pub fn sandbox(&self) -> &Sandbox {
         &self.store.sandbox
     }
 
-    /// Where journal, log and macros are kept.
+    /// Returns the folder for journal, log and macros.
     pub fn state(&self) -> &State {
         &self.store.state
     }
 
-    /// The vault with changes not yet made; none at first.
+    /// Returns an overlay on the vault, initially without changes.
     pub fn overlay(&self) -> Overlay<'_> {
         Overlay::new(&self.store)
     }
 
-    /// What was read of it lately.
+    /// Returns the contents that were read recently.
     pub(crate) fn versions(&self) -> &ReadVersions {
         &self.versions
     }
 
-    /// The index, brought up to date but for vectors: if something was written here, or half a second has passed.
+    /// Returns the index. It is updated, except for vectors, if this process changed the vault or half a second has
+    /// passed.
     ///
     /// # Errors
-    /// When it cannot be opened or written.
+    /// If it cannot be opened or written.
     pub fn index(&self) -> Result<&Index> {
         self.store.index.recent()
     }
 
-    /// The index for a search, and whether it was brought up to date: where another process writes, it is as it is.
+    /// Returns the index for a search, and whether it was updated. If another process is writing it, it is used
+    /// unchanged.
     ///
     /// # Errors
-    /// As [`Vault::index`].
+    /// The errors of [`Vault::index`].
     pub fn index_for_search(&self) -> Result<(&Index, bool)> {
         self.store.index.without_waiting()
     }
 
-    /// What the index leaves out, and lists and searches with it.
+    /// Returns the rules for files that the index, lists and searches exclude.
     pub(crate) fn exclusion(&self) -> Result<Exclusion> {
         self.store.index.exclusion()
     }
 
-    /// Does what a change says: all of it, or nothing.
+    /// Applies a whole change, or nothing of it.
     ///
     /// # Errors
-    /// [`ErrorKind::Conflict`] when a file it read or touches is no longer as it was, a file or link came that makes a
-    /// difference to the links that it keeps; [`ErrorKind::Busy`] when another process is at work. Nothing was done then.
-    /// An error in the middle rolls back what was done. [`ErrorKind::Journal`] while an interrupted transaction waits for
-    /// [`Vault::recover`].
+    /// [`ErrorKind::Conflict`] if a file that it read or touches has changed, or if a file or link was added that
+    /// affects the links that it preserves; [`ErrorKind::Busy`] if another process is changing the vault. In these
+    /// cases nothing was done. An error in the middle rolls back the actions so far. [`ErrorKind::Journal`] while an
+    /// interrupted transaction waits for [`Vault::recover`].
     pub fn apply(&self, change: &Change, options: ApplyOptions<'_>) -> Result<Transaction> {
         let new = NewTransaction { label: options.label, kind: TransactionKind::Apply, of: None };
         self.store.apply(&new, change, &[], options.progress)
     }
 
-    /// Undoes a transaction: the newest that is not undone yet, or the one named.
+    /// Undoes a transaction: the newest that is not undone yet, or the given one.
     ///
     /// # Errors
-    /// [`ErrorKind::NotFound`] when there is none; [`ErrorKind::Conflict`] with the files that changed since, none of
-    /// which is touched.
+    /// [`ErrorKind::NotFound`] if there is no such transaction; [`ErrorKind::Conflict`] with the files that changed
+    /// since, none of which is touched.
     pub fn undo(&self, id: Option<TransactionId>, force: Force) -> Result<Transaction> {
         let undoing = self.store.undoing(id, force)?;
         self.store.apply_undo(undoing)
@@ -314,29 +316,29 @@ impl Vault {
     /// Undoes the newest undo.
     ///
     /// # Errors
-    /// As [`Vault::undo`].
+    /// The errors of [`Vault::undo`].
     pub fn redo(&self, force: Force) -> Result<Transaction> {
         let undoing = self.store.redoing(force)?;
         self.store.apply_undo(undoing)
     }
 
-    /// What [`Vault::undo`] would do.
+    /// Returns the change that [`Vault::undo`] would make.
     ///
     /// # Errors
-    /// As [`Vault::undo`].
+    /// The errors of [`Vault::undo`].
     pub fn preview_undo(&self, id: Option<TransactionId>, force: Force) -> Result<Change> {
         self.store.undoing(id, force).map(|undoing| self.store.preview_of(undoing))
     }
 
-    /// What [`Vault::redo`] would do.
+    /// Returns the change that [`Vault::redo`] would make.
     ///
     /// # Errors
-    /// As [`Vault::undo`].
+    /// The errors of [`Vault::undo`].
     pub fn preview_redo(&self, force: Force) -> Result<Change> {
         self.store.redoing(force).map(|undoing| self.store.preview_of(undoing))
     }
 
-    /// All transactions, newest first.
+    /// Returns all transactions, newest first.
     ///
     /// # Errors
     /// [`ErrorKind::Journal`] for a journal of another format.
@@ -347,19 +349,20 @@ impl Vault {
         Ok(infos)
     }
 
-    /// The change that a transaction made, as far as its texts are still known: a file that was edited outside since is
-    /// named in a notice. For example, `past_change(id)?.preview()` has the diffs of a list of recent changes.
+    /// Returns the change that a transaction made, as far as its texts are still known: a file that was edited outside
+    /// since is listed in a notice. For example, `past_change(id)?.preview()` has the diffs of a list of recent
+    /// changes.
     ///
     /// # Errors
-    /// [`ErrorKind::NotFound`] when there is no such transaction; as [`Vault::transactions`].
+    /// [`ErrorKind::NotFound`] if there is no such transaction; the errors of [`Vault::transactions`].
     pub fn past_change(&self, id: TransactionId) -> Result<Change> {
         self.store.past_change(id)
     }
 
-    /// The newest transaction that is in effect and is no undo itself.
+    /// Returns the newest transaction that is in effect and is not an undo itself.
     ///
     /// # Errors
-    /// As [`Vault::transactions`]; [`ErrorKind::NotFound`] where there is none.
+    /// The errors of [`Vault::transactions`]; [`ErrorKind::NotFound`] if there is no such transaction.
     pub fn newest_undoable(&self) -> Result<TransactionInfo> {
         let is_undoable =
             |info: &TransactionInfo| info.status == TransactionStatus::Done && info.kind != TransactionKind::Undo;
@@ -369,19 +372,19 @@ impl Vault {
         })
     }
 
-    /// Whether parts of the journal cannot be read, so that transactions may be missing from
+    /// Returns whether parts of the journal cannot be read, so that transactions may be missing from
     /// [`Vault::transactions`]. Those that are listed as [`TransactionStatus::Damaged`] do not count.
     ///
     /// # Errors
-    /// As [`Vault::transactions`].
+    /// The errors of [`Vault::transactions`].
     pub fn is_journal_damaged(&self) -> Result<bool> {
         journal::entries(self.state()).map(|(_, is_damaged)| is_damaged)
     }
 
-    /// What [`Vault::prune`] would drop, but for the bytes.
+    /// Returns what [`Vault::prune`] would drop, without the number of bytes.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// If the journal cannot be read.
     pub fn prunable(&self, options: &PruneOptions) -> Result<PruneReport> {
         journal::prunable(self.state(), options)
     }
@@ -396,13 +399,13 @@ impl Vault {
         journal::prune(self.state(), options)
     }
 
-    /// The journal files that [`Vault::reset_journal`] would move aside.
+    /// Returns the journal files that [`Vault::reset_journal`] would move aside.
     pub fn journal_files(&self) -> Vec<PathBuf> {
         journal::files(self.state())
     }
 
-    /// Moves the journal aside, whatever its format, so that the vault can be changed again. Returns where it is now;
-    /// what it holds can no longer be undone.
+    /// Moves the journal aside, whatever its format, so that the vault can be changed again. Returns the new paths; the
+    /// transactions in it can no longer be undone.
     ///
     /// # Errors
     /// [`ErrorKind::Journal`] while an interrupted transaction waits for [`Vault::recover`];

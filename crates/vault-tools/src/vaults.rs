@@ -1,7 +1,7 @@
 //! The tools of several vaults as one set: paths begin with the vault's name, and a call changes one vault.
 //!
-//! Each vault keeps its own [`Toolbox`], with its index, journal and policy. What is here only says which of them a call
-//! is for, and translates paths.
+//! Each vault keeps its own [`Toolbox`], with its index, journal and policy. This module only selects the vault for a
+//! call, and translates paths.
 
 use serde_json::{Value, json};
 use vault_index::VaultPath;
@@ -12,7 +12,7 @@ use crate::policy::{Grants, Permission, Risk, Toolset};
 use crate::tool::{PATH_MARK, ToolSpec, map_paths};
 use crate::toolbox::Toolbox;
 
-/// The argument that names a vault, of tools that need no path.
+/// The argument that names a vault, for tools that need no path.
 const VAULT: &str = "vault";
 
 /// Toolboxes, each under the name of its vault's folder.
@@ -48,23 +48,23 @@ pub struct Vaults {
     named: Vec<(String, Toolbox)>,
 }
 
-/// Which vaults a call is for.
+/// The vaults for which a call is meant.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Route {
-    /// Their numbers, from 0: one, or all for a search that names none.
+    /// Their numbers, from 0: one, or all for a search that does not name a vault.
     pub vaults: Vec<usize>,
-    /// The arguments as the tool takes them: paths without the vault's name.
+    /// The arguments in the form for the tool: paths without the vault's name.
     pub args: Value,
-    /// That only the first vault is read, where nothing says which is meant.
+    /// A notice that only the first vault is read, because the call does not name a vault.
     pub notice: Option<String>,
 }
 
 impl Vaults {
-    /// One vault or several. With one, nothing is translated.
+    /// Creates a set of one or several vaults. With one, nothing is translated.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] where two folders have the same name, one lies in another, or there is none.
+    /// [`ErrorKind::Config`] if two folders have the same name, if one is inside another, or if the list is empty.
     pub fn new(toolboxes: Vec<Toolbox>) -> Result<Self> {
         let name = |toolbox: &Toolbox| {
             toolbox.vault().sandbox().vault().file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned())
@@ -84,27 +84,27 @@ impl Vaults {
             let outer =
                 named.iter().find(|(other, outer)| other != name && folder(&named[at].1).starts_with(folder(outer)));
             if let Some((outer, _)) = outer {
-                let message = format!("the vault {name} lies in the vault {outer}, so a note would be in both");
+                let message = format!("the vault {name} is inside the vault {outer}, so a note would be in both");
                 return Err(Error::new(ErrorKind::Config, message).with_remedy("name one of them"));
             }
         }
         Ok(Self { named })
     }
 
-    /// The vaults' names, in the order in which they were given.
+    /// Returns the vaults' names, in the order in which they were given.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.named.iter().map(|(name, _)| name.as_str())
     }
 
-    /// The tools of one vault.
+    /// Returns the tools of one vault.
     ///
     /// # Panics
-    /// If there is no vault of this number.
+    /// If there is no vault with this number.
     pub fn toolbox(&mut self, vault: usize) -> &mut Toolbox {
         &mut self.named[vault].1
     }
 
-    /// What a model has to know about paths, in one sentence or two; empty for one vault.
+    /// Returns instructions for a model about paths, in one or two sentences; empty for one vault.
     pub fn instructions(&self) -> String {
         if self.named.len() == 1 {
             return String::new();
@@ -117,7 +117,7 @@ impl Vaults {
         )
     }
 
-    /// The tools of a toolset, or all. With several vaults, tools that need no path take the name of a vault.
+    /// Returns the tools of a toolset, or all. With several vaults, tools that need no path accept the name of a vault.
     pub fn specs(&self, toolset: Option<Toolset>) -> Vec<ToolSpec> {
         let mut specs: Vec<ToolSpec> = self.named[0].1.specs(toolset).into_iter().cloned().collect();
         if self.named.len() > 1 {
@@ -128,7 +128,7 @@ impl Vaults {
         specs
     }
 
-    /// Whether a call of a tool can be permitted in one of the vaults.
+    /// Returns whether a call of a tool can be permitted in one of the vaults.
     pub fn may_permit(&self, spec: &ToolSpec) -> bool {
         let denied = |toolbox: &Toolbox| {
             let decided = toolbox.policy().decide(&spec.as_call(&[]), &Grants::default());
@@ -156,11 +156,12 @@ impl Vaults {
         }
     }
 
-    /// Says which vaults a call is for: the one that its paths or its argument `vault` name. A search that names none is
-    /// for all of them.
+    /// Selects the vaults for a call: the vault that its paths or its argument `vault` name. A search that names none
+    /// is for all of them.
     ///
     /// # Errors
-    /// An unknown tool; a path that begins with no vault's name; paths of several vaults; a write that names none.
+    /// An unknown tool; a path that does not begin with a vault's name; paths of several vaults; a write that does not
+    /// name a vault.
     pub fn route(&self, name: &str, mut args: Value) -> Result<Route> {
         if self.named.len() == 1 {
             return Ok(Route { vaults: vec![0], args, notice: None });
@@ -214,7 +215,7 @@ impl Vaults {
         Ok(Route { vaults, args, notice })
     }
 
-    /// An output as the caller of several vaults reads it: each path with the vault's name before it.
+    /// Converts an output for the caller of several vaults: each path gets the vault's name before it.
     ///
     /// # Errors
     /// An unknown tool.
@@ -229,7 +230,7 @@ impl Vaults {
         Ok(output)
     }
 
-    /// An error of a vault's toolbox, which names paths without the vault, as the caller of several vaults reads it.
+    /// Converts an error of a vault's toolbox, which names paths without the vault, for the caller of several vaults.
     #[must_use]
     pub fn shown_error(&self, vault: usize, error: Error) -> Error {
         match &self.named[..] {
@@ -238,8 +239,8 @@ impl Vaults {
         }
     }
 
-    /// The outputs of a search of all vaults, as [`Self::shown`], in one list: best first where they have scores, and no
-    /// more than the call asked for, of each vault alike.
+    /// Merges the outputs of a search of all vaults, converted by [`Self::shown`], to one list: best first if they have
+    /// scores, otherwise evenly from all vaults, and at most as many as the call requested.
     pub fn merged(&self, name: &str, args: &Value, outputs: Vec<Value>) -> Value {
         let items = |output: Value| output.as_array().cloned().unwrap_or_default().into_iter().enumerate();
         let mut all: Vec<(usize, Value)> = outputs.into_iter().flat_map(items).collect();
@@ -257,7 +258,7 @@ impl Vaults {
         Value::Array(all.into_iter().take(most).map(|(_, item)| item).collect())
     }
 
-    /// The number of a vault, by its name; case decides only where nothing else does.
+    /// Returns the number of a vault by its name; case matters only if the names differ in nothing else.
     fn number(&self, name: &str) -> Option<usize> {
         let wanted = folded(name);
         self.names().position(|known| folded(known) == wanted)
@@ -273,12 +274,13 @@ impl Vaults {
     }
 }
 
-/// A name as names are compared: in one case, and composed, since folders can have decomposed names that look the same.
+/// Returns the form in which names are compared: in one case, and composed, because folders can have decomposed names
+/// that look the same.
 fn folded(name: &str) -> String {
     VaultPath::new(name).map_or_else(|| name.to_owned(), |path| path.as_str().to_owned()).to_lowercase()
 }
 
-/// Whether an argument that is a path must be given.
+/// Returns whether a path argument is required.
 fn requires_path(marked_schema: &Value) -> bool {
     let required = marked_schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
     required

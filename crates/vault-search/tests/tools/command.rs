@@ -553,7 +553,7 @@ fn the_history_moves_with_its_vault_and_can_be_forgotten() {
     assert!(shell.done(&["forget", "--vault", &new, "--yes"]).starts_with("nothing is stored"));
 }
 
-/// With `trash = "system"` a note goes where the person finds it among other deleted files, and undo makes it anew.
+/// With `trash = "system"` a note goes where the person finds it among other deleted files, and undo recreates it.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_deleted_note_can_go_to_the_systems_trash() {
@@ -567,7 +567,7 @@ fn a_deleted_note_can_go_to_the_systems_trash() {
     };
 
     let shown = delete("d/a.md", &["--dry-run"]);
-    assert!(shown.contains("delete d/a.md -> the system's trash") && shown.contains("undo makes it anew"), "{shown}");
+    assert!(shown.contains("delete d/a.md -> the system's trash") && shown.contains("undo recreates it"), "{shown}");
     assert!(shown.contains("b.md:1: the link [[a]] leads nowhere now"), "{shown}");
     assert!(!trash.exists());
 

@@ -67,7 +67,7 @@ fn a_folder_counts_once_and_none_lies_in_another() {
     assert!(shell.done(&read).contains("apple"));
     std::fs::create_dir(shell.vault.root().join("Home/Old")).unwrap();
     let ran = shell.run(&["call", "get_random_note", "{}", "--vault", "Home/Old", "--vault", "Home"]);
-    assert!(ran.code == 2 && ran.err.contains("the vault Old lies in the vault Home"), "{}", ran.err);
+    assert!(ran.code == 2 && ran.err.contains("the vault Old is inside the vault Home"), "{}", ran.err);
 }
 
 #[test]

@@ -11,11 +11,11 @@ use crate::tool::Cancel;
 use crate::toolbox::{Output, Toolbox};
 use crate::transaction::{Force, Transaction};
 
-/// The most paths that the answer to an undo names.
+/// The maximum number of paths that the result of an undo lists.
 const NAMED: usize = 100;
 
-/// A change that the policy, a grant or an approver has approved. Only [`settle`](super::settle) makes one, and it is used
-/// once.
+/// A change that the policy, a grant or an approver has approved. Only [`settle`](super::settle) creates one, and it
+/// can be used only once.
 ///
 /// ```compile_fail,E0451
 /// # fn get<T>() -> T { unimplemented!() }
@@ -50,34 +50,34 @@ pub struct ApprovedChange {
     by: Approval,
 }
 
-/// What was done.
+/// The result of carrying out an approved change.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum AppliedChange {
-    /// A call was made.
+    /// The output of a call.
     Call(Output),
-    /// A plan was run; a step of it may have failed.
+    /// The run of a plan, of which a step may have failed.
     Plan(PlanRun),
-    /// A transaction was undone.
+    /// The undoing of a transaction.
     Undo {
-        /// Its number.
+        /// The number of the transaction that was undone.
         undone: TransactionId,
         /// The transaction that undid it.
         by: Transaction,
-        /// The files and folders that are as they were.
+        /// The files and folders that are restored.
         paths: Vec<String>,
     },
 }
 
-/// What was done, as a client is told.
+/// The result of a change in the form that is sent to a client.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ChangeOutput {
-    /// What it returns.
+    /// The output of the tool or plan.
     pub value: Value,
     /// The transaction that undoes it, if anything was changed.
     pub transaction: Option<u64>,
-    /// What else the client should know.
+    /// Notices for the client.
     pub notices: Vec<String>,
 }
 
@@ -86,21 +86,22 @@ impl ApprovedChange {
         Self { change, by }
     }
 
-    /// What was approved.
+    /// Returns the change that was approved.
     pub fn change(&self) -> &PreparedChange {
         &self.change
     }
 
-    /// Whether a person saw it.
+    /// Returns whether a person saw the change.
     pub fn was_seen(&self) -> bool {
         matches!(self.by, Approval::Approved | Approval::Edited)
     }
 
-    /// Does it, in the vault where it was prepared, and logs it. `on_event` is called with each event of a plan.
+    /// Carries out the change in the vault where it was prepared, and logs it. `on_event` is called with each event of
+    /// a plan.
     ///
     /// # Errors
-    /// [`Conflict`](crate::ErrorKind::Conflict) where files have changed since it was prepared, so that nothing was done;
-    /// [`Denied`](crate::ErrorKind::Denied) where the toolbox's policy denies it; those of the vault.
+    /// [`Conflict`](crate::ErrorKind::Conflict) if files have changed since the change was prepared, so that nothing
+    /// was done; [`Denied`](crate::ErrorKind::Denied) if the toolbox's policy denies it; the errors of the vault.
     pub fn carry_out(
         self,
         toolbox: &mut Toolbox,
@@ -124,17 +125,17 @@ impl ApprovedChange {
 }
 
 impl ChangeOutput {
-    /// What several calls that read have returned.
+    /// Combines the outputs of several reading calls.
     pub fn new(value: Value, notices: Vec<String>) -> Self {
         Self { value, transaction: None, notices }
     }
 }
 
 impl AppliedChange {
-    /// The same as a client is told.
+    /// Converts the result into the form that is sent to a client.
     ///
     /// # Errors
-    /// That of the step of a plan that failed; the remedy says what stays of the plan.
+    /// The error of the plan's failed step; its remedy names the part of the plan that remains applied.
     pub fn done(self) -> Result<ChangeOutput> {
         match self {
             Self::Call(Output { value, transaction, notices, .. }) => {

@@ -1,35 +1,35 @@
-//! Who answers the question about a change, and what the answers are.
+//! Approvers, which ask about a change, and their answers.
 
 use super::prepared::PreparedChange;
 use crate::error::{Error, ErrorKind};
 
-/// A front end: shows a change and reports what the person answers. It decides nothing itself.
+/// A front end: shows a change and reports the person's answer. It decides nothing itself.
 ///
-/// It is asked only where the policy asks. What it reports as [`Answer::Yes`] must have been shown, or offered to be shown,
-/// as a whole: a diff of which the person could see the first lines only is no basis for an approval.
+/// It is asked only where the policy asks. Report [`Answer::Yes`] only for a change that you have shown, or offered to
+/// show, as a whole: a diff of which the person could see only the first lines is no basis for an approval.
 ///
-/// Closures and functions of this form are approvers too.
+/// Closures and functions with this signature are approvers too.
 pub trait Approver {
-    /// The answer to one question.
+    /// Asks about a change.
     fn ask(&mut self, change: &PreparedChange) -> Answer;
 }
 
-/// An answer about a change.
+/// The answer to a question about a change.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Answer {
     /// A person saw it and approves it.
     Yes,
-    /// A person approves it without seeing it, as by `--yes`.
+    /// A person approves it without seeing it, for example with `--yes`.
     YesUnseen,
-    /// A person declines it. What they said goes to the client.
+    /// A person declines it. The text, if any, is sent to the client as the person's reason.
     Declined(Option<String>),
-    /// It is refused, for this reason.
+    /// It is refused with this error.
     No(Error),
-    /// Another change takes its place: with edited arguments, or without some of its parts. It is judged and asked about
-    /// like the first.
+    /// Another change replaces it: one with edited arguments, or without some of its parts. That change is judged, and
+    /// asked about, like the first.
     Instead(Box<PreparedChange>),
-    /// The answer comes later, by another call or from another process.
+    /// The answer comes later, in another call or from another process.
     Later,
 }
 
@@ -39,7 +39,7 @@ impl<F: FnMut(&PreparedChange) -> Answer> Approver for F {
     }
 }
 
-/// The answer that was given elsewhere, as in a form that came back; without one, it comes later.
+/// An answer that was given elsewhere, for example in a form that was returned; `None` if it comes later.
 #[derive(Debug, Default)]
 pub struct GivenAnswer(pub Option<Answer>);
 
@@ -49,7 +49,7 @@ impl Approver for GivenAnswer {
     }
 }
 
-/// Approves everything that is not denied, unseen: `--yes`, or a client that has asked already.
+/// Approves everything that is not denied, unseen. For example, for `--yes`, or for a client that has already asked.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AutoApprover;
 
@@ -59,14 +59,14 @@ impl Approver for AutoApprover {
     }
 }
 
-/// Nobody can be asked: only what the policy allows is carried out.
+/// Carries out only what the policy allows, because no person can be asked.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct HeadlessApprover;
 
 impl Approver for HeadlessApprover {
     fn ask(&mut self, change: &PreparedChange) -> Answer {
         let what = change.plan().map_or_else(|| change.title(), |_| "the plan".to_owned());
-        let message = format!("{what} needs a person's approval, and nobody can be asked here");
+        let message = format!("{what} needs a person's approval, which cannot be requested here");
         Answer::No(Error::new(ErrorKind::Denied, message))
     }
 }

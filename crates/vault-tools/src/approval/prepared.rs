@@ -1,4 +1,4 @@
-//! A change that ran on an overlay: what it would do, and what the policy says about it. It is made once.
+//! A change that ran once, on an overlay: its preview, and the decision of the policy.
 
 use std::sync::OnceLock;
 
@@ -15,12 +15,12 @@ use crate::policy::{Call, Grants, LastingPermission, Permission, Policy, Risk, T
 use crate::tool::HostEffect;
 use crate::toolbox::Proposal;
 
-/// The name under which undoing is offered and judged by the policy.
+/// The tool name under which undoing is offered and judged by the policy.
 pub const UNDO: &str = "undo";
 
 /// A change that is ready to be shown, asked about and carried out.
 ///
-/// It holds what it would do, so that carrying it out does exactly that, or nothing where the notes have changed since.
+/// It holds its effects, so that carrying it out does exactly that, or nothing if the notes have changed since.
 #[derive(Debug, Clone)]
 pub struct PreparedChange {
     pub(super) held: PreparedKind,
@@ -28,7 +28,7 @@ pub struct PreparedChange {
     lasting: Option<LastingPermission>,
     digest: String,
     is_edited: bool,
-    /// Made when it is first shown: comparing texts takes time, and what is allowed is never shown.
+    /// Computed when it is first shown, because comparing texts takes time and an allowed change is never shown.
     preview: OnceLock<Preview>,
 }
 
@@ -40,11 +40,11 @@ pub(super) enum PreparedKind {
 }
 
 impl PreparedChange {
-    /// Of a call that was proposed.
+    /// Prepares a call that was proposed.
     pub fn of_call(proposal: Proposal, policy: &Policy) -> Self {
         let permission = policy.decide(&proposal.as_call(), &Grants::default());
         let lasting = policy.lasting_permission(&proposal.as_call());
-        // A tool that asks before it reads, asks about what it would return.
+        // If a tool asks before it reads, the question is about the result that it would return.
         let digest = match proposal.only_reads() {
             true => ContentHash::of(proposal.output.to_string().as_bytes()).to_string(),
             false => proposal.change.digest(),
@@ -52,16 +52,17 @@ impl PreparedChange {
         Self { lasting, ..Self::new(PreparedKind::Call(Box::new(proposal)), permission, digest) }
     }
 
-    /// Of a plan that was previewed.
+    /// Prepares a plan that was previewed.
     pub fn of_plan(plan: PlanPreview, policy: &Policy) -> Self {
         let (permission, digest) = (plan.permission(policy, &Grants::default()), plan.digest.clone());
         Self::new(PreparedKind::Plan(Box::new(plan)), permission, digest)
     }
 
-    /// Of a transaction that is to be undone.
+    /// Prepares the undoing of a transaction.
     ///
     /// # Errors
-    /// [`ErrorKind::Denied`] where it changed a file that the settings deny; the error does not name it.
+    /// [`ErrorKind::Denied`] if the transaction changed a file that the settings deny; the error does not name the
+    /// file.
     pub(super) fn of_undo(id: TransactionId, change: Change, policy: &Policy) -> Result<Self> {
         let paths = change.paths();
         if !paths.iter().all(|path| policy.permits_path(path)) {
@@ -70,7 +71,7 @@ impl PreparedChange {
         }
         let call = Call::new(UNDO, Toolset::Notes, Risk::Write, &paths);
         let mut permission = policy.decide(&call, &Grants::default());
-        // What undoing deletes was made by the transaction. Even so, no note goes unasked.
+        // The undo deletes only files that the transaction created. Even so, no note is deleted without approval.
         if permission == Permission::Allow && change.deletes() {
             permission = Permission::Ask;
         }
@@ -82,7 +83,7 @@ impl PreparedChange {
         Self { held, permission, lasting: None, digest, is_edited: false, preview: OnceLock::new() }
     }
 
-    /// The same, as one whose arguments or plan a person has edited: the log says so.
+    /// Marks the change as one whose arguments or plan a person has edited, which is logged.
     #[must_use]
     pub fn edited(mut self) -> Self {
         self.is_edited = true;
@@ -93,7 +94,8 @@ impl PreparedChange {
         self.is_edited
     }
 
-    /// What it is, on one line: the tool, the goal of the plan, the transaction. It is not filtered for a terminal.
+    /// Returns a title of one line: the tool, the goal of the plan, or the transaction. It is not filtered for a
+    /// terminal.
     pub fn title(&self) -> String {
         match &self.held {
             PreparedKind::Call(proposal) => proposal.tool.clone(),
@@ -102,7 +104,7 @@ impl PreparedChange {
         }
     }
 
-    /// The worst that it does.
+    /// Returns the highest risk of its effects.
     pub fn risk(&self) -> Risk {
         match &self.held {
             PreparedKind::Call(proposal) => proposal.risk,
@@ -111,17 +113,17 @@ impl PreparedChange {
         }
     }
 
-    /// What the policy says about it. [`settle`](super::settle) decides by it.
+    /// Returns the decision of the policy, which [`settle`](super::settle) follows.
     pub fn permission(&self) -> &Permission {
         &self.permission
     }
 
-    /// The lasting permission that would cover it, the narrowest; `None` where none can.
+    /// Returns the narrowest lasting permission that would cover the change; `None` if none can.
     pub fn lasting_permission(&self) -> Option<&LastingPermission> {
         self.lasting.as_ref()
     }
 
-    /// Whether a session's grants cover it: those of its tools, up to the tools' own risks.
+    /// Returns whether a session's grants cover the change: those for its tools, up to the tools' own risks.
     pub(super) fn is_granted(&self, grants: &Grants) -> bool {
         match &self.held {
             PreparedKind::Call(proposal) => grants.cover(&proposal.as_call()),
@@ -130,7 +132,7 @@ impl PreparedChange {
         }
     }
 
-    /// What it changes. The notices of a plan's changes are among those of the plan.
+    /// Returns the preview of its changes. The notices of a plan's changes are among those of the plan.
     pub fn preview(&self) -> &Preview {
         self.preview.get_or_init(|| match &self.held {
             PreparedKind::Call(proposal) => proposal.change.preview(),
@@ -139,7 +141,7 @@ impl PreparedChange {
         })
     }
 
-    /// How many notes and links it touches.
+    /// Returns how many notes and links it touches.
     pub fn touched(&self) -> ChangeCounts {
         match &self.held {
             PreparedKind::Call(proposal) => proposal.change.touched(),
@@ -148,7 +150,7 @@ impl PreparedChange {
         }
     }
 
-    /// What the host around the vault would do for a call; those of a plan are among its steps.
+    /// Returns the effects that the host around the vault would carry out for a call; those of a plan are in its steps.
     pub fn effects(&self) -> &[HostEffect] {
         match &self.held {
             PreparedKind::Call(proposal) => &proposal.effects,
@@ -156,8 +158,7 @@ impl PreparedChange {
         }
     }
 
-    /// What it would return, where a person is asked before it returns anything. A client must not learn it before the
-    /// approval.
+    /// Returns the output of a call whose result needs an approval. A client must not learn it before that approval.
     pub fn returns(&self) -> Option<&Value> {
         match &self.held {
             PreparedKind::Call(call) if call.only_reads() && self.permission == Permission::Ask => Some(&call.output),
@@ -165,20 +166,20 @@ impl PreparedChange {
         }
     }
 
-    /// By which an approval that comes later, or from another process, is bound to exactly this: the same request at the
-    /// same time has the same digest for as long as the files that it concerns are the same.
+    /// Returns the digest that binds an approval, which comes later or from another process, to exactly this change:
+    /// the same request at the same time has the same digest as long as the files that it concerns are the same.
     pub fn digest(&self) -> &str {
         &self.digest
     }
 
-    /// The refusal of an approval of what it no longer is.
+    /// The error for an approval of a preview that is no longer the preview of this change.
     pub fn is_other_than_shown() -> Error {
         let message = "the notes have changed since this was shown, so it would do something else";
         Error::new(ErrorKind::Conflict, message).with_remedy("nothing was done; ask for it again")
     }
 
-    /// The refusal of a person who declined it, in the words of the source documents where it is a call, since clients
-    /// compare them.
+    /// The error for a change that a person declined. For a call its message is the one of the source documents,
+    /// because clients compare it.
     pub fn declined(&self, said: Option<&str>) -> Error {
         const OVERWRITING: [&str; 3] = ["write_note", "vault.createFile", "vault.writeFile"];
         let overwrites = |call: &Proposal| {
@@ -194,7 +195,7 @@ impl PreparedChange {
         Error::new(ErrorKind::Denied, format!("{what}{said}")).with_remedy("nothing was done")
     }
 
-    /// The call, if it is one.
+    /// Returns the call, if it is one.
     pub fn call(&self) -> Option<&Proposal> {
         match &self.held {
             PreparedKind::Call(proposal) => Some(proposal),
@@ -202,7 +203,7 @@ impl PreparedChange {
         }
     }
 
-    /// The plan, if it is one.
+    /// Returns the plan, if it is one.
     pub fn plan(&self) -> Option<&PlanPreview> {
         match &self.held {
             PreparedKind::Plan(plan) => Some(plan),
@@ -210,12 +211,12 @@ impl PreparedChange {
         }
     }
 
-    /// The files that a call edits and of which a person can leave out parts.
+    /// Returns the files that a call edits and of which a person can leave out parts.
     pub fn separable_files(&self) -> Vec<EditedFile> {
         self.call().map(Proposal::separable_files).unwrap_or_default()
     }
 
-    /// The same without what a person left out of its [`Self::separable_files`].
+    /// Returns the change without the parts that a person left out of its [`Self::separable_files`].
     #[must_use]
     pub fn without(&self, files: &[EditedFile]) -> Self {
         let mut rest = self.clone();

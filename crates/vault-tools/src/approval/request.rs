@@ -1,4 +1,4 @@
-//! What a client wants done in a vault: a call, a plan or an undo, as plain data that can be kept and prepared again.
+//! A client's request to a vault: a call, a plan or an undo, as plain data that can be stored and prepared again.
 
 use jiff::{Unit, Zoned};
 use serde::{Deserialize, Serialize};
@@ -13,13 +13,13 @@ use crate::tool::{Cancel, ToolSpec};
 use crate::toolbox::Toolbox;
 use crate::transaction::Force;
 
-/// What a client wants done in one vault.
+/// A client's request to one vault.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ChangeRequest {
     /// A call of a tool.
     Call {
-        /// The tool.
+        /// The name of the tool.
         tool: String,
         /// Its arguments.
         args: Value,
@@ -33,23 +33,23 @@ pub enum ChangeRequest {
     },
     /// The undoing of a transaction.
     Undo {
-        /// Its number; `None` for the newest one that can be undone.
+        /// The number of the transaction; `None` for the newest one that can be undone.
         transaction: Option<u64>,
     },
 }
 
-/// The current time, to the second, so that it can be kept and used again.
+/// Returns the current time, rounded down to the second, so that it can be stored and used again.
 pub fn now() -> Zoned {
     let now = Zoned::now();
     now.round(Unit::Second).unwrap_or(now)
 }
 
 impl ChangeRequest {
-    /// Runs it on an overlay, as if it were `now`. Nothing is changed.
+    /// Runs the request on an overlay, as if it were `now`. Nothing is changed.
     ///
     /// # Errors
-    /// Whatever the tools say; [`ErrorKind::Denied`] for what the policy denies. Those of a call and of a plan's steps are
-    /// logged.
+    /// The errors of the tools; [`ErrorKind::Denied`] if the policy denies it. Errors of a call and of a plan's steps
+    /// are logged.
     pub fn prepare(&self, toolbox: &mut Toolbox, now: &Zoned, cancel: Cancel<'_>) -> Result<PreparedChange> {
         toolbox.set_now(now.clone());
         match self {
@@ -83,7 +83,7 @@ fn prepare_plan(
         toolbox.spec(tool).is_ok_and(is_asked)
     };
     if let Some(step) = checked.plan.steps.iter().find(|step| asks_first(&step.tool)) {
-        // The preview, and the errors of later steps, tell the client what a step has read.
+        // Such a plan is refused because its preview, and errors of later steps, reveal to the client what a step has read.
         let message = format!("{} asks a person before it reads, so no plan can use it", step.tool);
         return Err(
             Error::new(ErrorKind::Denied, message).with_remedy("call it by itself, and give the plan its output")

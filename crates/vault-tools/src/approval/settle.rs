@@ -1,4 +1,4 @@
-//! The decision about a change: the policy's, a grant's, or that of an approver.
+//! The decision about a change, which comes from the policy, from a grant or from an approver.
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ use crate::policy::{Grants, Permission};
 use crate::tool::Cancel;
 use crate::toolbox::{Output, Toolbox};
 
-/// Why there is no [`ApprovedChange`].
+/// The reason that there is no [`ApprovedChange`].
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum UnapprovedChange {
@@ -20,7 +20,7 @@ pub enum UnapprovedChange {
     Refused {
         /// The change.
         change: Box<PreparedChange>,
-        /// Why.
+        /// The reason.
         reason: Error,
     },
     /// The approver answers later; the change can be settled again then.
@@ -28,7 +28,7 @@ pub enum UnapprovedChange {
 }
 
 impl UnapprovedChange {
-    /// Writes into the log that the change was refused. Returns the reason.
+    /// Logs that the change was refused. Returns the reason.
     pub fn log(self, toolbox: &mut Toolbox) -> Error {
         match self {
             Self::Refused { change, reason } => {
@@ -46,11 +46,11 @@ impl UnapprovedChange {
     }
 }
 
-/// Decides about a change: what is denied is refused, what is allowed or granted is approved, and about the rest the
-/// approver is asked, again and again for as long as it answers with other changes.
+/// Decides about a change: a denied one is refused, and an allowed or granted one is approved. For any other the
+/// approver is asked, repeatedly as long as it answers with another change.
 ///
 /// # Errors
-/// Why it is not approved.
+/// The reason that it is not approved.
 pub fn settle(
     mut change: PreparedChange,
     grants: &Grants,
@@ -66,7 +66,7 @@ pub fn settle(
             Permission::Ask if !was_asked && change.is_granted(grants) => {
                 return Ok(ApprovedChange::new(change, Approval::Granted));
             }
-            // What a person has changed is shown to them again, whatever the policy says of it.
+            // A change that a person has edited is shown to them again, even if the policy allows it.
             _ => {}
         }
         match approver.ask(&change) {
@@ -86,11 +86,11 @@ pub fn settle(
     }
 }
 
-/// Approves a change that a person has approved elsewhere, by the digest of what they were shown. Where it would do
-/// something else by now, it is refused for the reason `other`.
+/// Approves a change that a person has approved elsewhere, identified by the digest of the change that they were shown.
+/// If the change would now do something else, it is refused with `other`.
 ///
 /// # Errors
-/// Why it is not approved.
+/// The reason that it is not approved.
 pub fn settle_shown(
     change: PreparedChange,
     shown: &str,
@@ -102,7 +102,7 @@ pub fn settle_shown(
     }
 }
 
-/// What no answer overrules.
+/// Returns the reason for a refusal that no answer can override.
 fn denial(change: &PreparedChange) -> Option<Error> {
     let blocked = change.plan().and_then(|plan| plan.blocked.clone());
     blocked.or_else(|| match change.permission() {
@@ -116,10 +116,10 @@ fn refused(change: PreparedChange, reason: Error) -> UnapprovedChange {
 }
 
 impl Toolbox {
-    /// Proposes a call, has it approved and makes it.
+    /// Proposes a call, asks for its approval and carries it out.
     ///
     /// # Errors
-    /// Those of [`Self::propose`]; the refusal; those of [`ApprovedChange::carry_out`]. Each is logged once.
+    /// The errors of [`Self::propose`]; the refusal; the errors of [`ApprovedChange::carry_out`]. Each is logged once.
     pub fn call(&mut self, name: &str, args: Value, approver: &mut dyn Approver) -> Result<Output> {
         let proposal = self.propose(name, args, Cancel::default())?;
         let change = PreparedChange::of_call(proposal, self.policy());
@@ -131,10 +131,10 @@ impl Toolbox {
     }
 }
 
-/// Has a plan that was previewed approved, and runs it: a failed step is in [`PlanRun::failed`].
+/// Asks for the approval of a plan that was previewed, and runs it. A failed step is in [`PlanRun::failed`].
 ///
 /// # Errors
-/// The refusal; [`PlanPreview::blocked`]; those of [`ApprovedChange::carry_out`]. Each is logged.
+/// The refusal; [`PlanPreview::blocked`]; the errors of [`ApprovedChange::carry_out`]. Each is logged.
 pub fn run_plan(
     toolbox: &mut Toolbox,
     plan: PlanPreview,

@@ -1,7 +1,7 @@
-//! Parts of a change that a person leaves out: files that are only edited, and hunks of them. Pure.
+//! Parts of a change that a person leaves out: files that are only edited, and hunks of them. This module does no I/O.
 //!
-//! Only what stands by itself can be left out. A rename and the links that are rewritten for it are one, as is whatever
-//! else a call does to several files, unless its tool says that each file stands by itself.
+//! Only an independent part can be left out. A rename and the links that are rewritten for it belong together, and so
+//! do a call's changes to several files, unless its tool declares that the files are independent.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -16,23 +16,23 @@ use crate::action::Action;
 use crate::content::Content;
 use crate::sandbox::SafePath;
 
-/// What of a call can be left out.
+/// Which parts of a call can be left out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SeparableParts {
     /// Hunks, if it edits one file and does nothing else.
     #[default]
     Hunks,
-    /// Hunks and files, if it only edits files: each could as well stay as it is.
+    /// Hunks and files, if it only edits files, because each file may as well remain unchanged.
     Files,
-    /// Nothing: its edits belong together, as where lines move.
+    /// Nothing: its edits belong together, for example when lines move.
     Nothing,
 }
 
-/// The actions of a call, by their positions, and what of it can be left out.
+/// The actions of a call, by their positions, and which parts of it can be left out.
 pub(crate) type CallActions = (Range<usize>, SeparableParts);
 
-/// A file that a change edits, and which of its hunks are kept; all at first.
+/// A file that a change edits, and which of its hunks are kept; initially all.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -71,7 +71,7 @@ pub struct EditedFile {
     kept: Vec<bool>,
 }
 
-/// Lines of a file that change, with some around them.
+/// A run of lines that change, with context lines around them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Hunk {
     diff: String,
@@ -79,17 +79,17 @@ struct Hunk {
     after: Range<usize>,
 }
 
-/// What a person left out of a file that a call would have edited.
+/// The hunks that a person left out of a file that a call would have edited.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[non_exhaustive]
 pub struct LeftOutHunks {
     /// The file.
     pub path: String,
-    /// How many hunks were left out.
+    /// The number of hunks that were left out.
     pub hunks: usize,
-    /// How many there were.
+    /// The number of all hunks.
     pub of: usize,
-    /// Those that were left out, as a unified diff; empty for a file that is no text.
+    /// The hunks that were left out, as a unified diff; empty for a file that is not text.
     pub diff: String,
 }
 
@@ -114,17 +114,17 @@ impl EditedFile {
         Self { path, before, after, hunks, kept }
     }
 
-    /// Its path in the vault.
+    /// Returns its path in the vault.
     pub fn path(&self) -> &SafePath {
         &self.path
     }
 
-    /// Whether it is edited in the same way, whatever is left out of the two.
+    /// Returns whether the other is the same edit of the same file, ignoring which hunks are left out.
     pub fn is_same_edit(&self, other: &Self) -> bool {
         (&self.path, &self.before, &self.after, &self.hunks) == (&other.path, &other.before, &other.after, &other.hunks)
     }
 
-    /// Its hunks as unified diffs; a single empty one for a file that is no text.
+    /// Returns its hunks as unified diffs; a single empty one for a file that is not text.
     pub fn hunks(&self) -> Vec<&str> {
         match &self.hunks[..] {
             [] => vec![""],
@@ -139,7 +139,7 @@ impl EditedFile {
         }
     }
 
-    /// What is left out of it; `None` if all hunks are kept.
+    /// Returns the hunks that are left out; `None` if all are kept.
     pub fn left_out(&self) -> Option<LeftOutHunks> {
         let hunks = self.kept.iter().filter(|kept| !**kept).count();
         let left_out = self.hunks.iter().zip(&self.kept).filter(|(_, kept)| !**kept);
@@ -147,7 +147,7 @@ impl EditedFile {
         (hunks > 0).then(|| LeftOutHunks { path: self.path.to_string(), hunks, of: self.kept.len(), diff })
     }
 
-    /// What the file holds once the hunks that are kept are applied to what it holds now.
+    /// Returns the current content of the file with only the kept hunks applied.
     fn content(&self) -> Content {
         if self.kept.iter().all(|kept| *kept) {
             return self.after.clone();
@@ -165,7 +165,7 @@ impl EditedFile {
         Content::from(kept.concat())
     }
 
-    /// Puts the version that the file will have in the place of the one with all hunks, in the output of a call.
+    /// In the output of a call, replaces the version of the file with all hunks by the version that it will have.
     pub(crate) fn correct_version(&self, output: &mut Value) {
         let (whole, kept) = (self.after.hash().etag(), self.content().hash().etag());
         replace_text(output, &whole, &kept);
@@ -173,18 +173,18 @@ impl EditedFile {
 }
 
 impl LeftOutHunks {
-    /// In a sentence.
+    /// Describes it in a sentence.
     pub fn sentence(&self) -> String {
         let Self { path, hunks, of, .. } = self;
         match hunks == of {
-            true => format!("a person left out what would have changed in {path}"),
+            true => format!("a person left out all changes in {path}"),
             false => format!("a person left out {hunks} of the {of} hunks in {path}"),
         }
     }
 }
 
 impl Change {
-    /// The files of which parts can be left out, by path; `calls` are all calls that made the change.
+    /// Returns the files of which parts can be left out, by path; `calls` are all calls that made the change.
     pub(crate) fn separable_files(&self, calls: &[CallActions]) -> Vec<EditedFile> {
         let mut fixed: BTreeSet<&SafePath> = BTreeSet::new();
         for (actions, separable) in calls {
@@ -202,7 +202,7 @@ impl Change {
                 fixed.extend(actions.iter().filter(|action| !is_folder(action)).flat_map(Action::all_paths));
             }
         }
-        // What lies in a folder that is moved has another path before and after.
+        // The contents of a moved folder have different paths before and after.
         let is_fixed = |path: &SafePath| {
             std::iter::successors(Some(path.clone()), SafePath::parent).any(|above| fixed.contains(&above))
         };
@@ -220,8 +220,8 @@ impl Change {
         files.into_iter().map(file).filter(|file| file.before != file.after).collect()
     }
 
-    /// Takes out what is left out of some of its [`Change::separable_files`]. Returns the positions of the actions that
-    /// are gone: a file of which something is left out is edited once, at its last edit.
+    /// Removes the parts that are left out of some of its [`Change::separable_files`]. Returns the positions of the
+    /// actions that are removed: a file of which a part is left out is edited once, by its last edit.
     pub(crate) fn keep(&mut self, files: &[EditedFile]) -> Vec<usize> {
         let cut = files.iter().filter(|file| file.left_out().is_some());
         let mut cut: BTreeMap<&SafePath, (&EditedFile, Option<Content>)> = cut
@@ -231,7 +231,7 @@ impl Change {
         for (at, action) in self.actions.iter_mut().enumerate().rev() {
             let Action::Edit { path, before, after } = action else { continue };
             let Some((file, content)) = cut.get_mut(&*path) else { continue };
-            // The last edit comes first here.
+            // The last edit comes first in this iteration.
             match content.take() {
                 Some(content) => (*before, *after) = (file.before.clone(), content),
                 None => gone.push(at),
@@ -256,7 +256,7 @@ fn edited_path(action: &Action) -> Option<&SafePath> {
     }
 }
 
-/// Replaces each text in a value that equals another.
+/// Replaces each string in a value that equals `old`.
 fn replace_text(value: &mut Value, old: &str, new: &str) {
     match value {
         Value::String(text) if text == old => new.clone_into(text),
@@ -361,6 +361,6 @@ mod tests {
         assert_eq!(change.actions[1..], [edit("x.md", &one, &lines("a", "Z"))]);
         assert_eq!(change.carried.keys().collect::<Vec<_>>(), [&0]);
         assert_eq!(files[0].left_out().unwrap().sentence(), "a person left out 1 of the 2 hunks in x.md");
-        assert_eq!(files[1].left_out().unwrap().sentence(), "a person left out what would have changed in y.md");
+        assert_eq!(files[1].left_out().unwrap().sentence(), "a person left out all changes in y.md");
     }
 }

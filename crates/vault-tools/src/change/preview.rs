@@ -1,4 +1,4 @@
-//! A change for people: which files are made, changed, renamed and deleted, with unified diffs.
+//! The preview of a change for people: which files are created, edited, renamed and deleted, with unified diffs.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,51 +12,52 @@ use crate::action::{Action, DeleteMode};
 use crate::content::Content;
 use crate::sandbox::SafePath;
 
-/// So long the shortest diff of a file is looked for, which takes the product of its lines and its changes; then what
-/// is found by then is shown, larger than it need be.
+/// The time limit for finding the shortest diff of a file. It is limited because the search takes time proportional to
+/// the product of the file's lines and its changes. After this time the diff is correct but may be larger than
+/// necessary.
 const LOOKED_FOR: Duration = Duration::from_millis(300);
 
-/// Lines around each difference.
+/// The number of context lines around each difference.
 pub(super) const AROUND: usize = 3;
 
-/// What a change would do, file by file.
+/// The effects of a change, file by file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Preview {
     /// Files and moved folders, by path.
     pub files: Vec<FilePreview>,
-    /// Folders that are made or removed, by path.
+    /// Folders that are created or removed, by path.
     pub folders: Vec<FolderPreview>,
-    /// What else should be known.
+    /// Notices for the reader.
     pub notices: Vec<String>,
 }
 
-/// What happens to a file, all actions taken together.
+/// The effect on a file, all actions taken together.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FilePreview {
-    /// What happens to it.
+    /// The kind of the effect.
     pub kind: Kind,
-    /// Where it is now; for a new file, where it will be.
+    /// The current path; for a new file, its future path.
     pub path: String,
-    /// Where it will be, if that changes: in `.trash`, or `the system's trash`, for one that is deleted there.
+    /// The new path, if it changes: in `.trash`, or `the system's trash`, for a file that is deleted there.
     pub to: Option<String>,
-    /// The change of its text as a unified diff. `None` if its text stays or it is no text.
+    /// The change of its text as a unified diff. `None` if its text is unchanged or it is not text.
     pub diff: Option<String>,
-    /// Lines that come.
+    /// The number of added lines.
     pub added: usize,
-    /// Lines that go.
+    /// The number of removed lines.
     pub removed: usize,
-    /// Of a folder: the files that move along, hidden ones too, where they are now.
+    /// For a folder: the files that move with it, including hidden ones, by their current paths.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub inside: Vec<String>,
-    /// Where there is a diff: its text now, for those who compare texts themselves; `None` for a new file.
+    /// If there is a diff: its current text, for callers who compare texts themselves; `None` for a new file.
     #[serde(skip)]
     pub before: Option<Content>,
-    /// Where there is a diff: its text then; `None` for a file that is deleted.
+    /// If there is a diff: its text after the change; `None` for a file that is deleted.
     #[serde(skip)]
     pub after: Option<Content>,
 }
 
-/// What happens to a folder.
+/// The effect on a folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FolderPreview {
     /// The folder.
@@ -65,24 +66,24 @@ pub struct FolderPreview {
     pub kind: Kind,
 }
 
-/// What happens to a file or folder.
+/// The kind of an effect on a file or folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// It is made.
+    /// It is created.
     Created,
     /// Its text changes.
     Modified,
     /// It moves, and its text may change.
     Renamed,
-    /// It goes into the trash, or for good.
+    /// It is moved to the trash or deleted permanently.
     Deleted,
 }
 
-/// A file on its way through the actions.
+/// A file while it is followed through the actions.
 #[derive(Debug, Clone, Default)]
 struct Track {
-    /// Where it is on the disk; `None` for a new file.
+    /// Its path on the disk; `None` for a new file.
     origin: Option<SafePath>,
     before: Option<Content>,
     after: Option<Content>,
@@ -91,7 +92,7 @@ struct Track {
 }
 
 impl Change {
-    /// What it would do, file by file.
+    /// Computes the effects, file by file.
     pub fn preview(&self) -> Preview {
         let mut tracks: BTreeMap<SafePath, Track> = BTreeMap::new();
         let mut gone: Vec<(SafePath, Track)> = Vec::new();
@@ -173,7 +174,7 @@ impl Track {
             Kind::Deleted => (format!("a/{path}"), "/dev/null".to_owned()),
             _ => (format!("a/{path}"), format!("b/{now}")),
         };
-        // The name of a file can have a line break, which must not pass for a line of the diff.
+        // A file name can contain a line break, which must not look like a line of the diff.
         let names = [names.0, names.1].map(|name| name.replace(char::is_control, " "));
         let has_texts = before.is_some() || after.is_some();
         let texts = text_of(before.as_ref()).zip(text_of(after.as_ref())).filter(|_| has_texts);
@@ -194,17 +195,18 @@ impl Track {
     }
 }
 
-/// The lines of a text with their ends. A lone carriage return ends none: in a diff it would put two lines in one row.
+/// Splits a text into lines, with their line ends. A lone carriage return ends no line, because in a diff it would put
+/// two lines in one row.
 pub(super) fn lines(text: &str) -> Vec<&str> {
     text.split_inclusive('\n').collect()
 }
 
-/// Compares two texts by their lines.
+/// Compares two texts line by line.
 pub(super) fn compared<'t>(before: &'t [&'t str], after: &'t [&'t str]) -> TextDiff<'t, 't, 't, str> {
     TextDiff::configure().timeout(LOOKED_FOR).newline_terminated(true).diff_slices(before, after)
 }
 
-/// The text of a file, empty where there is none; `None` for one that is not UTF-8.
+/// Returns the text of a file, empty if there is no file; `None` for one that is not UTF-8.
 fn text_of(content: Option<&Content>) -> Option<&str> {
     content.map_or(Some(""), Content::text)
 }

@@ -1,8 +1,8 @@
-//! Changes of properties that leave all other bytes of the note as they are: comments, order, quotes, the body.
+//! Changes properties and leaves all other bytes of the note unchanged: comments, order, quotes, the body.
 //!
-//! The block is not rewritten: only the lines of the changed properties are replaced, in their present style. Then the
-//! new block is parsed as YAML and compared, value by value, with what is expected; if anything differs, the change is
-//! refused.
+//! The block is not rewritten: only the lines of the changed properties are replaced, in their current style. Then the
+//! new block is parsed as YAML and compared, value by value, with the expected properties; if anything differs, the
+//! change is refused.
 
 mod scalar;
 mod entries;
@@ -17,7 +17,8 @@ use entries::{Entry, entries};
 pub(crate) use scalar::property;
 use scalar::write_value;
 
-/// Sets properties; `null` removes one. Keys are matched without regard to case; new keys come last, by name.
+/// Sets properties; `null` removes one. Keys are matched without regard to case; new keys are added at the end, sorted
+/// by name.
 ///
 /// A note without frontmatter gets a block; a note that loses all properties keeps an empty one.
 ///
@@ -29,19 +30,20 @@ pub fn update(text: &str, updates: &Map<String, Value>) -> Result<String> {
     with_nulls(text, updates, Nulls::Remove)
 }
 
-/// As [`update`], but `null` makes a property without a value.
+/// Like [`update`], but `null` sets a property without a value.
 ///
 /// # Errors
-/// As [`update`].
+/// The errors of [`update`].
 pub fn set(text: &str, properties: &Map<String, Value>) -> Result<String> {
     with_nulls(text, properties, Nulls::Set)
 }
 
-/// Reads texts as lists where a list belongs: those of `tags`, `aliases`, `cssclasses` and of properties that are lists
-/// now, if a text is a list as JSON. Tags apart by commas become a list, too. Says what it did.
+/// Converts texts to lists where a list is expected. This concerns `tags`, `aliases`, `cssclasses` and properties that
+/// are lists now, if the text is a list in JSON, and tags that are separated by commas. Returns notices about the
+/// conversions.
 ///
 /// # Errors
-/// [`ErrorKind::InvalidArguments`] for a text of tags that would be none, such as `two words`.
+/// [`ErrorKind::InvalidArguments`] for a text of tags that contains an invalid tag, such as `two words`.
 pub fn read_lists(text: &str, updates: &mut Map<String, Value>) -> Result<Vec<String>> {
     let before = properties(text).unwrap_or_default();
     let mut notices = Vec::new();
@@ -59,7 +61,7 @@ pub fn read_lists(text: &str, updates: &mut Map<String, Value>) -> Result<Vec<St
                 given.split(',').map(|tag| Value::from(tag.trim())).collect()
             }
             None => {
-                let what = format!("{given:?} is no tag: a tag has letters, digits, _, - and /, and no space");
+                let what = format!("{given:?} is not a tag: a tag has letters, digits, _, - and /, and no space");
                 return Err(Error::new(ErrorKind::InvalidArguments, what)
                     .at(format!("/{key}"))
                     .with_remedy("give a list of tags"));
@@ -71,7 +73,7 @@ pub fn read_lists(text: &str, updates: &mut Map<String, Value>) -> Result<Vec<St
     Ok(notices)
 }
 
-/// What a null does to its property.
+/// The effect of a null on its property.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Nulls {
     Remove,
@@ -117,7 +119,7 @@ fn with_nulls(text: &str, updates: &Map<String, Value>, nulls: Nulls) -> Result<
     Ok(format!("{}{new_block}{}", &text[..yaml.start], &text[yaml.end..]))
 }
 
-/// The properties of a note as they stand: keys that stand there twice twice.
+/// Returns the properties of a note as they are written; a duplicate key occurs twice.
 ///
 /// # Errors
 /// [`ErrorKind::Frontmatter`] for a block that is not valid YAML or not a list of keys.
@@ -128,12 +130,12 @@ pub fn properties(text: &str) -> Result<Properties> {
     }
 }
 
-/// A property as [`update`] takes it.
+/// Converts a property to the JSON that [`update`] takes.
 pub(crate) fn to_json(property: &Property) -> Value {
     serde_json::to_value(property).unwrap_or_default()
 }
 
-/// The lines between the fences, and their line ending.
+/// Returns the range between the fences, and its line ending.
 fn inside(text: &str, block: &std::ops::Range<usize>) -> (std::ops::Range<usize>, &'static str) {
     let whole = &text[block.clone()];
     let first = whole.find('\n').map_or(whole.len(), |end| end + 1);
@@ -154,7 +156,7 @@ fn unreadable(warning: Warning) -> Error {
         .with_remedy("correct the YAML of the frontmatter first")
 }
 
-/// A text's frontmatter with its fences; where it is not closed, all of the text; empty where there is none.
+/// Returns a text's frontmatter with its fences; if it is not closed, the whole text; empty if there is no frontmatter.
 pub(crate) fn as_written(text: &str) -> &str {
     match frontmatter_span(text) {
         Some(block) => &text[block],
@@ -163,9 +165,9 @@ pub(crate) fn as_written(text: &str) -> &str {
     }
 }
 
-/// What is wrong with a text's frontmatter, with the line and, where quotes are all that it lacks, the line as it should
-/// be; `None` where it can be read, or there is none. A first line `---` that nothing closes may be no frontmatter; it
-/// is if the text had some.
+/// Returns the error in a text's frontmatter, with the line and, if only quotes are missing, the corrected line; `None`
+/// if it can be read or there is no frontmatter. An unclosed `---` in the first line may not be meant as frontmatter;
+/// it is treated as frontmatter if the note had some before.
 pub(crate) fn fault(text: &str, had_some: bool) -> Option<Error> {
     let Some(block) = frontmatter_span(text) else {
         let opens = text.trim_start_matches('\u{feff}');
@@ -176,7 +178,7 @@ pub(crate) fn fault(text: &str, had_some: bool) -> Option<Error> {
     let (yaml, _) = inside(text, &block);
     let yaml = &text[yaml];
     let warning = frontmatter_properties(yaml).err()?;
-    // The parser may notice only at the end what a line lacks.
+    // The parser may notice a mistake in a line only at the end.
     let mut start = 0;
     let repaired = yaml.split_inclusive('\n').zip(1..).find_map(|(line, number)| {
         let (before, after) = (&yaml[..start], &yaml[start + line.len()..]);
@@ -192,7 +194,7 @@ pub(crate) fn fault(text: &str, had_some: bool) -> Option<Error> {
     })
 }
 
-/// A line `key: value` with the value in quotes.
+/// Returns a line `key: value` with the value in quotes.
 fn quoted(line: &str) -> Option<String> {
     let (key, value) = line.split_once(": ")?;
     let indent = &key[..key.len() - key.trim_start().len()];
@@ -200,7 +202,7 @@ fn quoted(line: &str) -> Option<String> {
     Some(format!("{indent}{}: {text}", key.trim_start()))
 }
 
-/// Whether a text begins like frontmatter with properties, and no line `---` ends them.
+/// Returns whether a text begins like frontmatter with properties that no line `---` ends.
 fn is_unclosed(text: &str) -> bool {
     let Some((first, rest)) = text.split_once('\n') else { return false };
     let lines: String = rest.split_inclusive('\n').take_while(|line| !line.trim().is_empty()).collect();
@@ -213,7 +215,7 @@ fn unclosed() -> Error {
     )
 }
 
-/// A whole number that was rounded to a float when it was parsed.
+/// Returns a whole number that was rounded to a float when it was parsed.
 fn inexact(value: &Value) -> Option<&serde_json::Number> {
     const EXACT: f64 = (1_u64 << 53) as f64;
     match value {
@@ -263,7 +265,7 @@ fn updated(block: &str, before: &Properties, updates: &Map<String, Value>, eol: 
     Ok(apply_edits(block, &edits)? + &new)
 }
 
-/// Checks that a block has the properties it had before, except for the updates.
+/// Checks that a block has the same properties as before, except for the updates.
 fn compare(block: &str, before: &Properties, updates: &Map<String, Value>) -> Result<()> {
     let refused = |what: String| {
         Error::new(ErrorKind::Frontmatter, format!("the properties cannot be changed without changing {what}"))

@@ -1,7 +1,8 @@
-//! Adds text to a note: at its end, at the beginning or end of a section, before or after a block; and replaces a section.
+//! Adds text to a note: at its end, at either end of a section, before or after a block; and replaces a section.
 //!
-//! What is added stands apart from what is around it, unless it goes on with a list, table or quote there. Nothing is
-//! added where something open would swallow it, nor what would itself swallow what follows.
+//! The added text is separated by blank lines from the text around it, unless it continues a list, table or quote
+//! there. Text is refused where an unclosed block would swallow it, and so is text that would itself swallow the text
+//! after it.
 
 use vault_index::likeness::{likeness, nearest};
 use vault_index::note::{Block, BlockKind, Note, frontmatter_span};
@@ -11,7 +12,7 @@ use super::spans::{LineEnding, offset_of, position_of};
 use crate::error::{Error, ErrorKind, Result};
 use crate::host::Position;
 
-/// The level of a new heading that does not say its own.
+/// The level of a new heading that does not specify its own.
 const NEW_LEVEL: usize = 2;
 
 const NOTE_IS_OPEN: &str = "the note ends in something that is not closed, which would swallow the added text";
@@ -28,7 +29,7 @@ pub struct Insertion {
     pub line: u32,
     /// Whether the heading was missing and was added.
     pub made_heading: bool,
-    /// The heading of the note that is most like the one that was made.
+    /// The existing heading that is most similar to the one that was created.
     pub similar_heading: Option<String>,
 }
 
@@ -38,7 +39,7 @@ impl Insertion {
     }
 }
 
-/// What text is added to.
+/// The part of a note to which text is added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Anchor<'a> {
     /// The note without its frontmatter.
@@ -49,7 +50,7 @@ pub enum Anchor<'a> {
     Block(&'a str),
 }
 
-/// Where text is added.
+/// The position at which text is added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     /// Before the block, or before the heading of the section.
@@ -70,11 +71,12 @@ pub struct ReplacedSection {
     pub text: String,
     /// The line of the heading, from 1.
     pub line: u32,
-    /// Headings of the section that are gone, and the ids of blocks, as `#Heading` and `#^id`: links to them lead nowhere.
+    /// Removed headings of the section and removed ids of blocks, as `#Heading` and `#^id`: links to them are now
+    /// broken.
     pub gone: Vec<String>,
 }
 
-/// Adds lines at the end of a text. The text ends in a newline afterwards if it did before.
+/// Adds lines at the end of a text. The result ends in a newline if the text did.
 pub fn append(text: &str, content: &str) -> String {
     if text.trim_start_matches('\u{feff}').is_empty() {
         return format!("{text}{content}");
@@ -89,10 +91,10 @@ pub fn append(text: &str, content: &str) -> String {
     }
 }
 
-/// Adds text at the end of a note: as a block of its own, unless it goes on with the list, table or quote at the end.
+/// Adds text at the end of a note: as a separate block, unless it continues the list, table or quote at the end.
 ///
 /// # Errors
-/// [`ErrorKind::Refused`] if the note ends in a code block, comment or the like that is not closed.
+/// [`ErrorKind::Refused`] if the note ends in an unclosed code block, comment or similar.
 pub fn append_to_end(text: &str, content: &str) -> Result<Insertion> {
     let probe = append(text, "\n# x");
     check_heading(&probe, line_of_end(&probe, "# x"), NOTE_IS_OPEN)?;
@@ -106,8 +108,8 @@ pub fn append_to_end(text: &str, content: &str) -> Result<Insertion> {
     Ok(Insertion::at(line_of_end(&text, content), text))
 }
 
-/// Whether text goes on with a block that it follows without a blank line, and is meant to: items with a list, rows with
-/// a table, quoted lines with a quote.
+/// Returns whether text that follows a block without a blank line continues it: items continue a list, rows a table,
+/// and quoted lines a quote.
 fn continues(kind: BlockKind, content: &str) -> bool {
     let first = content.trim_start();
     match kind {
@@ -116,30 +118,32 @@ fn continues(kind: BlockKind, content: &str) -> bool {
             let is_numbered = number.len() < first.len() && (number.starts_with(". ") || number.starts_with(") "));
             is_numbered || ["- ", "* ", "+ "].iter().any(|mark| first.starts_with(mark))
         }
-        // What has a head of its own is another table or callout, which needs a blank line before it.
+        // Text that has a head row or callout title itself is another table or callout, which needs a blank line before
+        // it.
         BlockKind::Table => first.starts_with('|') && !first.lines().nth(1).is_some_and(is_delimiter_row),
         BlockKind::Quote => first.starts_with('>') && !first[1..].trim_start().starts_with("[!"),
         _ => false,
     }
 }
 
-/// Whether a line is that below the head of a table: `| --- | :-: |`.
+/// Returns whether a line is the delimiter row of a table: `| --- | :-: |`.
 fn is_delimiter_row(line: &str) -> bool {
     line.contains('-') && line.chars().all(|c| matches!(c, '|' | '-' | ':' | ' ' | '\t'))
 }
 
-/// The line, from 1, at which `content` begins, with which a text ends.
+/// Returns the line, from 1, at which `content` begins, which is the end of `text`.
 fn line_of_end(text: &str, content: &str) -> u32 {
     let lines = text.trim_end().matches('\n').count() - content.trim().matches('\n').count();
     u32::try_from(1 + lines).unwrap_or(u32::MAX)
 }
 
-/// Adds text at the end of the section under a heading. A missing heading is added at the end of the text, on the level
-/// of its `#`, by default the second.
+/// Adds text at the end of the section under a heading. A missing heading is added at the end of the text, with the
+/// level given by its `#` characters, by default level 2.
 ///
 /// # Errors
-/// [`ErrorKind::InvalidArguments`] for a heading that is empty or has several lines; [`ErrorKind::Ambiguous`] if several headings fit, only one of another level, or one that differs in case, signs or a
-/// block id; [`ErrorKind::Refused`] if a code block or comment that is not closed would swallow the new heading or text.
+/// [`ErrorKind::InvalidArguments`] for a heading that is empty or has several lines; [`ErrorKind::Ambiguous`] if
+/// several headings match, only one of another level, or one that differs in case, punctuation or a block id;
+/// [`ErrorKind::Refused`] if an unclosed code block or comment would swallow the new heading or text.
 pub fn append_to_section(text: &str, heading: &str, content: &str) -> Result<Insertion> {
     if title(heading).is_empty() {
         return Err(Error::new(ErrorKind::InvalidArguments, "the heading is empty"));
@@ -154,7 +158,7 @@ pub fn append_to_section(text: &str, heading: &str, content: &str) -> Result<Ins
     Ok(Insertion::at(line_at(&new, start), new))
 }
 
-/// Adds a heading that is missing, and text under it.
+/// Adds a missing heading, and text under it.
 fn append_with_heading(text: &str, note: &Note, heading: &str, content: &str) -> Result<Insertion> {
     let eol = LineEnding::of(text).as_str();
     let (line, name) = new_heading(heading);
@@ -172,8 +176,8 @@ fn append_with_heading(text: &str, note: &Note, heading: &str, content: &str) ->
     Ok(Insertion { made_heading: true, similar_heading, ..Insertion::at(line_of_end(&new, content), new) })
 }
 
-/// The line of a heading that is to be made, and its text. Of a path of headings only the last is made: where the
-/// others belong is unknown.
+/// Returns the line of a heading to create, and its text. If a path of headings is given, only the last one is created,
+/// because it is unknown where the others belong.
 fn new_heading(heading: &str) -> (String, &str) {
     let level = heading.trim().bytes().take_while(|byte| *byte == b'#').count();
     let level = if level == 0 { NEW_LEVEL } else { level.min(6) };
@@ -181,10 +185,10 @@ fn new_heading(heading: &str) -> (String, &str) {
     (format!("{} {name}", "#".repeat(level)), name)
 }
 
-/// The heading that is most like a missing one.
+/// Returns the heading that is most similar to a missing one.
 ///
 /// # Errors
-/// [`ErrorKind::Ambiguous`] for one that has the same letters: it was most likely meant.
+/// [`ErrorKind::Ambiguous`] for a heading with the same letters, because it is most likely the one that was meant.
 fn similar_heading(note: &Note, name: &str) -> Result<Option<String>> {
     let named = |at: usize| note.heading_source(at).rsplit_once(" ^").map_or(note.heading_source(at), |(name, _)| name);
     let Some(at) = nearest(name, (0..note.headings.len()).map(|at| (named(at), at))).into_iter().next() else {
@@ -201,10 +205,11 @@ fn similar_heading(note: &Note, name: &str) -> Result<Option<String>> {
     .with_remedy(format!("write {source:?}; for a new heading, put it into the text and leave out the argument")))
 }
 
-/// Content that is to stand under a heading of a text, without that heading, if it begins with it: models repeat it.
+/// Returns content for a section without the section's heading, if it begins with it, because models repeat the
+/// heading.
 ///
 /// # Errors
-/// [`ErrorKind::InvalidArguments`] if nothing else is in it; [`ErrorKind::Ambiguous`] as for [`append_to_section`].
+/// [`ErrorKind::InvalidArguments`] if it contains nothing else; [`ErrorKind::Ambiguous`] as for [`append_to_section`].
 pub fn without_repeated_heading<'c>(text: &str, heading: &str, content: &'c str) -> Result<Option<&'c str>> {
     let found = section(&note(text), heading)?;
     let line = found.as_ref().map_or_else(|| new_heading(heading).0, |found| text[found.heading.clone()].to_owned());
@@ -219,7 +224,7 @@ pub fn without_repeated_heading<'c>(text: &str, heading: &str, content: &'c str)
     Ok(Some(rest.trim_start_matches(['\n', '\r'])))
 }
 
-/// The end of the last line of a section that is not blank.
+/// Returns the end of the last line of a section that is not blank.
 fn end_of_section(text: &str, section: &Section) -> usize {
     let filled = text[section.body.clone()].trim_end();
     if filled.is_empty() { section.heading.end } else { section.body.start + filled.len() }
@@ -228,9 +233,9 @@ fn end_of_section(text: &str, section: &Section) -> usize {
 /// Adds text at one side of a note, section or block. The first new line is counted from 1.
 ///
 /// # Errors
-/// [`ErrorKind::InvalidArguments`] for a side that the anchor does not have; those of [`find_section`] and
-/// [`find_block`]; [`ErrorKind::Refused`] if something that is not closed would swallow the text or what follows it, and
-/// for a block in a quote.
+/// [`ErrorKind::InvalidArguments`] for a side that the anchor does not have; the errors of [`find_section`] and
+/// [`find_block`]; [`ErrorKind::Refused`] if an unclosed block would swallow the text or the text after it, and for a
+/// block in a quote.
 pub fn insert(text: &str, anchor: Anchor<'_>, side: Side, content: &str) -> Result<Insertion> {
     let done = |(text, start): (String, usize)| Insertion::at(line_at(&text, start), text);
     let note = note(text);
@@ -261,11 +266,8 @@ pub fn insert(text: &str, anchor: Anchor<'_>, side: Side, content: &str) -> Resu
             let block = find_block(text, id)?;
             let indent = &text[line_start(block.start)..block.start];
             if !indent.trim().is_empty() {
-                return Err(Error::new(
-                    ErrorKind::Refused,
-                    format!("the block ^{id} stands in a quote or another block"),
-                )
-                .with_remedy("use edit_note there"));
+                return Err(Error::new(ErrorKind::Refused, format!("the block ^{id} is in a quote or another block"))
+                    .with_remedy("use edit_note there"));
             }
             match side {
                 Side::Before => put_before(text, &note, line_start(block.start), content, indent).map(done),
@@ -282,12 +284,12 @@ fn wrong_side(what: &str) -> Error {
     Error::new(ErrorKind::InvalidArguments, what).at("/position")
 }
 
-/// Replaces what stands under a heading, subsections included. The heading stays, and content that begins with it again
-/// has it once.
+/// Replaces the content under a heading, including subsections. The heading stays, and is not duplicated if the new
+/// content begins with it.
 ///
 /// # Errors
-/// Those of [`find_section`]; [`ErrorKind::Refused`] if something in the content that is not closed would swallow what
-/// follows.
+/// The errors of [`find_section`]; [`ErrorKind::Refused`] if an unclosed block in the content would swallow the text
+/// after it.
 pub fn replace_section(text: &str, heading: &str, content: &str) -> Result<ReplacedSection> {
     let before = note(text);
     let section = find_section(text, heading)?;
@@ -298,7 +300,7 @@ pub fn replace_section(text: &str, heading: &str, content: &str) -> Result<Repla
     let (head, after) = (&text[..section.heading.end], &text[section.body.end..]);
     let body = &text[section.heading.end..section.body.end];
     let blank = &body[..body.len() - body.trim_start_matches([' ', '\t', '\n', '\r']).len()];
-    // As far from the heading as the old text was.
+    // The same distance from the heading as the old text had.
     let gap = if body.trim().is_empty() || blank.matches('\n').count() > 1 { eol } else { "" };
     let filled = if content.is_empty() { String::new() } else { format!("{eol}{gap}{content}") };
     let tail = match after.is_empty() {
@@ -322,7 +324,8 @@ pub fn replace_section(text: &str, heading: &str, content: &str) -> Result<Repla
     Ok(ReplacedSection { gone: gone.collect(), line: section.line, text: new })
 }
 
-/// Content without a heading that it begins with, if it is the one that it is to stand under, or one above of that name.
+/// Returns content without a heading at its beginning, if that is the heading of its section or one above with the same
+/// name.
 fn without_heading<'c>(content: &'c str, heading: &str) -> &'c str {
     let (new, old) = (note(content), note(heading));
     match (new.blocks.first(), new.headings.first(), old.headings.first()) {
@@ -330,7 +333,7 @@ fn without_heading<'c>(content: &'c str, heading: &str) -> &'c str {
             if block.kind == BlockKind::Heading
                 && first.level <= heading.level
                 && first.text.to_lowercase() == heading.text.to_lowercase()
-                // What looks like frontmatter before it is text here.
+                // Apparent frontmatter before it is plain text here.
                 && content[..block.span.start].trim().is_empty() =>
         {
             &content[block.span.end..]
@@ -339,7 +342,7 @@ fn without_heading<'c>(content: &'c str, heading: &str) -> &'c str {
     }
 }
 
-/// Adds text after the line that ends at an offset. Returns the new text, and where the added text begins.
+/// Adds text after the line that ends at an offset. Returns the new text, and the offset of the added text.
 fn put_after(text: &str, old: &Note, at: usize, content: &str, indent: &str) -> Result<(String, usize)> {
     let ending = LineEnding::of(text);
     let eol = ending.as_str();
@@ -347,7 +350,7 @@ fn put_after(text: &str, old: &Note, at: usize, content: &str, indent: &str) -> 
     let gap = if before_it.is_some_and(|last| continues(last.kind, content)) { "" } else { eol };
     let (before, after) = text.split_at(at);
     let added = lines_of(content, ending, indent);
-    // A blank line before what follows, unless there is one or the text ends here.
+    // A blank line before the text after it, unless there is one or the note ends here.
     let blank = &after[..after.len() - after.trim_start().len()];
     let stands_apart = after.trim().is_empty() || blank.matches('\n').count() > 1;
     let follows = if stands_apart || goes_on_with(content, after.trim_start()) { "" } else { eol };
@@ -360,7 +363,7 @@ fn put_after(text: &str, old: &Note, at: usize, content: &str, indent: &str) -> 
     Ok((new, at + eol.len() + gap.len()))
 }
 
-/// Adds text before the line that begins at an offset, which is not blank. Returns as [`put_after`].
+/// Adds text before the line that begins at an offset, which is not blank. Returns the same as [`put_after`].
 fn put_before(text: &str, old: &Note, at: usize, content: &str, indent: &str) -> Result<(String, usize)> {
     let ending = LineEnding::of(text);
     let eol = ending.as_str();
@@ -379,7 +382,7 @@ fn put_before(text: &str, old: &Note, at: usize, content: &str, indent: &str) ->
     Ok((new, at + gap.len()))
 }
 
-/// Content as lines of a text, without a line ending at its end.
+/// Formats content as lines of a text, without a line ending at its end.
 fn lines_of(content: &str, ending: LineEnding, indent: &str) -> String {
     let content = ending.put(content);
     let lines = content.trim_matches(['\r', '\n']).split('\n');
@@ -390,22 +393,22 @@ fn lines_of(content: &str, ending: LineEnding, indent: &str) -> String {
     indented.collect::<Vec<_>>().join("\n")
 }
 
-/// Whether what follows goes on with the last block of some content.
+/// Returns whether the following text continues the last block of some content.
 fn goes_on_with(content: &str, following: &str) -> bool {
     note(content.trim()).blocks.last().is_some_and(|last| continues(last.kind, following))
 }
 
-/// Checks that text can be added between two parts of a note.
+/// Checks that text can be inserted between two parts of a note.
 fn check_place(before: &str, after: &str) -> Result<()> {
     check_heading(&format!("{before}# x{after}"), line_at(before, before.len()), PLACE_IS_OPEN)
 }
 
-/// Checks that the end of `before`, which was added, leaves nothing open.
+/// Checks that the end of `before`, which was added, leaves no block open.
 fn check_closed(before: &str, after: &str) -> Result<()> {
     check_heading(&format!("{before}# x{after}"), line_at(before, before.len()), TEXT_IS_OPEN)
 }
 
-/// Checks that a note has the frontmatter that it had: a line `---` can begin or end one.
+/// Checks that the frontmatter of a note is unchanged, because a line `---` can begin or end it.
 fn keeps_frontmatter(text: &str, new: &str) -> Result<()> {
     let block = |text: &str| frontmatter_span(text).map(|span| text[span].trim_end().to_owned());
     match block(text) == block(new) {
@@ -418,11 +421,11 @@ fn keeps_frontmatter(text: &str, new: &str) -> Result<()> {
     }
 }
 
-/// Where a math block begins that is open at an offset. For the parser it ends with its paragraph, for Obsidian with the
-/// next `$$`.
+/// Returns the start of a math block that is open at an offset. For the parser such a block ends with its paragraph,
+/// for Obsidian with the next `$$`.
 fn open_math(note: &Note, at: usize) -> Option<usize> {
     let mut open = None;
-    // Few of the blocks, where those with math may be many.
+    // There are few of these blocks, whereas those with math may be many.
     let is_opaque = |block: &&Block| matches!(block.kind, BlockKind::Code | BlockKind::Comment);
     let opaque: Vec<&Block> = note.blocks.iter().filter(is_opaque).collect();
     for (start, _) in note.text[..at].match_indices("$$") {
@@ -438,12 +441,12 @@ fn open_math(note: &Note, at: usize) -> Option<usize> {
     open
 }
 
-/// The blocks that begin before an offset and end after it.
+/// Returns the blocks that begin before an offset and end after it.
 fn blocks_around(note: &Note, at: usize) -> impl Iterator<Item = &Block> {
     note.blocks.iter().filter(move |block| block.span.start < at && at < block.span.end)
 }
 
-/// Checks that a line, from 1, which was added as a heading, is parsed as one; `what` is said of what would swallow it.
+/// Checks that a line, from 1, which was added as a heading, is parsed as one; `what` is the message of the error.
 fn check_heading(text: &str, line: u32, what: &str) -> Result<()> {
     let note = note(text);
     let at = offset_of(text, Position { line: line - 1, ch: 0 })?;
@@ -470,7 +473,7 @@ fn check_heading(text: &str, line: u32, what: &str) -> Result<()> {
     })
 }
 
-/// The line of an offset, from 1.
+/// Returns the line of an offset, from 1.
 fn line_at(text: &str, at: usize) -> u32 {
     position_of(text, at).line + 1
 }

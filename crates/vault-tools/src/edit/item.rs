@@ -1,11 +1,11 @@
 //! The first line of a list item: its marker, its check box, its content.
 
-/// The columns of white space; a tab advances to the next multiple of four.
+/// Returns the number of columns of white space; a tab advances to the next multiple of four.
 pub(crate) fn columns(space: &str) -> usize {
     space.chars().fold(0, |at, c| if c == '\t' { (at / 4 + 1) * 4 } else { at + 1 })
 }
 
-/// The columns up to an item's content, and the content.
+/// Returns the number of columns before an item's content, and the content.
 pub(crate) fn marker(line: &str) -> Option<(usize, &str)> {
     let digits = line.bytes().take_while(u8::is_ascii_digit).count();
     let width = match line.as_bytes().get(digits)? {
@@ -19,7 +19,7 @@ pub(crate) fn marker(line: &str) -> Option<(usize, &str)> {
     (is_item && !is_rule(line)).then_some((width + 1, content))
 }
 
-/// `* * *` and `- - -` are thematic breaks.
+/// Returns whether a line is a thematic break, such as `* * *` and `- - -`.
 fn is_rule(line: &str) -> bool {
     let marks: Vec<char> = line.chars().filter(|c| !c.is_whitespace()).collect();
     marks.len() >= 3 && matches!(marks[0], '-' | '*') && marks.iter().all(|c| *c == marks[0])
@@ -33,7 +33,7 @@ pub(crate) fn without_box(content: &str) -> &str {
     if is_box && (rest.is_empty() || rest.starts_with([' ', '\t'])) { rest } else { content }
 }
 
-/// What stands in the check box of a task; `None` for a line that is none.
+/// Returns the character in the check box of a task; `None` for a line that is not a task.
 pub(crate) fn check_mark(line: &str) -> Option<char> {
     let (_, content) = marker(line.trim_start())?;
     let content = content.trim_start();

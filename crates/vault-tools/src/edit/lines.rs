@@ -1,4 +1,4 @@
-//! Takes lines out of a note: items of lists with all that is nested in them, and lines of paragraphs.
+//! Takes lines out of a note: list items with everything nested in them, and lines of paragraphs.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -18,30 +18,30 @@ pub struct TakenLines {
     pub left: String,
     /// The lines, without the indentation that all lines of an item share.
     pub taken: String,
-    /// How many lines matched, those nested in others not counted.
+    /// The number of lines that matched, without those nested in others.
     pub count: usize,
-    /// Open tasks that go along, since they are nested in a line that matched.
+    /// Open tasks that are taken because they are nested in a line that matched.
     pub open_tasks: usize,
-    /// Lines that match and stay: those of quotes, tables and headings.
+    /// Lines that match and stay because they are in quotes, tables and headings.
     pub passed_over: usize,
-    /// The ids of blocks that are in what was taken.
+    /// The ids of blocks in the taken lines.
     pub blocks: BTreeSet<String>,
     /// Whether links by a label, or references to footnotes, were taken without the definition of the label.
     pub loses_labels: bool,
 }
 
-/// Takes the lines that match out of the part of a text, but for those in `except`. Code, comments and frontmatter are not
-/// looked at.
+/// Takes the matching lines out of the part of a text, except those in `except`. Code, comments and frontmatter are
+/// ignored.
 ///
 /// # Errors
-/// [`ErrorKind::Refused`] if what stays would not be read as before.
+/// [`ErrorKind::Refused`] if the remaining text would be parsed differently.
 pub fn take_lines(
     text: &str,
     part: &Range<usize>,
     except: &Range<usize>,
     matches: &dyn Fn(&str) -> bool,
 ) -> Result<TakenLines> {
-    // The mark at the beginning is the file's and not that of its first line.
+    // The byte order mark belongs to the file and not to its first line.
     if let Some(rest) = text.strip_prefix('\u{feff}') {
         let marked = text.len() - rest.len();
         let moved = |range: &Range<usize>| range.start.saturating_sub(marked)..range.end.saturating_sub(marked);
@@ -77,12 +77,12 @@ pub fn take_lines(
         return Err(Error::new(ErrorKind::Refused, what).with_remedy("move them with edit_note"));
     }
     let moved = note(&done.taken);
-    // In order, and there may be as many of them as links.
+    // A sorted list, because there may be as many taken spans as links.
     let is_taken = |at: usize| {
         let begun = spans.partition_point(|(span, _)| span.start <= at);
         spans[..begun].last().is_some_and(|(span, _)| span.contains(&at))
     };
-    // Of several blocks with one id, links mean the first.
+    // If several blocks have one id, links refer to the first.
     let first = |id: &str| old.block_ids.iter().find(|block| block.id.eq_ignore_ascii_case(id));
     let is_meant = |id: &String| first(id).is_none_or(|block| is_taken(block.span.start));
     done.blocks = moved.block_ids.into_iter().map(|block| block.id).filter(is_meant).collect();
@@ -92,7 +92,7 @@ pub fn take_lines(
     Ok(done)
 }
 
-/// The items of a list that match, with those nested in them.
+/// Takes the list items that match, with the items nested in them.
 fn take_items(
     text: &str,
     list: &Block,
@@ -102,7 +102,7 @@ fn take_items(
 ) {
     let first_line = |start: usize| bare(text[start..].split('\n').next().unwrap_or_default());
     let mut fence = None;
-    // Where each item starts, its column, and that of its content.
+    // The start of each item, its column, and the column of its content.
     let mut items: Vec<(usize, usize, usize)> = Vec::new();
     for line in lines_of(text, &list.span) {
         let trimmed = text[line.clone()].trim_start();
@@ -131,7 +131,7 @@ fn take_items(
     }
 }
 
-/// The spans as one text.
+/// Joins the spans to one text.
 fn taken(text: &str, spans: &[(Range<usize>, BlockKind)]) -> String {
     let eol = LineEnding::of(text).as_str();
     let mut taken = String::new();
@@ -139,7 +139,7 @@ fn taken(text: &str, spans: &[(Range<usize>, BlockKind)]) -> String {
     for (span, kind) in spans {
         if let Some(last) = last {
             taken.push_str(eol);
-            // An item is no part of the paragraph before it, nor the other way round.
+            // A list item is not part of the paragraph before it, nor the other way round.
             taken.push_str(if last == *kind { "" } else { eol });
         }
         last = Some(*kind);
@@ -154,7 +154,7 @@ fn taken(text: &str, spans: &[(Range<usize>, BlockKind)]) -> String {
     taken
 }
 
-/// The text without the spans, and without the blank lines that stood on both sides of one.
+/// Returns the text without the spans; of blank lines on both sides of a span, those on one side are removed.
 fn without(text: &str, spans: &[(Range<usize>, BlockKind)]) -> String {
     let mut left = String::new();
     let mut at = 0;
@@ -177,7 +177,7 @@ fn without(text: &str, spans: &[(Range<usize>, BlockKind)]) -> String {
     left
 }
 
-/// The lines of a block, each with its line ending.
+/// Returns the lines of a block, each with its line ending.
 fn lines_of<'t>(text: &'t str, span: &Range<usize>) -> impl Iterator<Item = Range<usize>> + use<'t> {
     let start = line_start(text, span.start);
     let mut at = start;
@@ -187,7 +187,7 @@ fn lines_of<'t>(text: &'t str, span: &Range<usize>) -> impl Iterator<Item = Rang
     })
 }
 
-/// The end of the line of an offset, its line ending included.
+/// Returns the end of the line that contains an offset, including its line ending.
 fn line_end(text: &str, at: usize) -> usize {
     text[at..].find('\n').map_or(text.len(), |newline| at + newline + 1)
 }

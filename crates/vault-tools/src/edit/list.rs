@@ -12,7 +12,7 @@ use crate::error::{Error, ErrorKind, Result};
 pub struct EditedList {
     /// The whole new text.
     pub text: String,
-    /// The items that the list has now.
+    /// The items of the resulting list.
     pub items: Vec<Value>,
     /// The items that were added.
     pub added: Vec<Value>,
@@ -20,16 +20,16 @@ pub struct EditedList {
     pub removed: Vec<Value>,
 }
 
-/// Removes items from a property that is a list, and adds those that it does not have at its end. A missing property is
-/// made, a single value becomes the first item; the texts of tags and aliases may hold several, with commas.
+/// Removes items from a property that is a list, and adds missing ones at its end. A missing property is created, and a
+/// single value becomes the first item; the texts of tags and aliases may contain several, separated by commas.
 ///
 /// # Errors
-/// [`ErrorKind::Frontmatter`] as of [`frontmatter::update`], and for a property of keys and values.
+/// [`ErrorKind::Frontmatter`] as for [`frontmatter::update`], and for a property with keys and values.
 pub fn edit_list(text: &str, key: &str, add: &[Value], remove: &[Value]) -> Result<EditedList> {
     let properties = frontmatter::properties(text)?;
     let before = properties.get(key);
     if let Some(Property::Map(_)) = before {
-        return Err(Error::new(ErrorKind::Frontmatter, format!("the property {key:?} is no list: it has keys"))
+        return Err(Error::new(ErrorKind::Frontmatter, format!("the property {key:?} is not a list: it has keys"))
             .with_remedy("set its keys with update_frontmatter"));
     }
     let items = before.map_or_else(Vec::new, |value| items_of(&property_key(key), value));
@@ -53,8 +53,8 @@ pub fn edit_list(text: &str, key: &str, add: &[Value], remove: &[Value]) -> Resu
     Ok(edited)
 }
 
-/// The items of a property by its key as [`property_key`] has it: a single value is one. Tags have neither commas
-/// nor white space, so a text can hold several.
+/// Returns the items of a property, whose key is given in the form of [`property_key`]. A single value is one item. A
+/// tag contains neither commas nor white space, so a text can hold several tags.
 pub(super) fn items_of(key: &str, value: &Property) -> Vec<Value> {
     match value {
         Property::Null => Vec::new(),
@@ -67,8 +67,8 @@ pub(super) fn items_of(key: &str, value: &Property) -> Vec<Value> {
     }
 }
 
-/// Whether an item is among others: as a value, or as it is written, since `2024` is a number in one note and a text in
-/// another.
+/// Returns whether an item is among others, by its value or its written form, because `2024` is a number in one note
+/// and a text in another.
 pub(super) fn contains(items: &[Value], item: &Value) -> bool {
     let written = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     items.iter().any(|other| property(other) == property(item) || written(other) == written(item))

@@ -1,4 +1,4 @@
-//! Joins two notes to one: their frontmatter, property by property, and their texts.
+//! Merges two notes: their frontmatter, property by property, and their texts.
 
 use std::ops::Range;
 
@@ -19,19 +19,19 @@ use crate::host::Position;
 pub struct MergedText {
     /// The whole new text.
     pub text: String,
-    /// Where in it the text of the merged note lies.
+    /// The span of the merged note's text in it.
     pub added: Range<usize>,
     /// Properties that both notes had, each with the value that was dropped.
     pub dropped: Vec<(String, Value)>,
-    /// The labels of footnotes that both notes define: of two definitions, one is shown.
+    /// The labels of footnotes that both notes define. Only one of two such definitions is displayed.
     pub footnotes: Vec<String>,
 }
 
-/// Adds a note at the end of another, or of a section of it, which is made if it is missing. Lists of the frontmatter are
-/// united, properties that are missing are added; of two values the one of `text` stays.
+/// Adds a note at the end of another, or of a section of it, which is created if it is missing. Lists in the
+/// frontmatter are united and missing properties are added; if both have a value, the one in `text` is kept.
 ///
 /// # Errors
-/// Those of [`frontmatter::update`], [`append_to_end`] and [`append_to_section`].
+/// The errors of [`frontmatter::update`], [`append_to_end`] and [`append_to_section`].
 pub fn merge(text: &str, other: &str, heading: Option<&str>) -> Result<MergedText> {
     let mut merged = MergedText::default();
     let updates = joined(&frontmatter::properties(text)?, &frontmatter::properties(other)?, &mut merged.dropped);
@@ -55,7 +55,7 @@ pub fn merge(text: &str, other: &str, heading: Option<&str>) -> Result<MergedTex
     Ok(merged)
 }
 
-/// What has to be set in the frontmatter of the first note so that it has the properties of both.
+/// Returns the properties to set in the frontmatter of the first note so that it has the properties of both.
 fn joined(first: &Properties, second: &Properties, dropped: &mut Vec<(String, Value)>) -> Map<String, Value> {
     let mut updates: Map<String, Value> = Map::new();
     for (key, value) in second.iter() {

@@ -9,10 +9,10 @@ use vault_index::note::{BlockKind, Note, ParseOptions, parse};
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// The most headings or blocks that an error names.
+/// The maximum number of headings or blocks that an error lists.
 const MAX_NAMED: usize = 20;
 
-/// Where a section lies in its text.
+/// The position of a section in its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Section {
@@ -26,11 +26,11 @@ pub struct Section {
     pub body: Range<usize>,
 }
 
-/// Finds the section of a heading: `Plan`, `## Plan`, or with the headings above it `Work#Plan`.
+/// Finds the section of a heading: `Plan`, `## Plan`, or with the headings above it, `Work#Plan`.
 ///
 /// # Errors
-/// [`ErrorKind::NotFound`], with the headings of the note; [`ErrorKind::Ambiguous`] if several fit, or only one of another
-/// level.
+/// [`ErrorKind::NotFound`], with the headings of the note; [`ErrorKind::Ambiguous`] if several headings match, or only
+/// one of another level.
 pub fn find_section(text: &str, heading: &str) -> Result<Section> {
     let note = note(text);
     section(&note, heading)?.ok_or_else(|| {
@@ -44,7 +44,7 @@ pub fn find_section(text: &str, heading: &str) -> Result<Section> {
     })
 }
 
-/// Finds the block with an id, as `[[note#^id]]` names it, with or without `^`.
+/// Finds the block with an id as written in `[[note#^id]]`, with or without `^`.
 ///
 /// # Errors
 /// [`ErrorKind::NotFound`], with the ids of the note.
@@ -65,10 +65,10 @@ pub fn find_block(text: &str, id: &str) -> Result<Range<usize>> {
 /// Finds lines, counted from 1: `3-9`, `3-` up to the end, or `3`. Lines after the last are ignored.
 ///
 /// # Errors
-/// [`ErrorKind::InvalidArguments`] for another form, and for lines that all lie after the last.
+/// [`ErrorKind::InvalidArguments`] for another form, and for lines that are all after the last one.
 pub fn find_lines(text: &str, lines: &str) -> Result<Range<usize>> {
     let wrong = || {
-        Error::new(ErrorKind::InvalidArguments, format!("`{lines}` are no lines"))
+        Error::new(ErrorKind::InvalidArguments, format!("`{lines}` is not a range of lines"))
             .with_remedy("write 3-9, 3- or 3; lines count from 1")
     };
     let number = |text: &str| text.trim().parse::<usize>().map_err(|_| wrong());
@@ -89,7 +89,7 @@ pub fn find_lines(text: &str, lines: &str) -> Result<Range<usize>> {
     Ok(start..starts.nth(last - first).unwrap_or(text.len()))
 }
 
-/// The headings of a note, one a line: `12: ## Log (340 bytes)`, with the line and the size of its section.
+/// Lists the headings of a note, one per line: `12: ## Log (340 bytes)`, with the line and the size of its section.
 pub fn outline(text: &str) -> String {
     let note = note(text);
     let mut lines = String::new();
@@ -102,7 +102,7 @@ pub fn outline(text: &str) -> String {
     lines
 }
 
-/// A Markdown text, parsed, however large.
+/// Parses a Markdown text, without a size limit.
 pub(crate) fn note(text: &str) -> Note {
     match VaultPath::new("-.md") {
         Some(path) => parse(&path, text.as_bytes(), &ParseOptions { max_bytes: usize::MAX, ..ParseOptions::default() }),
@@ -110,8 +110,8 @@ pub(crate) fn note(text: &str) -> Note {
     }
 }
 
-/// What an edit of lines or words must leave as it is: headings by their levels, where links lead, and the number of code
-/// blocks.
+/// The structure that an edit of lines or words must preserve: headings by their levels, link targets, and the number
+/// of code blocks.
 pub(super) fn structure(text: &str) -> (Vec<u8>, Vec<String>, usize) {
     let note = note(text);
     let code = note.blocks.iter().filter(|block| block.kind == BlockKind::Code).count();
@@ -123,7 +123,7 @@ pub(super) fn structure(text: &str) -> (Vec<u8>, Vec<String>, usize) {
     )
 }
 
-/// The labels of the footnotes that a text defines.
+/// Returns the labels of the footnotes that a text defines.
 pub(super) fn footnotes(text: &str) -> BTreeSet<String> {
     let note = note(text);
     let others = note.blocks.iter().filter(|block| block.kind == BlockKind::Other);
@@ -132,7 +132,7 @@ pub(super) fn footnotes(text: &str) -> BTreeSet<String> {
     lines.filter_map(label).collect()
 }
 
-/// A heading without the marks before it.
+/// Returns a heading without the `#` characters before it.
 pub(super) fn title(heading: &str) -> &str {
     heading.trim().trim_start_matches('#').trim()
 }
@@ -171,7 +171,7 @@ pub(super) fn section(note: &Note, heading: &str) -> Result<Option<Section>> {
     Err(Error::new(ErrorKind::Ambiguous, message).with_remedy(remedies.join("; ")))
 }
 
-/// The headings that a name fits, by their index, and those of them that are of its level, if it says one.
+/// Returns the headings that match a name, by their index, and those of them that also have its level, if it has one.
 fn fitting(note: &Note, heading: &str) -> (Vec<usize>, Vec<usize>) {
     let all = named(note, title(heading));
     let level = heading.trim().bytes().take_while(|byte| *byte == b'#').count();
@@ -180,7 +180,8 @@ fn fitting(note: &Note, heading: &str) -> (Vec<usize>, Vec<usize>) {
     (all, of_level)
 }
 
-/// The headings of exactly this text; if there are none, the first of those that a link with this subpath can mean.
+/// Returns the headings with exactly this text; or else the first of those that a link with this subpath can
+/// refer to.
 fn named(note: &Note, wanted: &str) -> Vec<usize> {
     let is_exact = |at: &usize| note.heading_source(*at) == wanted || note.headings[*at].text == wanted;
     let mut found: Vec<usize> = (0..note.headings.len()).filter(is_exact).collect();
@@ -189,7 +190,7 @@ fn named(note: &Note, wanted: &str) -> Vec<usize> {
     }
     let mut sources: Vec<(u8, &str)> =
         note.headings.iter().enumerate().map(|(at, heading)| (heading.level, note.heading_source(at))).collect();
-    // Longer than what is wanted, so that what was found does not fit again, and still has others below it.
+    // Longer than `wanted`, so that the heading that was found does not match again, and still has others below it.
     let other = format!("{wanted}x");
     while found.len() < MAX_NAMED
         && let Some(at) = heading_at(&sources, wanted)
@@ -200,7 +201,7 @@ fn named(note: &Note, wanted: &str) -> Vec<usize> {
     found
 }
 
-/// A heading with its level and all headings above it: `### Work#2026#Log`.
+/// Writes a heading with its level and all headings above it: `### Work#2026#Log`.
 fn spelled(note: &Note, at: usize) -> String {
     let mut level = note.headings[at].level;
     let mut path = vec![note.heading_source(at)];
@@ -213,7 +214,7 @@ fn spelled(note: &Note, at: usize) -> String {
     format!("{} {}", "#".repeat(usize::from(note.headings[at].level)), path.join("#"))
 }
 
-/// The section of a note's heading, by its index.
+/// Returns the section of a note's heading, by its index.
 fn section_at(note: &Note, at: usize) -> Section {
     let found = &note.headings[at];
     let next = note.headings[at + 1..].iter().find(|next| next.level <= found.level);

@@ -1,11 +1,11 @@
-//! Text that differs only in how it was typed: quotes, dashes, spaces, composed letters, blanks at the ends of lines.
+//! Text that differs only in typography: quotes, dashes, spaces, composed letters, blanks at the ends of lines.
 
 use std::ops::Range;
 
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
-/// A text with every typographic variant replaced by the plain form, and where each byte of it comes from.
+/// A text with every typographic variant replaced by the plain form, and the origin of each of its bytes.
 struct FoldedText {
     text: String,
     /// For each byte, the source character that it comes from.
@@ -41,7 +41,7 @@ impl FoldedText {
         self.sources.resize(self.text.len(), source.clone());
     }
 
-    /// The source of a range of the folded text; `None` if it begins or ends inside of a letter.
+    /// Returns the source of a range of the folded text; `None` if the range begins or ends inside a character.
     fn source(&self, range: &Range<usize>) -> Option<Range<usize>> {
         let first = self.sources.get(range.start)?;
         let last = self.sources.get(range.end.checked_sub(1)?)?;
@@ -53,7 +53,7 @@ impl FoldedText {
     }
 }
 
-/// The passages of a text that differ from `wanted` in nothing but typography, from left to right, without overlaps.
+/// Returns the passages of a text that differ from `wanted` only in typography, from left to right, without overlaps.
 pub(super) fn similar(text: &str, wanted: &str) -> Vec<Range<usize>> {
     let (there, wanted) = (FoldedText::of(text), FoldedText::of(wanted).text);
     let occurrences = |wanted: &str| -> Vec<Range<usize>> {
@@ -63,7 +63,7 @@ pub(super) fn similar(text: &str, wanted: &str) -> Vec<Range<usize>> {
     let mut found = occurrences(&wanted);
     let without_blanks = wanted.trim_end_matches(is_blank);
     if found.is_empty() && without_blanks.len() < wanted.len() {
-        // Blanks that end `wanted` are dropped at the end of a line of the text, and only there.
+        // Blanks at the end of `wanted` are dropped only if the passage is at the end of a line.
         found = occurrences(without_blanks);
         found.retain(|at| {
             matches!(text[at.end..].trim_start_matches(is_blank).chars().next(), None | Some('\n' | '\r'))
@@ -72,7 +72,7 @@ pub(super) fn similar(text: &str, wanted: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// In what two texts that are [`similar`] differ, for a message.
+/// Lists the kinds of difference between two [`similar`] texts, for a message.
 pub(super) fn differences(there: &str, wanted: &str) -> Vec<&'static str> {
     type CharPredicate = fn(char) -> bool;
     let of = |text: &str, is: CharPredicate| text.chars().filter(|c| is(*c)).collect::<String>();
@@ -96,7 +96,7 @@ fn is_blank(c: char) -> bool {
     matches!(c, ' ' | '\t')
 }
 
-/// The plain form of a typographic character.
+/// Returns the plain form of a typographic character.
 fn plain(c: char) -> Option<char> {
     match c {
         '\u{2018}'..='\u{201b}' | '\u{2032}' | '\u{02bc}' | '\u{00b4}' => Some('\''),

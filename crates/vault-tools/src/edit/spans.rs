@@ -9,10 +9,10 @@ use super::similar::{differences, similar};
 use crate::error::{Error, ErrorKind, Result};
 use crate::host::Position;
 
-/// The most occurrences that an error names.
+/// The maximum number of occurrences that an error lists.
 const MAX_NAMED: usize = 5;
 
-/// One span of a text replaced.
+/// The replacement of one span of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextEdit {
     /// The bytes to replace.
@@ -21,7 +21,7 @@ pub struct TextEdit {
     pub text: String,
 }
 
-/// Applies edits that are in order and do not overlap.
+/// Applies edits that are sorted and do not overlap.
 ///
 /// # Errors
 /// [`ErrorKind::InvalidArguments`] for spans that overlap, are out of order, or cut a character.
@@ -41,7 +41,7 @@ pub fn apply_edits(text: &str, edits: &[TextEdit]) -> Result<String> {
     Ok(new)
 }
 
-/// How the lines of a text end.
+/// The line ending of a text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum LineEnding {
     /// `\n`.
@@ -52,13 +52,13 @@ pub enum LineEnding {
 }
 
 impl LineEnding {
-    /// The ending of most lines.
+    /// Returns the line ending that most lines of a text have.
     pub fn of(text: &str) -> Self {
         let windows = text.matches("\r\n").count();
         if windows * 2 > text.matches('\n').count() { Self::CrLf } else { Self::Lf }
     }
 
-    /// The characters.
+    /// Returns its characters.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Lf => "\n",
@@ -66,7 +66,7 @@ impl LineEnding {
         }
     }
 
-    /// Gives every line of a text this ending.
+    /// Converts every line of a text to this line ending.
     pub fn put(self, text: &str) -> String {
         let plain = text.replace("\r\n", "\n");
         match self {
@@ -76,7 +76,7 @@ impl LineEnding {
     }
 }
 
-/// The byte offset of a position. A column beyond the end of its line means the end of the line, as in editors.
+/// Returns the byte offset of a position. A column beyond the end of its line means the end of the line, as in editors.
 ///
 /// # Errors
 /// [`ErrorKind::InvalidArguments`] for a line that does not exist, or a column inside a character.
@@ -104,7 +104,7 @@ pub fn offset_of(text: &str, position: Position) -> Result<usize> {
     Ok(start + line.len())
 }
 
-/// The position of a byte offset. An offset inside a character means its start.
+/// Returns the position of a byte offset. An offset inside a character means the start of the character.
 pub fn position_of(text: &str, offset: usize) -> Position {
     let before = &text[..text.floor_char_boundary(offset)];
     let start = before.rfind('\n').map_or(0, |at| at + 1);
@@ -121,7 +121,7 @@ pub struct Replacement {
     pub text: String,
     /// The first line of the first replacement, from 1.
     pub first_line: u32,
-    /// The last line of the last one; its first line if the replacement is empty.
+    /// The last line of the last replacement; its first line if the replacement is empty.
     pub last_line: u32,
     /// How many passages were replaced.
     pub count: usize,
@@ -175,7 +175,7 @@ pub fn replace_all(text: &str, old: &str, new: &str, how: Match) -> Result<Repla
     replaced(text, old, found, new)
 }
 
-/// A passage with the line endings with which it occurs in a text, if it does.
+/// Returns a passage with the line endings that it has in a text, if it occurs there.
 fn as_in_text(text: &str, old: &str) -> Result<String> {
     if old.is_empty() {
         return Err(Error::new(ErrorKind::InvalidArguments, "the text to be replaced is empty")
@@ -197,8 +197,8 @@ fn replaced(text: &str, old: &str, found: Vec<Range<usize>>, new: &str) -> Resul
     Ok(Replacement { text, first_line, last_line, count: edits.len() })
 }
 
-/// The first occurrences, also those that overlap, as many as tell whether there are more than an error names: replacing
-/// the first of several would be a guess.
+/// Returns the first occurrences, including overlapping ones, and enough of them to show whether there are more than an
+/// error lists. Overlapping ones count because replacing the first of several would be a guess.
 fn overlapping(text: &str, wanted: &str) -> Vec<Range<usize>> {
     let step = wanted.chars().next().map_or(1, char::len_utf8);
     let (mut found, mut at) = (Vec::new(), 0);
@@ -238,7 +238,7 @@ fn not_there(text: &str, old: &str) -> Error {
     }
 }
 
-/// The first line, from `start` on, that differs from its line of `old`; both texts are compared line by line.
+/// Returns the first line, from `start` on, that differs from the corresponding line of `old`.
 fn first_difference<'t>(text: &'t str, old: &str, start: usize) -> (usize, &'t str) {
     let there = text.lines().enumerate().skip(start);
     let wanted = old.lines().skip_while(|line| line.trim().is_empty());
@@ -247,7 +247,7 @@ fn first_difference<'t>(text: &'t str, old: &str, start: usize) -> (usize, &'t s
     first.map(|(line, _)| line).or_else(|| there.clone().next()).unwrap_or((start, ""))
 }
 
-/// The line endings of the passage that differs from `old` in nothing else; `None` if there is none.
+/// Describes the line endings of the passage that differs from `old` only in these; `None` if there is no such passage.
 fn actual_line_endings(text: &str, old: &str) -> Option<String> {
     let plain = |text: &str| text.replace("\r\n", "\n");
     let (there, wanted) = (plain(text), plain(old));

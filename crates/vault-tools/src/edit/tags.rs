@@ -1,4 +1,4 @@
-//! Adds, removes and renames the tags of a note, in its frontmatter and in its text. Code and URLs hold none.
+//! Adds, removes and renames the tags of a note, in its frontmatter and in its text. Code and URLs contain no tags.
 
 use std::ops::Range;
 
@@ -11,14 +11,14 @@ use super::section::{note, structure};
 use super::spans::{TextEdit, apply_edits};
 use crate::error::{Error, ErrorKind, Result};
 
-/// What is to become of the tags of a note.
+/// Changes to the tags of a note.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TagChanges {
     /// Tags to add to the frontmatter, unless the note has them.
     pub add: Vec<String>,
-    /// Tags to remove; those nested below them stay.
+    /// Tags to remove. Tags nested below them stay.
     pub remove: Vec<String>,
-    /// Tags to rename, from what to what, with those nested below them.
+    /// Tags to rename, as old and new name. Tags nested below them are renamed too.
     pub rename: Vec<(String, String)>,
 }
 
@@ -30,17 +30,17 @@ pub struct EditedTags {
     pub text: String,
     /// The tags that were added.
     pub added: Vec<String>,
-    /// How many times a tag was removed.
+    /// The number of removed occurrences.
     pub removed: usize,
-    /// How many times a tag was renamed.
+    /// The number of renamed occurrences.
     pub renamed: usize,
 }
 
-/// Changes the tags of a note: removes, renames and then adds. Upper and lower case are alike.
+/// Changes the tags of a note: removes, renames and then adds. Case is ignored.
 ///
 /// # Errors
-/// [`ErrorKind::InvalidArguments`] for what cannot be a tag; [`ErrorKind::Frontmatter`] for frontmatter that cannot be
-/// read or kept; [`ErrorKind::Refused`] when a tag cannot be removed without changing what stands around it.
+/// [`ErrorKind::InvalidArguments`] for an invalid tag; [`ErrorKind::Frontmatter`] for frontmatter that cannot be read
+/// or preserved; [`ErrorKind::Refused`] if a tag cannot be removed without changing the text around it.
 pub fn edit_tags(text: &str, changes: &TagChanges) -> Result<EditedTags> {
     let rules = Rules::of(changes)?;
     let mut edited = EditedTags { text: text.to_owned(), ..EditedTags::default() };
@@ -50,13 +50,13 @@ pub fn edit_tags(text: &str, changes: &TagChanges) -> Result<EditedTags> {
     Ok(edited)
 }
 
-/// The edits that rename tags in a text that is no note of its own, such as one in a canvas.
+/// Returns the edits that rename tags in a text that is not a whole note, for example one in a canvas.
 ///
 /// # Errors
-/// [`ErrorKind::InvalidArguments`] for what cannot be a tag.
+/// [`ErrorKind::InvalidArguments`] for an invalid tag.
 pub(crate) fn tag_renames(text: &str, changes: &TagChanges) -> Result<Vec<TextEdit>> {
     let rules = Rules::of(changes)?;
-    // With a line before it, no text has frontmatter.
+    // A line is put before it, because a text that does not begin with `---` has no frontmatter.
     let spans = tag_spans(&format!("\n{text}")).into_iter().map(|span| span.start..span.end - 1);
     let edit = |span: Range<usize>| match rules.fate(&text[span.clone()]) {
         Fate::Becomes(text) => Some(TextEdit { span, text }),
@@ -65,14 +65,14 @@ pub(crate) fn tag_renames(text: &str, changes: &TagChanges) -> Result<Vec<TextEd
     Ok(spans.filter_map(edit).collect())
 }
 
-/// The changes with their tags as they are compared.
+/// The changes, with their tags in the form in which they are compared.
 struct Rules {
     add: Vec<String>,
     remove: Vec<TagKey>,
     rename: Vec<(TagKey, String)>,
 }
 
-/// What becomes of one tag.
+/// The outcome for one tag.
 enum Fate {
     Stays,
     Goes,
@@ -90,7 +90,7 @@ impl Rules {
                     .with_remedy("a tag has letters, digits, _, - and /, no spaces, and is not a number")),
             }
         };
-        // What is looked for may be what only frontmatter can hold, such as `c++`.
+        // A tag to remove or rename may be one that only frontmatter can contain, such as `c++`.
         let key = |tag: &String| match TagKey::new(tag) {
             key if key.as_str().is_empty() => {
                 Err(Error::new(ErrorKind::InvalidArguments, format!("{tag:?} is not a tag")))
@@ -104,7 +104,7 @@ impl Rules {
         })
     }
 
-    /// Of a tag without its `#`.
+    /// Returns the outcome for a tag, given without its `#`.
     fn fate(&self, tag: &str) -> Fate {
         let key = TagKey::new(tag);
         if self.remove.contains(&key) {
@@ -123,7 +123,7 @@ impl Rules {
     fn apply_to_body(&self, edited: &mut EditedTags) -> Result<()> {
         let mut new = edited.text.clone();
         let (mut tags, mut renames) = (Vec::new(), Vec::new());
-        // From the end, so that the last tag of a line finds nothing else on it.
+        // From the end, so that if all tags of a line are removed, the last removal finds the line otherwise empty.
         for span in tag_spans(&edited.text).into_iter().rev() {
             let tag = &edited.text[span.start + 1..span.end];
             match self.fate(tag) {
@@ -164,7 +164,7 @@ impl Rules {
     fn apply_to_frontmatter(&self, edited: &mut EditedTags) -> Result<()> {
         let properties = match frontmatter::properties(&edited.text) {
             Ok(properties) => properties,
-            // One that cannot be read is left alone if none of the tags stands in it.
+            // Unreadable frontmatter is left unchanged if none of the tags occurs in it.
             Err(_) if self.add.is_empty() && !self.may_stand_in_frontmatter(&edited.text) => return Ok(()),
             Err(error) => return Err(error),
         };
@@ -187,7 +187,7 @@ impl Rules {
             Fate::Stays => item.as_str().map(TagKey::new),
             _ => None,
         };
-        // What a tag becomes may be there already.
+        // The new name of a tag may already be in the list.
         let mut there: Vec<TagKey> = items.iter().zip(&fates).filter_map(stays).collect();
         let mut new = Vec::new();
         for (item, fate) in items.into_iter().zip(fates) {
@@ -241,7 +241,7 @@ impl Rules {
         Ok(())
     }
 
-    /// Whether the lines of the frontmatter hold one of the tags, read as text.
+    /// Returns whether the lines of the frontmatter contain one of the tags, read as text.
     fn may_stand_in_frontmatter(&self, text: &str) -> bool {
         let Some(span) = frontmatter_span(text) else { return false };
         let mut words = text[span].split(|c: char| c.is_whitespace() || "[]{}\"',:".contains(c));
@@ -249,12 +249,13 @@ impl Rules {
     }
 }
 
-/// A tag of the frontmatter without its optional `#`.
+/// Returns a tag of the frontmatter without its optional `#`.
 fn name(tag: &str) -> &str {
     tag.strip_prefix('#').unwrap_or(tag).trim_end_matches('/')
 }
 
-/// Tags as a property that held others has them: as a text with commas or spaces if it was one, otherwise as a list.
+/// Returns tags in the form of a property that contained others: a text with commas or spaces if it was one, otherwise
+/// a list.
 fn as_before(before: &Property, items: Vec<Value>) -> Value {
     match before {
         Property::Text(text) if items.len() == 1 || (!items.is_empty() && text.trim().contains([',', ' ', '\t'])) => {
@@ -265,14 +266,14 @@ fn as_before(before: &Property, items: Vec<Value>) -> Value {
     }
 }
 
-/// How many lines hold nothing but marks: such a line is read as a rule, or as what underlines a heading.
+/// Counts the lines that consist of marks only, because such a line is read as a rule or as the underline of a heading.
 fn bare_marks(text: &str) -> usize {
     let is_mark = |c: char| matches!(c, '*' | '_' | '=' | '~' | '-' | '+' | '>' | ' ' | '\t');
     text.lines().filter(|line| line.contains(['*', '_', '=', '~']) && line.chars().all(is_mark)).count()
 }
 
-/// Removes a tag with the white space before it, or at the beginning of a line after it; if the line holds nothing
-/// else, the line.
+/// Removes a tag with the white space before it, or, at the beginning of a line, after it; if the line contains nothing
+/// else, removes the line.
 fn remove_tag(text: &mut String, span: Range<usize>) {
     let is_blank = |c: char| c == ' ' || c == '\t';
     let slashes = text[span.end..].len() - text[span.end..].trim_start_matches('/').len();

@@ -1,4 +1,4 @@
-//! Opens `journal.db`: its tables, its settings, and what kinds of error it can give.
+//! Opens `journal.db`: its tables, its settings, and the kinds of error that it can cause.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,11 +9,11 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::state::State;
 
 pub(super) const FILE: &str = "journal.db";
-/// The journal before there was a database: a text file.
+/// The journal of earlier versions, which was a text file.
 pub(super) const OLDER_FILE: &str = "journal";
-/// SQLite's own.
+/// SQLite's own rollback journal.
 pub(super) const ROLLBACK: &str = "journal.db-journal";
-/// What [`super::salvage`] writes before it takes the place of the journal.
+/// The file that [`super::salvage`] writes before it replaces the journal.
 pub(super) const SALVAGED: &str = "journal.db.new";
 /// The page size in bytes: SQLite's default.
 pub(super) const PAGE: usize = 4096;
@@ -49,12 +49,12 @@ const SCHEMA: &str = "
     PRAGMA user_version = 1;
 ";
 
-/// Why the journal could not be read or written.
+/// The reason that the journal could not be read or written.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// The file is not what was written, and how that shows.
+    /// The content of the file is wrong; how this was noticed.
     Damaged(String),
-    /// The disk is full, the file is busy, and whatever else is no damage.
+    /// Any other error, for example a full disk or a busy file.
     Other(Error),
 }
 
@@ -74,20 +74,20 @@ impl From<Error> for Failure {
 }
 
 impl Failure {
-    /// As an error of this crate.
+    /// Converts the failure to an error of this crate.
     pub fn into_error(self, state: &State) -> Error {
         match self {
             Self::Damaged(why) => Error::new(ErrorKind::Journal, "the journal is damaged")
                 .because(why)
                 .at(path(state).display())
-                .with_remedy("the next change copies what can be read into a new journal and keeps this file"),
+                .with_remedy("the next change copies its readable part into a new journal and keeps this file"),
             Self::Other(error) if error.path().is_none() => error.at(path(state).display()),
             Self::Other(error) => error,
         }
     }
 }
 
-/// The journal, if there is one.
+/// Opens the journal, if there is one.
 pub(super) fn open(state: &State) -> Result<Option<Connection>, Failure> {
     finish_salvage(state)?;
     state.check_no_folder(&[FILE, ROLLBACK, OLDER_FILE])?;
@@ -97,7 +97,7 @@ pub(super) fn open(state: &State) -> Result<Option<Connection>, Failure> {
     state.has(FILE).then(|| with_tables(&path(state))).transpose()
 }
 
-/// The journal, made if there is none.
+/// Opens the journal, and creates it if it does not exist.
 pub(super) fn open_or_create(state: &State) -> Result<Connection, Failure> {
     match open(state)? {
         Some(connection) => Ok(connection),
@@ -105,7 +105,7 @@ pub(super) fn open_or_create(state: &State) -> Result<Connection, Failure> {
     }
 }
 
-/// A new database, private to the user.
+/// Creates a new database that only the user can read.
 pub(super) fn create(state: &State, name: &str) -> Result<Connection, Failure> {
     state.open(name)?.set_len(0).map_err(|error| state.failed(name, &error))?;
     let connection = with_tables(&state.folder().join(name))?;
@@ -115,7 +115,7 @@ pub(super) fn create(state: &State, name: &str) -> Result<Connection, Failure> {
 
 fn with_tables(path: &Path) -> Result<Connection, Failure> {
     let connection = connect(path)?;
-    // It is new, or whoever created it was killed before it had tables.
+    // It is new, or the process that created it was killed before it added the tables.
     if version(&connection)? == 0 {
         connection.execute_batch(&format!("BEGIN; {SCHEMA} COMMIT;"))?;
     }
@@ -130,18 +130,19 @@ fn other_format(format: &str, path: &Path) -> Failure {
     let what = format!("the journal has another format ({format}) than this program reads ({VERSION})");
     Failure::Other(Error::new(ErrorKind::Journal, what).at(path.display()).with_remedy(
         "nothing is changed until you use the program that wrote it, or move it aside with \
-         `vault-tools journal reset`; what it holds can then not be undone",
+         `vault-tools journal reset`; its transactions can then no longer be undone",
     ))
 }
 
-/// A connection with the settings that the promises of the journal rest on. A file of another format is not written to.
+/// Opens a connection with the settings on which the guarantees of the journal depend. A file of another format is not
+/// written to.
 pub(super) fn connect(path: &Path) -> Result<Connection, Failure> {
     let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     connection.busy_timeout(WAIT)?;
     match version(&connection)? {
         0 | VERSION => {}
         version => {
-            // A damaged first page may say anything.
+            // A damaged first page may contain anything.
             connection.query_row("SELECT count(*) FROM sqlite_master", [], |_| Ok(()))?;
             return Err(other_format(&version.to_string(), path));
         }
@@ -157,17 +158,18 @@ pub(super) fn path(state: &State) -> PathBuf {
     state.folder().join(FILE)
 }
 
-/// Whether new pages would be put behind all others: in a damaged file they could overwrite some.
+/// Returns whether new pages would be appended after all others; otherwise, in a damaged file, they could overwrite
+/// existing ones.
 pub(super) fn may_be_written(state: &State, connection: &Connection) -> Result<bool, Failure> {
     let number = |pragma: &str| connection.query_row(&format!("PRAGMA {pragma}"), [], |row| row.get::<_, u64>(0));
     let length = std::fs::metadata(path(state)).map_or(0, |metadata| metadata.len());
     Ok(number("freelist_count")? == 0 && number("page_count")? * number("page_size")? == length)
 }
 
-/// Whether an error says that the file is damaged, rather than the disk full or the file busy.
+/// Returns whether an error shows that the file is damaged, rather than the disk full or the file busy.
 fn is_damage(error: &rusqlite::Error) -> bool {
     match error {
-        // Statements are fixed, so that one that is wrong is one for another schema.
+        // The statements are fixed, so if one is invalid the schema is another one.
         rusqlite::Error::SqliteFailure(failure, _) => {
             matches!(failure.code, ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::Unknown)
         }
@@ -180,7 +182,8 @@ fn is_damage(error: &rusqlite::Error) -> bool {
     }
 }
 
-/// Ends what a crash in [`super::salvage`] left: the old file is set aside, the new one not yet in its place.
+/// Completes a [`super::salvage`] that a crash interrupted after the old file was moved aside and before the new one
+/// replaced it.
 fn finish_salvage(state: &State) -> Result<(), Error> {
     if state.has(SALVAGED) && !state.has(FILE) {
         state.rename(SALVAGED, FILE)?;

@@ -1,5 +1,5 @@
-//! A transaction and its actions as the journal has them: their rows, the room for the end, and the checks by which
-//! damage to a row is noticed.
+//! Transactions and their actions in the form of the journal: their rows, the space reserved for the end, and the
+//! checks that detect damage to a row.
 
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -15,7 +15,7 @@ use crate::action::{Action, ActionOutline, DeleteMode};
 use crate::content::{Content, ContentHash};
 use crate::sandbox::{SafePath, SavedMetadata};
 
-/// What replaces the digest of a transaction that is listed and cannot be undone.
+/// Replaces the digest of a transaction that is listed but cannot be undone.
 pub(super) const LOST: &str = "lost";
 
 /// The number of a transaction; later ones have higher numbers.
@@ -29,7 +29,7 @@ impl fmt::Display for TransactionId {
     }
 }
 
-/// What a transaction does.
+/// The kind of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -42,29 +42,29 @@ pub enum TransactionKind {
     Redo,
 }
 
-/// How far a transaction has come.
+/// The state of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum State {
-    /// It was interrupted, or is under way.
+    /// It was interrupted, or is in progress.
     Unfinished,
-    /// The same, as far as a damaged file can be believed.
+    /// The same, according to a damaged file, which may be wrong.
     Suspect,
     Done,
     RolledBack,
 }
 
-/// How a kind or a state is called in its column.
+/// Returns the name of a kind or a state in its column.
 pub(super) fn name_of(value: impl Serialize) -> String {
     serde_json::to_value(value).ok().and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
-/// The kind or state of a name.
+/// Returns the kind or state with a name.
 pub(super) fn named<T: DeserializeOwned>(name: String) -> Option<T> {
     serde_json::from_value(Value::String(name)).ok()
 }
 
-/// What is said of a transaction before it begins.
+/// The properties of a transaction before it begins.
 #[derive(Debug, Clone)]
 pub(crate) struct NewTransaction {
     pub label: String,
@@ -73,34 +73,34 @@ pub(crate) struct NewTransaction {
     pub of: Option<TransactionId>,
 }
 
-/// A transaction as the journal has it. The checksum of its row is of what this serializes to.
+/// A transaction as the journal stores it. The checksum of its row is computed from its serialized form.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct JournalEntry {
     pub id: TransactionId,
-    /// When it began, since 1970.
+    /// The start time in milliseconds since 1970.
     pub(super) time_ms: u64,
     pub label: String,
     pub kind: TransactionKind,
     /// The transaction that is undone or redone.
     pub of: Option<TransactionId>,
-    /// The row of its first action. Those of the others follow.
+    /// The row of its first action. Those of the others follow it.
     pub(super) first_action: i64,
     #[serde(rename = "actions")]
     pub(super) count: usize,
-    /// Of all its actions.
+    /// The digest of all its actions.
     pub(super) digest: String,
     pub state: State,
-    /// How many of its actions are in effect, once it has ended.
+    /// How many of its actions are in effect after its end.
     pub done: usize,
     #[serde(skip)]
     pub actions: Vec<JournalAction>,
-    /// Not all of it can be read.
+    /// Whether a part of it cannot be read.
     #[serde(skip)]
     pub is_damaged: bool,
 }
 
 impl JournalEntry {
-    /// One that has not begun.
+    /// Creates one that has not begun.
     pub(super) fn new(new: NewTransaction, actions: Vec<JournalAction>) -> Self {
         let NewTransaction { label, kind, of } = new;
         let (id, time_ms, first_action, digest) = (TransactionId(0), 0, 0, String::new());
@@ -112,22 +112,22 @@ impl JournalEntry {
         matches!(self.state, State::Unfinished | State::Suspect)
     }
 
-    /// The transaction of which it is an undo, or the undo of an undo; itself, if it is neither.
+    /// The original transaction if this one is an undo, or the undo of an undo; otherwise itself.
     pub fn root(&self) -> TransactionId {
         self.of.unwrap_or(self.id)
     }
 
-    /// When it began.
+    /// Returns the start time.
     pub fn time(&self) -> SystemTime {
         UNIX_EPOCH + Duration::from_millis(self.time_ms)
     }
 
-    /// What the column `checksum` must hold.
+    /// Returns the correct value of the column `checksum`.
     pub(super) fn checksum(&self) -> String {
         short_hash(&serde_json::to_vec(self).unwrap_or_default())
     }
 
-    /// What the column `digest` must hold.
+    /// Returns the correct value of the column `digest`.
     pub(super) fn digest_of_actions(&self) -> String {
         let rows: Vec<ActionRow> = self.actions.iter().map(ActionRow::of).collect();
         short_hash(&serde_json::to_vec(&rows).unwrap_or_default())
@@ -138,15 +138,15 @@ fn short_hash(bytes: &[u8]) -> String {
     ContentHash::of(bytes).to_string()[..16].to_owned()
 }
 
-/// An action as the journal has it, without its content.
+/// An action as the journal stores it, without its content.
 #[derive(Debug, Clone)]
 pub(crate) struct JournalAction {
     pub outline: ActionOutline,
-    /// What its inverse restores besides the content.
+    /// The metadata that its inverse restores besides the content.
     pub saved: SavedMetadata,
 }
 
-/// The columns of a row of the table `action`, but for its content.
+/// The columns of a row of the table `action`, except its content.
 #[derive(Debug, Serialize)]
 pub(super) struct ActionRow {
     pub kind: String,
@@ -178,7 +178,7 @@ impl ActionRow {
         }
     }
 
-    /// `None` for what no action can have been.
+    /// Converts a row; `None` for values that no action can have.
     pub(super) fn into_action(self) -> Option<JournalAction> {
         let path = SafePath::recorded(&self.path).ok()?;
         let hash = |hex: Option<String>| ContentHash::from_hex(&hex?);
@@ -195,11 +195,12 @@ impl ActionRow {
     }
 }
 
-/// Bytes that a row is made shorter by when its transaction ends: more than the end can make it longer.
+/// By how many bytes a row becomes shorter when its transaction ends: more than the end can lengthen it, so that the
+/// end needs no space.
 const RESERVE: usize = 64;
 
-/// Adds a transaction that may still end, with what its actions removed; its numbers are filled in, unless it has one
-/// already.
+/// Adds a transaction whose end is still to be written, with the contents that its actions removed. Its numbers are
+/// assigned, unless it already has one.
 pub(super) fn insert(
     connection: &Connection,
     entry: &mut JournalEntry,
@@ -224,7 +225,7 @@ pub(super) fn insert(
             digest, name_of(state), done, vec![0_u8; RESERVE]
         ],
     )?;
-    // The number is part of what the checksum is of.
+    // The checksum covers the number.
     entry.id.0 = connection.last_insert_rowid().cast_unsigned();
     connection.execute("UPDATE transaction_ SET checksum = ? WHERE id = ?", params![entry.checksum(), entry.id.0])?;
     Ok(())

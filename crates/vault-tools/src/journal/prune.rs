@@ -1,4 +1,4 @@
-//! Drops old transactions from the journal, and with them the contents that only they still hold.
+//! Removes old transactions from the journal, and with them the contents that only they still hold.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -10,13 +10,14 @@ use super::{read, salvage};
 use crate::error::Result;
 use crate::state::State;
 
-/// Which transactions are kept.
+/// Which transactions to keep.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct PruneOptions {
-    /// Older transactions are dropped. `None`: whatever their age.
+    /// Transactions older than this are dropped. `None`: no limit on the age.
     pub older_than: Option<Duration>,
-    /// The oldest transactions are dropped until the journal is no larger, in bytes. `None`: whatever its size.
+    /// The oldest transactions are dropped until the journal has at most this size in bytes. `None`: no limit on the
+    /// size.
     pub max_bytes: Option<u64>,
 }
 
@@ -28,7 +29,7 @@ impl PruneOptions {
         self
     }
 
-    /// Drops the oldest transactions until the journal has at most so many bytes.
+    /// Drops the oldest transactions until the journal has at most this size in bytes.
     #[must_use]
     pub fn max_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = Some(bytes);
@@ -36,19 +37,19 @@ impl PruneOptions {
     }
 }
 
-/// What pruning did.
+/// The result of pruning.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct PruneReport {
-    /// Transactions that can no longer be undone.
+    /// The number of transactions that can no longer be undone.
     pub transactions: usize,
-    /// Bytes that were freed.
+    /// The number of bytes that were freed.
     pub bytes: u64,
-    /// Transactions that are left.
+    /// The number of remaining transactions.
     pub left: usize,
 }
 
-/// What [`prune`] would drop. The lock need not be held.
+/// Returns what [`prune`] would drop. The lock need not be held.
 pub(crate) fn prunable(state: &State, options: &PruneOptions) -> Result<PruneReport> {
     let count = |state| -> Result<PruneReport, Failure> {
         let Some(connection) = open(state)? else { return Ok(PruneReport::default()) };
@@ -60,7 +61,7 @@ pub(crate) fn prunable(state: &State, options: &PruneOptions) -> Result<PruneRep
     count(state).map_err(|failure| failure.into_error(state))
 }
 
-/// Drops the oldest transactions. The lock is held, and no transaction is unfinished.
+/// Drops the oldest transactions. The caller holds the lock, and no transaction is unfinished.
 pub(crate) fn prune(state: &State, options: &PruneOptions) -> Result<PruneReport> {
     salvage::with_repair(state, || try_prune(state, options))
 }
@@ -80,12 +81,12 @@ fn try_prune(state: &State, options: &PruneOptions) -> Result<PruneReport, Failu
     let transactions = connection.execute("DELETE FROM transaction_ WHERE id <= ?", [last])?;
     connection
         .execute("DELETE FROM action WHERE id < coalesce((SELECT min(first_action) FROM transaction_), id + 1)", [])?;
-    // The file has no free pages, so that a writer only ever adds to its end.
+    // VACUUM leaves no free pages in the file, so that a writer only ever appends to it.
     connection.execute_batch("COMMIT; VACUUM;")?;
     Ok(PruneReport { transactions, bytes: before.saturating_sub(length()), left: entries.len() - transactions })
 }
 
-/// The newest transaction that is dropped. Everything older goes, too: what is left is a history without gaps.
+/// Returns the newest transaction to drop. All older ones are dropped too, so that the remaining history has no gaps.
 fn newest_dropped(connection: &Connection, options: &PruneOptions) -> Result<Option<i64>, Failure> {
     let oldest = options.older_than.and_then(|age| SystemTime::now().checked_sub(age)).unwrap_or(UNIX_EPOCH);
     let oldest_ms = oldest.duration_since(UNIX_EPOCH).map_or(0, |age| age.as_millis() as i64);

@@ -1,4 +1,4 @@
-//! Reads the journal: its transactions without the contents, and the contents of one when they are needed.
+//! Reads the journal: transactions without their contents, and the contents of one transaction when they are needed.
 
 use std::collections::BTreeSet;
 
@@ -11,15 +11,15 @@ use crate::content::Content;
 use crate::error::{Error, ErrorKind, Result};
 use crate::state::State;
 
-/// Most numbers between two readable transactions that are looked for one by one in a damaged file.
+/// The largest gap between two readable transactions of a damaged file within which each number is tried.
 const MOST_MISSING: i64 = 100_000;
 
-/// What `read` finds in the journal; nothing where there is none.
+/// Returns the result of `read` on the journal; the default if there is no journal.
 fn found<T: Default>(state: &State, read: impl Fn(&Connection) -> Result<T, Failure>) -> Result<T, Failure> {
     open(state)?.map_or_else(|| Ok(T::default()), |connection| read(&connection))
 }
 
-/// All transactions, oldest first, those that are damaged included; and whether the file has damage beyond those.
+/// Returns all transactions, oldest first, including damaged ones, and whether the file has further damage.
 pub(crate) fn entries(state: &State) -> Result<(Vec<JournalEntry>, bool)> {
     match found(state, entries_of) {
         Err(Failure::Damaged(_)) => Ok((Vec::new(), true)),
@@ -27,7 +27,7 @@ pub(crate) fn entries(state: &State) -> Result<(Vec<JournalEntry>, bool)> {
     }
 }
 
-/// The transaction that a crash interrupted, if there is one; the last of all it must be. In constant time.
+/// Returns the transaction that a crash interrupted, if there is one, which can only be the last. Takes constant time.
 pub(crate) fn unfinished(state: &State) -> Result<Option<JournalEntry>> {
     let last = |connection: &Connection| {
         let last = "SELECT id FROM transaction_ WHERE id = (SELECT max(id) FROM transaction_) AND state NOT IN (?, ?)";
@@ -39,7 +39,7 @@ pub(crate) fn unfinished(state: &State) -> Result<Option<JournalEntry>> {
     Ok(last.filter(JournalEntry::is_unfinished))
 }
 
-/// Whether anything in the file is damaged. Reads all of it.
+/// Returns whether anything in the file is damaged. Reads the whole file.
 pub(crate) fn has_damage(state: &State) -> Result<bool> {
     let check = |connection: &Connection| {
         let found: String = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
@@ -55,13 +55,13 @@ pub(crate) fn has_damage(state: &State) -> Result<bool> {
     }
 }
 
-/// The contents that the inverses of a transaction's actions need; `None` for an action that removed none, and for
-/// a content that cannot be read.
+/// Returns the contents that the inverses of a transaction's actions need; `None` for an action that removed no
+/// content, and for a content that cannot be read.
 pub(crate) fn contents(state: &State, entry: &JournalEntry) -> Result<Vec<Option<Content>>> {
     found(state, |connection| contents_of(connection, entry)).map_err(|failure| failure.into_error(state))
 }
 
-/// Whether no content is missing that the inverses of some actions need.
+/// Returns whether all contents are available that the inverses of some actions need.
 pub(crate) fn has_all(actions: &[JournalAction], contents: &[Option<Content>]) -> bool {
     let needed = actions.iter().filter(|action| action.outline.removed_content().is_some()).count();
     contents.iter().flatten().count() == needed
@@ -88,7 +88,7 @@ pub(super) fn contents_of(connection: &Connection, entry: &JournalEntry) -> Resu
     (entry.first_action..).zip(&entry.actions).map(content).collect()
 }
 
-/// Every transaction that can be found, and whether some cannot.
+/// Returns every transaction that can be found, and whether some cannot.
 pub(super) fn entries_of(connection: &Connection) -> Result<(Vec<JournalEntry>, bool), Failure> {
     let (ids, mut has_damage) = ids(connection)?;
     let mut entries = Vec::with_capacity(ids.len());
@@ -102,8 +102,8 @@ pub(super) fn entries_of(connection: &Connection) -> Result<(Vec<JournalEntry>, 
     Ok((entries, has_damage))
 }
 
-/// The numbers of all transactions. In a damaged table, those before and behind the damage, and whatever is found
-/// between them one by one.
+/// Returns the numbers of all transactions. In a damaged table, these are the numbers before and after the damage, and
+/// those between them that are found by trying each number.
 fn ids(connection: &Connection) -> Result<(BTreeSet<i64>, bool), Failure> {
     let mut ids = BTreeSet::new();
     let mut ends = Vec::new();
@@ -136,12 +136,12 @@ fn ids(connection: &Connection) -> Result<(BTreeSet<i64>, bool), Failure> {
     Ok((ids, true))
 }
 
-/// One transaction; `None` where there is none of that number.
+/// Returns the transaction with a number; `None` if it does not exist.
 pub(super) fn entry(connection: &Connection, id: i64) -> Result<Option<JournalEntry>, Failure> {
     let found = connection.query_row("SELECT * FROM transaction_ WHERE id = ?", [id], without_actions).optional()?;
     let Some((mut entry, checksum)) = found else { return Ok(None) };
     if entry.checksum() != checksum {
-        // What a damaged row says of its end is not to be believed.
+        // The state in a damaged row may be wrong.
         (entry.digest, entry.state) = (LOST.to_owned(), EntryState::Done);
     }
     entry.actions = match actions_of(connection, &entry) {
@@ -152,7 +152,7 @@ pub(super) fn entry(connection: &Connection, id: i64) -> Result<Option<JournalEn
     Ok(Some(entry))
 }
 
-/// A transaction, and the checksum beside it.
+/// Reads a transaction, and its stored checksum.
 fn without_actions(row: &Row<'_>) -> rusqlite::Result<(JournalEntry, String)> {
     let entry = JournalEntry {
         id: TransactionId(row.get("id")?),
@@ -171,7 +171,7 @@ fn without_actions(row: &Row<'_>) -> rusqlite::Result<(JournalEntry, String)> {
     Ok((entry, row.get("checksum")?))
 }
 
-/// Those that can be read.
+/// Reads the actions of a transaction that can be read.
 fn actions_of(connection: &Connection, entry: &JournalEntry) -> Result<Vec<JournalAction>, Failure> {
     let mut statement = connection.prepare_cached(
         "SELECT kind, path, target, before, after, name, mode FROM action WHERE id >= ? ORDER BY id LIMIT ?",

@@ -1,4 +1,4 @@
-//! Moves the journal aside, so that a new one begins: the way on from a journal of another format.
+//! Moves the journal aside, so that a new one begins. This is how to continue when a journal has another format.
 
 use std::path::PathBuf;
 
@@ -7,19 +7,21 @@ use super::read;
 use crate::error::{Error, ErrorKind, Result};
 use crate::state::State;
 
-/// What SQLite keeps beside a database. They are moved before it: a database without them could not be read again.
+/// The files that SQLite keeps beside a database. They are moved before it, because a database without them could not
+/// be read.
 const BESIDE: [&str; 3] = ["-journal", "-wal", "-shm"];
 
-/// The journal files that there are.
+/// Returns the existing journal files.
 pub(crate) fn files(state: &State) -> Vec<PathBuf> {
     let names = [FILE, OLDER_FILE].into_iter().filter(|name| state.has(name));
     names.map(|name| state.folder().join(name)).collect()
 }
 
-/// Moves the journal aside, whatever its format, and returns where it is now. The lock is held.
+/// Moves the journal aside, whatever its format, and returns the new paths. The caller holds the lock.
 ///
 /// # Errors
-/// [`ErrorKind::Journal`] while a transaction is interrupted, since nothing else knows how to roll it back.
+/// [`ErrorKind::Journal`] while a transaction is interrupted, because only the journal contains the data to roll it
+/// back.
 pub(crate) fn reset(state: &State) -> Result<Vec<PathBuf>> {
     if let Ok(Some(entry)) = read::unfinished(state) {
         let what = format!("the transaction {} ({}) was interrupted", entry.id, entry.label);

@@ -1,4 +1,4 @@
-//! A damaged journal is copied as far as it can be read, and kept: nothing of it is ever deleted.
+//! Copies the readable part of a damaged journal and keeps the damaged file, of which nothing is ever deleted.
 
 use std::path::{Path, PathBuf};
 
@@ -14,10 +14,11 @@ use crate::state::State;
 /// A copy of the damaged file with a new first page.
 const MENDED: &str = "journal.db.try";
 
-/// A transaction that can be read, with what of its contents can.
+/// A readable transaction, with those of its contents that can be read.
 type SalvagedTransaction = (JournalEntry, Vec<Option<Content>>);
 
-/// Does something with the journal: if that finds it damaged, once more with what can be read of it. The lock is held.
+/// Runs `work` on the journal. If it finds the journal damaged, repairs it and runs `work` again. The caller holds the
+/// lock.
 pub(super) fn with_repair<T>(state: &State, mut work: impl FnMut() -> Result<T, Failure>) -> Result<T> {
     let done = match work() {
         Err(Failure::Damaged(_)) => {
@@ -29,13 +30,13 @@ pub(super) fn with_repair<T>(state: &State, mut work: impl FnMut() -> Result<T, 
     done.map_err(|failure| failure.into_error(state))
 }
 
-/// If the file is damaged beyond single transactions, puts a new journal in its place, with all that can be read, and
-/// returns where the old one is kept. The lock is held.
+/// If the file is damaged beyond single transactions, replaces it by a new journal with all readable transactions, and
+/// returns the path of the old one. The caller holds the lock.
 pub(crate) fn repair(state: &State) -> Result<Option<PathBuf>> {
     if read::entries(state)?.1 { set_aside(state).map(Some) } else { Ok(None) }
 }
 
-/// Puts a new journal in the place of a damaged one, with all that can be read. Returns where the old one is kept.
+/// Replaces a damaged journal by a new one with all readable transactions. Returns the path of the old one.
 fn set_aside(state: &State) -> Result<PathBuf> {
     let copied = || -> Result<(), Failure> {
         let new = database::create(state, SALVAGED)?;
@@ -60,13 +61,13 @@ fn set_aside(state: &State) -> Result<PathBuf> {
     state.rename(SALVAGED, FILE)?;
     state.rename(&format!("{SALVAGED}-journal"), ROLLBACK)?;
     state.sync_folder();
-    ::log::warn!("the journal was damaged: it is kept as {aside}, and what can be read of it was copied");
+    ::log::warn!("the journal was damaged: it is kept as {aside}, and its readable part was copied");
     Ok(state.folder().join(aside))
 }
 
-/// Gives later transactions numbers above this one.
+/// Makes later transactions have numbers above this one.
 pub(super) fn number_from(connection: &Connection, newest: i64) -> rusqlite::Result<()> {
-    // The table has a row once there was a transaction.
+    // SQLite adds the row of the table only with its first transaction.
     connection.execute(
         "INSERT INTO sqlite_sequence (name, seq) SELECT 'transaction_', 0 \
          WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'transaction_')",
@@ -76,13 +77,13 @@ pub(super) fn number_from(connection: &Connection, newest: i64) -> rusqlite::Res
     connection.execute(update, [newest]).map(drop)
 }
 
-/// All transactions that can be read, and the highest number that one had.
+/// Returns all readable transactions, and the highest number that any transaction had.
 fn readable(state: &State) -> Result<(Vec<SalvagedTransaction>, i64), Failure> {
     let found = found_in(&database::path(state)).unwrap_or_default();
     if !found.0.is_empty() {
         return Ok(found);
     }
-    // Nothing can be found where the first page is damaged, which is the same in all journals.
+    // If the first page is damaged nothing can be found, but this page is the same in all journals.
     let mended = mended(state)?;
     let found = found_in(&mended).unwrap_or_default();
     for name in [MENDED.to_owned(), format!("{MENDED}-journal")] {
@@ -94,7 +95,7 @@ fn readable(state: &State) -> Result<(Vec<SalvagedTransaction>, i64), Failure> {
 fn found_in(path: &Path) -> Result<(Vec<SalvagedTransaction>, i64), Failure> {
     let connection = database::connect(path)?;
     let (mut entries, _) = read::entries_of(&connection)?;
-    // A damaged number would be given on to all that follow.
+    // A damaged number would be passed on to all later transactions.
     let whole = entries.iter().filter(|entry| entry.digest != LOST);
     let newest = whole.map(|entry| entry.id.0.cast_signed()).max().unwrap_or(0);
     let sequence = "SELECT seq FROM sqlite_sequence WHERE name = 'transaction_'";
@@ -109,7 +110,7 @@ fn found_in(path: &Path) -> Result<(Vec<SalvagedTransaction>, i64), Failure> {
     Ok((found, last))
 }
 
-/// A copy of the damaged file whose first page is that of a new journal.
+/// Copies the damaged file and replaces its first page by that of a new journal.
 fn mended(state: &State) -> Result<PathBuf, Failure> {
     let read = |name: &str| {
         std::fs::read(state.folder().join(name)).map_err(|error| Failure::Other(state.failed(name, &error)))
@@ -118,7 +119,7 @@ fn mended(state: &State) -> Result<PathBuf, Failure> {
     let pages = u32::try_from(bytes.len() / PAGE).unwrap_or(u32::MAX);
     if let (Some(page), Some(first)) = (bytes.get_mut(..PAGE), new.get(..PAGE)) {
         page.copy_from_slice(first);
-        // How many pages there are.
+        // The number of pages.
         page[28..32].copy_from_slice(&pages.to_be_bytes());
     }
     state.replace(MENDED, &bytes)?;

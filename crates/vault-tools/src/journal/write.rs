@@ -1,4 +1,4 @@
-//! Writes transactions down: before they begin, while they are under way, and when they end.
+//! Records transactions: before they begin, while they are in progress, and when they end.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -13,7 +13,7 @@ use crate::failpoint;
 use crate::sandbox::SavedMetadata;
 use crate::state::State;
 
-/// A transaction that is under way.
+/// A transaction in progress.
 #[derive(Debug)]
 pub(crate) struct Writer<'s> {
     pub entry: JournalEntry,
@@ -22,13 +22,13 @@ pub(crate) struct Writer<'s> {
 }
 
 impl<'s> Writer<'s> {
-    /// Writes down what will be done, so that it is durable when this returns. The lock is held, and no transaction is
-    /// unfinished. A damaged journal is replaced first by what can be read of it.
+    /// Records the actions to be done, durably when this returns. The caller holds the lock, and no transaction is
+    /// unfinished. If the journal is damaged, it is first replaced by a copy of its readable part.
     pub fn begin(state: &'s State, new: &NewTransaction, actions: &[(&Action, &SavedMetadata)]) -> Result<Self> {
         let begun = salvage::with_repair(state, || Self::try_begin(state, new, actions));
         begun.map_err(|error| match error.kind() {
             ErrorKind::Io if error.remedy().is_none() => {
-                error.with_remedy("nothing was done; see to it that there is room for the journal")
+                error.with_remedy("nothing was done; make sure that there is disk space for the journal")
             }
             _ => error,
         })
@@ -41,7 +41,7 @@ impl<'s> Writer<'s> {
     ) -> Result<Self, Failure> {
         let mut connection = open_or_create(state)?;
         if !may_be_written(state, &connection)? {
-            return Err(Failure::Damaged("it has another length than it says".to_owned()));
+            return Err(Failure::Damaged("its length differs from the length that it records".to_owned()));
         }
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         refused(state)?;
@@ -55,10 +55,10 @@ impl<'s> Writer<'s> {
         entry.digest = entry.digest_of_actions();
         let contents: Vec<_> = actions.iter().map(|(action, _)| action.removed_content().cloned()).collect();
         insert(&transaction, &mut entry, &contents)?;
-        // In a damaged file, what was just written may not be found again.
+        // In a damaged file, the rows just written may not be found again.
         let written = read::entry(&transaction, entry.id.0.cast_signed())?;
         if written.is_none_or(|written| written.is_damaged) {
-            return Err(Failure::Damaged("what is written cannot be read".to_owned()));
+            return Err(Failure::Damaged("the rows just written cannot be read".to_owned()));
         }
         failpoint::step();
         transaction.commit()?;
@@ -66,7 +66,7 @@ impl<'s> Writer<'s> {
         Ok(Self { entry, state, connection })
     }
 
-    /// Continues with a transaction that was interrupted.
+    /// Continues an interrupted transaction.
     pub fn resume(state: &'s State, entry: JournalEntry) -> Result<Self> {
         let connection = open(state)
             .map_err(|failure| failure.into_error(state))?
@@ -74,10 +74,10 @@ impl<'s> Writer<'s> {
         Ok(Self { entry, state, connection })
     }
 
-    /// The transaction is over, and its first `done` actions are in effect. Takes no room on the disk.
+    /// Ends the transaction, of which the first `done` actions are in effect. Needs no additional space on the disk.
     ///
     /// # Errors
-    /// When that is not durable; it may be tried again.
+    /// If the end could not be made durable; the caller may try again.
     pub fn end(&mut self, ended: EntryState, done: usize) -> Result<()> {
         (self.entry.state, self.entry.done) = (ended, done);
         let update = || -> Result<(), Failure> {
@@ -93,7 +93,7 @@ impl<'s> Writer<'s> {
     }
 }
 
-/// Tests have the disk refuse a write here.
+/// Lets tests make the disk refuse a write here.
 fn refused(state: &State) -> Result<(), Error> {
     failpoint::write().map_err(|error| state.failed(FILE, &error))
 }

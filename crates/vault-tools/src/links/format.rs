@@ -1,4 +1,4 @@
-//! How the path of a link is written when its file has moved: in the style it was written in.
+//! Writes the path of a link to a moved file, in the style in which it was written.
 
 use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, utf8_percent_encode};
 use vault_index::links::{Names, ranked, resolve};
@@ -9,23 +9,23 @@ use super::occurrences::LinkEncoding;
 /// Obsidian's "new link format".
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum LinkFormat {
-    /// The name where it is enough, else the path from the vault's root.
+    /// The name if it is enough, otherwise the path from the vault's root.
     #[default]
     Shortest,
-    /// From the folder of the note that the link stands in.
+    /// The path from the folder of the note that contains the link.
     Relative,
-    /// From the vault's root.
+    /// The path from the vault's root.
     Absolute,
 }
 
 impl LinkFormat {
-    /// As `.obsidian/app.json` has it.
+    /// Reads the setting from the text of `.obsidian/app.json`.
     pub fn of(settings: Option<&str>) -> Self {
         let settings: Option<serde_json::Value> = settings.and_then(|text| serde_json::from_str(text).ok());
         Self::named(settings.as_ref().and_then(|settings| settings["newLinkFormat"].as_str()).unwrap_or_default())
     }
 
-    /// As Obsidian calls it; the shortest for any other name.
+    /// Returns the format with Obsidian's name for it; the shortest for any other name.
     pub fn named(name: &str) -> Self {
         match name {
             "relative" => Self::Relative,
@@ -35,7 +35,8 @@ impl LinkFormat {
     }
 }
 
-/// The path of a new link in `source` that leads to the file `target`, with `.md` or without; `None` when no path could.
+/// Returns the path of a new link in `source` that leads to the file `target`, with `.md` or without; `None` if no path
+/// could.
 pub(crate) fn new_path(
     (source, target): (&VaultPath, &VaultPath),
     encoding: LinkEncoding,
@@ -53,17 +54,17 @@ pub(crate) fn new_path(
     LinkRewrite { written, encoding, source, target, id, names, format }.new_path()
 }
 
-/// A link that has to be written anew.
+/// A link that has to be rewritten.
 pub(crate) struct LinkRewrite<'a> {
     /// Its path as written, decoded.
     pub written: &'a str,
     pub encoding: LinkEncoding,
-    /// The note it stands in, before and after.
+    /// The note that contains it, before and after.
     pub source: (&'a VaultPath, &'a VaultPath),
-    /// The file it leads to, before and after.
+    /// Its target file, before and after.
     pub target: (&'a VaultPath, &'a VaultPath),
     pub id: FileId,
-    /// All names, after.
+    /// All names after the change.
     pub names: &'a Names,
     pub format: LinkFormat,
 }
@@ -71,7 +72,7 @@ pub(crate) struct LinkRewrite<'a> {
 enum Style {
     Name,
     FromRoot,
-    /// With a slash at its front.
+    /// With a leading slash.
     Rooted,
     /// `./x`, `../x`.
     Dotted,
@@ -80,7 +81,7 @@ enum Style {
 }
 
 impl LinkRewrite<'_> {
-    /// The path that leads to the file in the style of the old one; `None` when no path of a link could.
+    /// Returns the path that leads to the file in the style of the old one; `None` if no link path could.
     pub fn new_path(&self) -> Option<String> {
         let (_, to) = self.target;
         let keeps_ending = !may_lack_ending(to) || has_ending(self.written);
@@ -97,7 +98,8 @@ impl LinkRewrite<'_> {
             Style::FromRoot => vec![full.clone()],
             Style::Rooted => vec![format!("/{full}")],
             Style::Dotted if relative.starts_with("../") => vec![relative],
-            // A way that led up and no longer does needs no dots, where it is a way without them.
+            // A path that began with `../` and no longer goes up needs no `./`, provided that it is read as a path
+            // without it.
             Style::Dotted if self.written.starts_with("../") && self.is_way_without_dots(&relative) => {
                 vec![relative.clone(), format!("./{relative}")]
             }
@@ -109,7 +111,7 @@ impl LinkRewrite<'_> {
         tries.into_iter().find(|path| self.leads_there(path))
     }
 
-    /// Whether a path without dots at its front would count as the way from the note, not as a name.
+    /// Returns whether a path without leading dots would count as a path from the note, rather than as a name.
     fn is_way_without_dots(&self, relative: &str) -> bool {
         relative.contains('/') || self.format == LinkFormat::Relative
     }
@@ -122,8 +124,8 @@ impl LinkRewrite<'_> {
         fits && resolve(self.names, path, self.source.1).target == Some(self.id)
     }
 
-    /// Whether the link gave the exact path of the file, and no longer does. Upper and lower case count where they
-    /// are all that changes: elsewhere than in Obsidian such a link would break.
+    /// Returns whether the link gave the exact path of the file, and no longer does. Case counts if it is the only
+    /// difference, because outside Obsidian such a link would break.
     pub fn loses_its_exact_path(&self) -> bool {
         let (from, to) = self.target;
         let ignores_case = from == to || from.as_str().to_lowercase() != to.as_str().to_lowercase();
@@ -162,7 +164,7 @@ impl LinkRewrite<'_> {
     }
 }
 
-/// Whether a path, followed from a folder, is that of a file; the ending of a note may be left out.
+/// Returns whether a path, followed from a folder, is that of a file; the extension of a note may be omitted.
 fn is_way(written: &str, folder: &str, file: &VaultPath, ignores_case: bool) -> bool {
     let Some(path) = VaultPath::new(&format!("{folder}/{written}")) else { return false };
     let as_compared = |path: &VaultPath| if ignores_case { path.as_str().to_lowercase() } else { path.to_string() };
@@ -170,19 +172,19 @@ fn is_way(written: &str, folder: &str, file: &VaultPath, ignores_case: bool) -> 
     path == file || format!("{path}.md") == file || format!("{path}.markdown") == file
 }
 
-/// Whether links to a file are written without its ending. `.markdown` always stands there: without it a link would lead
-/// to a note `.md` of that name as soon as there is one.
+/// Returns whether links to a file are written without its extension. `.markdown` is always written, because without it
+/// a link would lead to a note with the extension `.md` and the same name as soon as there is one.
 fn may_lack_ending(file: &VaultPath) -> bool {
     file.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("md"))
 }
 
-/// Whether a path as written has the ending of a note.
+/// Returns whether a path as written has the extension of a note.
 fn has_ending(path: &str) -> bool {
-    // `../x.md` is no path of a vault, its name is.
+    // `../x.md` is not a path within a vault, but its last part is.
     path.rsplit('/').next().and_then(VaultPath::new).is_some_and(|name| name.kind() == FileKind::Markdown)
 }
 
-/// The way from a folder to a file.
+/// Returns the relative path from a folder to a file.
 fn relative(folder: &str, file: &str) -> String {
     let from: Vec<&str> = folder.split('/').filter(|name| !name.is_empty()).collect();
     let to: Vec<&str> = file.split('/').collect();
@@ -192,14 +194,14 @@ fn relative(folder: &str, file: &str) -> String {
     way.join("/")
 }
 
-/// What cannot stand in a destination between `<` and `>`, or would be read as something else there.
+/// Characters that cannot occur in a destination between `<` and `>`, or would be parsed as something else there.
 const POINTED: &AsciiSet =
     &CONTROLS.add(b'%').add(b'#').add(b'<').add(b'>').add(b'\\').add(b'|').add(b'`').add(b'$').add(b'[').add(b']');
 
-/// The same where there are none.
+/// The same for a destination without `<` and `>`.
 const DESTINATION: &AsciiSet = &POINTED.add(b' ').add(b'?').add(b'(').add(b')').add(b'"').add(b'^');
 
-/// Writes a path as it stands in a link; `old` is what stands there now.
+/// Encodes a path for a link; `old` is the text that it replaces.
 pub(crate) fn encode(path: &str, encoding: LinkEncoding, old: &str) -> String {
     match encoding {
         LinkEncoding::Wikilink | LinkEncoding::Bare => path.to_owned(),
@@ -213,7 +215,7 @@ pub(crate) fn encode(path: &str, encoding: LinkEncoding, old: &str) -> String {
             for (at, c) in path.char_indices() {
                 let letter = &path[at..at + c.len_utf8()];
                 match c {
-                    // It would look like a scheme, or like an entity.
+                    // It would look like a URL scheme or an HTML entity.
                     ':' if at < colons => text.push_str("%3A"),
                     '&' if path[at..].contains(';') => text.push_str("%26"),
                     c if !c.is_ascii() && !encodes_letters && !c.is_whitespace() && !c.is_control() => text.push(c),
@@ -226,7 +228,7 @@ pub(crate) fn encode(path: &str, encoding: LinkEncoding, old: &str) -> String {
     }
 }
 
-/// Whether a percent-encoded text holds letters beyond ASCII.
+/// Returns whether a percent-encoded text contains characters beyond ASCII.
 fn is_beyond_ascii(text: &str) -> bool {
     percent_encoding::percent_decode_str(text).any(|byte| !byte.is_ascii())
 }

@@ -1,4 +1,4 @@
-//! Which names links can lead to, and which notes may link to a name. What they really link to is read in their texts.
+//! The names that links can lead to, and the notes that may link to a name. Targets are read from the notes' text.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -12,35 +12,35 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::sandbox::{EntryKind, SafePath, Sandbox, View};
 use crate::store::{IndexUse, NoteIndex};
 
-/// Notes above this size are not looked through for links. In bytes.
+/// The maximum size in bytes of a note in which links are searched for.
 const LARGEST: u64 = 100_000_000;
 
-/// How many notes that could not be read are named.
+/// The maximum number of unreadable notes that are listed.
 const NAMED: usize = 5;
 
-/// Files that are created, deleted or moved, all at once.
+/// Files that are created, deleted or moved in one step.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Delta {
     pub moves: Vec<(SafePath, SafePath)>,
     pub created: Vec<SafePath>,
-    /// Bytes of the contents of `created`.
+    /// The total size of the contents in `created`.
     pub created_bytes: u64,
     pub deleted: Vec<SafePath>,
     pub carried: Option<CarriedText>,
 }
 
-/// A text that goes from one note to another, with the links that it holds and those that lead to it.
+/// A text that moves from one note to another, with the links in it and the links that lead to it.
 #[derive(Debug, Clone)]
 pub(crate) struct CarriedText {
     pub from: SafePath,
     pub to: SafePath,
     pub text: String,
-    /// The ids of the blocks in it; `None` where it is the whole note, to which all links lead along.
+    /// The ids of the blocks in it; `None` if it is the whole note, so that all links to the note follow it.
     pub blocks: Option<BTreeSet<String>>,
 }
 
 impl CarriedText {
-    /// Whether a link to the note, with this subpath, leads to the text.
+    /// Returns whether a link to the note with this subpath leads to the moved text.
     pub fn takes(&self, subpath: Option<&str>) -> bool {
         let Some(ids) = &self.blocks else { return true };
         let id = subpath.and_then(|subpath| subpath.rsplit('#').next()?.trim().strip_prefix('^'));
@@ -48,7 +48,7 @@ impl CarriedText {
     }
 }
 
-/// The files of the disk, and the links that only the texts of notes tell.
+/// The files of the disk, and the links that are known only from the text of notes.
 #[derive(Default)]
 pub(crate) struct DiskLinks {
     files: Vec<SafePath>,
@@ -56,21 +56,21 @@ pub(crate) struct DiskLinks {
     names: HashMap<String, Vec<usize>>,
     /// Whether the index knows the links of the notes that are not in `read`.
     is_indexed: bool,
-    /// Notes that were read here, by the keys of their links: those that the index leaves out, or all.
+    /// Notes that were read here, by the keys of their links: those that the index omits, or all.
     read: HashMap<String, BTreeSet<SafePath>>,
-    /// Notes that could not be read, and why.
+    /// Notices about notes that could not be read.
     unread: Vec<Notice>,
-    /// Files that the index leaves out; symbolic links are among them.
+    /// Files that the index omits, including symbolic links.
     left_out: Vec<SafePath>,
-    /// The state of vault and index when they were asked; `None` where it is not certain, or notes were read of which the
-    /// index tells nothing.
+    /// The state of vault and index at which this was read; `None` if it is uncertain, or if notes were read that are
+    /// not in the index.
     pub state: Option<VaultState>,
 }
 
 impl DiskLinks {
-    /// As it is now.
+    /// Reads the current state.
     pub fn now(sandbox: &Sandbox, index: &NoteIndex) -> Result<Self> {
-        // Without a model there may be no index; what links there are can be read from the notes all the same.
+        // The index may be unavailable, for example without a model; the links can still be read from the notes.
         let (mut disk, files) = match indexed(index) {
             Some((files, state)) => {
                 let files = files.into_iter().filter_map(|file| Some((SafePath::found(file.path)?, file.is_indexed)));
@@ -78,7 +78,7 @@ impl DiskLinks {
             }
             None => {
                 let entries = sandbox.walk(None)?.into_iter().filter(|entry| entry.stat.kind == EntryKind::File);
-                // A link to a note is no note of its own.
+                // A symbolic link to a note is not a note itself.
                 (Self::default(), entries.map(|entry| (entry.path, entry.stat.symlink)).collect())
             }
         };
@@ -88,7 +88,7 @@ impl DiskLinks {
             }
             if !is_indexed && path.is_note() {
                 disk.scan(sandbox, &path);
-                // What was read here, the index knows nothing of.
+                // The state of the index does not cover a note that was read here.
                 disk.state = None;
             }
             for key in keys_leading_to(path.vault_path()) {
@@ -99,7 +99,7 @@ impl DiskLinks {
         Ok(disk)
     }
 
-    /// A note whose links only its text tells.
+    /// Reads the links of a note that are known only from its text.
     fn scan(&mut self, sandbox: &Sandbox, path: &SafePath) {
         let text = readable(sandbox, path).map(|content| lossy(&content));
         match text {
@@ -112,28 +112,29 @@ impl DiskLinks {
         }
     }
 
-    /// Files that may be symbolic links to one of others: those of which the index has no text, with the same extension.
+    /// Returns the files that may be symbolic links to one of the given files: those that the index omits, with the
+    /// same extension.
     pub fn possible_aliases<'d>(&'d self, files: &'d BTreeSet<&SafePath>) -> impl Iterator<Item = &'d SafePath> {
         let extensions: BTreeSet<Option<&str>> = files.iter().map(|path| path.extension()).collect();
         self.left_out.iter().filter(move |path| extensions.contains(&path.extension()) && !files.contains(path))
     }
 
-    /// The files that links under a key can lead to.
+    /// Returns the files that a link with this key can lead to.
     pub fn named(&self, key: &str) -> BTreeSet<SafePath> {
         self.names.get(key).into_iter().flatten().map(|at| self.files[*at].clone()).collect()
     }
 
-    /// Notices about the notes that could not be read, the first time it is asked.
+    /// Returns notices about the notes that could not be read, the first time it is called.
     pub fn unread(&mut self) -> Vec<Notice> {
         let mut notices = std::mem::take(&mut self.unread);
         if let Some(more) = notices.len().checked_sub(NAMED).filter(|more| *more > 0) {
             notices.truncate(NAMED);
-            notices.push(format!("links in {more} more notes, which could not be read, were not looked at").into());
+            notices.push(format!("links in {more} more notes could not be read and were not checked").into());
         }
         notices
     }
 
-    /// The notes that may hold a link under one of the keys.
+    /// Returns the notes that may contain a link with one of the keys.
     pub fn linking_by(&self, index: &NoteIndex, keys: &BTreeSet<String>) -> Result<BTreeSet<SafePath>> {
         let mut notes: BTreeSet<SafePath> =
             keys.iter().filter_map(|key| self.read.get(key)).flatten().cloned().collect();
@@ -145,7 +146,7 @@ impl DiskLinks {
     }
 }
 
-/// A note's content, unless it is too large to be looked through.
+/// Reads a note's content, unless it is too large to search for links.
 pub(crate) fn readable(view: &dyn View, path: &SafePath) -> Result<Content> {
     if view.stat(path)?.is_some_and(|stat| stat.size > LARGEST) {
         return Err(Error::new(ErrorKind::Unsupported, format!("it is larger than {} MB", LARGEST / 1_000_000)));
@@ -153,35 +154,35 @@ pub(crate) fn readable(view: &dyn View, path: &SafePath) -> Result<Content> {
     view.read(path)
 }
 
-/// The notice about a note that could not be read.
+/// Creates the notice about a note that could not be read.
 pub(crate) fn not_looked_through(path: &SafePath, why: &str) -> Notice {
-    let text = format!("{path}: links in it were not looked at and may lead nowhere now: {why}");
+    let text = format!("{path}: links in it were not checked and may be broken now: {why}");
     Notice { about: Some(path.clone()), text }
 }
 
-/// A text in which what is not UTF-8 is replaced, to see which links it may hold.
+/// Converts content to text in which invalid UTF-8 is replaced, to find out which links it may contain.
 pub(crate) fn lossy(content: &Content) -> String {
     String::from_utf8_lossy(content.bytes()).into_owned()
 }
 
-/// Which files there are and which notes may link to them, in the vault as it would be.
+/// The files, and the notes that may link to them, in the vault as it would be after the change.
 pub(crate) struct LinkIndex {
     pub names: Names,
     next: u32,
     pub disk: DiskLinks,
-    /// Notes with new content, by the keys of the links that they have or had.
+    /// Notes with new content, by the keys of their old and new links.
     changed: HashMap<String, BTreeSet<SafePath>>,
 }
 
 impl LinkIndex {
-    /// Of the files of the disk that are still in their places, and of others.
+    /// Creates an index of the files of the disk that are still in their places, and of others.
     pub fn new(disk: DiskLinks, is_in_place: impl Fn(&SafePath) -> bool, others: &[SafePath]) -> Self {
         let files = disk.files.iter().filter(|path| is_in_place(path)).chain(others);
         let names: Names = (0..).map(FileId).zip(files.map(|path| path.vault_path().clone())).collect();
         Self { next: names.len() as u32, names, disk, changed: HashMap::new() }
     }
 
-    /// Learns what links the new content of a note has.
+    /// Records the links in the new content of a note.
     pub fn add_content(&mut self, path: &SafePath, content: &Content) {
         for key in link_keys(path, &lossy(content)) {
             self.changed.entry(key).or_default().insert(path.clone());
@@ -193,11 +194,11 @@ impl LinkIndex {
         self.next += 1;
     }
 
-    /// Brings the names up to date.
+    /// Updates the names.
     pub fn apply(&mut self, delta: &Delta) {
         let ids: Vec<Option<FileId>> = delta.moves.iter().map(|(from, _)| self.names.id(from.vault_path())).collect();
         let deleted: Vec<FileId> = delta.deleted.iter().filter_map(|path| self.names.id(path.vault_path())).collect();
-        // All leave before the first arrives: files may swap paths, or take that of one that is deleted.
+        // All names are removed before the first is added, because files may swap paths, or take that of a deleted one.
         for id in ids.iter().flatten().chain(&deleted) {
             self.names.remove(*id);
         }
@@ -212,21 +213,21 @@ impl LinkIndex {
         }
     }
 
-    /// Whether links that have led to another file could lead to a new one.
+    /// Returns whether links that led to another file could lead to a new one.
     pub fn is_name_taken(&self, path: &SafePath) -> bool {
         keys_leading_to(path.vault_path()).any(|key| !ranked(&self.names, &key, path.vault_path()).is_empty())
     }
 
-    /// The notes with new content that hold a link under one of the keys, or held one.
+    /// Returns the notes with new content that contain, or contained, a link with one of the keys.
     pub fn linking_in_changed(&self, keys: &BTreeSet<String>) -> impl Iterator<Item = &SafePath> {
         keys.iter().filter_map(|key| self.changed.get(key)).flatten()
     }
 }
 
-/// The files that the index has, and the state of vault and index that they are of; `None` where it is not used.
+/// Returns the files in the index, and the state of vault and index; `None` if the index is not used.
 fn indexed(index: &NoteIndex) -> Option<(Vec<VaultFile>, Option<VaultState>)> {
     let index = if index.uses == IndexUse::Index { index.current().ok()? } else { return None };
-    // In this order: should something be committed in between, the next look finds another state.
+    // The state is read before the files: if something is committed in between, a later check finds another state.
     let state = index.state().ok()?;
     Some((index.files().ok()?, state))
 }

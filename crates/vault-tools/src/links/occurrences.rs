@@ -1,5 +1,5 @@
-//! Where in the text of a note or canvas the path of each link stands, so that only the path can be rewritten; in a
-//! canvas, where that is within the characters of its JSON.
+//! Finds the position of each link's path in the text of a note or canvas, so that only the path can be rewritten; in a
+//! canvas, this is a position within the characters of its JSON.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
@@ -17,7 +17,7 @@ use crate::sandbox::SafePath;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fragment {
     pub text: String,
-    /// Where it stands in the file as a JSON string, quotes included; `None` for a whole note.
+    /// Its position in the file as a JSON string, including quotes; `None` for a whole note.
     pub json: Option<Range<usize>>,
     pub links: Vec<LinkOccurrence>,
 }
@@ -25,41 +25,41 @@ pub(crate) struct Fragment {
 /// A link in a fragment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LinkOccurrence {
-    /// In the file, from 1.
+    /// The line in the file, from 1.
     pub line: u32,
-    /// All of the link as written.
+    /// The whole link as written.
     pub raw: String,
     /// Its path, decoded.
     pub path: String,
-    /// What follows `#`, decoded; that of a file in a canvas is left out.
+    /// The decoded text after `#`; that of a file in a canvas is omitted.
     pub subpath: Option<String>,
-    /// Where its path stands and how it is written there; `None` where that is unknown.
+    /// The position and encoding of its path; `None` if they are unknown.
     pub location: Option<LinkLocation>,
 }
 
-/// Where the path of a link stands in its fragment, and how.
+/// The position of the path of a link in its fragment, and its encoding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LinkLocation {
     pub span: Range<usize>,
     pub encoding: LinkEncoding,
 }
 
-/// How the path of a link is written.
+/// The encoding of the path of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LinkEncoding {
-    /// Between `[[` and `]]`, as it is.
+    /// Between `[[` and `]]`, unencoded.
     Wikilink,
-    /// The same in a quoted text of the frontmatter, with the quote.
+    /// The same in a quoted text of the frontmatter, with the quote character.
     Quoted(char),
-    /// `(…)`, with percent signs.
+    /// `(…)`, percent-encoded.
     Destination,
-    /// `(<…>)`, in which spaces stand as they are.
+    /// `(<…>)`, in which spaces are not encoded.
     Pointed,
-    /// A path and nothing else.
+    /// A path without any delimiters.
     Bare,
 }
 
-/// The links of a file, in the order in which they stand.
+/// Returns the links of a file, in order.
 pub(crate) fn fragments(path: &SafePath, text: &str, options: &ParseOptions) -> Vec<Fragment> {
     match path.vault_path().kind() {
         FileKind::Markdown => vec![Fragment { text: text.to_owned(), json: None, links: links_of_text(text, options) }],
@@ -68,23 +68,23 @@ pub(crate) fn fragments(path: &SafePath, text: &str, options: &ParseOptions) -> 
     }
 }
 
-/// The links of a file as they are written, in the order in which they stand.
+/// Returns the links of a file as they are written, in order.
 pub(crate) fn raw_links(path: &SafePath, text: &str, options: &ParseOptions) -> impl Iterator<Item = String> + use<> {
     fragments(path, text, options).into_iter().flat_map(|fragment| fragment.links).map(|link| link.raw)
 }
 
-/// The keys under which a file's links are looked up.
+/// Returns the keys under which a file's links are looked up.
 pub(crate) fn link_keys(path: &SafePath, text: &str) -> HashSet<String> {
-    // Where they lead does not count here.
+    // The targets of the links do not matter here.
     let fragments = fragments(path, text, &ParseOptions::default());
     fragments.iter().flat_map(|fragment| &fragment.links).map(|link| link_key(&link.path)).collect()
 }
 
-/// The links of a Markdown text.
+/// Returns the links of a Markdown text.
 pub(super) fn links_of_text(text: &str, options: &ParseOptions) -> Vec<LinkOccurrence> {
-    // The name of the file decides nothing here but that it is Markdown.
+    // The file name only determines that the text is parsed as Markdown.
     let Some(path) = VaultPath::new("-.md") else { return Vec::new() };
-    // Links of notes that are too large for the index are kept, too.
+    // No size limit, because links of notes that are too large for the index are preserved too.
     let note = parse(&path, text.as_bytes(), &ParseOptions { max_bytes: usize::MAX, ..options.clone() });
     let head = note.frontmatter.clone().unwrap_or(0..0);
     let occurrence = |link: &Link| LinkOccurrence {
@@ -104,8 +104,8 @@ pub(super) fn links_of_text(text: &str, options: &ParseOptions) -> Vec<LinkOccur
     links.into_iter().map(|(_, link)| link).collect()
 }
 
-/// The label of a definition as one more wikilink, where there is the same wikilink: other programs than Obsidian take
-/// that for a link by this label, so both have to stay the same.
+/// Returns the label of a definition as an additional wikilink, if the text has a wikilink with the same content.
+/// Programs other than Obsidian read that wikilink as a link by this label, so both must stay the same.
 fn label_of_wikilink(
     definition: &Link,
     links: &[Link],
@@ -129,7 +129,7 @@ fn location(text: &str, link: &Link, head: &Range<usize>) -> Option<LinkLocation
         let start = link.span.start + (raw.len() - marks.len()) + 2;
         let inner = &text[start..link.span.end.checked_sub(2)?];
         let end = inner.find(['|', '#']).unwrap_or(inner.len());
-        // In a table the bar is written `\|`.
+        // In a table the bar is escaped as `\|`.
         let end = if inner[end..].starts_with('|') && inner[..end].ends_with('\\') { end - 1 } else { end };
         let encoding = if head.contains(&link.span.start) {
             LinkEncoding::Quoted(quote_before(text, link.span.start)?)
@@ -149,8 +149,8 @@ fn location(text: &str, link: &Link, head: &Range<usize>) -> Option<LinkLocation
     Some(LinkLocation { span: span.start..span.start + path, encoding })
 }
 
-/// Where the subpath of a destination begins, or its end: at the first `#`, as it is once backslashes and entities
-/// are read. The `#` within `&#39;` is none.
+/// Returns the offset of the subpath of a destination, or the end of the destination: the position of the first `#`
+/// after backslashes and entities are decoded. For example, the `#` in `&#39;` does not count.
 fn end_of_path(destination: &str) -> usize {
     let mut at = 0;
     while let Some(found) = destination[at..].find(['#', '&', '\\']) {
@@ -162,7 +162,7 @@ fn end_of_path(destination: &str) -> usize {
         match entity(rest) {
             Some((_, true)) => return at,
             Some((length, false)) => at += length,
-            // The character behind a backslash stands for itself.
+            // A backslash escapes the character after it.
             None if rest.starts_with('\\') => at += 1 + rest[1..].chars().next().map_or(0, char::len_utf8),
             None => at += 1,
         }
@@ -170,7 +170,7 @@ fn end_of_path(destination: &str) -> usize {
     destination.len()
 }
 
-/// The length of the entity that a text begins with, and whether it stands for `#`.
+/// Returns the length of the entity at the beginning of a text, and whether it is `#`.
 fn entity(text: &str) -> Option<(usize, bool)> {
     let inner = text.strip_prefix('&')?.split(';').next()?;
     let length = inner.len() + 2;
@@ -203,7 +203,7 @@ fn quote_before(text: &str, at: usize) -> Option<char> {
     text[..at].trim_end_matches([' ', '\t']).chars().next_back().filter(|c| matches!(c, '"' | '\''))
 }
 
-/// The destination of `[text](destination "title")` or `![…](…)`; `None` for a link without one.
+/// Returns the destination of `[text](destination "title")` or `![…](…)`; `None` for a link without one.
 fn inline_destination(raw: &str) -> Option<(Range<usize>, LinkEncoding)> {
     let bytes = raw.as_bytes();
     let open = raw.find('[')?;
@@ -218,7 +218,7 @@ fn inline_destination(raw: &str) -> Option<(Range<usize>, LinkEncoding)> {
     destination(bytes, at)
 }
 
-/// The destination that begins at an offset.
+/// Returns the destination that begins at an offset.
 fn destination(bytes: &[u8], mut at: usize) -> Option<(Range<usize>, LinkEncoding)> {
     if bytes.get(at) == Some(&b'<') {
         let start = at + 1;
@@ -243,7 +243,7 @@ fn destination(bytes: &[u8], mut at: usize) -> Option<(Range<usize>, LinkEncodin
     Some((start..at.min(bytes.len()), LinkEncoding::Destination))
 }
 
-/// The offset after the `]` that closes the `[` at `open`. What is escaped or code closes nothing.
+/// Returns the offset after the `]` that closes the `[` at `open`. Escaped brackets and those in code do not count.
 fn end_of_text(bytes: &[u8], open: usize) -> Option<usize> {
     let (mut at, mut depth) = (open, 0usize);
     while at < bytes.len() {
@@ -264,7 +264,7 @@ fn end_of_text(bytes: &[u8], open: usize) -> Option<usize> {
     None
 }
 
-/// The offset after a code span; after its opening backticks if nothing closes it.
+/// Returns the offset after a code span; the offset after its opening backticks if it is not closed.
 fn end_of_code(bytes: &[u8], start: usize) -> usize {
     let run = |from: usize| bytes[from..].iter().take_while(|byte| **byte == b'`').count();
     let ticks = run(start);
@@ -279,7 +279,7 @@ fn end_of_code(bytes: &[u8], start: usize) -> usize {
     start + ticks
 }
 
-/// The destination of a definition, `[label]: destination "title"`.
+/// Returns the destination of a definition, `[label]: destination "title"`.
 fn definition(text: &str, span: Range<usize>) -> Option<(Range<usize>, LinkEncoding)> {
     let bytes = &text.as_bytes()[..span.end];
     let label = end_of_text(bytes, span.start)?;
@@ -299,7 +299,7 @@ struct Canvas<'t> {
     nodes: Vec<BTreeMap<String, &'t RawValue>>,
 }
 
-/// The links of the texts and file names of a canvas.
+/// Returns the links of the texts and file names of a canvas.
 fn canvas(text: &str) -> Vec<Fragment> {
     let lines = LineMap::of(text);
     let fragment = |(value, span, is_text): (String, Range<usize>, bool)| {
@@ -321,8 +321,8 @@ fn canvas(text: &str) -> Vec<Fragment> {
     canvas_strings(text).into_iter().map(fragment).collect()
 }
 
-/// The texts and file names of a canvas, each with where it stands as a JSON string, and whether it is a text. One that is
-/// not valid has none that could be changed.
+/// Returns the texts and file names of a canvas, each with its position as a JSON string, and whether it is a text. An
+/// invalid canvas has none that could be changed.
 pub(crate) fn canvas_strings(text: &str) -> Vec<(String, Range<usize>, bool)> {
     let json = text.trim_start_matches('\u{feff}');
     let Ok(canvas) = serde_json::from_str::<Canvas<'_>>(json) else { return Vec::new() };
@@ -343,7 +343,7 @@ pub(crate) fn canvas_strings(text: &str) -> Vec<(String, Range<usize>, bool)> {
     canvas.nodes.iter().filter_map(string_of).collect()
 }
 
-/// An edit of the text that a JSON string stands for, as an edit of the file in which the string stands.
+/// Converts an edit of the text in a JSON string to an edit of the file that contains the string.
 pub(crate) fn edit_in_json(file: &str, string: &Range<usize>, edit: &TextEdit) -> Option<TextEdit> {
     let span = span_in_json(&file[string.clone()], &edit.span)?;
     let text = serde_json::Value::String(edit.text.clone()).to_string();
@@ -351,7 +351,7 @@ pub(crate) fn edit_in_json(file: &str, string: &Range<usize>, edit: &TextEdit) -
     Some(TextEdit { span: string.start + span.start..string.start + span.end, text })
 }
 
-/// The links of a canvas node's text, which has no frontmatter: with a line before it, no text has.
+/// Returns the links of a canvas node's text. A line is put before the text, because a canvas text has no frontmatter.
 fn node_sites(text: &str, line: u32) -> Vec<LinkOccurrence> {
     let mut links = links_of_text(&format!("\n{text}"), &ParseOptions::default());
     for link in &mut links {
@@ -368,9 +368,9 @@ fn tidy(path: &str) -> String {
     path.trim().replace('\u{a0}', " ").nfc().collect()
 }
 
-/// The bytes of a JSON string, quotes included, in which a range of the text it stands for is written.
+/// Returns the bytes of a JSON string, including quotes, that encode a range of its text.
 ///
-/// `None` for a range that is not in the text, or for what is no JSON string.
+/// `None` for a range that is not in the text, or if `json` is not a JSON string.
 fn span_in_json(json: &str, range: &Range<usize>) -> Option<Range<usize>> {
     let (mut start, mut end) = (None, None);
     let mut decoded = 0;
@@ -392,7 +392,7 @@ fn span_in_json(json: &str, range: &Range<usize>) -> Option<Range<usize>> {
     }
 }
 
-/// The letter that the first characters stand for, and how many bytes they are; `None` at the closing quote.
+/// Returns the first character that is encoded, and the length of its encoding in bytes; `None` at the closing quote.
 fn first_letter(json: &str) -> Option<(usize, char)> {
     let mut chars = json.chars();
     match chars.next()? {

@@ -1,11 +1,11 @@
-//! A move edits the notes that link to what moved, so that every link leads to the file it led to before.
+//! Edits the notes that link to moved files, so that every link still leads to the same file.
 //!
-//! Three things can turn a link: its file moved or got another name; the note it stands in moved; or a file came
-//! or went whose name it bears. Only links under the keys of those files, and those in moved notes, are looked at.
-//! Each is resolved before and after. One that would lead elsewhere is written anew in its style; so is one whose
-//! file got another name, and one that gave the way to its file and would now find it by its name only. All others
-//! stay byte for byte. What led nowhere is left alone. Where text goes from one note to another, its links are kept like
-//! those of a note that moves, and the links that lead to it lead along.
+//! Three things can redirect a link: its file was moved or renamed; the note that contains it was moved; or a file with
+//! the name in the link was created or removed. Only links with the keys of those files, and those in moved notes, are
+//! checked. Each is resolved before and after. It is rewritten in its style if it would otherwise lead elsewhere, if
+//! its file was renamed, or if it gave the path of its file and would now find it only by its name. All others stay
+//! byte for byte. Links that led nowhere are left unchanged. If text moves from one note to another, its links are
+//! preserved like those of a note that is moved, and the links that lead to it follow it.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -24,10 +24,10 @@ use crate::edit::{TextEdit, apply_edits};
 use crate::error::{Error, ErrorKind, Result};
 use crate::sandbox::SafePath;
 
-/// Whether a path may be read.
+/// Returns whether a path may be read.
 pub(crate) type PathFilter = dyn Fn(&str) -> bool + Send + Sync;
 
-/// A link, where it stands after the change.
+/// A link and its position after the change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct LinkAt {
@@ -35,7 +35,7 @@ pub struct LinkAt {
     pub path: SafePath,
     /// The line, from 1.
     pub line: u32,
-    /// As written.
+    /// The link as written.
     pub raw: String,
 }
 
@@ -43,35 +43,36 @@ pub struct LinkAt {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct RewrittenLink {
-    /// The note, where it is after the change.
+    /// The path of the note after the change.
     pub path: SafePath,
     /// The line, from 1.
     pub line: u32,
-    /// Its path as it was written.
+    /// The old path in the link.
     pub before: String,
-    /// Its path as it is written now.
+    /// The new path in the link.
     pub after: String,
 }
 
-/// What becomes of links when names change.
+/// The effects on links when names change.
 #[derive(Debug, Default)]
 pub(crate) struct LinkChanges {
-    /// Notes, where they lie afterwards, their text before and after.
+    /// Edited notes, by their paths after the change, with their text before and after.
     pub edits: Vec<(SafePath, Content, String)>,
     pub rewritten: Vec<RewrittenLink>,
-    /// Links that led nowhere and now lead to something.
+    /// Links that were broken and now lead to a file.
     pub satisfied: Vec<LinkAt>,
-    /// Links whose file is deleted.
+    /// Links to deleted files.
     pub dangling: Vec<LinkAt>,
-    /// Links whose file is deleted and that now lead to another.
+    /// Links to deleted files that now lead to other files.
     pub redirected: Vec<LinkAt>,
-    /// The text that went to another note, with its links rewritten.
+    /// The text that moved to another note, with its links rewritten.
     pub carried: Option<String>,
-    /// Links to that text that have a subpath, and the subpath; where they stand afterwards.
+    /// Links to that text that have a subpath, and the subpath; by their positions after the change.
     pub led_along: Vec<(LinkAt, String)>,
-    /// Links to the note it went to that have a subpath, and the subpath; where they stand afterwards.
+    /// Links to the destination note of the text that have a subpath, and the subpath; by their positions after the
+    /// change.
     pub to_its_note: Vec<(LinkAt, String)>,
-    /// Notices about what is left as it is, and what could not be looked at.
+    /// Notices about links that are left unchanged or could not be checked.
     pub notices: Vec<Notice>,
 }
 
@@ -88,33 +89,33 @@ impl LinkChanges {
         self.notices.extend(other.notices);
     }
 
-    /// Bytes of the contents in its edits.
+    /// Returns the size of the contents in its edits.
     pub(crate) fn content_bytes(&self) -> u64 {
         self.edits.iter().map(|(_, before, after)| (before.len() + after.len()) as u64).sum()
     }
 }
 
-/// A note that may hold such links.
+/// A note that may contain such links.
 struct Source {
     before: SafePath,
     after: SafePath,
     content: Content,
     text: String,
     fragments: Vec<Fragment>,
-    /// Where each link of each fragment leads now.
+    /// The current target of each link of each fragment.
     targets: Vec<Vec<Option<FileId>>>,
-    /// Whether it is the text that goes from one note to another.
+    /// Whether it is the text that moves from one note to another.
     is_carried: bool,
 }
 
-/// The names on both sides of the change.
+/// The names before and after the change.
 struct Sides<'a> {
     after: &'a Names,
     resolver: Resolver<'a>,
-    /// Paths before, of files that moved or are deleted.
+    /// The old paths of files that are moved or deleted.
     old: &'a HashMap<FileId, SafePath>,
     deleted: &'a BTreeSet<FileId>,
-    /// Between which files a text goes, and what it holds.
+    /// The source and the destination of a text that moves, and its content.
     carried: Option<(FileId, FileId, &'a CarriedText)>,
     format: LinkFormat,
     options: &'a ParseOptions,
@@ -122,7 +123,7 @@ struct Sides<'a> {
 }
 
 impl Sides<'_> {
-    /// The file that a link is to lead to, which leads to `target` now.
+    /// Returns the file that a link must lead to after the change, if it leads to `target` now.
     fn wanted(&self, link: &LinkOccurrence, target: FileId) -> FileId {
         match self.carried {
             Some((from, to, carried)) if from == target && carried.takes(link.subpath.as_deref()) => to,
@@ -131,7 +132,7 @@ impl Sides<'_> {
     }
 }
 
-/// Where a link leads, if that may be known.
+/// Returns the target of a link, if the target may be read.
 fn leads_to(
     names: &Names,
     resolver: &Resolver<'_>,
@@ -143,7 +144,7 @@ fn leads_to(
     target.filter(|id| names.path(*id).is_none_or(|path| permits(path.as_str())))
 }
 
-/// What a change of names does to links: found before it, settled after it.
+/// Computes the effect of a name change on links: they are resolved before it and rewritten after it.
 pub(crate) struct Relinker<'d> {
     delta: &'d Delta,
     sources: Vec<Source>,
@@ -152,8 +153,8 @@ pub(crate) struct Relinker<'d> {
 }
 
 impl<'d> Relinker<'d> {
-    /// Of some notes, where they are now, with content and text, while the names are still those before the change.
-    /// A link to a file that `permits` does not permit counts as one that leads nowhere. `options` say how links are read.
+    /// Reads some notes, given by their current paths with content and text, while the names are still those before the
+    /// change. A link to a file that `permits` denies counts as broken. `options` control how links are parsed.
     pub fn new(
         delta: &'d Delta,
         notes: Vec<(SafePath, Content, String)>,
@@ -179,17 +180,17 @@ impl<'d> Relinker<'d> {
         Self { delta, sources, options, permits }
     }
 
-    /// The keys of the links within notes that move.
+    /// Returns the keys of the links within notes that move.
     pub fn keys_within_moved(&self) -> BTreeSet<String> {
         let moved = self.sources.iter().filter(|source| source.before != source.after);
         let links = moved.flat_map(|source| &source.fragments).flat_map(|fragment| &fragment.links);
         links.map(|link| link_key(&link.path)).collect()
     }
 
-    /// Rewrites the links that need it, and brings the names up to date.
+    /// Rewrites the links that need it, and updates the names.
     ///
     /// # Errors
-    /// [`ErrorKind::Refused`] when a link could not be kept.
+    /// [`ErrorKind::Refused`] if a link could not be preserved.
     pub fn finish(self, index: &mut LinkIndex, format: LinkFormat) -> Result<LinkChanges> {
         let delta = self.delta;
         let id = |path: &SafePath| index.names.id(path.vault_path());
@@ -220,7 +221,7 @@ impl Source {
             let mut edits: Vec<TextEdit> = Vec::new();
             for (link, target) in fragment.links.iter().zip(targets) {
                 let Some(edit) = self.rewrite(fragment, link, *target, names, &mut relinked)? else { continue };
-                // Links that share a definition.
+                // Links that share a definition produce the same edit.
                 if !edits.contains(&edit) {
                     edits.push(edit);
                 }
@@ -248,7 +249,7 @@ impl Source {
         Ok(relinked)
     }
 
-    /// The edit that one link needs, if any.
+    /// Returns the edit that a link needs, if any.
     fn rewrite(
         &self,
         fragment: &Fragment,
@@ -279,7 +280,7 @@ impl Source {
         }
         let Some(to) = names.after.path(id) else { return Ok(None) };
         let from = names.old.get(&target).map(SafePath::vault_path).or_else(|| names.after.path(target)).unwrap_or(to);
-        // An empty path is the note itself, wherever it lies.
+        // An empty path refers to the note itself, whatever its path.
         let is_renamed = from.file_name() != to.file_name() && !link.path.is_empty();
         let unkept = || {
             Error::new(ErrorKind::Refused, format!("the link {} in line {} could not be kept", link.raw, link.line))
@@ -312,7 +313,7 @@ impl Source {
             return Ok(None);
         }
         let old = &fragment.text[location.span.clone()];
-        // Where destinations are relative anyway, one is written as they are.
+        // If destinations are relative by default, a relative path needs no `./`.
         let is_plain = names.options.relative_destinations
             && fragment.json.is_none()
             && matches!(location.encoding, LinkEncoding::Destination | LinkEncoding::Pointed)
@@ -328,7 +329,7 @@ impl Source {
         Ok(Some(edit))
     }
 
-    /// The law, on the text as it will be: each link leads where it led.
+    /// Checks on the resulting text that each link leads to the same file as before.
     fn check(&self, text: &str, names: &Sides<'_>) -> Result<()> {
         let fragments = fragments(&self.after, text, names.options);
         let links = |fragments: &[Fragment]| -> Vec<(u32, String)> {
@@ -345,7 +346,7 @@ impl Source {
             Some(id) => names.resolver.resolve(path, self.after.vault_path()).target == Some(id),
             None => true,
         };
-        // Lines do not change, so where they part a link is gone, or one too many.
+        // Lines do not change, so if the lines of two links differ, a link was lost or added.
         let is_kept = |at: usize| match (before.get(at), after.get(at)) {
             (Some(before), Some(after)) => before.0 == after.0 && leads_right(&after.1, targets[at]),
             _ => false,

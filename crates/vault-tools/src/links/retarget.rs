@@ -1,4 +1,4 @@
-//! Points one link to another file or heading; all else of it stays as it is written.
+//! Points one link to another file or heading, and leaves everything else in it as it is written.
 
 use std::ops::Range;
 
@@ -10,15 +10,15 @@ use super::format::{LinkFormat, LinkRewrite, encode};
 use super::occurrences::{LinkEncoding, LinkOccurrence, links_of_text};
 use crate::edit::TextEdit;
 
-/// Where a link is to lead.
+/// The new target of a link.
 pub(crate) struct NewTarget<'a> {
     pub file: &'a VaultPath,
-    /// The heading or `^block`; none to lead to the file.
+    /// The heading or `^block`; `None` to link to the file.
     pub subpath: Option<&'a str>,
 }
 
-/// The edit that points the link `raw` of a note to another file: the one in `line`, or, where there is none, the nearest.
-/// `None`: the note has no such link, or no link of its kind can lead there.
+/// Returns the edit that points the link `raw` of a note to another file: the link in `line`, or otherwise the nearest
+/// one. `None` if the note has no such link, or if no link of its kind can lead to the file.
 pub(crate) fn retarget(
     text: &str,
     (source, line, raw): (&VaultPath, u32, &str),
@@ -38,7 +38,7 @@ pub(crate) fn retarget(
         names,
         format,
     };
-    // A link without a path leads within its note.
+    // A link without a path leads to a place within its own note.
     let path = if link.path.is_empty() && to.file == source { String::new() } else { rewrite.new_path()? };
     let old = &text[location.span.clone()];
     let is_plain = options.relative_destinations
@@ -57,7 +57,7 @@ pub(crate) fn retarget(
     Some(TextEdit { span: Range { start: location.span.start, end }, text: new })
 }
 
-/// Where the subpath behind a link's path ends; where the path does, if there is none.
+/// Returns the end of the subpath after a link's path, or of the path if there is no subpath.
 fn end_of_subpath(text: &str, link: &LinkOccurrence, path_end: usize, encoding: LinkEncoding) -> Option<usize> {
     let rest = text.get(path_end..)?;
     if link.subpath.is_none() || !rest.starts_with('#') {
@@ -72,7 +72,7 @@ fn end_of_subpath(text: &str, link: &LinkOccurrence, path_end: usize, encoding: 
     Some(path_end + rest.find(is_end).unwrap_or(rest.len()))
 }
 
-/// A heading as a wikilink names it: without what would end the link.
+/// Returns a heading in the form for a wikilink, without the characters that would end the link.
 pub(crate) fn plain_subpath(heading: &str) -> String {
     let (mark, heading) = heading.strip_prefix('^').map_or(("", heading), |id| ("^", id));
     let words = heading.replace(['#', '^', '[', ']', '|', ':', '%'], " ");

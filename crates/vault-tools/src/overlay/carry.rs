@@ -1,4 +1,4 @@
-//! Text that goes from one note to another, and the links with it: two notes merged, lines moved.
+//! Moves text, with its links, from one note to another: two notes are merged, or lines are moved.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
@@ -13,30 +13,31 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::links::{CarriedText, Delta, LinkAt, LinkChanges, RewrittenLink};
 use crate::sandbox::{SafePath, View};
 
-/// A note with a text that went to it.
+/// A note after a text was added to it.
 #[derive(Debug, Clone)]
 pub(crate) struct JoinedText {
     /// The whole new text of the note.
     pub text: String,
-    /// Where in it the text lies.
+    /// The span of the added text in it.
     pub added: Range<usize>,
 }
 
-/// What was done to carry text from one note to another.
+/// The result of carrying text from one note to another.
 #[derive(Debug)]
 pub(crate) struct CarryReport {
-    /// Links that were written anew.
+    /// Links that were rewritten.
     pub rewritten: Vec<RewrittenLink>,
-    /// Where the note is that was merged, unless it is gone for good.
+    /// The new path of the merged note, unless it was deleted permanently.
     pub trashed_to: Option<String>,
 }
 
 impl Overlay<'_> {
-    /// Merges a note into another: `join` makes of the texts of both, the merged one first, that of the one which stays.
-    /// Links to the merged note lead to that one, its own links lead where they led, and it is deleted.
+    /// Merges a note into another and deletes it. `join` combines the texts of the merged note and of the remaining
+    /// one, in this order. Links to the merged note then lead to the remaining one, and its own links keep their
+    /// targets.
     ///
     /// # Errors
-    /// Those of `join`; those of [`Overlay::delete`]; [`ErrorKind::Refused`] when a link could not be kept.
+    /// The errors of `join` and of [`Overlay::delete`]; [`ErrorKind::Refused`] if a link could not be preserved.
     pub(crate) fn merge(
         &mut self,
         from: &SafePath,
@@ -53,11 +54,11 @@ impl Overlay<'_> {
         })
     }
 
-    /// Moves a part of a note to another one, which is made if it is missing. `left` is what stays of the note, `blocks` are
-    /// the ids in the part, and links to those lead along; `join` is as for [`Overlay::merge`].
+    /// Moves a part of a note to another one, which is created if it is missing. `left` is the remaining text of the
+    /// note. `blocks` are the ids in the part, and links to those follow it; `join` is as for [`Overlay::merge`].
     ///
     /// # Errors
-    /// Those of `join` and of [`Overlay::write`]; [`ErrorKind::Refused`] when a link could not be kept.
+    /// The errors of `join` and of [`Overlay::write`]; [`ErrorKind::Refused`] if a link could not be preserved.
     pub(crate) fn move_text(
         &mut self,
         (from, left): (&SafePath, &str),
@@ -84,7 +85,7 @@ impl Overlay<'_> {
         })
     }
 
-    /// Rewrites the links, and puts the text that goes along into its new note; `source` is the text it comes from.
+    /// Rewrites the links, and adds the carried text to its new note; `source` is the text that it comes from.
     fn put(
         &mut self,
         note: &SafePath,
@@ -107,8 +108,8 @@ impl Overlay<'_> {
         Ok(CarryReport { rewritten, trashed_to: None })
     }
 
-    /// Has links lead to the heading or block to which they led, which is now in the joined note: one to a heading whose
-    /// name is there twice gets the headings above it.
+    /// Makes links lead to their previous heading or block, which is now in the joined note. A link to a heading whose
+    /// name occurs twice there gets the headings above it.
     fn check_subpaths(
         &mut self,
         path: &SafePath,
@@ -159,7 +160,8 @@ impl Overlay<'_> {
         Ok(())
     }
 
-    /// The edit that gives a link another subpath, found by its line; none if it is not certain which link that is.
+    /// Returns the edit that gives a link another subpath. The link is found by its line; no edits if it is uncertain
+    /// which link it is.
     fn edit_of_line(&self, target: &SafePath, link: &LinkAt, subpath: &str, new: &str) -> Result<Vec<TextEdit>> {
         let Some(names) = self.links.as_ref().map(|index| &index.names) else { return Ok(Vec::new()) };
         let id = names.id(target.vault_path());
@@ -176,7 +178,7 @@ impl Overlay<'_> {
     }
 }
 
-/// The headings above the heading of this number within a part of a note, and itself, if that names it alone.
+/// Returns the headings above the heading with this number within a part of a note, and itself, if these identify it.
 fn longer_subpath(note: &Note, part: &Range<usize>, number: usize) -> Option<String> {
     let within = (0..note.headings.len()).filter(|at| part.contains(&note.headings[*at].span.start));
     let at = within.into_iter().nth(number)?;
@@ -185,14 +187,14 @@ fn longer_subpath(note: &Note, part: &Range<usize>, number: usize) -> Option<Str
     (place_of(note, &longer) == Some(note.headings[at].span.start)).then_some(longer)
 }
 
-/// The edits that give links from a part of a note to itself another subpath.
+/// Returns the edits that give links from a part of a note to itself another subpath.
 fn edits_within(note: &Note, part: &Range<usize>, subpath: &str, new: &str) -> Vec<TextEdit> {
     let links = note.links.iter().filter(|link| part.contains(&link.span.start) && link.path.is_empty());
     let meant = links.filter(|link| link.subpath.as_deref() == Some(subpath));
     meant.filter_map(|link| edit_of(note, link, new)).collect()
 }
 
-/// The edit that gives a wikilink in the text of a note another subpath.
+/// Returns the edit that gives a wikilink in the text of a note another subpath.
 fn edit_of(note: &Note, link: &Link, subpath: &str) -> Option<TextEdit> {
     let inner = link.raw.trim_start_matches('!').strip_prefix("[[")?.strip_suffix("]]")?;
     let start = link.span.end - "]]".len() - inner.len();
@@ -203,7 +205,7 @@ fn edit_of(note: &Note, link: &Link, subpath: &str) -> Option<TextEdit> {
     is_in_text.then(|| TextEdit { span: start + from..start + to, text: subpath.to_owned() })
 }
 
-/// Checks that the joined text has the links of both texts: a label that is defined in both would turn some.
+/// Checks that the joined text has the links of both texts, because a label that both define would redirect some.
 fn check_links(path: &SafePath, carried: &str, text: &str, joined: &JoinedText) -> Result<()> {
     let links = |text: &str| -> Vec<(usize, String, Option<String>)> {
         let note = parsed(path, text);
@@ -226,8 +228,8 @@ fn check_links(path: &SafePath, carried: &str, text: &str, joined: &JoinedText) 
     }
 }
 
-/// Checks that links to a heading or block of the note still lead there: the text that was put above it can have one of
-/// the same name.
+/// Checks that links to a heading or block of the note still lead to it, because the added text above it can contain
+/// one with the same name.
 fn check_own_subpaths(path: &SafePath, text: &str, links: &[(LinkAt, String)], joined: &JoinedText) -> Result<()> {
     if links.is_empty() {
         return Ok(());
@@ -236,7 +238,7 @@ fn check_own_subpaths(path: &SafePath, text: &str, links: &[(LinkAt, String)], j
     for (link, subpath) in links {
         let Some(was) = place_of(&before, subpath) else { continue };
         let is_kept = place_of(&after, subpath).is_some_and(|now| match now < joined.added.start {
-            // What precedes it can have grown by properties only, what follows it not at all.
+            // Before the added text only properties can have been added; after it nothing can have changed.
             true => now - after.body.start == was - before.body.start,
             false => now >= joined.added.end && joined.text.len() - now == text.len() - was,
         });
@@ -253,7 +255,7 @@ fn parsed(path: &SafePath, text: &str) -> Note {
     parse(path.vault_path(), text.as_bytes(), &ParseOptions { max_bytes: usize::MAX, ..ParseOptions::default() })
 }
 
-/// Where the heading or block begins to which a link with this subpath leads.
+/// Returns the start of the heading or block that a link with this subpath leads to.
 fn place_of(note: &Note, subpath: &str) -> Option<usize> {
     let headings: Vec<(u8, &str)> =
         note.headings.iter().enumerate().map(|(at, heading)| (heading.level, note.heading_source(at))).collect();

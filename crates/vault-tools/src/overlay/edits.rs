@@ -1,4 +1,4 @@
-//! What can be proposed: files created, written, renamed with every link to them, and deleted.
+//! The operations that can be proposed: files are created, written, renamed with every link to them, and deleted.
 
 use serde::Serialize;
 
@@ -11,58 +11,58 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::links::{Delta, LinkAt, LinkChanges, RewrittenLink};
 use crate::sandbox::{EntryKind, HAS_SYSTEM_TRASH, SafePath, Stat, View, check_new_name, files_below};
 
-/// What writing a file did.
+/// The result of writing a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WriteOutcome {
-    /// There was none.
+    /// The file is new.
     Created,
-    /// There was one, and its content was another.
+    /// The file existed, with other content.
     Overwritten,
-    /// It is what was there.
+    /// The file already had this content.
     Unchanged,
 }
 
-/// Whether a note may get frontmatter that cannot be read, where the one it has can be.
+/// Whether a note with readable frontmatter may get frontmatter that cannot be read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum BrokenFrontmatter {
-    /// No: that is an error.
+    /// No; it is an error.
     #[default]
     Refuse,
-    /// Yes: that is said in a notice.
+    /// Yes, with a notice.
     Allow,
 }
 
-/// What a rename did.
+/// The result of a rename.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct RenameReport {
-    /// Each file, from where to where.
+    /// Each moved file, as old and new path.
     pub moved: Vec<(SafePath, SafePath)>,
-    /// Links that were written anew so that they lead where they led.
+    /// Links that were rewritten so that they still lead to the same file.
     pub rewritten: Vec<RewrittenLink>,
-    /// Links that led nowhere and lead to something now.
+    /// Links that were broken and now lead to a file.
     pub satisfied: Vec<LinkAt>,
 }
 
-/// What a deletion did.
+/// The result of a deletion.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct DeleteReport {
-    /// Where it is now: a path in `.trash`, or `the system's trash`.
+    /// The new path: in `.trash`, or `the system's trash`.
     pub trashed_to: Option<String>,
-    /// Links that lead nowhere now.
+    /// Links that are broken now.
     pub dangling: Vec<LinkAt>,
-    /// Links that lead to another file of the same name now.
+    /// Links that now lead to another file of the same name.
     pub redirected: Vec<LinkAt>,
 }
 
 impl Overlay<'_> {
-    /// Makes a folder, and those above it that are missing. `false` when it is there.
+    /// Creates a folder, and missing folders above it. Returns `false` if it exists.
     ///
     /// # Errors
-    /// [`ErrorKind::Exists`] when a file is in the way; [`ErrorKind::InvalidPath`] for a name that no folder should
-    /// have.
+    /// [`ErrorKind::Exists`] if there is a file at the path; [`ErrorKind::InvalidPath`] for a name that a folder should
+    /// not have.
     pub fn make_folder(&mut self, path: &SafePath) -> Result<bool> {
         let missing = self.missing_folders(path)?;
         for folder in &missing {
@@ -71,12 +71,13 @@ impl Overlay<'_> {
         Ok(!missing.is_empty())
     }
 
-    /// Makes a file, and the folders above it.
+    /// Creates a file, and missing folders above it.
     ///
-    /// Links that the new name would turn away from the file they lead to are written anew.
+    /// Links that the new name would redirect from their file are rewritten.
     ///
     /// # Errors
-    /// [`ErrorKind::Exists`] when something is there; [`ErrorKind::InvalidPath`] for a name that links could not reach.
+    /// [`ErrorKind::Exists`] if there is something at the path; [`ErrorKind::InvalidPath`] for a name that links could
+    /// not lead to.
     pub fn create(&mut self, path: &SafePath, content: impl Into<Content>) -> Result<()> {
         let content = content.into();
         if self.exists(path)? {
@@ -102,19 +103,20 @@ impl Overlay<'_> {
         Ok(())
     }
 
-    /// Makes a file or gives the one that is there new content. Written through a symbolic link.
+    /// Creates a file or replaces the content of an existing one. Writes through a symbolic link.
     ///
     /// # Errors
-    /// Those of [`Overlay::create`]; [`ErrorKind::InvalidArguments`] for a folder; [`ErrorKind::Frontmatter`] where the
-    /// frontmatter could be read and no longer can.
+    /// The errors of [`Overlay::create`]; [`ErrorKind::InvalidArguments`] for a folder; [`ErrorKind::Frontmatter`] if
+    /// the frontmatter could be read before and no longer can.
     pub fn write(&mut self, path: &SafePath, content: impl Into<Content>) -> Result<WriteOutcome> {
         self.write_with(path, content, BrokenFrontmatter::Refuse)
     }
 
-    /// The same; the caller says what happens where the frontmatter could be read and no longer can.
+    /// Like [`Overlay::write`], but the caller decides what to do if the frontmatter could be read before and no longer
+    /// can.
     ///
     /// # Errors
-    /// Those of [`Overlay::write`].
+    /// The errors of [`Overlay::write`].
     pub fn write_with(
         &mut self,
         path: &SafePath,
@@ -140,7 +142,8 @@ impl Overlay<'_> {
         Ok(WriteOutcome::Overwritten)
     }
 
-    /// Says that the frontmatter of a note is not readable with its new content; an error if it is now and has to stay so.
+    /// Adds a notice if the frontmatter of a note cannot be read with its new content; returns an error if it can be
+    /// read now and must remain readable.
     fn check_frontmatter(
         &mut self,
         path: &SafePath,
@@ -167,22 +170,23 @@ impl Overlay<'_> {
         Ok(())
     }
 
-    /// Renames or moves a file or folder. Every link that led to what moved still does, in the style in which it was
-    /// written; so do the links inside it, and those that the new name would turn elsewhere.
+    /// Renames or moves a file or folder. Every link that led to a moved file still does, in its original style. The
+    /// links inside it, and those that the new name would redirect, keep their targets too.
     ///
     /// # Errors
-    /// [`ErrorKind::NotFound`], [`ErrorKind::Exists`], [`ErrorKind::InvalidPath`]; [`ErrorKind::Refused`] when a link
-    /// could not be kept.
+    /// [`ErrorKind::NotFound`], [`ErrorKind::Exists`], [`ErrorKind::InvalidPath`]; [`ErrorKind::Refused`] if a link
+    /// could not be preserved.
     pub fn rename(&mut self, from: &SafePath, to: &SafePath) -> Result<RenameReport> {
         self.rename_with(from, to, None)
     }
 
-    /// The same; what lies at the new path goes into the trash, and links to it lead to what takes its place.
+    /// Like [`Overlay::rename`], but a file or folder at the new path is moved to the trash, and links to it lead to
+    /// its replacement.
     ///
     /// # Errors
-    /// As [`Overlay::rename`], but [`ErrorKind::Exists`].
+    /// The errors of [`Overlay::rename`], except [`ErrorKind::Exists`].
     pub fn rename_over(&mut self, from: &SafePath, to: &SafePath) -> Result<RenameReport> {
-        // Names that differ in case alone may be one file.
+        // Names that differ only in case may refer to one file.
         let is_same = from.as_str().to_lowercase() == to.as_str().to_lowercase();
         let over = if is_same { None } else { self.stat(to)? };
         self.rename_with(from, to, over)
@@ -215,16 +219,16 @@ impl Overlay<'_> {
         self.edit_all(edits);
         self.add_link_notices(&satisfied, "led nowhere and leads to a note now");
         self.add_link_notices(&dangling, "leads nowhere now");
-        self.add_link_notices(&redirected, "led to what was there before and leads to what takes its place");
+        self.add_link_notices(&redirected, "led to the replaced file and leads to its replacement");
         notices.into_iter().for_each(|notice| self.add_notice(notice));
         Ok(RenameReport { moved, rewritten, satisfied })
     }
 
-    /// Deletes a file or folder with all in it.
+    /// Deletes a file, or a folder with all its contents.
     ///
     /// # Errors
-    /// [`ErrorKind::NotFound`]; [`ErrorKind::Refused`] for a symbolic link that would be gone for good, or a folder
-    /// with hidden files in it that would stay.
+    /// [`ErrorKind::NotFound`]; [`ErrorKind::Refused`] for permanently deleting a symbolic link, or a folder with
+    /// hidden files, which would stay.
     pub fn delete(&mut self, path: &SafePath, mode: DeleteMode) -> Result<DeleteReport> {
         let Some(stat) = self.stat(path)? else { return Err(Error::not_found(path, &[])) };
         self.mark();
@@ -237,8 +241,7 @@ impl Overlay<'_> {
         Ok(DeleteReport { trashed_to, dangling, redirected })
     }
 
-    /// Takes away what is at a path; says what becomes of links, which nothing has been done about yet, and where it is
-    /// now.
+    /// Removes a file or folder. Returns the effects on links, which have not been applied yet, and its new path.
     pub(super) fn remove(
         &mut self,
         path: &SafePath,
@@ -258,11 +261,11 @@ impl Overlay<'_> {
             _ => None,
         };
         if trashed_to.as_deref() == Some(SYSTEM_TRASH) {
-            let what = "goes to the system's trash; undo makes it anew from the journal and leaves that copy there";
+            let what = "goes to the system's trash; undo recreates it from the journal and leaves that copy there";
             self.notice(format!("{path} {what}"));
         } else if mode == DeleteMode::SystemTrash {
             self.notice(format!(
-                "{path} goes to the vault's .trash, since undo could not make it anew from the journal"
+                "{path} goes to the vault's .trash, since undo could not recreate it from the journal"
             ));
         }
         for action in actions {
@@ -272,7 +275,7 @@ impl Overlay<'_> {
     }
 
     pub(super) fn add_link_notices(&mut self, links: &[LinkAt], what: &str) {
-        // A line that holds one link several times is named once.
+        // A line that contains one link several times is listed once.
         for link in links.chunk_by(PartialEq::eq).filter_map(<[LinkAt]>::first) {
             let text = format!("{}:{}: the link {} {what}", link.path, link.line, link.raw);
             self.add_notice(Notice { about: Some(link.path.clone()), text });
@@ -321,17 +324,18 @@ impl Overlay<'_> {
         self.check_size(entries.iter().map(|(_, stat)| stat.size).sum())?;
         for (path, stat) in entries {
             if stat.symlink {
-                return Err(Error::new(ErrorKind::Refused, "is a symbolic link, which could not be made again")
+                return Err(Error::new(ErrorKind::Refused, "is a symbolic link, which undo could not recreate")
                     .at(&path)
                     .with_remedy("delete it to the trash"));
             }
             match stat.kind {
                 EntryKind::Folder => {
                     if let Some(name) = self.unseen(&path)?.first() {
-                        let what = format!("holds {name:?}, which no tool sees, so that it cannot be deleted for good");
-                        return Err(Error::new(ErrorKind::Refused, what).at(&path).with_remedy(
-                            "delete it to the trash (trash: true), where it goes with all that is in it",
-                        ));
+                        let what =
+                            format!("holds {name:?}, which is hidden from tools, so it cannot be deleted permanently");
+                        return Err(Error::new(ErrorKind::Refused, what)
+                            .at(&path)
+                            .with_remedy("delete it to the trash (trash: true), where it goes with all its contents"));
                     }
                     folders.push(Action::RemoveFolder { path });
                 }
@@ -341,12 +345,12 @@ impl Overlay<'_> {
                 }
             }
         }
-        // The deepest first.
+        // The deepest folder first.
         actions.extend(folders.into_iter().rev());
         Ok(actions)
     }
 
-    /// The folders above a path at which nothing is, the outermost first.
+    /// Returns the missing folders above a path, the outermost first.
     pub(crate) fn missing_above(&self, path: &SafePath) -> Result<Vec<SafePath>> {
         let mut missing = Vec::new();
         for folder in std::iter::successors(path.parent(), SafePath::parent) {
@@ -358,7 +362,7 @@ impl Overlay<'_> {
         Ok(missing)
     }
 
-    /// Whether anything is at a path, hidden or not.
+    /// Returns whether there is anything at a path, hidden or not.
     pub(crate) fn is_there(&self, path: &SafePath) -> Result<bool> {
         match self.look_up(path) {
             None => self.store.sandbox.is_there(path),
@@ -367,7 +371,7 @@ impl Overlay<'_> {
         }
     }
 
-    /// The files that are at or below a path. A folder with others in it by then is not what was looked at.
+    /// Returns the files at or below a path. If a folder's files change before the change is applied, it is refused.
     fn files_of(&mut self, path: &SafePath, stat: &Stat) -> Result<Vec<SafePath>> {
         if stat.kind == EntryKind::File {
             return Ok(vec![path.clone()]);
@@ -378,10 +382,10 @@ impl Overlay<'_> {
         Ok(files_below(&*self, path)?.into_iter().collect())
     }
 
-    /// Whether something can move to a path, in place of what lies there if that is given.
+    /// Checks that a file or folder can move to a path, replacing the one there if `over` is given.
     fn check_target(&mut self, (from, stat): (&SafePath, &Stat), (to, over): (&SafePath, Option<&Stat>)) -> Result<()> {
         if over.is_some() && from.is_in(to) {
-            return Err(Error::new(ErrorKind::InvalidArguments, "lies in what it would take the place of").at(from));
+            return Err(Error::new(ErrorKind::InvalidArguments, "is inside the folder that it would replace").at(from));
         }
         if to.is_in(from) {
             return Err(Error::new(ErrorKind::InvalidArguments, "a folder cannot be moved into itself").at(to));
@@ -409,9 +413,9 @@ impl Overlay<'_> {
         self.check_new(to, Some(from))
     }
 
-    /// Whether a file or folder may be made under a path; `from` is what will have gone by then.
+    /// Checks that a file or folder may be created at a path; `from` is a path that will be free by then.
     fn check_new(&mut self, path: &SafePath, from: Option<&SafePath>) -> Result<()> {
-        // A name that is kept is not new: what bears it can still be moved.
+        // Only a new name is checked, so that a file with an invalid name can still be moved.
         if from.is_none_or(|from| from.file_name() != path.file_name()) {
             check_new_name(path.file_name())?;
         }
@@ -426,16 +430,17 @@ impl Overlay<'_> {
         }
     }
 
-    /// Whether a new file or folder cannot have this path: something is there, or is called so but for the case.
+    /// Returns whether a new file or folder cannot have this path, because the path is taken, or one that differs only
+    /// in case.
     ///
     /// # Errors
-    /// When it cannot be looked at.
+    /// If the path cannot be read.
     pub fn is_taken(&mut self, path: &SafePath) -> Result<bool> {
         // A folder that cannot be listed is reported when the file is created.
         Ok(self.is_there(path)? || matches!(self.collides(path), Ok(Some(_))))
     }
 
-    /// Refuses a path at which nothing can be read and yet nothing can be made.
+    /// Refuses a path that can be neither read nor created.
     fn check_no_dead_link(&self, path: &SafePath) -> Result<()> {
         if !self.is_there(path)? {
             return Ok(());
@@ -444,23 +449,21 @@ impl Overlay<'_> {
             real if real != *path => "is a symbolic link to a file that is not there",
             _ => "is neither a file nor a folder",
         };
-        Err(Error::new(ErrorKind::Exists, what)
-            .at(path)
-            .with_remedy("choose another name, or take that away by hand first"))
+        Err(Error::new(ErrorKind::Exists, what).at(path).with_remedy("choose another name, or remove it by hand first"))
     }
 
     fn folders_above(&mut self, path: &SafePath) -> Result<Vec<SafePath>> {
         path.parent().map_or(Ok(Vec::new()), |folder| self.missing_folders(&folder))
     }
 
-    /// The folders that have to be made for a folder to be there, the outermost first.
+    /// Returns the folders that must be created for a folder to exist, the outermost first.
     fn missing_folders(&mut self, path: &SafePath) -> Result<Vec<SafePath>> {
         let mut missing = Vec::new();
         for path in std::iter::successors(Some(path.clone()), SafePath::parent) {
             match self.stat(&path)? {
                 Some(stat) if stat.kind == EntryKind::Folder && !stat.symlink => break,
                 Some(_) => {
-                    return Err(Error::new(ErrorKind::Exists, "is a file, so nothing can lie in it")
+                    return Err(Error::new(ErrorKind::Exists, "is a file, so it cannot contain anything")
                         .at(&path)
                         .with_remedy("choose another folder"));
                 }
@@ -477,7 +480,7 @@ impl Overlay<'_> {
         }
     }
 
-    /// Gives a file new content: in the action that gave it its present one, if that may still be changed.
+    /// Replaces the content of a file: in the action that set its current content, if that may still be changed.
     fn edit(&mut self, path: &SafePath, before: Content, after: Content) {
         if self.replace_content(path, &after) {
             return;

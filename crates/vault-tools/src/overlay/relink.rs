@@ -1,4 +1,4 @@
-//! Finds the notes whose links a change of names could turn, and has their links kept.
+//! Finds the notes whose links a change of names could redirect, and preserves their links.
 
 use std::collections::BTreeSet;
 
@@ -13,15 +13,15 @@ use crate::links::{link_keys, lossy, not_looked_through, readable};
 use crate::sandbox::{SafePath, View};
 
 impl Overlay<'_> {
-    /// Finds what has to be edited when files are created, deleted or moved, and brings the names up to date. The
-    /// overlay's files are still where they were.
+    /// Finds the edits that are needed when files are created, deleted or moved, and updates the names. At this time
+    /// the overlay's files are still at their old paths.
     pub(super) fn relink(&mut self, delta: &Delta) -> Result<LinkChanges> {
         let mut index = match self.links.take() {
             Some(index) => index,
             None => self.new_link_index()?,
         };
         self.preconditions.observe(index.disk.state.as_ref());
-        // On an error the names are lost, and built again when they are next needed.
+        // On an error the names are dropped, and rebuilt when they are next needed.
         let relinked = self.relink_with(delta, &mut index)?;
         self.check_size(delta.created_bytes + relinked.content_bytes())?;
         self.links = Some(index);
@@ -57,7 +57,7 @@ impl Overlay<'_> {
         let mut notes = self.notes_linking_by(index, &keys)?;
         self.preconditions.keys.extend(keys);
         notes.extend(delta.moves.iter().map(|(from, _)| from).filter(|from| from.is_note()).cloned());
-        // Links within a note need no name.
+        // A link within a note has no name, so the notes are not found by it.
         notes.extend(delta.carried.iter().flat_map(|carried| [carried.from.clone(), carried.to.clone()]));
         let deleted: BTreeSet<&SafePath> = delta.deleted.iter().collect();
         let known = self.permits.clone();
@@ -65,15 +65,15 @@ impl Overlay<'_> {
         notes.retain(|note| !deleted.contains(note) && permits(note.as_str()));
 
         let mut notices = index.disk.unread();
-        // Said whether there are such links or not, so that it does not tell.
+        // This notice is given whether or not there are such links, so that it does not reveal whether there are.
         if self.permits.is_some() && (delta.carried.is_some() || !(delta.moves.is_empty() && delta.deleted.is_empty()))
         {
-            let what = "links in notes that your settings deny are left as they are, and may lead nowhere now";
+            let what = "links in notes that your settings deny are unchanged and may be broken now";
             notices.push(what.to_owned().into());
         }
         let mut read = Vec::new();
         for note in notes {
-            // A symbolic link to a note has its text elsewhere, and is no note of its own.
+            // The text of a symbolic link to a note belongs to another note.
             if self.real(&note)? == note {
                 match self.read_for_links(&note) {
                     Ok(Some((content, text))) => read.push((note, content, text)),
@@ -94,7 +94,7 @@ impl Overlay<'_> {
         Ok(LinkChanges { notices, ..relinked })
     }
 
-    /// Notices about the symbolic links that lead to a file which is moved or deleted: none is made anew.
+    /// Returns notices about symbolic links to a file that is moved or deleted, because such links are not updated.
     fn dangling_aliases(&self, delta: &Delta, index: &LinkIndex) -> Vec<Notice> {
         let left: BTreeSet<&SafePath> = delta.moves.iter().map(|(from, _)| from).chain(&delta.deleted).collect();
         let dangles = |alias: &&SafePath| {
@@ -102,19 +102,19 @@ impl Overlay<'_> {
                 && self.real(alias).is_ok_and(|real| left.contains(&real))
         };
         let aliases = index.disk.possible_aliases(&left).filter(dangles);
-        let what =
-            "is a symbolic link that leads nowhere now, and so do links to it; make it anew or delete it by hand";
+        let what = "is a symbolic link that leads nowhere now, and so do links to it; recreate it or delete it by hand";
         aliases.map(|alias| Notice { about: Some(alias.clone()), text: format!("{alias} {what}") }).collect()
     }
 
-    /// Assumes that links under these keys can lead to the files that are on the disk now. What was observed first counts.
+    /// Records the assumption that links with these keys can lead to the files that are on the disk now. The first
+    /// observation is kept.
     fn observe_names(&mut self, keys: &BTreeSet<String>, index: &LinkIndex) {
         for key in keys {
             self.preconditions.names.entry(key.clone()).or_insert_with(|| index.disk.named(key));
         }
     }
 
-    /// The notes, where they are now, that may hold a link under one of the keys.
+    /// Returns the notes, by their current paths, that may contain a link with one of the keys.
     fn notes_linking_by(&mut self, index: &LinkIndex, keys: &BTreeSet<String>) -> Result<BTreeSet<SafePath>> {
         let on_disk = index.disk.linking_by(&self.store.index, keys)?;
         let mut notes = BTreeSet::new();
@@ -134,8 +134,8 @@ impl Overlay<'_> {
         Ok(notes)
     }
 
-    /// A note's content and text; `None` for one without links that is no text, and why another cannot be read. One
-    /// that cannot be read, or rewritten, does not prevent the rename of another.
+    /// Returns a note's content and text; `None` if it is not text and has no links. For any other note that cannot be
+    /// read, returns the reason. A note that cannot be read or rewritten does not prevent the rename of another.
     fn read_for_links(&self, note: &SafePath) -> Result<Option<(Content, String)>, String> {
         let content = readable(self, note).map_err(|error| error.message().to_owned())?;
         if let Some(text) = content.text().map(str::to_owned) {

@@ -1,4 +1,4 @@
-//! Conditions: whether a step runs, and which items a loop takes.
+//! Conditions: they determine whether a step runs, and which items a loop takes.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -36,7 +36,7 @@ pub struct Condition {
 }
 
 impl Condition {
-    /// What is wrong with its form.
+    /// Returns the issues with its form.
     pub(super) fn issues(&self, at: &str) -> Vec<Issue> {
         let tests = [
             ("equals", self.equals.is_some()),
@@ -62,17 +62,17 @@ impl Condition {
         issues
     }
 
-    /// The values it is about, with their fields.
+    /// Returns the values that it refers to, with their fields.
     pub(super) fn values(&self) -> impl Iterator<Item = (&'static str, Value)> {
         let others = [("equals", &self.equals), ("contains", &self.contains)];
         let others = others.into_iter().filter_map(|(name, value)| Some((name, value.clone()?)));
         std::iter::once(("value", Value::from(self.value.as_str()))).chain(others)
     }
 
-    /// Why it does not hold; nothing if it does.
+    /// Returns the reason that it does not hold; `None` if it holds.
     ///
     /// # Errors
-    /// References without a value; a list or an object where `contains` needs one entry.
+    /// References without a value; a list or an object as the operand of `contains`.
     pub(super) fn unmet(&self, scope: &Scope<'_>, at: &str) -> Result<Option<String>, Vec<Issue>> {
         let value = scope.resolve_or_null(&self.value, &format!("{at}/value"))?;
         let resolved = |wanted: &Value, name: &str| scope.resolve(wanted, &Value::Null, &format!("{at}/{name}"));

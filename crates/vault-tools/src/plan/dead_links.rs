@@ -1,4 +1,4 @@
-//! Names the links that a plan writes and that lead to nothing, such as one to a note whose name became another.
+//! Finds broken links that a plan writes, for example one to a note whose name was changed.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -11,14 +11,13 @@ use crate::error::Result;
 use crate::overlay::Overlay;
 use crate::sandbox::{SafePath, View};
 
-/// The most links of a note that are named.
+/// The maximum number of links of a note that are listed.
 const MAX_NAMED: usize = 5;
 
-/// For each note that has links which it did not have before and that lead to nothing, a sentence about them. `actions`
-/// are those of the overlay.
+/// Returns a sentence for each note that has new broken links. `actions` are those of the overlay.
 ///
 /// # Errors
-/// Those of reading the disk.
+/// If the disk cannot be read.
 pub(super) fn dead_links(
     actions: &[Action],
     overlay: &Overlay<'_>,
@@ -56,7 +55,7 @@ pub(super) fn dead_links(
 
 type Texts<'a> = (Option<&'a Content>, &'a Content);
 
-/// The notes that are created or edited, each with its text before all actions and after them.
+/// Returns the notes that are created or edited, each with its text before all actions and after them.
 fn changed_notes(actions: &[Action]) -> BTreeMap<SafePath, Texts<'_>> {
     let mut notes: BTreeMap<SafePath, Texts<'_>> = BTreeMap::new();
     for action in actions {
@@ -77,14 +76,14 @@ fn changed_notes(actions: &[Action]) -> BTreeMap<SafePath, Texts<'_>> {
     notes
 }
 
-/// The links of a note that it did not have before, as they are written.
+/// Returns the links of a note that it did not have before, as they are written.
 fn new_links(path: &SafePath, (before, after): Texts<'_>, options: &ParseOptions) -> Vec<Link> {
     let links = |content: &Content| parse(path.vault_path(), content.bytes(), options).links;
     let old: HashSet<String> = before.map(links).unwrap_or_default().into_iter().map(|link| link.raw).collect();
     links(after).into_iter().filter(|link| !link.path.is_empty() && !old.contains(&link.raw)).collect()
 }
 
-/// Whether a link leads to a folder, which some programs show.
+/// Returns whether a link leads to a folder, which some programs can open.
 fn is_folder(link: &str, overlay: &Overlay<'_>) -> bool {
     SafePath::new(link.trim_matches('/')).is_ok_and(|path| overlay.exists(&path).unwrap_or(false))
 }

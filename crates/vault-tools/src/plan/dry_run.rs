@@ -25,17 +25,17 @@ use crate::sandbox::SafePath;
 use crate::tool::{Cancel, Draft, HostEffect, Issue, StepCache, Tool};
 use crate::toolbox::{CallResult, Toolbox};
 
-/// The most calls that a loop may make.
+/// The maximum number of calls of a loop.
 const MAX_ITEMS: usize = 10_000;
 
-/// The most memory that arguments and outputs of one plan may take, in bytes.
+/// The maximum memory in bytes for the arguments and outputs of one plan.
 const MAX_OUTPUT_BYTES: usize = 256_000_000;
 
 /// Runs a plan on an overlay. Nothing is changed.
 ///
 /// # Errors
 /// A missing parameter; the error of a step whose failure ends the plan, with the step and the item of its loop;
-/// [`ErrorKind::Denied`] when a step, or one of its changes, is denied.
+/// [`ErrorKind::Denied`] if a step, or one of its changes, is denied.
 pub fn preview(
     toolbox: &mut Toolbox,
     checked: &ValidPlan,
@@ -45,10 +45,11 @@ pub fn preview(
     preview_without(toolbox, checked, parameters, &BTreeSet::new(), cancel)
 }
 
-/// The same without the calls that a person left out, and the steps that depend on steps of which nothing is left.
+/// Like [`preview`], but without the calls that a person left out, and without the steps that depend on a step of which
+/// nothing remains.
 ///
 /// # Errors
-/// As [`preview`].
+/// The errors of [`preview`].
 pub fn preview_without(
     toolbox: &mut Toolbox,
     checked: &ValidPlan,
@@ -107,12 +108,13 @@ pub fn preview_without(
     dry_run.finish(checked)
 }
 
-/// Whether another attempt can end otherwise: something else had a lock, the disk, or the index.
+/// Returns whether another attempt can succeed because the lock, the disk or the index was only temporarily
+/// unavailable.
 pub(super) fn can_be_retried(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Busy | ErrorKind::Io | ErrorKind::Index)
 }
 
-/// `onError: skip` does not cover a denial or a cancellation.
+/// Returns whether `onError: skip` covers an error: it does not cover a denial or a cancellation.
 fn can_be_skipped(error: &Error) -> bool {
     !matches!(error.kind(), ErrorKind::Denied | ErrorKind::Cancelled)
 }
@@ -124,7 +126,7 @@ struct DryRun<'a, 'v> {
     order: &'a Order,
     draft: Draft<'v>,
     steps: Vec<StepPreview>,
-    /// The positions of steps of the plan in `steps`.
+    /// The index in `steps` of each step of the plan that ran, by its position in the plan.
     places: HashMap<usize, usize>,
     /// The first step that needs an editor, and its error.
     blocked: Option<(usize, Error)>,
@@ -170,19 +172,20 @@ impl DryRun<'_, '_> {
         })
     }
 
-    /// Whether a step failed for want of an editor, so that the rest of the plan can be previewed.
+    /// Returns whether a step failed because it needs an editor, so that the rest of the plan can be previewed.
     fn needs_editor(&self, at: usize, error: &Error) -> bool {
         let spec = self.toolbox.spec(&self.plan.steps[at].tool);
         error.kind() == ErrorKind::Unsupported && spec.is_ok_and(|spec| spec.risk == Risk::Command)
     }
 
-    /// Whether what the steps before it do can be approved alone: they do something, and the failure is one of the step.
+    /// Returns whether the changes of the steps before a failed one can be approved alone: there are some, and the
+    /// failure is one of the step itself.
     fn can_stop_before(&self, error: &Error) -> bool {
         let acts = self.draft.overlay.is_changed() || self.steps.iter().any(|step| !step.effects.is_empty());
         acts && !can_be_retried(error) && can_be_skipped(error) && error.kind() != ErrorKind::Conflict
     }
 
-    /// Runs a step as often as its retry allows.
+    /// Runs a step, with as many attempts as its retry allows.
     fn step_with_retries(&mut self, at: usize, cancel: Cancel<'_>) -> Result<StepPreview> {
         let retry = self.plan.retry(&self.plan.steps[at]);
         let mut attempt = 1;
@@ -197,7 +200,7 @@ impl DryRun<'_, '_> {
         }
     }
 
-    /// Runs a step. If it fails, the draft is as it was before.
+    /// Runs a step. If it fails, the draft is restored.
     fn step(&mut self, at: usize, cancel: Cancel<'_>) -> Result<StepPreview> {
         let started = Instant::now();
         let (mark, editor) = (self.draft.overlay.mark(), self.draft.editor.clone());
@@ -242,7 +245,7 @@ impl DryRun<'_, '_> {
             let shown = if skips_items { value.clone() } else { Value::Null };
             let first = self.draft.overlay.mark();
             match self.item(at, (index, count.unwrap_or(1)), value, cancel) {
-                // The time is that of the step, so that it is not the item that failed.
+                // The time limit is that of the step, so it is not the item that failed.
                 Err(error) if skips_items && can_be_skipped(&error) && error.kind() != ErrorKind::TimedOut => {
                     left_out.push(LeftOutItem::failed(position, &shown, &error));
                 }
@@ -260,7 +263,7 @@ impl DryRun<'_, '_> {
                 }
             }
         }
-        // Nothing is left of the step, so that it is skipped, and with it what depends on it.
+        // No call of the step remains, so the step is skipped, and so are the steps that depend on it.
         if let (true, [first, ..]) = (calls.is_empty(), &left_out[..]) {
             let message = format!("none of {} items can be done; {}: {}", left_out.len(), first.what, first.reason);
             let reason = at_step(Error::new(ErrorKind::Plan, message), step, None).to_string();
@@ -286,7 +289,7 @@ impl DryRun<'_, '_> {
         })
     }
 
-    /// One call of a step. If it fails, the draft is as it was before.
+    /// Runs one call of a step. If it fails, the draft is restored.
     fn item(&mut self, at: usize, turn: (usize, usize), item: Value, cancel: Cancel<'_>) -> Result<CallResult> {
         let draft = &mut self.draft;
         let (mark, editor) = (draft.overlay.mark(), draft.editor.clone());
@@ -309,13 +312,14 @@ impl DryRun<'_, '_> {
         self.toolbox.run_on(&mut self.draft, &self.plan.steps[at].tool, args, cancel)
     }
 
-    /// The plan ends here, so this is its line in the log.
+    /// Logs the failure of a step that ends the plan. Because the plan does not run, this is its only line in the log.
     fn log_failure(&mut self, step: &Step, error: &Error) {
         let args = Value::Object(step.args.clone());
         self.toolbox.log(&Record::new(&step.tool, &[&args], Err(error), 0, Approval::of_failure(error)));
     }
 
-    /// The items of a loop, and those that its filter leaves out; one that is null for a step without a loop.
+    /// Returns the items of a loop, and those that its filter leaves out; for a step without a loop, one item that is
+    /// null.
     fn items(&self, at: usize) -> Result<(Vec<Item>, Vec<LeftOutItem>)> {
         let Some(foreach) = &self.plan.steps[at].foreach else {
             return Ok((vec![Item { position: 0, value: Value::Null }], Vec::new()));
@@ -341,12 +345,12 @@ impl DryRun<'_, '_> {
         Ok((items, filtered))
     }
 
-    /// The steps that a step depends on, as they were previewed.
+    /// Returns the previews of the steps that a step depends on.
     fn dependencies(&self, at: usize) -> impl Iterator<Item = &StepPreview> {
         self.order.dependencies[at].iter().filter_map(|before| Some(&self.steps[*self.places.get(before)?]))
     }
 
-    /// The values that a step can refer to.
+    /// Returns the values that a step can refer to.
     fn scope(&self, at: usize) -> Scope<'_> {
         let mut scope = Scope::new(self.parameters);
         for step in self.dependencies(at).filter(|step| step.runs()) {
@@ -405,7 +409,7 @@ impl DryRun<'_, '_> {
             notices.insert(0, format!("the plan stops at {}{remedy}; {what}", error.message()));
         }
         let (blocked_at, blocked) = self.blocked.unzip();
-        // Of a step that cannot run here, too: elsewhere the plan does it.
+        // A step that cannot run here counts too, because the plan runs it elsewhere.
         let is_shown = |step: &&StepPreview| step.runs() || Some(step.at) == blocked_at;
         let risk = steps.iter().filter(is_shown).map(|step| step.risk).max().unwrap_or(Risk::Read);
         let (plan, editor, left_out) = (checked.plan.clone(), Some(self.draft.editor), Vec::new());
@@ -425,7 +429,7 @@ impl DryRun<'_, '_> {
     }
 }
 
-/// About the memory that a value takes, in bytes.
+/// Estimates the memory that a value takes, in bytes.
 fn memory_of(value: &Value) -> usize {
     let content = match value {
         Value::String(text) => text.len(),
@@ -442,7 +446,7 @@ fn too_much_output() -> Error {
         .with_remedy("make it several plans, or read less in one: fewer notes, or shorter lists")
 }
 
-/// How many items a loop takes of its list, or that it has none.
+/// Describes how many items of its list a loop takes.
 fn what_is_left(taken: usize, filtered: usize) -> String {
     match (taken, filtered) {
         (0, 0) => "its list is empty, so that there is nothing to do".to_string(),
@@ -451,7 +455,8 @@ fn what_is_left(taken: usize, filtered: usize) -> String {
     }
 }
 
-/// That a step does not run unseen; the digest counts, since it stands for exactly this preview.
+/// Returns a notice that a step does not run unseen. Approving the digest counts as seeing it, because the digest
+/// identifies exactly this preview.
 fn needs_eye(step: &str, unless_seen: &Error) -> String {
     let path = unless_seen.path().map(|path| format!("{path}: ")).unwrap_or_default();
     let what = unless_seen.message();
@@ -471,7 +476,7 @@ fn unresolved(issues: &[Issue]) -> Error {
     Error::new(ErrorKind::Plan, all.join("; "))
 }
 
-/// The error with the step, and the index and number of items of its loop, at which it happened.
+/// Adds to an error the step, and the index and number of items of its loop.
 fn at_step(error: Error, step: &Step, item: Option<(usize, usize)>) -> Error {
     let item = item.map(|(index, count)| format!(", item {} of {count}", index + 1)).unwrap_or_default();
     let path = error.path().map(|path| format!("{path}: ")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The items of a loop: which of them it takes, and the names that its arguments know them by.
+//! The items of a loop: which of them it takes, and the names that its arguments can use for them.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -14,13 +14,13 @@ use crate::error::Error;
 use crate::tool::Issue;
 use crate::toolbox::text_of;
 
-/// The name of what a loop of version 1.1 tells of itself.
+/// The name under which a loop of version 1.1 provides its own properties.
 pub(super) const LOOP: &str = "loop";
 
-/// The digits to which the number of an item is padded at least.
+/// The minimum number of digits to which the number of an item is padded.
 const LEAST_DIGITS: usize = 2;
 
-/// Characters of an item that stand for it.
+/// The maximum number of characters of an item in a message.
 const SHOWN_CHARACTERS: usize = 80;
 
 /// An item of a list.
@@ -36,24 +36,24 @@ pub(super) struct Item {
 pub struct LeftOutItem {
     /// Its position in the list, from 1.
     pub item: usize,
-    /// Its path or its text, or else the item in short.
+    /// The path or text of the item, or otherwise the item in shortened form.
     pub what: String,
-    /// Why it is left out.
+    /// The reason.
     pub reason: String,
 }
 
 impl LeftOutItem {
-    /// For a reason that can depend on the item's path or text.
+    /// Leaves out an item for a reason that can depend on its path or text.
     pub(super) fn new(position: usize, item: &Value, reason: impl FnOnce(&str) -> String) -> Self {
         let text = text_of(item.get("path").or_else(|| item.get("text")).unwrap_or(item));
         let what = text.chars().take(SHOWN_CHARACTERS).collect();
         Self { item: position + 1, what, reason: reason(&text) }
     }
 
-    /// Because its call failed.
+    /// Leaves out an item because its call failed.
     pub(super) fn failed(position: usize, item: &Value, error: &Error) -> Self {
         Self::new(position, item, |text| {
-            // Another file than the item, such as the target of a rename; a JSON pointer is of no use here.
+            // A file other than the item, such as the target of a rename. A JSON pointer would not help here.
             let other = error.path().filter(|path| !path.starts_with('/') && *path != text);
             let at = other.map(|path| format!("{path}: ")).unwrap_or_default();
             format!("{at}{}", error.message())
@@ -61,10 +61,10 @@ impl LeftOutItem {
     }
 }
 
-/// The items of a list that a loop takes, and those that it leaves out by `filter` and `unique`.
+/// Chooses the items of a list that a loop takes, and those that it leaves out by `filter` and `unique`.
 ///
 /// # Errors
-/// References of the two without a value.
+/// References in `filter` and `unique` without a value.
 pub(super) fn choose(
     foreach: &Foreach,
     list: Vec<Value>,
@@ -72,7 +72,7 @@ pub(super) fn choose(
     version: Version,
 ) -> Result<(Vec<Item>, Vec<LeftOutItem>), Vec<Issue>> {
     let (mut taken, mut filtered) = (Vec::with_capacity(list.len()), Vec::new());
-    // By their values, the positions of those that were taken.
+    // The positions of the items taken so far, by their values of `unique`.
     let mut known: HashMap<String, usize> = HashMap::new();
     for (position, value) in list.into_iter().enumerate() {
         if foreach.filter.is_some() || foreach.unique.is_some() {
@@ -95,7 +95,7 @@ pub(super) fn choose(
     Ok((taken, filtered))
 }
 
-/// Gives the names of a loop their values for one of its calls: `index` from 0, of `count`.
+/// Binds the names of a loop for one of its calls: `index` from 0, of `count`.
 pub(super) fn bind(
     scope: &mut Scope<'_>,
     foreach: &Foreach,
@@ -132,8 +132,8 @@ fn bind_item(scope: &mut Scope<'_>, foreach: &Foreach, version: Version, mut ite
     }
 }
 
-/// What an item with a path has besides, unless it has fields of these names: its file's name, that without the
-/// extension, and its folder.
+/// Returns additional fields of an item with a path, unless it has fields with these names: the name of its file, this
+/// name without the extension, and its folder.
 fn names_of(item: &Map<String, Value>) -> Option<[(&'static str, String); 3]> {
     let path = VaultPath::new(item.get("path")?.as_str()?)?;
     let name = path.file_name();
@@ -141,7 +141,7 @@ fn names_of(item: &Map<String, Value>) -> Option<[(&'static str, String); 3]> {
     Some([("name", name.to_owned()), ("basename", basename.to_owned()), ("folder", path.folder().to_owned())])
 }
 
-/// The schemas of what a loop binds, by name; `list` is the schema of its list.
+/// Returns the schemas of the names that a loop binds; `list` is the schema of its list.
 pub(super) fn schemas(foreach: &Foreach, version: Version, list: &Value) -> BTreeMap<String, Value> {
     let mut item = list.get("items").cloned().unwrap_or_default();
     let is_new = version >= Version::V1_1;

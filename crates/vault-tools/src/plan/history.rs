@@ -1,6 +1,7 @@
-//! The plans that succeeded most recently, from which macros are made.
+//! The most recent successful plans, which can be saved as macros.
 //!
-//! They lie in the vault's state folder, private to the user, one run a line. Above a size the oldest are dropped.
+//! They are stored in the vault's state folder, private to the user, one run per line. Above a maximum size the oldest
+//! are dropped.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -13,24 +14,24 @@ use crate::state::State;
 
 const FILE: &str = "plans.jsonl";
 
-/// The largest size of the file in bytes; above it, it is cut to half of that.
+/// The maximum size of the file in bytes; above it, the file is cut to half of it.
 const MAX_BYTES: u64 = 8 << 20;
 
-/// A run of a plan that succeeded.
+/// A successful run of a plan.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Success {
     /// RFC 3339.
     timestamp: String,
-    /// The transaction; none for a plan that changed nothing.
+    /// The transaction; `None` for a plan that changed nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     transaction: Option<u64>,
     plan: Plan,
 }
 
-/// Adds a plan that succeeded.
+/// Adds a successful plan.
 ///
 /// # Errors
-/// When the state folder cannot be written.
+/// If the state folder cannot be written.
 pub(super) fn add(state: &State, plan: &Plan, transaction: Option<TransactionId>) -> Result<()> {
     let success = Success {
         timestamp: Timestamp::now().to_string(),
@@ -49,18 +50,18 @@ pub(super) fn add(state: &State, plan: &Plan, transaction: Option<TransactionId>
     Ok(())
 }
 
-/// Whether a plan succeeded before, with any parameters.
+/// Returns whether a plan succeeded before, with any parameters.
 ///
 /// # Errors
-/// When the file cannot be read.
+/// If the file cannot be read.
 pub(crate) fn has_succeeded(state: &State, plan: &Plan) -> Result<bool> {
     Ok(all(state)?.iter().any(|success| success.plan == *plan))
 }
 
-/// The plan that succeeded last, or in a transaction.
+/// Returns the plan that succeeded last, or in a given transaction.
 ///
 /// # Errors
-/// [`ErrorKind::NotFound`] when there is none, or it is no longer in the history.
+/// [`ErrorKind::NotFound`] if there is no such plan, or it is no longer in the history.
 pub fn last_successful(state: &State, transaction: Option<TransactionId>) -> Result<Plan> {
     let found = all(state)?
         .into_iter()
@@ -77,11 +78,11 @@ pub fn last_successful(state: &State, transaction: Option<TransactionId>) -> Res
     })
 }
 
-/// Drops plans older than `before`, then the oldest until the others take at most `max_bytes`. Returns the number of
-/// dropped plans.
+/// Drops plans older than `before`, then the oldest until the remaining ones take at most `max_bytes`. Returns the
+/// number of dropped plans.
 ///
 /// # Errors
-/// When the file cannot be read or written.
+/// If the file cannot be read or written.
 pub fn prune(state: &State, before: Option<Timestamp>, max_bytes: Option<u64>) -> Result<usize> {
     state.prune_lines(FILE, max_bytes, &|line| {
         let Some(success) = read(line) else { return false };
@@ -90,7 +91,7 @@ pub fn prune(state: &State, before: Option<Timestamp>, max_bytes: Option<u64>) -
     })
 }
 
-/// The oldest first. Lines that cannot be read, as after a crash, are skipped.
+/// Returns all runs, the oldest first. Unreadable lines, for example after a crash, are skipped.
 fn all(state: &State) -> Result<Vec<Success>> {
     Ok(state.lines(FILE)?.iter().filter_map(|line| read(line)).collect())
 }

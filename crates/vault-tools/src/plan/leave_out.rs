@@ -1,5 +1,5 @@
-//! What of a previewed plan a person can leave out: calls, for which it is previewed again without them, and hunks of
-//! files that are only edited.
+//! The parts of a previewed plan that a person can leave out: calls, without which the plan is previewed again, and
+//! hunks of files that are only edited.
 
 use std::collections::BTreeSet;
 
@@ -13,21 +13,21 @@ use crate::error::Result;
 use crate::links::link_keys;
 use crate::sandbox::SafePath;
 
-/// A call that can be left out as a whole, with what it does.
+/// A call that can be left out as a whole, with its effects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SeparableCall {
     /// Which call it is.
     pub id: CallId,
-    /// The step's position in [`PlanPreview::steps`], and the call's among the step's.
+    /// The position of the step in [`PlanPreview::steps`], and of the call in the step.
     pub at: (usize, usize),
     /// The paths that it creates, edits, moves or deletes.
     pub paths: Vec<String>,
 }
 
 impl PlanPreview {
-    /// The calls that do more than to edit the [`PlanPreview::separable_files`]. To leave some out, preview the plan
-    /// again with [`preview_without`](super::preview_without): what others do can depend on them.
+    /// Returns the calls that do more than edit the [`PlanPreview::separable_files`]. To leave some out, preview the
+    /// plan again with [`preview_without`](super::preview_without), because other calls can depend on them.
     pub fn separable_calls(&self) -> Vec<SeparableCall> {
         let files = self.separable_files();
         let is_separable = |path: &String| files.binary_search_by(|file| file.path().as_str().cmp(path)).is_ok();
@@ -35,7 +35,7 @@ impl PlanPreview {
         for (number, step) in self.steps.iter().enumerate().filter(|(_, step)| step.runs()) {
             for (position, call) in step.calls.iter().enumerate() {
                 let paths = self.change.paths_in(call.actions.clone());
-                // Whose the effects of a loop are is not known.
+                // It is unknown which call of a loop has an effect.
                 let acts = !step.effects.is_empty() && step.calls.len() == 1;
                 if acts || paths.iter().any(|path| !is_separable(path)) {
                     let id = CallId { step: step.id.clone(), item: call.item };
@@ -46,7 +46,8 @@ impl PlanPreview {
         calls
     }
 
-    /// Says which notes have a link to a file that `whole` makes and this, of which something is left out, does not.
+    /// Adds notices about notes that link to a file which `whole` creates and this plan, a part of which is left out,
+    /// does not.
     pub fn note_links_to_left_out(&mut self, whole: &Self) {
         let made = |plan: &Self| -> BTreeSet<SafePath> {
             let path = |action: &Action| match action {
@@ -76,7 +77,8 @@ impl PlanPreview {
         }
     }
 
-    /// The files that are only edited, by calls that edit no others, by path: hunks of them can be left out.
+    /// Returns the files that are only edited, and by calls that edit no other files, by path. Hunks of them can be
+    /// left out.
     pub fn separable_files(&self) -> Vec<EditedFile> {
         let of_call =
             |step: &StepPreview, call: &CallPreview| -> CallActions { (call.actions.clone(), step.separable) };
@@ -89,11 +91,11 @@ impl PlanPreview {
         self.change.separable_files(&calls)
     }
 
-    /// Leaves out what a person left out of the [`PlanPreview::separable_files`]. The notices of the steps say so, and
-    /// their outputs have the versions that the files will have. The digest is another then.
+    /// Leaves out the parts that a person left out of the [`PlanPreview::separable_files`]. The notices of the steps
+    /// report this, their outputs contain the versions that the files will have, and the digest changes.
     ///
     /// # Errors
-    /// When the plan cannot be written as JSON.
+    /// If the plan cannot be written as JSON.
     pub fn keep(&mut self, files: &[EditedFile]) -> Result<()> {
         let cut: Vec<(&EditedFile, LeftOutHunks)> =
             files.iter().filter_map(|file| Some((file, file.left_out()?))).collect();

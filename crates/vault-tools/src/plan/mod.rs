@@ -4,9 +4,9 @@
 //! JSON ──validate──> ValidPlan ──preview, on an overlay──> PlanPreview ──approval::run_plan──> PlanRun
 //! ```
 //!
-//! The preview runs the tools themselves, so loops, references and diffs are known in full. What runs is exactly what
-//! the preview found, action by action. If a file that the plan reads or changes has changed since the preview, the
-//! run is refused before it begins.
+//! The preview runs the tools themselves, so loops, references and diffs are known in full. Running the plan applies
+//! exactly the actions of the preview. If a file that the plan reads or changes has changed since the preview, the run
+//! is refused before it begins.
 
 mod reference;
 mod scope;

@@ -11,7 +11,7 @@ use super::reference::{PLACEHOLDER, PathPart, Reference, Root, resolve};
 use super::schema::{Plan, Step};
 use crate::tool::Issue;
 
-/// The order of a plan. Steps are identified by their position in its list.
+/// The order of a plan. Steps are identified by their positions in its list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Order {
     /// The steps in the order in which they run.
@@ -20,7 +20,7 @@ pub(super) struct Order {
     pub dependencies: Vec<BTreeSet<usize>>,
 }
 
-/// The position of the step whose output each root of a reference stands for.
+/// Returns the position of the step whose output each root of a reference refers to.
 pub(super) fn sources(plan: &Plan) -> BTreeMap<Root, usize> {
     let mut sources = BTreeMap::new();
     for (at, step) in plan.steps.iter().enumerate() {
@@ -32,7 +32,7 @@ pub(super) fn sources(plan: &Plan) -> BTreeMap<Root, usize> {
     sources
 }
 
-/// The order of a plan. Unknown names are ignored; validation reports them.
+/// Computes the order of a plan. Unknown names are ignored, because validation reports them.
 ///
 /// # Errors
 /// A cycle, with its steps.
@@ -60,7 +60,7 @@ pub(super) fn order(plan: &Plan) -> Result<Order, Issue> {
     }
 }
 
-/// The steps that a step depends on, by `dependsOn` or by references.
+/// Returns the steps that a step depends on, by `dependsOn` or by references.
 fn dependencies(step: &Step, sources: &BTreeMap<Root, usize>) -> BTreeSet<usize> {
     let named = step.depends_on.iter().map(|id| Root::Step(id.clone()));
     let mut dependencies: BTreeSet<usize> = named.filter_map(|root| sources.get(&root).copied()).collect();

@@ -1,10 +1,10 @@
-//! What references can stand for, going by the schemas of outputs.
+//! Which values a reference can have, according to the schemas of outputs.
 
 use serde_json::{Value, json};
 
 use super::reference::EACH;
 
-/// The schema of a loop's output.
+/// Returns the schema of a loop's output, given that of one call.
 pub(super) fn of_loop(of_call: &Value) -> Value {
     json!({
         "type": "object",
@@ -12,10 +12,10 @@ pub(super) fn of_loop(of_call: &Value) -> Value {
     })
 }
 
-/// The schema of what a path leads to; null where that is not known.
+/// Returns the schema of the value at a path; null if it is unknown.
 ///
 /// # Errors
-/// What is missing.
+/// What is missing at the path.
 pub(super) fn at(schema: &Value, path: &[String]) -> Result<Value, String> {
     let Some((key, rest)) = path.split_first() else { return Ok(schema.clone()) };
     let types = types(schema);
@@ -48,7 +48,8 @@ pub(super) fn at(schema: &Value, path: &[String]) -> Result<Value, String> {
     }
 }
 
-/// Whether what fits `found` can be what `expected` asks for. Texts are made of numbers and booleans.
+/// Returns whether a value that matches `found` can be one that matches `expected`. Numbers and booleans are converted
+/// to text.
 pub(super) fn can_fit(found: &Value, expected: &Value) -> bool {
     let (found_types, expected_types) = (types(found), types(expected));
     if found_types.is_empty() || expected_types.is_empty() {
@@ -61,13 +62,13 @@ pub(super) fn can_fit(found: &Value, expected: &Value) -> bool {
         }
         "integer" | "number" => ["integer", "number", "string"].iter().any(|number| expected_types.contains(number)),
         "boolean" => expected_types.contains(&"boolean") || expected_types.contains(&"string"),
-        // Whether it is null is known when the plan runs.
+        // Whether a value is null is known only when the plan runs.
         "null" => found_types.len() == 1 && expected_types.contains(&"null"),
         name => expected_types.contains(&name),
     })
 }
 
-/// The types that a schema names; none if it names none.
+/// Returns the types that a schema names; empty if it names none.
 fn types(schema: &Value) -> Vec<&str> {
     match schema.get("type") {
         Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
@@ -76,7 +77,7 @@ fn types(schema: &Value) -> Vec<&str> {
     }
 }
 
-/// A value of a schema, in words.
+/// Describes a value of a schema in words.
 pub(super) fn named(schema: &Value) -> String {
     let name = match types(schema).first() {
         Some(&"string") => "a text",

@@ -1,4 +1,4 @@
-//! What a plan would do, in full, as plain data.
+//! The complete preview of a plan, as plain data.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::host::Editor;
 use crate::policy::{Call, Grants, Permission, Policy, Risk, Toolset};
 use crate::tool::HostEffect;
 
-/// Why a call is left out that a person does not want.
+/// The reason for a call that a person left out.
 pub(super) const LEFT_OUT: &str = "a person left it out";
 
 /// A call of a plan: its step, and the position of its item in the step's loop.
@@ -27,7 +27,7 @@ pub struct CallId {
     pub item: Option<usize>,
 }
 
-/// What a plan would do, in full. A person approves it, and [`run_plan`](crate::approval::run_plan) does exactly this.
+/// The complete effects of a plan. A person approves it, and [`run_plan`](crate::approval::run_plan) does exactly this.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct PlanPreview {
@@ -35,29 +35,30 @@ pub struct PlanPreview {
     pub plan: Plan,
     /// Its steps in the order in which they run.
     pub steps: Vec<StepPreview>,
-    /// All changes of the vault. Private: they are applied by an approval only.
+    /// All changes of the vault. Private, because only an approval may apply them.
     pub(crate) change: Change,
-    /// The worst that it does, going by its tools and its changes.
+    /// The highest risk of its tools and its changes.
     pub risk: Risk,
-    /// What cannot be previewed or undone, and what is ignored.
+    /// Notices, for example about commands that cannot be previewed or undone, and about fields that are ignored.
     pub notices: Vec<String>,
-    /// What a person left out of the files that it edits, see [`PlanPreview::keep`].
+    /// The hunks that a person left out of the files that it edits; see [`PlanPreview::keep`].
     pub left_out: Vec<LeftOutHunks>,
-    /// Why the plan cannot run here: a step needs an editor, and there is none. What does not depend on that step is
-    /// previewed all the same.
+    /// The reason that the plan cannot run here: a step needs an editor, which this host does not have. Steps that do
+    /// not depend on that step are still previewed.
     pub blocked: Option<Error>,
-    /// That step, by its position in the plan.
+    /// The position of that step in the plan.
     pub(super) blocked_at: Option<usize>,
-    /// The id of the step at which the plan stops, and why: it and what comes after it are not done. What comes before runs
-    /// only if a person approves this preview.
+    /// The id of the step at which the plan stops, and the reason: that step and the ones after it do not run. The
+    /// steps before it run only if a person approves this preview.
     pub stops: Option<(String, Error)>,
-    /// Identifies what was shown, so that an approval holds for nothing else: previews with the same digest do the same.
+    /// Identifies the preview, so that an approval is valid for no other one: previews with the same digest have the
+    /// same effects.
     pub digest: String,
-    /// What the editor shows then; unknown if something is left out.
+    /// The state of the editor after the plan; `None` if something is left out.
     pub(super) editor: Option<Editor>,
 }
 
-/// What a step would do.
+/// The effects of a step.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct StepPreview {
@@ -65,30 +66,30 @@ pub struct StepPreview {
     pub id: String,
     /// Its tool.
     pub tool: String,
-    /// What its author says it does.
+    /// The description by the author of the plan.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preview: Option<String>,
-    /// The worst that it does.
+    /// The highest risk of its effects.
     pub risk: Risk,
     /// Whether it runs.
     pub state: StepState,
     /// Its calls: one, or one for each item of its loop.
     pub calls: Vec<CallPreview>,
-    /// Items of its loop that are left out because their calls failed and the step says `onError: skip`; if these are
-    /// all, the step is skipped.
+    /// Items of its loop that are left out because their calls failed and the step has `onError: skip`; if this
+    /// concerns all items, the step is skipped.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOutItem>,
     /// Items that its loop leaves out by `filter` and `unique`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub filtered: Vec<LeftOutItem>,
-    /// What its calls say besides their outputs: a list that was cut, a file that is left as it is. Each once.
+    /// Notices of its calls, for example about a truncated list or an unchanged file. Each occurs once.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<String>,
     /// Its output.
     pub output: Value,
-    /// What the host does.
+    /// The effects that the host carries out.
     pub effects: Vec<HostEffect>,
-    /// The error of the plan unless a person sees what this step does and approves it.
+    /// The error that ends the plan unless a person has seen the effects of this step and approves them.
     #[serde(skip)]
     pub(super) unless_seen: Option<Error>,
     /// Its position in the plan.
@@ -101,13 +102,13 @@ pub struct StepPreview {
     /// How long its calls took.
     #[serde(skip)]
     pub(super) took: Duration,
-    /// What of its calls can be left out.
+    /// Which parts of its calls can be left out.
     #[serde(skip)]
     pub(super) separable: SeparableParts,
-    /// Which actions of the change are its own.
+    /// The range of its own actions in the change.
     #[serde(skip)]
     pub(super) actions: Range<usize>,
-    /// Which notices of the change are its own.
+    /// The range of its own notices in the change.
     #[serde(skip)]
     pub(super) said: Range<usize>,
     /// Every path that it names or changes.
@@ -115,25 +116,26 @@ pub struct StepPreview {
     pub(super) paths: Vec<String>,
 }
 
-/// Whether a step runs.
+/// The state of a step in the preview.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase", tag = "is")]
 pub enum StepState {
     /// It runs.
     Ready,
-    /// It is left out.
+    /// It is skipped.
     Skipped {
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// It fails, and the plan stops.
     Fails {
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
 
-/// A call with its references resolved. Its output is that of its step; of a loop, one of the `items` of that.
+/// A call with its references resolved. Its output is that of its step; in a loop, it is one of the `items` of that
+/// output.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct CallPreview {
@@ -142,23 +144,23 @@ pub struct CallPreview {
     /// The position of its item in the loop.
     #[serde(skip)]
     pub(super) item: Option<usize>,
-    /// Which actions of the change are its own.
+    /// The range of its own actions in the change.
     #[serde(skip)]
     pub(super) actions: Range<usize>,
 }
 
 impl PlanPreview {
-    /// What it would change, file by file, with diffs.
+    /// Returns its changes, file by file, with diffs.
     pub fn preview(&self) -> Preview {
         self.change.preview()
     }
 
-    /// What it would do to the files of the vault, in order.
+    /// Returns its actions on the files of the vault, in order.
     pub fn actions(&self) -> &[Action] {
         self.change.actions()
     }
 
-    /// Whether the policy permits the plan as a whole.
+    /// Returns whether the policy permits the plan as a whole.
     pub fn permission(&self, policy: &Policy, grants: &Grants) -> Permission {
         let calls: Vec<Call<'_>> = self.calls().collect();
         match policy.decide_plan(&calls, grants) {
@@ -167,7 +169,7 @@ impl PlanPreview {
         }
     }
 
-    /// The calls of the steps that run, as the policy sees them.
+    /// Returns the calls of the steps that run, in the form for the policy.
     pub(crate) fn calls(&self) -> impl Iterator<Item = Call<'_>> {
         self.steps.iter().filter(|step| step.runs()).map(StepPreview::as_call)
     }
@@ -178,7 +180,7 @@ impl StepPreview {
         self.state == StepState::Ready
     }
 
-    /// Its notices, each with its id.
+    /// Returns its notices, each with the id of the step.
     pub(super) fn named_notices(&self) -> impl Iterator<Item = String> {
         self.notices.iter().map(|notice| format!("the step {}: {notice}", self.id))
     }
@@ -188,12 +190,12 @@ impl StepPreview {
     }
 }
 
-/// Identifies what a plan does.
+/// Returns a digest that identifies the effects of a plan.
 pub(super) fn digest_of(plan: &Plan, steps: &[StepPreview], change: &Change) -> Result<String> {
     let running = || steps.iter().filter(|step| step.runs());
     let calls: Vec<&Value> = running().flat_map(|step| step.calls.iter().map(|call| &call.args)).collect();
     let effects: Vec<&HostEffect> = running().flat_map(|step| &step.effects).collect();
-    // Hashed as it is written, so that its JSON is never in memory as a whole.
+    // Hashed while it is written, so that its JSON is never in memory as a whole.
     let mut hasher = blake3::Hasher::new();
     serde_json::to_writer(&mut hasher, &(plan, calls, effects, change.digest()))
         .map_err(|error| Error::new(ErrorKind::Plan, format!("the plan cannot be written as JSON: {error}")))?;

@@ -1,4 +1,4 @@
-//! The syntax of references in a plan's arguments, and the values that they stand for.
+//! The syntax of references in a plan's arguments, and their values.
 //!
 //! | written | value |
 //! | --- | --- |
@@ -10,9 +10,9 @@
 //! | `$${` | the characters `${` |
 //! | `$$steps.`, `$$vars.` at the beginning of a text | the characters `$steps.`, `$vars.` |
 //!
-//! Values are put into the parsed tree, never into JSON text, and are not scanned for references again: a quote, a
-//! line break or a `${` in a selection stays what it is. In an argument that is a path, a value within a text becomes
-//! one segment of the path. A reference never puts a list into a list, unless the tool asks for lists there.
+//! Values are inserted into the parsed tree, never into JSON text, and are not scanned for references again: a quote, a
+//! line break or a `${` in a selection is inserted unchanged. In an argument that is a path, a value within a text
+//! becomes one segment of the path. A reference never puts a list into a list, unless the tool expects lists there.
 
 use serde_json::Value;
 use unicode_normalization::UnicodeNormalization;
@@ -21,17 +21,17 @@ use crate::sandbox::SafePath;
 use crate::tool::{Issue, PATH_MARK, pointer};
 use crate::toolbox::text_of;
 
-/// Characters of a value or a reference that a message shows.
+/// The maximum number of characters of a value or a reference in a message.
 const SHOWN_CHARACTERS: usize = 60;
 
-/// The beginning of a reference.
+/// The start of a reference.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Root {
     /// The output of a step.
     Step(String),
     /// The output of the step that captures it under this name.
     Var(String),
-    /// A loop's item or index, or a parameter.
+    /// The item or index of a loop, or a parameter.
     Name(String),
 }
 
@@ -41,17 +41,17 @@ pub(super) struct Reference {
     pub root: Root,
     /// Keys of objects, indexes of lists and [`EACH`], outermost first.
     pub path: Vec<String>,
-    /// What stands between the entries of a list that becomes a text.
+    /// The separator between the entries of a list that becomes a text.
     pub join: Option<String>,
     /// The source text, without the join.
     pub written: String,
 }
 
-/// In a path: every entry of a list.
+/// In a path: all entries of a list.
 pub(super) const EACH: &str = "*";
 
 impl Reference {
-    /// Whether it stands for the list of what it finds in several entries.
+    /// Returns whether its value is the list of the values in several entries.
     pub(super) fn collects(&self) -> bool {
         self.path.iter().any(|key| key == EACH)
     }
@@ -64,13 +64,13 @@ pub(super) enum Piece {
     Reference(Reference),
 }
 
-/// How a text begins that is a whole reference without `${`.
+/// The beginnings of a text that is a whole reference without `${`.
 const ROOTS: [&str; 2] = ["$steps.", "$vars."];
 
-/// The pieces of a text. A single reference stands for its value, whatever its type; otherwise the pieces are text.
+/// Splits a text into pieces. A single reference has its own value, of any type; otherwise the pieces form a text.
 ///
 /// # Errors
-/// What is wrong with the syntax.
+/// A description of the syntax error.
 pub(super) fn parse(text: &str) -> Result<Vec<Piece>, String> {
     if ROOTS.iter().any(|root| text.starts_with(root)) {
         return match expression(text) {
@@ -113,7 +113,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Piece>, String> {
     Ok(pieces)
 }
 
-/// Where a reference ends: at the first `}` that does not stand in quotes.
+/// Returns the end of a reference: the first `}` outside quotes.
 fn closing(text: &str) -> Option<usize> {
     let (mut is_quoted, mut is_escaped) = (false, false);
     let mut ends = text.char_indices().filter(|(_, c)| {
@@ -125,7 +125,7 @@ fn closing(text: &str) -> Option<usize> {
     ends.next().map(|(at, _)| at)
 }
 
-/// A reference, or one with `|join:"…"` after it.
+/// Parses a reference, or one with `|join:"…"` after it.
 fn joined_expression(text: &str) -> Result<Reference, String> {
     let Some((reference, filter)) = text.split_once('|') else { return expression(text) };
     let separator = filter.trim().strip_prefix("join:").and_then(|text| serde_json::from_str(text).ok());
@@ -135,7 +135,7 @@ fn joined_expression(text: &str) -> Result<Reference, String> {
     Ok(Reference { join: Some(separator), ..expression(reference.trim())? })
 }
 
-/// The beginning of a text, for a message.
+/// Shortens a text for a message.
 pub(super) fn shortened(text: &str) -> String {
     match text.char_indices().nth(SHOWN_CHARACTERS) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -143,7 +143,7 @@ pub(super) fn shortened(text: &str) -> String {
     }
 }
 
-/// `$steps.a.items[0].text`, `$vars.x`, `item.text`, `selection`.
+/// Parses `$steps.a.items[0].text`, `$vars.x`, `item.text` or `selection`.
 fn expression(text: &str) -> Result<Reference, String> {
     let wrong = || {
         format!(
@@ -165,7 +165,7 @@ fn expression(text: &str) -> Result<Reference, String> {
     Ok(Reference { root, path, join: None, written: text.to_string() })
 }
 
-/// Any number of `.key`, `[index]` and `[*]`; `None` for anything else.
+/// Parses any number of `.key`, `[index]` and `[*]`; `None` for anything else.
 fn keys(mut text: &str) -> Option<Vec<String>> {
     let mut keys = Vec::new();
     while !text.is_empty() {
@@ -188,16 +188,16 @@ fn keys(mut text: &str) -> Option<Vec<String>> {
     Some(keys)
 }
 
-/// What looks like a reference to a step within a text and is none, for want of `${` and `}`.
+/// Finds apparent references to steps within a text that are plain text because they lack `${` and `}`.
 pub(super) fn literals(text: &str) -> Vec<Reference> {
     let mut literals = Vec::new();
     for (number, piece) in parse(text).unwrap_or_default().into_iter().enumerate() {
         let Piece::Text(text) = piece else { continue };
-        // What is written with one more $ before it is meant as it stands.
+        // A reference with an additional `$` before it is meant literally.
         for (at, _) in text.match_indices('$').filter(|(at, _)| *at > 0 || number > 0) {
             let is_key = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '[' | ']');
             let end = text[at + 1..].find(|c| !is_key(c)).map_or(text.len(), |end| at + 1 + end);
-            // A full stop can end the sentence.
+            // A full stop after it can end the sentence.
             let reference = expression(text[at..end].trim_end_matches(['.', '-'])).ok();
             literals.extend(reference.filter(|reference| !matches!(reference.root, Root::Name(_))));
         }
@@ -205,24 +205,24 @@ pub(super) fn literals(text: &str) -> Vec<Reference> {
     literals
 }
 
-/// A letter, then letters, digits, `_` and `-`.
+/// Returns whether a text is a letter, followed by letters, digits, `_` and `-`.
 pub(super) fn is_name(text: &str) -> bool {
     let mut chars = text.chars();
     chars.next().is_some_and(|c| c.is_ascii_alphabetic())
         && chars.all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
 }
 
-/// Whether a value is a text with references, so that it is not known before the plan runs.
+/// Returns whether a value is a text with references, so that it is unknown before the plan runs.
 pub(super) fn is_open(value: &Value) -> bool {
     let is_reference = |piece: &Piece| matches!(piece, Piece::Reference(_));
     value.as_str().is_some_and(|text| parse(text).map_or(true, |pieces| pieces.iter().any(is_reference)))
 }
 
-/// Stands for values that are not known before the plan runs; as a part of a path it changes nothing about where the
-/// path leads.
+/// Replaces values that are unknown before the plan runs. As a part of a path it does not change which folder the path
+/// leads to.
 pub(super) const PLACEHOLDER: &str = "x";
 
-/// The reference that a text consists of.
+/// Returns the reference that makes up the whole text.
 pub(super) fn only_reference(text: &str) -> Option<Reference> {
     let mut pieces = parse(text).ok()?;
     match (pieces.pop(), pieces.is_empty()) {
@@ -231,29 +231,29 @@ pub(super) fn only_reference(text: &str) -> Option<Reference> {
     }
 }
 
-/// What a value becomes as a part of a path.
+/// How a value is inserted into a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PathPart {
-    /// One segment.
+    /// As one segment.
     Segment,
-    /// As many as a person gave.
+    /// As all the segments that a person gave.
     Given,
-    /// A folder of the vault; if it is the root, its slash goes too.
+    /// As a folder of the vault; if it is the root, the slash after it is removed too.
     Folder,
 }
 
-/// A tree with values in place of its references.
+/// A tree in which values have replaced the references.
 pub(super) struct ResolvedValue {
-    /// Null where an issue is.
+    /// The value; null at the place of an issue.
     pub value: Value,
-    /// Wrong syntax, and references without a value.
+    /// Syntax errors, and references without a value.
     pub issues: Vec<Issue>,
-    /// Lists and objects that became JSON within a text.
+    /// Lists and objects that were written as JSON within a text.
     pub as_json: Vec<String>,
 }
 
-/// Replaces the references in a tree by the values that `value_of` gives; it is also told the schema of the place, where
-/// the reference stands alone. `schema` says which texts are paths.
+/// Replaces the references in a tree by the values that `value_of` returns. `value_of` also gets the schema of the
+/// place if the reference is the whole text. `schema` determines which texts are paths.
 pub(super) fn resolve(
     value: &Value,
     schema: &Value,
@@ -280,7 +280,7 @@ impl Resolver<'_> {
         let below = |keyword: &str, name: &str| schema.get(keyword).and_then(|s| s.get(name)).unwrap_or(&Value::Null);
         match value {
             Value::String(text) => match self.text(text, schema, at) {
-                // Where the schema asks for a text, a number or a boolean is written as one.
+                // If the schema expects a text, a number or a boolean is written as one.
                 Some(value @ (Value::Number(_) | Value::Bool(_))) if is_text(schema) => value.to_string().into(),
                 resolved => resolved.unwrap_or_default(),
             },
@@ -356,16 +356,16 @@ impl Resolver<'_> {
         whole.map(Value::String)
     }
 
-    /// The value; `None` after an error, which becomes an issue.
+    /// Returns the value; `None` after an error, which is recorded as an issue.
     fn located<T>(&mut self, result: Result<T, String>, at: &str) -> Option<T> {
         result.map_err(|message| self.issues.push(Issue { pointer: at.to_string(), message })).ok()
     }
 }
 
-/// The entries of a list as one text.
+/// Joins the entries of a list to a text.
 ///
 /// # Errors
-/// No list; an entry that is no plain value.
+/// If the value is not a list, or an entry is not a plain value.
 pub(super) fn join(reference: &Reference, value: &Value, separator: &str) -> Result<String, String> {
     let written = &reference.written;
     let Value::Array(entries) = value else {
@@ -373,7 +373,7 @@ pub(super) fn join(reference: &Reference, value: &Value, separator: &str) -> Res
     };
     let plain = |entry: &Value| match entry {
         Value::Array(_) | Value::Object(_) => {
-            Err(format!("`{written}` has {} in it, which is no text; name a field of it", name_of(entry)))
+            Err(format!("`{written}` has {} in it, which is not text; name a field of it", name_of(entry)))
         }
         entry => Ok(text_of(entry)),
     };
@@ -381,7 +381,7 @@ pub(super) fn join(reference: &Reference, value: &Value, separator: &str) -> Res
     Ok(texts?.join(separator))
 }
 
-/// A value within a text.
+/// Converts a value to a part of a text.
 fn part_of_text(reference: &Reference, value: &Value, is_path: bool) -> Result<String, String> {
     let written = &reference.written;
     match value {
@@ -393,14 +393,14 @@ fn part_of_text(reference: &Reference, value: &Value, is_path: bool) -> Result<S
     }
 }
 
-/// A value that a person gave, as one or more segments of a path.
+/// Converts a value that a person gave to one or more segments of a path.
 fn folders(value: &str, reference: &Reference) -> Result<String, String> {
     let segments: Vec<&str> = value.trim().trim_end_matches('/').split('/').collect();
     if segments.iter().any(|segment| matches!(segment.trim(), "" | "." | "..")) {
-        return Err(format!("`{}` is {value:?}, which is no path within the vault", reference.written));
+        return Err(format!("`{}` is {value:?}, which is not a path within the vault", reference.written));
     }
     let names = segments.iter().map(|segment| SafePath::segment(segment)).collect::<Vec<_>>();
-    // What a person gave is used as it is or not at all.
+    // A value that a person gave is used unchanged or refused.
     match segments.iter().zip(&names).all(|(segment, name)| segment.trim().nfc().eq(name.chars())) {
         true => Ok(names.join("/")),
         false => {

@@ -34,30 +34,30 @@ pub struct PlanRun {
     pub transaction: Option<TransactionId>,
     /// The outputs of the steps that are done, by id.
     pub outputs: BTreeMap<String, Value>,
-    /// The step that failed, and why.
+    /// The step that failed, and the error.
     pub failed: Option<(String, Error)>,
-    /// Steps that were skipped, and why.
+    /// Steps that were skipped, and the reasons.
     pub skipped: Vec<(String, String)>,
     /// Items of loops that were left out, with the id of the step.
     pub left_out: Vec<(String, LeftOutItem)>,
-    /// What a person left out of files that the steps that are done have edited.
+    /// The hunks that a person left out of files that the finished steps have edited.
     pub left_out_hunks: Vec<LeftOutHunks>,
-    /// What the steps that are done say besides their outputs, each with the id of the step.
+    /// Notices of the finished steps, each with the id of the step.
     pub notices: Vec<String>,
 }
 
-/// Does what a preview showed. `approval` says who approved it; `on_event` is called with each event.
+/// Applies the changes of a preview. `approval` records who approved it; `on_event` is called with each event.
 ///
-/// What is done is exactly the actions of the preview. If one of the files they concern has changed since, nothing is
-/// done. If the disk fails, the vault is rolled back to its state before the plan, after the attempts that the step
-/// allows. A step that is cancelled while it changes files is rolled back, so that no step is half done; the steps
-/// before it stay, and `undo` reverts them. A step stays too if only its host effects failed.
+/// Exactly the actions of the preview are applied. If one of the files they concern has changed since, nothing is done.
+/// If the disk fails, the vault is rolled back to its state before the plan, after the attempts that the step allows. A
+/// step that is cancelled while it changes files is rolled back, so that no step is half done; the steps before it
+/// remain applied, and `undo` reverts them. A step also remains applied if only its host effects failed.
 ///
 /// # Errors
-/// [`PlanPreview::blocked`]; [`ErrorKind::Denied`] when it was not approved; what a step says must be seen, where nobody saw it;
-/// [`ErrorKind::Conflict`] before anything was done. A step that fails
-/// is not an error of this call: it is in [`PlanRun::failed`]. All are logged, and a plan that succeeds is added to the
-/// history, from which macros are made.
+/// [`PlanPreview::blocked`]; [`ErrorKind::Denied`] if it was not approved; the error of a step whose effects a person
+/// must see, if no person saw them; [`ErrorKind::Conflict`] before anything is done. A step that fails is not an error
+/// of this call: it is in [`PlanRun::failed`]. All are logged, and a plan that succeeds is added to the history, from
+/// which macros are made.
 pub(crate) fn run(
     toolbox: &mut Toolbox,
     preview: &PlanPreview,
@@ -129,10 +129,10 @@ fn run_approved(
         match vault.apply(&preview.change, options).map_err(|error| policy.discreet(error, &named)) {
             Ok(done) => transaction = (done.done > 0).then_some(done.id),
             Err(error) if error.kind() == ErrorKind::Conflict => return Err(error),
-            // The vault is rolled back by now, so the next attempt starts at the first step.
+            // The vault has been rolled back, so the next attempt starts at the first step.
             Err(error) => match cursor.restart(&error) {
                 Ok(true) => continue,
-                // No step has begun: the journal or the lock beside it cannot be written.
+                // No step has started: the journal or the lock beside it cannot be written.
                 Ok(false) if cursor.at == 0 && cursor.started.is_none() => return Err(error),
                 Ok(false) => cursor.fail_all(error),
                 Err(cancelled) => cursor.fail_all(cancelled),
@@ -162,11 +162,11 @@ fn run_approved(
     Ok(PlanRun { status, transaction, outputs, failed, skipped, left_out, left_out_hunks, notices })
 }
 
-/// What the policy denies is denied here too, whoever approved it.
+/// Checks the approval. A plan that the policy denies is denied here too, even if it was approved.
 fn check_approval(toolbox: &Toolbox, preview: &PlanPreview, approval: Approval) -> Result<()> {
     let mut grants = Grants::default();
     let permission = match approval {
-        // A grant for the plan's tools answers the question about the plan too, up to the tools' own risks.
+        // A grant for the plan's tools also approves the plan, up to the tools' own risks.
         Approval::Granted => {
             preview.steps.iter().for_each(|step| grants.grant(&step.tool));
             let permissions = preview.calls().map(|call| toolbox.policy().decide(&call, &grants));
@@ -183,8 +183,8 @@ fn check_approval(toolbox: &Toolbox, preview: &PlanPreview, approval: Approval) 
     })
 }
 
-/// One line in the log for each step that ran, with the time that its preview and its changes took; if the plan did not
-/// run, for each step that would have.
+/// Writes one log line for each step that ran, with the time that its preview and its changes took; if the plan did not
+/// run, one for each step that would have run.
 fn log_steps(
     toolbox: &mut Toolbox,
     preview: &PlanPreview,
@@ -213,7 +213,7 @@ fn log_steps(
     }
 }
 
-/// The step that a run is at.
+/// The position of a run in its steps.
 struct StepCursor<'a> {
     preview: &'a PlanPreview,
     vault: &'a Vault,
@@ -224,13 +224,13 @@ struct StepCursor<'a> {
     at: usize,
     /// When the current step started.
     started: Option<Instant>,
-    /// How long the steps took that ended.
+    /// The time that each finished step took.
     took: &'a mut BTreeMap<String, Duration>,
     outputs: BTreeMap<String, Value>,
     skipped: Vec<(String, String)>,
-    /// Whether the host did something, so that the run cannot start again.
+    /// Whether the host did something, so that the run cannot be restarted.
     host_acted: bool,
-    /// How often the disk failed.
+    /// The number of disk failures.
     disk_failures: u32,
     /// The step at which the run ended early.
     failed: Option<(String, Error)>,
@@ -240,10 +240,10 @@ impl<'a> StepCursor<'a> {
     /// After the disk failed, goes back to the first step if the current step allows another attempt.
     ///
     /// # Errors
-    /// When it is cancelled while it waits.
+    /// If it is cancelled while it waits.
     fn restart(&mut self, error: &Error) -> Result<bool> {
         let Some(step) = self.preview.steps.get(self.at) else { return Ok(false) };
-        // The lock is that of all steps.
+        // The lock is shared by all steps, so the one with the most attempts decides.
         let retry = match error.kind() {
             ErrorKind::Busy => {
                 self.preview.steps.iter().map(|step| self.retry(step)).max_by_key(|retry| retry.max_attempts)
@@ -263,14 +263,14 @@ impl<'a> StepCursor<'a> {
         Ok(true)
     }
 
-    /// The current step failed for good, and all steps were rolled back.
+    /// Records that the current step failed finally, and that all steps were rolled back.
     fn fail_all(&mut self, error: Error) {
         self.outputs.clear();
         self.fail(error, self.disk_failures.max(1));
     }
 
     /// Called before action `index`: finishes the steps before the one that the action belongs to, and starts that one.
-    /// Returns whether to go on. A step that is cancelled is rolled back.
+    /// Returns whether to continue. A step that is cancelled is rolled back.
     fn reach(&mut self, index: usize) -> ControlFlow {
         while let (None, Some(step)) = (&self.failed, self.preview.steps.get(self.at)) {
             if let StepState::Skipped { reason } = &step.state {
@@ -282,7 +282,8 @@ impl<'a> StepCursor<'a> {
             }
             let starts = self.started.is_none();
             if let (StepState::Fails { .. }, Some((_, error))) = (&step.state, &self.preview.stops) {
-                // The event and the result name the step beside it.
+                // The event and the result have the name of the step in a field of its own, so the message does not
+                // repeat it.
                 let prefix = format!("the step {} ({}): ", step.id, step.tool);
                 let message = error.message().strip_prefix(&prefix).unwrap_or(error.message());
                 let alone = Error::new(error.kind(), message);
@@ -295,7 +296,8 @@ impl<'a> StepCursor<'a> {
                 (self.on_event)(&Event::StepStarted { step: step.id.clone(), tool: step.tool.clone() });
             }
             let has_actions_left = index < step.actions.end;
-            // A step whose files are all changed is done and can no longer be cancelled, unless the host has to act.
+            // A step whose files are all changed is finished and can no longer be cancelled, unless the host has to
+            // act.
             if (starts || has_actions_left || !step.effects.is_empty())
                 && let Err(error) = self.check_limits(step)
             {
@@ -312,7 +314,7 @@ impl<'a> StepCursor<'a> {
     }
 
     /// # Errors
-    /// When the run is cancelled or the step times out.
+    /// If the run is cancelled or the step times out.
     fn check_limits(&self, step: &StepPreview) -> Result<()> {
         self.cancel.check()?;
         let timeout = self.planned(step).timeout_ms.map(Duration::from_millis);
@@ -325,7 +327,7 @@ impl<'a> StepCursor<'a> {
         }
     }
 
-    /// Ends a step whose actions are all done: the host does its part.
+    /// Finishes a step whose actions are all done: the host carries out its effects.
     fn finish(&mut self, step: &StepPreview) {
         let mut output = step.output.clone();
         fill_in_times(&mut output, self.vault.sandbox());
@@ -362,14 +364,15 @@ impl<'a> StepCursor<'a> {
         Ok(())
     }
 
-    /// Whether the plan goes on although the host failed: the step says so, and no other step depends on it.
+    /// Returns whether the plan continues although the host failed: the step allows it, and no other step depends on
+    /// it.
     fn can_ignore_failure(&self, step: &StepPreview) -> bool {
         let plan = &self.preview.plan;
         let has_dependents = plan.steps.iter().any(|other| other.depends_on.contains(&step.id));
         plan.on_error(self.planned(step)) == OnError::Skip && !has_dependents
     }
 
-    /// The current step failed for good, at an attempt.
+    /// Records that the current step failed finally, at an attempt.
     fn fail(&mut self, error: Error, attempt: u32) {
         let Some(step) = self.preview.steps.get(self.at) else { return };
         self.report_failure(step, &error, attempt, false);
@@ -377,7 +380,7 @@ impl<'a> StepCursor<'a> {
         self.note_time(step);
     }
 
-    /// The step has ended.
+    /// Records the time that a finished step took.
     fn note_time(&mut self, step: &StepPreview) {
         let took = self.started.take().map(|started| started.elapsed()).unwrap_or_default();
         *self.took.entry(step.id.clone()).or_default() += took;
@@ -402,7 +405,7 @@ impl<'a> StepCursor<'a> {
     }
 }
 
-/// What happens while a plan runs. Serializes with its name under `event`: `run.started`, `step.progress` and so on.
+/// An event of a running plan. Serializes with its name under `event`: `run.started`, `step.progress` and so on.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "event")]
 #[non_exhaustive]
@@ -449,7 +452,7 @@ pub enum Event {
     StepFailed {
         /// Its id.
         step: String,
-        /// Why.
+        /// The error.
         error: Error,
         /// The number of the attempt, from 1.
         attempt: u32,
@@ -461,7 +464,7 @@ pub enum Event {
     StepSkipped {
         /// Its id.
         step: String,
-        /// Why.
+        /// The reason.
         reason: String,
         /// Items of its loop that were left out: all, or none.
         #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -474,10 +477,10 @@ pub enum Event {
         status: RunStatus,
         /// The transaction that `undo` reverts.
         transaction: Option<u64>,
-        /// What the steps that are done say besides their outputs, each with the id of the step.
+        /// Notices of the finished steps, each with the id of the step.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         notices: Vec<String>,
-        /// What a person left out of files that the steps that are done have edited.
+        /// The hunks that a person left out of files that the finished steps have edited.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         left_out: Vec<LeftOutHunks>,
     },
@@ -488,10 +491,10 @@ pub enum Event {
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum RunStatus {
-    /// All steps were done or skipped.
+    /// All steps have finished or were skipped.
     Done,
-    /// A step failed; the steps before it stay.
+    /// A step failed; the steps before it remain applied.
     Failed,
-    /// It was cancelled; the steps before it stay.
+    /// It was cancelled; the steps before it remain applied.
     Cancelled,
 }

@@ -59,7 +59,7 @@ pub enum RiskLevel {
 }
 
 impl RiskLevel {
-    /// The name in JSON.
+    /// Returns the name in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::ReadOnly => "read-only",
@@ -196,7 +196,7 @@ pub struct Retry {
 }
 
 impl Retry {
-    /// The wait after a failed attempt; it doubles each time.
+    /// Returns the wait after a failed attempt, which doubles each time.
     pub(super) fn wait_after(self, attempt: u32) -> Duration {
         Duration::from_millis(self.backoff_ms) * 2_u32.saturating_pow(attempt - 1)
     }
@@ -209,12 +209,12 @@ impl Default for Retry {
 }
 
 impl Plan {
-    /// What happens when a step fails.
+    /// Returns how a failure of a step is handled.
     pub fn on_error(&self, step: &Step) -> OnError {
         step.on_error.or_else(|| self.defaults.as_ref()?.on_error).unwrap_or_default()
     }
 
-    /// How a step is retried: not at all, unless its `onError` is "retry".
+    /// Returns how a step is retried: not at all, unless its `onError` is "retry".
     pub fn retry(&self, step: &Step) -> Retry {
         match self.on_error(step) {
             OnError::Retry => step.retry.or_else(|| self.defaults.as_ref()?.retry).unwrap_or_default(),
@@ -223,15 +223,16 @@ impl Plan {
     }
 }
 
-/// The portable JSON schema of a plan.
+/// Returns the portable JSON schema of a plan.
 pub fn schema() -> Value {
     argument_schema::<Plan>()
 }
 
-/// Begins the id of a repaired step that had none. No valid id begins so, since this is not a letter.
+/// The first character of the id of a repaired step that had none. A valid id cannot begin with it, because it is not a
+/// letter.
 pub(super) const UNNAMED: char = '?';
 
-/// Removes `foreach.concurrency`, which plans used to have and which never had an effect. Returns a notice for each.
+/// Removes `foreach.concurrency`, which earlier plans had and which never had an effect. Returns a notice for each.
 pub(super) fn remove_concurrency(plan: &mut Value) -> Vec<String> {
     let mut notices = Vec::new();
     for step in plan.get_mut("steps").and_then(Value::as_array_mut).into_iter().flatten() {
@@ -244,8 +245,8 @@ pub(super) fn remove_concurrency(plan: &mut Value) -> Vec<String> {
     notices
 }
 
-/// Reads a plan, with all issues at once. Each value with an issue is replaced by a harmless one, so that everything else
-/// can be checked too; `None` where that does not help.
+/// Reads a plan, with all issues at once. Each value with an issue is replaced by a harmless one, so that everything
+/// else can be checked too; the plan is `None` if that does not help.
 pub(super) fn read(value: &Value) -> (Option<Plan>, Vec<Issue>) {
     let schema = schema();
     let mut value = value.clone();
@@ -267,7 +268,7 @@ fn repair(plan: &mut Value, pointer: &str) {
     let (object, field, defaults) = match &names[..] {
         ["steps", number, field, ..] => {
             let mut defaults = json!({ "id": format!("{UNNAMED}{number}"), "tool": "", "args": {} });
-            // What the arguments call the item stays bound.
+            // The names in the arguments for the item remain bound.
             let foreach = plan.pointer(&format!("/steps/{number}/foreach")).cloned().unwrap_or_default();
             defaults["foreach"] = json!({ "from": "${unknown}" });
             for name in ["itemName", "indexName"].into_iter().filter(|name| foreach[name].is_string()) {
@@ -280,7 +281,7 @@ fn repair(plan: &mut Value, pointer: &str) {
             plan.pointer_mut(pointer).into_iter().for_each(|value| *value = step.clone());
             return;
         }
-        // The highest declared level is never too low, and the newest version has every field.
+        // The highest risk level is never too low, and the newest version has every field.
         [field, ..] => (Some(plan), *field, json!({ "version": "1.1", "goal": "", "riskLevel": "commands" })),
         [] => return,
     };

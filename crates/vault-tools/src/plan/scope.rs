@@ -1,4 +1,4 @@
-//! The values that references stand for: parameters, outputs of earlier steps, and what a loop binds.
+//! The values of references: parameters, outputs of earlier steps, and the names that a loop binds.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,13 +11,13 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::host::Editor;
 use crate::tool::Issue;
 
-/// The values that a plan is given from outside: selection, active file, dates, and what the caller sets.
+/// The values that a plan gets from outside: selection, active file, dates, and values that the caller sets.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Parameters(BTreeMap<String, Value>);
 
 impl Parameters {
-    /// Those from editor and clock: `selection` and `activeFile` if there are any, `date` and `today` (the local day,
-    /// 2026-01-31), `now` (RFC 3339 with the local offset).
+    /// Returns the parameters from editor and clock: `selection` and `activeFile` if there are any, `date` and `today`
+    /// (the local day, 2026-01-31), `now` (RFC 3339 with the local offset).
     pub fn of(editor: &Editor, now: &Zoned) -> Self {
         let mut parameters = Self::default();
         let day = now.date().to_string();
@@ -38,12 +38,12 @@ impl Parameters {
         self.0.insert(name.into(), value.into());
     }
 
-    /// The value of a parameter.
+    /// Returns the value of a parameter.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.0.get(name)
     }
 
-    /// The names without a value.
+    /// Returns the names that have no value.
     pub fn missing<'n>(&self, names: &'n BTreeSet<String>) -> Vec<&'n str> {
         names.iter().map(String::as_str).filter(|name| !self.0.contains_key(*name)).collect()
     }
@@ -51,7 +51,7 @@ impl Parameters {
     /// Requires that all names have a value.
     ///
     /// # Errors
-    /// Every name without a value, and how to give it one.
+    /// An error that lists every name without a value, and how to set it.
     pub(super) fn require(&self, names: &BTreeSet<String>) -> Result<()> {
         let missing: Vec<String> = self.missing(names).into_iter().map(missing_parameter).collect();
         match missing.is_empty() {
@@ -61,19 +61,19 @@ impl Parameters {
     }
 }
 
-/// The values that a step can refer to: outputs of the steps so far, what its loop binds, and parameters.
+/// The values that a step can refer to: outputs of the steps so far, the names that its loop binds, and parameters.
 pub(super) struct Scope<'a> {
     values: BTreeMap<Root, Cow<'a, Value>>,
-    /// Those that a person gave.
+    /// The roots whose values a person gave.
     given: BTreeSet<Root>,
-    /// An item with a field `folder` that is one of the vault.
+    /// The root whose field `folder` is a folder of the vault.
     in_folder: Option<Root>,
 }
 
-/// Why there is nothing where a reference leads.
+/// Why there is no value at the target of a reference.
 struct AbsentValue {
     why: String,
-    /// Whether a field or an entry is missing; otherwise what is there has no entries.
+    /// Whether a field or an entry is missing; otherwise the value exists but has no entries.
     is_missing: bool,
 }
 
@@ -88,20 +88,20 @@ impl<'a> Scope<'a> {
         let root = |name: &String| Root::Name(name.clone());
         Self {
             values: parameters.0.iter().map(|(name, value)| (root(name), Cow::Borrowed(value))).collect(),
-            // A selection is text of a note, and a time has colons.
+            // These are not given as paths: a selection is text of a note, and a time has colons.
             given: parameters.0.keys().filter(|name| !matches!(name.as_str(), "selection" | "now")).map(root).collect(),
             in_folder: None,
         }
     }
 
-    /// Gives a root its value; what a loop binds replaces a parameter of the same name.
+    /// Binds a root to a value. A name that a loop binds replaces a parameter of the same name.
     pub(super) fn bind(&mut self, root: Root, value: Cow<'a, Value>) {
         self.given.remove(&root);
         self.in_folder = self.in_folder.take().filter(|other| *other != root);
         self.values.insert(root, value);
     }
 
-    /// Gives a root its value, of which the field `folder` is a folder of the vault.
+    /// Binds a root to a value whose field `folder` is a folder of the vault.
     pub(super) fn bind_in_folder(&mut self, root: Root, value: Cow<'a, Value>) {
         self.bind(root.clone(), value);
         self.in_folder = Some(root);
@@ -128,16 +128,16 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// A tree with its references replaced by their values. `schema` says which texts are paths.
+    /// Replaces the references in a tree by their values. `schema` determines which texts are paths.
     ///
     /// # Errors
-    /// Every reference without a value, with its location.
+    /// Lists every reference without a value, with its location.
     pub(super) fn resolve(&self, value: &Value, schema: &Value, at: &str) -> Result<Value, Vec<Issue>> {
         let ResolvedValue { value, issues, .. } = self.resolved(value, schema, at);
         if issues.is_empty() { Ok(value) } else { Err(issues) }
     }
 
-    /// As [`Self::resolve`], with what is to be said of it.
+    /// Like [`Self::resolve`], but returns the issues and notices with the value.
     pub(super) fn resolved(&self, value: &Value, schema: &Value, at: &str) -> ResolvedValue {
         let value_of = |reference: &Reference, _: Option<&Value>| {
             let value = self.value(reference).map_err(|absent| absent.why)?;
@@ -149,10 +149,10 @@ impl<'a> Scope<'a> {
         resolve(value, schema, at, value_of, |reference| self.in_path(reference))
     }
 
-    /// The value of a text as [`Self::resolve`] gives it, but null where a reference leads to a field that is missing.
+    /// Returns the value of a text like [`Self::resolve`], but null if a reference leads to a missing field.
     ///
     /// # Errors
-    /// As [`Self::resolve`].
+    /// The errors of [`Self::resolve`].
     pub(super) fn resolve_or_null(&self, text: &str, at: &str) -> Result<Value, Vec<Issue>> {
         let absent = only_reference(text).and_then(|reference| self.value(&reference).err());
         match absent {
@@ -162,7 +162,7 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// What a path leads to.
+/// Returns the value at a path.
 fn select<'v>(value: &'v Value, path: &[String]) -> Result<Cow<'v, Value>, AbsentValue> {
     let Some((key, rest)) = path.split_first() else { return Ok(Cow::Borrowed(value)) };
     if key == EACH {
@@ -177,12 +177,12 @@ fn select<'v>(value: &'v Value, path: &[String]) -> Result<Cow<'v, Value>, Absen
     select(below, rest)
 }
 
-/// What a path leads to in the entries of a list; lists that are found by a further [`EACH`] are joined. Entries in which
-/// it leads nowhere are left out, unless it does so in all.
+/// Returns the values at a path in the entries of a list; lists that are found by a further [`EACH`] are joined.
+/// Entries without such a value are left out, unless no entry has one.
 fn select_each(value: &Value, path: &[String]) -> Result<Vec<Value>, AbsentValue> {
     let entries = match value {
         Value::Array(entries) => &entries[..],
-        // A property without a value.
+        // A property without a value counts as an empty list.
         Value::Null => &[],
         _ => {
             let why = format!("[*] stands for the entries of a list; {}", contents(value));
@@ -209,7 +209,7 @@ fn select_each(value: &Value, path: &[String]) -> Result<Vec<Value>, AbsentValue
     }
 }
 
-/// The message for a name that nothing binds.
+/// Returns the message for a name that is bound to nothing.
 fn missing_parameter(name: &str) -> String {
     format!("the parameter `{name}` has no value")
 }

@@ -1,4 +1,4 @@
-//! Checks a plan before anything of it runs, and reports all issues at once, each with its location.
+//! Checks a plan before any of it runs, and reports all issues at once, each with its location.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -23,16 +23,16 @@ use crate::toolbox::Toolbox;
 pub struct ValidPlan {
     /// The plan.
     pub plan: Plan,
-    /// The worst that its tools can do.
+    /// The highest risk of its tools.
     pub risk: Risk,
-    /// The parameters it uses: names that neither a step nor a loop binds.
+    /// The names of the parameters it uses: those that neither a step nor a loop binds.
     pub parameters: BTreeSet<String>,
-    /// What is accepted and ignored, and what may be a mistake.
+    /// Notices about fields that are accepted and ignored, and about possible mistakes.
     pub notices: Vec<String>,
     pub(super) order: Order,
 }
 
-/// Why a plan is invalid.
+/// The reasons that a plan is invalid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InvalidPlan {
@@ -93,7 +93,7 @@ pub fn validate(value: &Value, toolbox: &Toolbox) -> Result<ValidPlan, InvalidPl
             return Ok(ValidPlan { notices, ..checked });
         }
         Some(Err(further)) => {
-            // What replaces a malformed value has no issues of its own.
+            // The replacement of a malformed value causes no issues of its own.
             let is_repaired = |issue: &Issue| {
                 issues.iter().any(|malformed| {
                     let below = issue.pointer.strip_prefix(&malformed.pointer);
@@ -143,9 +143,9 @@ fn checked(plan: Plan, toolbox: &Toolbox) -> Result<ValidPlan, Vec<Issue>> {
 struct Checker<'a> {
     toolbox: &'a Toolbox,
     plan: &'a Plan,
-    /// The step whose output each root of a reference stands for.
+    /// The step whose output each root of a reference refers to.
     sources: BTreeMap<Root, usize>,
-    /// Whether a step has no readable id: it may be the one that is missing.
+    /// Whether a step has no readable id, so that it may be the one that a reference cannot find.
     has_unnamed: bool,
     /// The schema of each step's output.
     outputs: Vec<Value>,
@@ -157,10 +157,10 @@ struct Checker<'a> {
 /// The schemas of the names that a loop binds; [`HIDDEN`] for those that cannot be used yet.
 type BoundSchemas = BTreeMap<String, Value>;
 
-/// The schema that nothing fits.
+/// A schema that no value matches.
 const HIDDEN: Value = Value::Bool(false);
 
-/// What a plan must say to use what came with version 1.1.
+/// Why a plan of version 1.0 cannot use a feature of version 1.1.
 const NEEDS_1_1: &str = "needs \"version\": \"1.1\"";
 
 impl Checker<'_> {
@@ -168,7 +168,7 @@ impl Checker<'_> {
         self.issues.push(Issue { pointer: pointer.into(), message: message.into() });
     }
 
-    /// Ids and captured names are valid and unique.
+    /// Checks that ids and captured names are valid and unique.
     fn names(&mut self) {
         let plan = self.plan;
         for (number, step) in plan.steps.iter().enumerate() {
@@ -221,7 +221,7 @@ impl Checker<'_> {
         }
         tidy(schema, &mut args);
         self.issues.extend(check(schema, &args, &args_at, &reference::is_open));
-        // Whatever the references stand for, the literal parts of a path must stay inside the vault.
+        // Whatever the values of the references, the literal parts of a path must stay inside the vault.
         each_path(schema, &resolved, &args_at, &mut |path, at, may_be_root| {
             let is_root = may_be_root && matches!(path.trim_matches('/'), "" | ".");
             let sandbox = self.toolbox.vault().sandbox();
@@ -232,14 +232,14 @@ impl Checker<'_> {
         });
     }
 
-    /// Checks a loop. Returns what it binds.
+    /// Checks a loop. Returns the names that it binds.
     fn foreach(&mut self, foreach: &Foreach, at: &str) -> BoundSchemas {
         let names = [("itemName", Some(&foreach.item_name)), ("indexName", foreach.index_name.as_ref())];
         for (field, name) in names.into_iter().filter_map(|(field, name)| Some((field, name?))) {
             let at = format!("{at}/{field}");
             self.name(&at, name);
             if name == LOOP && self.plan.version >= Version::V1_1 {
-                self.issue(at, "`loop` is what a loop tells of itself; take another name");
+                self.issue(at, "`loop` is reserved for a loop's own properties; choose another name");
             }
         }
         if foreach.index_name.as_ref() == Some(&foreach.item_name) {
@@ -247,7 +247,7 @@ impl Checker<'_> {
         }
         let list = self.list(&foreach.from, &format!("{at}/from"));
         let bound = foreach::schemas(foreach, self.plan.version, &list);
-        // What is left is numbered when the items are chosen.
+        // The items are numbered only after they have been chosen.
         let is_item = |name: &String| *name == foreach.item_name;
         let known =
             |(name, schema): (&String, &Value)| (name.clone(), if is_item(name) { schema.clone() } else { HIDDEN });
@@ -268,7 +268,7 @@ impl Checker<'_> {
         bound
     }
 
-    /// Checks what a loop is over. Returns its schema.
+    /// Checks the list of a loop. Returns its schema.
     fn list(&mut self, from: &Value, at: &str) -> Value {
         let none = BoundSchemas::new();
         let entries = match from {
@@ -288,7 +288,7 @@ impl Checker<'_> {
             return Value::Null;
         }
         self.references(from, &json!({ "type": "array" }), at, &none);
-        // What the entries of several lists have in common is known if they are alike.
+        // The schema of an entry is known only if all lists have the same one.
         let mut schemas = entries.into_iter().map(|text| {
             let reference = only_reference(text?).filter(|reference| from.is_string() || reference.collects())?;
             self.target(&reference, &none).ok()
@@ -308,8 +308,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Every reference has a target that fits its place. `bound` is what the loop binds. Returns the tree with
-    /// placeholders for the references.
+    /// Checks that every reference has a target that fits its place. `bound` are the names that the loop binds. Returns
+    /// the tree with placeholders in place of the references.
     fn references(&mut self, value: &Value, schema: &Value, at: &str, bound: &BoundSchemas) -> Value {
         let placeholder = |reference: &Reference, place: Option<&Value>| {
             let mut found = self.target(reference, bound)?;
@@ -339,7 +339,7 @@ impl Checker<'_> {
         value
     }
 
-    /// The schema of what a reference leads to; null where it is not known.
+    /// Returns the schema of the target of a reference; null if it is unknown.
     fn target(&mut self, reference: &Reference, bound: &BoundSchemas) -> Result<Value, String> {
         let written = &reference.written;
         if reference.collects() && self.plan.version < Version::V1_1 {
@@ -381,7 +381,8 @@ impl Checker<'_> {
         output::at(schema, &reference.path).map_err(|missing| format!("`{written}`: {missing}"))
     }
 
-    /// A text may name a step's output as it is written; that this was meant as a reference is more likely.
+    /// Adds notices about texts that contain a step's output reference literally, because it was probably meant as a
+    /// reference.
     fn literals(&mut self, value: &Value, at: &str) {
         match value {
             Value::String(text) => {
@@ -406,7 +407,7 @@ impl Checker<'_> {
         format!("there is no step {id}; there are: {}", ids.join(", "))
     }
 
-    /// The highest risk of the tools; a lower declared one is an issue.
+    /// Returns the highest risk of the tools; a lower declared risk is an issue.
     fn risk(&mut self) -> Risk {
         let risk_of = |step: &Step| self.toolbox.spec(&step.tool).map_or(Risk::Read, |spec| spec.risk);
         let worst = self.plan.steps.iter().max_by_key(|step| risk_of(step));

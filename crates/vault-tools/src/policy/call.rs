@@ -1,10 +1,10 @@
-//! A call as the policy sees it: the tool, what it risks, and the paths.
+//! A call in the form for the policy: the tool, its risk, and the paths.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use unicode_normalization::UnicodeNormalization;
 
-/// The worst that a call can do; each level includes those before it.
+/// The risk of a call; each level includes those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Risk {
@@ -53,7 +53,7 @@ impl Toolset {
     /// All of them, the default first.
     pub const ALL: [Self; 5] = [Self::Notes, Self::Chat, Self::Actions, Self::Bulk, Self::Library];
 
-    /// In one line, for help texts.
+    /// Returns a description of one line, for help texts.
     pub fn description(self) -> &'static str {
         match self {
             Self::Notes => "For a model that works on notes",
@@ -78,7 +78,7 @@ impl Toolset {
     }
 }
 
-/// What the policy knows about a call.
+/// A call in the form for the policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Call<'a> {
@@ -86,9 +86,9 @@ pub struct Call<'a> {
     pub tool: &'a str,
     /// The toolset that offers it.
     pub toolset: Toolset,
-    /// The worst that the tool can do.
+    /// The highest risk of the tool.
     pub tool_risk: Risk,
-    /// The worst that this call does, going by its changes: `tool_risk` or more.
+    /// The risk of this call according to its changes: `tool_risk` or more.
     pub risk: Risk,
     /// The vault paths that it names or changes, including notes whose links are rewritten.
     pub paths: &'a [String],
@@ -97,25 +97,26 @@ pub struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// A call that does no worse than its tool.
+    /// Creates a call that does not exceed the risk of its tool.
     pub fn new(tool: &'a str, toolset: Toolset, risk: Risk, paths: &'a [String]) -> Self {
         Self { tool, toolset, tool_risk: risk, risk, paths, changes: &[] }
     }
 
-    /// Whether it does worse than its tool's own risk, so that grants and settings for the tool do not cover it.
+    /// Returns whether it exceeds its tool's own risk, so that grants and settings for the tool do not cover it.
     pub(super) fn exceeds_its_tool(&self) -> bool {
         self.risk > self.tool_risk
     }
 }
 
-/// Tools are offered under names with and without dots; settings hold for both.
+/// Returns the form in which tool names are compared. Tools are offered under names with and without dots; settings
+/// apply to both.
 pub(super) fn key(tool: &str) -> String {
     tool.trim().replace('.', "_").to_lowercase()
 }
 
-/// The form in which paths are compared: globs ignore the case of ASCII letters only.
+/// Returns the form in which paths are compared: globs ignore the case of ASCII letters only.
 pub(super) fn folded(path: &str) -> String {
-    // The same for ASCII letters, and far quicker: a list asks it of every note.
+    // A fast path with the same result for ASCII text, because a list checks every note.
     if path.is_ascii() {
         return path.to_ascii_lowercase();
     }

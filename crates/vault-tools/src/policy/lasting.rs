@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::call::{Call, Risk, key};
 use crate::error::{Error, ErrorKind, Result};
 
-/// A person's yes to every further change that one tool makes in one folder. It covers no deletes, no commands, no plans,
-/// and no change that touches a file outside of the folder, such as a link to a note that is renamed.
+/// A person's approval of every further change that one tool makes in one folder. It covers no deletes, no commands, no
+/// plans, and no change that touches a file outside of the folder, such as a link to a note that is renamed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LastingPermission {
@@ -20,7 +20,8 @@ pub struct LastingPermission {
 }
 
 impl LastingPermission {
-    /// The narrowest one that covers a call; `None` where none can, or where it would have to be for the whole vault.
+    /// Returns the narrowest permission that covers a call; `None` if none can, or if it would have to cover the whole
+    /// vault.
     pub(super) fn for_call(call: &Call<'_>) -> Option<Self> {
         let (first, others) = call.changes.split_first()?;
         let mut folder = first.rsplit_once('/')?.0;
@@ -31,7 +32,7 @@ impl LastingPermission {
         permission.covers(call).then_some(permission)
     }
 
-    /// Whether it covers a call. Only its changes count, because a call may also name a note as in a link, without its
+    /// Returns whether it covers a call. Only its changes count, because a call may also name a note as in a link, without its
     /// folder; a call whose changes are not known is not covered.
     pub(super) fn covers(&self, call: &Call<'_>) -> bool {
         call.risk == Risk::Write
@@ -42,7 +43,7 @@ impl LastingPermission {
     }
 
     /// # Errors
-    /// [`ErrorKind::Config`] where it names no tool or no folder.
+    /// [`ErrorKind::Config`] if it names no tool or no folder.
     pub(super) fn check(&self) -> Result<()> {
         let folder = self.folder.trim_matches('/');
         let is_folder = !folder.is_empty() && folder.split('/').all(|part| !matches!(part, "" | "." | ".."));
@@ -54,14 +55,15 @@ impl LastingPermission {
     }
 }
 
-/// The exact rule, as a person reads it before they say yes.
+/// The exact rule, as it is shown to a person before they approve it.
 impl fmt::Display for LastingPermission {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} changes notes below {}/ without asking", self.tool, self.folder.trim_matches('/'))
     }
 }
 
-// In exact letters: on some systems `Log` and `log` are two folders, and a permission errs on the side of asking.
+// Compared case-sensitively: on some systems `Log` and `log` are two folders, and a permission errs on the side of
+// asking.
 fn is_below(path: &str, folder: &str) -> bool {
     path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
 }

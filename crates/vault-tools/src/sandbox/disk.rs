@@ -1,4 +1,4 @@
-//! The vault's folder on the disk, followed name by name from one handle, and read.
+//! The vault's folder on the disk, read by following paths name by name from one handle.
 
 #![allow(clippy::disallowed_methods)]
 
@@ -18,29 +18,29 @@ use crate::sandbox::{Entry, EntryKind, SafePath, Stat, View, no_folder};
 /// Larger files are not read into memory.
 const MAX_BYTES: u64 = 1 << 30;
 
-/// Settings that anybody wrote are smaller.
+/// The maximum size of a settings file in bytes. Files that people write are smaller.
 const MAX_SETTING: u64 = 1 << 20;
 
-/// Links to links to links ...
+/// The maximum number of links to links.
 const MAX_LINKS: usize = 16;
 
-/// The vault's folder. All paths are followed from a handle on it that is opened once.
+/// The vault's folder. All paths are followed from a handle that is opened once.
 #[derive(Debug)]
 pub struct Sandbox {
     vault: PathBuf,
     pub(super) root: Dir,
 }
 
-/// The folder a path lies in, open, and the path's last name as the disk has it.
+/// The open folder that contains a path, and the path's last name as it is on the disk.
 pub(super) struct Place {
     pub(super) folder: Dir,
     pub(super) name: String,
 }
 
-/// What is at a path, without following it if it is a symbolic link.
+/// The state of a path, without following a symbolic link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PathState {
-    /// Nothing.
+    /// There is nothing at the path.
     Nothing,
     /// A folder.
     Folder,
@@ -48,7 +48,7 @@ pub(crate) enum PathState {
     File(ContentHash),
     /// A symbolic link.
     Link,
-    /// A pipe, a device.
+    /// Something else, for example a pipe or a device.
     Other,
 }
 
@@ -56,7 +56,7 @@ impl Sandbox {
     /// Opens the vault's folder.
     ///
     /// # Errors
-    /// [`ErrorKind::NotFound`] when there is no such folder.
+    /// [`ErrorKind::NotFound`] if there is no such folder.
     pub fn open(vault: &Path) -> Result<Self> {
         let failed = |error: &std::io::Error| match error.kind() {
             IoKind::NotFound | IoKind::NotADirectory => Error::new(ErrorKind::NotFound, "there is no such folder")
@@ -69,19 +69,19 @@ impl Sandbox {
         Ok(Self { vault: canonical, root })
     }
 
-    /// The vault's folder, canonical.
+    /// Returns the canonical path of the vault's folder.
     pub fn vault(&self) -> &Path {
         &self.vault
     }
 
-    /// Opens the folder a path lies in; `None` when there is none.
+    /// Opens the folder that contains a path; `None` if that folder does not exist.
     pub(super) fn place(&self, path: &SafePath) -> Result<Option<Place>> {
         let Some(folder) = self.folder(path.parent().as_ref())? else { return Ok(None) };
         let name = name_on_disk(&folder, path.file_name()).map_err(|error| Error::io(path, &error))?;
         Ok(Some(Place { folder, name }))
     }
 
-    /// Opens a folder, name by name; the vault's own for `None`. `None` when there is no such folder.
+    /// Opens a folder, name by name; the vault's own for `None`. Returns `None` if there is no such folder.
     pub(super) fn folder(&self, path: Option<&SafePath>) -> Result<Option<Dir>> {
         let path = path.map_or("", SafePath::as_str);
         let failed = |error: std::io::Error| Error::io(path, &error);
@@ -99,7 +99,7 @@ impl Sandbox {
         Ok(Some(folder))
     }
 
-    /// What a path itself is, links not followed.
+    /// Returns the metadata of the path itself, without following a link.
     pub(super) fn metadata(place: &Place, path: &SafePath) -> Result<Option<Metadata>> {
         match place.folder.symlink_metadata(&place.name) {
             Ok(metadata) => Ok(Some(metadata)),
@@ -108,7 +108,7 @@ impl Sandbox {
         }
     }
 
-    /// The file that a path stands for: itself, or the one that it is a symbolic link to.
+    /// Returns the file that a path refers to: itself, or the target of a symbolic link.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidPath`] for a link that leads out of the vault, to a hidden file, or in a circle.
@@ -128,7 +128,7 @@ impl Sandbox {
         Err(Error::invalid_path(path.as_str(), "is a symbolic link that leads in a circle"))
     }
 
-    /// Where a link in the vault leads, if that is in the vault and not hidden.
+    /// Returns the target of a link in the vault, if the target is in the vault and not hidden.
     fn link_target(&self, link: &SafePath, target: &Path) -> Option<SafePath> {
         let text = if target.is_absolute() {
             target.strip_prefix(&self.vault).ok()?.to_str()?.to_owned()
@@ -136,22 +136,23 @@ impl Sandbox {
             let folder = link.parent().map_or(String::new(), |parent| format!("{parent}/"));
             format!("{folder}{}", target.to_str()?)
         };
-        // `..` is taken back as text: no folder on the way is a link, or it is refused when it is opened.
+        // `..` is resolved in the text. This is correct because a folder on the way that is a link is refused when it
+        // is opened.
         SafePath::found(VaultPath::new(&text)?)
     }
 
-    /// How the links of its notes are read.
+    /// Returns how the links of its notes are parsed.
     pub(crate) fn parse_options(&self) -> ParseOptions {
         ParseOptions::of_vault(&self.vault)
     }
 
-    /// The text of one of Obsidian's settings files, `app.json` or `plugins/ID/data.json`; `None` when there is none.
+    /// Reads one of Obsidian's settings files, `app.json` or `plugins/ID/data.json`; `None` if it does not exist.
     ///
-    /// The only hidden files that are ever read, and the only ones that may lie behind a link out of the vault:
-    /// people share settings between vaults, and no tool hands on what they hold.
+    /// These are the only hidden files that are ever read, and the only ones that may be behind a link out of the
+    /// vault: people share settings between vaults, and no tool returns their contents.
     ///
     /// # Errors
-    /// When it is there and cannot be read.
+    /// If it exists and cannot be read.
     pub fn obsidian_setting(&self, file: &str) -> Result<Option<String>> {
         let plugin = file.strip_prefix("plugins/").and_then(|rest| rest.strip_suffix("/data.json"));
         let name = plugin.unwrap_or(file);
@@ -162,7 +163,7 @@ impl Sandbox {
         let place = self.vault.join(".obsidian").join(file);
         match std::fs::metadata(&place) {
             Ok(metadata) if metadata.is_file() && metadata.len() <= MAX_SETTING => {}
-            Ok(_) => return Err(Error::new(ErrorKind::Config, "is no file, or one too large").at(path)),
+            Ok(_) => return Err(Error::new(ErrorKind::Config, "is not a file, or is too large").at(path)),
             Err(error) if matches!(error.kind(), IoKind::NotFound | IoKind::NotADirectory) => return Ok(None),
             Err(error) => return Err(Error::io(path, &error)),
         }
@@ -170,7 +171,7 @@ impl Sandbox {
         Ok(Some(text.trim_start_matches('\u{feff}').to_owned()))
     }
 
-    /// What is at a path, links not followed; a file's bytes are read.
+    /// Returns the state of a path, without following links; the content of a file is read.
     pub(crate) fn found(&self, path: &SafePath) -> Result<PathState> {
         let Some(place) = self.place(path)? else { return Ok(PathState::Nothing) };
         let Some(metadata) = Self::metadata(&place, path)? else { return Ok(PathState::Nothing) };
@@ -185,17 +186,17 @@ impl Sandbox {
         })
     }
 
-    /// Whether anything is at a path, links not followed. Nothing is read.
+    /// Returns whether there is anything at a path, without following links. Nothing is read.
     pub fn is_there(&self, path: &SafePath) -> Result<bool> {
         let Some(place) = self.place(path)? else { return Ok(false) };
         Ok(Self::metadata(&place, path)?.is_some())
     }
 
-    /// Opens a file, not a link; `None` for what is no file.
+    /// Opens a file without following links; `None` if it is not a file.
     fn open_file(place: &Place) -> std::io::Result<Option<(File, u64)>> {
         let mut options = OpenOptions::new();
         options.read(true).follow(FollowSymlinks::No);
-        // A pipe put in the place of a file must not be waited for.
+        // Do not wait for a pipe that has replaced a file.
         #[cfg(unix)]
         cap_std::fs::OpenOptionsExt::custom_flags(&mut options, rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
         let file = place.folder.open_with(&place.name, &options)?;
@@ -203,7 +204,7 @@ impl Sandbox {
         Ok(metadata.is_file().then_some((file, metadata.len())))
     }
 
-    /// A file's hash, whatever its size.
+    /// Returns a file's hash, whatever its size.
     fn hash_file(place: &Place, path: &SafePath) -> Result<ContentHash> {
         let hash =
             Self::open_file(place).and_then(|file| file.map(|(file, _)| ContentHash::of_reader(file)).transpose());
@@ -221,12 +222,12 @@ impl Sandbox {
             Ok(Some(bytes))
         };
         let bytes = read().map_err(|error| Error::io(path, &error))?;
-        let too_large = || Error::new(ErrorKind::Unsupported, "is no file, or one too large to be read").at(path);
+        let too_large = || Error::new(ErrorKind::Unsupported, "is not a file, or is too large to be read").at(path);
         bytes.map(Content::from).ok_or_else(too_large)
     }
 
-    /// What lies in a folder: what tools see, by path, and the names of the rest: what is hidden, leads out of the vault
-    /// or is no file. `None` when there is no such folder.
+    /// Returns the contents of a folder: the entries visible to tools, by path, and the names of the others, which are
+    /// hidden, lead out of the vault or are not files. `None` if there is no such folder.
     fn entries(&self, folder: Option<&SafePath>) -> Result<Option<(Vec<Entry>, Vec<String>)>> {
         let Some(dir) = self.folder(folder)? else { return Ok(None) };
         let failed = |error: std::io::Error| Error::io(folder.map_or("", SafePath::as_str), &error);
@@ -240,7 +241,7 @@ impl Sandbox {
                 (_, Err(error)) if error.kind() == IoKind::NotFound => continue,
                 (None, _) => None,
                 (_, Err(error)) => return Err(failed(error)),
-                // Folders behind links are passed over; what leads out is not shown to exist.
+                // Folders behind links are skipped, and the existence of a target outside the vault is not revealed.
                 (Some(path), Ok(metadata)) if metadata.is_symlink() => {
                     let stat = self.stat(path).ok().flatten().filter(|stat| stat.kind == EntryKind::File);
                     stat.map(|stat| Stat { symlink: true, ..stat })
@@ -253,13 +254,13 @@ impl Sandbox {
             }
         }
         seen.sort_by(|a, b| a.path.cmp(&b.path));
-        // Of two names that are one once normalised, the first is the one that paths lead to.
+        // If two names are equal after normalisation, paths lead to the first one.
         seen.dedup_by(|later, first| later.path == first.path);
         unseen.sort();
         Ok(Some((seen, unseen)))
     }
 
-    /// The names in a folder that no list shows. None if there is no such folder.
+    /// Returns the names in a folder that lists omit; empty if there is no such folder.
     pub(crate) fn unseen(&self, folder: &SafePath) -> Result<Vec<String>> {
         Ok(self.entries(Some(folder))?.map_or_else(Vec::new, |(_, unseen)| unseen))
     }
@@ -290,7 +291,7 @@ impl View for Sandbox {
     }
 }
 
-/// Nothing is at a path, nor can be where its name is longer than the system takes.
+/// Returns whether there is nothing at a path, or cannot be because its name is longer than the system allows.
 fn is_nothing(error: &std::io::Error) -> bool {
     matches!(error.kind(), IoKind::NotFound | IoKind::InvalidFilename)
 }
@@ -306,7 +307,7 @@ fn stat_of(metadata: &Metadata, symlink: bool) -> Option<Stat> {
     Some(Stat { kind, size, modified, created, symlink })
 }
 
-/// The name an entry has on the disk: names that were written elsewhere may not be NFC.
+/// Returns the name of an entry on the disk, because names that other programs wrote may not be NFC.
 fn name_on_disk(folder: &Dir, name: &str) -> std::io::Result<String> {
     if name.is_ascii() {
         return Ok(name.to_string());
@@ -325,15 +326,15 @@ fn name_on_disk(folder: &Dir, name: &str) -> std::io::Result<String> {
     Ok(name.to_string())
 }
 
-/// A folder on the way could not be opened: it is not there, or it is a link, which is refused.
+/// Handles a folder on the way that could not be opened: it is missing, or it is a link, which is refused.
 fn not_opened(folder: &Dir, name: &str, path: &str, error: std::io::Error) -> Result<()> {
     match folder.symlink_metadata(name) {
         Ok(metadata) if metadata.is_symlink() => Err(Error::new(
             ErrorKind::InvalidPath,
             format!("Invalid path: must be within vault directory: {path:?} is a symbolic link, which is not followed"),
         )
-        .with_remedy("name the note by the folder it really lies in")),
-        // A file where a folder should be: there is nothing below it.
+        .with_remedy("name the note by its real folder")),
+        // There is nothing below a file that is in the place of a folder.
         Ok(metadata) if !metadata.is_dir() => Ok(()),
         Err(missing) if is_nothing(&missing) => Ok(()),
         _ => Err(Error::io(path, &error)),

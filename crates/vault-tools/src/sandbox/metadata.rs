@@ -1,4 +1,4 @@
-//! What a file or folder has on the disk besides path and content: its name, permissions, owner and attributes.
+//! The properties of a file or folder on the disk besides path and content: name, permissions, owner and attributes.
 
 #![allow(clippy::disallowed_methods)]
 
@@ -11,8 +11,8 @@ use unicode_normalization::UnicodeNormalization;
 use crate::error::Result;
 use crate::sandbox::{SafePath, Sandbox};
 
-/// What a file or folder is given back when it is made or moved back: the name that the disk had for it, where that
-/// is another spelling of the path's, and its permissions.
+/// The properties that a file or folder gets back when it is recreated or moved back: its name on the disk, if that is
+/// another spelling of the path's name, and its permissions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct SavedMetadata {
     pub name: Option<String>,
@@ -24,7 +24,7 @@ impl SavedMetadata {
         Self { name, mode: mode.map(|mode| mode & 0o7777) }
     }
 
-    /// What a path's last name is on the disk. One that does not spell it counts for nothing.
+    /// Returns the name on the disk for a path's last name. A saved name that is not a spelling of it is ignored.
     pub(super) fn name_for<'a>(&'a self, path: &'a SafePath) -> &'a str {
         match &self.name {
             Some(name) if name.nfc().eq(path.file_name().chars()) => name,
@@ -34,7 +34,7 @@ impl SavedMetadata {
 }
 
 impl Sandbox {
-    /// What would have to be given back if a path were moved or deleted. Nothing for a path where nothing is.
+    /// Returns the properties to restore after a path is moved or deleted; empty if there is nothing at the path.
     pub(crate) fn saved_metadata(&self, path: &SafePath) -> Result<SavedMetadata> {
         let Some(place) = self.place(path)? else { return Ok(SavedMetadata::default()) };
         let Some(metadata) = Self::metadata(&place, path)? else { return Ok(SavedMetadata::default()) };
@@ -42,12 +42,12 @@ impl Sandbox {
         Ok(SavedMetadata::new(name, mode_of(&metadata)))
     }
 
-    /// What whoever approves new content for a file should know of the old one.
+    /// Returns a caution about the old file for the person who approves new content for it.
     pub(crate) fn caution(&self, path: &SafePath) -> Result<Option<String>> {
         let Some(place) = self.place(path)? else { return Ok(None) };
         let Some(metadata) = Self::metadata(&place, path)?.filter(Metadata::is_file) else { return Ok(None) };
         if metadata.permissions().readonly() {
-            return Ok(Some("is marked read-only, and is written all the same".to_string()));
+            return Ok(Some("is marked read-only but is written anyway".to_string()));
         }
         #[cfg(unix)]
         {
@@ -71,21 +71,21 @@ fn mode_of(_: &Metadata) -> Option<u32> {
     None
 }
 
-/// Sets permissions, where there are any to set.
+/// Sets permissions, if any are given.
 #[cfg(unix)]
 pub(super) fn set_mode(file: &File, mode: Option<u32>) -> std::io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     mode.map_or(Ok(()), |mode| file.set_permissions(std::fs::Permissions::from_mode(mode & 0o7777)))
 }
 
-/// Sets permissions, where there are any to set.
+/// Sets permissions, if any are given.
 #[cfg(not(unix))]
 pub(super) fn set_mode(_: &File, _: Option<u32>) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Gives a new file the owner, the attributes and the permissions of the one that it replaces; owner and attributes
-/// as far as the system lets us. `source` is the old file, if it can be read.
+/// Copies to a new file the owner, the attributes and the permissions of the file that it replaces; owner and
+/// attributes only as far as the system permits. `source` is the old file, if it can be read.
 #[cfg(unix)]
 pub(super) fn carry_over(old: &Metadata, source: Option<&File>, new: &File) -> std::io::Result<()> {
     use cap_std::fs::MetadataExt as _;
@@ -98,7 +98,7 @@ pub(super) fn carry_over(old: &Metadata, source: Option<&File>, new: &File) -> s
         is_same_group = fchown(new, Some(uid), Some(gid)).or_else(|_| fchown(new, None, Some(gid))).is_ok();
     }
     if !is_same_group {
-        // What the old group was allowed is not for another one.
+        // The permissions of the old group must not apply to another group.
         mode = (mode & !0o2070) | ((mode & 0o007) << 3);
     }
     if let Some(source) = source {
@@ -107,7 +107,7 @@ pub(super) fn carry_over(old: &Metadata, source: Option<&File>, new: &File) -> s
     set_mode(new, Some(mode))
 }
 
-/// Extended attributes: tags and comments of macOS, access lists.
+/// Copies extended attributes: for example, tags and comments of macOS, and access control lists.
 #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
 fn copy_attributes(source: &File, new: &File) {
     use rustix::fs::{XattrFlags, fgetxattr, fgetxattr_query, flistxattr, flistxattr_query, fsetxattr};
@@ -118,7 +118,7 @@ fn copy_attributes(source: &File, new: &File) {
     for name in names[..length].split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
         let Ok(length) = fgetxattr_query(source, name) else { continue };
         let mut value = vec![0_u8; length];
-        // Some belong to the system alone; the file is whole without them.
+        // Some attributes are reserved to the system; the file is complete without them.
         if let Ok(length) = fgetxattr(source, name, value.as_mut_slice()) {
             let _ = fsetxattr(new, name, &value[..length], XattrFlags::empty());
         }
@@ -128,7 +128,7 @@ fn copy_attributes(source: &File, new: &File) {
 #[cfg(all(unix, not(any(target_os = "linux", target_os = "android", target_vendor = "apple"))))]
 fn copy_attributes(_: &File, _: &File) {}
 
-/// Hands a file to the disk. The journal's own sync, which follows, has the disk empty what it holds.
+/// Flushes a file to the disk. The sync of the journal, which follows, flushes the disk's own cache.
 pub(super) fn sync(file: &File) -> std::io::Result<()> {
     #[cfg(unix)]
     let done = rustix::fs::fsync(file).map_err(std::io::Error::from);
@@ -137,7 +137,7 @@ pub(super) fn sync(file: &File) -> std::io::Result<()> {
     synced(done)
 }
 
-/// A sync that the file system does not know of is none that failed.
+/// Ignores the error of a file system that does not support sync.
 pub(super) fn synced(result: std::io::Result<()>) -> std::io::Result<()> {
     match result {
         Err(error) if matches!(error.kind(), IoKind::InvalidInput | IoKind::Unsupported) => Ok(()),

@@ -1,4 +1,4 @@
-//! Which existing paths may have been meant by one that names nothing. Only who answers asks for it.
+//! Suggests existing paths for one that does not exist. Only the code that answers a caller asks for suggestions.
 
 use std::cmp::Reverse;
 
@@ -7,23 +7,23 @@ use vault_index::likeness::{LEAST, likeness};
 use crate::error::Error;
 use crate::sandbox::{Entry, SafePath, View};
 
-/// How many are offered.
+/// The maximum number of suggestions.
 const OFFERED: usize = 3;
 
-/// The error of a path at which nothing is, with the paths that may have been meant. `may_be_named` says which may
-/// be: a guess must not tell of what its reader is not to know.
+/// Returns the error for a path that does not exist, with similar existing paths. `may_be_named` tells which paths may
+/// be suggested, because a suggestion must not reveal a path that the caller may not read.
 pub fn missing(path: &SafePath, view: &dyn View, may_be_named: &dyn Fn(&Entry) -> bool) -> Error {
     let entries = view.walk(None).unwrap_or_default();
-    // A folder is not meant by the path of a note.
+    // The path of a note cannot mean a folder.
     let is_note = path.is_markdown();
     let named = entries.iter().filter(|entry| may_be_named(entry) && (!is_note || entry.path.is_markdown()));
     Error::not_found(path, &nearest(path.as_str(), named.map(|entry| entry.path.as_str())))
 }
 
-/// The paths that are most like `wanted`, best first: those of the same name, the same spelling before others, then those
-/// that are most alike as a whole. Linear in the letters of all paths.
+/// Returns the paths that are most similar to `wanted`, best first: those with the same name, the same spelling before
+/// others, then those that are most similar as a whole. Linear in the length of all paths.
 fn nearest<'p>(wanted: &str, paths: impl Iterator<Item = &'p str>) -> Vec<String> {
-    // A bare name is compared with names, however long their paths are.
+    // A bare name is compared with names only, so that the length of a path does not matter.
     fn compared(path: &str, is_name: bool) -> &str {
         if is_name { stem(path) } else { path }
     }

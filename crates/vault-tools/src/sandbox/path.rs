@@ -1,4 +1,4 @@
-//! SafePath: text from anywhere, turned into the path of a file or folder that lies in the vault, or refused.
+//! SafePath: a path from any source, verified to be that of a file or folder in the vault.
 
 use std::fmt;
 
@@ -8,35 +8,35 @@ use vault_index::{FileKind, VaultPath};
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// Longest name of a file or folder, in bytes: what the usual file systems take.
+/// The maximum length of a file or folder name in bytes, which is the limit of the usual file systems.
 const MAX_NAME: usize = 255;
 
-/// Longest path, in bytes.
+/// The maximum length of a path, in bytes.
 const MAX_PATH: usize = 1024;
 
-/// A path inside the vault that a tool may name: relative, `/` between names, NFC, nothing hidden, no `..`. What is
-/// there already may have any other name; what is new may not.
+/// A path inside the vault that a tool may use: relative, `/` between names, NFC, nothing hidden, no `..`. Existing
+/// files may have any other name; new ones may not.
 ///
-/// It says nothing about what is there. Symbolic links on the way are refused when it is used.
+/// It does not tell whether the file exists. Symbolic links on the way are refused when it is used.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SafePath(VaultPath);
 
 impl SafePath {
-    /// Takes a path as a tool's caller wrote it. `./` at the front, doubled slashes and one at the end are dropped.
+    /// Parses a path from a tool's caller. `./` at the front, doubled slashes and a slash at the end are dropped.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidPath`] for what is absolute, has a drive letter or a scheme, has a `..`, a backslash or a
-    /// control character in it, is hidden, ends in a dot or a space, or is a name that Windows reserves.
+    /// [`ErrorKind::InvalidPath`] for a path that is absolute, has a drive letter or a scheme, contains a `..`, a
+    /// backslash or a control character, is hidden, ends in a dot or a space, or is a name that Windows reserves.
     pub fn new(text: &str) -> Result<Self> {
         Self::with_names(text, |_| false)
     }
 
-    /// The same; a name that no new file may have is taken where `is_there` says that something has it.
+    /// Like [`SafePath::new`], but accepts a name that no new file may have if `is_there` reports that it exists.
     ///
     /// # Errors
-    /// As [`SafePath::new`].
+    /// The errors of [`SafePath::new`].
     pub fn new_or_existing(text: &str, is_there: impl Fn(&Self) -> bool) -> Result<Self> {
-        // To Windows, such a name is another file, or a device.
+        // On Windows, such a name refers to another file, or to a device.
         Self::with_names(text, |path| !cfg!(windows) && is_there(path))
     }
 
@@ -66,7 +66,7 @@ impl SafePath {
         VaultPath::new(&so_far).map(Self).map_or_else(|| refuse("names nothing"), Ok)
     }
 
-    /// A name that was found in a folder. `None` for one that is hidden.
+    /// Creates the path of a name that was found in a folder; `None` for a hidden one.
     pub(super) fn listed(folder: Option<&Self>, name: &str) -> Option<Self> {
         if name.starts_with('.') {
             return None;
@@ -74,12 +74,13 @@ impl SafePath {
         VaultPath::new(&folder.map_or(name.to_owned(), |folder| format!("{folder}/{name}"))).map(Self)
     }
 
-    /// A path that the sandbox found on the disk. `None` for what is hidden.
+    /// Creates a path that the sandbox found on the disk; `None` for a hidden one.
     pub(crate) fn found(path: VaultPath) -> Option<Self> {
         (!is_hidden(path.as_str())).then_some(Self(path))
     }
 
-    /// A place in the vault's trash: the only hidden folder that is written to, and never by a name of a caller's.
+    /// Creates a path in the vault's trash, which is the only hidden folder that is written to, and never by a name
+    /// from a caller.
     pub(crate) fn in_trash(rest: &str) -> Option<Self> {
         if rest.split('/').any(|name| name == "..") {
             return None;
@@ -87,10 +88,10 @@ impl SafePath {
         VaultPath::new(&format!("{TRASH}/{rest}")).map(Self)
     }
 
-    /// A path that a journal of ours holds.
+    /// Parses a path from a journal.
     ///
     /// # Errors
-    /// [`ErrorKind::Journal`] for one that no action of ours can have had.
+    /// [`ErrorKind::Journal`] for a path that no recorded action can have.
     pub(crate) fn recorded(text: &str) -> Result<Self> {
         let path = VaultPath::new(text).filter(|path| path.as_str() == text);
         let inside = |path: &VaultPath| {
@@ -103,16 +104,16 @@ impl SafePath {
         }
     }
 
-    /// Whether a file or folder may be made under this name: one that links can reach, on every system.
+    /// Checks that a file or folder may be created with this name: one that links can lead to, on every system.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidPath`] with the character that is in the way.
+    /// [`ErrorKind::InvalidPath`] with the offending character.
     pub fn check_new(&self) -> Result<()> {
         self.as_str().split('/').try_for_each(check_new_name)
     }
 
-    /// A value as one name in a path: what no file may be called, no link could reach or would begin a new line
-    /// becomes `-`; dots and white space at both ends go. Never empty.
+    /// Converts a value to one name in a path. Characters that file names cannot contain, that links could not lead to
+    /// or that would begin a new line become `-`; dots and white space at both ends are removed. Never empty.
     pub fn segment(text: &str) -> String {
         let text: String = text.nfc().collect();
         let plain = |c: char| {
@@ -139,7 +140,7 @@ impl SafePath {
         let name = name[..end].trim_end_matches(is_end);
         match name {
             "" => "-".to_string(),
-            // What follows the first dot does not make another device of it.
+            // A reserved device name remains one whatever follows its first dot.
             reserved if is_reserved(reserved) => {
                 let (device, rest) = reserved.split_at(reserved.find('.').unwrap_or(reserved.len()));
                 format!("{device}-{rest}")
@@ -148,7 +149,7 @@ impl SafePath {
         }
     }
 
-    /// A path as it may stand in a message: characters that look like a space, or like nothing, are named.
+    /// Formats a path for a message: characters that look like a space, or are invisible, are named.
     pub(crate) fn visible(text: &str) -> String {
         let mut shown = String::with_capacity(text.len());
         for c in text.chars() {
@@ -161,76 +162,76 @@ impl SafePath {
         shown
     }
 
-    /// The path as text.
+    /// Returns the path as text.
     pub fn as_str(&self) -> &str {
         self.0.as_str()
     }
 
-    /// The path as the index knows it.
+    /// Returns the path in the form of the index.
     pub fn vault_path(&self) -> &VaultPath {
         &self.0
     }
 
-    /// The folder it lies in; `None` for the vault's root.
+    /// Returns the folder that contains it; `None` for the vault's root.
     pub fn parent(&self) -> Option<Self> {
         VaultPath::new(self.0.folder()).map(Self)
     }
 
-    /// A file or folder below this one.
+    /// Returns the path of a file or folder below this one.
     ///
     /// # Errors
-    /// As [`SafePath::new`].
+    /// The errors of [`SafePath::new`].
     pub fn join(&self, rest: &str) -> Result<Self> {
         Self::new_or_existing(&format!("{self}/{rest}"), |path| self.is_in(path))
     }
 
-    /// The last name.
+    /// Returns the last name.
     pub fn file_name(&self) -> &str {
         self.0.file_name()
     }
 
-    /// The last name without its extension.
+    /// Returns the last name without its extension.
     pub fn stem(&self) -> &str {
         self.0.stem()
     }
 
-    /// What follows the last dot of the last name.
+    /// Returns the text after the last dot of the last name.
     pub fn extension(&self) -> Option<&str> {
         self.0.extension()
     }
 
-    /// Whether it is called like a Markdown note.
+    /// Returns whether it has the extension of a Markdown note.
     pub fn is_markdown(&self) -> bool {
         self.0.kind() == FileKind::Markdown
     }
 
-    /// Whether it is called like a note: Markdown or canvas.
+    /// Returns whether it has the extension of a note: Markdown or canvas.
     pub fn is_note(&self) -> bool {
         self.0.kind().is_note()
     }
 
-    /// Whether it lies in the vault's trash.
+    /// Returns whether it is in the vault's trash.
     pub(crate) fn is_in_trash(&self) -> bool {
         self.as_str().split('/').next() == Some(TRASH)
     }
 
-    /// Whether it lies below a folder, or is it.
+    /// Returns whether it is a folder or below it.
     pub fn is_in(&self, folder: &Self) -> bool {
         self.below(folder).is_some()
     }
 
-    /// What follows the folder in its path, beginning with `/`; empty for the folder itself.
+    /// Returns the rest of its path after the folder, beginning with `/`; empty for the folder itself.
     pub(crate) fn below(&self, folder: &Self) -> Option<&str> {
         self.as_str().strip_prefix(folder.as_str()).filter(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 
-    /// The same place below another folder.
+    /// Returns the corresponding path below another folder.
     pub(crate) fn moved(&self, from: &Self, to: &Self) -> Option<Self> {
         VaultPath::new(&format!("{to}{}", self.below(from)?)).map(Self)
     }
 }
 
-/// Whether a file or folder may be made under one name.
+/// Checks that a file or folder may be created with a name.
 pub(crate) fn check_new_name(name: &str) -> Result<()> {
     let refuse = |why: String, remedy: String| {
         let name = SafePath::visible(name);
@@ -239,14 +240,14 @@ pub(crate) fn check_new_name(name: &str) -> Result<()> {
     let instead = || format!("use the name {:?}", SafePath::segment(name));
     for c in name.chars() {
         if is_unlinkable(c) {
-            return refuse(format!("holds {c:?}, so that no link could reach it"), instead());
+            return refuse(format!("holds {c:?}, so no link could lead to it"), instead());
         }
         if c == ':' || is_direction_mark(c) || is_refused_by_windows(c) {
             return refuse(format!("holds {c:?}, which not every system takes"), instead());
         }
         if is_disguised(c) {
             let shown = SafePath::visible(c.encode_utf8(&mut [0; 4]));
-            return refuse(format!("holds {shown}, which is read as a space or not seen at all"), instead());
+            return refuse(format!("holds {shown}, which looks like a space or is invisible"), instead());
         }
     }
     if name.starts_with(char::is_whitespace) || name.ends_with(char::is_whitespace) {
@@ -262,7 +263,7 @@ const REMEDY: &str = "give the path from the vault's root, such as Folder/Note.m
 
 const TRASH: &str = ".trash";
 
-/// Why no path of a tool leads through a name.
+/// Returns the reason that no path of a tool may contain a name.
 fn not_in_vault(name: &str) -> Option<&'static str> {
     match name {
         ".." => Some("has a `..` in it"),
@@ -271,7 +272,7 @@ fn not_in_vault(name: &str) -> Option<&'static str> {
     }
 }
 
-/// Why nothing new may have a name.
+/// Returns the reason that nothing new may have a name.
 fn bad_name(name: &str, is_first: bool) -> Option<&'static str> {
     if name.chars().any(char::is_control) {
         return Some("has a control character in it");
@@ -291,7 +292,8 @@ fn bad_name(name: &str, is_first: bool) -> Option<&'static str> {
     is_reserved(name).then_some("has a name that Windows reserves")
 }
 
-/// A letter, then letters, digits, `+`, `-`, `.`, then `:`; so a drive letter, too.
+/// Returns whether a name begins with a letter, then letters, digits, `+`, `-`, `.`, then `:`. This includes a drive
+/// letter.
 fn has_scheme(name: &str) -> bool {
     let Some((scheme, _)) = name.split_once(':') else { return false };
     scheme.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -302,7 +304,7 @@ fn is_hidden(path: &str) -> bool {
     path.split('/').any(|name| name.starts_with('.'))
 }
 
-/// Device names of Windows, whatever extension they have.
+/// Returns whether a name is a device name of Windows, whatever extension it has.
 fn is_reserved(name: &str) -> bool {
     let stem = name.split('.').next().unwrap_or(name).trim_end().to_ascii_uppercase();
     if matches!(stem.as_str(), "CON" | "PRN" | "AUX" | "NUL" | "CONIN$" | "CONOUT$") {
@@ -312,17 +314,18 @@ fn is_reserved(name: &str) -> bool {
     matches!(port, "0" | "1" | "2" | "3" | "4" | "5" | "6" | "7" | "8" | "9" | "¹" | "²" | "³")
 }
 
-/// What ends the path in a link, or the link.
+/// Returns whether a character ends the path in a link, or the link.
 fn is_unlinkable(c: char) -> bool {
     matches!(c, '#' | '^' | '[' | ']' | '|')
 }
 
-/// What Obsidian takes for a plain space in a link, what parts lines, and what has no width.
+/// Returns whether a character is one that Obsidian reads as a plain space in a link, that separates lines, or that has
+/// no width.
 fn is_disguised(c: char) -> bool {
     matches!(c, '\u{a0}' | '\u{200b}' | '\u{2028}' | '\u{2029}' | '\u{feff}')
 }
 
-/// Marks that make a name read otherwise than it is written.
+/// Returns whether a character makes a name look different from how it is written.
 fn is_direction_mark(c: char) -> bool {
     matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

@@ -1,7 +1,7 @@
-//! A file handed to the system's trash, from where people restore files by hand.
+//! Moves files to the system's trash, from which people restore them by hand.
 //!
-//! That trash takes a path and no handle, so that this is the one step that is not taken from the handle on the
-//! vault's folder: it is seen right before that the path is the file that the handle leads to.
+//! The system's trash takes a path and not a handle, so this is the only step that does not start from the handle on
+//! the vault's folder. Immediately before it, the path is checked to lead to the same file as the handle.
 
 #![allow(clippy::disallowed_methods)]
 
@@ -9,14 +9,14 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::failpoint;
 use crate::sandbox::{SafePath, Sandbox};
 
-/// Whether this program can reach the system's trash.
+/// Whether this program can use the system's trash.
 pub(crate) const HAS_SYSTEM_TRASH: bool = cfg!(feature = "trash");
 
 impl Sandbox {
     /// Moves a file into the system's trash.
     ///
     /// # Errors
-    /// [`ErrorKind::Conflict`] when it is gone; [`ErrorKind::Io`] when the trash does not take it.
+    /// [`ErrorKind::Conflict`] if the file is gone; [`ErrorKind::Io`] if the trash does not accept it.
     pub(crate) fn to_system_trash(&self, path: &SafePath) -> Result<()> {
         let Some(place) = self.place(path)? else { return Err(Error::conflict(path, "its folder is gone")) };
         let Some(here) = Self::metadata(&place, path)? else { return Err(Error::conflict(path, "is gone")) };
@@ -30,7 +30,7 @@ impl Sandbox {
         let trashed = trash(&file);
         failpoint::step();
         trashed.map_err(|why| {
-            Error::new(ErrorKind::Io, format!("the system's trash does not take it: {why}"))
+            Error::new(ErrorKind::Io, format!("the system's trash does not accept it: {why}"))
                 .at(path)
                 .with_remedy("set trash = \"vault\" in tools.toml to have it moved to .trash")
         })
@@ -54,7 +54,7 @@ fn is_same(_: &cap_std::fs::Metadata, there: &std::fs::Metadata) -> bool {
 fn trash(file: &std::path::Path) -> Result<(), String> {
     #[cfg_attr(not(target_os = "macos"), allow(unused_mut))]
     let mut system = trash::TrashContext::default();
-    // The other way asks the Finder, which may ask the user.
+    // The other method asks the Finder, which may ask the user.
     #[cfg(target_os = "macos")]
     trash::macos::TrashContextExtMacos::set_delete_method(&mut system, trash::macos::DeleteMethod::NsFileManager);
     system.delete(file).map_err(|error| error.to_string())

@@ -1,4 +1,4 @@
-//! What a tool reads through: the vault as it is, or as it will be.
+//! The trait through which tools read the vault, as it is or as it will be.
 
 use std::collections::BTreeSet;
 use std::time::SystemTime;
@@ -7,30 +7,30 @@ use crate::content::Content;
 use crate::error::{Error, ErrorKind, Result};
 use crate::sandbox::SafePath;
 
-/// Files and folders that can be read: those on the disk, or those that a change would leave.
+/// Files and folders that can be read: those on the disk, or those that will exist after a change.
 pub trait View {
-    /// All of a file. A symbolic link to a file of the vault stands for that file.
+    /// Reads a whole file. A symbolic link to a file of the vault is followed.
     ///
     /// # Errors
     /// [`ErrorKind::NotFound`]; [`ErrorKind::InvalidArguments`] for a folder.
     fn read(&self, path: &SafePath) -> Result<Content>;
 
-    /// What is at a path; `None` when nothing is.
+    /// Returns the kind and properties of a path; `None` if there is nothing.
     ///
     /// # Errors
-    /// When it cannot be looked at.
+    /// If the path cannot be read.
     fn stat(&self, path: &SafePath) -> Result<Option<Stat>>;
 
-    /// What lies in a folder (`None`: the vault's root), by name; nothing hidden.
+    /// Lists a folder (`None`: the vault's root), by name and without hidden entries.
     ///
     /// # Errors
-    /// [`ErrorKind::NotFound`] when there is no such folder.
+    /// [`ErrorKind::NotFound`] if there is no such folder.
     fn list(&self, folder: Option<&SafePath>) -> Result<Vec<Entry>>;
 
-    /// The text of a file.
+    /// Reads the text of a file.
     ///
     /// # Errors
-    /// Those of [`View::read`], and [`ErrorKind::Encoding`].
+    /// The errors of [`View::read`], and [`ErrorKind::Encoding`].
     fn text(&self, path: &SafePath) -> Result<String> {
         self.read(path)?.text().map(str::to_owned).ok_or_else(|| {
             Error::new(ErrorKind::Encoding, "is not text in UTF-8")
@@ -39,18 +39,18 @@ pub trait View {
         })
     }
 
-    /// Whether anything is at a path.
+    /// Returns whether there is anything at a path.
     ///
     /// # Errors
-    /// When it cannot be looked at.
+    /// If the path cannot be read.
     fn exists(&self, path: &SafePath) -> Result<bool> {
         Ok(self.stat(path)?.is_some())
     }
 
-    /// Everything below a folder, by path.
+    /// Lists everything below a folder, by path.
     ///
     /// # Errors
-    /// Those of [`View::list`].
+    /// The errors of [`View::list`].
     fn walk(&self, folder: Option<&SafePath>) -> Result<Vec<Entry>> {
         let mut found = Vec::new();
         let mut folders = vec![folder.cloned()];
@@ -67,16 +67,16 @@ pub trait View {
     }
 }
 
-/// What is at a path.
+/// The kind and properties of a file or folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stat {
     /// A file or a folder.
     pub kind: EntryKind,
-    /// Bytes; 0 for a folder.
+    /// The size in bytes; 0 for a folder.
     pub size: u64,
-    /// When it was last changed; `None` for what is not yet written.
+    /// The time of the last change; `None` for a file that is not yet written.
     pub modified: Option<SystemTime>,
-    /// When it was made, where the system knows; an edit makes a file anew.
+    /// The time of creation, if the system knows it. An edit replaces the file, so it counts as a creation.
     pub created: Option<SystemTime>,
     /// Whether the path is a symbolic link to it.
     pub symlink: bool,
@@ -94,19 +94,19 @@ pub enum EntryKind {
 /// A file or folder that was listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Where it is.
+    /// Its path.
     pub path: SafePath,
-    /// What it is.
+    /// Its kind and properties.
     pub stat: Stat,
 }
 
-/// No folder is at a path of which the content was asked for.
+/// Returns the error for listing a path at which there is no folder.
 pub(crate) fn no_folder(path: Option<&SafePath>) -> Error {
     let name = path.map_or("", SafePath::as_str);
     Error::new(ErrorKind::NotFound, format!("Folder not found: {name}"))
 }
 
-/// The files below a folder of a view; none where no folder is.
+/// Returns the files below a folder of a view; empty if there is no folder.
 pub(crate) fn files_below(view: &dyn View, folder: &SafePath) -> Result<BTreeSet<SafePath>> {
     match view.walk(Some(folder)) {
         Ok(entries) => {

@@ -1,4 +1,4 @@
-//! What changes the vault's folder, one step at a time: each is done or not, and replaces nothing it should not.
+//! The changes to the vault's folder, one step at a time: each is done or not, and overwrites nothing unintended.
 
 #![allow(clippy::disallowed_methods)]
 
@@ -15,15 +15,15 @@ use crate::error::{Error, Result};
 use crate::failpoint;
 use crate::sandbox::{PathState, SafePath, Sandbox};
 
-/// So many files are synced one by one; for more, the whole file system is.
+/// Up to this number, files are synced one by one; for more, the whole file system is.
 #[cfg(any(target_os = "linux", all(test, unix)))]
 const SYNCED_ALONE: usize = 16;
 
 impl Sandbox {
-    /// Puts a new file at a path whose folder is there; `saved` is what one that was there before is given back.
+    /// Creates a file at a path whose folder exists; `saved` are properties to restore from an earlier file.
     ///
     /// # Errors
-    /// [`ErrorKind::Conflict`](crate::ErrorKind::Conflict) when something is there by now.
+    /// [`ErrorKind::Conflict`](crate::ErrorKind::Conflict) if there is something at the path by now.
     pub(crate) fn create(
         &self,
         path: &SafePath,
@@ -35,7 +35,7 @@ impl Sandbox {
         let write = || -> std::io::Result<()> {
             let mut file = new_file(&place.folder, temporary, saved.mode)?;
             fill(&mut file, content)?;
-            // A disk that knows no permissions has the file all the same, and no more open than it was.
+            // On a disk without permissions the file exists anyway, and is no more open than it was.
             let _ = metadata::set_mode(&file, saved.mode);
             drop(file);
             failpoint::step();
@@ -44,11 +44,11 @@ impl Sandbox {
         Self::put(&place, path, temporary, write)
     }
 
-    /// Puts new content into a file; its permissions, owner and attributes stay. The path itself is the file, not a
-    /// link to it. Returns the old file, still open, where the system lets a file that is open be replaced.
+    /// Replaces the content of a file; its permissions, owner and attributes are kept. The path itself must be the
+    /// file, not a link to it. Returns the old file, still open, if the system allows replacing an open file.
     ///
     /// # Errors
-    /// [`ErrorKind::Conflict`](crate::ErrorKind::Conflict) when the file is gone.
+    /// [`ErrorKind::Conflict`](crate::ErrorKind::Conflict) if the file is gone.
     pub(crate) fn replace(&self, path: &SafePath, content: &Content, temporary: &str) -> Result<Option<File>> {
         let place = self.place_to_write(path)?;
         let old = match Self::metadata(&place, path)? {
@@ -56,7 +56,7 @@ impl Sandbox {
             _ => return Err(Error::conflict(path, "is no longer a file")),
         };
         let write = || {
-            // Nobody but the user reads it before it has the permissions of the old one.
+            // Only the user can read it until it has the permissions of the old one.
             let mut file = new_file(&place.folder, temporary, Some(0o600))?;
             fill(&mut file, content)?;
             let replaced = carry_over(&place, &old, &file)?;
@@ -77,23 +77,23 @@ impl Sandbox {
         let result = write();
         failpoint::step();
         result.map_err(|error| {
-            // Nobody else has a file of this name.
+            // No other program uses this file name.
             let _ = place.folder.remove_file(temporary);
             match error.kind() {
-                IoKind::AlreadyExists => Error::conflict(path, "is there by now"),
+                IoKind::AlreadyExists => Error::conflict(path, "exists now"),
                 _ => Error::io(path, &error),
             }
         })
     }
 
-    /// Moves a file or folder to a path where nothing is and whose folder is there; `saved` is what one that was there
-    /// before is given back.
+    /// Moves a file or folder to a path that is free and whose folder exists; `saved` are properties to restore from an
+    /// earlier file or folder.
     ///
     /// # Errors
-    /// [`ErrorKind::Conflict`](crate::ErrorKind::Conflict) when the one is gone or something is at the other.
+    /// [`ErrorKind::Conflict`](crate::ErrorKind::Conflict) if the source is gone or the target exists.
     pub(crate) fn rename(&self, from: &SafePath, to: &SafePath, saved: &SavedMetadata) -> Result<()> {
         let (source, target) = (self.place_to_write(from)?, self.place_for(to, saved)?);
-        // Where the system does not tell cases apart, `to` is `from` and no other file.
+        // If the system ignores case, `to` can be the same file as `from`.
         let same = from.as_str().to_lowercase() == to.as_str().to_lowercase() && is_same_file(&source, &target);
         let renamed = if same {
             source.folder.rename(&source.name, &target.folder, saved.name_for(to))
@@ -103,12 +103,12 @@ impl Sandbox {
         failpoint::step();
         renamed.map_err(|error| match error.kind() {
             IoKind::NotFound => Error::conflict(from, "is gone"),
-            IoKind::AlreadyExists | IoKind::DirectoryNotEmpty => Error::conflict(to, "is there by now"),
+            IoKind::AlreadyExists | IoKind::DirectoryNotEmpty => Error::conflict(to, "exists now"),
             _ => Error::io(from, &error),
         })
     }
 
-    /// Removes a file for good.
+    /// Deletes a file permanently.
     pub(crate) fn remove_file(&self, path: &SafePath) -> Result<()> {
         let place = self.place_to_write(path)?;
         let removed = place.folder.remove_file(&place.name);
@@ -119,14 +119,15 @@ impl Sandbox {
         })
     }
 
-    /// Makes a folder in one that is there; nothing happens if it is there already. `saved` is what one that was there
-    /// before is given back.
+    /// Creates a folder in an existing one; nothing happens if it exists. `saved` are properties to restore from an
+    /// earlier folder.
     pub(crate) fn make_folder(&self, path: &SafePath, saved: &SavedMetadata) -> Result<()> {
         let place = self.place_for(path, saved)?;
         let mut builder = DirBuilder::new();
         #[cfg(unix)]
         if let Some(mode) = saved.mode {
-            // What the user's mask takes away is given back afterwards; the folder is never more open than it was.
+            // Permissions that the user's umask removes are restored afterwards; the folder is never more open than it
+            // was.
             cap_std::fs::DirBuilderExt::mode(&mut builder, mode);
         }
         let made = place.folder.create_dir_with(&place.name, builder.recursive(false));
@@ -138,7 +139,7 @@ impl Sandbox {
                 if saved.mode.is_some()
                     && let Ok(folder) = place.folder.open_dir_nofollow(&place.name).and_then(|folder| folder.open("."))
                 {
-                    // A folder that is more private than it was is one all the same.
+                    // A folder with stricter permissions than before is acceptable.
                     let _ = metadata::set_mode(&folder.into_std(), saved.mode);
                 }
                 Ok(())
@@ -146,7 +147,7 @@ impl Sandbox {
         }
     }
 
-    /// Removes a folder if nothing is in it; `false` when something is.
+    /// Removes a folder if it is empty; returns `false` if it is not.
     pub(crate) fn remove_folder(&self, path: &SafePath) -> Result<bool> {
         let Some(place) = self.place(path)? else { return Ok(true) };
         let removed = place.folder.remove_dir(&place.name);
@@ -159,7 +160,7 @@ impl Sandbox {
         }
     }
 
-    /// Removes a temporary file beside a path, if one was left there.
+    /// Removes a leftover temporary file beside a path.
     pub(crate) fn remove_temporary(&self, path: &SafePath, temporary: &str) -> Result<()> {
         let Some(place) = self.place(path)? else { return Ok(()) };
         match place.folder.remove_file(temporary) {
@@ -168,10 +169,10 @@ impl Sandbox {
         }
     }
 
-    /// Makes what was done at these paths durable: contents, and names in their folders.
+    /// Makes the changes at these paths durable: contents, and names in their folders.
     ///
     /// # Errors
-    /// When the disk does not take it.
+    /// If the disk reports an error.
     pub(crate) fn sync<'p>(&self, paths: impl Iterator<Item = &'p SafePath>) -> Result<()> {
         let paths: Vec<&SafePath> = paths.collect();
         #[cfg(target_os = "linux")]
@@ -185,19 +186,19 @@ impl Sandbox {
             folders.insert(path.parent());
             let Some(place) = self.place(path)? else { continue };
             let mut options = OpenOptions::new();
-            // Windows syncs what may be written only.
+            // Windows syncs only files that are open for writing.
             options.read(true).write(cfg!(windows)).follow(FollowSymlinks::No);
             match Self::metadata(&place, path)? {
                 Some(metadata) if metadata.is_file() => {}
                 _ => continue,
             }
-            // What the user may not open has not been written by us.
+            // A file that the user may not open was not written by this program.
             let Ok(file) = place.folder.open_with(&place.name, &options) else { continue };
             metadata::sync(&file.into_std()).map_err(|error| Error::io(path, &error))?;
         }
         if cfg!(unix) {
             for folder in folders {
-                // A folder that is gone has been removed from another one.
+                // A folder that is gone was removed from another folder, which is synced.
                 let Some(dir) = self.folder(folder.as_ref()).ok().flatten() else { continue };
                 let Ok(dir) = dir.open(".") else { continue };
                 let name = folder.as_ref().map_or(".", SafePath::as_str);
@@ -207,12 +208,12 @@ impl Sandbox {
         Ok(())
     }
 
-    /// The place of something that is to be changed: its folder has to be there.
+    /// Returns the place of a file or folder to be changed, whose folder must exist.
     fn place_to_write(&self, path: &SafePath) -> Result<Place> {
         self.place(path)?.ok_or_else(|| Error::conflict(path, "its folder is gone"))
     }
 
-    /// The place of something that is to be made, under the name that the disk had for it before.
+    /// Returns the place of a file or folder to be created, with the name that it had on the disk before.
     fn place_for(&self, path: &SafePath, saved: &SavedMetadata) -> Result<Place> {
         let mut place = self.place_to_write(path)?;
         if Self::metadata(&place, path)?.is_none() {
@@ -222,13 +223,13 @@ impl Sandbox {
     }
 }
 
-/// A file that was not there, open for writing. One of that name that a crash left goes.
+/// Creates a file and opens it for writing. A file with the same name that a crash left behind is removed.
 fn new_file(folder: &Dir, name: &str, mode: Option<u32>) -> std::io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true).follow(FollowSymlinks::No);
     #[cfg(unix)]
     if mode.is_some() {
-        // The user's alone until it is whole.
+        // Only the user can read it until it is complete.
         cap_std::fs::OpenOptionsExt::mode(&mut options, 0o600);
     }
     #[cfg(not(unix))]
@@ -252,7 +253,7 @@ fn fill(file: &mut File, content: &Content) -> std::io::Result<()> {
     file.write_all(rest)
 }
 
-/// Gives a file what the one that it replaces has besides its content. Returns that one, if it can be read.
+/// Copies to a file the metadata of the one that it replaces. Returns the old file, if it can be read.
 #[cfg(unix)]
 fn carry_over(place: &Place, old: &Metadata, file: &File) -> std::io::Result<Option<File>> {
     let mut options = OpenOptions::new();
@@ -263,7 +264,7 @@ fn carry_over(place: &Place, old: &Metadata, file: &File) -> std::io::Result<Opt
     Ok(source)
 }
 
-/// Gives a file what the one that it replaces has besides its content.
+/// Copies to a file the metadata of the one that it replaces.
 #[cfg(not(unix))]
 fn carry_over(_: &Place, old: &Metadata, file: &File) -> std::io::Result<Option<File>> {
     file.set_permissions(old.permissions().into_std(file)?)?;
@@ -277,14 +278,14 @@ fn is_same_file(one: &Place, other: &Place) -> bool {
     (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
 
-/// Renames, unless something is at the new name.
+/// Renames, unless the new name exists.
 fn rename_to_nothing(from: &Dir, old: &str, to: &Dir, new: &str) -> std::io::Result<()> {
     #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
     {
         use rustix::fs::RenameFlags;
         use rustix::io::Errno;
         match rustix::fs::renameat_with(from, old, to, new, RenameFlags::NOREPLACE) {
-            // Some file systems know no such rename.
+            // Some file systems do not support this kind of rename.
             Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {}
             renamed => return renamed.map_err(Into::into),
         }

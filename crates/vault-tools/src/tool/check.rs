@@ -12,12 +12,12 @@ use crate::error::Result;
 pub struct Issue {
     /// The location as a JSON pointer; empty for the whole.
     pub pointer: String,
-    /// What was expected, and what was found.
+    /// The expected and the actual value.
     pub message: String,
 }
 
 impl Issue {
-    /// The pointer as it is shown to people: `/` for the whole.
+    /// Returns the pointer in the form for people: `/` for the whole.
     pub(crate) fn location(&self) -> &str {
         if self.pointer.is_empty() { "/" } else { &self.pointer }
     }
@@ -29,7 +29,7 @@ impl std::fmt::Display for Issue {
     }
 }
 
-/// Which values are not known yet and so cannot be checked: references of a plan.
+/// Returns whether a value is not known yet and so cannot be checked, for example a reference in a plan.
 pub type UnknownValues<'a> = &'a dyn Fn(&Value) -> bool;
 
 /// Checks a value against a schema of [`super::schema`]. Keywords that those schemas do not use are ignored.
@@ -39,8 +39,9 @@ pub fn check(schema: &Value, value: &Value, at: &str, is_open: UnknownValues<'_>
     issues
 }
 
-/// Removes nulls of optional fields (absent and null are the same), puts the default for a limit of 0, writes whole
-/// numbers without a fraction, since some models write `10.0` for 10, and reads texts that are the JSON of what is expected. Returns what to say of the last.
+/// Removes nulls of optional fields (absent and null are the same), replaces a limit of 0 by the default, writes whole
+/// numbers without a fraction, because some models write `10.0` for 10, and parses texts that contain the expected
+/// value as JSON. Returns notices about the parsed texts.
 pub fn tidy(schema: &Value, value: &mut Value) -> Vec<String> {
     let mut read = Vec::new();
     tidy_at(schema, value, "", &mut read);
@@ -81,7 +82,7 @@ fn tidy_at(schema: &Value, value: &mut Value, at: &str, read: &mut Vec<String>) 
                 .get("type")
                 .is_some_and(|named| is_of(named, &Value::from(0)) && !is_of(named, &Value::from(0.5))) =>
         {
-            // Above it, f64 does not represent every whole number.
+            // Above this number, f64 does not represent every whole number.
             const EXACT: f64 = 9_007_199_254_740_992.0;
             if let Some(whole) = number.as_f64().filter(|n| number.is_f64() && n.fract() == 0.0 && n.abs() <= EXACT) {
                 *value = Value::from(whole as i64);
@@ -91,14 +92,15 @@ fn tidy_at(schema: &Value, value: &mut Value, at: &str, read: &mut Vec<String>) 
     }
 }
 
-/// Arguments of which 0 means the default, as in the source documents.
+/// Arguments for which 0 means the default, as in the source documents.
 const COUNTS: [&str; 2] = ["limit", "top_k"];
 
 fn is_zero(value: &Value) -> bool {
     value.as_f64() == Some(0.0) || value.as_str().is_some_and(|text| text.trim() == "0")
 }
 
-/// What a text holds as JSON, where a schema expects that and no text: some clients send objects, lists and numbers so.
+/// Parses a text as JSON, if a schema expects a value that is not a text and the JSON matches, because some clients
+/// send objects, lists and numbers as text.
 fn json_in_text(schema: &Value, text: &str) -> Option<Value> {
     let named = schema.get("type").filter(|named| !is_of(named, &Value::from("")))?;
     let mut value = serde_json::from_str(text).ok()?;
@@ -106,12 +108,12 @@ fn json_in_text(schema: &Value, text: &str) -> Option<Value> {
     (is_of(named, &value) && check(schema, &value, "", &|_| false).is_empty()).then_some(value)
 }
 
-/// The JSON pointer of a field.
+/// Returns the JSON pointer of a field.
 pub fn pointer(at: &str, key: &str) -> String {
     format!("{at}/{}", key.replace('~', "~0").replace('/', "~1"))
 }
 
-/// Visits every text of arguments that is a vault path: the text, its JSON pointer, and whether it can be the vault's
+/// Visits every text in arguments that is a vault path: the text, its JSON pointer, and whether it can be the vault's
 /// root.
 pub(crate) fn each_path(schema: &Value, value: &Value, at: &str, visit: &mut dyn FnMut(&str, &str, bool)) {
     match value {
@@ -137,13 +139,13 @@ pub(crate) fn each_path(schema: &Value, value: &Value, at: &str, visit: &mut dyn
     }
 }
 
-/// Replaces every text that is a vault path, of arguments or of an output.
+/// Replaces every text that is a vault path, in arguments or in an output.
 pub(crate) fn map_paths(schema: &Value, value: &mut Value, map: &mut dyn FnMut(&str) -> Result<String>) -> Result<()> {
     let mark = schema.get(PATH_MARK);
     match value {
         Value::String(text) if mark.is_some() => *text = map(text)?,
         Value::Array(items) => {
-            // A list may be marked in place of its items.
+            // The mark may be on a list instead of its items.
             let below = schema.get("items").filter(|_| mark.is_none()).unwrap_or(schema);
             items.iter_mut().try_for_each(|item| map_paths(below, item, map))?;
         }
@@ -233,7 +235,7 @@ fn object(schema: &Value, fields: &Map<String, Value>, at: &str, is_open: Unknow
 
 fn unknown(name: &str, known: &Map<String, Value>) -> String {
     if known.is_empty() {
-        return format!("`{name}` is not a field; there are none");
+        return format!("`{name}` is not a field; there are no fields");
     }
     let names: Vec<&str> = known.keys().map(String::as_str).collect();
     let listed = names.join(", ");
@@ -264,7 +266,7 @@ fn is_of(named: &Value, value: &Value) -> bool {
     }
 }
 
-/// What a schema expects, in words.
+/// Describes the values that a schema expects.
 pub(crate) fn expected(schema: &Value) -> String {
     if let Some(Value::Array(values)) = schema.get("enum") {
         let values: Vec<String> =

@@ -1,5 +1,5 @@
-//! What a call works with: the overlay, the index, the editor, the clock, what calls of the same step computed, and what
-//! cancels it.
+//! The context of a call: the overlay, the index, the editor, the clock, the results that calls of a step share, and
+//! cancellation.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -23,34 +23,34 @@ use crate::sandbox::{Entry, EntryKind, HAS_SYSTEM_TRASH, SafePath, View, missing
 use crate::tool::schema::PathArg;
 use crate::vault::Vault;
 
-/// What a call works with.
+/// The context of a call.
 ///
-/// Reads and writes go through `overlay`, which shows the vault with the changes that are proposed and not yet made.
+/// Reads and writes go through `overlay`, which shows the vault with the proposed changes.
 #[non_exhaustive]
 pub struct Context<'a, 'v> {
-    /// The vault as it is on disk, and its index.
+    /// The vault on the disk, and its index.
     pub vault: &'v Vault,
-    /// The vault as it would be; writes go here.
+    /// The vault as it would be after the changes; writes go here.
     pub overlay: &'a mut Overlay<'v>,
-    /// Selection, active file and cursor, as they would be.
+    /// Selection, active file and cursor, as they would be after the changes.
     pub editor: &'a mut Editor,
-    /// Who runs commands and shows files.
+    /// Runs commands and shows files.
     pub host: &'a mut dyn Host,
     /// Decides which paths may be read.
     pub policy: &'a Policy,
     /// The current time, in the local time zone.
     pub now: &'a Zoned,
-    /// What the host is to do, in order, when the call is applied.
+    /// The effects that the host carries out when the call is applied, in order.
     pub effects: &'a mut Vec<HostEffect>,
     /// The error of the call unless a person sees its changes and approves them.
     pub unless_seen: &'a mut Option<Error>,
-    /// What ends the call early.
+    /// Ends the call early.
     pub cancel: Cancel<'a>,
-    /// What calls of the same step computed.
+    /// The results that calls of the same step share.
     pub(crate) cache: &'a StepCache,
 }
 
-/// What one or more calls would do: changes of the vault and of the editor, and effects of the host.
+/// The effects of one or more calls: changes of the vault and of the editor, and effects of the host.
 pub(crate) struct Draft<'v> {
     pub vault: &'v Vault,
     pub overlay: Overlay<'v>,
@@ -61,7 +61,7 @@ pub(crate) struct Draft<'v> {
     pub cache: StepCache,
 }
 
-/// Something that the host does beside the changes of files. It cannot be undone.
+/// An effect that the host carries out besides the changes of files. It cannot be undone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", tag = "effect")]
 #[non_exhaustive]
@@ -70,7 +70,7 @@ pub enum HostEffect {
     Open {
         /// The file.
         path: String,
-        /// Whether in a tab of its own.
+        /// Whether in a new tab.
         new_leaf: bool,
     },
     /// Runs a command.
@@ -90,10 +90,10 @@ impl fmt::Display for HostEffect {
 }
 
 impl HostEffect {
-    /// Does it.
+    /// Carries it out.
     ///
     /// # Errors
-    /// What the host says.
+    /// The errors of the host.
     pub(crate) fn run(&self, host: &mut dyn Host) -> Result<()> {
         match self {
             Self::Open { path, new_leaf } => {
@@ -104,7 +104,7 @@ impl HostEffect {
         }
     }
 
-    /// Says in the output of its call that the host could not do it; the call as such was made.
+    /// Records in the output of its call that the host failed; the call itself has been carried out.
     pub(crate) fn report_failure(&self, output: &mut Value, error: &Error) {
         let Some(fields) = output.as_object_mut() else { return };
         match self {
@@ -117,7 +117,7 @@ impl HostEffect {
     }
 }
 
-/// What ends a call early: a flag, a deadline, both or (the default) neither.
+/// Ends a call early: a flag, a deadline, both or (the default) neither.
 ///
 /// ```
 /// use std::sync::atomic::AtomicBool;
@@ -146,7 +146,7 @@ impl<'a> Cancel<'a> {
         Self { deadline: Some(self.deadline.map_or(deadline, |earlier| earlier.min(deadline))), ..self }
     }
 
-    /// Long calls check this now and then.
+    /// Checks whether to end; long calls do this regularly.
     ///
     /// # Errors
     /// [`ErrorKind::Cancelled`], [`ErrorKind::TimedOut`].
@@ -164,7 +164,7 @@ impl<'a> Cancel<'a> {
     /// Sleeps for `time`, or until the call is cancelled.
     ///
     /// # Errors
-    /// As [`Self::check`].
+    /// The errors of [`Self::check`].
     pub(crate) fn sleep(&self, time: Duration) -> Result<()> {
         let end = Instant::now() + time;
         while Instant::now() < end {
@@ -176,7 +176,7 @@ impl<'a> Cancel<'a> {
 }
 
 impl Context<'_, '_> {
-    /// An argument as a path inside the vault that may be touched.
+    /// Converts an argument to a path inside the vault that the policy permits.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidPath`]; [`ErrorKind::Denied`].
@@ -189,48 +189,49 @@ impl Context<'_, '_> {
         }
     }
 
-    /// Whether a path may be shown; for a symbolic link, its target too.
+    /// Returns whether a path may be shown; for a symbolic link, its target too.
     pub fn permits(&self, path: &SafePath) -> bool {
         if self.policy.permits_all_paths() {
             return true;
         }
         let permits = |path: &SafePath| self.policy.permits_path(path.as_str());
-        // A dangling link shows nothing; opening it is an error.
+        // A dangling link reveals nothing; opening it is an error.
         permits(path) && self.overlay.real(path).map_or(true, |real| permits(&real))
     }
 
-    /// The names that links can lead to. Costs a walk of the vault, once a step.
+    /// Returns the names that links can lead to. Costs a walk of the vault, once per step.
     ///
     /// # Errors
-    /// Those of reading the disk.
+    /// If the disk cannot be read.
     pub(crate) fn names(&self) -> Result<&Names> {
         self.cache.names(|| self.overlay.names())
     }
 
-    /// Which of the paths that may be shown are shown in a list or a search that did not name them: what the index leaves
-    /// out is not. A file that is left out can still be read and changed by its path.
+    /// Returns the filter for paths in a list or a search that did not name them: those that may be shown, without
+    /// files that the index excludes. An excluded file can still be read and changed by its path.
     ///
     /// # Errors
-    /// Rules that cannot be understood, since what they were to keep out would be shown.
+    /// If exclusion rules are invalid, because the files that they exclude would be shown.
     pub(crate) fn listing(&self) -> Result<Listing<'_>> {
         let exclusion = self.cache.exclusion(|| self.vault.exclusion())?;
         Ok(Listing::new(self.policy, self.overlay, exclusion))
     }
 
-    /// Says so if lists and searches leave out a folder that the call names.
+    /// Adds a notice if lists and searches exclude a folder that the call names.
     ///
     /// # Errors
-    /// As [`Self::listing`].
+    /// The errors of [`Self::listing`].
     pub(crate) fn notice_if_left_out(&mut self, folder: &SafePath) -> Result<()> {
         if self.cache.exclusion(|| self.vault.exclusion())?.covers_folder(folder.vault_path()) {
-            let what = "is excluded from the index, so lists and searches leave out what is in it";
+            let what = "is excluded from the index, so lists and searches leave out its contents";
             self.overlay.notice(format!("{folder} {what}"));
         }
         Ok(())
     }
 
-    /// Where deleted files go: where the user's settings say, but into `.trash` in a vault that Obsidian is set to keep
-    /// deleted files in; if they say nothing, where Obsidian is set to. The vault's settings cannot make a delete permanent.
+    /// Returns where deleted files go: the destination in the user's settings, but `.trash` if they choose the system's
+    /// trash and Obsidian is set to keep deleted files in the vault; without such a setting, the destination in
+    /// Obsidian's settings. The vault's settings cannot make a delete permanent.
     pub fn deletion(&self) -> DeleteMode {
         let settings = self.vault.sandbox().obsidian_setting("app.json").ok().flatten().unwrap_or_default();
         let settings: serde_json::Value = serde_json::from_str(&settings).unwrap_or_default();
@@ -241,10 +242,10 @@ impl Context<'_, '_> {
         }
     }
 
-    /// Requires that everything below a path is permitted.
+    /// Checks that everything below a path is permitted.
     ///
     /// # Errors
-    /// [`ErrorKind::Denied`], which does not say what is there.
+    /// [`ErrorKind::Denied`], which does not reveal the denied files.
     pub fn all_permitted(&self, path: &SafePath) -> Result<()> {
         let is_folder = self.overlay.stat(path)?.is_some_and(|stat| stat.kind == EntryKind::Folder && !stat.symlink);
         if !is_folder || self.policy.permits_all_paths() {
@@ -252,16 +253,16 @@ impl Context<'_, '_> {
         }
         match self.overlay.walk(Some(path))?.iter().all(|entry| self.permits(&entry.path)) {
             true => Ok(()),
-            false => Err(Error::new(ErrorKind::Denied, "your settings deny some of what is in it").at(path)),
+            false => Err(Error::new(ErrorKind::Denied, "your settings deny some of its contents").at(path)),
         }
     }
 
-    /// The error for a path where nothing exists; it names the nearest paths that may be shown.
+    /// Returns the error for a path that does not exist; it lists the nearest paths that may be shown.
     pub fn missing(&self, path: &SafePath) -> Error {
         self.missing_of(path, &|_| true)
     }
 
-    /// The same where a file is wanted.
+    /// Like [`Self::missing`], but suggests files only.
     pub(crate) fn missing_file(&self, path: &SafePath) -> Error {
         self.missing_of(path, &|entry| entry.stat.kind == EntryKind::File)
     }
@@ -273,7 +274,7 @@ impl Context<'_, '_> {
     }
 }
 
-/// See [`Context::listing`].
+/// A filter for lists; see [`Context::listing`].
 pub(crate) struct Listing<'c> {
     policy: &'c Policy,
     overlay: &'c Overlay<'c>,
@@ -285,17 +286,18 @@ impl<'c> Listing<'c> {
         Self { policy, overlay, exclusion }
     }
 
-    /// Whether it has a file; for a symbolic link, its target must be in it, too.
+    /// Returns whether it includes a file; for a symbolic link, its target must be included too.
     pub fn has_file(&self, path: &SafePath) -> bool {
         let has =
             |path: &SafePath| self.policy.permits_path(path.as_str()) && !self.exclusion.covers_file(path.vault_path());
         has(path) && self.overlay.real(path).map_or(true, |real| has(&real))
     }
 
-    /// Whether it has an entry of a folder that was listed.
+    /// Returns whether it includes an entry of a folder that was listed.
     pub fn has(&self, entry: &Entry) -> bool {
         match (entry.stat.kind, entry.stat.symlink) {
-            // Only symbolic links can lead to what is not listed itself; resolving every path would be slow.
+            // Only symbolic links can lead to files that are not in the list themselves; resolving every path would be
+            // slow.
             (_, true) => self.has_file(&entry.path),
             (_, false) if !self.policy.permits_path(entry.path.as_str()) => false,
             (EntryKind::File, _) => !self.exclusion.covers_file(entry.path.vault_path()),
@@ -304,7 +306,7 @@ impl<'c> Listing<'c> {
     }
 }
 
-/// A link and where it leads.
+/// A link and its target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FoundLink {
     pub source: VaultPath,
@@ -313,11 +315,11 @@ pub(crate) struct FoundLink {
     pub line: u32,
     /// Its path and subpath as written.
     pub points_at: String,
-    /// What a reader sees.
+    /// Its visible text.
     pub text: String,
 }
 
-/// Computed once per step of a plan, since a step that only reads sees one state of the vault.
+/// Results that are computed once per step of a plan, because a step that only reads sees one state of the vault.
 #[derive(Default)]
 pub(crate) struct StepCache {
     exclusion: OnceCell<Exclusion>,
@@ -326,17 +328,17 @@ pub(crate) struct StepCache {
 }
 
 impl StepCache {
-    /// What lists and searches leave out.
+    /// Returns the rules for files that lists and searches exclude.
     pub fn exclusion(&self, compute: impl FnOnce() -> Result<Exclusion>) -> Result<&Exclusion> {
         get_or_try_init(&self.exclusion, compute)
     }
 
-    /// What links can lead to.
+    /// Returns the names that links can lead to.
     pub fn names(&self, compute: impl FnOnce() -> Result<Names>) -> Result<&Names> {
         get_or_try_init(&self.names, compute)
     }
 
-    /// All links, by the file that they lead to; `None` for none.
+    /// Returns all links, by the file that they lead to; `None` for broken ones.
     pub fn links(
         &self,
         compute: impl FnOnce() -> Result<HashMap<Option<VaultPath>, Vec<FoundLink>>>,

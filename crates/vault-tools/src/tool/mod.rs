@@ -1,7 +1,7 @@
-//! What a tool is: a typed function under a name, with a risk and the schemas of its arguments and its output.
+//! The tool type: a typed function with a name, a risk and the schemas of its arguments and its output.
 //!
-//! A call changes nothing on disk: it works on an overlay of the vault. What it changed there is shown, approved and
-//! applied by others, so the same code runs in a preview and in a run.
+//! A call changes nothing on disk: it works on an overlay of the vault. Other modules show, approve and apply its
+//! changes, so the same code runs in a preview and in a run.
 
 mod schema;
 mod check;
@@ -49,27 +49,27 @@ pub struct Tool {
     marked_schema: Value,
     marked_output: Value,
     separable: SeparableParts,
-    /// For which arguments a call may also delete files.
+    /// The arguments with which a call may also delete files.
     deletes_if: fn(&Value) -> bool,
     run: Box<ToolFunction>,
 }
 
 type ToolFunction = dyn Fn(Value, &mut Context<'_, '_>) -> Result<Value> + Send + Sync;
 
-/// A tool as it is shown to those who choose one.
+/// The description of a tool for the models and people who choose one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolSpec {
     /// Its name.
     pub name: String,
-    /// Its name where dots are not allowed, if that differs.
+    /// Its name for clients that do not allow dots, if that differs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alias: Option<String>,
     /// The toolset that offers it.
     pub toolset: Toolset,
-    /// The worst that a call can do.
+    /// The highest risk of a call.
     pub risk: Risk,
-    /// What it does and when to choose it.
+    /// A description of its effect and of when to choose it.
     pub description: String,
     /// The portable JSON schema of its arguments.
     pub input_schema: Value,
@@ -78,18 +78,18 @@ pub struct ToolSpec {
 }
 
 impl ToolSpec {
-    /// A call as the policy sees it while only its arguments are known.
+    /// Returns the call in the form for the policy when only its arguments are known.
     pub(crate) fn as_call<'a>(&'a self, paths: &'a [String]) -> Call<'a> {
         Call::new(&self.name, self.toolset, self.risk, paths)
     }
 }
 
 impl Tool {
-    /// A tool of the toolset `notes`.
+    /// Creates a tool of the toolset `notes`.
     ///
-    /// `name` consists of letters, digits, `_` and `.`. `description` says what the tool does and when to choose it:
-    /// written for a model, read by people. `risk` is the worst that a call can do. `call` reads and writes through
-    /// the overlay of its context; its errors say what is wrong in words that the caller can act on.
+    /// `name` consists of letters, digits, `_` and `.`. `description` tells what the tool does and when to choose it;
+    /// it is written for a model, and people read it too. `risk` is the highest risk of a call. `call` reads and writes
+    /// through the overlay of its context; its errors must tell what is wrong in a way that the caller can act on.
     pub fn new<Args, Output>(
         name: &str,
         risk: Risk,
@@ -125,49 +125,49 @@ impl Tool {
         Self { spec, marked_schema, marked_output, separable, deletes_if: |_| false, run: Box::new(run) }
     }
 
-    /// Puts it into another toolset.
+    /// Moves it to another toolset.
     #[must_use]
     pub fn toolset(mut self, toolset: Toolset) -> Self {
         self.spec.toolset = toolset;
         self
     }
 
-    /// Says what of a call a person can leave out.
+    /// Sets which parts of a call a person can leave out.
     #[must_use]
     pub fn separable(mut self, separable: SeparableParts) -> Self {
         self.separable = separable;
         self
     }
 
-    /// Says for which arguments a call may delete files although its risk is less, as a rename that overwrites. Such a call
-    /// asks, whatever was granted.
+    /// Sets the arguments with which a call may delete files although its risk is lower, for example a rename that
+    /// overwrites. Such a call asks, whatever was granted.
     #[must_use]
     pub fn may_delete_if(mut self, condition: fn(&Value) -> bool) -> Self {
         self.deletes_if = condition;
         self
     }
 
-    /// Whether a call with these arguments may do worse than the tool's own risk.
+    /// Returns whether a call with these arguments may exceed the tool's own risk.
     pub(crate) fn may_exceed(&self, args: &Value) -> bool {
         self.spec.risk < Risk::Delete && (self.deletes_if)(args)
     }
 
-    /// What of a call can be left out.
+    /// Returns which parts of a call can be left out.
     pub(crate) fn parts(&self) -> SeparableParts {
         self.separable
     }
 
-    /// Its name, description, risk and schemas.
+    /// Returns its name, description, risk and schemas.
     pub fn spec(&self) -> &ToolSpec {
         &self.spec
     }
 
-    /// The schema of its arguments, with the marks that say which texts are paths.
+    /// Returns the schema of its arguments, with the marks that tell which texts are paths.
     pub(crate) fn marked_schema(&self) -> &Value {
         &self.marked_schema
     }
 
-    /// The schema of its output, with the same marks.
+    /// Returns the schema of its output, with the same marks.
     pub(crate) fn marked_output(&self) -> &Value {
         &self.marked_output
     }
@@ -177,8 +177,8 @@ impl Tool {
         (self.run)(args, context)
     }
 
-    /// The arguments as the function takes them: checked against the schema, without nulls of optional fields. Also what
-    /// is to be said of them.
+    /// Converts the arguments to the form for the function: checked against the schema, without nulls of optional
+    /// fields. Also returns notices about them.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArguments`] with every issue.
@@ -200,7 +200,7 @@ impl Tool {
         })
     }
 
-    /// The vault paths that the arguments name.
+    /// Returns the vault paths in the arguments.
     pub(crate) fn paths(&self, args: &Value) -> Vec<String> {
         let mut paths = Vec::new();
         each_path(&self.marked_schema, args, "", &mut |path, _, _| paths.push(path.to_string()));

@@ -1,6 +1,6 @@
 //! Portable JSON schemas: references inlined, without `$schema`, `title` and number formats.
 //!
-//! What single providers require beyond that (strictness, subsets) is not decided here.
+//! Additional requirements of single providers (strictness, subsets) are handled elsewhere.
 
 use schemars::generate::SchemaSettings;
 use schemars::transform::{RecursiveTransform, Transform};
@@ -10,11 +10,11 @@ use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::fmt;
 
-/// Marks a text as a vault path, for validation: `true`, or [`OR_ROOT`]. Schemas for models do not have it.
+/// Marks a text as a vault path, for validation: `true`, or [`OR_ROOT`]. Schemas for models do not contain it.
 pub(crate) const PATH_MARK: &str = "x-vault-path";
 
-/// Marks an object that takes any fields and values. The fields that its schema names are examples for models, and for
-/// providers that refuse objects without any. Schemas for models do not have the mark.
+/// Marks an object that accepts any fields and values. The fields in its schema are examples for models, and for
+/// providers that refuse objects without any. Schemas for models do not contain the mark.
 pub(super) const ANY_MARK: &str = "x-any-fields";
 
 /// The mark of a path that can also be the vault's root.
@@ -22,13 +22,13 @@ pub(super) const OR_ROOT: &str = "or root";
 
 /// A vault path in arguments, not checked yet.
 ///
-/// A type of its own, so that the policy and plans know which arguments are paths.
+/// A separate type, so that the policy and plans know which arguments are paths.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct PathArg(pub String);
 
 impl PathArg {
-    /// The text.
+    /// Returns the text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -60,8 +60,8 @@ impl JsonSchema for PathArg {
     }
 }
 
-/// The schema of arguments. Optional fields are those that are not required; none is nullable, since absent and null are
-/// the same there. Objects with known fields take no others.
+/// Returns the schema of arguments. Optional fields are those that are not required; no field is nullable, because
+/// absent and null are the same there. Objects with known fields accept no others.
 pub(crate) fn argument_schema<T: JsonSchema>() -> Value {
     generated::<T>(SchemaSettings::draft2020_12(), |object| {
         drop_null(object);
@@ -70,12 +70,12 @@ pub(crate) fn argument_schema<T: JsonSchema>() -> Value {
     })
 }
 
-/// The schema of an output.
+/// Returns the schema of an output.
 pub(crate) fn output_schema<T: JsonSchema>() -> Value {
     generated::<T>(SchemaSettings::draft2020_12().for_serialize(), tidy)
 }
 
-/// The schema of properties of a note, of any names and values.
+/// Returns the schema of a note's properties, with any names and values.
 pub(crate) fn properties_schema(_: &mut SchemaGenerator) -> Schema {
     let list = |what: &str| json!({ "type": "array", "items": { "type": "string" }, "description": what });
     json_schema!({
@@ -90,7 +90,7 @@ pub(crate) fn properties_schema(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// A schema without the marks.
+/// Returns a schema without the marks.
 pub(crate) fn without_marks(schema: &Value) -> Value {
     let mut schema = schema.clone();
     if let Ok(schema) = <&mut Schema>::try_from(&mut schema) {
@@ -100,7 +100,7 @@ pub(crate) fn without_marks(schema: &Value) -> Value {
     schema
 }
 
-/// The schema of a type, after `change` was made to each schema in it, outermost first.
+/// Returns the schema of a type, after `change` was applied to each schema in it, outermost first.
 fn generated<T: JsonSchema>(settings: SchemaSettings, change: impl Fn(&mut Map<String, Value>)) -> Value {
     let settings = settings.with(|settings| {
         settings.meta_schema = None;
@@ -149,7 +149,7 @@ fn drop_null(object: &mut Map<String, Value>) {
             let only = all.remove(0);
             object.remove(keyword);
             if let Value::Object(only) = only {
-                // A keyword beside `anyOf` is about this field, so it takes precedence over one of the type.
+                // A keyword beside `anyOf` is about this field, so it takes precedence over that of the type.
                 for (key, value) in only {
                     object.entry(key).or_insert(value);
                 }

@@ -1,4 +1,4 @@
-//! The built-in tools as five tables, one for each toolset: name, risk, description, and the function that does it.
+//! The built-in tools as five tables, one for each toolset: name, risk, description, and the implementing function.
 //!
 //! To add a tool, write its function in the module of its subject and add a line to a table.
 
@@ -8,7 +8,7 @@ use crate::policy::Risk::{Command, Delete, Read, Write};
 use crate::policy::Toolset;
 use crate::tool::Tool;
 
-/// Every built-in tool, in the order in which they are listed.
+/// Returns every built-in tool, in the order in which they are listed.
 pub fn all() -> Vec<Tool> {
     let toolsets = [
         (Toolset::Notes, notes()),
@@ -20,7 +20,7 @@ pub fn all() -> Vec<Tool> {
     toolsets.into_iter().flat_map(|(toolset, tools)| tools.into_iter().map(move |tool| tool.toolset(toolset))).collect()
 }
 
-/// For a model that works on notes.
+/// Returns the tools for a model that works on notes.
 fn notes() -> Vec<Tool> {
     vec![
         Tool::new(
@@ -141,7 +141,7 @@ fn notes() -> Vec<Tool> {
     ]
 }
 
-/// For a conversation in which a person decides what is shared.
+/// Returns the tools for a conversation in which a person decides which notes are shared.
 fn chat() -> Vec<Tool> {
     vec![
         Tool::new(
@@ -161,7 +161,7 @@ fn chat() -> Vec<Tool> {
     ]
 }
 
-/// For plans.
+/// Returns the tools for plans.
 fn actions() -> Vec<Tool> {
     vec![
         Tool::new(
@@ -281,7 +281,7 @@ fn actions() -> Vec<Tool> {
     ]
 }
 
-/// For work on many notes, called in the loops of plans.
+/// Returns the tools for work on many notes, which are called in the loops of plans.
 fn bulk() -> Vec<Tool> {
     vec![
         Tool::new(
@@ -353,7 +353,7 @@ fn bulk() -> Vec<Tool> {
     ]
 }
 
-/// For the care of a vault.
+/// Returns the tools for maintaining a vault.
 fn library() -> Vec<Tool> {
     vec![
         Tool::new(

@@ -1,7 +1,7 @@
 //! The built-in tools, in a module for each subject; [`catalog`] lists them.
 //!
-//! An operation is written once, in a file of its own; where toolsets offer it under several names, the file has a
-//! function for each shape of arguments and output. A module uses only those above it.
+//! An operation is written once, in a separate file; if toolsets offer it under several names, the file has a function
+//! for each form of arguments and output. A module uses only those above it.
 
 mod shared;
 mod obsidian;

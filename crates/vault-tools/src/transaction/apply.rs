@@ -1,4 +1,4 @@
-//! Applies a change as one: compares it with the disk, writes it down, does it, and rolls back if anything fails.
+//! Applies a change as one: compares it with the disk, records it, applies it, and rolls back if anything fails.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -19,30 +19,30 @@ use crate::links::DiskLinks;
 use crate::sandbox::{PathState, SafePath, SavedMetadata, files_below};
 use crate::store::VaultStore;
 
-/// How a change is applied.
+/// Options for applying a change.
 #[derive(Default)]
 #[non_exhaustive]
 pub struct ApplyOptions<'a> {
-    /// What the journal calls the transaction.
+    /// The label of the transaction in the journal.
     pub label: String,
-    /// Asked before each action.
+    /// Called before each action.
     pub progress: Option<&'a mut dyn FnMut(ApplyProgress) -> ControlFlow>,
 }
 
 impl<'a> ApplyOptions<'a> {
-    /// With an empty label, and without progress.
+    /// Returns the options with an empty label and without progress.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// What the journal calls the transaction.
+    /// Sets the label of the transaction in the journal.
     #[must_use]
     pub fn label(mut self, label: impl Into<String>) -> Self {
         self.label = label.into();
         self
     }
 
-    /// Asked before each action whether to continue.
+    /// Sets a function that is called before each action and decides whether to continue.
     #[must_use]
     pub fn progress(mut self, progress: &'a mut dyn FnMut(ApplyProgress) -> ControlFlow) -> Self {
         self.progress = Some(progress);
@@ -56,11 +56,11 @@ impl fmt::Debug for ApplyOptions<'_> {
     }
 }
 
-/// How far a change has been applied.
+/// The progress of applying a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ApplyProgress {
-    /// Index in [`Change::actions`] of the action that is next. Folders that exist by now are left out.
+    /// The index in [`Change::actions`] of the next action. Folders that exist by now are left out.
     pub index: usize,
     /// How many actions there are.
     pub total: usize,
@@ -69,11 +69,11 @@ pub struct ApplyProgress {
 /// Whether to continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ControlFlow {
-    /// With the next action.
+    /// Continue with the next action.
     Continue,
-    /// Stop: what was done stays, as a transaction that can be undone.
+    /// Stop. The finished actions stay, as a transaction that can be undone.
     Stop,
-    /// Stop: what was done before the action of this index stays, the rest is rolled back.
+    /// Stop. The actions before the one with this index stay, and the rest is rolled back.
     StopAt(usize),
 }
 
@@ -81,20 +81,20 @@ pub enum ControlFlow {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Transaction {
-    /// By which it is undone; 0 when nothing was done.
+    /// The number with which it can be undone; 0 if nothing was done.
     pub id: TransactionId,
     /// How many actions were done.
     pub done: usize,
     /// Whether it was stopped before its end.
     pub stopped: bool,
-    /// What could not be restored as it was: lost by a forced undo, or changed by somebody while a transaction that
-    /// was stopped was rolled back.
+    /// Files that could not be restored exactly: they were lost by a forced undo, or changed by somebody while a
+    /// transaction that was stopped was rolled back.
     pub lost: Vec<String>,
 }
 
 impl VaultStore {
-    /// Does what a change says: all of it, or nothing. `restore` is the metadata that an action gives to what it
-    /// creates or moves, by its index.
+    /// Applies a whole change, or nothing of it. `restore` is the metadata for the file or folder that an action
+    /// creates or moves, by the index of the action.
     pub(crate) fn apply(
         &self,
         new: &NewTransaction,
@@ -102,13 +102,13 @@ impl VaultStore {
         restore: &[SavedMetadata],
         mut progress: Option<&mut dyn FnMut(ApplyProgress) -> ControlFlow>,
     ) -> Result<Transaction> {
-        // An undo of which nothing is left to be done counts as done all the same.
+        // An undo of which nothing is left to do still counts as done.
         if change.is_empty() && new.kind == TransactionKind::Apply {
             return Ok(Transaction { id: TransactionId(0), done: 0, stopped: false, lost: Vec::new() });
         }
         let _lock = self.lock()?;
         self.recover_before_change()?;
-        // A folder that somebody made in the meantime is not ours to remove on undo.
+        // A folder that somebody created in the meantime must not be removed by an undo.
         let existing = self.check_preconditions(change)?;
         let planned = self.plan_actions(change, &existing)?;
         let actions: Vec<_> = planned.iter().map(|planned| (planned.action, &planned.saved)).collect();
@@ -143,14 +143,14 @@ impl VaultStore {
         running.end(planned.len())
     }
 
-    /// What there is to do, and what its inverse will need that only the disk knows.
+    /// Returns the actions to apply, and the metadata from the disk that their inverses will need.
     fn plan_actions<'c>(&self, change: &'c Change, existing: &BTreeSet<SafePath>) -> Result<Vec<PlannedAction<'c>>> {
         let mut planned = Vec::with_capacity(change.actions.len());
         for (index, action) in change.actions.iter().enumerate() {
             let metadata = |path: &SafePath| self.sandbox.saved_metadata(&origin_of(&change.actions[..index], path));
             let saved = match action {
                 Action::MakeFolder { path } if existing.contains(path) => continue,
-                // What is moved brings its permissions along.
+                // A moved file keeps its permissions.
                 Action::Move { from, .. } => SavedMetadata { mode: None, ..metadata(from)? },
                 Action::Delete { path, .. } | Action::RemoveFolder { path } => metadata(path)?,
                 _ => SavedMetadata::default(),
@@ -160,7 +160,7 @@ impl VaultStore {
         Ok(planned)
     }
 
-    /// Checks that all is as it was read. Returns folders to be made that exist by now.
+    /// Checks that everything is as it was read. Returns the folders to be created that exist by now.
     fn check_preconditions(&self, change: &Change) -> Result<BTreeSet<SafePath>> {
         let outlines: Vec<ActionOutline> = change.actions.iter().map(Action::outline).collect();
         let before = ExpectedPaths::before(outlines.iter());
@@ -179,7 +179,7 @@ impl VaultStore {
                 continue;
             }
             let what = match (expected, found) {
-                (ExpectedState::Nothing, _) => "is there by now",
+                (ExpectedState::Nothing, _) => "exists now",
                 (_, PathState::Nothing) => "is gone since it was read",
                 _ => "changed since it was read",
             };
@@ -188,7 +188,7 @@ impl VaultStore {
         Ok(existing)
     }
 
-    /// The paths at which the disk has something else than expected, and what it has.
+    /// Returns the paths at which the disk differs from the expected state, and their actual state.
     pub(super) fn unmet(&self, expected: ExpectedPaths) -> Result<Vec<(SafePath, ExpectedState, PathState)>> {
         let mut unmet = Vec::new();
         for (path, expected) in expected.0 {
@@ -200,7 +200,8 @@ impl VaultStore {
         Ok(unmet)
     }
 
-    /// Does one action. `restore` is the metadata of what it creates or moves. Returns the file that it replaced, open.
+    /// Applies one action. `restore` is the metadata for the file or folder that it creates or moves. Returns the file
+    /// that it replaced, open.
     fn act(
         &self,
         id: TransactionId,
@@ -213,9 +214,9 @@ impl VaultStore {
             Action::MakeFolder { path } => sandbox.make_folder(path, restore)?,
             Action::RemoveFolder { path } => {
                 let is_removed = sandbox.remove_folder(path)?;
-                // A folder that is to be deleted was empty when it was shown; one that an undo removes may stay.
+                // A folder to be deleted was empty when it was shown; one that an undo removes may stay.
                 if !is_removed && kind == TransactionKind::Apply {
-                    return Err(Error::conflict(path, "is not empty by now"));
+                    return Err(Error::conflict(path, "is no longer empty"));
                 }
             }
             Action::Create { path, content } => sandbox.create(path, content, &temporary(id), restore)?,
@@ -235,11 +236,11 @@ impl VaultStore {
         Ok(None)
     }
 
-    /// Reverts actions of a transaction, the last one first, and makes that durable. What somebody changed since
-    /// stays as it is, and is reported.
+    /// Reverts actions of a transaction, the last one first, and makes that durable. Files that somebody has changed
+    /// since stay unchanged, and are reported.
     ///
     /// # Errors
-    /// When the disk cannot be read or written; it may be tried again.
+    /// If the disk cannot be read or written; the caller may try again.
     pub(super) fn roll_back(
         &self,
         id: TransactionId,
@@ -249,7 +250,7 @@ impl VaultStore {
         let Inverses { now, restore, mut reverted, mut left, .. } = Inverses::of(self, done, contents, Force::No)?;
         for (action, restore) in now.change().actions.iter().zip(&restore) {
             match self.act(id, action, restore, TransactionKind::Undo) {
-                // Something is in the way.
+                // A file or folder is in the way.
                 Err(error) if error.kind() == ErrorKind::Conflict => {
                     let text = action.all_paths().last().map(|path| format!("{path}: {CHANGED}"));
                     left.extend(text.filter(|text| !left.contains(text)));
@@ -270,17 +271,18 @@ impl VaultStore {
     }
 }
 
-/// The file beside a note in which its new content is written first. Hidden, so that neither links nor tools see it.
+/// Returns the name of the file beside a note to which its new content is written first. It is hidden, so that neither
+/// links nor tools find it.
 pub(super) fn temporary(id: TransactionId) -> String {
     format!(".vault-tools-{id}.tmp")
 }
 
-/// What a rollback did.
+/// The result of a rollback.
 #[derive(Debug, Default)]
 pub(super) struct Rollback {
     /// How many actions were reverted.
     pub reverted: usize,
-    /// What was left as it is, and why.
+    /// The files that were left unchanged, and why.
     pub left: Vec<String>,
 }
 
@@ -289,7 +291,7 @@ struct PlannedAction<'c> {
     /// Its index in the change.
     index: usize,
     action: &'c Action,
-    /// What its inverse restores.
+    /// The metadata that its inverse restores.
     saved: SavedMetadata,
 }
 
@@ -305,47 +307,47 @@ struct OpenTransaction<'r> {
 }
 
 impl OpenTransaction<'_> {
-    /// Ends it, so that the first `stays` actions are done and no others. If the disk does not take that, none is.
+    /// Ends the transaction, so that exactly the first `stays` actions are in effect. If the disk fails, none is.
     fn end(mut self, stays: usize) -> Result<Transaction> {
         let rollback = if stays < self.done { self.roll_back(stays)? } else { Rollback::default() };
         let paths = self.planned[..stays].iter().flat_map(|planned| planned.action.all_paths());
-        // The transaction counts as done only when what it wrote is durable.
+        // The transaction counts as done only when its changes are durable.
         let is_in_effect = stays > 0 || self.writer.entry.kind != TransactionKind::Apply;
         let state = if is_in_effect { EntryState::Done } else { EntryState::RolledBack };
         let synced = self.store.sandbox.sync(paths);
         if let Err(error) = synced.and_then(|()| self.writer.end(state, stays)) {
-            return Err(self.give_up(error, "what was done could not be made durable"));
+            return Err(self.give_up(error, "the changes could not be made durable"));
         }
         let stopped = stays < self.planned.len();
         let id = if is_in_effect { self.writer.entry.id } else { TransactionId(0) };
         Ok(Transaction { id, done: stays, stopped, lost: rollback.left })
     }
 
-    /// Rolls back all that was done, because of an error. Returns the error to report.
+    /// Rolls back everything because of an error. Returns the error to report.
     fn give_up(&mut self, error: Error, what: &str) -> Error {
         ::log::warn!("transaction {} is rolled back: {error}", self.writer.entry.id);
-        // Each file was replaced while the old one was there, too, so that there is room for the old one again as soon as
-        // nobody holds it open.
+        // Each file was replaced while the old one still existed, so there is room for the old one again as soon as no
+        // handle on it is open.
         self.closing = FileCloser::default();
-        let undone = if self.done == 0 { "nothing was changed" } else { "all was put back" };
+        let undone = if self.done == 0 { "nothing was changed" } else { "everything was rolled back" };
         match self.roll_back(0) {
             Err(second) => error
-                .within(format!("{what}, and not all could be put back yet ({second})"))
-                .with_remedy("make room on the disk or mend it; the next command puts the rest back first"),
+                .within(format!("{what}, and not everything could be rolled back yet ({second})"))
+                .with_remedy("free disk space or repair the disk; the next command rolls back the rest first"),
             Ok(rollback) => {
-                // If this cannot be written either, the next start finds that nothing is left to be rolled back.
+                // If this cannot be written either, the next start finds nothing left to roll back.
                 let _ = self.writer.end(EntryState::RolledBack, 0);
                 match rollback.left.as_slice() {
                     [] => error.within(format!("{what}, and {undone}")),
                     left => error
-                        .within(format!("{what}, and all was put back but what others changed"))
+                        .within(format!("{what}, and everything was rolled back except later changes"))
                         .with_remedy(format!("left as it is: {}", left.join("; "))),
                 }
             }
         }
     }
 
-    /// Rolls back what was done from an action on.
+    /// Rolls back the actions from `from` on.
     fn roll_back(&mut self, from: usize) -> Result<Rollback> {
         let contents = self.planned[from..self.done].iter().map(|planned| planned.action.removed_content().cloned());
         let done = &self.writer.entry.actions[from..self.done];
@@ -356,8 +358,8 @@ impl OpenTransaction<'_> {
 }
 
 impl Preconditions {
-    /// Looks at all of it again. Where no file of the vault differs, that is a walk; else it costs
-    /// what the first look of a rename costs. Nothing if no links were looked at.
+    /// Checks all of it again. If no file of the vault differs, this is a walk; otherwise it costs as much as the first
+    /// check of a rename. Does nothing if no links were checked.
     ///
     /// # Errors
     /// [`ErrorKind::Conflict`](crate::ErrorKind::Conflict) with a file that makes a difference.
@@ -365,7 +367,7 @@ impl Preconditions {
         for (folder, files) in &self.folders {
             let now = files_below(&store.sandbox, folder)?;
             if let Some(other) = now.symmetric_difference(files).next() {
-                return Err(Error::conflict(other, "came into the folder, or went, since that was looked at"));
+                return Err(Error::conflict(other, "was added to or removed from the folder since it was read"));
             }
         }
         if self.names.is_empty() && self.keys.is_empty() {
@@ -379,12 +381,12 @@ impl Preconditions {
         let disk = DiskLinks::now(&store.sandbox, &store.index)?;
         for (key, files) in &self.names {
             if let Some(other) = disk.named(key).symmetric_difference(files).next() {
-                return Err(Error::conflict(other, "came or went since links by that name were looked at"));
+                return Err(Error::conflict(other, "was added or removed since the links with its name were checked"));
             }
         }
         let linking = disk.linking_by(&store.index, &self.keys)?;
         match linking.difference(&self.linking).next() {
-            Some(note) => Err(Error::conflict(note, "holds links by now that were not looked at")),
+            Some(note) => Err(Error::conflict(note, "has new links that were not checked")),
             None => Ok(()),
         }
     }

@@ -1,7 +1,7 @@
-//! What must be where on the disk when the first n actions of a transaction are done. Pure.
+//! The expected state of the disk after the first n actions of a transaction. This module does no I/O.
 //!
-//! With none done it is what must hold before the transaction; with all done, before it is undone; and one that was
-//! interrupted stands where the disk is as expected.
+//! With n = 0 this is the state that is required before the transaction; with all actions done, before its undo. An
+//! interrupted transaction is at the point at which the disk is as expected.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use crate::action::{Action, ActionOutline};
 use crate::content::ContentHash;
 use crate::sandbox::{PathState, SafePath};
 
-/// What must be at a path.
+/// The expected state of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ExpectedState {
-    /// Whatever there is.
+    /// Any state.
     Anything,
     Nothing,
     Folder,
-    /// A file, folder or link.
+    /// A file, folder or link must exist.
     Something,
     File(ContentHash),
 }
@@ -33,26 +33,26 @@ impl ExpectedState {
     }
 }
 
-/// What must be at each path that a transaction touches, at a point between two of its actions.
+/// The expected state of each path that a transaction concerns, at a point between two of its actions.
 #[derive(Debug, Default)]
 pub(super) struct ExpectedPaths(pub BTreeMap<SafePath, ExpectedState>);
 
 impl ExpectedPaths {
-    /// After all actions.
+    /// Returns the state after all actions.
     pub(super) fn after<'a>(actions: impl Iterator<Item = &'a ActionOutline>) -> Self {
         let mut expected = Self::default();
         actions.for_each(|action| drop(expected.advance(action)));
         expected
     }
 
-    /// Before all actions.
+    /// Returns the state before all actions.
     pub(super) fn before<'a>(actions: impl DoubleEndedIterator<Item = &'a ActionOutline> + Clone) -> Self {
         let mut expected = Self::after(actions.clone());
         actions.rev().for_each(|action| drop(expected.step_back(action)));
         expected
     }
 
-    /// From before an action to after it. Returns the paths at which something else is expected now.
+    /// Advances from before an action to after it. Returns the paths whose expected state changes.
     fn advance(&mut self, action: &ActionOutline) -> Vec<SafePath> {
         match action {
             Action::MakeFolder { path } => self.set(path, ExpectedState::Folder),
@@ -65,7 +65,7 @@ impl ExpectedPaths {
         }
     }
 
-    /// From after an action to before it. Returns the paths at which something else is expected now.
+    /// Goes back from after an action to before it. Returns the paths whose expected state changes.
     pub(super) fn step_back(&mut self, action: &ActionOutline) -> Vec<SafePath> {
         match action {
             Action::MakeFolder { path } | Action::Create { path, .. } => self.set(path, ExpectedState::Nothing),
@@ -81,7 +81,7 @@ impl ExpectedPaths {
         vec![path.clone()]
     }
 
-    /// What is expected at and below `from` is expected at `to`, where nothing was before.
+    /// Moves the expected state at and below `from` to `to`, where nothing was before.
     fn move_along(&mut self, from: &SafePath, to: &SafePath) -> Vec<SafePath> {
         // `folder-x` sorts between `folder` and `folder/x`.
         let below = |top: &SafePath| {

@@ -1,26 +1,27 @@
 //! Closes replaced files on other threads.
 //!
-//! A disk may free the blocks of a replaced file only when its last handle is closed, and wait for that: with ext4's
-//! `discard` and no journal it takes longer than all the rest of a rename with many backlinks.
+//! A disk may free the blocks of a replaced file only when its last handle is closed, and the close waits for that:
+//! with ext4's `discard` and no journal it takes longer than everything else in a rename with many backlinks.
 
 use std::fs::File;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-/// They wait for the disk, not for a processor.
+/// More threads than processors are useful, because they wait for the disk.
 const THREADS: usize = 8;
 
-/// Fewer files are closed where they are.
+/// Up to this number, files are closed on the calling thread.
 const FEW: usize = 16;
 
-/// Files that are handed over at once, since to wake a thread costs more than to close a file on a fast disk.
+/// The number of files in a batch. Files are handed over in batches because waking a thread costs more than closing a
+/// file on a fast disk.
 const AT_ONCE: usize = 8;
 
-/// Hand-overs that wait, so that few files are open at a time.
+/// The maximum number of waiting batches, which limits the number of open files.
 const WAITING: usize = 8;
 
-/// Takes files to close. When it is dropped, all of them are closed.
+/// Closes files. Dropping it waits until all of them are closed.
 #[derive(Default)]
 pub(super) struct FileCloser {
     batches: Option<SyncSender<Vec<File>>>,
@@ -29,7 +30,7 @@ pub(super) struct FileCloser {
 }
 
 impl FileCloser {
-    /// For about so many files.
+    /// Creates a closer for about this number of files.
     pub(super) fn of(files: usize) -> Self {
         if files <= FEW {
             return Self::default();
@@ -42,7 +43,7 @@ impl FileCloser {
                 move || while next(&receiver).is_some() {}
             })
         };
-        // Without threads, what cannot be sent is closed where it is.
+        // Without threads, files that cannot be sent are closed on the calling thread.
         let threads = (0..THREADS).map_while(|number| spawn(number).ok()).collect();
         Self { batches: Some(sender), next: Vec::new(), threads }
     }

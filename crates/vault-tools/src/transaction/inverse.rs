@@ -1,6 +1,6 @@
-//! What reverts the actions of a transaction, worked out on an overlay of the vault as it is now.
+//! The inverses of a transaction's actions, computed on an overlay of the current vault.
 //!
-//! It does no harm to revert what was not done, so that a rollback may be interrupted itself and begun again.
+//! Reverting an action that was not done does no harm, so a rollback can itself be interrupted and restarted.
 
 use std::collections::HashSet;
 
@@ -12,39 +12,39 @@ use crate::overlay::Overlay;
 use crate::sandbox::{EntryKind, SafePath, SavedMetadata, View};
 use crate::store::VaultStore;
 
-/// What happens to files that changed since.
+/// How to treat files that have changed since.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Force {
-    /// Nothing: the undo is refused, and touches no file.
+    /// Refuse the undo, and change no file.
     #[default]
     No,
-    /// They are overwritten all the same, and what is lost is reported.
+    /// Overwrite them, and report what is lost.
     Yes,
 }
 
 pub(super) const CHANGED: &str = "it was changed meanwhile";
-const LOST: &str = "what it held before can no longer be read from the journal";
+const LOST: &str = "its earlier content can no longer be read from the journal";
 
-/// The inverses of some actions, in the order in which they are to be done.
+/// The inverses of some actions, in the order in which to apply them.
 pub(super) struct Inverses<'v> {
-    /// The vault, with what is reverted by now. One inverse may need what another puts there.
+    /// The vault with the inverses so far. One inverse may need the result of another.
     pub now: Overlay<'v>,
-    /// The metadata that each inverse gives to what it creates or moves.
+    /// For each inverse, the metadata for the file or folder that it creates or moves.
     pub restore: Vec<SavedMetadata>,
     /// How many actions they revert.
     pub reverted: usize,
-    /// By a rollback: what stays as it is, and why. By an undo: what is lost.
+    /// For a rollback: the files that stay unchanged, and why. For an undo: what is lost.
     pub left: Vec<String>,
     /// Whether files that were changed since are overwritten.
     force: Force,
 }
 
 impl<'v> Inverses<'v> {
-    /// Of actions in the order in which they were done, and the contents that they removed; `None` for those that
-    /// removed none, and where the journal has lost it.
+    /// Computes the inverses of actions in the order in which they were done, with the contents that they removed; a
+    /// content is `None` if the action removed none, or if the journal has lost it.
     ///
     /// # Errors
-    /// When the disk cannot be read.
+    /// If the disk cannot be read.
     pub fn of(
         store: &'v VaultStore,
         done: &[JournalAction],
@@ -55,7 +55,8 @@ impl<'v> Inverses<'v> {
         for (action, content) in done.iter().zip(contents).rev() {
             let before = inverses.restore.len();
             match inverses.add(action, content) {
-                // Somebody put a link there, or above it, that leads out of the vault. The rest is reverted all the same.
+                // Somebody replaced it, or a folder above it, by a link that leads out of the vault. The rest is still
+                // reverted.
                 Err(error) if error.kind() == ErrorKind::InvalidPath => {
                     inverses.left.extend(action.outline.all_paths().map(|path| format!("{path}: {CHANGED}")));
                 }
@@ -69,7 +70,7 @@ impl<'v> Inverses<'v> {
         Ok(inverses)
     }
 
-    /// Adds the inverse of an action; none when there is nothing left to revert.
+    /// Adds the inverse of an action, unless there is nothing left to revert.
     fn add(&mut self, JournalAction { outline, saved }: &JournalAction, content: Option<Content>) -> Result<()> {
         match outline.clone() {
             Action::MakeFolder { path } => {
@@ -115,9 +116,9 @@ impl<'v> Inverses<'v> {
             },
             Action::Move { from, to } => match (self.now.is_there(&from)?, self.now.is_there(&to)?) {
                 (false, true) => self.push_into(&from, Action::Move { from: to, to: from.clone() }, saved)?,
-                // It was not done.
+                // The action was not done.
                 (true, false) if self.force == Force::No => {}
-                // Where the system does not tell cases apart, both are the one.
+                // If the system ignores case, both names can refer to one file.
                 (true, true)
                     if self.force == Force::No && from.as_str().to_lowercase() == to.as_str().to_lowercase() =>
                 {
@@ -130,7 +131,7 @@ impl<'v> Inverses<'v> {
             Action::Delete { path, content: before, .. } => match self.file(&path)? {
                 Some(now) if now.hash() == before => {}
                 Some(now) => {
-                    if self.may_lose(&path, "the file that was made there after the transaction")
+                    if self.may_lose(&path, "the file that was created there after the transaction")
                         && let Some(content) = self.needed(&path, content)
                     {
                         self.push(Action::Edit { path, before: now, after: content }, saved);
@@ -151,7 +152,8 @@ impl<'v> Inverses<'v> {
         self.restore.push(restore.clone());
     }
 
-    /// Adds an action that puts something at a path, and the folders above it that somebody removed since.
+    /// Adds an action that creates or moves something at a path, and creates the folders above it that were removed
+    /// since.
     fn push_into(&mut self, path: &SafePath, action: Action, restore: &SavedMetadata) -> Result<()> {
         for path in self.now.missing_above(path)? {
             self.push(Action::MakeFolder { path }, &SavedMetadata::default());
@@ -167,14 +169,14 @@ impl<'v> Inverses<'v> {
         }
     }
 
-    /// Whether the file at a path, which the action left with the hash `after`, may be overwritten or removed.
+    /// Returns whether the file at a path, which the action left with the hash `after`, may be overwritten or removed.
     fn may_replace(&mut self, path: &SafePath, now: &Content, after: ContentHash) -> bool {
         now.hash() == after
             || self.force == Force::No && is_torn(now)
-            || self.may_lose(path, "what was changed in it after the transaction")
+            || self.may_lose(path, "the changes in it after the transaction")
     }
 
-    /// Whether what somebody did at a path since may be lost; says so either way.
+    /// Returns whether a later change at a path may be lost; reports it in either case.
     fn may_lose(&mut self, path: &SafePath, what: &str) -> bool {
         let is_lost = self.force == Force::Yes;
         self.left.push(format!("{path}: {}", if is_lost { what } else { CHANGED }));
@@ -189,8 +191,8 @@ impl<'v> Inverses<'v> {
     }
 }
 
-/// Whether a file's bytes had not reached the disk when the power went: file systems leave such a file empty, or of
-/// the right length and without its bytes.
+/// Returns whether a file's content had not reached the disk when the power failed: file systems leave such a file
+/// empty, or with the right length and without its content.
 pub(super) fn is_torn(content: &Content) -> bool {
     content.bytes().iter().all(|byte| *byte == 0)
 }

@@ -18,7 +18,7 @@ use crate::store::VaultStore;
 type RemovedContents = BTreeMap<TransactionId, Vec<Option<Content>>>;
 
 impl VaultStore {
-    /// Returns the change that a transaction made. A file whose text is no longer known is named in a notice instead.
+    /// Returns the change that a transaction made. A file whose text is no longer known is listed in a notice instead.
     pub(crate) fn past_change(&self, id: TransactionId) -> Result<Change> {
         let (entries, _) = journal::entries(&self.state)?;
         let at = entries.iter().position(|entry| entry.id == id);
@@ -53,7 +53,8 @@ impl VaultStore {
         Ok(change)
     }
 
-    /// The content that action `number` of the first of some transactions wrote to a file, if it is still known.
+    /// Returns the content that action `number` of the first of some transactions wrote to a file, if it is still
+    /// known.
     fn written(
         &self,
         entries: &[JournalEntry],
@@ -82,7 +83,7 @@ impl VaultStore {
     }
 }
 
-/// The actions of a transaction that took effect.
+/// Returns the actions of a transaction that took effect.
 fn done_actions(entry: &JournalEntry) -> &[JournalAction] {
     &entry.actions[..entry.done.min(entry.actions.len())]
 }

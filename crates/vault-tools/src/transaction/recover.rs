@@ -1,11 +1,11 @@
-//! A transaction that a crash interrupted is rolled back, so that the vault is as it was before it.
+//! Rolls back a transaction that a crash interrupted, so that the vault is restored to its state before it.
 //!
-//! How far it had come is read off the disk: at one point of it, all paths it touches are as that point expects. Rolling
-//! back goes through points of the same transaction, so it may be interrupted itself and begun again.
+//! How far it had progressed is determined from the disk: at one point of it, all paths it concerns are as expected. A
+//! rollback passes through points of the same transaction, so it can itself be interrupted and restarted.
 //!
-//! It is rolled back unasked only where that is certainly right: the journal is undamaged, all files of the transaction
-//! are as some point of it left them, and no other file of the vault was edited since it began. A journal that was
-//! restored from a backup would otherwise undo what is long settled.
+//! It is rolled back automatically only if that is certainly right: the journal is undamaged, all files of the
+//! transaction are as some point of it left them, and no other file of the vault was edited since it began. Otherwise,
+//! for example, a journal that was restored from a backup would revert a transaction that finished long ago.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,16 +20,16 @@ use crate::journal::{self, EntryState, JournalEntry, TransactionId, Writer};
 use crate::sandbox::{EntryKind, PathState, SafePath, View};
 use crate::store::VaultStore;
 
-/// What becomes of an interrupted transaction that is not rolled back unasked.
+/// How to recover an interrupted transaction that is not rolled back automatically.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecoveryMode {
-    /// The files that are as it left them get back what they were; others stay as they are.
+    /// Files that are as the transaction left them are restored; others stay unchanged.
     RollBack,
-    /// All files stay as they are. It can be undone later.
+    /// All files stay unchanged. The transaction can be undone later.
     Keep,
 }
 
-/// What a recovery did.
+/// The result of a recovery.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct RecoveryReport {
@@ -40,16 +40,16 @@ pub struct RecoveryReport {
     pub label: String,
     /// How many of its actions were reverted.
     pub rolled_back: usize,
-    /// Files that were left as they are, each with the reason: somebody changed it after the crash, or the journal is
+    /// Files that were left unchanged, each with the reason: somebody changed it after the crash, or the journal is
     /// damaged.
     pub left: Vec<String>,
 }
 
 impl VaultStore {
-    /// Rolls back the transaction that was interrupted, if there is one. The lock is held.
+    /// Rolls back the interrupted transaction, if there is one. The caller holds the lock.
     ///
     /// # Errors
-    /// [`ErrorKind::Journal`] where somebody has to decide.
+    /// [`ErrorKind::Journal`] if a person has to decide.
     pub(crate) fn recover_before_change(&self) -> Result<Option<RecoveryReport>> {
         let unfinished = match journal::unfinished(&self.state) {
             Err(error) if error.kind() == ErrorKind::Journal => {
@@ -64,12 +64,12 @@ impl VaultStore {
         }
     }
 
-    /// Whether there is anything to recover. In constant time.
+    /// Returns whether there is anything to recover. Takes constant time.
     pub(crate) fn needs_recovery(&self) -> Result<bool> {
         Ok(journal::unfinished(&self.state)?.is_some())
     }
 
-    /// The same when a vault is opened: a journal that cannot be read stays as it is.
+    /// Like [`Self::recover_before_change`], for opening a vault: a journal that cannot be read is left unchanged.
     pub(crate) fn recover_on_open(&self) -> Result<Option<RecoveryReport>> {
         if !self.needs_recovery()? {
             return Ok(None);
@@ -78,7 +78,7 @@ impl VaultStore {
         self.recover_before_change()
     }
 
-    /// Recovers as somebody decided.
+    /// Recovers in the way that a person chose.
     pub(crate) fn recover(&self, how: RecoveryMode) -> Result<Option<RecoveryReport>> {
         let _lock = self.lock()?;
         journal::repair(&self.state)?;
@@ -100,7 +100,7 @@ impl VaultStore {
         self.roll_back_interrupted(entry)
     }
 
-    /// Why an interrupted transaction is not rolled back unasked.
+    /// Returns the reason that an interrupted transaction is not rolled back automatically.
     fn reason_to_ask(&self, entry: &JournalEntry) -> Result<Option<String>> {
         if entry.state == EntryState::Suspect || entry.is_damaged || journal::has_damage(&self.state)? {
             return Ok(Some("the journal is damaged".to_owned()));
@@ -111,7 +111,7 @@ impl VaultStore {
         Ok(self.edited_since(entry)?.map(|path| format!("{path} was written after it began")))
     }
 
-    /// A file that the transaction does not touch and that was written after it began.
+    /// Returns a file that the transaction does not concern and that was written after it began.
     fn edited_since(&self, entry: &JournalEntry) -> Result<Option<SafePath>> {
         let is_own = |path: &SafePath| {
             entry.actions.iter().any(|action| match &action.outline {
@@ -137,7 +137,7 @@ impl VaultStore {
             Err(error) => {
                 let what = format!("the transaction {id} ({label}) was interrupted and could not be rolled back");
                 Err(Error::new(ErrorKind::Journal, what).because(&error).with_remedy(
-                    "see to it that the vault and the journal beside it can be written, and try again; \
+                    "make sure that the vault and its journal can be written, and try again; \
                      until then nothing is changed",
                 ))
             }
@@ -149,7 +149,7 @@ impl VaultStore {
         let entry = &writer.entry;
         self.index.mark_stale();
         if entry.is_damaged {
-            // What it had done cannot be known from what is left of its record.
+            // The damaged record does not tell what it had done.
             let all = "whatever it changed: its record is damaged".to_owned();
             let known = entry.actions.iter().map(|action| format!("{}: perhaps one of them", action.outline.paths().0));
             let left = std::iter::once(all).chain(known).collect();
@@ -176,7 +176,7 @@ impl VaultStore {
 
     fn remove_temporaries(&self, entry: &JournalEntry) -> Result<()> {
         let moves: Vec<_> = entry.actions.iter().filter_map(|action| action.outline.moved()).collect();
-        // Beside where each file is, wherever a move had brought its folder.
+        // Beside each file, at every path that a move could have given it.
         let paths = entry.actions.iter().map(|action| action.outline.paths().0).flat_map(|path| {
             let moved = moves.iter().filter_map(|(from, to)| path.moved(from, to));
             moved.chain([path.clone()]).collect::<Vec<SafePath>>()
@@ -187,8 +187,9 @@ impl VaultStore {
             .try_for_each(|path| self.sandbox.remove_temporary(path, &temporary(entry.id)))
     }
 
-    /// How many actions were done when the transaction was interrupted, and a path that is not as expected then.
-    /// Where several points fit, the last: it does no harm to revert what was not done.
+    /// Returns how many actions were done when the transaction was interrupted, and a path that is not as expected at
+    /// that point. If several points match, the last one is taken, because reverting an action that was not done does
+    /// no harm.
     fn point_of(&self, entry: &JournalEntry) -> Result<(usize, Option<SafePath>)> {
         let mut expected = ExpectedPaths::after(entry.actions.iter().map(|action| &action.outline));
         let mut on_disk = BTreeMap::new();
@@ -211,7 +212,8 @@ impl VaultStore {
                     _ => differing.remove(&path),
                 };
             }
-            // Somebody changed files since. Where most is as expected, the rest is left alone.
+            // Files were changed since. The point with the fewest differences is taken, and the differing files are
+            // left unchanged.
             if best.as_ref().is_none_or(|(least, ..)| differing.len() < *least) {
                 best = Some((differing.len(), done, differing.first().cloned()));
             }

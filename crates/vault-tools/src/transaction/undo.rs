@@ -1,4 +1,4 @@
-//! A transaction undone as a whole, and an undo undone: each is a transaction of its own, made of inverses.
+//! Undoes a whole transaction, or an undo: each is a separate transaction that consists of inverses.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,23 +12,23 @@ use crate::journal::{self, EntryState, JournalAction, JournalEntry, NewTransacti
 use crate::sandbox::{PathState, SavedMetadata};
 use crate::store::{IndexUse, VaultStore};
 
-/// Most files that an error names.
+/// The maximum number of files that an error lists.
 const NAMED: usize = 8;
 
-/// How many transactions an error names.
+/// The number of transactions that an error lists.
 const NEWEST: usize = 5;
 
-/// What undoes a transaction.
+/// The actions that undo a transaction.
 pub(crate) struct PreparedUndo {
     new: NewTransaction,
     change: Change,
-    /// The metadata that each action gives to what it creates or moves.
+    /// For each action, the metadata for the file or folder that it creates or moves.
     restore: Vec<SavedMetadata>,
     lost: Vec<String>,
 }
 
 impl VaultStore {
-    /// The change that an undo would make, with notices about what it loses.
+    /// Returns the change that an undo would make, with notices about what it loses.
     pub(crate) fn preview_of(&self, undoing: PreparedUndo) -> Change {
         let PreparedUndo { mut change, lost, .. } = undoing;
         change.notices.extend(lost.into_iter().map(|what| format!("lost: {what}").into()));
@@ -40,8 +40,9 @@ impl VaultStore {
         change
     }
 
-    /// Links that were made since, to files that are removed: undo restores what was, and touches nothing else. Only the
-    /// index can tell; where there is none, there are no notices.
+    /// Returns the links that were added since to files that the undo removes. The undo does not change these links,
+    /// because it only restores the earlier state. They are found by the index only; without an index, there are no
+    /// notices.
     fn links_left(&self, change: &Change) -> Vec<String> {
         let mut gone = Vec::new();
         for (index, action) in change.actions.iter().enumerate() {
@@ -55,7 +56,7 @@ impl VaultStore {
             _ => return Vec::new(),
         };
         let Ok(index) = index else { return Vec::new() };
-        // Their links are given back too, or they go themselves.
+        // The links in these files are restored too, or the files themselves are removed.
         let mut touched: BTreeSet<&str> = change.actions.iter().map(|action| action.paths().0.as_str()).collect();
         touched.extend(gone.iter().map(|path| path.as_str()));
         let mut links = Vec::new();
@@ -67,14 +68,14 @@ impl VaultStore {
         links
     }
 
-    /// Does what was worked out.
+    /// Applies a prepared undo.
     pub(crate) fn apply_undo(&self, undoing: PreparedUndo) -> Result<Transaction> {
         let PreparedUndo { new, change, restore, lost } = undoing;
         let done = self.apply(&new, &change, &restore, None)?;
         Ok(Transaction { lost: [lost, done.lost].concat(), ..done })
     }
 
-    /// What undoes a transaction: the newest that is not undone yet, or the one named.
+    /// Prepares the undo of a transaction: the newest that is not undone yet, or the given one.
     pub(crate) fn undoing(&self, wanted: Option<TransactionId>, force: Force) -> Result<PreparedUndo> {
         let (entries, lost) = self.ended_transactions()?;
         let chains = chains(&entries);
@@ -98,7 +99,7 @@ impl VaultStore {
         self.inverse(last, force, lost)
     }
 
-    /// What undoes the newest undo.
+    /// Prepares the undo of the newest undo.
     pub(crate) fn redoing(&self, force: Force) -> Result<PreparedUndo> {
         let (entries, lost) = self.ended_transactions()?;
         let chains = chains(&entries);
@@ -107,7 +108,7 @@ impl VaultStore {
         self.inverse(newest.ok_or_else(|| not_found("there is nothing to redo".to_owned()))?, force, lost)
     }
 
-    /// The transactions that ended otherwise than rolled back, and what to say of those that a damaged journal lost.
+    /// Returns the transactions that were not rolled back, and notices about those that a damaged journal lost.
     fn ended_transactions(&self) -> Result<(Vec<JournalEntry>, Vec<String>)> {
         let (mut entries, has_damage) = journal::entries(&self.state)?;
         if has_damage || self.needs_recovery()? {
@@ -121,12 +122,12 @@ impl VaultStore {
         Ok((entries, has_damage.then(|| lost.to_owned()).into_iter().collect()))
     }
 
-    /// The actions that undo the last transaction of a chain: an undo, or the undo of one, which is a redo. They are made
-    /// on an overlay, since one may need what another puts there.
+    /// Computes the actions that undo the last transaction of a chain: an undo, or the undo of one, which is a redo.
+    /// They are computed on an overlay, because one may need the result of another.
     fn inverse(&self, entry: &JournalEntry, force: Force, mut lost: Vec<String>) -> Result<PreparedUndo> {
         let root = entry.root();
         if entry.is_damaged {
-            return Err(journal::damaged(&self.state, format!("it does not have all of transaction {}", entry.id)));
+            return Err(journal::damaged(&self.state, format!("it does not contain all of transaction {}", entry.id)));
         }
         let actions = &entry.actions[..entry.done.min(entry.actions.len())];
         let changed = self.changed_since(actions)?;
@@ -148,7 +149,7 @@ impl VaultStore {
         let mut contents = journal::contents(&self.state, entry)?;
         contents.truncate(actions.len());
         if !journal::has_all(actions, &contents) {
-            let what = format!("it does not have all that transaction {} removed", entry.id);
+            let what = format!("it does not contain all that transaction {} removed", entry.id);
             return Err(journal::damaged(&self.state, what));
         }
         let Inverses { now, restore, left, .. } = Inverses::of(self, actions, contents, force)?;
@@ -157,7 +158,7 @@ impl VaultStore {
             let what = format!("nothing of transaction {} can be undone any more: {}", entry.id, left.join("; "));
             return Err(Error::new(ErrorKind::Conflict, what).with_remedy("nothing was done"));
         }
-        // What the inverses need is in them; nothing else was read.
+        // The actions contain all that the inverses need; nothing else was read.
         change.reads.clear();
         lost.extend(left);
         let (kind, word) = if entry.kind == TransactionKind::Undo {
@@ -169,12 +170,12 @@ impl VaultStore {
         Ok(PreparedUndo { new, change, restore, lost })
     }
 
-    /// The files that are not as the transaction left them, and how they differ.
+    /// Lists the files that differ from the state after the transaction, and how they differ.
     fn changed_since(&self, actions: &[JournalAction]) -> Result<Vec<String>> {
         let mut changed = Vec::new();
         let expected = ExpectedPaths::after(actions.iter().map(|action| &action.outline));
         for (path, expected, found) in self.unmet(expected)? {
-            // A folder that the transaction made may be gone, and one with new files in it stays.
+            // A folder that the transaction created may be gone, and one with new files in it stays.
             if expected == ExpectedState::Folder && found == PathState::Nothing {
                 continue;
             }
@@ -189,7 +190,8 @@ impl VaultStore {
     }
 }
 
-/// Each transaction that is in effect or was, with the last one of those that applied, undid and redid it.
+/// Returns each transaction that is or was in effect, with the last of the transactions that applied, undid and redid
+/// it.
 fn chains(entries: &[JournalEntry]) -> BTreeMap<TransactionId, &JournalEntry> {
     let mut chains = BTreeMap::new();
     for entry in entries {
@@ -198,7 +200,7 @@ fn chains(entries: &[JournalEntry]) -> BTreeMap<TransactionId, &JournalEntry> {
     chains
 }
 
-/// The label of the first transaction of its chain.
+/// Returns the label of the first transaction of its chain.
 fn root_label(entry: &JournalEntry) -> &str {
     match entry.kind {
         TransactionKind::Apply => &entry.label,
@@ -210,14 +212,14 @@ fn not_found(what: String) -> Error {
     Error::new(ErrorKind::NotFound, what)
 }
 
-/// The error for a number that no transaction has, with the newest ones that can be undone.
+/// Returns the error for a number that no transaction has, with the newest ones that can be undone.
 fn no_transaction(wanted: TransactionId, chains: &BTreeMap<TransactionId, &JournalEntry>) -> Error {
     let in_effect = chains.values().rev().filter(|last| last.kind != TransactionKind::Undo);
     let newest: Vec<String> =
         in_effect.take(NEWEST).map(|last| format!("{} ({})", last.root(), root_label(last))).collect();
     let error = not_found(format!("there is no transaction {wanted}"));
     match newest.is_empty() {
-        true => error.with_remedy("there is none that could be undone"),
+        true => error.with_remedy("no transaction can be undone"),
         false => error.with_remedy(format!("the newest are {}", newest.join(", "))),
     }
 }

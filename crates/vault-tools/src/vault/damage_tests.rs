@@ -326,7 +326,7 @@ fn a_disk_that_does_not_take_the_journal() {
             let error = fixture.change(propose).unwrap_err();
             failpoint::refuse_writes(0..0);
             assert_eq!(error.kind(), ErrorKind::Io, "{error}");
-            let expected = if first == 0 { "nothing was done" } else { "put back" };
+            let expected = if first == 0 { "nothing was done" } else { "rolled back" };
             assert!(error.to_string().contains(expected), "{error}");
             let vault = fixture.opened_again();
             assert!(vault.recovered().is_none_or(|recovered| recovered.rolled_back == 0), "{first}..{last}");

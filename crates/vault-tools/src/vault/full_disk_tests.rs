@@ -63,7 +63,7 @@ fn fill_and_rename(disk: &Path) {
             if let Err(error) = vault.apply(&change, ApplyOptions::default()) {
                 refused += 1;
                 let said = error.message();
-                assert!(said.contains("all was put back") || said.contains("nothing was changed"), "{error}");
+                assert!(said.contains("everything was rolled back") || said.contains("nothing was changed"), "{error}");
                 assert!(snapshot(&root) == before, "{size} {left_kb}: {error}");
             }
             drop(vault);

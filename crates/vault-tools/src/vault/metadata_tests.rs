@@ -39,7 +39,7 @@ fn what_takes_the_place_of_another_gets_its_links() {
     let change = overlay.change();
     let notices = change.preview().notices;
     assert_eq!(notices.len(), 1, "{notices:?}");
-    assert!(notices[0].starts_with("s.md:1: the link [[b]] led to what was there before"), "{notices:?}");
+    assert!(notices[0].starts_with("s.md:1: the link [[b]] led to the replaced file"), "{notices:?}");
     assert!(change.deletes());
     fixture.vault.apply(&change, ApplyOptions::default()).unwrap();
     assert_eq!((fixture.read("b.md").as_str(), fixture.read("s.md").as_str()), ("one\n", "[[b]] [[b]]\n"));

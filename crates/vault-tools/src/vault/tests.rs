@@ -635,7 +635,7 @@ fn a_run_can_be_put_back_to_a_place() {
     assert_eq!(fixture.vault.transactions().unwrap()[0].status, TransactionStatus::RolledBack);
 }
 
-/// Places are those of the change, whatever is there by now.
+/// Places are those of the change, whatever exists now.
 #[test]
 fn a_folder_that_is_there_by_now_shifts_nothing() {
     let fixture = Fixture::new("//- a.md\n0\n");

@@ -54,7 +54,7 @@ fn what_a_forced_undo_loses_is_in_its_preview() {
     fixture.change(|overlay| overlay.write(&path("a.md"), "two")).unwrap();
     write(fixture.root(), "a.md", "three");
     let preview = fixture.vault.preview_undo(None, Force::Yes).unwrap().preview();
-    assert_eq!(preview.notices, ["lost: a.md: what was changed in it after the transaction"]);
+    assert_eq!(preview.notices, ["lost: a.md: the changes in it after the transaction"]);
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn a_file_is_named_once_however_often_it_was_changed() {
     fixture.change(change).unwrap();
     write(fixture.root(), ".trash/a.md", "changed");
     let preview = fixture.vault.preview_undo(None, Force::Yes).unwrap().preview();
-    assert_eq!(preview.notices, ["lost: a.md: what was changed in it after the transaction"]);
+    assert_eq!(preview.notices, ["lost: a.md: the changes in it after the transaction"]);
 }
 
 #[test]

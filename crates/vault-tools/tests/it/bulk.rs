@@ -358,14 +358,14 @@ fn what_a_rename_of_a_tag_and_a_merge_pass_over_is_said() {
         vault.write("broken.md", "---\nk: [\n---\nx\n");
         let mut toolbox = vault.toolbox_with(Editor::default(), &policy);
         let renamed = toolbox.call("rename_tag", json!({ "tag": "t", "new_tag": "z" }), &mut seen).unwrap();
-        let said = "notes that your settings deny are not looked at, and keep the tag if they have it";
+        let said = "notes that your settings deny are not checked, and keep the tag if they have it";
         assert_eq!(renamed.notices, [said]);
         assert_eq!((vault.read("a.md"), vault.read("Private/s.md")), ("#z\n".to_owned(), denied.to_owned()));
         vault.write(".vaultignore", "Archive\n");
         vault.write("Archive/old.md", "#z\n");
         let mut toolbox = vault.toolbox_with(Editor::default(), &policy);
         let renamed = toolbox.call("rename_tag", json!({ "tag": "z", "new_tag": "y" }), &mut seen).unwrap();
-        let said = "notes that are excluded from the index (1) are not looked at, and keep the tag if they have it";
+        let said = "notes that are excluded from the index (1) are not checked, and keep the tag if they have it";
         assert!(renamed.notices.iter().any(|notice| notice == said), "{:?}", renamed.notices);
         assert_eq!((vault.read("a.md"), vault.read("Archive/old.md")), ("#y\n".to_owned(), "#z\n".to_owned()));
         // The note whose frontmatter is broken is named, and not the one that it is merged into.

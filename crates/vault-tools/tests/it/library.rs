@@ -358,7 +358,7 @@ fn links_are_set_in_prose_only() {
         (8, Some(" ")),
     ] {
         let refused = set(line, words).unwrap_err();
-        assert!(refused.contains("no prose") || refused.contains("no such link"), "{line} {words:?}: {refused}");
+        assert!(refused.contains("is not prose") || refused.contains("no such link"), "{line} {words:?}: {refused}");
     }
 }
 

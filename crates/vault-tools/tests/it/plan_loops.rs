@@ -189,7 +189,7 @@ fn a_command_without_an_editor_blocks_the_run_and_not_the_preview() {
         "{:?}",
         preview.notices
     );
-    assert_eq!(preview.notices[1], "the step show: b.md is not shown, since that needs an editor");
+    assert_eq!(preview.notices[1], "the step show: b.md is not shown, because that needs an editor");
     assert_eq!(preview.risk, Risk::Command);
     assert_eq!(ran(&mut toolbox, &preview).unwrap_err().kind(), ErrorKind::Unsupported);
     assert!(!vault.root().join("b.md").exists());
@@ -447,7 +447,7 @@ fn the_links_of_an_index_are_joined_and_dead_ones_are_named() {
 
     for (text, error) in [
         ("${$steps.parse.count|join:\", \"}", "is a number, so nothing can be joined"),
-        ("${$steps.parse.items|join:\", \"}", "has an object in it, which is no text"),
+        ("${$steps.parse.items|join:\", \"}", "has an object in it, which is not text"),
         ("${$steps.parse.items[*].name|join}", "write |join:"),
     ] {
         let refused = previewed(&mut toolbox, &plan(written(text)), &Value::Null).unwrap_err().to_string();
@@ -461,7 +461,7 @@ fn only_files_that_were_there_before_the_plan_are_left_as_they_are() {
     let vault = TestVault::new("//- n1.md\nold\n");
     let mut toolbox = vault.toolbox();
     let preview = previewed(&mut toolbox, &creating("- n1\n- n2", json!({})), &Value::Null).unwrap();
-    assert_eq!(preview.notices, ["the step make: n1.md exists and is left as it is"]);
+    assert_eq!(preview.notices, ["the step make: n1.md exists and is left unchanged"]);
     let create = |id: &str, text: &str, after: &str| json!({ "id": id, "tool": "vault.createFile", "args": { "path": "n1.md", "content": text }, "dependsOn": [after] });
     let rename = json!({ "id": "away", "tool": "vault.rename", "args": { "fromPath": "n1.md", "toPath": "old1.md" } });
     let plan = writing(json!([rename, create("first", "first", "away"), create("second", "SECOND", "first")]));

@@ -141,7 +141,7 @@ fn a_given_parameter_can_be_a_folder_in_a_folder() {
     assert_eq!(preview.preview().files[0].path, "Projects/2026/one-two.md");
     for folder in ["../out", "/out", "a//b"] {
         let error = previewed(&mut toolbox, &plan, &json!({ "folderName": folder })).unwrap_err().to_string();
-        assert!(error.contains("no path within the vault"), "{error}");
+        assert!(error.contains("not a path within the vault"), "{error}");
     }
     // What would become another name is not used under it.
     for (folder, remedy) in [(".obsidian", "obsidian"), ("C:/x", "C-/x"), ("A\\B", "A-B")] {

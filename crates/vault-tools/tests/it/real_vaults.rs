@@ -191,7 +191,7 @@ fn links_to_and_from_denied_notes_tell_nothing() {
         });
         assert_eq!(with.0, without.0, "{tool} {args}");
         assert_same(&with.1, &without.1, &format!("{tool} {args}"));
-        let says = with.0.2.iter().any(|notice| notice.contains("settings deny are left as they are"));
+        let says = with.0.2.iter().any(|notice| notice.contains("settings deny are unchanged"));
         assert_eq!(says, tool != "write_note", "{:?}", with.0.2);
     }
 }
@@ -387,7 +387,7 @@ fn attachments_are_listed_with_what_uses_them() {
     let text = output.value.to_string();
     assert!(!text.contains("Home") && !text.contains("\"path\":\"clip.mp4"), "{text}");
     assert_eq!(output.value["broken_embeds"][0]["target"], "clip.mp4");
-    assert!(output.notices[0].contains("settings deny are not looked at"), "{:?}", output.notices);
+    assert!(output.notices[0].contains("settings deny are not checked"), "{:?}", output.notices);
 }
 
 #[test]

@@ -400,7 +400,7 @@ fn a_file_that_exists_is_left_as_it_is_unless_told_otherwise() {
     for args in [create(json!({})), create(json!({ "ifNotExists": true }))] {
         let output = toolbox.call("vault.createFile", args, &mut seen).unwrap();
         assert_eq!(output.value["created"], false);
-        assert!(output.notices.iter().any(|notice| notice.contains("left as it is")), "{:?}", output.notices);
+        assert!(output.notices.iter().any(|notice| notice.contains("left unchanged")), "{:?}", output.notices);
     }
     let args = create(json!({ "ifNotExists": false }));
     let error = toolbox.call("vault.createFile", args.clone(), &mut AutoApprover).unwrap_err();
@@ -549,7 +549,7 @@ fn a_file_that_exists_is_left_as_it_is_and_that_is_said() {
     let output = toolbox.call("vault.createFile", args.clone(), &mut seen).unwrap();
     assert_eq!(
         (output.transaction, &output.notices[..]),
-        (None, &["Index.md exists and is left as it is".to_owned()][..])
+        (None, &["Index.md exists and is left unchanged".to_owned()][..])
     );
     args["expectedEtag"] = output.value["etag"].clone();
     let error = refused(&mut toolbox, "vault.createFile", args.clone());
@@ -570,7 +570,7 @@ fn a_new_file_that_is_no_note_for_want_of_an_ending_is_said() {
         ("vault.writeFile", "b.md", false),
     ] {
         let proposal = toolbox.propose(tool, json!({ "path": path, "content": "x" }), Cancel::default()).unwrap();
-        let said = format!("{path} is no note, since its name does not end in .md");
+        let said = format!("{path} is not a note, because its name does not end in .md");
         assert_eq!(proposal.preview().notices.contains(&said), is_said, "{path}");
     }
 }

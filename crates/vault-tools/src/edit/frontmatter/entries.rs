@@ -1,4 +1,4 @@
-//! Finds the lines of each property in a block, and gives a property a new value in its present style.
+//! Finds the lines of each property in a block, and replaces the value of a property in its current style.
 
 use std::ops::Range;
 
@@ -11,15 +11,15 @@ use super::scalar::{Quote, inner, property, scalar, write_value};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Entry {
     pub key: String,
-    /// Whole lines, without the blank lines and what looks like comments after the value; see [`Entry::whole`].
+    /// Whole lines, without the blank lines and apparent comments after the value; see [`Entry::whole`].
     pub span: Range<usize>,
-    /// Where the next property begins.
+    /// The offset at which the next property begins.
     next: usize,
     /// The offset after the colon, in the block.
     value: usize,
 }
 
-/// The properties of a block, in order; `None` if it is not written as one key a line.
+/// Returns the properties of a block, in order; `None` if the block is not written as one key per line.
 pub(super) fn entries(block: &str) -> Option<Vec<Entry>> {
     let mut entries: Vec<Entry> = Vec::new();
     let mut at = 0;
@@ -49,7 +49,7 @@ pub(super) fn entries(block: &str) -> Option<Vec<Entry>> {
     Some(entries)
 }
 
-/// The key that a line begins with, and where its colon is.
+/// Returns the key at the beginning of a line, and the position of its colon.
 fn key(line: &str) -> Option<(String, usize)> {
     let quote = line.chars().next().filter(|c| matches!(c, '"' | '\''));
     let colon = match quote {
@@ -73,8 +73,8 @@ fn key(line: &str) -> Option<(String, usize)> {
 }
 
 impl Entry {
-    /// The entry with the blank lines and what looks like comments after it, if they belong to its value: in a text of
-    /// several lines they do, and without them it would not be read as the value that it has now.
+    /// Returns the entry including the blank lines and apparent comments after it, if they belong to its value. This is
+    /// so in a text of several lines, which would not be read as its current value without them.
     pub(super) fn whole(&self, block: &str, now: Option<&Property>) -> Self {
         let reads = |end: usize| {
             let alone = frontmatter_properties(&block[self.span.start..end]);
@@ -90,7 +90,7 @@ impl Entry {
         Self { span: self.span.start..end, ..self.clone() }
     }
 
-    /// The lines of this property with another value than the one it has now; `None` if a comment would be lost.
+    /// Returns the lines of this property with a new value; `None` if a comment would be lost.
     pub(super) fn with(&self, block: &str, value: &Value, now: Option<&Property>, eol: &str) -> Option<String> {
         let lines = &block[self.span.clone()];
         let head = &block[self.span.start..self.value];
@@ -119,7 +119,7 @@ impl Entry {
         })
     }
 
-    /// The lines of a new property, with the key as it is written.
+    /// Returns the lines of the property with a new value, keeping the key as it is written.
     fn rewritten(&self, head: &str, value: &Value, comment: &str, eol: &str) -> String {
         let lines = write_value("k", value, eol);
         let lines = lines.strip_prefix("k:").unwrap_or(&lines);
@@ -127,7 +127,7 @@ impl Entry {
         format!("{head}{}{comment}{eol}{rest}", first.trim_end_matches('\r'))
     }
 
-    /// A list with one item a line: items that stay keep their lines and their comments.
+    /// Returns a list with one item per line, in which remaining items keep their lines and their comments.
     fn with_items(&self, rest: &str, items: &[Value], now: Option<&Property>, eol: &str) -> Option<String> {
         if items.is_empty() {
             return None;
@@ -156,7 +156,7 @@ impl Entry {
             return None;
         }
         let mut text = String::new();
-        // One item in the place of another keeps its line: its quotes and its comment.
+        // An item that replaces another keeps its line, including quotes and comment.
         let takes_its_place = |at: usize, wanted: &Property| {
             let stays = |value: &Property| items.iter().any(|item| property(item) == *value);
             items.len() == actual.len() && !actual.contains(wanted) && !stays(&actual[at])
@@ -183,7 +183,7 @@ impl Entry {
     }
 }
 
-/// The lines of an item with another value, which is on the last of them.
+/// Returns the lines of an item with a new value, which is on the last of them.
 fn in_place(lines: &str, item: &Value, eol: &str) -> String {
     let lines = lines.trim_end_matches(['\n', '\r']);
     let last = lines.rfind('\n').map_or(0, |newline| newline + 1);
@@ -193,8 +193,8 @@ fn in_place(lines: &str, item: &Value, eol: &str) -> String {
     format!("{}{mark}- {text}{comment}{eol}", &lines[..last])
 }
 
-/// A list between brackets, on one or more lines, with other items: what stays, and what stands around it, is as it was.
-/// `None` if a comment between the items would be lost.
+/// Returns a list between brackets, on one or more lines, with other items. Remaining items and the text around them
+/// are unchanged. `None` if a comment between the items would be lost.
 fn flow_list(written: &str, new: &[Value]) -> Option<String> {
     let open = written.find('[')? + 1;
     let last_line = written.trim_end().rfind('\n').map_or(0, |newline| newline + 1);
@@ -213,7 +213,7 @@ fn flow_list(written: &str, new: &[Value]) -> Option<String> {
         let before = if added.is_empty() { "" } else { between };
         format!("{}{before}{}{}", &old[..end], added.join(between), &old[end..])
     } else if kept.len() == new.len() {
-        // One item in the place of another keeps its quotes.
+        // An item that replaces another keeps its quotes.
         let (mut list, mut at) = (String::new(), 0);
         for ((_, span), (value, item)) in kept.iter().zip(wanted.iter().zip(new)) {
             let there = &old[span.clone()];
@@ -239,17 +239,18 @@ fn has_comment(list: &str) -> bool {
     list.split('\n').any(|line| !split_comment(line).1.is_empty())
 }
 
-/// What parts the items of a list between brackets.
+/// Returns the separator between the items of a list between brackets.
 fn separator(list: &str) -> &'static str {
     let is_tight = list.contains(',') && !list.contains(", ") && !list.contains('\n');
     if is_tight { "," } else { ", " }
 }
 
-/// The items of a list between brackets, each as it reads and where it is written.
+/// Returns the items of a list between brackets, each with its value and its position.
 fn flow_items(list: &str) -> Vec<(Property, Range<usize>)> {
     let (mut items, mut rest) = (Vec::new(), list);
     while !rest.is_empty() {
-        // The shortest beginning that reads as one item; a comma within quotes or brackets ends none.
+        // The shortest prefix that can be read as one item, because a comma within quotes or brackets does not end an
+        // item.
         let ends = rest.match_indices(',').map(|(at, _)| at).chain([rest.len()]);
         let read = |end: usize| {
             let list = frontmatter_properties(&format!("k: [{}]\n", &rest[..end])).ok()?;
@@ -266,7 +267,7 @@ fn flow_items(list: &str) -> Vec<(Property, Range<usize>)> {
     items
 }
 
-/// The value on a line, and the comment after it with the white space before the comment.
+/// Splits a line into its value and its comment, which includes the white space before it.
 fn split_comment(line: &str) -> (&str, &str) {
     let bytes = line.as_bytes();
     let (mut at, mut quote, mut is_start) = (0, None, true);

@@ -1,9 +1,9 @@
-//! Writes values as YAML: plain where every reader reads the same value back, otherwise quoted.
+//! Writes values as YAML: plain if every YAML reader reads the same value back, otherwise quoted.
 
 use serde_json::Value;
 use vault_index::note::{Properties, Property, frontmatter_properties};
 
-/// How a text was quoted.
+/// The quotes around a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Quote {
     Single,
@@ -11,7 +11,7 @@ pub(super) enum Quote {
 }
 
 impl Quote {
-    /// The quotes that a value begins with.
+    /// Returns the quotes at the beginning of a value.
     pub fn of(written: &str) -> Option<Self> {
         match written.trim_start().chars().next() {
             Some('"') => Some(Self::Double),
@@ -21,8 +21,8 @@ impl Quote {
     }
 }
 
-/// A property with its value, as whole lines. Lists of scalars are blocks, one item a line; nested values are written
-/// as JSON, which is YAML.
+/// Writes a property with its value, as whole lines. Lists of scalars become blocks with one item per line; nested
+/// values are written as JSON, which is valid YAML.
 pub(super) fn write_value(key: &str, value: &Value, eol: &str) -> String {
     let key = scalar(&Value::String(key.to_owned()), None);
     match value {
@@ -35,7 +35,7 @@ pub(super) fn write_value(key: &str, value: &Value, eol: &str) -> String {
     }
 }
 
-/// A value on one line.
+/// Writes a value on one line.
 pub(super) fn scalar(value: &Value, quote: Option<Quote>) -> String {
     match value {
         Value::Null => "null".to_owned(),
@@ -56,7 +56,7 @@ pub(super) fn scalar(value: &Value, quote: Option<Quote>) -> String {
     }
 }
 
-/// A value between brackets, where a comma or bracket in a plain text would end it.
+/// Writes a value between brackets, where a comma or bracket in a plain text would end it.
 pub(super) fn inner(value: &Value, quote: Option<Quote>) -> String {
     match value {
         Value::String(text) if text.contains([',', '[', ']', '{', '}']) => {
@@ -66,7 +66,7 @@ pub(super) fn inner(value: &Value, quote: Option<Quote>) -> String {
     }
 }
 
-/// The property that is read from the YAML of a JSON value.
+/// Converts a JSON value to the property that its YAML would be read as.
 pub(crate) fn property(value: &Value) -> Property {
     match value {
         Value::Null => Property::Null,
@@ -92,7 +92,7 @@ fn text(text: &str, quote: Option<Quote>) -> String {
     }
 }
 
-/// In double quotes, on one line.
+/// Writes a text in double quotes, on one line.
 fn double(text: &str) -> String {
     let mut quoted = String::from("\"");
     for c in text.chars() {
@@ -112,12 +112,12 @@ fn double(text: &str) -> String {
     quoted
 }
 
-/// Whether a text needs no quotes: it is read as this text, by readers of YAML 1.1 too.
+/// Returns whether a text needs no quotes: readers of YAML 1.1 also read it as this text.
 fn is_plain(text: &str) -> bool {
     let first = text.chars().next();
     let starts = first.is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | '/' | '(' | '.' | '+'));
     let ends = text.chars().next_back().is_some_and(|c| !c.is_whitespace() && c != ':');
-    // `y`, `no`, `on` and the like are booleans to readers of YAML 1.1.
+    // Readers of YAML 1.1 read `y`, `no`, `on` and similar words as booleans.
     let is_boolean = matches!(text.to_ascii_lowercase().as_str(), "y" | "n" | "yes" | "no" | "on" | "off");
     if !starts || !ends || is_boolean || reads_as_number(text) || text.contains(": ") || text.contains(" #") {
         return false;
@@ -129,8 +129,8 @@ fn is_plain(text: &str) -> bool {
     read.is_ok_and(|read| read.len() == 1 && read.get("k") == Some(&Property::from_text(text.to_owned())))
 }
 
-/// Whether some reader of YAML reads a text as a number: `.inf`, `1_000`, `017`, and `12:30`, which is 750 in YAML 1.1.
-/// This covers more than any single reader; dates are not numbers, since they have a `-`.
+/// Returns whether any reader of YAML reads a text as a number: `.inf`, `1_000`, `017`, and `12:30`, which is 750 in
+/// YAML 1.1. This covers more than any single reader; dates are not numbers, since they have a `-`.
 fn reads_as_number(text: &str) -> bool {
     let text = text.strip_prefix(['+', '-']).unwrap_or(text).to_ascii_lowercase();
     if matches!(text.as_str(), ".inf" | ".nan") {

@@ -1,4 +1,4 @@
-//! Checks a vault for what is probably wrong: `lint_vault`.
+//! Checks a vault for probable mistakes: `lint_vault`.
 //!
 //! | rule | a finding is |
 //! | --- | --- |
@@ -12,7 +12,7 @@
 //! | `unused-attachment` | an attachment that no note uses |
 //! | `okf` | a file that does not conform to the Open Knowledge Format; off unless it is named |
 //!
-//! Which rules count is set in the table `[lint]` of the vault's `.vault.toml`; it decides nothing but what is reported.
+//! The table `[lint]` of the vault's `.vault.toml` sets which rules are used; it only affects the reported findings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -120,7 +120,7 @@ pub(in crate::tools) fn lint_vault(args: Args, context: &mut Context<'_, '_>) ->
     Ok(page(findings, args.limit, args.offset, "findings are there", context))
 }
 
-/// The rules of a list in the settings.
+/// Parses a list of rules in the settings.
 fn rules(names: &[String], list: &str) -> Result<BTreeSet<Rule>> {
     names.iter().map(|name| rule(name, list)).collect()
 }
@@ -141,18 +141,18 @@ fn globs(globs: &[String]) -> Result<GlobSet> {
     };
     let mut set = GlobSetBuilder::new();
     for glob in globs {
-        // A folder means what is in it.
+        // A folder matches everything in it.
         set.add(Glob::new(glob).map_err(wrong)?);
         set.add(Glob::new(&format!("{}/**", glob.trim_end_matches('/'))).map_err(wrong)?);
     }
     set.build().map_err(wrong)
 }
 
-/// Links that lead nowhere, and those by a name that several files have.
+/// Finds broken links, and links by a name that several files have.
 fn links(findings: &mut Vec<Finding>, context: &Context<'_, '_>) -> Result<()> {
     let index = context.vault.index()?;
     for (link, proposals) in broken_links(None, context)? {
-        // Web servers show a folder, and go to the top of a page.
+        // Web servers can show a folder, and scroll to the top of a page.
         if leads_to_folder(&link, context)
             || link.subpath.as_deref().is_some_and(|subpath| subpath.eq_ignore_ascii_case("top"))
         {
@@ -190,7 +190,7 @@ fn links(findings: &mut Vec<Finding>, context: &Context<'_, '_>) -> Result<()> {
     Ok(())
 }
 
-/// Whether a link leads to a folder, from its note or from the vault's root.
+/// Returns whether a link leads to a folder, relative to its note or to the vault's root.
 fn leads_to_folder(link: &LinkRow, context: &Context<'_, '_>) -> bool {
     let written = link.path.trim_end_matches('/');
     let from_note = format!("{}/{written}", link.source.folder());
@@ -203,7 +203,7 @@ fn leads_to_folder(link: &LinkRow, context: &Context<'_, '_>) -> bool {
         )
 }
 
-/// Files that do not conform to the Open Knowledge Format.
+/// Finds files that do not conform to the Open Knowledge Format.
 fn concepts(findings: &mut Vec<Finding>, context: &Context<'_, '_>) -> Result<()> {
     let listing = context.listing()?;
     let notes = context.overlay.walk(None)?.into_iter();
@@ -222,7 +222,7 @@ fn concepts(findings: &mut Vec<Finding>, context: &Context<'_, '_>) -> Result<()
     Ok(())
 }
 
-/// What the index could not read.
+/// Finds files that the index could not read.
 fn warnings(findings: &mut Vec<Finding>, context: &Context<'_, '_>) -> Result<()> {
     let index = context.vault.index()?;
     let permits = |path: &str| VaultPath::new(path).is_some_and(|path| permits(&path, context));
@@ -236,7 +236,7 @@ fn warnings(findings: &mut Vec<Finding>, context: &Context<'_, '_>) -> Result<()
     Ok(())
 }
 
-/// Tags that differ in case, each at the notes that spell it as fewer do.
+/// Finds tags that differ only in case, and reports the less frequent spellings at their notes.
 fn tags(findings: &mut Vec<Finding>, context: &Context<'_, '_>) -> Result<()> {
     let mut spellings: BTreeMap<String, BTreeMap<String, Vec<String>>> = BTreeMap::new();
     for note in known_notes(context)? {

@@ -1,4 +1,4 @@
-//! The Open Knowledge Format, version 0.2: what makes a folder conform to it (`okf/SPEC.md` of
+//! The Open Knowledge Format, version 0.2: the requirements for a folder to conform to it (`okf/SPEC.md` of
 //! GoogleCloudPlatform/knowledge-catalog, sections 3.1, 8, 9, 11 and 12).
 //!
 //! - A concept is every `.md` file but `index.md` and `log.md`. It has frontmatter that can be read, with a `type` that is a
@@ -13,7 +13,7 @@ use vault_index::note::{BlockKind, Note, Property};
 use crate::edit::frontmatter;
 use crate::sandbox::SafePath;
 
-/// Where a file does not conform, by line; `None` for the file as a whole.
+/// Returns the violations in a file, by line; `None` for the file as a whole.
 pub(super) fn faults(path: &SafePath, note: &Note) -> Vec<(Option<u32>, String)> {
     match path.vault_path().file_name() {
         "index.md" => index(path, note),
@@ -56,7 +56,7 @@ fn log(note: &Note) -> Vec<(Option<u32>, String)> {
     for heading in note.headings.iter().filter(|heading| heading.level == 2) {
         let text = heading.text.trim();
         match text.parse::<jiff::civil::Date>().ok().filter(|date| date.to_string() == text) {
-            None => faults.push((Some(heading.line), format!("{text:?} is no date such as 2026-05-22"))),
+            None => faults.push((Some(heading.line), format!("{text:?} is not a date such as 2026-05-22"))),
             Some(date) if newest.is_some_and(|newest| date > newest) => {
                 faults.push((Some(heading.line), format!("{date} is newer than the date above it")));
             }

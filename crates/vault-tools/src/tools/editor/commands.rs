@@ -62,10 +62,10 @@ pub(in crate::tools) struct CommandRun {
     error_message: Option<String>,
 }
 
-/// Runs nothing yet: the command runs when the call is applied. The output holds if that succeeds.
+/// Runs nothing yet: the command runs when the call is applied. The output is correct if that succeeds.
 pub(in crate::tools) fn run(args: RunArgs, context: &mut Context<'_, '_>) -> Result<CommandRun> {
     if !context.host.is_live() {
-        // A headless host fails with an error that says which host could run it.
+        // A headless host fails with an error that names a host that could run the command.
         context.host.run_command(&args.id)?;
     } else if !context.host.commands()?.iter().any(|command| command.id == args.id) {
         return Err(Error::new(ErrorKind::NotFound, format!("there is no command `{}`", args.id))

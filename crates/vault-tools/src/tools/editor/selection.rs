@@ -1,4 +1,4 @@
-//! Reads and edits the file that is open in the editor: `editor.getSelection`, `editor.replaceSelection`,
+//! Reads and edits the open file in the editor: `editor.getSelection`, `editor.replaceSelection`,
 //! `editor.insertAtCursor`, `editor.getActiveFilePath`.
 
 use schemars::JsonSchema;
@@ -99,7 +99,7 @@ pub(in crate::tools) fn replace_selection(
     })
 }
 
-/// A list of links, marked as the selected list is.
+/// Formats links as a list, with the same markers as the selected list.
 fn list_of_links(paths: &[PathArg], context: &mut Context<'_, '_>) -> Result<String> {
     let selected = context.editor.selection.as_ref().map_or("", |selection| &selection.text);
     let first = selected.trim_start_matches(['\r', '\n']);
@@ -189,7 +189,7 @@ fn type_text(
     if from > to || LineEnding::Lf.put(&before[from..to]) != LineEnding::Lf.put(expected) {
         return Err(Error::conflict(&path, "the selected text has changed since it was selected"));
     }
-    // The new lines get the line endings of the file.
+    // The new lines get the file's line endings.
     let typed = if before.contains('\n') { LineEnding::of(&before).put(text) } else { text.to_string() };
     let end = from + typed.len();
     let after = apply_edits(&before, &[TextEdit { span: from..to, text: typed }])?;

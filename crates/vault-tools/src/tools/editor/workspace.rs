@@ -10,7 +10,7 @@ use crate::tools::shared::arguments::NoArgs;
 use crate::tools::shared::excerpt::beginning;
 use crate::tools::shared::locate;
 
-/// Characters of the selection that are shown.
+/// The number of characters of the selection in the summary.
 const PREVIEW: usize = 120;
 
 /// What the editor shows.
@@ -77,7 +77,7 @@ pub(in crate::tools) fn open_file(args: OpenArgs, context: &mut Context<'_, '_>)
     let opened = context.host.is_live();
     match opened {
         true => context.effects.push(HostEffect::Open { path: path.to_string(), new_leaf: args.new_leaf }),
-        false => context.overlay.notice(format!("{path} is not shown, since that needs an editor")),
+        false => context.overlay.notice(format!("{path} is not shown, because that needs an editor")),
     }
     Ok(OpenedFile { path: path.to_string(), opened })
 }

@@ -1,7 +1,7 @@
-//! Lists attachments with the notes that use them, unused ones, and embeds that lead nowhere: `list_attachments`.
+//! Lists attachments with the notes that use them, unused ones, and broken embeds: `list_attachments`.
 //!
-//! An attachment is unused if no link leads to it and its name stands in the text of no note: HTML, a property or a script
-//! can use it without a link.
+//! An attachment is unused if no link leads to it and its name occurs in the text of no note. The name counts because
+//! HTML, a property or a script can use a file without a link.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,8 @@ use crate::tools::obsidian::settings;
 use crate::tools::shared::arguments::number;
 use crate::tools::shared::locate;
 
-/// What a search for names may take in memory: some ten thousand of them.
+/// The maximum memory in bytes of the regular expression that searches for names, which is enough for some ten thousand
+/// names.
 const MAX_REGEX_BYTES: usize = 200_000_000;
 
 #[derive(Deserialize, JsonSchema)]
@@ -128,7 +129,7 @@ pub(in crate::tools) fn list_attachments(args: Args, context: &mut Context<'_, '
     if !context.policy.permits_all_paths() {
         context
             .overlay
-            .notice("links in notes that your settings deny are not looked at, and may use what seems unused");
+            .notice("links in notes that your settings deny are not checked and may use attachments listed as unused");
     }
     let files = if args.show == AttachmentFilter::Broken { Vec::new() } else { files(&args, context)? };
     let links = context.cache.links(|| links_by_target(context))?;
@@ -176,7 +177,8 @@ pub(in crate::tools) fn list_attachments(args: Args, context: &mut Context<'_, '
     })
 }
 
-/// The attachments that no note uses, by path; files without an ending, such as `LICENSE`, are for others.
+/// Returns the attachments that no note uses, by path, without files that have no extension, such as `LICENSE`, which
+/// other programs use.
 pub(in crate::tools) fn unused(context: &mut Context<'_, '_>) -> Result<Vec<String>> {
     let args = Args { show: AttachmentFilter::Unused, folder: None, only: None, limit: usize::MAX, offset: 0 };
     Ok(list_attachments(args, context)?
@@ -191,7 +193,7 @@ fn has_ending(path: &str) -> bool {
     path.rsplit('/').next().is_some_and(|name| name.contains('.'))
 }
 
-/// The attachments that are meant, by path. What the index leaves out is none of them, nor is a symbolic link.
+/// Returns the selected attachments, by path, without symbolic links and files that the index excludes.
 fn files(args: &Args, context: &mut Context<'_, '_>) -> Result<Vec<Entry>> {
     let folder = args.folder.as_ref().filter(|folder| !matches!(folder.as_str().trim_matches('/'), "" | "."));
     let folder = folder.map(|folder| locate::existing(folder, context)).transpose()?;
@@ -207,7 +209,7 @@ fn files(args: &Args, context: &mut Context<'_, '_>) -> Result<Vec<Entry>> {
     Ok(files)
 }
 
-/// A note, or a base: people open these for themselves.
+/// Returns whether a file is a note or a base, which people open directly.
 fn is_document(path: &SafePath) -> bool {
     path.is_note() || path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("base"))
 }
@@ -222,7 +224,7 @@ fn type_of(path: &SafePath) -> Type {
     }
 }
 
-/// Finds the notes in whose text the names of attachments without links stand, in any case, or percent-encoded.
+/// Finds the notes whose text contains the names of attachments without links, in any case, or percent-encoded.
 fn find_names(attachments: &mut [Attachment], context: &mut Context<'_, '_>) -> Result<()> {
     let mut by_name: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (at, attachment) in attachments.iter().enumerate().filter(|(_, attachment)| attachment.used_by.is_empty()) {
@@ -244,7 +246,7 @@ fn find_names(attachments: &mut [Attachment], context: &mut Context<'_, '_>) -> 
         let content = match context.overlay.read(&path) {
             Ok(content) => content,
             Err(error) => {
-                let what = "was not looked at, and may use what seems unused";
+                let what = "was not searched and may use attachments listed as unused";
                 context.overlay.notice(format!("{path} {what}: {}", error.message()));
                 continue;
             }
@@ -256,18 +258,18 @@ fn find_names(attachments: &mut [Attachment], context: &mut Context<'_, '_>) -> 
     Ok(())
 }
 
-/// Finds any of the texts; where several begin, the longest.
+/// Compiles a regular expression that finds any of the texts; if several begin at one place, the longest.
 fn any_of<'t>(texts: impl Iterator<Item = &'t String>) -> Result<Regex> {
     let mut texts: Vec<&String> = texts.collect();
     texts.sort_by_key(|text| std::cmp::Reverse(text.len()));
     let pattern = texts.into_iter().map(|text| regex::escape(text)).collect::<Vec<_>>().join("|");
     RegexBuilder::new(&pattern).size_limit(MAX_REGEX_BYTES).build().map_err(|_| {
-        Error::new(ErrorKind::Unsupported, "there are too many attachments without links to look for their names")
+        Error::new(ErrorKind::Unsupported, "there are too many attachments without links to search for their names")
             .with_remedy("name a folder or a type")
     })
 }
 
-/// The embeds that lead to no file that may be known, by note and line.
+/// Returns the embeds that lead to no file that may be shown, by note and line.
 fn broken_embeds<'l>(
     links: impl Iterator<Item = (&'l Option<vault_index::VaultPath>, &'l FoundLink)>,
     context: &Context<'_, '_>,

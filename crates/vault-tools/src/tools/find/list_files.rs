@@ -9,7 +9,7 @@ use crate::tool::{Context, PathArg};
 use crate::tools::shared::arguments::{number, page};
 use crate::tools::shared::locate;
 
-/// Files above this size have no etag. In bytes.
+/// The maximum size in bytes of a file for which an etag is computed.
 const MAX_HASHED_BYTES: u64 = 64_000_000;
 
 #[derive(Deserialize, JsonSchema)]
@@ -84,7 +84,7 @@ pub(in crate::tools) fn list_files(args: Args, context: &mut Context<'_, '_>) ->
     Ok(Page { next_offset: truncated.then_some(args.offset + items.len()), items, truncated })
 }
 
-/// What is listed, before the page is cut. A file that is named is listed whether it is left out of the index or not.
+/// Returns all entries, before the page is cut. A file that the call names is listed even if the index excludes it.
 fn entries(args: &Args, context: &mut Context<'_, '_>) -> Result<Vec<sandbox::Entry>> {
     let all = |folder: Option<&SafePath>, context: &Context<'_, '_>| -> Result<Vec<sandbox::Entry>> {
         let listing = context.listing()?;
@@ -124,7 +124,7 @@ fn entries(args: &Args, context: &mut Context<'_, '_>) -> Result<Vec<sandbox::En
 }
 
 fn item(entry: &sandbox::Entry, context: &Context<'_, '_>) -> Item {
-    // The list can be older than the present state of the file.
+    // The list can be older than the current state of the file.
     let stat = context.overlay.stat(&entry.path).ok().flatten().unwrap_or(entry.stat);
     let is_file = stat.kind == EntryKind::File;
     // A file that cannot be read is listed without an etag.
@@ -168,11 +168,11 @@ pub(in crate::tools) struct Folder {
 }
 
 pub(in crate::tools) fn list_folder(args: FolderArgs, context: &mut Context<'_, '_>) -> Result<Folder> {
-    // A folder, and nothing that only begins like it.
+    // The slash selects the folder only, and not other paths with the same prefix.
     let prefix = args.path.map(|path| PathArg(format!("{}/", path.as_str().trim_end_matches('/'))));
     let of = Args { prefix, recursive: args.recursive, extensions: Vec::new(), limit: 0, offset: 0 };
     let mut entries = entries(&of, context)?;
-    // Folders first, so that the first page shows where to go on.
+    // Folders first, so that the first page shows where to continue.
     entries.sort_by_key(|entry| entry.stat.kind != EntryKind::Folder);
     let shown = page(entries, args.limit, args.offset, "entries are there", context);
     let (folders, files): (Vec<_>, Vec<_>) = shown.into_iter().partition(|entry| entry.stat.kind == EntryKind::Folder);

@@ -35,7 +35,7 @@ pub(in crate::tools) struct ListedTag {
     nested: usize,
 }
 
-/// By name. Counted from the notes that may be shown.
+/// Lists tags by name. Only the notes that may be shown are counted.
 pub(in crate::tools) fn list_tags(args: TagsArgs, context: &mut Context<'_, '_>) -> Result<Vec<ListedTag>> {
     let mut tags: BTreeMap<String, ListedTag> = BTreeMap::new();
     for note in known_notes(context)? {
@@ -57,7 +57,7 @@ pub(in crate::tools) fn list_tags(args: TagsArgs, context: &mut Context<'_, '_>)
     Ok(page(found, args.limit, args.offset, "tags are there", context))
 }
 
-/// The levels of a tag that its key has.
+/// Returns as many levels of a tag as its key has.
 fn beginning(shown: &str, key: &str) -> String {
     shown.split('/').take(key.split('/').count()).collect::<Vec<_>>().join("/")
 }

@@ -1,4 +1,4 @@
-//! Lists the notes that fit conditions on properties, tags, folder and age: `query_notes`.
+//! Lists the notes that match conditions on properties, tags, folder and age: `query_notes`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -79,7 +79,7 @@ pub(in crate::tools) fn query_notes(args: QueryArgs, context: &mut Context<'_, '
         filter.before = before.map(|moment| moment.timestamp());
     }
     if filter.is_empty() {
-        // A query without any condition would be none.
+        // A glob that matches every note, because a query needs a condition.
         filter.add_path("**")?;
     }
     let mut query = Query::default().filter(filter).limit(usize::MAX);

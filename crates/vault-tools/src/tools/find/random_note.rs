@@ -12,7 +12,7 @@ use crate::tools::shared::known_notes::known_notes;
 use crate::tools::shared::locate::parsed;
 use crate::tools::shared::note_filter::{NoteFilter, filter_of_search};
 
-/// Characters of an excerpt.
+/// The number of characters of an excerpt.
 const EXCERPT: usize = 300;
 
 #[derive(Deserialize, JsonSchema)]
@@ -62,7 +62,8 @@ pub(in crate::tools) fn get_random_note(args: Args, context: &mut Context<'_, '_
     })
 }
 
-/// Spreads neighbouring seeds: the finalizer of SplitMix64 (Steele, Lea and Flood 2014).
+/// Mixes the bits, so that neighbouring seeds give unrelated results: the finalizer of SplitMix64 (Steele, Lea and
+/// Flood 2014).
 fn mixed_bits(seed: u64) -> u64 {
     let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

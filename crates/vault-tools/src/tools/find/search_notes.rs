@@ -1,4 +1,4 @@
-//! Finds the notes that fit a query best, by name, words and meaning: `search_notes`, `vault_search`.
+//! Finds the notes that match a query best, by name, words and meaning: `search_notes`, `vault_search`.
 
 use std::collections::BTreeSet;
 
@@ -14,11 +14,11 @@ use crate::tools::shared::excerpt;
 use crate::tools::shared::note_filter::NoteFilter;
 use crate::tools::shared::ranked::ranked;
 
-/// The most notes of one answer, and the most files of `vault_search`.
+/// The maximum number of notes in one result, and of files in that of `vault_search`.
 const MAX_NOTES: usize = 100;
 const MAX_FILES: usize = 50;
 
-/// Characters of a preview.
+/// The number of characters of a preview.
 const PREVIEW: usize = 200;
 
 #[derive(Deserialize, JsonSchema)]
@@ -33,7 +33,7 @@ pub(in crate::tools) struct Args {
     filter: Option<NoteFilter>,
 }
 
-/// How many results are returned of those that were asked for. A lower number is reported.
+/// Returns the number of results to return, which is limited. A lower number than requested is reported.
 fn capped(wanted: usize, most: usize, what: &str, context: &mut Context<'_, '_>) -> usize {
     if most < wanted {
         context.overlay.notice(format!("{most} {what} at most are returned, not {wanted}"));
@@ -61,7 +61,7 @@ pub(in crate::tools) struct FoundNote {
     weak: bool,
 }
 
-/// Finds notes. Those below the floor of the index come last, marked as weak.
+/// Finds notes. Those whose score is below the threshold of the index come last, marked as weak.
 pub(in crate::tools) fn search_notes(args: Args, context: &mut Context<'_, '_>) -> Result<Vec<FoundNote>> {
     let filter = args.filter.unwrap_or_default();
     if args.query.trim().is_empty() && filter.is_empty() {
@@ -75,7 +75,7 @@ pub(in crate::tools) fn search_notes(args: Args, context: &mut Context<'_, '_>) 
     query.filter = filter.for_index(context.now)?;
     if !query.unknown_operators.is_empty() {
         let words = query.unknown_operators.join(", ");
-        context.overlay.notice(format!("taken as words, since there is no such operator: {words}"));
+        context.overlay.notice(format!("searched as plain words, because there is no such operator: {words}"));
     }
     let mut found: Vec<FoundNote> = Vec::new();
     let mut notices: Vec<String> = Vec::new();
@@ -89,7 +89,7 @@ pub(in crate::tools) fn search_notes(args: Args, context: &mut Context<'_, '_>) 
         }
     }
     found.truncate(top_k);
-    // Both searches say what they lack.
+    // Both searches report what they lack, so each notice is given only once.
     let mut said = BTreeSet::new();
     notices.retain(|notice| said.insert(notice.clone()));
     notices.into_iter().for_each(|notice| context.overlay.notice(notice));

@@ -11,10 +11,10 @@ use crate::tool::{Context, PathArg};
 use crate::tools::shared::arguments::number;
 use crate::tools::shared::excerpt;
 
-/// Larger files are not searched. In bytes.
+/// The maximum size in bytes of a file that is searched.
 const MAX_BYTES: u64 = 10_000_000;
 
-/// What a compiled query may take in memory: enough for a page of text, taken literally.
+/// The maximum memory in bytes of a compiled query, which is enough for a page of literal text.
 const MAX_REGEX_BYTES: usize = 100_000_000;
 
 #[derive(Deserialize, JsonSchema)]
@@ -57,7 +57,7 @@ enum SearchMode {
     Regex,
 }
 
-/// How many files that could not be searched a notice names.
+/// The maximum number of files that a notice about unsearched files lists.
 const NAMED_FILES: usize = 5;
 
 /// The matches.
@@ -97,7 +97,7 @@ struct SkippedFile {
     reason: String,
 }
 
-/// The matches in the order of paths and lines, up to the limit.
+/// Finds the matches in the order of paths and lines, up to the limit.
 pub(in crate::tools) fn matches(args: MatchesArgs, context: &mut Context<'_, '_>) -> Result<Matches> {
     let pattern = match args.mode {
         SearchMode::Plain => regex::escape(&args.query),
@@ -137,7 +137,7 @@ pub(in crate::tools) fn matches(args: MatchesArgs, context: &mut Context<'_, '_>
             }
         }
     }
-    // A plan shows no outputs, only what is said besides.
+    // A plan shows only notices and no outputs.
     if !found.skipped.is_empty() {
         let named: Vec<&str> = found.skipped.iter().take(NAMED_FILES).map(|file| file.path.as_str()).collect();
         let more = if found.skipped.len() > NAMED_FILES { " and more" } else { "" };
@@ -163,7 +163,8 @@ fn searchable_text(path: &SafePath, context: &Context<'_, '_>) -> Result<String>
     context.overlay.text(path)
 }
 
-/// The notes at and below paths, each once, or all notes; a file that is named is searched whether it is a note or not.
+/// Returns the notes at and below paths, each once, or all notes. A file that the call names is searched even if it is
+/// not a note.
 fn files_to_search(paths: &[PathArg], context: &mut Context<'_, '_>) -> Result<Vec<SafePath>> {
     let mut files = if paths.is_empty() { notes_below(None, context)? } else { Vec::new() };
     for path in paths {
@@ -182,7 +183,7 @@ fn files_to_search(paths: &[PathArg], context: &mut Context<'_, '_>) -> Result<V
     Ok(files)
 }
 
-/// The notes that may be read, in the order of their paths.
+/// Returns the notes that may be read, in the order of their paths.
 fn notes_below(folder: Option<&SafePath>, context: &Context<'_, '_>) -> Result<Vec<SafePath>> {
     let listing = context.listing()?;
     let entries = context.overlay.walk(folder)?.into_iter();

@@ -1,4 +1,4 @@
-//! Lists notes that are like a note, and pairs that say the same: `find_similar_notes`, `find_duplicates`.
+//! Lists notes that are similar to a note, and pairs of duplicates: `find_similar_notes`, `find_duplicates`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use crate::tools::shared::arguments::{number, page};
 use crate::tools::shared::ranked::ranked;
 use crate::tools::shared::{excerpt, locate};
 
-/// Characters of a preview.
+/// The number of characters of a preview.
 const PREVIEW: usize = 200;
 
 #[derive(Deserialize, JsonSchema)]

@@ -1,4 +1,4 @@
-//! Lists links as the overlay would have them: `list_backlinks`, `list_forward_links`.
+//! Lists links in the state of the overlay: `list_backlinks`, `list_forward_links`.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ use crate::tools::shared::arguments::{number, page};
 use crate::tools::shared::known_notes::{changed_paths, files_at, is_among};
 use crate::tools::shared::locate::{self, parsed};
 
-/// The links of a note, in their order.
+/// Returns the links of a note, in order.
 pub(in crate::tools) fn links_of(path: &SafePath, context: &Context<'_, '_>) -> Result<Vec<FoundLink>> {
     context.overlay.bind(path);
     // The index does not know the links of notes that it excludes.
@@ -27,7 +27,7 @@ pub(in crate::tools) fn links_of(path: &SafePath, context: &Context<'_, '_>) -> 
     }
 }
 
-/// The links to a file, by source and line. Links from notes that the index excludes are not known.
+/// Returns the links to a file, by source and line. Links from notes that the index excludes are unknown.
 pub(in crate::tools) fn links_to(path: &SafePath, context: &Context<'_, '_>) -> Result<Vec<FoundLink>> {
     let known =
         if context.overlay.is_changed() { None } else { rows(context.vault.index()?.backlinks(path.as_str(), 1))? };
@@ -49,8 +49,8 @@ pub(in crate::tools) fn links_to(path: &SafePath, context: &Context<'_, '_>) -> 
     Ok(permitted)
 }
 
-/// All links by target, for an overlay with changes: each link is resolved again, since names may have changed. Those that
-/// lead nowhere are under `None`.
+/// Returns all links by target, for an overlay with changes. Each link is resolved again, because names may have
+/// changed. Broken links have the target `None`.
 pub(in crate::tools) fn links_by_target(
     context: &Context<'_, '_>,
 ) -> Result<HashMap<Option<VaultPath>, Vec<FoundLink>>> {
@@ -99,7 +99,7 @@ fn links_in(path: &SafePath, names: &Names, context: &Context<'_, '_>) -> Result
     Ok(found.collect())
 }
 
-/// `None` for a file that is not in the index.
+/// Converts rows of the index; returns `None` for a file that is not in the index.
 fn rows(rows: vault_index::Result<Vec<LinkRow>>) -> Result<Option<Vec<FoundLink>>> {
     match rows.map_err(crate::error::Error::from) {
         Ok(rows) => Ok(Some(rows.into_iter().map(of_row).collect())),
@@ -114,7 +114,7 @@ fn of_row(row: LinkRow) -> FoundLink {
     FoundLink { source: row.source, target: row.target, kind: row.kind, line: row.line, points_at, text }
 }
 
-/// The visible text of a link, from its source; `points_at` if it has none.
+/// Returns the visible text of a link, from its source; `points_at` if it has no text.
 fn shown(raw: &str, points_at: &str) -> String {
     let bare = raw.strip_prefix('!').unwrap_or(raw);
     if let Some(inner) = bare.strip_prefix("[[").and_then(|rest| rest.strip_suffix("]]")) {
@@ -126,7 +126,7 @@ fn shown(raw: &str, points_at: &str) -> String {
     text.map(|(text, _)| text).filter(|text| !text.is_empty()).unwrap_or(points_at).to_string()
 }
 
-/// What a link points at, as written.
+/// Returns the target of a link as written.
 fn points_at(path: &str, subpath: Option<&str>) -> String {
     match subpath {
         Some(subpath) => format!("{path}#{subpath}"),
@@ -134,7 +134,7 @@ fn points_at(path: &str, subpath: Option<&str>) -> String {
     }
 }
 
-/// The titles of the notes that contain links.
+/// Returns the titles of the notes that contain links.
 fn titles(links: &[FoundLink], context: &Context<'_, '_>) -> Result<HashMap<VaultPath, String>> {
     let mut titles = HashMap::new();
     if !context.overlay.is_changed() {
@@ -148,7 +148,7 @@ fn titles(links: &[FoundLink], context: &Context<'_, '_>) -> Result<HashMap<Vaul
                 let content = context.overlay.read(&safe).ok()?;
                 Some(parsed(&safe, &content).title.text)
             };
-            // The file's name, if it cannot be read.
+            // The file's name, if the file cannot be read.
             read().unwrap_or_else(|| path.stem().to_string())
         });
     }

@@ -1,7 +1,7 @@
-//! Lists what links say of the vault: those that lead nowhere, those that notes lack, notes without links, those that many
-//! lead to, and what lies near: `list_broken_links`, `suggest_links`, `list_orphans`, `list_hubs`, `list_neighbors`.
+//! Lists facts about links in the vault: broken links, missing links, notes without links, notes with many links, and
+//! neighbours: `list_broken_links`, `suggest_links`, `list_orphans`, `list_hubs`, `list_neighbors`.
 //!
-//! All of them ask the index: within a plan that is the vault before the plan.
+//! All of them use the index, so within a plan they see the vault before the plan.
 
 use std::collections::BTreeMap;
 
@@ -86,8 +86,8 @@ pub(in crate::tools) fn list_broken_links(args: ListArgs, context: &mut Context<
     Ok(page(broken, args.limit, args.offset, "links lead nowhere", context))
 }
 
-/// The links that lead nowhere, of the vault or of a note, by source and line, with what they may mean. What is denied counts
-/// as not there, so that no list tells of it.
+/// Returns the broken links of the vault or of a note, by source and line, with proposals for their targets. Denied
+/// files are treated as missing, so that no list reveals them.
 pub(in crate::tools) fn broken_links(
     note: Option<&SafePath>,
     context: &Context<'_, '_>,
@@ -222,7 +222,7 @@ pub(in crate::tools) fn list_hubs(args: HubsArgs, context: &mut Context<'_, '_>)
     Ok(notes)
 }
 
-/// The notes that may be shown, by path, with how many others they are linked with.
+/// Returns the notes that may be shown, by path, with the number of notes to which they are linked.
 fn linked_notes(context: &mut Context<'_, '_>) -> Result<Vec<LinkedNote>> {
     say_if_changed(context);
     let graph = context.vault.index()?.graph()?;
@@ -271,7 +271,7 @@ pub(in crate::tools) struct Neighbor {
     distance: usize,
 }
 
-/// Breadth first, along links in both directions.
+/// Searches breadth-first, along links in both directions.
 pub(in crate::tools) fn list_neighbors(args: NeighborsArgs, context: &mut Context<'_, '_>) -> Result<Vec<Neighbor>> {
     let (path, _) = locate::linked(&args.path, context)?;
     say_if_changed(context);
@@ -297,12 +297,12 @@ pub(in crate::tools) fn list_neighbors(args: NeighborsArgs, context: &mut Contex
     Ok(page(neighbors, args.limit, 0, "files are so near", context))
 }
 
-/// Whether a file may be shown.
+/// Returns whether a file may be shown.
 pub(in crate::tools) fn permits(path: &VaultPath, context: &Context<'_, '_>) -> bool {
     SafePath::found(path.clone()).is_some_and(|path| context.permits(&path))
 }
 
-/// Says that what earlier steps of a plan change is not counted.
+/// Adds a notice that the changes of earlier steps of a plan are not included.
 pub(in crate::tools) fn say_if_changed(context: &mut Context<'_, '_>) {
     if context.overlay.is_changed() {
         context.overlay.notice("this is of the vault before the plan");

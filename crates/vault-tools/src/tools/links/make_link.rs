@@ -36,11 +36,11 @@ pub(in crate::tools) fn make_link(args: Args, context: &mut Context<'_, '_>) -> 
     Ok(Link { link: if args.embed { format!("!{link}") } else { link } })
 }
 
-/// A link to a file, or to a heading or `^block` of it, as it stands in the note `from`: as the vault's settings say, and
-/// where there are none, in the way that the note has its other links.
+/// Returns a link to a file, or to a heading or `^block` of it, as it is written in the note `from`: in the style of
+/// the vault's settings, or, without such settings, in the style of the other links in the note.
 ///
 /// # Errors
-/// No such file; one that no link can lead to.
+/// No such file; a file that no link can lead to.
 pub(in crate::tools) fn link_to(
     path: &PathArg,
     from: Option<&SafePath>,
@@ -80,14 +80,14 @@ pub(in crate::tools) fn link_to(
     })
 }
 
-/// Whether a note, if it is there, has Markdown links to files and no wikilinks.
+/// Returns whether a note exists and has Markdown links to files and no wikilinks.
 fn has_markdown_links(note: &SafePath, context: &Context<'_, '_>) -> bool {
     let content = context.overlay.read(note).ok();
     let links = content.map(|content| locate::parsed(note, &content).links).unwrap_or_default();
     links.iter().any(|link| link.raw.contains("](")) && !links.iter().any(|link| link.raw.contains("[["))
 }
 
-/// A text in which nothing ends a Markdown link.
+/// Escapes a text so that nothing in it ends a Markdown link.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -99,7 +99,7 @@ fn escaped(text: &str) -> String {
     escaped
 }
 
-/// A text in which nothing ends a wikilink, which knows no escapes.
+/// Replaces the characters that would end a wikilink, which has no escapes.
 fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() || matches!(c, '[' | ']' | '|') { ' ' } else { c }).collect()
 }

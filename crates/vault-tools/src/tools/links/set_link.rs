@@ -1,4 +1,4 @@
-//! Makes one link, or points one elsewhere: `set_link`.
+//! Creates one link, or changes the target of one: `set_link`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -67,7 +67,7 @@ pub(in crate::tools) fn set_link(args: Args, context: &mut Context<'_, '_>) -> R
                     let end = prose.end_of_line(args.line).ok_or_else(|| {
                         Error::new(
                             ErrorKind::Refused,
-                            format!("line {} is no prose, so no link is added to it", args.line),
+                            format!("line {} is not prose, so no link is added to it", args.line),
                         )
                         .at(&path)
                         .with_remedy("name a line of text, or give the words that are to be the link")
@@ -79,7 +79,7 @@ pub(in crate::tools) fn set_link(args: Args, context: &mut Context<'_, '_>) -> R
             say_if_missing(&target, subpath, context)?;
             let shown = if given.is_empty() { None } else { Some(given) };
             let link = link_to(&PathArg(target.to_string()), Some(&path), subpath, shown, context)?;
-            // In a row of a table, a line would end a cell.
+            // In a row of a table, a vertical bar would end a cell.
             let link = if is_row(&text, span.start) { link.replace('|', "\\|") } else { link };
             TextEdit { text: if given.is_empty() { format!(" {link}") } else { link }, span }
         }
@@ -92,7 +92,7 @@ pub(in crate::tools) fn set_link(args: Args, context: &mut Context<'_, '_>) -> R
     Ok(NewLink { version: version::of(&path, context)?, path: path.to_string(), line: line as u32 + 1, now })
 }
 
-/// The format of new links: that of the settings, but relative ones where viewers know no others.
+/// Returns the format of new links: that of the settings, but relative if viewers support no others.
 fn format(options: &ParseOptions, context: &Context<'_, '_>) -> Result<LinkFormat> {
     let settings = settings::read(context.vault, "app.json")?;
     Ok(match options.relative_destinations {
@@ -110,7 +110,7 @@ fn not_there(what: &str, path: &SafePath) -> Error {
     .with_remedy("read the note again")
 }
 
-/// Says so if the note has no such heading: the link leads to the note all the same.
+/// Adds a notice if the note has no such heading; the link still leads to the note.
 fn say_if_missing(target: &SafePath, subpath: Option<&str>, context: &mut Context<'_, '_>) -> Result<()> {
     let Some(subpath) = subpath.filter(|_| target.is_markdown()) else { return Ok(()) };
     let note = locate::parsed(target, &context.overlay.read(target)?);
@@ -123,14 +123,14 @@ fn say_if_missing(target: &SafePath, subpath: Option<&str>, context: &mut Contex
     Ok(())
 }
 
-/// Whether a place is in a row of a table, or in a line that could be one.
+/// Returns whether an offset is in a row of a table, or in a line that could be one.
 fn is_row(text: &str, at: usize) -> bool {
     let start = text[..at].rfind('\n').map_or(0, |end| end + 1);
     let line = text[start..].lines().next().unwrap_or_default();
     line.trim_start_matches(['>', ' ', '\t']).starts_with('|') || line.matches('|').count() > 1
 }
 
-/// Where words stand as prose: in the line; elsewhere only if that is the only place.
+/// Finds words in prose: in the given line, or elsewhere only if there is exactly one occurrence.
 fn words_in(text: &str, words: &str, line: u32, path: &SafePath, prose: &Prose<'_>) -> Result<std::ops::Range<usize>> {
     let is_name = words.trim() == words && !words.contains('\n') && !words.starts_with(['#', '>', '|', '-', '*', '+']);
     let at_line = |at: usize| text[..at].matches('\n').count() as u32 + 1;

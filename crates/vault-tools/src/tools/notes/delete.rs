@@ -47,7 +47,7 @@ pub(in crate::tools) fn note(args: NoteArgs, context: &mut Context<'_, '_>) -> R
     let path = locate::file(&args.path, context)?;
     version::require(args.expected_version.as_deref(), &path, context)?;
     let deleted = context.overlay.delete(&path, context.deletion())?;
-    // Links in denied notes are not named.
+    // Links in denied notes are not listed.
     let dangling = deleted.dangling.into_iter().filter(|link| context.permits(&link.path));
     Ok(DeletedNote {
         path: path.to_string(),
@@ -94,7 +94,7 @@ pub(in crate::tools) fn path(args: PathArgs, context: &mut Context<'_, '_>) -> R
             false => Ok(DeletedPath { path: path.to_string(), deleted: false, trashed: false }),
         };
     }
-    // Checked before the delete: why a file cannot be deleted would reveal that it exists.
+    // Checked before the delete, because the reason that a file cannot be deleted would reveal that it exists.
     context.all_permitted(&path)?;
     version::require(args.expected_etag.as_deref(), &path, context)?;
     let deletion = if args.trash { context.deletion() } else { DeleteMode::Permanent };

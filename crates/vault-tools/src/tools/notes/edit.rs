@@ -1,4 +1,4 @@
-//! Replaces passages of a note, or all that are alike: `edit_note`.
+//! Replaces passages of a note, or all equal ones: `edit_note`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -87,7 +87,7 @@ pub(in crate::tools) fn edit_note(mut args: Args, context: &mut Context<'_, '_>)
     Ok(EditedPassage { version, path: path.to_string(), first_line, last_line, count, replaced, replaced_by })
 }
 
-/// The edits of a call, and whether it is one that was not given as a list.
+/// Returns the edits of a call, and whether it is a single one that was not given as a list.
 fn edits(args: &mut Args) -> Result<(Vec<Edit>, bool)> {
     let wrong = |what: &str| Error::new(ErrorKind::InvalidArguments, what);
     let given = (args.old_text.take(), args.new_text.take(), std::mem::take(&mut args.edits));

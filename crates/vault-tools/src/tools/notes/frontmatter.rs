@@ -1,5 +1,5 @@
-//! Sets and removes properties of a note, or items of one, and keeps all else byte for byte: `update_frontmatter`,
-//! `edit_list_property`.
+//! Sets and removes properties of a note, or items of one, and preserves everything else byte for byte:
+//! `update_frontmatter`, `edit_list_property`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,5 @@
-//! What the journal says of the vault or of one note, and one note as it was before a change: `list_history`,
-//! `restore_note`.
+//! The history of the vault or of one note from the journal, and restoring a note to its state before a change:
+//! `list_history`, `restore_note`.
 //!
 //! A note is followed through its renames: a transaction that changed it under an older name is part of its history.
 
@@ -57,11 +57,11 @@ struct PastAction {
     to: Option<String>,
 }
 
-/// Files of one change that are listed.
+/// The maximum number of files of one change that are listed.
 const LISTED: usize = 20;
 
 pub(in crate::tools) fn list_history(args: HistoryArgs, context: &mut Context<'_, '_>) -> Result<Vec<PastChange>> {
-    // A note that is gone has a history, too.
+    // A deleted note has a history too.
     let mut name = args.path.as_ref().map(|path| locate::linked(path, context).map(|(path, _)| path)).transpose();
     if let (Err(_), Some(path)) = (&name, &args.path) {
         name = context.path(path).map(Some);
@@ -125,7 +125,7 @@ pub(in crate::tools) struct RestoredNote {
     version: String,
 }
 
-/// All else that the change did stays, also what was moved.
+/// Restores one note. All other effects of the change remain, including moves.
 pub(in crate::tools) fn restore_note(args: RestoreArgs, context: &mut Context<'_, '_>) -> Result<RestoredNote> {
     let asked = context.path(&args.path).ok();
     let here = locate::file(&args.path, context).ok().or_else(|| asked.clone());
@@ -138,10 +138,10 @@ pub(in crate::tools) fn restore_note(args: RestoreArgs, context: &mut Context<'_
     };
     let entry = &entries[at];
     let contents = journal::contents(context.vault.state(), entry)?;
-    // The first action on the note has what was before all of them.
+    // The first action on the note has the content before all of them.
     for (number, action) in done_actions(entry).enumerate() {
         let (then, content) = match action {
-            // The note, or a folder that it lay in, went to the trash.
+            // The note, or a folder that contained it, went to the trash.
             Action::Move { from, to } if to.is_in_trash() => {
                 let Some(then) = asked.clone().filter(|asked| asked.below(from).is_some()) else { continue };
                 let Some(trashed) = then.moved(from, to) else { continue };
@@ -158,7 +158,7 @@ pub(in crate::tools) fn restore_note(args: RestoreArgs, context: &mut Context<'_
             continue;
         }
         if matches!(action, Action::Create { .. }) {
-            let what = format!("transaction {} made the note, so it was not there before", entry.id);
+            let what = format!("transaction {} made the note, so it did not exist before", entry.id);
             let remedy = "delete it, or undo the transaction";
             return Err(Error::new(ErrorKind::Refused, what).at(&now).with_remedy(remedy));
         }
@@ -167,7 +167,7 @@ pub(in crate::tools) fn restore_note(args: RestoreArgs, context: &mut Context<'_
             break;
         }
         let Some(content) = content else {
-            return Err(Error::new(ErrorKind::Journal, "the journal no longer has what it was").at(&now));
+            return Err(Error::new(ErrorKind::Journal, "the journal no longer has its earlier content").at(&now));
         };
         let created = !context.overlay.exists(&now)?;
         match created {
@@ -181,13 +181,13 @@ pub(in crate::tools) fn restore_note(args: RestoreArgs, context: &mut Context<'_
             && [&asked, &here].into_iter().flatten().any(|note| concerns(action, note))
     };
     if done_actions(entry).any(is_moved) {
-        let what = format!("transaction {} moved the note and left its text as it is", entry.id);
+        let what = format!("transaction {} moved the note and left its text unchanged", entry.id);
         return Err(Error::new(ErrorKind::Refused, what).at(args.path.as_str()).with_remedy("undo reverts the move"));
     }
     Err(wrong(format!("transaction {} did not change this note", entry.id)))
 }
 
-/// The transactions that took effect, oldest first.
+/// Returns the transactions that took effect, oldest first.
 fn ended(context: &Context<'_, '_>) -> Result<Vec<JournalEntry>> {
     let (mut entries, has_damage) = journal::entries(context.vault.state())?;
     if has_damage {
@@ -197,21 +197,22 @@ fn ended(context: &Context<'_, '_>) -> Result<Vec<JournalEntry>> {
     Ok(entries)
 }
 
-/// What took effect of a transaction, in order.
+/// Returns the actions of a transaction that took effect, in order.
 fn done_actions(
     entry: &JournalEntry,
 ) -> impl DoubleEndedIterator<Item = &crate::action::ActionOutline> + ExactSizeIterator {
     entry.actions[..entry.done.min(entry.actions.len())].iter().map(|action| &action.outline)
 }
 
-/// Whether an action is about a note, or about a folder above it.
+/// Returns whether an action concerns a note, or a folder above it.
 fn concerns(action: &crate::action::ActionOutline, note: &SafePath) -> bool {
     let (path, to) = action.paths();
     let is_of = |path: &SafePath| path == note || note.moved(path, path).is_some();
     is_of(path) || to.is_some_and(is_of)
 }
 
-/// Where the file lies now that lay at `path` when action `number` of the first of some transactions began.
+/// Returns the current path of the file that was at `path` when action `number` of the first of some transactions
+/// began.
 fn now_at(path: &SafePath, first: &JournalEntry, number: usize, entries: &[JournalEntry]) -> SafePath {
     let mut now = path.clone();
     for entry in entries {

@@ -92,8 +92,8 @@ pub(in crate::tools) fn insert_in_note(args: InsertArgs, context: &mut Context<'
     Ok(InsertedText { version: version::of(&path, context)?, path: path.to_string(), line })
 }
 
-/// Adds text to a note: both tools are this. Returns the note, the first new line, and whether a heading was made, which
-/// happens at the end of a section only, and only if it may.
+/// Adds text to a note; both tools use it. Returns the note, the first new line, and whether a heading was created,
+/// which happens only at the end of a section, and only if it is allowed.
 fn add(args: Args, may_make_heading: bool, context: &mut Context<'_, '_>) -> Result<(SafePath, u32, bool)> {
     let path = locate::markdown(&args.path, "only Markdown notes can be added to", context)?;
     version::require(args.expected_version.as_deref(), &path, context)?;
@@ -109,7 +109,7 @@ fn add(args: Args, may_make_heading: bool, context: &mut Context<'_, '_>) -> Res
     Ok((path, added.line, added.made_heading))
 }
 
-/// Adds text at the end of a note or section; a missing heading is made.
+/// Adds text at the end of a note or section; a missing heading is created.
 fn append(
     (path, text): (&SafePath, &str),
     heading: Option<&str>,
@@ -125,15 +125,15 @@ fn append(
     };
     let added = added.map_err(|error| error.at(path))?;
     if let Some(similar) = &added.similar_heading {
-        context.overlay.notice(format!("{path}: a new heading is made; there is also {similar:?}"));
+        context.overlay.notice(format!("{path}: a new heading is created; there is also {similar:?}"));
     }
     Ok(added)
 }
 
-/// Adds text at a place of a note, a section or a block that is there.
+/// Adds text at a place of an existing note, section or block.
 ///
 /// # Errors
-/// Heading and block at once; those of [`edit::insert`].
+/// Heading and block at once; the errors of [`edit::insert`].
 fn insert(
     (path, text): (&SafePath, &str),
     (heading, block): (Option<&str>, Option<&str>),
@@ -166,10 +166,11 @@ fn insert(
     })
 }
 
-/// Content for a section of a note, without the section's heading, which models repeat; that is said.
+/// Returns content for a section of a note without the section's heading, which models repeat. A removed heading is
+/// reported in a notice.
 ///
 /// # Errors
-/// Those of [`edit::without_repeated_heading`].
+/// The errors of [`edit::without_repeated_heading`].
 fn under_heading<'c>(
     (path, text): (&SafePath, &str),
     heading: &str,
@@ -178,7 +179,9 @@ fn under_heading<'c>(
 ) -> Result<&'c str> {
     let rest = edit::without_repeated_heading(text, heading, content).map_err(|error| error.at(path))?;
     if rest.is_some() {
-        context.overlay.notice(format!("{path}: the text begins with the heading of its section, which is there once"));
+        context
+            .overlay
+            .notice(format!("{path}: the text begins with the heading of its section, which is written only once"));
     }
     Ok(rest.unwrap_or(content))
 }

@@ -1,4 +1,4 @@
-//! Merges two notes and leads links to what is left: `merge_notes`.
+//! Merges two notes and redirects links to the remaining one: `merge_notes`.
 
 use std::cell::RefCell;
 
@@ -89,7 +89,7 @@ pub(in crate::tools) fn merge_notes(args: Args, context: &mut Context<'_, '_>) -
     })
 }
 
-/// A note that lies where its path says.
+/// Returns a note that is not a symbolic link.
 fn note(path: &PathArg, context: &Context<'_, '_>) -> Result<SafePath> {
     let path = locate::markdown(path, "only Markdown notes can be merged", context)?;
     match context.overlay.real(&path)? {

@@ -1,4 +1,4 @@
-//! Moves lines that match to another note or section: `move_lines`.
+//! Moves matching lines to another note or section: `move_lines`.
 
 use std::cell::RefCell;
 
@@ -87,7 +87,7 @@ pub(in crate::tools) fn move_lines(args: Args, context: &mut Context<'_, '_>) ->
         Some(heading) => edit::find_section(&text, heading).map_err(|error| error.at(&from))?.body,
         None => 0..text.len(),
     };
-    // What is in the section that the lines go to is there already.
+    // Lines in the destination section are already in place.
     let there = heading.filter(|_| is_same).and_then(|heading| edit::find_section(&text, heading).ok());
     let except = there.map_or(0..0, |section| section.body);
     let matches = filter(args.tasks, args.pattern.as_deref())?;
@@ -133,7 +133,7 @@ pub(in crate::tools) fn move_lines(args: Args, context: &mut Context<'_, '_>) ->
 
 fn filter(tasks: Option<Tasks>, pattern: Option<&str>) -> Result<impl Fn(&str) -> bool> {
     if tasks.is_none() && pattern.is_none() {
-        return Err(Error::new(ErrorKind::InvalidArguments, "it is not said which lines are moved")
+        return Err(Error::new(ErrorKind::InvalidArguments, "the lines to move are not specified")
             .with_remedy("give tasks, pattern or both"));
     }
     let pattern = pattern.map(Regex::new).transpose().map_err(|error| {

@@ -1,4 +1,4 @@
-//! Creates the note of a day, week, month, quarter or year as the vault's settings say: `create_daily_note`,
+//! Creates the note of a day, week, month, quarter or year according to the vault's settings: `create_daily_note`,
 //! `create_periodic_note`.
 
 use jiff::Zoned;
@@ -86,7 +86,7 @@ fn create(args: Args, settings: &PeriodicSettings, context: &mut Context<'_, '_>
     Ok(PeriodicNote { version: version::of(&path, context)?, path: path.to_string(), created, appended })
 }
 
-/// The given day at the present time of day.
+/// Returns the given day at the current time of day.
 fn on(date: &str, now: &Zoned) -> Result<Zoned> {
     let day = date.trim().parse::<Date>().ok();
     let moment = day.and_then(|day| day.to_datetime(now.time()).to_zoned(now.time_zone().clone()).ok());

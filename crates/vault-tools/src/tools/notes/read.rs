@@ -13,10 +13,10 @@ use crate::tool::{Context, PathArg};
 use crate::tools::shared::arguments::number;
 use crate::tools::shared::locate;
 
-/// What `read_note` gives without being told. In bytes: some 10,000 tokens of English.
+/// The default limit of `read_note` in bytes: some 10,000 tokens of English.
 const DEFAULT_BYTES: usize = 40_000;
 
-/// Which part of a file is read.
+/// The part of a file to read.
 enum Part<'a> {
     Whole,
     Section(&'a str),
@@ -26,19 +26,19 @@ enum Part<'a> {
     Outline,
 }
 
-/// The part of a file that was read, as far as the bytes lasted.
+/// The part of a file that was read, up to the limit of bytes.
 struct TextPart {
-    /// The version of the whole file, by which a later write is compared with it.
+    /// The version of the whole file, with which a later write is compared.
     version: String,
     /// The line at which the text begins, from 1.
     first_line: u32,
     text: String,
     bytes_left: usize,
-    /// The offset to go on with; `None` at the end.
+    /// The offset at which to continue; `None` at the end.
     next_offset: Option<usize>,
 }
 
-/// Reads a part of a file from an offset within the part, at most so many bytes. All three tools are this.
+/// Reads a part of a file from an offset within the part, at most `max_bytes`. All three tools use it.
 fn read(
     path: &SafePath,
     part: &Part<'_>,
@@ -69,13 +69,13 @@ fn read(
     })
 }
 
-/// The bytes of a text from an offset, at most so many, cut between characters but never to nothing.
+/// Returns the bytes of a text from an offset, at most `max_bytes`, cut between characters but never to an empty range.
 fn cut(text: &str, offset: usize, max_bytes: Option<usize>) -> Range<usize> {
     let start = text.floor_char_boundary(offset);
     let end = text.floor_char_boundary(start.saturating_add(max_bytes.unwrap_or(usize::MAX)));
     let first = text[start..].chars().next().map_or(start, |first| start + first.len_utf8());
     match max_bytes {
-        // What is left for one of several notes.
+        // When several notes are read, no bytes may remain for this one.
         Some(0) => start..start,
         _ => start..end.max(first),
     }
@@ -164,7 +164,7 @@ pub(in crate::tools) fn notes(mut args: NoteArgs, context: &mut Context<'_, '_>)
     }
 }
 
-/// Whole notes, as far as the bytes last. One that cannot be read keeps no other back.
+/// Reads whole notes, up to the limit of bytes. An unreadable note does not prevent reading the others.
 fn several(paths: Vec<PathArg>, max_bytes: usize, context: &mut Context<'_, '_>) -> Result<Notes> {
     let mut left = max_bytes;
     let mut notes = Vec::with_capacity(paths.len());
@@ -233,14 +233,14 @@ pub(in crate::tools) struct SharedFile {
     size: usize,
 }
 
-/// A missing file is a result, not an error.
+/// Reads files. A missing file is a result, not an error.
 pub(in crate::tools) fn files(args: FilesArgs, context: &mut Context<'_, '_>) -> Result<Vec<SharedFile>> {
     let mut files = Vec::with_capacity(args.file_paths.len());
     for asked in args.file_paths {
         context.cancel.check()?;
         let path = asked.to_string();
         let text = context.path(&asked).and_then(|path| {
-            // A person agreed to these paths, not to what a name may lead to.
+            // A person approved these paths, not the files that a name may refer to.
             match context.overlay.exists(&path)? {
                 true => read(&path, &Part::Whole, 0, None, context),
                 false => Err(context.missing_file(&path)),

@@ -1,4 +1,4 @@
-//! Changes the tags of one note, or a tag of all: `edit_tags`, `rename_tag`.
+//! Changes the tags of one note, or a tag in all notes: `edit_tags`, `rename_tag`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -82,12 +82,12 @@ fn edit(path: &SafePath, changes: &TagChanges, context: &mut Context<'_, '_>) ->
     Ok(edited)
 }
 
-/// Renames the tags in the texts of a canvas; returns how many.
+/// Renames the tags in the texts of a canvas; returns the number of renamed occurrences.
 fn edit_canvas(path: &SafePath, changes: &TagChanges, context: &mut Context<'_, '_>) -> Result<usize> {
     let text = context.overlay.text(path)?;
     let strings = canvas_strings(&text);
     if strings.is_empty() {
-        return Err(Error::new(ErrorKind::Unsupported, "it is no valid canvas").at(path));
+        return Err(Error::new(ErrorKind::Unsupported, "it is not a valid canvas").at(path));
     }
     let mut edits = Vec::new();
     for (value, string, _) in strings.into_iter().filter(|(_, _, is_text)| *is_text) {
@@ -138,7 +138,7 @@ struct LeftOutNote {
 pub(in crate::tools) fn of_vault(args: VaultArgs, context: &mut Context<'_, '_>) -> Result<RenamedTag> {
     let key = TagKey::new(&args.tag);
     let changes = TagChanges { rename: vec![(args.tag.clone(), args.new_tag.clone())], ..TagChanges::default() };
-    // An argument that is wrong is an error before any note is read.
+    // Checks the arguments, so that an invalid one is an error before any note is read.
     edit_tags("", &changes)?;
     let mut done = RenamedTag {
         tag: args.tag,
@@ -147,9 +147,9 @@ pub(in crate::tools) fn of_vault(args: VaultArgs, context: &mut Context<'_, '_>)
         notes_updated: Vec::new(),
         left_out: Vec::new(),
     };
-    // Said whether there are such notes or not, so that it does not tell.
+    // This notice is given whether or not there are such notes, so that it does not reveal whether there are.
     if !context.policy.permits_all_paths() {
-        context.overlay.notice("notes that your settings deny are not looked at, and keep the tag if they have it");
+        context.overlay.notice("notes that your settings deny are not checked, and keep the tag if they have it");
     }
     notice_if_some_are_excluded(context)?;
     let mut notes = tagged(&key, context)?;
@@ -191,7 +191,7 @@ pub(in crate::tools) fn of_vault(args: VaultArgs, context: &mut Context<'_, '_>)
     Ok(done)
 }
 
-/// Says how many notes are not looked at since the index leaves them out.
+/// Adds a notice about the number of notes that are not changed because the index excludes them.
 fn notice_if_some_are_excluded(context: &mut Context<'_, '_>) -> Result<()> {
     let entries = context.overlay.walk(None)?;
     let listing = context.listing()?;
@@ -201,27 +201,27 @@ fn notice_if_some_are_excluded(context: &mut Context<'_, '_>) -> Result<()> {
     };
     let notes = entries.iter().filter(is_left_out).count();
     if notes > 0 {
-        let what = "are not looked at, and keep the tag if they have it";
+        let what = "are not checked, and keep the tag if they have it";
         context.overlay.notice(format!("notes that are excluded from the index ({notes}) {what}"));
     }
     Ok(())
 }
 
-/// The notes that have a tag, or one nested below it.
+/// Returns the notes that have a tag, or one nested below it.
 fn tagged(tag: &TagKey, context: &Context<'_, '_>) -> Result<Vec<SafePath>> {
     let mut notes = notes_tagged(std::slice::from_ref(tag), context)?;
     notes.retain(|note| note.tags.iter().any(|other| tag.covers(&TagKey::new(other))));
     Ok(notes.into_iter().map(|note| note.path).collect())
 }
 
-/// The notes whose tags the index does not know, since their frontmatter cannot be read.
+/// Returns the notes whose tags the index does not know because their frontmatter cannot be read.
 fn with_broken_frontmatter(context: &Context<'_, '_>) -> Result<Vec<SafePath>> {
     let mut notes = Vec::new();
     for found in context.vault.index()?.warnings()? {
         let Ok(path) = SafePath::new(found.path.as_str()) else { continue };
         let may_hold_it =
             found.warning.kind == WarningKind::Frontmatter && path.is_markdown() && context.permits(&path);
-        // One that the overlay has moved away is another note there.
+        // If the overlay has moved a note away, another note can be at its path.
         if may_hold_it && context.overlay.exists(&path)? {
             notes.push(path);
         }

@@ -119,7 +119,7 @@ pub(in crate::tools) struct CreateArgs {
     expected_etag: Option<String>,
 }
 
-/// A template filled in, and the content after it.
+/// Returns a template with its variables filled in, and the content after it.
 fn from_template(template: &str, content: &str, path: &SafePath, context: &mut Context<'_, '_>) -> Result<String> {
     let begun = Templates::of(context.vault, context.now)?.first_text(template, path, context)?;
     match content.is_empty() {
@@ -128,10 +128,10 @@ fn from_template(template: &str, content: &str, path: &SafePath, context: &mut C
     }
 }
 
-/// A name without an ending is most often one of a note that lacks it.
+/// Adds a notice for a name without an extension, because usually the extension of a note is missing.
 fn say_if_no_note(path: &SafePath, context: &mut Context<'_, '_>) {
     if path.extension().is_none() {
-        context.overlay.notice(format!("{path} is no note, since its name does not end in .md"));
+        context.overlay.notice(format!("{path} is not a note, because its name does not end in .md"));
     }
 }
 
@@ -178,7 +178,7 @@ pub(in crate::tools) fn create(mut args: CreateArgs, context: &mut Context<'_, '
             say_if_no_note(&path, context);
         }
         (Some(Collision::Overwrite), _) => drop(context.overlay.write(&path, content)?),
-        // Two items of a plan with one path are an error.
+        // Two items of a plan with the same path are an error.
         (None, false) if !context.overlay.is_new(&path)? => {
             let written = context.overlay.write(&path, content)?;
             if args.expected_etag.is_none() && written == WriteOutcome::Overwritten {
@@ -191,9 +191,9 @@ pub(in crate::tools) fn create(mut args: CreateArgs, context: &mut Context<'_, '
                 .at(&path)
                 .with_remedy("add ifNotExists: false, or leave out expectedEtag"));
         }
-        // Only what was there before the plan is left as it is.
+        // Only a file that existed before the plan is left unchanged.
         (None, true) if !context.overlay.is_new(&path)? => {
-            context.overlay.notice(format!("{path} exists and is left as it is"));
+            context.overlay.notice(format!("{path} exists and is left unchanged"));
         }
         _ => return Err(taken(&path)),
     }

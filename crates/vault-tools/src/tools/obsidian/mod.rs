@@ -1,4 +1,4 @@
-//! Reads Obsidian's configuration, so that tools do what Obsidian would do: settings, templates, periodic notes, date
+//! Reads Obsidian's configuration, so that tools behave like Obsidian: settings, templates, periodic notes, date
 //! formats. It defines no tool and writes nothing.
 
 mod moment;

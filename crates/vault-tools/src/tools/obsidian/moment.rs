@@ -1,7 +1,7 @@
 //! Formats dates as moment.js does, for Obsidian's daily notes: `YYYY-MM-DD`, `[Week] w`, `gggg/MM`.
 //!
-//! Names are English. Literal text goes between brackets. Other letters that are not a token are an error, while
-//! moment.js would output them: in a file name that is usually a mistake.
+//! Names are in English. Literal text goes between brackets. Other letters that are not a token are an error, although
+//! moment.js would output them, because in a file name that is usually a mistake.
 
 use jiff::civil::Date;
 use jiff::fmt::strtime;
@@ -9,13 +9,13 @@ use jiff::{ToSpan, Zoned};
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// The most letters of a token.
+/// The maximum number of letters of a token.
 const LONGEST_TOKEN: usize = 4;
 
 /// Formats a moment.
 ///
 /// # Errors
-/// A letter that is not a token; a bracket that is not closed.
+/// A letter that is not a token; an unclosed bracket.
 pub(super) fn format(moment: &Zoned, format: &str) -> Result<String> {
     let mut written = String::new();
     let mut rest = format;
@@ -45,7 +45,7 @@ fn wrong(format: &str, why: &str) -> Error {
         .with_remedy("use tokens such as YYYY-MM-DD, MMMM, dddd, ww, HH-mm, and put other letters between [ and ]")
 }
 
-/// What a token stands for; `None` if it is not a token.
+/// Returns the text for a token; `None` if it is not a token.
 fn token_text(moment: &Zoned, token: &str) -> Option<String> {
     let directive = match token {
         "YYYY" => "%Y",
@@ -85,7 +85,7 @@ fn token_text(moment: &Zoned, token: &str) -> Option<String> {
     strtime::format(directive, moment).ok()
 }
 
-/// The tokens that strftime has no directive for, or one for some years only.
+/// Handles the tokens for which strftime has no directive, or one that works only for some years.
 fn token_without_directive(moment: &Zoned, token: &str) -> Option<String> {
     let of = |token| token_text(moment, token);
     let (week_year, week) = sunday_week(moment.date());
@@ -116,8 +116,8 @@ fn ordinal(number: i32) -> String {
     format!("{number}{ending}")
 }
 
-/// Year and week where weeks begin on Sunday and the first one holds January 1st: moment.js's own default. A week belongs
-/// to the year of its Saturday.
+/// Returns year and week if weeks begin on Sunday and the first one contains January 1st, which is moment.js's own
+/// default. A week belongs to the year of its Saturday.
 fn sunday_week(date: Date) -> (i16, i16) {
     let saturday = date.saturating_add((6 - date.weekday().to_sunday_zero_offset()).days());
     (saturday.year(), (saturday.day_of_year() - 1) / 7 + 1)

@@ -1,5 +1,5 @@
-//! Obsidian's settings for the notes of days, weeks, months, quarters and years: the path of such a note and its first text.
-//! Those of the plugin Periodic Notes count where it makes them, else those of the core plugin for daily notes.
+//! Obsidian's settings for daily to yearly notes: the path of such a note and its first text. The settings of the
+//! plugin Periodic Notes are used if it creates such notes, otherwise those of the core plugin for daily notes.
 
 use jiff::Zoned;
 use schemars::JsonSchema;
@@ -13,7 +13,7 @@ use crate::sandbox::SafePath;
 use crate::tool::Context;
 use crate::vault::Vault;
 
-/// What a note is of.
+/// The period of a note.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(in crate::tools) enum Period {
@@ -25,8 +25,8 @@ pub(in crate::tools) enum Period {
 }
 
 impl Period {
-    /// Its name in the settings of Periodic Notes, in those of the first version, and the format of names unless they say
-    /// otherwise.
+    /// Returns its name in the settings of Periodic Notes, its name in those of the first version, and the default
+    /// format of note names.
     fn names(self) -> (&'static str, &'static str, &'static str) {
         match self {
             Self::Day => ("day", "daily", DATE_FORMAT),
@@ -37,27 +37,27 @@ impl Period {
         }
     }
 
-    /// Such as `weekly`.
+    /// Returns the adjective, such as `weekly`.
     pub(in crate::tools) fn adjective(self) -> &'static str {
         self.names().1
     }
 }
 
-/// The settings of the notes of a period.
+/// The settings for the notes of a period.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::tools) struct PeriodicSettings {
     /// The folder; empty for the vault's root.
     folder: String,
     /// The name, as a format of moment.js; it can contain folders.
     format: String,
-    /// The note a new one starts as; empty for none.
+    /// The template of a new note; empty if there is no template.
     template: String,
-    /// Whether they are those of Periodic Notes.
+    /// Whether they come from Periodic Notes.
     pub(in crate::tools) of_plugin: bool,
 }
 
 impl PeriodicSettings {
-    /// The vault's settings, or the defaults.
+    /// Reads the vault's settings, or returns the defaults.
     ///
     /// # Errors
     /// A settings file that cannot be parsed.
@@ -71,7 +71,8 @@ impl PeriodicSettings {
         Ok(Self::read(&core, "template", period))
     }
 
-    /// Those of Periodic Notes, if it makes such notes: of its first version, or of the set of calendars that is active.
+    /// Returns the settings of Periodic Notes, if it creates such notes: those of its first version, or of the active
+    /// set of calendars.
     fn of_periodic_notes(settings: &Value, period: Period) -> Option<Self> {
         let (name, first_name, _) = period.names();
         let sets = settings["calendarSets"].as_array().into_iter().flatten();
@@ -91,7 +92,7 @@ impl PeriodicSettings {
         }
     }
 
-    /// The path of the note that a day belongs to.
+    /// Returns the path of the note that a day belongs to.
     ///
     /// # Errors
     /// An invalid format; a path outside the vault.
@@ -101,7 +102,7 @@ impl PeriodicSettings {
         SafePath::new(&if folder.is_empty() { format!("{name}.md") } else { format!("{folder}/{name}.md") })
     }
 
-    /// The first text of that note; empty without a template.
+    /// Returns the first text of that note; empty without a template.
     ///
     /// # Errors
     /// A template that is denied or missing, or has an invalid date format.

@@ -1,14 +1,14 @@
-//! Obsidian's own settings, as JSON: those of the program and its core plugins, and those of community plugins that are on.
+//! Obsidian's own settings, as JSON: those of the program, its core plugins, and enabled community plugins.
 
 use serde_json::Value;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::vault::Vault;
 
-/// A settings file, by its path in `.obsidian`; null when there is none.
+/// Reads a settings file, by its path in `.obsidian`; null if it does not exist.
 ///
 /// # Errors
-/// A file that is no JSON.
+/// A file that is not JSON.
 pub(in crate::tools) fn read(vault: &Vault, file: &str) -> Result<Value> {
     let Some(text) = vault.sandbox().obsidian_setting(file)? else { return Ok(Value::Null) };
     serde_json::from_str(&text).map_err(|error| {
@@ -18,10 +18,10 @@ pub(in crate::tools) fn read(vault: &Vault, file: &str) -> Result<Value> {
     })
 }
 
-/// The settings of a community plugin; null where it is not there or switched off.
+/// Reads the settings of a community plugin; null if it is not installed or is disabled.
 ///
 /// # Errors
-/// As [`read`].
+/// The errors of [`read`].
 pub(in crate::tools) fn of_plugin(vault: &Vault, id: &str) -> Result<Value> {
     let plugins = read(vault, "community-plugins.json")?;
     match plugins.as_array().is_some_and(|plugins| plugins.iter().any(|plugin| plugin == id)) {
@@ -30,12 +30,12 @@ pub(in crate::tools) fn of_plugin(vault: &Vault, id: &str) -> Result<Value> {
     }
 }
 
-/// A text of the settings; empty where there is none.
+/// Returns a text in the settings; empty if it is not set.
 pub(in crate::tools) fn text<'s>(settings: &'s Value, key: &str) -> &'s str {
     settings[key].as_str().unwrap_or_default().trim()
 }
 
-/// A folder of the settings, without slashes at its ends; empty for the vault's root.
+/// Returns a folder in the settings, without slashes at its ends; empty for the vault's root.
 pub(in crate::tools) fn folder<'s>(settings: &'s Value, key: &str) -> &'s str {
     text(settings, key).trim_matches('/')
 }

@@ -1,8 +1,8 @@
-//! How a note begins that is made from a template of Obsidian's: where templates lie, and what is filled in.
+//! Creates the first text of a note from an Obsidian template: finds the template and fills in its variables.
 //!
 //! Templates are found in the folders of the core plugin Templates and of Templater. `{{title}}`, `{{date}}` and
 //! `{{time}}` are filled in, also with a format (`{{date:YYYY}}`) and an offset (`{{date-1d}}`). Templater's commands
-//! (`<% … %>`) are programs: they are left as they are, with a notice.
+//! (`<% … %>`) are programs, so they are left unchanged, with a notice.
 
 use jiff::{Span, Zoned};
 
@@ -12,16 +12,16 @@ use crate::sandbox::{SafePath, View};
 use crate::tool::{Context, PathArg};
 use crate::vault::Vault;
 
-/// What `{{date}}` stands for unless the settings say otherwise, and the name of a daily note.
+/// The default format of `{{date}}`, and of the name of a daily note.
 pub(in crate::tools) const DATE_FORMAT: &str = "YYYY-MM-DD";
 
-/// What `{{time}}` stands for unless the settings say otherwise.
+/// The default format of `{{time}}`.
 const TIME_FORMAT: &str = "HH:mm";
 
 /// The templates of a vault.
 pub(in crate::tools) struct Templates {
     folders: Vec<String>,
-    /// What dates in a template are of: now, or the day of a daily note.
+    /// The moment of the dates in a template: now, or the day of a daily note.
     moment: Zoned,
     date_format: String,
     time_format: String,
@@ -30,7 +30,7 @@ pub(in crate::tools) struct Templates {
 }
 
 impl Templates {
-    /// As the vault's settings have them.
+    /// Reads the vault's settings.
     ///
     /// # Errors
     /// Settings that cannot be parsed.
@@ -51,21 +51,21 @@ impl Templates {
         })
     }
 
-    /// Where they lie, as the settings say.
+    /// Returns the folders of templates in the settings.
     pub(in crate::tools) fn folders(&self) -> &[String] {
         &self.folders
     }
 
-    /// Those of a periodic note whose name has this format.
+    /// Adapts the templates to a periodic note whose name has this format.
     pub(in crate::tools) fn periodic(self, format: &str) -> Self {
         Self { name_format: Some(format.to_owned()), ..self }
     }
 
-    /// The first text of a note at `path`, made from the template `name`: its path, or its name in one of the folders, with or
-    /// without `.md`.
+    /// Returns the first text of a note at `path`, made from the template `name`: its path, or its name in one of the
+    /// folders, with or without `.md`.
     ///
     /// # Errors
-    /// A template that is denied or does not exist, or has a date format that is none.
+    /// A template that is denied or does not exist, or has an invalid date format.
     pub(in crate::tools) fn first_text(
         &self,
         name: &str,
@@ -75,7 +75,7 @@ impl Templates {
         let template = self.find(name, context)?;
         let text = context.overlay.text(&template)?;
         if text.split_once("<%").is_some_and(|(_, rest)| rest.contains("%>")) {
-            let what = "has commands of Templater (<% … %>), which are left as they are; Templater can replace them";
+            let what = "has commands of Templater (<% … %>), which are left unchanged; Templater can replace them";
             context.overlay.notice(format!("{template} {what} when the note is open in Obsidian"));
         }
         self.fill(&text, path)
@@ -86,7 +86,7 @@ impl Templates {
         let file = if name.ends_with(".md") { name.to_owned() } else { format!("{name}.md") };
         let in_folders = self.folders.iter().map(|folder| format!("{folder}/{file}"));
         for place in std::iter::once(file.clone()).chain(in_folders) {
-            // It comes from the vault's settings, which cannot allow what the user denies.
+            // The path comes from the vault's settings, which cannot allow a path that the user denies.
             let path = context.path(&PathArg(place))?;
             if context.overlay.exists(&path)? {
                 return Ok(path);
@@ -119,7 +119,7 @@ impl Templates {
         Ok(filled)
     }
 
-    /// What stands for the text between two pairs of braces; `None` for what is no variable.
+    /// Returns the value of the text between two pairs of braces; `None` if it is not a variable.
     fn value(&self, inside: &str, path: &SafePath) -> Result<Option<String>> {
         let (name, format) =
             inside.split_once(':').map_or((inside, None), |(name, format)| (name.trim(), Some(format.trim())));
@@ -142,7 +142,8 @@ impl Templates {
         moment::format(&moment, format.unwrap_or(default)).map(Some)
     }
 
-    /// How many days lie between the moment and a day of its week, which begins as the name of the note counts weeks.
+    /// Returns the number of days from the moment to a day of its week. The first day of the week depends on how the
+    /// name of the note counts weeks.
     fn days_to(&self, day: &str, name_format: &str) -> i8 {
         let is_iso =
             name_format.split('[').any(|part| part.rsplit(']').next().unwrap_or_default().contains(['W', 'G']));
@@ -153,10 +154,10 @@ impl Templates {
     }
 }
 
-/// From Sunday on.
+/// The days of the week, from Sunday on.
 const WEEKDAYS: [&str; 7] = ["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"];
 
-/// `+1d`, `-2w`, `+1M`; nothing is no offset. `None` for anything else.
+/// Parses `+1d`, `-2w`, `+1M`; an empty text is an empty offset. `None` for anything else.
 fn offset(text: &str) -> Option<Span> {
     let text = text.trim();
     if text.is_empty() {

@@ -1,4 +1,4 @@
-//! The arguments and defaults that several tools share.
+//! Arguments and defaults that several tools share.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -19,20 +19,21 @@ pub(in crate::tools) struct NoteArgs {
     pub path: PathArg,
 }
 
-/// A number as the default of a field: `#[serde(default = "number::<10>")]`.
+/// Returns a number, as the default of a field: `#[serde(default = "number::<10>")]`.
 pub(in crate::tools) fn number<const N: usize>() -> usize {
     N
 }
 
-/// `true` as the default of a field.
+/// Returns `true`, as the default of a field.
 pub(in crate::tools) fn yes() -> bool {
     true
 }
 
-/// Reads texts of properties as lists where a list belongs, and says so. `argument` is the pointer to the properties.
+/// Converts texts in properties to lists where a list is expected, with notices. `argument` is the pointer to the
+/// properties.
 ///
 /// # Errors
-/// Those of [`frontmatter::read_lists`].
+/// The errors of [`frontmatter::read_lists`].
 pub(in crate::tools) fn read_lists(
     text: &str,
     properties: &mut Map<String, Value>,
@@ -47,7 +48,7 @@ pub(in crate::tools) fn read_lists(
     Ok(())
 }
 
-/// The items of a page. What is left is said, with the offset that goes on.
+/// Returns the items of a page. If more items remain, a notice gives the offset of the next page.
 pub(in crate::tools) fn page<T>(
     items: Vec<T>,
     limit: usize,

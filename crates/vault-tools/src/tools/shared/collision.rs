@@ -1,4 +1,4 @@
-//! What happens if the path of a new file exists.
+//! How to handle a new file whose path already exists.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,17 +20,18 @@ pub enum Collision {
     Overwrite,
 }
 
-/// The error for a path that exists.
+/// Returns the error for an existing path.
 pub(in crate::tools) fn taken(path: &SafePath) -> Error {
     Error::new(ErrorKind::Exists, "a file or folder of this name exists")
         .at(path)
         .with_remedy("choose another name, or another collisionStrategy: create-unique or overwrite")
 }
 
-/// The first free path: itself, or its name with ` 1`, ` 2` and so on. Paths that differ in case only are not free.
+/// Returns the first free path: itself, or its name with ` 1`, ` 2` and so on. A path that differs from an existing one
+/// only in case is not free.
 ///
 /// # Errors
-/// A file system error; a name that gets too long.
+/// A file system error; a name that becomes too long.
 pub(in crate::tools) fn free(path: &SafePath, overlay: &mut Overlay<'_>) -> Result<SafePath> {
     if !overlay.is_taken(path)? {
         return Ok(path.clone());

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// The beginning of a text on one line, at most `length` characters, with `...` where it was cut.
+/// Returns the beginning of a text on one line, at most `length` characters, with `...` if it was cut.
 pub(in crate::tools) fn beginning(text: &str, length: usize) -> String {
     // More words than this cannot fit.
     let line = text.split_whitespace().take(length + 1).collect::<Vec<_>>().join(" ");
@@ -12,14 +12,14 @@ pub(in crate::tools) fn beginning(text: &str, length: usize) -> String {
     format!("{}...", &line[..end])
 }
 
-/// About `length` characters around a match, on one line, with `...` where it was cut.
+/// Returns about `length` characters around a match, on one line, with `...` where it was cut.
 pub(in crate::tools) fn around(text: &str, found: &Range<usize>, length: usize) -> String {
     let (start, inner, end) = cut_around(text, found, length);
     let line = inner.split_whitespace().collect::<Vec<_>>().join(" ");
     format!("{start}{line}{end}")
 }
 
-/// The same of a line as it is, white space included, so that it can be looked for.
+/// Like [`around`], but keeps the white space of the line, so that the excerpt can be searched for.
 pub(in crate::tools) fn within_line(line: &str, found: &Range<usize>, length: usize) -> String {
     let (start, inner, end) = cut_around(line, found, length);
     format!("{start}{inner}{end}")

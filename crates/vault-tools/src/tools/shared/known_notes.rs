@@ -27,12 +27,12 @@ pub(in crate::tools) struct KnownNote {
     pub tags: Vec<String>,
 }
 
-/// Every permitted note, by path. Changed notes are read from the overlay.
+/// Returns every permitted note, by path. Changed notes are read from the overlay.
 pub(in crate::tools) fn known_notes(context: &Context<'_, '_>) -> Result<Vec<KnownNote>> {
     and_changed(context.vault.index()?.notes()?, context)
 }
 
-/// The notes with at least one of the tags, and possibly others that the overlay changed.
+/// Returns the notes with at least one of the tags, and possibly others that the overlay changed.
 pub(in crate::tools) fn notes_tagged(tags: &[TagKey], context: &Context<'_, '_>) -> Result<Vec<KnownNote>> {
     and_changed(context.vault.index()?.notes_tagged(tags)?, context)
 }
@@ -54,7 +54,7 @@ fn and_changed(indexed: Vec<GraphNode>, context: &Context<'_, '_>) -> Result<Vec
     Ok(known)
 }
 
-/// The note at a changed path; for a folder that was moved, the notes in it.
+/// Returns the note at a changed path; for a folder that was moved, the notes in it.
 fn changed_note(path: &SafePath, context: &Context<'_, '_>) -> Result<Vec<KnownNote>> {
     let (listing, mut notes) = (context.listing()?, Vec::new());
     for file in files_at(path, context.overlay)? {
@@ -67,7 +67,7 @@ fn changed_note(path: &SafePath, context: &Context<'_, '_>) -> Result<Vec<KnownN
     Ok(notes)
 }
 
-/// The file at a path, or the files below a folder.
+/// Returns the file at a path, or the files below a folder.
 pub(in crate::tools) fn files_at(path: &SafePath, view: &dyn View) -> Result<Vec<SafePath>> {
     use crate::sandbox::EntryKind;
     match view.stat(path)? {
@@ -80,7 +80,7 @@ pub(in crate::tools) fn files_at(path: &SafePath, view: &dyn View) -> Result<Vec
     }
 }
 
-/// The paths of files that the overlay changes, and of folders that it moves.
+/// Returns the paths of files that the overlay changes, and of folders that it moves.
 pub(in crate::tools) fn changed_paths(overlay: &Overlay<'_>) -> BTreeSet<SafePath> {
     if !overlay.is_changed() {
         return BTreeSet::new();
@@ -90,7 +90,7 @@ pub(in crate::tools) fn changed_paths(overlay: &Overlay<'_>) -> BTreeSet<SafePat
     both.flat_map(|(path, to)| [Some(path), to]).flatten().filter(|path| !path.is_in_trash()).cloned().collect()
 }
 
-/// Whether a path is one of `changed` or lies below one.
+/// Returns whether a path is one of `changed` or below one.
 pub(in crate::tools) fn is_among(changed: &BTreeSet<SafePath>, path: &SafePath) -> bool {
     if changed.is_empty() {
         return false;

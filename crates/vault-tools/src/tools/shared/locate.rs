@@ -1,4 +1,4 @@
-//! Finds the file that an argument means: existing notes, new notes, and their times.
+//! Finds the file that an argument refers to: existing notes, new notes, and their times.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -13,10 +13,10 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::sandbox::{EntryKind, SafePath, View};
 use crate::tool::{Context, PathArg};
 
-/// How many files of one name an error names.
+/// The maximum number of files with the same name that an error lists.
 const NAMED: usize = 5;
 
-/// The file that a path names, or a name as in a link that only one file has: `Compost`, `[[Compost|heap]]`.
+/// Returns the file with a path, or with a name as in a link that only one file has: `Compost`, `[[Compost|heap]]`.
 ///
 /// # Errors
 /// Not found, with the nearest paths; a folder; a name that several files have.
@@ -36,8 +36,8 @@ pub(in crate::tools) fn file(path: &PathArg, context: &Context<'_, '_>) -> Resul
     }
 }
 
-/// The same for a tool that only reads: of several files, the one to which a link in the vault's root leads. Also the
-/// heading or `^block` that the link names.
+/// Like [`file`], for a tool that only reads: of several files, it returns the one to which a link in the vault's root
+/// leads. Also returns the heading or `^block` in the link.
 ///
 /// # Errors
 /// Not found, with the nearest paths; a folder.
@@ -53,7 +53,7 @@ pub(in crate::tools) fn linked(path: &PathArg, context: &Context<'_, '_>) -> Res
 
 enum Lookup {
     File(SafePath),
-    /// No file is at the path, if it is one.
+    /// A link, and the path if it is one, at which there is no file.
     Link(LinkText, Result<SafePath>),
 }
 
@@ -67,12 +67,12 @@ fn look_up(path: &PathArg, context: &Context<'_, '_>) -> Result<Lookup> {
                 return Ok(Lookup::File(path.clone()));
             }
         }
-        // No path, but maybe a link.
+        // Not a path, but possibly a link.
         Err(error) if error.kind() == ErrorKind::InvalidPath && (inner.is_some() || text.contains('#')) => {}
         Err(error) => return Err(error.clone()),
     }
     let link = split_link(inner.unwrap_or(text));
-    // A link's dots would lead into the vault again.
+    // A link with dots could lead back into the vault.
     let has_dots = link.path.split('/').any(|name| matches!(name, "." | ".."));
     if link.path.is_empty() || has_dots || link.path.contains('\\') {
         return Err(asked.map_or_else(|error| error, |path| context.missing_file(&path)));
@@ -80,7 +80,7 @@ fn look_up(path: &PathArg, context: &Context<'_, '_>) -> Result<Lookup> {
     Ok(Lookup::Link(link, asked))
 }
 
-/// The files to which a link in the vault's root could lead, the best first, of those that may be touched.
+/// Returns the files to which a link in the vault's root could lead and that the policy permits, the best first.
 fn candidates(link: &str, context: &Context<'_, '_>) -> Result<Vec<SafePath>> {
     let Some(root) = VaultPath::new("-.md") else { return Ok(Vec::new()) };
     let names = context.names()?;
@@ -100,7 +100,7 @@ fn nothing_there(asked: Result<SafePath>, context: &Context<'_, '_>) -> Error {
     }
 }
 
-/// The path of an existing file or folder.
+/// Returns the path of an existing file or folder.
 ///
 /// # Errors
 /// Not found, with the nearest paths.
@@ -109,10 +109,10 @@ pub(in crate::tools) fn existing(path: &PathArg, context: &Context<'_, '_>) -> R
     if context.overlay.exists(&path)? { Ok(path) } else { Err(context.missing(&path)) }
 }
 
-/// The path of a note to write: it ends in `.md` or `.canvas`, so that it is recognized as a note.
+/// Returns the path of a note to write: it ends in `.md` or `.canvas`, so that it is recognized as a note.
 ///
 /// # Errors
-/// Another extension, with the path that was probably meant.
+/// Another extension, with the path that was probably intended.
 pub(in crate::tools) fn new_note(path: &PathArg, context: &Context<'_, '_>) -> Result<SafePath> {
     let path = context.path(path)?;
     if path.is_note() {
@@ -123,10 +123,10 @@ pub(in crate::tools) fn new_note(path: &PathArg, context: &Context<'_, '_>) -> R
         .with_remedy(format!("write {path}.md")))
 }
 
-/// The path of an existing Markdown note; `what` is the error for other files.
+/// Returns the path of an existing Markdown note; `what` is the error for other files.
 ///
 /// # Errors
-/// As [`file`]; a file that is not Markdown.
+/// The errors of [`file`]; a file that is not Markdown.
 pub(in crate::tools) fn markdown(path: &PathArg, what: &str, context: &Context<'_, '_>) -> Result<SafePath> {
     let path = file(path, context)?;
     match path.is_markdown() {
@@ -135,10 +135,10 @@ pub(in crate::tools) fn markdown(path: &PathArg, what: &str, context: &Context<'
     }
 }
 
-/// An existing note, parsed.
+/// Reads and parses an existing note.
 ///
 /// # Errors
-/// As [`linked`]; a file that is not a note.
+/// The errors of [`linked`]; a file that is not a note.
 pub(in crate::tools) fn note(path: &PathArg, context: &Context<'_, '_>) -> Result<(SafePath, Note)> {
     let (path, _) = linked(path, context)?;
     if !path.is_note() {
@@ -151,17 +151,17 @@ pub(in crate::tools) fn note(path: &PathArg, context: &Context<'_, '_>) -> Resul
     Ok((path, note))
 }
 
-/// A file as a note.
+/// Parses a file as a note.
 pub(in crate::tools) fn parsed(path: &SafePath, content: &Content) -> Note {
     parse(path.vault_path(), content.bytes(), &ParseOptions::default())
 }
 
-/// When a file was last changed, in milliseconds since 1970; `None` if it is not yet written.
+/// Returns the time of a file's last change, in milliseconds since 1970; `None` if it is not yet written.
 pub(in crate::tools) fn mtime_ms(path: &SafePath, view: &dyn View) -> Result<Option<i64>> {
     Ok(view.stat(path)?.and_then(|stat| stat.modified).map(millis))
 }
 
-/// A moment in milliseconds since 1970.
+/// Converts a time to milliseconds since 1970.
 pub(in crate::tools) fn millis(time: SystemTime) -> i64 {
     match time.duration_since(UNIX_EPOCH) {
         Ok(after) => i64::try_from(after.as_millis()).unwrap_or(i64::MAX),
@@ -169,12 +169,12 @@ pub(in crate::tools) fn millis(time: SystemTime) -> i64 {
     }
 }
 
-/// A moment as RFC 3339, to the second.
+/// Formats a time as RFC 3339, to the second.
 pub(in crate::tools) fn rfc3339(time: SystemTime) -> Option<String> {
     Timestamp::try_from(time).ok().map(|time| format!("{time:.0}"))
 }
 
-/// Fills in the modification times that were not known before the files were written: `mtimeMs` beside a `path`.
+/// Fills in the modification times that were unknown before the files were written: `mtimeMs` beside a `path`.
 pub(crate) fn fill_in_times(output: &mut Value, vault: &dyn View) {
     match output {
         Value::Array(items) => items.iter_mut().for_each(|item| fill_in_times(item, vault)),

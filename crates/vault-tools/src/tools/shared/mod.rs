@@ -1,5 +1,5 @@
-//! Code that tools of several subjects share: arguments, the note that a name means, versions, excerpts, filters, ranked
-//! search. It defines no tool.
+//! Code that tools of several subjects share: arguments, finding the note that a name refers to, versions, excerpts,
+//! filters, ranked search. It defines no tool.
 
 pub(super) mod arguments;
 pub(super) mod locate;

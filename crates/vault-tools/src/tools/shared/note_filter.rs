@@ -1,4 +1,4 @@
-//! The filter that tools take, translated into the filter of the index.
+//! The filter argument of tools, and its conversion to the filter of the index.
 
 use jiff::Zoned;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -24,7 +24,8 @@ pub struct NoteFilter {
     pub property: Option<String>,
 }
 
-/// The same filter for a model that reads what its fields mean at `search_notes`.
+/// Returns the schema of the same filter with a shorter description, for a model that reads the meaning of its fields
+/// at `search_notes`.
 pub(in crate::tools) fn filter_of_search(generator: &mut SchemaGenerator) -> Schema {
     let mut schema = NoteFilter::json_schema(generator);
     let fields = schema.get_mut("properties").and_then(Value::as_object_mut);
@@ -35,15 +36,15 @@ pub(in crate::tools) fn filter_of_search(generator: &mut SchemaGenerator) -> Sch
 }
 
 impl NoteFilter {
-    /// Whether every note passes.
+    /// Returns whether every note passes.
     pub(in crate::tools) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// The filter of the index. Both dates are inclusive.
+    /// Converts it to the filter of the index. Both dates are inclusive.
     ///
     /// # Errors
-    /// A date, glob, tag or property with wrong syntax, with its field.
+    /// A date, glob, tag or property with invalid syntax, with its field.
     pub(in crate::tools) fn for_index(&self, now: &Zoned) -> Result<Filter> {
         let mut filter = Filter::default();
         for (number, tag) in self.tags.iter().enumerate() {
@@ -63,7 +64,7 @@ impl NoteFilter {
         if let Some(date) = &self.date_before {
             let edge = |edge: DateEdge| edge.parse(date, now).map_err(|error| wrong("/filter/date_before", &error));
             let (start, end) = (edge(DateEdge::Start)?, edge(DateEdge::End)?);
-            // The index takes the first moment outside the range; after a moment that is the next nanosecond.
+            // The index takes the first moment outside the range; for a time that is the next nanosecond.
             let outside =
                 if start == end { end.checked_add(jiff::Span::new().nanoseconds(1)).unwrap_or(end) } else { end };
             filter.before = Some(outside);

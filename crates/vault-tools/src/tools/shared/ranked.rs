@@ -1,4 +1,4 @@
-//! The notes that fit a query best, by name, words and meaning, for `search_notes` and `vault_search`.
+//! Finds the notes that match a query best, by name, words and meaning, for `search_notes` and `vault_search`.
 
 use std::time::Duration;
 
@@ -8,20 +8,20 @@ use crate::error::Result;
 use crate::sandbox::{SafePath, View};
 use crate::tool::Context;
 
-/// How long a search makes missing vectors, where that is enough for all of them.
+/// The time that a search spends on missing vectors, if it is enough for all of them.
 const EMBED_FOR: Duration = Duration::from_secs(1);
 
 /// Notes, each with its best passage.
 pub(in crate::tools) type RankedNotes = Vec<(SafePath, Hit)>;
 
-/// The best of the notes that may be read, and what the index lacks. A query asks the disk: within a plan
-/// that is the vault before the plan, without the notes that earlier steps moved or deleted.
+/// Returns the best of the notes that may be read, and notices about what the index lacks. A query sees the disk:
+/// within a plan this is the vault before the plan, without the notes that earlier steps moved or deleted.
 pub(in crate::tools) fn ranked(
     mut query: Query,
     limit: usize,
     context: &mut Context<'_, '_>,
 ) -> Result<(RankedNotes, Vec<String>)> {
-    // Denied notes are left out after the search, so it is repeated with a higher limit until there are enough.
+    // Denied notes are removed after the search, so the search is repeated with a higher limit until there are enough.
     query.limit = limit;
     loop {
         let (hits, is_current) = search(&query, context)?;
@@ -43,7 +43,7 @@ pub(in crate::tools) fn ranked(
     }
 }
 
-/// The answer of the index, and whether that was brought up to date.
+/// Returns the result of the index, and whether the index was updated.
 fn search(query: &Query, context: &Context<'_, '_>) -> Result<(Hits, bool)> {
     let (index, is_current) = context.vault.index_for_search()?;
     let hits = index.search(query)?;
@@ -54,19 +54,19 @@ fn search(query: &Query, context: &Context<'_, '_>) -> Result<(Hits, bool)> {
     Ok((index.search(query)?, is_current))
 }
 
-/// Makes missing vectors, where little time is enough for all of them.
+/// Computes missing vectors, if a short time is enough for all of them.
 fn make_vectors(index: &Index, context: &Context<'_, '_>) -> Result<()> {
     let mut options = SyncOptions::new().vectors_within(EMBED_FOR).wait(Duration::ZERO);
     (options.deadline, options.cancel) = (context.cancel.deadline, context.cancel.flag);
     match index.sync_with(&options) {
-        // Who writes now is not waited for.
+        // Do not wait for another process that is writing.
         Err(error) if error.kind() == vault_index::ErrorKind::Locked => Ok(()),
         synced => Ok(synced.map(drop)?),
     }
 }
 
-/// The index for a question by meaning that is no query: with its vectors, where little time is enough for them; else the
-/// answer says which are missing.
+/// Returns the index for a search by meaning without a query: with its vectors, if a short time is enough to compute
+/// them; otherwise a notice tells which are missing.
 pub(in crate::tools) fn index_with_vectors<'v>(context: &mut Context<'_, 'v>) -> Result<&'v Index> {
     let (index, is_current) = context.vault.index_for_search()?;
     let pending = |index: &Index| Ok::<_, vault_index::Error>(index.searcher()?.nothing(Mode::Semantic));
@@ -79,7 +79,7 @@ pub(in crate::tools) fn index_with_vectors<'v>(context: &mut Context<'_, 'v>) ->
     Ok(index)
 }
 
-/// What the answer lacks.
+/// Returns notices about what the result lacks.
 fn notices(hits: &Hits, is_current: bool) -> Vec<String> {
     let mut notices = Vec::new();
     if !is_current {
@@ -91,7 +91,7 @@ fn notices(hits: &Hits, is_current: bool) -> Vec<String> {
     }
     let pending = hits.pending.saturating_sub(hits.unread);
     if pending > 0 {
-        // File titles have vectors, too.
+        // File titles have vectors too.
         let (pending, all) = (pending.min(hits.passages), hits.passages);
         notices.push(format!("{pending} of {all} passages have no vector yet and are ranked by their words"));
     }

@@ -1,4 +1,4 @@
-//! The version of a file: what reads answer and writes expect, so that nobody writes over text that they have not seen.
+//! The version of a file: reads return it and writes expect it, so that no caller overwrites text that it has not seen.
 
 use std::time::Duration;
 
@@ -9,22 +9,22 @@ use crate::error::{Error, Result};
 use crate::sandbox::{SafePath, View};
 use crate::tool::Context;
 
-/// Changed lines that a conflict names, and the characters it shows of each.
+/// The number of changed lines that a conflict lists, and the maximum number of characters of each.
 const NAMED_LINES: usize = 8;
 const LINE_LENGTH: usize = 80;
 
-/// So long the fewest changed lines are looked for.
+/// The time limit for finding the smallest diff.
 const LOOKED_FOR: Duration = Duration::from_millis(300);
 
-/// The version of a file as the overlay has it: equal versions mean equal content.
+/// Returns the version of a file in the overlay: equal versions mean equal content.
 pub(in crate::tools) fn of(path: &SafePath, context: &Context<'_, '_>) -> Result<String> {
     Ok(context.overlay.read(path)?.hash().etag())
 }
 
-/// Requires that a file has the version that the caller expects, if it expects one.
+/// Requires that a file has the version that the caller expects, if any.
 ///
 /// # Errors
-/// [`ErrorKind::Conflict`](crate::ErrorKind::Conflict), with the lines that changed where the expected version was read
+/// [`ErrorKind::Conflict`](crate::ErrorKind::Conflict), with the lines that changed if the expected version was read
 /// from this vault before.
 pub(in crate::tools) fn require(expected: Option<&str>, path: &SafePath, context: &Context<'_, '_>) -> Result<()> {
     let Some(expected) = expected else { return Ok(()) };
@@ -42,7 +42,7 @@ pub(in crate::tools) fn require(expected: Option<&str>, path: &SafePath, context
     Err(Error::conflict(path, &format!("it has changed: its version is {version}, not {expected}{changes}")))
 }
 
-/// The first lines that differ, on one line; `None` if one of the contents is not text.
+/// Returns the first lines that differ, on one line; `None` if one of the contents is not text.
 fn changed_lines(before: &Content, now: &Content) -> Option<String> {
     let diff = TextDiff::configure().timeout(LOOKED_FOR).diff_lines(before.text()?, now.text()?);
     let changes: Vec<_> = diff.iter_all_changes().filter(|change| change.tag() != ChangeTag::Equal).collect();

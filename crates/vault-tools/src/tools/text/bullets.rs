@@ -11,7 +11,7 @@ use crate::sandbox::SafePath;
 use crate::tool::Context;
 use crate::tools::shared::arguments::yes;
 
-/// About how many characters a name has at most.
+/// The approximate maximum number of characters of a name.
 const LONGEST_NAME: usize = 80;
 
 /// An item of a list.
@@ -54,7 +54,7 @@ pub(in crate::tools) fn parse(args: Args, _: &mut Context<'_, '_>) -> Result<Bul
     Ok(Bullets { count: items.len(), items })
 }
 
-/// The name that a note of an item would have.
+/// Returns the name for a note about an item.
 fn name_of(text: &str) -> String {
     let line = format!("# {text}");
     let tags: Vec<TextEdit> = tag_spans(&line).into_iter().map(|span| TextEdit { span, text: String::new() }).collect();
@@ -66,7 +66,7 @@ fn name_of(text: &str) -> String {
     };
     // The parser leaves highlights as they are written, and reads no name from an embed.
     let source = source.replace("==", "").replace("![[", "[[");
-    // What is nothing but tags is called as they are.
+    // An item that consists only of tags is named after them.
     let shown = if source.is_empty() { text.replace('#', "") } else { seen(&source) };
     let mut name = String::new();
     for word in shown.split_whitespace() {
@@ -79,7 +79,7 @@ fn name_of(text: &str) -> String {
     if name.is_empty() { name } else { SafePath::segment(&name) }
 }
 
-/// What a reader sees of a line.
+/// Returns the visible text of a line.
 fn seen(line: &str) -> String {
     edit::note(&format!("# {line}")).headings.into_iter().next().map_or_else(|| line.to_owned(), |heading| heading.text)
 }
@@ -88,7 +88,7 @@ fn is_block_id(id: &str) -> bool {
     !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
-/// The items of all lists in a text, in order. Code and lines outside of items are ignored.
+/// Returns the items of all lists in a text, in order. Code and lines outside of items are ignored.
 ///
 /// Bullets are `-`, `*`, `+`; numbers are `1.` and `1)`; a check box is removed. An indented line under an item that is
 /// not an item itself continues the item.

@@ -31,7 +31,7 @@ pub(in crate::tools) fn slugify(args: Args, _: &mut Context<'_, '_>) -> Result<S
     Ok(Slug { slug: slug(&args.title, args.max_length) })
 }
 
-/// The slug of a title, at most `max_length` characters; `untitled` if nothing is left.
+/// Returns the slug of a title, at most `max_length` characters; `untitled` if nothing remains.
 fn slug(title: &str, max_length: usize) -> String {
     let mut slug = String::new();
     let mut gap = false;
