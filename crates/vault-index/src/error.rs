@@ -77,11 +77,11 @@ impl Error {
     pub fn io(path: impl AsRef<Path>, error: std::io::Error) -> Self {
         use std::io::ErrorKind as Io;
         let remedy = match error.kind() {
-            Io::PermissionDenied => Some("see who may read and write it, and the folders it is in"),
-            Io::ReadOnlyFilesystem => Some("choose another place: nothing can be written to this one"),
-            Io::StorageFull | Io::QuotaExceeded => Some("make room on the disk"),
+            Io::PermissionDenied => Some("check its permissions and those of its parent folders"),
+            Io::ReadOnlyFilesystem => Some("choose another place: this file system is read-only"),
+            Io::StorageFull | Io::QuotaExceeded => Some("free space on the disk"),
             Io::IsADirectory => Some("this is a folder; name a file"),
-            Io::NotADirectory => Some("one of the folders it is to be in is a file"),
+            Io::NotADirectory => Some("one of its parent folders is a file"),
             _ => None,
         };
         let error = Self::new(ErrorKind::Io, "cannot be read or written").at(path).because(error);

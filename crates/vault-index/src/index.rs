@@ -541,7 +541,7 @@ impl Index {
     }
 
     fn has_lost_settings(&self) -> Error {
-        Error::new(ErrorKind::Damaged, "the index no longer says which vault or which model it is of")
+        Error::new(ErrorKind::Damaged, "the index no longer names its vault or its model")
             .at(&self.file)
             .with_remedy(REPAIR)
     }

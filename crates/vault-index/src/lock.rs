@@ -115,11 +115,9 @@ pub fn lock_file(
         }
     }
     if !is_lock(&mut file).map_err(|error| Error::io(path, error))? {
-        return Err(Error::new(ErrorKind::Io, "this file has the name of a lock, and is not one")
+        return Err(Error::new(ErrorKind::Io, "this file has the name of a lock file, but is not one")
             .at(path)
-            .with_remedy(
-                "move it away; or, if it is beside an index, choose another place for that with --index FILE",
-            ));
+            .with_remedy("move it away, or choose another place for the index with --index FILE"));
     }
     let holder = format!("{HOLDER}{} ({})", std::process::id(), program());
     file.set_len(0)

@@ -32,7 +32,7 @@ pub fn read_settings_file(file: &Path, remedy: &str) -> Result<Option<String>> {
         .and_then(|open| open.take(MAX_BYTES + 1).read_to_string(&mut text))
         .map_err(|error| Error::io(file, error))?;
     if text.len() as u64 > MAX_BYTES {
-        return Err(bad(file, remedy, "is larger than any configuration".to_owned()));
+        return Err(bad(file, remedy, "is too large for a configuration file".to_owned()));
     }
     Ok(Some(text))
 }

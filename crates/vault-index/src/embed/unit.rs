@@ -8,13 +8,13 @@ use crate::error::{Error, ErrorKind, Result};
 /// [`ErrorKind::Model`] if it has other dimensions, or a NaN or an infinity in it.
 pub fn to_unit(mut vector: Vec<f32>, dimensions: usize) -> Result<Vec<f32>> {
     if vector.len() != dimensions {
-        let message = format!("the model gave a vector of {} dimensions instead of {dimensions}", vector.len());
+        let message = format!("the model returned a vector of {} dimensions instead of {dimensions}", vector.len());
         return Err(Error::new(ErrorKind::Model, message)
-            .with_remedy("the model has changed, or is another one than its name says; run `vault-index rebuild`"));
+            .with_remedy("the model has changed, or its name refers to another model; run `vault-index rebuild`"));
     }
     let norm = vector.iter().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>().sqrt();
     if !norm.is_finite() {
-        return Err(Error::new(ErrorKind::Model, "the model gave a vector with a NaN or an infinity in it")
+        return Err(Error::new(ErrorKind::Model, "the model returned a vector that contains NaN or infinity")
             .with_remedy("try another model"));
     }
     if norm > 0.0 {

@@ -131,7 +131,7 @@ fn read_all(open: &mut File, metadata: &Metadata, max_bytes: u64) -> Result<Vec<
 
 fn unreadable(error: &io::Error) -> Warning {
     let message = match error.kind() {
-        io::ErrorKind::NotFound => "is gone since the folder was listed".to_owned(),
+        io::ErrorKind::NotFound => "was deleted after the folder was listed".to_owned(),
         _ => format!("cannot be read: {error}"),
     };
     Warning::new(WarningKind::Unreadable, message)

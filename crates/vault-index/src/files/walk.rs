@@ -214,7 +214,7 @@ impl Walker<'_> {
     fn sub_folder(&self, folder: &Folder, disk: PathBuf, walk: &mut Walk) {
         let excluded = folder.excluded || !self.exclude.indexes_folder(folder.layer.as_deref(), &disk);
         if folder.depth == MAX_DEPTH {
-            let message = "nested too deep; what is in it is passed over";
+            let message = "nested too deep; its contents are skipped";
             return walk.warn(excluded, &disk, WarningKind::Unreadable, message);
         }
         let inner = Folder { disk: disk.clone(), layer: folder.layer.clone(), excluded, depth: folder.depth + 1 };
@@ -253,7 +253,7 @@ impl Walker<'_> {
             return Err("this symbolic link leads out of the vault and is not followed; move the files into the vault, or index the other folder as a vault of its own".to_owned());
         }
         if link.starts_with(&target) {
-            return Err("this symbolic link leads to a folder it lies in and is not followed".to_owned());
+            return Err("this symbolic link leads to one of its parent folders and is not followed".to_owned());
         }
         Ok(target.is_file())
     }

@@ -236,7 +236,7 @@ impl FileWatcher {
         self.next_poll = Some(Instant::now() + POLL_EVERY);
         let every = POLL_EVERY.as_secs();
         let mut notice =
-            format!("changes are not reported by the system ({reason}); looking every {every} seconds instead");
+            format!("the system does not report changes ({reason}); checking every {every} seconds instead");
         if cfg!(target_os = "linux") {
             notice.push_str("; raising fs.inotify.max_user_watches and fs.inotify.max_user_instances may help");
         }
@@ -452,7 +452,7 @@ mod tests {
         let failed = notify::Error::new(notify::ErrorKind::MaxFilesWatch);
         watcher.note(what_happened(&root, Err(failed)).unwrap());
         assert_eq!(watcher.wait(LONG, &NEVER), Signal::Changed);
-        assert!(watcher.notice().unwrap().contains("looking every 2 seconds"));
+        assert!(watcher.notice().unwrap().contains("checking every 2 seconds"));
         assert_eq!(watcher.wait(LONG, &NEVER), Signal::Changed);
         assert_eq!(watcher.notice(), None);
         fs::remove_dir_all(&root).unwrap();

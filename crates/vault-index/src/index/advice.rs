@@ -41,7 +41,7 @@ impl Index {
                 names.join(", ")
             ));
         }
-        advice.extend(differs.map(|differs| differs.error().one_line() + "; until then words alone rank"));
+        advice.extend(differs.map(|differs| differs.error().one_line() + "; until then search ranks by words only"));
         Ok((unknown_share, advice))
     }
 }

@@ -172,7 +172,7 @@ impl<'a> Background<'a> {
         match killed_at {
             Some(id) if record.kills >= TRIES => {
                 record.kills = 0;
-                record.leave_out(store, id, "the process that embedded it was killed, each time".to_owned())?;
+                record.leave_out(store, id, "the process that embedded it was killed each time".to_owned())?;
             }
             _ => record.save(store)?,
         }

@@ -42,7 +42,7 @@ impl Index {
         self.rebuild_reusing(Some(&doubtful), options).map_err(|error| match error.remedy() {
             // That is what is being done.
             Some(REPAIR) => {
-                error.with_remedy("run `vault-index forget --index-only`, then `vault-index sync` to make it anew")
+                error.with_remedy("run `vault-index forget --index-only`, then `vault-index sync` to rebuild it")
             }
             _ => error,
         })?;

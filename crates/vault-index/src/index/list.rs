@@ -43,7 +43,7 @@ fn read(listed: &mut ListedIndex) -> Result<()> {
     let is_its_own =
         |vault: &PathBuf| dirs::index_folder_of(vault).is_ok_and(|folder| listed.index.starts_with(folder));
     let Some(vault) = vault.filter(is_its_own) else {
-        return Err(Error::new(ErrorKind::Damaged, "it does not say of which vault it is"));
+        return Err(Error::new(ErrorKind::Damaged, "it does not name its vault"));
     };
     listed.state = match std::fs::metadata(&vault) {
         Ok(what) if what.is_dir() => FolderState::There,

@@ -249,7 +249,7 @@ impl Index {
         let (is_remote, now) = (embedder.is_remote(), embedder.id());
         let (message, remedy) = match is_remote {
             true => (
-                format!("the index has vectors of `{has}`, and now they would be made by `{now}`"),
+                format!("the index has vectors of `{has}`, but the model is now `{now}`"),
                 format!(
                     "name the old address again, or run `{}`, which sends all notes to the new one",
                     self.rebuild_command(&name)
@@ -257,7 +257,7 @@ impl Index {
             ),
             false => (
                 format!("the index has vectors of `{has}`, another version than `{now}`"),
-                "run `vault-index sync`, which makes them anew".to_string(),
+                "run `vault-index sync`, which embeds everything again".to_string(),
             ),
         };
         Ok(Some(ModelMismatch { is_remote, message, remedy, file: self.file.clone() }))
@@ -297,7 +297,7 @@ impl Index {
         let began = store.meta(REBUILDING_EMBEDDER)?.unwrap_or_default();
         if embedder.is_remote() && embedder.id() != began {
             let now = embedder.id();
-            let message = format!("a rebuild by `{began}` is under way, and now it would go on by `{now}`");
+            let message = format!("a rebuild with `{began}` is in progress, but the model is now `{now}`");
             return Err(Error::new(ErrorKind::OtherModel, message).at(&self.file).with_remedy(format!(
                 "name the old address again, or run `{}`, which sends all notes to the new one",
                 self.rebuild_command(&name)

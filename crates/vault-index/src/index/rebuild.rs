@@ -54,7 +54,7 @@ impl Index {
             return Err(error);
         }
         if self.has_lost_its_model() {
-            let message = "the index is so damaged that it does not say which model it has";
+            let message = "the index is damaged, and the name of its model is lost";
             return Err(Error::new(ErrorKind::Damaged, message)
                 .at(&self.file)
                 .with_remedy("name one: `vault-index rebuild --model NAME`; the default is minilm"));
@@ -108,7 +108,7 @@ impl Index {
         let mut store = Store::open_any_format(&self.file)?;
         self.check_vault(&store).map_err(|error| match error.kind() {
             ErrorKind::Damaged => {
-                error.with_remedy("run `vault-index forget --index-only`, then `vault-index sync` to make it anew")
+                error.with_remedy("run `vault-index forget --index-only`, then `vault-index sync` to rebuild it")
             }
             _ => error,
         })?;

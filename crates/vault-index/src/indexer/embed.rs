@@ -177,7 +177,7 @@ impl Indexer<'_> {
         if vectors.len() != fresh.len() {
             return Err(Error::new(
                 ErrorKind::Model,
-                format!("the model gave {} vectors for {} texts", vectors.len(), fresh.len()),
+                format!("the model returned {} vectors for {} texts", vectors.len(), fresh.len()),
             ));
         }
         let vectors: HashMap<EmbeddingKey, Vec<f32>> = new.into_iter().zip(vectors).collect();

@@ -19,10 +19,10 @@ pub(super) fn read(json: &str) -> (Note, BodyContents) {
         return (note, found);
     }
     if let Err(error) = serde_json::from_str::<serde::de::IgnoredAny>(json) {
-        let message = format!("the canvas is not valid JSON; what stands before is indexed: {error}");
+        let message = format!("the canvas is not valid JSON; the part before the error is indexed: {error}");
         note.warnings.push(Warning::new(WarningKind::Canvas, message).on_line(error.line().max(1) as u32));
     } else if !json.trim_start().starts_with('{') {
-        let message = "the canvas is not a JSON object with nodes and edges, so nothing of it is indexed but its name";
+        let message = "the canvas is not a JSON object with nodes and edges, so only its name is indexed";
         note.warnings.push(Warning::new(WarningKind::Canvas, message).on_line(1));
     }
     let file_lines = LineMap::of(json);

@@ -180,7 +180,7 @@ fn repeated(yaml: &str, key: &str) -> Warning {
     let line = yaml.lines().enumerate().filter(|(_, line)| names_key(line)).nth(1);
     let warning = Warning::new(
         WarningKind::Frontmatter,
-        format!("the property {key:?} stands twice in the frontmatter; the first one counts"),
+        format!("the frontmatter has the property {key:?} twice; the first one counts"),
     );
     match line {
         Some((index, _)) => warning.on_line(index as u32 + 1),

@@ -47,8 +47,8 @@ pub(super) fn load(named: Option<PathBuf>) -> Result<()> {
                 .at(path)
         }
         (None, Some(path)) => {
-            let error =
-                Error::new(ErrorKind::Model, format!("this is no ONNX Runtime, but {VARIABLE} names it")).at(path);
+            let error = Error::new(ErrorKind::Model, format!("{VARIABLE} names this file, but it is not ONNX Runtime"))
+                .at(path);
             reason.into_iter().fold(error, Error::because)
         }
         (None, None) => Error::new(ErrorKind::Model, "this model needs ONNX Runtime, which was not found"),

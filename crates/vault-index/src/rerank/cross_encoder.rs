@@ -53,7 +53,7 @@ pub(super) fn folder(path: &Path) -> Result<CrossEncoder> {
     let files = ModelFiles::open(path)?;
     let labels = labels(&files.config()?);
     if labels > 1 {
-        let message = format!("this model sorts texts into {labels} classes, and a cross-encoder has one score a pair");
+        let message = format!("this model has {labels} labels; a cross-encoder must have one");
         return Err(Error::new(ErrorKind::Model, message).at(path).with_remedy(WANTED));
     }
     // Some tokenizers say 1e30 for "as long as you like".
@@ -113,7 +113,7 @@ impl CrossEncoder {
         };
         // fastembed takes for granted that logits are a table of pairs and labels, and panics where they are not.
         let ranked = catch_unwind(AssertUnwindSafe(|| session.rerank(query, passages, false, Some(1))))
-            .map_err(|_| failed("its logits are no table of pairs and labels".to_owned()))?
+            .map_err(|_| failed("its logits are not a matrix of pairs and labels".to_owned()))?
             .map_err(|error| failed(with_causes(&error)))?;
         let mut logits = vec![f32::NAN; passages.len()];
         for result in &ranked {

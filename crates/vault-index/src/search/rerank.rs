@@ -81,9 +81,9 @@ impl Searcher {
     pub fn search_reranked(&self, query: &Query, rerank: &Rerank) -> Result<Hits> {
         let text = &query.text;
         if query.like.is_some() || text.trim().is_empty() {
-            let message = "a reranker compares passages with the words of a query, and this one has none";
+            let message = "a reranker needs the words of a query, and this query has none";
             return Err(Error::new(ErrorKind::Query, message)
-                .with_remedy("write what to search for, or search without a reranker"));
+                .with_remedy("add words to the query, or search without a reranker"));
         }
         // The least score is the reranker's.
         let ranked = Query { min_score: None, ..query.clone() };

@@ -281,7 +281,7 @@ fn check(query: &Query) -> Result<()> {
     }
     if query.vector.is_some() && (query.like.is_some() || query.mode == Mode::Lexical) {
         return refuse(
-            "a query by a vector is by meaning, and of that vector only",
+            "a query with a vector cannot have `like` or the lexical mode",
             "leave out `like`, and use the mode semantic or hybrid",
         );
     }

@@ -90,7 +90,7 @@ impl Differences {
         let objects = self.objects.iter().map(|object| format!("the {object} is missing, or not what it should be"));
         let rows = self.rows.iter().filter(|(path, _)| !ignored(path)).map(|(path, parts)| match parts[0] {
             _ if path.is_empty() => format!("what belongs to no note differs: {}", parts.join(", ")),
-            GONE => format!("{path}: is gone, and still in the index"),
+            GONE => format!("{path}: was deleted, but is still in the index"),
             NEW => format!("{path}: is not in the index"),
             _ if parts.contains(&CONTENT) => format!("{path}: has other content than the index"),
             _ => format!("rows of {path} differ: {}", parts.join(", ")),

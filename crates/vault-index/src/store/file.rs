@@ -124,15 +124,15 @@ impl FileContent {
             Self::Index | Self::Nothing => return Ok(self),
             Self::OtherDatabase => (
                 "this is the database of another program, or an index whose header is damaged",
-                "choose another file with --index FILE, or move this one away; an index is made anew by `vault-index sync`",
+                "choose another file with --index FILE, or move this one away; `vault-index sync` creates a new index",
             ),
             Self::Unknown => (
                 "this file is not an index, or its beginning is damaged",
                 match indexes_folder().is_ok_and(|ours| path.starts_with(ours)) {
-                    true => "run `vault-index check --repair`, which sets it aside and makes the index anew",
+                    true => "run `vault-index check --repair`, which sets it aside and rebuilds the index",
                     // Whatever else a user names is never touched.
                     false => {
-                        "if it was an index, delete it, and `vault-index sync` makes it anew; else choose another file with --index FILE"
+                        "if it was an index, delete it and run `vault-index sync`; otherwise choose another file with --index FILE"
                     }
                 },
             ),

@@ -297,11 +297,12 @@ impl Store {
         let one_and_many =
             ["vector differs from its codes or is missing", "vectors differ from their codes or are missing"];
         let vectors = (self.unsound_vectors()?, one_and_many);
-        let one_and_many = ["block of codes is not as it was written", "blocks of codes are not as they were written"];
+        let one_and_many =
+            ["block of codes does not match its checksum", "blocks of codes do not match their checksums"];
         let codes = (self.unsound_codes()?, one_and_many);
         let one_and_many = ["block of passages is not as they are", "blocks of passages are not as they are"];
         let blocks = (self.outdated_passage_blocks()?, one_and_many);
-        let one_and_many = ["text is not as it was written", "texts are not as they were written"];
+        let one_and_many = ["text does not match its checksum", "texts do not match their checksums"];
         let texts = (self.unsound_texts()?, one_and_many);
         let unsound = [vectors, codes, blocks, texts].into_iter().filter(|(number, _)| *number > 0);
         faults.extend(unsound.map(|(number, [one, many])| counted_as(number, one, many)));
@@ -479,8 +480,8 @@ impl From<rusqlite::Error> for Error {
             }
             _ if is_no_room(&error) => (
                 ErrorKind::Store,
-                "there is no room on the disk for the index",
-                "make room, or choose another place with --index FILE; what was committed is safe",
+                "the disk has no space left for the index",
+                "free some space, or choose another place with --index FILE; committed data is safe",
             ),
             Some(Code::ReadOnly | Code::PermissionDenied | Code::CannotOpen) => (
                 ErrorKind::Store,
@@ -492,7 +493,7 @@ impl From<rusqlite::Error> for Error {
                 "the index could not be read or written",
                 "check the disk, then run `vault-index check --repair`",
             ),
-            _ => (ErrorKind::Store, "the index refused", "try again; if it stays so, run `vault-index rebuild`"),
+            _ => (ErrorKind::Store, "the index refused", "try again; if the error persists, run `vault-index rebuild`"),
         };
         let described = Self::new(kind, message).with_remedy(remedy);
         match error {

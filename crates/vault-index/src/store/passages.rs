@@ -128,7 +128,7 @@ impl Store {
     /// A passage's text and place.
     pub(crate) fn passage_text(&self, id: i64) -> Result<Option<PassageText>> {
         match self.first(&texts("id = ?1"), [id], passage_text)? {
-            Some(None) => Err(self.damaged("a text is not as it was written")),
+            Some(None) => Err(self.damaged("a text does not match its checksum")),
             text => Ok(text.flatten()),
         }
     }
@@ -168,7 +168,7 @@ impl Store {
     pub(crate) fn passage_texts(&self, note: FileId) -> Result<Vec<PassageText>> {
         let sql = texts("id IN (SELECT id FROM passage WHERE note = ?1) ORDER BY id");
         let texts: Option<Vec<PassageText>> = self.all(&sql, [note], passage_text)?.into_iter().collect();
-        texts.ok_or_else(|| self.damaged("a text is not as it was written"))
+        texts.ok_or_else(|| self.damaged("a text does not match its checksum"))
     }
 
     /// How many texts are not as they were written.

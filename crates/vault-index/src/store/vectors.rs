@@ -117,7 +117,7 @@ impl Store {
 
     fn table(&self) -> Result<(String, usize)> {
         let (embedder, dimensions) = self.embedder()?.ok_or_else(|| {
-            Error::new(ErrorKind::Damaged, "the index names no model")
+            Error::new(ErrorKind::Damaged, "the index does not name a model")
                 .at(&self.path)
                 .with_remedy("run `vault-index check --repair`")
         })?;

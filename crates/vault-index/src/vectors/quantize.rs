@@ -190,7 +190,7 @@ fn checked_norm(v: &[f32]) -> Result<f64> {
     }
     let norm = v.iter().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>().sqrt();
     // Finite f32 squares cannot overflow an f64, so only a NaN or an infinity ends here.
-    if norm.is_finite() { Ok(norm) } else { Err(bad("a vector with a NaN or an infinity in it".into())) }
+    if norm.is_finite() { Ok(norm) } else { Err(bad("a vector that contains NaN or infinity".into())) }
 }
 
 fn bad(message: String) -> Error {

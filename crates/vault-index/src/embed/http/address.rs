@@ -70,7 +70,7 @@ impl Address {
         let (host, port) = match authority[after_bracket..].find(':') {
             Some(colon) => {
                 let (host, port) = authority.split_at(after_bracket + colon);
-                (host, Some(port[1..].parse().map_err(|_| bad("has a port that is no number"))?))
+                (host, Some(port[1..].parse().map_err(|_| bad("has an invalid port"))?))
             }
             None => (authority, None),
         };

@@ -144,8 +144,8 @@ impl RemoteModel {
                 (format!("{address} answered with status {code}"), "name the address it redirects to".to_owned())
             }
             Failure::Status { code: 429, message } => (
-                format!("{address} wants fewer requests: {message}"),
-                "wait, or look at the limits of your account; what is embedded is kept".to_owned(),
+                format!("{address} limits the rate of requests: {message}"),
+                "wait, or check the rate limits of your account; finished embeddings are kept".to_owned(),
             ),
             Failure::Status { code, message } => {
                 (format!("{address} answered with status {code}: {message}"), "try again later".to_owned())
@@ -154,8 +154,8 @@ impl RemoteModel {
                 (format!("the connection to {address} failed: {what}"), "try again later".to_owned())
             }
             Failure::Answer(what) => (
-                format!("{address} gave an answer that is none: {what}"),
-                format!("is it a server of the {} kind?", self.wire.name()),
+                format!("{address} sent an invalid response: {what}"),
+                format!("is it a server with the {} API?", self.wire.name()),
             ),
         };
         Error::new(ErrorKind::Model, what).with_remedy(remedy)

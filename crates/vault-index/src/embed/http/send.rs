@@ -143,18 +143,20 @@ fn connection(error: ureq::Error) -> (Failure, RetryDecision) {
             Io::ConnectionRefused => (Failure::Refused, RetryDecision::No),
             Io::TimedOut | Io::WouldBlock => (Failure::TimedOut, RetryDecision::No),
             Io::ConnectionReset | Io::ConnectionAborted | Io::BrokenPipe | Io::UnexpectedEof => {
-                (broken("it was closed before the answer was complete"), RetryDecision::After(None))
+                (broken("it was closed before the response was complete"), RetryDecision::After(None))
             }
             kind => (Failure::Connection(kind.to_string()), RetryDecision::No),
         },
         ureq::Error::BodyExceedsLimit(_) => (Failure::Answer("it is too long".into()), RetryDecision::No),
-        ureq::Error::Protocol(_) => (Failure::Answer("it is no HTTP".into()), RetryDecision::No),
+        ureq::Error::Protocol(_) => (Failure::Answer("it is not HTTP".into()), RetryDecision::No),
         ureq::Error::Http(_) => {
             (broken("the address or the key holds a character that cannot be sent"), RetryDecision::No)
         }
-        ureq::Error::Tls(_) | ureq::Error::Rustls(_) => (broken("no secure connection came about"), RetryDecision::No),
-        ureq::Error::InvalidProxyUrl => (broken("the proxy's address in the environment is none"), RetryDecision::No),
-        _ => (broken("it could not be made"), RetryDecision::No),
+        ureq::Error::Tls(_) | ureq::Error::Rustls(_) => (broken("the TLS handshake failed"), RetryDecision::No),
+        ureq::Error::InvalidProxyUrl => {
+            (broken("invalid proxy URL in HTTPS_PROXY, HTTP_PROXY or ALL_PROXY"), RetryDecision::No)
+        }
+        _ => (broken("it could not be established"), RetryDecision::No),
     }
 }
 

@@ -69,7 +69,7 @@ impl Wire {
                     data.sort_by_key(|vector| vector.index);
                     let in_order = data.iter().enumerate().all(|(i, vector)| vector.index == Some(i));
                     if !in_order && data.len() == count {
-                        return Err("its vectors are numbered wrongly".into());
+                        return Err("its vectors have wrong indices".into());
                     }
                 }
                 data.into_iter().map(|vector| vector.embedding).collect()

@@ -70,7 +70,7 @@ pub(super) fn parse(text: &str, now: &Zoned) -> Result<ParsedQuery> {
 
 fn too_many() -> Error {
     Error::new(ErrorKind::Query, format!("the query has more than {MAX_TESTS} conditions"))
-        .with_remedy("put `-- ` before a text in which nothing is meant as an operator")
+        .with_remedy("put `-- ` before a query to search for all of it as words")
 }
 
 /// A part of a query.

@@ -173,7 +173,7 @@ fn regex(pattern: &str, case: bool) -> Result<Regex> {
         }
         Err(error) => refuse(
             format!("`/{pattern}/` is not a regular expression: {}", reason(&error.to_string())),
-            "put \"quotes\" around what is to be found as it stands",
+            "put \"quotes\" around text to search for it literally",
         ),
     }
 }

@@ -27,7 +27,7 @@ pub(in crate::search) fn note_vector(snapshot: &Snapshot, note: FileId) -> Resul
         let Some(slots) = store.passage_vectors(note)? else {
             return Err(Error::new(
                 ErrorKind::NotFound,
-                "this is not an indexed note, so nothing is known to be like it",
+                "this is not an indexed note, so similar notes cannot be searched",
             )
             .with_remedy("name a note; attachments and what is excluded or skipped have no text in the index"));
         };
@@ -65,10 +65,10 @@ pub(in crate::search) fn note_vector(snapshot: &Snapshot, note: FileId) -> Resul
         let error = |message, remedy| Err(Error::new(ErrorKind::NotFound, message).with_remedy(remedy));
         return match slots.iter().any(Option::is_some) {
             true => error(
-                "the model can read nothing of this note, so nothing is known to be like it",
+                "the model cannot read this note's text, so similar notes cannot be searched",
                 "search for its words",
             ),
-            false => error("this note has no vectors yet", "run `vault-index sync` to its end"),
+            false => error("this note has no vectors yet", "run `vault-index sync` and let it finish"),
         };
     }
     Ok(sum)
