@@ -1,6 +1,6 @@
 //! The hot code: each step of the encoder over all rows, written once and compiled for each instruction set.
 //!
-//! The slow version, on the rows of a text (one row per token, 384 numbers each); `norm.rs`, `linear.rs` and
+//! A naive version, on the rows of a text (one row per token, 384 numbers each); `norm.rs`, `linear.rs` and
 //! `attention.rs` give the details:
 //!
 //! ```text
@@ -12,26 +12,27 @@
 //! pool(x)
 //! ```
 //!
-//! `linear` is nine tenths of the arithmetic. Its sums are integers, exact in any order, so each instruction set may
-//! compute them in its own order (the trait `Tile`, one file each). All else is made of the operations of `lanes.rs`, which
-//! give the same bits everywhere. So the same text has the same vector, bit for bit, on every processor. The kernel
-//! `scalar` is the specification; a test compares all others with it.
+//! `linear` is nine tenths of the arithmetic. Its sums are integers, which are exact in any order, so each instruction
+//! set may compute them in its own order (the trait `Tile`, one file each). Everything else consists of the operations
+//! of `lanes.rs`, which give the same bits everywhere. So the same text has the same vector, bit for bit, on every
+//! processor. The kernel `scalar` is the specification; a test compares all others with it.
 //!
-//! What makes it fast (its speed beside a general ONNX engine stands in `benches/record`):
-//! - products of bytes, 64 an instruction, from registers: 24 sums, four of weights. `linear` takes most of the time,
-//!   and runs near what the processor can do at all;
-//! - bias, scale, GELU and the residual are applied to a tile's sums before they leave the L1 cache, without a pass
-//!   over memory of their own;
-//! - outlier channels are scaled by SmoothQuant factors computed offline (see `PROVENANCE.md`), in the same instruction
-//!   as the multiplication that is needed anyway, not by a second product in f32;
+//! Reasons for its speed (compared with a general ONNX engine in `benches/record`):
+//! - products of bytes, 64 per instruction, from registers: 24 sums, four of weights. `linear` takes most of the time,
+//!   and runs close to the peak throughput of the processor;
+//! - bias, scale, GELU and the residual are applied to a tile's sums before they leave the L1 cache, without a separate
+//!   pass over memory;
+//! - outlier channels are scaled by SmoothQuant factors computed offline (see `PROVENANCE.md`), in the multiplication
+//!   that is needed anyway, not by a second product in f32;
 //! - the attention, the next in cost, stays in registers and the L1 cache;
-//! - the weights are stored in the order in which a tile reads them: nothing to parse, rearrange or copy at start.
+//! - the weights are stored in the order in which a tile reads them, so nothing is parsed, rearranged or copied at the
+//!   start.
 //!
-//! Tried without gain: tiles of 8 by 3 and 12 by 2 registers, rows of integers interleaved, a longer loop body, more
-//! than 64 tokens at once.
+//! These experiments brought no gain: tiles of 8 by 3 and 12 by 2 registers, rows of integers interleaved, a longer
+//! loop body, more than 64 tokens at once.
 //!
-//! A new kernel is a new file with its tile, its lanes if the plain ones are too slow, and a line in [`Kernel::all`].
-//! The only `unsafe` code of the crate stands in this folder.
+//! To add a kernel, add a file with its tile, its lanes if the portable ones are too slow, and a line in
+//! [`Kernel::all`]. This folder has the only `unsafe` code of the crate.
 #![allow(
     clippy::needless_range_loop,
     reason = "closures of iterators would not be compiled for the kernel's instructions"
