@@ -1,19 +1,21 @@
-//! Note -> chunks: by heading, then by block, then by sentence; the chunks' spans cover what is searched exactly once.
+//! From a note to its chunks: cut at headings, then blocks, then sentences. The chunks cover the searched text exactly
+//! once.
 //!
-//! 1. A note that fits the window with its title is one chunk. (So is each text node of a canvas: nodes
-//!    do not share chunks.)
-//! 2. Otherwise its sections are examined from the top (`sections`): one that fits with all its subsections
-//!    is one chunk; very small ones are joined to their neighbours under the same parent.
-//! 3. A section that is too long is cut between blocks, into pieces of about one length. A block is cut
-//!    only if it alone is too long: at its seams (list items, table rows), else at blank lines, sentence
-//!    ends, line ends, words, and last between characters (`chunk/pieces.rs`).
+//! 1. A note that fits the window together with its title is one chunk. The same holds for each text node of a canvas;
+//!    nodes do not share chunks.
+//! 2. Otherwise its sections are examined from the top (`sections`): a section that fits with all its subsections is
+//!    one chunk; very small ones are joined to their neighbours under the same parent.
+//! 3. A section that is too long is cut between blocks, into pieces of about the same length. A block is cut only if it
+//!    is too long by itself: at its seams (list items, table rows), else at blank lines, sentence ends, line ends,
+//!    words, and last between characters (`chunk/pieces.rs`).
 //!
-//! A heading belongs to the chunk it opens, white space between blocks to the chunk before. What a model
-//! reads of a chunk is [`embedded_text`]: the title if the note contains it, the headings, the text. The
-//! counts of steps 2 and 3 are sums over blocks; each chunk is counted once more as it will be embedded,
-//! since the tokens of a whole can be more than those of its parts.
+//! A heading belongs to the chunk that it opens, white space between blocks to the chunk before. A model reads the
+//! [`embedded_text`] of a chunk: the title if the note contains it, the headings, the text. The counts of steps 2 and 3
+//! are sums over blocks. Each chunk is counted once more in its embedded form, because the tokens of a whole can be
+//! more than those of its parts.
 //!
-//! The same note, counts and options give the same chunks. Time is linear in the text and its counting.
+//! The same note, counts and options give the same chunks. The time is linear in the text and in the cost of counting
+//! it.
 
 mod plain;
 mod embedded;

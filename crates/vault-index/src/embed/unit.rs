@@ -1,11 +1,11 @@
-//! A model's answer, checked and scaled to unit length.
+//! Checks the vectors of a model and scales them to unit length.
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// `vector` scaled to length 1 (in f64, rounded once). All zeros stay as they are.
+/// Returns `vector` scaled to length 1 (in f64, rounded once). A zero vector stays as it is.
 ///
 /// # Errors
-/// [`ErrorKind::Model`] if it has other dimensions, or a NaN or an infinity in it.
+/// [`ErrorKind::Model`] if it has other dimensions, or contains NaN or infinity.
 pub fn to_unit(mut vector: Vec<f32>, dimensions: usize) -> Result<Vec<f32>> {
     if vector.len() != dimensions {
         let message = format!("the model returned a vector of {} dimensions instead of {dimensions}", vector.len());

@@ -1,9 +1,9 @@
 //! Models on ONNX Runtime, through the crate fastembed: `fastembed:NAME` and `onnx:DIR`.
 //!
-//! One text a run, on all cores: in a batch, texts are padded and dynamically quantised models take
-//! one scale for all, so a vector would depend on its neighbours. Tokens are estimated when notes
-//! are cut, so that neither runtime nor tokenizer is needed until something is embedded. The
-//! runtime itself is looked for at once, because without it nothing will work.
+//! Each text is a run of its own, on all cores. In a batch, texts are padded, and dynamically quantised models take one
+//! scale for all of them, so a vector would depend on its neighbours. Tokens are estimated when notes are cut, so that
+//! neither runtime nor tokenizer is needed before the first embedding. The runtime itself is looked up at once, because
+//! nothing works without it.
 
 mod folder;
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Remote models: OpenAI-compatible servers and Ollama, in batches, with retries.
 //!
-//! A call: texts → batches (here) → JSON (`wire.rs`) → one POST, repeated while that
-//! can help (`send.rs`) → vectors in the order of the texts, checked and scaled (here). Requests go
-//! only to the one address, redirects are not followed, and no message contains the key.
+//! The flow of a call: texts → batches (here) → JSON (`wire.rs`) → one POST, retried while that can help (`send.rs`) →
+//! vectors in the order of the texts, checked and scaled (here). Requests go only to the one address, redirects are not
+//! followed, and no message contains the key.
 
 mod address;
 #[cfg(test)]
