@@ -35,8 +35,8 @@
 //! search while one writes: each search sees one state of the index and never waits for a writer.
 //!
 //! Searches are exact. Filters apply before ranking, so that ten matches give ten results, and a score (0 to 1) depends
-//! only on the query and the passage, so that you may compare it with a threshold. [`Query::parse`] reads the syntax that
-//! people type; the fields of [`Query`] say the same to programs.
+//! only on the query and the passage, so that you may compare it with a threshold. [`Query::parse`] reads the syntax
+//! that people type; programs can set the fields of [`Query`] instead.
 //!
 //! # Errors
 //! There is one type, [`Error`]: a kind to match on, a path, a message and a remedy. It is not an enum with a variant for
@@ -48,7 +48,7 @@
 //! # Parts
 //! The modules [`note`] (parse a note), [`links`] (resolve links as Obsidian does) and [`chunk`] (cut a note into passages)
 //! are useful alone and open no database.
-// In order of dependencies: a module uses only those above it. A test checks it.
+// In order of dependencies: a module uses only those above it. A test checks this.
 mod error;
 pub mod likeness;
 mod path;
