@@ -63,7 +63,8 @@ impl Record {
 impl Index {
     /// Embeds pending texts until none is left, the options stop it, or another process wants to embed. It does not
     /// read the vault, and does not wait for other processes. Returns whether it tried to embed: it does not while
-    /// another process embeds, nor if the model is remote, nor during a rebuild.
+    /// another process embeds, with a remote model, with a model whose vectors would differ from those of the index, or
+    /// during a rebuild.
     ///
     /// It stops before the next round (a quarter of a second, or one batch of the model) when a sync, a rebuild, a
     /// watcher, [`Index::forget`] or [`Index::stop_background`] waits, and when the vault or the index file was removed

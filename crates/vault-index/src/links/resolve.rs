@@ -193,7 +193,7 @@ impl<'n> Resolver<'n> {
         Self { names, sorted }
     }
 
-    /// Where a link leads from `source`, and which rule decided.
+    /// The target of a link from `source`, and the rule that decided it.
     ///
     /// `link_path` is the link without display text and subpath, decoded.
     pub fn resolve(&self, link_path: &str, source: &VaultPath) -> Resolution {
@@ -225,13 +225,13 @@ impl<'n> Resolver<'n> {
         }
     }
 
-    /// The preferred file at a lower-cased path. It is a candidate whenever the path ends in the
-    /// segment that was looked up.
+    /// The preferred file at a lower-cased path. It is a candidate whenever the path ends with the segment that was
+    /// looked up.
     fn first_at(&self, lower_path: &str) -> Option<FileId> {
         self.names.at(lower_path).iter().copied().min_by_key(|id| self.names.preference(*id))
     }
 
-    /// Rule 6.
+    /// Applies rule 6.
     fn best_ending_with(&self, path: &str, candidates: &[FileId], folder: &str) -> Option<FileId> {
         let names = self.names;
         if let Some(sorted) = self.sorted.get(last_segment(names.lower(candidates[0]))) {
@@ -244,26 +244,26 @@ impl<'n> Resolver<'n> {
     }
 }
 
-/// What rule 2 makes of a link path.
+/// The result of rule 2 for a link path.
 struct NameCandidates<'n> {
-    /// The link path in lower case, with the ending that it was looked up with.
+    /// The link path in lower case, with the extension that it was looked up with.
     lower: String,
     /// The files of that name; at least one.
     candidates: &'n [FileId],
 }
 
-/// Where rules 4 to 6 look for the candidates.
+/// The paths at which rules 4 to 6 look for the candidates.
 struct PathSearch<'w> {
     /// The path that `./` and `../` lead to.
     relative: Option<String>,
-    /// The link path without dots and slash at its front.
+    /// The link path without leading dots and slash.
     path: &'w str,
     /// Whether there was a slash.
     rooted: bool,
 }
 
 impl<'n> NameCandidates<'n> {
-    /// `None` if no file has the name.
+    /// `None` if no file has this name.
     fn new(names: &'n Names, path: &str) -> Option<Self> {
         let look_up = |lower: String| {
             let candidates = names.named(last_segment(&lower));
@@ -271,7 +271,7 @@ impl<'n> NameCandidates<'n> {
         };
         let literal = || look_up(path.to_lowercase());
         let has_dot = last_segment(path).contains('.');
-        // The ending goes on before lower-casing, because a sigma is another letter at the end of a word.
+        // The extension is added before lower-casing, because a sigma at the end of a word is another letter.
         let with = |ending: &str| look_up(format!("{path}{ending}").to_lowercase());
         let first = if has_dot { literal() } else { None };
         first.or_else(|| with(".md")).or_else(|| with(".markdown")).or_else(literal)
@@ -298,12 +298,12 @@ impl<'n> NameCandidates<'n> {
     }
 }
 
-/// The folder of a path; empty for the root and in the root.
+/// The folder of a path; empty for the root and for files in it.
 fn parent(path: &str) -> &str {
     path.rfind('/').map_or("", |at| &path[..at])
 }
 
-/// Whether a path lies in a folder or below it. Everything lies below the root.
+/// Whether a path is in a folder or below it. All paths are below the root.
 fn is_under(path: &str, folder: &str) -> bool {
     folder.is_empty() || path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
 }

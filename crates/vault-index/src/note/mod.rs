@@ -1,4 +1,4 @@
-//! A note as a value: what one file says, read in one pass that cannot fail.
+//! A note as a value: the contents of one file, read in one pass that cannot fail.
 
 mod line_map;
 mod tag;

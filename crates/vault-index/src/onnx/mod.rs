@@ -1,4 +1,5 @@
-//! What all models on ONNX Runtime share: finding the runtime, reading a folder of model files, the download folder.
+//! Common code of all models on ONNX Runtime: finding the runtime, reading a folder of model files, the download
+//! folder.
 
 mod files;
 mod runtime;

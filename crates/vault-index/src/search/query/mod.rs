@@ -1,5 +1,5 @@
-//! The query language: what a person or a program asks. [`Query`] is the words to rank by, the conditions that must hold
-//! and how the answer is made; below it are the grammar of what is typed, and the conditions, filters and dates that it
+//! The query language: [`Query`] has the words to rank by, the conditions that must hold and the options of the result.
+//! Its modules are the grammar of typed queries, and the conditions, filters and dates. Nothing here reads the index.
 //! can ask for. Nothing here reads the index.
 
 pub(super) mod path_pattern;

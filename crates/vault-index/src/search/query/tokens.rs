@@ -1,15 +1,15 @@
-//! Where the words, quotes, operators and brackets of a query end.
+//! Splits a query into words, quotes, operators and brackets.
 
 use unicode_normalization::char::is_combining_mark;
 
-/// Bytes of an operator's key.
+/// The most bytes of an operator's key.
 const MAX_KEY: usize = 64;
 
-/// Bytes between `[` and `]`.
+/// The most bytes between `[` and `]`.
 const MAX_PROPERTY: usize = 1000;
 
-/// The word at the beginning of a text, up to white space or a `)` that it has not opened. Quotes behind `:` hold it
-/// together.
+/// The word at the start of a text, up to white space or a `)` that it has not opened. Quotes after `:` belong to the
+/// word.
 pub(super) fn word_at(text: &str, in_group: bool) -> &str {
     let (mut in_quotes, mut open, mut before) = (false, 0_usize, ' ');
     for (at, c) in text.char_indices() {
