@@ -27,11 +27,10 @@
 //!
 //! Columns named `sum` hold checksums ([`checksum`]). Views for other programs: `documents`, `chunks`, `links`.
 //!
-//! # Freshness
-//! A note is fresh when its file's content hash and `version` (parser, chunker, model window) are those of its
-//! row. A passage has its vector, or `vector` is NULL and it is pending. Vectors are found by text: a rename, a
-//! move, an edit elsewhere in the note or a copy finds them there. Vectors that nothing uses any more stay for
-//! a while, since notes come back; [`vectors`] drops them when they are many.
+//! A note is up to date when its file's content hash and `version` (parser, chunker, model window) are those of its
+//! row. A passage has its vector, or `vector` is NULL and it is pending. Vectors are found by text, so they are reused
+//! after a rename, a move, an edit elsewhere in the note or a copy. Unused vectors stay for a while, because notes may
+//! come back; [`vectors`] deletes them when there are many.
 
 mod schema;
 mod checksum;
@@ -69,25 +68,25 @@ pub(crate) use passages::{NewPassage, PassageRow, PassageText, PendingText, Slot
 pub(crate) use schema::FORMAT;
 pub(crate) use vectors::{EmbeddingKey, key_of};
 
-/// How long another process's transaction is waited for.
+/// How long to wait for another process's transaction.
 const BUSY: Duration = Duration::from_secs(30);
 
-/// The key of the pace at which the last sync embedded.
+/// The key of the speed at which the last sync embedded.
 pub(crate) const PACE: &str = "embedding_pace";
 
-/// The key of what background embedding says of itself.
+/// The key of the record of background embedding.
 pub(crate) const BACKGROUND: &str = "background_embedding";
 
-/// What the reader of an error about damage is to do.
+/// The remedy in errors about damage.
 pub(crate) const REPAIR: &str = "run `vault-index check --repair`; your notes are not touched";
 
-/// The setting that names the model a rebuild under way will end with.
+/// The setting with the name of the model of an unfinished rebuild.
 pub(crate) const REBUILDING_TO: &str = "rebuilding_to";
-/// Its id, which names its address, and the address as it was given.
+/// Its id, which includes its address, and the address as it was given.
 pub(crate) const REBUILDING_EMBEDDER: &str = "rebuilding_embedder";
 pub(crate) const REBUILDING_URL: &str = "rebuilding_base_url";
 
-/// The settings that say what an index is of; the others follow from its rows.
+/// The settings that identify the vault and the model of an index; the others follow from its rows.
 const KEPT_SETTINGS: [&str; 7] =
     ["vault", "model", "base_url", PACE, REBUILDING_TO, REBUILDING_EMBEDDER, REBUILDING_URL];
 
@@ -95,20 +94,20 @@ const KEPT_SETTINGS: [&str; 7] =
 pub(crate) struct Store {
     conn: Connection,
     path: PathBuf,
-    /// What this transaction has changed.
+    /// The blocks that this transaction has changed.
     changed: RefCell<BTreeSet<ChangedBlock>>,
     /// Whether this connection has the views of [`occurrence_views`](Self::occurrence_views).
     has_views: Cell<bool>,
-    /// Dropped after the connection, as the last of the fields; `None` for one without a file.
+    /// Dropped after the connection, because it is the last field; `None` for one without a file.
     _file: Option<OpenFile>,
 }
 
-/// A block that is finished when the transaction is committed.
+/// A block that is completed when the transaction is committed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum ChangedBlock {
-    /// To be packed anew, with its checksum.
+    /// It must be packed again, with its checksum.
     Passages(i64),
-    /// To get its checksum anew.
+    /// It needs a new checksum.
     Codes(i64),
 }
 
@@ -135,7 +134,7 @@ impl Batch<'_> {
 }
 
 impl Store {
-    /// Opens an index for writing; makes it if it is missing or empty.
+    /// Opens an index for writing; creates it if it is missing or empty.
     ///
     /// # Errors
     /// [`ErrorKind::Damaged`] for a file that is not an index, or a damaged one; [`ErrorKind::OtherFormat`].
@@ -149,7 +148,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Opens an index for writing as it is, whatever its format: only its settings may be read and written, and all of it
+    /// Opens an index for writing, whatever its format: only its settings may be read and written, or its whole content
     /// replaced.
     ///
     /// # Errors
@@ -161,7 +160,8 @@ impl Store {
         let store = Self::new(conn, path, Some(file));
         make_private(path)?;
         if store.only::<i64>("PRAGMA application_id", [])? == 0 {
-            // Before there is a log: from then on the file itself says whose it is, wherever its maker was killed.
+            // Set before there is a log, so that the file itself identifies its program even if the process is killed
+            // at any later point.
             store.with(|conn| conn.pragma_update(None, "application_id", schema::APPLICATION_ID))?;
         }
         store.with(|conn| {
@@ -175,7 +175,7 @@ impl Store {
     /// Opens an index for reading. Never writes; works on read-only media.
     ///
     /// # Errors
-    /// [`ErrorKind::NotFound`] when there is none; otherwise as [`Store::open`].
+    /// [`ErrorKind::NotFound`] when there is no index; otherwise as [`Store::open`].
     pub(crate) fn open_read(path: &Path) -> Result<Self> {
         retry_while_busy(|| {
             let store = Self::open_settings(path)?;
@@ -184,16 +184,16 @@ impl Store {
         })
     }
 
-    /// Opens an index as it is, whatever its format: only its settings may be read.
+    /// Opens an index, whatever its format: only its settings may be read.
     ///
     /// # Errors
-    /// As [`Store::open_read`].
+    /// The errors of [`Store::open_read`].
     pub(crate) fn open_settings(path: &Path) -> Result<Self> {
         let file = file::index_to_read(path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        // A WAL database wants its `-shm` file; where the folder cannot be written and no writer made one, the file
-        // cannot change under us either, and is opened as immutable. The first look at the file tells. What a log
-        // holds that was not folded in would be missed so.
+        // A WAL database needs its `-shm` file. If the folder is not writable and no writer has created one, the file
+        // cannot change either, and is opened as immutable. The first read of the file shows which case it is. In an
+        // immutable file, the contents of an existing log would be missed.
         let [log, _] = logs_of(path);
         let is_folded = std::fs::metadata(&log).map_or(true, |log| log.len() == 0);
         let conn = match Self::connect(path, flags, false) {
@@ -202,11 +202,11 @@ impl Store {
         }
         .map_err(|e| Error::from(e).at(path))?;
         let store = Self::new(conn, path, Some(file));
-        // The process that made it was killed before it had tables.
+        // The process that created it was killed before it had tables.
         if schema::format_of(&store)? == 0 { Err(file::no_index(path)) } else { Ok(store) }
     }
 
-    /// `immutable`: nobody can change the file, as on read-only media.
+    /// With `immutable`, no process can change the file, as on read-only media.
     fn connect(path: &Path, flags: OpenFlags, immutable: bool) -> rusqlite::Result<Connection> {
         vectors::register_sqlite_vec();
         let conn = match immutable {
@@ -227,22 +227,22 @@ impl Store {
         Self { conn, path: path.to_path_buf(), changed, has_views, _file: file }
     }
 
-    /// Starts a transaction that will write; readers go on with what was there before.
+    /// Starts a transaction that will write; readers continue to see the previous state.
     pub(crate) fn begin(&self) -> Result<Batch<'_>> {
         let transaction = self.with(|conn| Transaction::new_unchecked(conn, TransactionBehavior::Immediate))?;
-        // A program of another version may have rebuilt it since.
+        // A program of another version may have rebuilt it meanwhile.
         schema::check_format(self)?;
-        // What a transaction that was rolled back had changed.
+        // Changes of a transaction that was rolled back.
         self.changed.borrow_mut().clear();
         Ok(Batch { store: self, transaction })
     }
 
-    /// Starts a transaction that only reads: one state for all of it, and no lock for each query.
+    /// Starts a read-only transaction: one state for all of its queries, and no lock for each query.
     pub(crate) fn reading(&self) -> Result<Transaction<'_>> {
         self.with(|conn| Transaction::new_unchecked(conn, TransactionBehavior::Deferred))
     }
 
-    /// Pins this connection to what is committed now, until dropped.
+    /// Pins this connection to the committed state until it is dropped.
     pub(crate) fn pin(&self) -> Result<()> {
         self.with(|conn| conn.execute_batch("BEGIN; SELECT count(*) FROM sqlite_master"))
     }
@@ -252,12 +252,12 @@ impl Store {
         self.only("PRAGMA data_version", [])
     }
 
-    /// A setting.
+    /// Returns a setting.
     pub(crate) fn meta(&self, key: &str) -> Result<Option<String>> {
         self.first("SELECT value FROM meta WHERE key = ?1", [key], |row| row.get(0))
     }
 
-    /// Whether there is anything in it but settings.
+    /// Whether it contains anything besides settings.
     pub(crate) fn has_content(&self) -> Result<bool> {
         self.only("SELECT EXISTS (SELECT 1 FROM file) OR EXISTS (SELECT 1 FROM embedding)", [])
     }
@@ -275,12 +275,12 @@ impl Store {
         }
     }
 
-    /// Bytes of the file and its log.
+    /// The size of the file and its log in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         index_bytes(&self.path)
     }
 
-    /// An empty index of no model, in a temporary file that nobody else can open.
+    /// Creates an empty index without a model, in a temporary file that other processes cannot open.
     pub(crate) fn scratch() -> Result<Self> {
         vectors::register_sqlite_vec();
         let conn = Connection::open("")?;
@@ -290,7 +290,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Where the file contradicts itself, one line a fault: as SQLite sees it, and where it says one thing twice.
+    /// The inconsistencies of the file, one line per fault: those that SQLite reports, and redundant data that differs.
     pub(crate) fn faults(&self) -> Result<Vec<String>> {
         let mut faults: Vec<String> = self.all("PRAGMA integrity_check(20)", [], |row| row.get(0))?;
         faults.retain(|row| row != "ok");
