@@ -1,27 +1,31 @@
-//! Text -> search terms, the same for notes, queries and snippets; it knows neither database nor query syntax.
+//! From a text to search terms, the same for notes, queries and snippets. It knows neither the database nor the query
+//! syntax.
 //!
 //! | text | terms | rule |
 //! | --- | --- | --- |
-//! | `Gardening` | `gardening` | case folded; words are not stemmed here, [`stem`] says which belong together |
+//! | `Gardening` | `gardening` | case is folded; words are not stemmed here, [`stem`] says which words belong together
+//! |
 //! | `Café`, `STRASSE`, `straße`, `Łódź` | `cafe`, `strasse`, `strasse`, `lodz` | marks are dropped where a script can be read without them: Latin, Greek, Cyrillic, Hebrew, Arabic |
 //! | `don’t`, `garden's` | `dont`, `gardens` | an apostrophe before at most two last letters is dropped ... |
-//! | `l'été`, `O'Brien` | `l` `ete`, `o` `brien` | ... any other one splits |
+//! | `l'été`, `O'Brien` | `l` `ete`, `o` `brien` | ... any other apostrophe splits |
 //! | `snake_case`, `v1.2`, `3.14`, `a-b` | `snake` `case`, `v1` `2`, `3` `14`, `a` `b` | all other punctuation splits; camelCase does not |
-//! | `plug-in`, `e-mail` | `plug` `in`, `e` `mail` | and, apart from these, the [compounds](Terms::compounds) `plugin`, `email` |
-//! | `C++`, `C#`, `F#`, `C++20` | `cpp`, `csharp`, `fsharp`, `cpp` and `20` | the three names that are nothing without their punctuation |
+//! | `plug-in`, `e-mail` | `plug` `in`, `e` `mail` | in addition, the [compounds](Terms::compounds) `plugin`, `email` |
+//! | `C++`, `C#`, `F#`, `C++20` | `cpp`, `csharp`, `fsharp`, `cpp` and `20` | the three names that would be lost
+//! without their punctuation |
 //! | `ダメ`, `だめ`, `ﾀﾞﾒ` | `だめ` | katakana is read as hiragana |
 //! | `圖書館`, `图书馆` | `图书` `书馆` `馆` | traditional Chinese characters are read as simplified ones |
-//! | `青森市` | `青森` `森市` `市` | scripts without spaces between words, and Korean, whose words change their ends: overlapping pairs, and the last character of a run once more alone |
+//! | `青森市` | `青森` `森市` `市` | scripts without spaces between words, and Korean, whose words have changing endings:
+//! overlapping pairs, and the last character of a run also alone |
 //! | `Rust世界`, `2024年` | `rust` `世界` `界`, `2024` `年` | a run ends where the script changes |
 //! | `👍🏽`, `🇫🇷` | `👍`, `🇫🇷` | an emoji is a term, without its skin tone; a flag is one |
 //!
-//! Pairs are made of Han, kana, Hangul, Thai, Lao, Khmer and Myanmar characters, each with the marks that
-//! follow it. Why the last one stands alone too: a query of one character asks for terms that begin with
-//! it ([`TermMatch::Prefix`]), and so finds it at any place of a run for one more term a run.
+//! Pairs consist of Han, kana, Hangul, Thai, Lao, Khmer and Myanmar characters, each with the marks that follow it. The
+//! last character is also a term of its own, because a query of one character searches for terms that begin with it
+//! ([`TermMatch::Prefix`]): so it finds that character anywhere in a run, for one more term per run.
 //!
-//! A term is never empty, has no ASCII character but `a-z0-9`, and is at most [`MAX_TERM`] bytes long (what
-//! is longer is cut): a tokenizer that splits at ASCII punctuation and spaces takes it as it is.
-//! Everything is linear in the text; English runs at about 100 MB/s.
+//! A term is never empty, has no ASCII characters except `a-z0-9`, and is at most [`MAX_TERM`] bytes long (longer terms
+//! are truncated), so a tokenizer that splits at ASCII punctuation and spaces leaves it whole. All functions are linear
+//! in the text; English text takes about 10 ms per MB.
 
 mod fold;
 mod script;

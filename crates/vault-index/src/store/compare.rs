@@ -87,9 +87,12 @@ pub(crate) struct Differences {
 impl Differences {
     /// One line for each path and object, except for the paths that `ignored` selects.
     pub(crate) fn faults(&self, ignored: impl Fn(&str) -> bool) -> Vec<String> {
-        let objects = self.objects.iter().map(|object| format!("the {object} is missing, or not what it should be"));
+        let objects = self
+            .objects
+            .iter()
+            .map(|object| format!("the {object} is missing, unexpected, or has a different definition"));
         let rows = self.rows.iter().filter(|(path, _)| !ignored(path)).map(|(path, parts)| match parts[0] {
-            _ if path.is_empty() => format!("what belongs to no note differs: {}", parts.join(", ")),
+            _ if path.is_empty() => format!("rows that belong to no note differ: {}", parts.join(", ")),
             GONE => format!("{path}: was deleted, but is still in the index"),
             NEW => format!("{path}: is not in the index"),
             _ if parts.contains(&CONTENT) => format!("{path}: has other content than the index"),

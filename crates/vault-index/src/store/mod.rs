@@ -300,7 +300,7 @@ impl Store {
         let one_and_many =
             ["block of codes does not match its checksum", "blocks of codes do not match their checksums"];
         let codes = (self.unsound_codes()?, one_and_many);
-        let one_and_many = ["block of passages is not as they are", "blocks of passages are not as they are"];
+        let one_and_many = ["block of passages differs from its rows", "blocks of passages differ from their rows"];
         let blocks = (self.outdated_passage_blocks()?, one_and_many);
         let one_and_many = ["text does not match its checksum", "texts do not match their checksums"];
         let texts = (self.unsound_texts()?, one_and_many);
@@ -309,8 +309,8 @@ impl Store {
         Ok(faults)
     }
 
-    /// Makes the index empty and of this program's format, in one transaction, with the settings and the vectors of the
-    /// old one as far as they can be read there. Returns the old format, and how many vectors were kept.
+    /// Empties the index, in this program's format, in one transaction, and keeps the settings and the vectors of the
+    /// old one as far as they can be read. Returns the old format, and the number of vectors that were kept.
     pub(crate) fn renew(&mut self) -> Result<(i64, usize)> {
         let new = Self::scratch()?;
         for setting in KEPT_SETTINGS {
@@ -325,12 +325,13 @@ impl Store {
         Ok((old, new.vector_count()?))
     }
 
-    /// Replaces all content by that of another index file, in one transaction: readers see the old or the new.
+    /// Replaces all content with that of another index file, in one transaction: readers see the old or the new
+    /// content.
     pub(crate) fn replace_with(&mut self, other: &Self) -> Result<()> {
         let path = self.path.clone();
         let fail = |e: rusqlite::Error| Error::from(e).at(&path);
         let backup = rusqlite::backup::Backup::new(&other.conn, &mut self.conn).map_err(fail)?;
-        // All pages in one step: the destination's write lock is held throughout.
+        // All pages in one step, with the destination's write lock held throughout.
         loop {
             match backup.step(-1).map_err(fail)? {
                 rusqlite::backup::StepResult::Done => return Ok(()),
@@ -339,15 +340,16 @@ impl Store {
         }
     }
 
-    /// Folds the log into the file and empties it: whoever opens the index next reads what is left of it first.
+    /// Folds the log into the file and empties it. Otherwise the next process that opens the index has to read the log
+    /// first.
     pub(crate) fn checkpoint(&self) {
-        // Readers may keep it from finishing. They are not waited for; the log is then folded in later.
+        // Readers may prevent this from finishing. It does not wait for them; then the log is folded in later.
         let _ = self.conn.busy_timeout(Duration::ZERO);
         let _ = self.conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
         let _ = self.conn.busy_timeout(BUSY);
     }
 
-    /// Works with the connection; an error says which file it is of.
+    /// Runs `work` with the connection, and adds the file to its errors.
     fn with<'s, T>(&'s self, work: impl FnOnce(&'s Connection) -> rusqlite::Result<T>) -> Result<T> {
         work(&self.conn).map_err(|error| Error::from(error).at(&self.path))
     }
@@ -356,12 +358,12 @@ impl Store {
         Error::new(ErrorKind::Damaged, message).at(&self.path).with_remedy(REPAIR)
     }
 
-    /// Runs a statement that has no results.
+    /// Runs a statement without results.
     fn run(&self, sql: &str, params: impl Params) -> Result<()> {
         self.with(|conn| conn.prepare_cached(sql)?.execute(params).map(drop))
     }
 
-    /// All results of a query, each as `read` takes it.
+    /// Returns all results of a query, converted by `read`.
     fn all<T>(
         &self,
         sql: &str,
@@ -371,7 +373,7 @@ impl Store {
         self.with(|conn| conn.prepare_cached(sql)?.query_map(params, read)?.collect())
     }
 
-    /// The first result of a query, if it has one.
+    /// Returns the first result of a query, if it has one.
     fn first<T>(
         &self,
         sql: &str,
@@ -381,7 +383,7 @@ impl Store {
         self.with(|conn| conn.prepare_cached(sql)?.query_row(params, read).optional())
     }
 
-    /// The value of a query that always has one.
+    /// Returns the value of a query that always has one.
     fn only<T: FromSql>(&self, sql: &str, params: impl Params) -> Result<T> {
         self.with(|conn| conn.prepare_cached(sql)?.query_row(params, |row| row.get(0)))
     }
@@ -399,7 +401,7 @@ impl ToSql for FileId {
     }
 }
 
-/// Paths come from [`VaultPath`]s; one that no longer is one can only be damage.
+/// Paths are stored from [`VaultPath`]s, so an invalid one can only be damage.
 impl FromSql for VaultPath {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
         let text = value.as_str()?;
@@ -407,8 +409,8 @@ impl FromSql for VaultPath {
     }
 }
 
-/// Opens a file, again if it is busy. Where the last one to close it is clearing away its log, or another one begins
-/// it, SQLite does not wait by itself.
+/// Opens a file, and retries if it is busy. While the last process that closes the file removes its log, or another one
+/// creates it, SQLite does not wait by itself.
 fn retry_while_busy(open: impl Fn() -> Result<Store>) -> Result<Store> {
     let until = Instant::now() + BUSY;
     loop {
@@ -421,7 +423,7 @@ fn retry_while_busy(open: impl Fn() -> Result<Store>) -> Result<Store> {
     }
 }
 
-/// A text as a number of fixed length, for columns that are only compared: 64 bits of its BLAKE3 hash.
+/// Turns a text into a number, for columns that are only compared: 64 bits of its BLAKE3 hash.
 pub(crate) fn number_of(text: &str) -> i64 {
     i64::from_le_bytes(*blake3::hash(text.as_bytes()).as_bytes().first_chunk().expect("a hash has 32 bytes"))
 }
@@ -432,15 +434,17 @@ fn setup(conn: &Connection) -> rusqlite::Result<()> {
     conn.pragma_update(None, "temp_store", "memory")?;
     conn.set_prepared_statement_cache_capacity(64);
     checksum::register(conn)?;
-    // Otherwise cached statements are compiled again at each use, since the bound values might suggest another plan.
+    // Without this, cached statements are compiled again at each use, because the bound values might suggest another
+    // plan.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(())
 }
 
-/// What may stand unescaped in the path of a `file:` URI.
+/// The characters that need escaping in the path of a `file:` URI.
 const URI: &percent_encoding::AsciiSet = &percent_encoding::CONTROLS.add(b' ').add(b'%').add(b'?').add(b'#');
 
-/// Also where the memory that readers and writers share, a file too, cannot grow.
+/// Whether the disk is full. This includes the case that the memory-mapped file that readers and writers share cannot
+/// grow.
 fn is_no_room(error: &rusqlite::Error) -> bool {
     let extended = error.sqlite_error().map(|error| error.extended_code);
     extended == Some(rusqlite::ffi::SQLITE_IOERR_SHMSIZE)
@@ -463,8 +467,9 @@ impl From<rusqlite::Error> for Error {
             | Sql::Utf8Error(..)
             | Sql::InvalidColumnType(..)
             | Sql::BlobSizeError => true,
-            // The statements are our own and sound, so what SQLite and its extensions cannot carry out is damage: blobs of
-            // vectors that cannot be opened, tables that are gone. So is a page that ends too soon.
+            // The statements are our own and correct, so if SQLite or its extensions cannot execute one, this is
+            // damage: for example, a blob of vectors that cannot be opened, a missing table, or a page that ends too
+            // soon.
             Sql::SqliteFailure(error, _) => {
                 [rusqlite::ffi::SQLITE_ERROR, rusqlite::ffi::SQLITE_IOERR_SHORT_READ].contains(&error.extended_code)
             }
@@ -497,7 +502,7 @@ impl From<rusqlite::Error> for Error {
         };
         let described = Self::new(kind, message).with_remedy(remedy);
         match error {
-            // The error's own text would show the statement, which says nothing to the reader.
+            // The error's own text would show the statement, which does not help the reader.
             Sql::SqlInputError { msg, .. } => described.because(msg),
             error => described.because(error),
         }
