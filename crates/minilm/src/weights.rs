@@ -34,8 +34,8 @@ pub(crate) struct Weights {
 pub(crate) struct Layer {
     /// Query, key and value in one; the query's part includes 1 / √32.
     pub(crate) qkv: (SmoothQuant, Linear),
-    /// The attention output projection (`seen` in the data). The SmoothQuant scale of its input is folded into the value
-    /// part of `qkv`.
+    /// The attention output projection (`seen` in the data). The SmoothQuant scale of its input is folded into the
+    /// value part of `qkv`.
     pub(crate) attention_output: Linear,
     pub(crate) attention_norm: Norm,
     pub(crate) inner: (SmoothQuant, Linear),

@@ -1,4 +1,4 @@
-//! Sixteen f32 lanes: the operations that all floating-point arithmetic of the encoder is made of, and their scalar form.
+//! Sixteen f32 lanes: the operations of all floating-point arithmetic of the encoder, and their scalar form.
 //!
 //! An operation gives the same bits on every processor: additions, products, fused products and divisions are
 //! rounded as IEEE 754 says, and the order of every sum is specified here or where the sum is computed. `mul_add`

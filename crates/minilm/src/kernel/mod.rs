@@ -62,14 +62,15 @@ pub(crate) use lanes::LANES;
 
 use crate::MAX_TOKENS;
 
-/// Numbers of a token.
+/// The number of components of a token.
 pub(crate) const WIDTH: usize = crate::DIMENSIONS;
-/// Heads of the attention, and numbers of each.
+/// The heads of the attention, and the number of components of each.
 pub(crate) const HEADS: usize = 12;
 pub(crate) const HEAD: usize = WIDTH / HEADS;
-/// Numbers of a token between the two feed-forward matrices.
+/// The number of components of a token between the two feed-forward matrices.
 pub(crate) const INNER: usize = 4 * WIDTH;
-/// Columns of a matrix that are stored together. In a panel, four rows at a time: `[width / 4][PANEL][4]`.
+/// The number of columns of a matrix that are stored together. In a panel, four rows at a time: `[width /
+/// 4][PANEL][4]`.
 pub(crate) const PANEL: usize = 64;
 /// Lines of a token.
 pub(crate) const LINES: usize = WIDTH / LANES;
@@ -91,7 +92,7 @@ pub(crate) type QkvRow = [Line; 3 * LINES];
 /// Half of a word's numbers.
 pub(crate) type WordRow = [[i8; LANES]; LINES / 2];
 
-/// The word embeddings, whose left and right halves lie in two files, and the position embeddings.
+/// The word embeddings, whose left and right halves are in two files, and the position embeddings.
 #[derive(Clone, Copy)]
 pub(crate) struct Embeddings {
     pub(crate) words: [&'static [WordRow]; 2],
@@ -118,7 +119,7 @@ pub(crate) struct SmoothQuant {
 pub(crate) struct Linear {
     pub(crate) width: usize,
     pub(crate) weights: &'static [i8],
-    /// `-128 · Σ column`: what a sum starts with if its rows are stored around 128.
+    /// `-128 · Σ column`: the start value of a sum if its rows are stored around 128.
     pub(crate) starts: &'static [[i32; PANEL]],
     pub(crate) scales: &'static [Line],
     pub(crate) bias: &'static [Line],
@@ -132,21 +133,21 @@ pub(crate) struct QuantizedRows {
 }
 
 impl QuantizedRows {
-    /// Makes space for this many rows of `lines` lines each.
+    /// Allocates space for this many rows of `lines` lines each.
     pub(crate) fn resize(&mut self, rows: usize, lines: usize) {
         self.bytes.resize(rows * lines / 4, Chunk([0; PANEL]));
         self.scales.resize(rows, 0.0);
     }
 }
 
-/// The epilogue of [`Kernel::linear`]: what happens to a result while it is still in registers.
+/// The epilogue of [`Kernel::linear`], which is applied to a result while it is still in registers.
 #[derive(Clone, Copy)]
 pub(crate) enum Epilogue {
-    /// Stores it.
+    /// Stores the result.
     Store,
-    /// Adds it to the output (residual connection).
+    /// Adds the result to the output (residual connection).
     Add,
-    /// Stores its GELU.
+    /// Stores the GELU of the result.
     Gelu,
 }
 
@@ -154,10 +155,10 @@ pub(crate) enum Epilogue {
 #[derive(Clone, Copy)]
 pub(crate) struct Kernel {
     pub(crate) name: &'static str,
-    /// Ids of texts, and how many each has.
+    /// The ids of texts, and the number of ids of each.
     pub(crate) embed: fn(&[u32], &[usize], &Embeddings, &mut [Row]),
     pub(crate) norm: fn(&mut [Row], &Norm),
-    /// Rows of so many lines.
+    /// Rows of this many lines.
     pub(crate) quantize: fn(&[Line], usize, Option<&SmoothQuant>, &mut QuantizedRows),
     pub(crate) linear: fn(&QuantizedRows, &Linear, Epilogue, &mut [Line]),
     /// The rows of one text.
@@ -214,7 +215,7 @@ macro_rules! kernel {
             unsafe fn pool(rows: &[Row], out: &mut Row) {
                 norm::pool::<$lanes>(rows, out);
             }
-            // SAFETY, for all: the file returns the kernel only where the machine has the features.
+            // SAFETY, for all: the file returns the kernel only if the machine has the features.
             Kernel {
                 name: $name,
                 embed: |ids, lengths, from, x| unsafe { embed(ids, lengths, from, x) },

@@ -18,9 +18,9 @@ enum Reader {
     Person,
 }
 
-/// The text without heading, list, quote, table and emphasis marks, fences, rules, link brackets and
-/// targets, HTML tags, block ids, comments, addresses and badges; blank lines and white space at the ends of lines are gone. Code
-/// keeps everything but its fence. Linear.
+/// The text without heading, list, quote, table and emphasis marks, fences, rules, link brackets and targets, HTML
+/// tags, block ids, comments, addresses and badges. Blank lines and white space at the ends of lines are removed. Code
+/// keeps everything except its fence. Linear in the text.
 pub(super) fn plain(text: &str) -> String {
     without_markup(text, Reader::Model)
 }

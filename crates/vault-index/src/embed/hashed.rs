@@ -1,4 +1,4 @@
-//! No model at all: words and their letter groups hashed into a short vector; for tests, and the file to copy for a model of your own.
+//! A model without meaning: words and their letter groups hashed into a short vector, for tests and as a template.
 //!
 //! A model of your own needs an id that changes with its vectors, its dimensions and window, [`TokenCount::count`]
 //! (fast, without loading anything), and [`Embedder::embed`], whose vectors have unit length (`to_unit`) and do not

@@ -22,8 +22,8 @@ pub(super) fn kernel() -> Option<Kernel> {
 /// Multiplies the query with the rows with the numbers `which[0]`, `which[1]`, … up to `out.len()`.
 ///
 /// # Safety
-/// The machine has the feature. `query.len() == 2·w` with `w` a multiple of [`LINE`], `out` is no longer than `which`, and
-/// each of its rows is within `rows`.
+/// The machine has the feature. `query.len() == 2·w` with `w` a multiple of [`LINE`], `out` is no longer than `which`,
+/// and each of its rows is within `rows`.
 #[target_feature(enable = "avx2")]
 unsafe fn dots(query: &[i8], rows: &[Line], which: &[u32], out: &mut [i32]) {
     // SAFETY: by the caller's promise, each of the four rows is `width` bytes within `rows`.
