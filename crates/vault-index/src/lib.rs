@@ -39,12 +39,12 @@
 //! only on the query and the passage, so that you may compare it with a threshold. [`Query::parse`] reads the syntax
 //! that people type; programs can set the fields of [`Query`] instead.
 //!
+//! # Errors
 //! There is one type, [`Error`]: a kind to match on, a path, a message and a remedy. It is not an enum with a variant
 //! for each failure, because nearly every failure here is shown to a person, who needs to know where it happened and
 //! what to do next ("run `vault-index check --repair`"). Callers distinguish the dozen kinds that call for different
 //! behaviour, such as [`ErrorKind::Locked`] (try again) and [`ErrorKind::NotFound`] (sync first). A note that cannot be
 //! read is never an error: it is a [`Warning`] in the report of the sync, and the rest of the vault is indexed.
-//! is never an error: it is a [`Warning`] of the report of the sync, and the rest of the vault is indexed.
 //!
 //! # Parts
 //! The modules [`note`] (parse a note), [`links`] (resolve links as Obsidian does) and [`chunk`] (cut a note into
