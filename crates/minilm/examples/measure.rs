@@ -1,11 +1,11 @@
-//! Prints how fast the model and its tokenizer are on this machine: `cargo run --release -p minilm --example measure`.
+//! Measures the speed of the model and its tokenizer on this machine: `cargo run --release -p minilm --example measure`.
 #![allow(clippy::print_stdout)]
 
 use std::time::{Duration, Instant};
 
 use minilm::{MiniLm, WordPiece};
 
-/// About 110 tokens each, no two equal.
+/// Texts of about 110 tokens each, all different.
 fn passages(count: usize) -> Vec<String> {
     let words = include_str!("../testdata/texts.json").split_whitespace().collect::<Vec<_>>();
     let english: Vec<&str> =

@@ -1,8 +1,8 @@
 //! The encoder: token ids of some texts in, one unit vector for each out; knows no text.
 //!
-//! Several texts go through the matrices together, one below the other, for their rows do not touch there: each
-//! row of integers has a scale of its own, and there is no padding. Only the attention and the pooling look at
-//! more than one row, and they get one text at a time. So a vector does not depend on its neighbours.
+//! Several texts go through the matrices together, one below the other, because rows do not interact there: each row of
+//! integers has its own scale, and there is no padding. Only the attention and the pooling read more than one row, and
+//! they get one text at a time. So a vector does not depend on the other texts of its batch.
 
 use crate::kernel::{AttentionScratch, Epilogue, Kernel, LANES, LINES, Line, QuantizedRows, Row, SmoothQuant};
 use crate::weights::{Layer, Weights};
@@ -11,13 +11,13 @@ use crate::weights::{Layer, Weights};
 const INNER_LINES: usize = 4 * LINES;
 const QKV_LINES: usize = 3 * LINES;
 
-/// Working memory of a forward pass. It is reused, so that later passes allocate nothing.
+/// Working memory of a forward pass. It is reused, so later passes allocate nothing.
 pub(crate) struct Scratch {
     x: Vec<Row>,
-    /// Queries, keys and values; later, what lies between the feed-forward matrices.
+    /// Queries, keys and values; later, the activations between the feed-forward matrices.
     wide: Vec<Line>,
     attended: Vec<Row>,
-    /// `x` or `attended`, and the GELU's results, as integers.
+    /// `x`, `attended` or the results of GELU, as integers.
     quantized: QuantizedRows,
     wide_quantized: QuantizedRows,
     attention_scratch: Box<AttentionScratch>,
@@ -38,7 +38,7 @@ impl Scratch {
     }
 }
 
-/// The vectors of texts whose ids stand one after the other in `ids`; `lengths` says how many each has.
+/// The vectors of texts whose ids are concatenated in `ids`; `lengths` has the number of ids of each text.
 pub(crate) fn encode(
     kernel: &Kernel,
     weights: &Weights,

@@ -1,11 +1,9 @@
 //! The sentence embedding model all-MiniLM-L6-v2 with its weights inside: no download, no network, no C.
 //!
-//! The flow: a text becomes token ids ([`WordPiece`]), the ids go through the
-//! encoder, an engine for this one model whose matrices are int8, and out comes
-//! one unit vector of [`DIMENSIONS`] numbers, the same bits on every processor.
-//! The dot product of two vectors is their cosine, a measure of how near their
-//! texts are in meaning. The model reads English; [`WordPiece::known_share`]
-//! says how much of a text it can read.
+//! The flow: a text becomes token ids ([`WordPiece`]); the ids go through the encoder, an engine for this one model
+//! with int8 matrices; the result is one unit vector of [`DIMENSIONS`] numbers, with the same bits on every processor.
+//! The dot product of two vectors is their cosine, a measure of how similar their texts are in meaning. The model reads
+//! English; [`WordPiece::known_share`] says how much of a text it can read.
 //!
 //! ```
 //! let model = minilm::MiniLm::load();
@@ -17,7 +15,7 @@
 //! assert!(cosine(&query, &garden) > cosine(&query, &money));
 //! ```
 //!
-//! Where the weights come from, and how they were made, is in `PROVENANCE.md`.
+//! `PROVENANCE.md` says where the weights come from and how they were computed.
 
 mod vocabulary;
 mod normalize;
@@ -31,15 +29,17 @@ mod model;
 pub use model::MiniLm;
 pub use wordpiece::WordPiece;
 
-/// Length of every vector.
+/// The length of every vector.
 pub const DIMENSIONS: usize = 384;
 
-/// Tokens the model reads of one text, with `[CLS]` before and `[SEP]` after it: 254 of its own.
+/// The number of tokens that the model reads of one text, including `[CLS]` before and `[SEP]` after it: 254 of its
+/// own.
 pub const MAX_TOKENS: usize = 256;
 
-/// Names the vectors: with another id they are not comparable, and stored ones must be made anew.
+/// The version of the vectors. Vectors with different ids are not comparable, so stored ones must be computed again
+/// when it changes.
 ///
-/// Ends in the first eight digits of the SHA-256 of vocabulary, graph and weights.
+/// It ends with the first eight digits of the SHA-256 of vocabulary, graph and weights.
 pub const ID: &str = "minilm-l6-v2-int8-c2b94dcf";
 
 #[cfg(doctest)]

@@ -8,20 +8,20 @@ use crate::kernel::Kernel;
 use crate::weights::Weights;
 use crate::{MAX_TOKENS, WordPiece};
 
-/// Tokens per forward pass. Short texts are batched up to this, because every pass reads all weights from memory; larger
-/// batches measured no faster.
+/// Tokens per forward pass. Short texts are batched up to this size, because every pass reads all weights from memory;
+/// larger batches were not faster.
 const ENOUGH_TOKENS: usize = 64;
 
 /// The bundled model, ready to run. Share one among all threads.
 pub struct MiniLm {
     weights: Weights,
     kernel: Kernel,
-    /// A pass takes one and returns it, so there are never more than concurrent passes.
+    /// A pass takes one and returns it, so there are never more of them than concurrent passes.
     idle: Mutex<Vec<Scratch>>,
 }
 
 impl MiniLm {
-    /// Costs nothing: the weights are used in place, where the operating system mapped them.
+    /// Loads the model. This costs nothing: the weights are used in place, where the operating system mapped them.
     pub fn load() -> MiniLm {
         MiniLm::on(Kernel::best())
     }
@@ -54,7 +54,7 @@ impl MiniLm {
         work.run(|| self.with_scratch(|scratch| self.drain(&work, scratch)))
     }
 
-    /// One thread's part: takes texts until none is left.
+    /// One thread's part: takes texts until the queue is empty.
     fn drain(&self, work: &TextQueue<'_>, scratch: &mut Scratch) -> IndexedVectors {
         let mut done = IndexedVectors::new();
         let (mut ids, mut lengths, mut indices) = (Vec::new(), Vec::new(), Vec::new());

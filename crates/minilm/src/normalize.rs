@@ -1,16 +1,15 @@
-//! Text as the model was trained on it: cleaned, lower-cased, without accents; the general, slow way.
+//! Text as the model was trained on it: cleaned, lower-cased, without accents; the general, slow path.
 //!
-//! The Unicode tables are those of two old crates on purpose: the reference
-//! tokenizer uses them, and newer tables would give other tokens for characters
-//! assigned since.
+//! The Unicode tables are those of two old crates, because the reference tokenizer uses them, and newer tables would
+//! give other tokens for characters that were assigned later.
 
 use unicode_categories::UnicodeCategories;
 use unicode_normalization_alignments::UnicodeNormalization;
 
 /// Appends `text` in normal form to `out`.
 ///
-/// A text may be cut before and after any ASCII character but control
-/// characters and normalized in parts: none of them combines with a neighbour.
+/// A text may be split before and after any ASCII character except control characters and normalized in parts, because
+/// none of them combines with a neighbour.
 pub(crate) fn normalize(text: &str, out: &mut String) {
     let spaced = text.chars().filter(|c| !is_dropped(*c)).flat_map(|c| {
         let around = is_ideograph(c).then_some(' ');
@@ -39,12 +38,12 @@ fn is_dropped(c: char) -> bool {
     }
 }
 
-/// A word of its own: `[UNK]` or one token.
+/// Whether a character is a word by itself: `[UNK]` or one token.
 pub(crate) fn is_punctuation(c: char) -> bool {
     c.is_ascii_punctuation() || (!c.is_ascii() && c.is_punctuation())
 }
 
-/// Chinese characters stand alone; kana and hangul form words.
+/// Whether a character is a word by itself like a Chinese one; kana and hangul form words.
 fn is_ideograph(c: char) -> bool {
     matches!(c,
         '\u{4e00}'..='\u{9fff}'
@@ -61,7 +60,7 @@ fn is_ideograph(c: char) -> bool {
 pub(crate) fn is_latin(letter: char) -> bool {
     matches!(letter,
         'a'..='z' | 'A'..='Z' | 'ª' | 'º'
-        // Latin-1 to IPA, whose two signs are no letters; then its modifiers and extensions.
+        // Latin-1 to IPA, including two signs that are not letters; then its modifiers and extensions.
         | '\u{c0}'..='\u{2b8}'
         | '\u{1d00}'..='\u{1dbf}'
         | '\u{1e00}'..='\u{1eff}'

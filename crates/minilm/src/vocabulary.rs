@@ -1,16 +1,16 @@
-//! The shipped vocabulary as a hash table: piece of a word -> id, built in well under a millisecond.
+//! The shipped vocabulary as a hash table from a piece of a word to its id, built in well under a millisecond.
 
-/// Where in a word a piece may stand. The number is the start value of its hash.
+/// The position of a piece in a word. The number is the start value of its hash.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u64)]
 pub(crate) enum PiecePosition {
     /// At the start of a word.
     Start = 0x51_7c_c1_b7_27_22_0a_95,
-    /// Anywhere after it: written with `##` in the vocabulary file.
+    /// Anywhere after the start: written with `##` in the vocabulary file.
     Inside = 0x9e_37_79_b9_7f_4a_7c_15,
 }
 
-/// A hash that grows a byte at a time, so that all prefixes of a word cost one pass.
+/// A hash that is extended byte by byte, so that all prefixes of a word take one pass.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hash(u64);
 
@@ -25,7 +25,7 @@ impl Hash {
         Hash((self.0 ^ u64::from(byte)).wrapping_mul(0x2127_599b_f432_5c37))
     }
 
-    /// The high bits are the well mixed ones; the low half of a product is not.
+    /// Uses the high bits, because the low half of a product is not well mixed.
     #[inline]
     fn slot(self) -> usize {
         ((self.0 ^ (self.0 >> 29)) >> (64 - SLOT_BITS - 8)) as usize & (SLOTS - 1)
@@ -57,17 +57,17 @@ struct Entry {
 pub(crate) struct Vocabulary {
     text: &'static str,
     entries: Vec<Entry>,
-    /// Open addressing; half empty, so that a search that fails is short too.
+    /// Open addressing; half empty, so that unsuccessful searches are short too.
     slots: Box<[Slot]>,
     longest: usize,
 }
 
 impl Vocabulary {
-    /// One token a line; its id is the number of the line.
+    /// Reads one token per line; its id is the line number.
     ///
     /// # Panics
-    /// If there are so many tokens, or so long ones, that the table cannot hold
-    /// them: the vocabulary is part of the program, so a test sees it first.
+    /// If the table cannot hold the number of tokens or their length. The vocabulary is part of the program, so a test
+    /// would fail before a user sees this.
     pub(crate) fn new(text: &'static str) -> Vocabulary {
         let mut vocabulary = Vocabulary {
             text,
@@ -101,7 +101,7 @@ impl Vocabulary {
         self.slots[slot] = Slot { tag: hash.tag(), id };
     }
 
-    /// The id of `piece`, whose hash (begun with `position`) the caller has.
+    /// The id of `piece`, whose hash (started with `position`) the caller has computed.
     #[inline]
     pub(crate) fn find(&self, piece: &[u8], position: PiecePosition, hash: Hash) -> Option<u32> {
         let (mut at, tag) = (hash.slot(), hash.tag());
@@ -124,13 +124,13 @@ impl Vocabulary {
         }
     }
 
-    /// [`find`](Self::find) for a token that begins a word.
+    /// [`find`](Self::find) for a token at the start of a word.
     pub(crate) fn find_start(&self, token: &str) -> Option<u32> {
         let hash = token.bytes().fold(Hash::new(PiecePosition::Start), Hash::add);
         self.find(token.as_bytes(), PiecePosition::Start, hash)
     }
 
-    /// Bytes of the longest piece.
+    /// The length of the longest piece in bytes.
     pub(crate) fn longest(&self) -> usize {
         self.longest
     }

@@ -1,4 +1,4 @@
-//! Where each tensor lies in the three data files, in the order of the recipe; every one starts on a line of 64 bytes.
+//! The location of each tensor in the three data files, in the order of the recipe; each starts on a line of 64 bytes.
 //!
 //! ```text
 //! minilm-1.data  words.0 (left half of the table)  words.scale  layer 0
@@ -9,8 +9,8 @@
 //! a matrix       weight [columns / 64][width / 4][64][4] i8, start (i32), scale and bias (f32) a column
 //! ```
 //!
-//! `places` are the position embeddings, `seen` is the attention output projection. The graph `minilm.onnx` points to the
-//! same bytes; a test compares.
+//! `places` are the position embeddings, `seen` is the attention output projection. The graph `minilm.onnx` points to
+//! the same bytes; a test compares them.
 
 use crate::MAX_TOKENS;
 use crate::kernel::{
@@ -23,7 +23,7 @@ const WORDS: usize = 30_522;
 /// Layers of the model.
 pub(crate) const LAYERS: usize = 6;
 
-/// The tensors, where they lie in the program: making this costs nothing.
+/// The tensors, in place in the program, so creating this costs nothing.
 pub(crate) struct Weights {
     pub(crate) embeddings: Embeddings,
     pub(crate) embedded: Norm,
@@ -32,10 +32,10 @@ pub(crate) struct Weights {
 
 #[derive(Clone, Copy)]
 pub(crate) struct Layer {
-    /// Query, key and value in one; 1 / √32 lies in the query's part.
+    /// Query, key and value in one; the query's part includes 1 / √32.
     pub(crate) qkv: (SmoothQuant, Linear),
-    /// The attention output projection (`seen` in the data). The SmoothQuant scale of its input is folded into the value
-    /// part of `qkv`.
+    /// The attention output projection (`seen` in the data). The SmoothQuant scale of its input is folded into the
+    /// value part of `qkv`.
     pub(crate) attention_output: Linear,
     pub(crate) attention_norm: Norm,
     pub(crate) inner: (SmoothQuant, Linear),
@@ -43,13 +43,13 @@ pub(crate) struct Layer {
     pub(crate) output_norm: Norm,
 }
 
-/// Where a tensor lies.
+/// The location of a tensor.
 #[cfg_attr(not(test), expect(dead_code, reason = "a test compares it with the graph"))]
 struct Tensor {
     layer: Option<usize>,
     of: &'static str,
     part: &'static str,
-    /// From 1.
+    /// Counted from 1.
     file: usize,
     offset: usize,
     bytes: usize,

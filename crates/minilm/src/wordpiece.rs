@@ -1,15 +1,14 @@
-//! Text -> token ids, as the model's original tokenizer gives them: lower-cased WordPiece.
+//! From text to token ids, as the model's original tokenizer assigns them: lower-cased WordPiece.
 //!
-//! A word is a run of letters and digits, or one punctuation mark, or one
-//! Chinese character. A word becomes the longest piece of the vocabulary it
-//! starts with, then the longest that continues, and so on; if that fails, or
-//! the word has more than 100 characters, it becomes `[UNK]` as a whole.
+//! A word is a run of letters and digits, or one punctuation mark, or one Chinese character. A word is split into the
+//! longest piece of the vocabulary that it starts with, then the longest that continues, and so on. If that fails, or
+//! the word has more than 100 characters, the whole word becomes `[UNK]`.
 //!
-//! What makes it fast:
-//! - a word of plain ASCII is lower-cased and hashed in the pass that finds its end,
-//!   and most such words are in the vocabulary whole: one look-up, no allocation;
+//! Reasons for its speed:
+//! - a word of plain ASCII is lower-cased and hashed in the pass that finds its end, and most such words are in the
+//!   vocabulary whole: one look-up, no allocation;
 //! - all prefixes of any other word are hashed in one pass for each piece;
-//! - only a run with another character in it takes the way through Unicode.
+//! - only a run that contains a non-ASCII or control character takes the Unicode path.
 
 use std::sync::LazyLock;
 
@@ -28,7 +27,7 @@ pub struct WordPiece {
     start: u32,
     end: u32,
     special: [u32; SPECIAL.len()],
-    /// Ids of the ASCII punctuation marks; every one is in the vocabulary.
+    /// Ids of the ASCII punctuation marks, all of which are in the vocabulary.
     punctuation: [u32; 128],
 }
 
@@ -60,7 +59,7 @@ impl WordPiece {
         WordPiece { vocabulary, unknown, start, end, special, punctuation }
     }
 
-    /// The ids of a text, without `[CLS]` and `[SEP]`, however many.
+    /// The ids of a text, without `[CLS]` and `[SEP]`, without a limit.
     ///
     /// A special token that the text spells out (`[SEP]`) becomes its id, as in
     /// the original tokenizer.
@@ -73,7 +72,7 @@ impl WordPiece {
         ids
     }
 
-    /// How many ids [`encode`](Self::encode) would give, without making them.
+    /// The number of ids that [`encode`](Self::encode) would give, without collecting them.
     pub fn count(&self, text: &str) -> usize {
         let mut count = 0;
         self.each_word(text, |word| {
@@ -85,9 +84,8 @@ impl WordPiece {
 
     /// The share of a text's words that the model can read, from 0 to 1; only words with a letter count.
     ///
-    /// A word cannot be read if it becomes `[UNK]` or has a letter that is not
-    /// Latin: the vocabulary has many such letters, but the model never learned
-    /// what words they form. A text without words has 1.
+    /// A word cannot be read if it becomes `[UNK]` or has a letter that is not Latin: the vocabulary has many such
+    /// letters, but the model never learned the words they form. A text without words gives 1.
     pub fn known_share(&self, text: &str) -> f32 {
         let (mut words, mut known) = (0u32, 0u32);
         self.each_word(text, |word| {
@@ -110,7 +108,7 @@ impl WordPiece {
         if words == 0 { 1.0 } else { known as f32 / words as f32 }
     }
 
-    /// What the model takes: `[CLS]`, the text's first ids, `[SEP]`, at most `limit` in all.
+    /// Writes the input of the model to `ids`: `[CLS]`, the text's first ids, `[SEP]`, at most `limit` in all.
     pub(crate) fn model_input(&self, text: &str, limit: usize, ids: &mut Vec<u32>) {
         ids.clear();
         ids.push(self.start);
@@ -164,7 +162,7 @@ impl WordPiece {
                         normalize(&text[begin..at], &mut normal);
                         self.each_normal_word(&normal, &mut visit)
                     } else {
-                        // Too long for the buffer is too long for the vocabulary, in either case.
+                        // A word that is too long for the buffer is also too long for the vocabulary, in either case.
                         let word = word.get(..at - begin).unwrap_or(&bytes[begin..at]);
                         visit(Word::Letters(word, hash))
                     }
@@ -176,7 +174,7 @@ impl WordPiece {
         }
     }
 
-    /// [`each_word`](Self::each_word) for text in normal form; false if `visit` was.
+    /// [`each_word`](Self::each_word) for text in normal form; false if `visit` returned false.
     fn each_normal_word(&self, text: &str, visit: &mut impl FnMut(Word<'_>) -> bool) -> bool {
         for run in text.split(char::is_whitespace) {
             let mut rest = run;
@@ -220,7 +218,7 @@ impl WordPiece {
         }
     }
 
-    /// Splits a word greedily and says into how many pieces; none if some part fits no piece.
+    /// Splits a word greedily and returns the number of pieces, or `None` if some part does not match a piece.
     ///
     /// It works on bytes: a piece is whole characters, so it cannot end inside one.
     fn split(&self, word: &[u8], ids: &mut [u32; MAX_WORD]) -> Option<usize> {
@@ -255,7 +253,7 @@ enum Class {
     Space,
     Mark,
     Letter,
-    /// Control characters, which vanish inside words, and everything beyond ASCII.
+    /// Control characters, which vanish inside words, and all non-ASCII characters.
     Other,
 }
 

@@ -1,19 +1,21 @@
-//! Note -> chunks: by heading, then by block, then by sentence; the chunks' spans cover what is searched exactly once.
+//! From a note to its chunks: cut at headings, then blocks, then sentences. The chunks cover the searched text exactly
+//! once.
 //!
-//! 1. A note that fits the window with its title is one chunk. (So is each text node of a canvas: nodes
-//!    do not share chunks.)
-//! 2. Otherwise its sections are examined from the top (`sections`): one that fits with all its subsections
-//!    is one chunk; very small ones are joined to their neighbours under the same parent.
-//! 3. A section that is too long is cut between blocks, into pieces of about one length. A block is cut
-//!    only if it alone is too long: at its seams (list items, table rows), else at blank lines, sentence
-//!    ends, line ends, words, and last between characters (`chunk/pieces.rs`).
+//! 1. A note that fits the window together with its title is one chunk. The same holds for each text node of a canvas;
+//!    nodes do not share chunks.
+//! 2. Otherwise its sections are examined from the top (`sections`): a section that fits with all its subsections is
+//!    one chunk; very small ones are joined to their neighbours under the same parent.
+//! 3. A section that is too long is cut between blocks, into pieces of about the same length. A block is cut only if it
+//!    is too long by itself: at its seams (list items, table rows), else at blank lines, sentence ends, line ends,
+//!    words, and last between characters (`chunk/pieces.rs`).
 //!
-//! A heading belongs to the chunk it opens, white space between blocks to the chunk before. What a model
-//! reads of a chunk is [`embedded_text`]: the title if the note contains it, the headings, the text. The
-//! counts of steps 2 and 3 are sums over blocks; each chunk is counted once more as it will be embedded,
-//! since the tokens of a whole can be more than those of its parts.
+//! A heading belongs to the chunk that it opens, white space between blocks to the chunk before. A model reads the
+//! [`embedded_text`] of a chunk: the title if the note contains it, the headings, the text. The counts of steps 2 and 3
+//! are sums over blocks. Each chunk is counted once more in its embedded form, because the tokens of a whole can be
+//! more than those of its parts.
 //!
-//! The same note, counts and options give the same chunks. Time is linear in the text and its counting.
+//! The same note, counts and options give the same chunks. The time is linear in the text and in the cost of counting
+//! it.
 
 mod plain;
 mod embedded;
@@ -30,27 +32,28 @@ pub use plain::{HEADING_MARK, readable};
 use self::sections::{Part, parts};
 use crate::note::{Note, TitleSource};
 
-/// Raised whenever the same note can give other chunks or texts to embed, so that old ones are made again.
+/// Increased whenever the same note can give other chunks or texts to embed, so that existing ones are computed again.
 pub const CHUNKER_VERSION: u32 = 2;
 
-/// Counts the tokens of a text as an embedding model does. Every embedder is one.
+/// Counts the tokens of a text in the way of an embedding model. Every embedder implements it.
 pub trait TokenCount: Send + Sync {
-    /// The number of tokens of `text`, special tokens not counted. Pure, and quick: it is called on all text.
+    /// The number of tokens of `text`, without special tokens. It must be pure and fast, because it is called for all
+    /// text.
     ///
-    /// At most one a byte, as with every WordPiece or byte-pair model.
+    /// It must be at most one per byte, as in every WordPiece or byte-pair model.
     fn count(&self, text: &str) -> usize;
 }
 
-/// How large chunks are.
+/// The size limits of chunks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChunkOptions {
-    /// The model's window without its special tokens: title, heading path and text together stay within it.
-    /// Taken as 16 if it is less.
+    /// The model's window without its special tokens. Title, heading path and text together stay within it. At least
+    /// 16.
     pub max_tokens: usize,
-    /// At most this many of them, and at most half, go to the title and heading path; longer ones are cut,
-    /// innermost kept.
+    /// The most tokens for the title and heading path, and at most half of the window; longer ones are shortened,
+    /// keeping the innermost headings.
     pub max_context_tokens: usize,
-    /// Neighbouring sections smaller than this are joined to what follows them under the same parent.
+    /// Neighbouring sections smaller than this are joined to the next ones under the same parent.
     pub min_tokens: usize,
 }
 
@@ -71,35 +74,35 @@ impl ChunkOptions {
 pub struct Chunk {
     /// Its bytes in `Note::text`.
     pub span: Range<usize>,
-    /// Its first and last line in the file that are not blank, from 1, both included.
+    /// Its first and last non-blank line in the file, from 1, both included.
     pub lines: (u32, u32),
-    /// The texts of the headings that all of it is under, outermost first (the note's H1 included if it
-    /// has one); one longer than 256 bytes is cut.
+    /// The texts of the headings above all of it, outermost first (including the note's H1, if it has one); a heading
+    /// longer than 256 bytes is truncated.
     pub headings: Vec<String>,
 }
 
 /// Cuts a note into chunks, in order.
 ///
-/// Their spans tile `note.searched`; only a text of nothing but white space has no chunks.
-/// [`embedded_text`] of each is within the window.
+/// The spans tile `note.searched`; only a text that consists of white space has no chunks. The [`embedded_text`] of
+/// each is within the window.
 pub fn chunk(note: &Note, tokens: &dyn TokenCount, options: &ChunkOptions) -> Vec<Chunk> {
     chunks_with_texts(note, tokens, options).into_iter().map(|with_text| with_text.chunk).collect()
 }
 
-/// A chunk and what an embedding model reads of it.
+/// A chunk and the text that an embedding model reads of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChunkWithText {
     /// The chunk.
     pub chunk: Chunk,
     /// Its [`embedded_text`].
     pub text: String,
-    /// Where in `text` the title and headings end and the chunk's own text begins.
+    /// The offset in `text` where the title and headings end and the chunk's own text begins.
     pub text_start: usize,
     /// The tokens of `text`.
     pub tokens: usize,
 }
 
-/// [`chunk`], each with its text and tokens, which had to be found anyway.
+/// Like [`chunk`], but returns each chunk with its text and tokens, which are computed anyway.
 pub fn chunks_with_texts(note: &Note, tokens: &dyn TokenCount, options: &ChunkOptions) -> Vec<ChunkWithText> {
     if note.slice(note.searched.clone()).trim().is_empty() {
         return Vec::new();
@@ -130,10 +133,10 @@ struct Chunker<'a> {
     note: &'a Note,
     tokens: &'a dyn TokenCount,
     options: &'a ChunkOptions,
-    /// The title, if it stands in the note.
+    /// The title, if the note contains it.
     title: Option<&'a str>,
     parts: Vec<Part>,
-    /// Tokens before each part, and of all.
+    /// The tokens before each part, and the total.
     sums: Vec<usize>,
 }
 
@@ -157,7 +160,7 @@ impl<'a> Chunker<'a> {
         self.tokens.count(&plain::plain(self.note.slice(span.clone())))
     }
 
-    /// The tokens of the title and headings that go before `text`, the beginning of a chunk.
+    /// The tokens of the title and headings before `text`, which starts a chunk.
     fn context_tokens(&self, headings: &[String], text: &str) -> usize {
         let text = plain::plain(text);
         self.tokens.count(&embedded::context(self.title, headings, &text, self.tokens, self.options))
@@ -181,12 +184,12 @@ impl<'a> Chunker<'a> {
         first..end.max(first + 1)
     }
 
-    /// The innermost heading that all of some parts are under.
+    /// The innermost heading that is above all of these parts.
     fn common_section(&self, parts: &Range<usize>) -> Option<usize> {
         let mut common = self.parts[parts.start].section;
         for part in &self.parts[parts.clone()] {
             let mut other = part.section;
-            // A heading comes after the one it is under.
+            // A heading comes after its parent.
             while common != other {
                 let deeper = if common > other { &mut common } else { &mut other };
                 *deeper = deeper.and_then(|index| self.note.headings[index].parent);
@@ -200,7 +203,7 @@ impl<'a> Chunker<'a> {
         path.into_iter().map(|text| text[..text.floor_char_boundary(256)].to_owned()).collect()
     }
 
-    /// A part of the body as a chunk; its tokens are counted on the final text.
+    /// Turns a part of the body into a chunk; its tokens are counted on the final text.
     fn chunk(&self, span: &Range<usize>) -> ChunkWithText {
         let text = self.note.slice(span.clone());
         let first = span.start + (text.len() - text.trim_start().len()).min(text.len().saturating_sub(1));

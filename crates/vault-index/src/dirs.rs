@@ -1,4 +1,4 @@
-//! The folders of the user's system in which indexes, settings and state lie, and the folder of a vault.
+//! The user's folders for indexes, settings and state, and the folder of a vault.
 
 use std::path::{Path, PathBuf};
 
@@ -26,14 +26,14 @@ pub fn canonical_vault(vault: &Path) -> Result<PathBuf> {
     Ok(canonical)
 }
 
-/// The folder of a vault that may be gone, as it was when it was there: the folders above it that are left are
-/// canonical.
+/// The folder of a vault that may no longer exist, with the canonical path that it had: the parent folders that still
+/// exist are canonical.
 pub fn vault_or_gone(vault: &Path) -> Result<PathBuf> {
     let absolute = std::path::absolute(vault).map_err(|error| Error::io(vault, error))?;
     for above in absolute.ancestors() {
         if let Ok(canonical) = std::fs::canonicalize(above) {
             let rest = absolute.strip_prefix(above).unwrap_or(Path::new(""));
-            // `join("")` would add a separator, and so another key.
+            // `join("")` would add a separator, which would change the key.
             return Ok(if rest.as_os_str().is_empty() { canonical } else { canonical.join(rest) });
         }
     }
@@ -48,7 +48,7 @@ pub fn default_index_file(vault: &Path) -> Result<PathBuf> {
     Ok(index_folder_of(&canonical_vault(vault)?)?.join("index.db"))
 }
 
-/// The folder of a vault that may be gone: `canonical` is taken as it is.
+/// The folder of a vault that may no longer exist: `canonical` is taken as it is.
 pub(crate) fn index_folder_of(canonical: &Path) -> Result<PathBuf> {
     Ok(indexes_folder()?.join(key_of_vault(canonical)))
 }
@@ -60,7 +60,7 @@ pub fn indexed_above(folder: &Path) -> Option<PathBuf> {
     canonical.ancestors().find(has_index).map(Path::to_path_buf)
 }
 
-/// The folder that holds a folder for each vault.
+/// The folder that contains the folder of each vault.
 pub(crate) fn indexes_folder() -> Result<PathBuf> {
     let cache = cache_folder().ok_or_else(|| {
         Error::new(ErrorKind::Io, "the system names no cache folder")
@@ -69,8 +69,7 @@ pub(crate) fn indexes_folder() -> Result<PathBuf> {
     Ok(cache.join(APP))
 }
 
-/// The name of the folder that belongs to a vault, in whichever folder of the user's it is: readable, and no other
-/// vault's.
+/// The name of the folder that belongs to a vault, in any of the user's folders: readable and unique to the vault.
 pub fn key_of_vault(canonical: &Path) -> String {
     let hash = blake3::hash(canonical.as_os_str().as_encoded_bytes()).to_hex();
     let name = canonical.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
@@ -110,12 +109,12 @@ pub fn home() -> Option<PathBuf> {
     std::env::home_dir().filter(|h| h.is_absolute())
 }
 
-/// A folder from the environment; relative ones are ignored, as the XDG convention asks.
+/// A folder from an environment variable; relative paths are ignored, as the XDG convention requires.
 fn variable(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute())
 }
 
-/// A file beside the index: its name with something at the end.
+/// A file beside the index, named after it with an ending.
 pub(crate) fn beside(index: &Path, ending: &str) -> PathBuf {
     let mut name = index.as_os_str().to_os_string();
     name.push(ending);

@@ -1,4 +1,4 @@
-//! Errors, which say what happened, where, and what to do; and warnings, which stop nothing.
+//! Errors, which say what happened, where, and what to do; and warnings, which do not stop the work.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// An error: what kind, where, what happened, and what the reader can do about it.
+/// An error: its kind, its path, a message, and a remedy for the reader.
 #[derive(Debug)]
 pub struct Error {
     kind: ErrorKind,
@@ -18,7 +18,7 @@ pub struct Error {
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
-/// The kinds of error a caller may want to tell apart.
+/// The kinds of error that a caller may want to distinguish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -47,41 +47,41 @@ pub enum ErrorKind {
 }
 
 impl Error {
-    /// An error of `kind` with a message that says what happened.
+    /// Creates an error of `kind` with a message that says what happened.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self { kind, path: None, message: message.into(), remedy: None, source: None }
     }
 
-    /// The file or folder it is about.
+    /// Adds the file or folder that the error is about.
     #[must_use]
     pub fn at(mut self, path: impl AsRef<Path>) -> Self {
         self.path = Some(path.as_ref().to_path_buf());
         self
     }
 
-    /// What the reader can do.
+    /// Adds a remedy: what the reader can do.
     #[must_use]
     pub fn with_remedy(mut self, remedy: impl Into<String>) -> Self {
         self.remedy = Some(remedy.into());
         self
     }
 
-    /// The error that caused this one.
+    /// Adds the error that caused this one.
     #[must_use]
     pub fn because(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         self.source = Some(source.into());
         self
     }
 
-    /// An I/O error at a path.
+    /// Creates an I/O error at a path.
     pub fn io(path: impl AsRef<Path>, error: std::io::Error) -> Self {
         use std::io::ErrorKind as Io;
         let remedy = match error.kind() {
-            Io::PermissionDenied => Some("see who may read and write it, and the folders it is in"),
-            Io::ReadOnlyFilesystem => Some("choose another place: nothing can be written to this one"),
-            Io::StorageFull | Io::QuotaExceeded => Some("make room on the disk"),
+            Io::PermissionDenied => Some("check its permissions and those of its parent folders"),
+            Io::ReadOnlyFilesystem => Some("choose another place: this file system is read-only"),
+            Io::StorageFull | Io::QuotaExceeded => Some("free space on the disk"),
             Io::IsADirectory => Some("this is a folder; name a file"),
-            Io::NotADirectory => Some("one of the folders it is to be in is a file"),
+            Io::NotADirectory => Some("one of its parent folders is a file"),
             _ => None,
         };
         let error = Self::new(ErrorKind::Io, "cannot be read or written").at(path).because(error);
@@ -91,33 +91,33 @@ impl Error {
         }
     }
 
-    /// Its kind.
+    /// The kind of the error.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// What happened, without path, cause and remedy.
+    /// A description of what happened, without path, cause and remedy.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// The path it is about, if any.
+    /// The path that the error is about, if any.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
 
-    /// What the reader can do, if anything is known.
+    /// A remedy for the reader, if one is known.
     pub fn remedy(&self) -> Option<&str> {
         self.remedy.as_deref()
     }
 
-    /// Path, message, causes and remedy in one line, for programs that show an error as one. `Display` leaves out the
-    /// causes, which [`source`](std::error::Error::source) gives.
+    /// Path, message, causes and remedy in one line, for programs that show an error that way. `Display` leaves out the
+    /// causes, which [`source`](std::error::Error::source) returns.
     pub fn one_line(&self) -> String {
         self.what() + &self.in_parentheses()
     }
 
-    /// Where and what, with causes, without a remedy: for a list that names the remedy once.
+    /// Path, message and causes, without a remedy: for a list that gives the remedy once.
     pub(crate) fn what(&self) -> String {
         let mut text = self.located();
         let mut cause = std::error::Error::source(self);
@@ -154,16 +154,16 @@ impl std::error::Error for Error {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct Warning {
-    /// Its kind.
+    /// The kind of the warning.
     #[cfg_attr(feature = "schemars", schemars(with = "String"))]
     pub kind: WarningKind,
-    /// The line it is on, from 1, where it has one.
+    /// The line that it is about, from 1, if it has one.
     pub line: Option<u32>,
-    /// What is wrong, and what was done about it.
+    /// A description of the problem and of how it was handled.
     pub message: String,
 }
 
-/// What a [`Warning`] is about.
+/// The subject of a [`Warning`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -187,12 +187,12 @@ pub enum WarningKind {
 }
 
 impl Warning {
-    /// A warning about a whole file.
+    /// Creates a warning about a whole file.
     pub fn new(kind: WarningKind, message: impl Into<String>) -> Self {
         Self { kind, line: None, message: message.into() }
     }
 
-    /// The line it is on, from 1.
+    /// Adds the line that the warning is about, from 1.
     #[must_use]
     pub fn on_line(mut self, line: u32) -> Self {
         self.line = Some(line);

@@ -1,4 +1,4 @@
-//! The handle on one vault's index: open it, bring it up to date, search it, ask for its links.
+//! The handle of one vault's index: open it, update it, search it, query its links.
 
 mod mutex;
 mod model;
@@ -41,7 +41,7 @@ pub use graph::{GraphData, GraphNode, VaultFile};
 #[cfg(feature = "watch")]
 pub use watch::{WatchEvent, WatchOptions, Watcher};
 
-/// The index of one vault. Opening is cheap; usable from many threads.
+/// The index of one vault. Opening is cheap. It can be used from many threads.
 ///
 /// ```
 /// use vault_index::{Index, Options, Query};
@@ -63,27 +63,28 @@ pub struct Index {
     file: PathBuf,
     options: Options,
     rules: WalkRules,
-    /// Models that are ready.
+    /// Models that are loaded.
     loaded: Mutex<Vec<LoadedModel>>,
-    /// The newest snapshot and what it is of.
+    /// The newest snapshot and the version that it belongs to.
     snapshot: Mutex<Option<(IndexVersion, Searcher)>>,
-    /// How many readers have been opened.
+    /// The number of readers that have been opened.
     readers: AtomicU64,
     reader: Mutex<Option<Store>>,
     /// The files that the last sync of this handle found, if all of them are in the index.
     synced: Mutex<Option<Fingerprint>>,
-    /// Closed last: only who may write can fold the log into the file, and whoever is last is to do it.
+    /// Closed last, because only a connection that may write can fold the log into the file, and the last one should do
+    /// that.
     writer: Mutex<Option<Store>>,
 }
 
-/// A state of the index, as one reader numbers it: the data versions of two connections cannot be compared.
+/// A version of the index, numbered by one reader: the data versions of two connections cannot be compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct IndexVersion {
     reader: u64,
     data_version: i64,
 }
 
-/// The state of a vault and its index after a sync, to be compared with a later one.
+/// The state of a vault and its index after a sync, for comparison with a later one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[doc(hidden)]
 pub struct VaultState {
@@ -91,7 +92,7 @@ pub struct VaultState {
     version: IndexVersion,
 }
 
-/// How an index is opened. The default: the bundled model, the user's cache folder.
+/// The options of an index. The default: the bundled model, the user's cache folder.
 ///
 /// ```
 /// use vault_index::{ModelName, Options};
@@ -104,52 +105,52 @@ pub struct VaultState {
 pub struct Options {
     /// The index file. `None`: in the user's cache folder, keyed by the vault's canonical path.
     pub index_file: Option<PathBuf>,
-    /// The model by name. `None`: the one the index has, or the bundled one for a new index.
+    /// The model by name. `None`: the model of the index, or the bundled one for a new index.
     pub model: Option<ModelName>,
     /// The address of a remote model.
     pub base_url: Option<String>,
-    /// A model of your own; goes before `model`.
+    /// A model of your own, which takes precedence over `model`.
     pub embedder: Option<Arc<dyn Embedder>>,
-    /// What is not indexed, besides what the vault's own files say (`.vaultignore`, `.vault.toml` and so on): globs
-    /// as in `.gitignore`.
+    /// Globs of files to exclude from the index, as in `.gitignore`, besides those that the vault's own files exclude
+    /// (`.vaultignore`, `.vault.toml` and so on).
     pub exclude: Vec<String>,
 }
 
 impl Options {
-    /// The default.
+    /// Returns the default options.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Names the index file.
+    /// Sets the index file.
     #[must_use]
     pub fn index_file(mut self, file: impl Into<PathBuf>) -> Self {
         self.index_file = Some(file.into());
         self
     }
 
-    /// Names the model.
+    /// Sets the model.
     #[must_use]
     pub fn model(mut self, model: ModelName) -> Self {
         self.model = Some(model);
         self
     }
 
-    /// Names the address of a remote model.
+    /// Sets the address of a remote model.
     #[must_use]
     pub fn base_url(mut self, url: impl Into<String>) -> Self {
         self.base_url = Some(url.into());
         self
     }
 
-    /// Gives a model of your own.
+    /// Sets a model of your own.
     #[must_use]
     pub fn embedder(mut self, embedder: Arc<dyn Embedder>) -> Self {
         self.embedder = Some(embedder);
         self
     }
 
-    /// Leaves out what these globs match.
+    /// Excludes the files that these globs match.
     #[must_use]
     pub fn exclude(mut self, globs: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.exclude.extend(globs.into_iter().map(Into::into));
@@ -179,12 +180,12 @@ impl Index {
     /// Opens the index of a vault. Nothing is read, written or loaded yet.
     ///
     /// # Errors
-    /// [`ErrorKind::Vault`] when there is no such folder.
+    /// [`ErrorKind::Vault`] when the folder does not exist.
     pub fn open(vault: impl AsRef<Path>, options: Options) -> Result<Self> {
         Self::of(canonical_vault(vault.as_ref())?, options)
     }
 
-    /// The same for a vault whose folder may be gone, so that its index can be read and forgotten.
+    /// Opens the index of a vault whose folder may no longer exist, so that it can be read and forgotten.
     ///
     /// # Errors
     /// When the system names no cache folder.
@@ -223,7 +224,7 @@ impl Index {
         &self.file
     }
 
-    /// Brings the index up to date; waits for as long as that takes.
+    /// Updates the index, and waits as long as that takes.
     ///
     /// # Errors
     /// See [`Index::sync_with`].
@@ -231,14 +232,14 @@ impl Index {
         self.sync_with(&SyncOptions::default())
     }
 
-    /// Brings the index up to date: reads only what changed, embeds only new texts. Linear in the files of the
-    /// vault for the look at them, in the bytes of what changed for the rest.
+    /// Updates the index: reads only what changed, embeds only new texts. The comparison with the disk is linear in the
+    /// number of files, the rest in the bytes of the changes.
     ///
     /// # Errors
-    /// [`ErrorKind::Locked`] when another writer is not done in time, [`ErrorKind::OtherModel`] when the index
-    /// has another model than the one asked for, or one at another remote address than now, [`ErrorKind::Query`]
-    /// for a `.vault.toml` that cannot be understood, [`ErrorKind::Model`], [`ErrorKind::Damaged`],
-    /// [`ErrorKind::Store`]; whatever was committed before stays, and the next sync goes on from there.
+    /// [`ErrorKind::Locked`] when another writer does not finish in time, [`ErrorKind::OtherModel`] when the index has
+    /// another model than the requested one, or one at another remote address, [`ErrorKind::Query`] for an invalid
+    /// `.vault.toml`, [`ErrorKind::Model`], [`ErrorKind::Damaged`], [`ErrorKind::Store`]. Everything that was committed
+    /// before stays, and the next sync continues from there.
     pub fn sync_with(&self, options: &SyncOptions<'_>) -> Result<Report> {
         let mut writer = self.writer()?;
         *lock(&self.synced) = None;
@@ -246,18 +247,18 @@ impl Index {
         self.prepare(store, options)?;
         if self.differs(store)?.is_some() {
             let _embedding = options.lock(&self.file, LockName::Embed)?;
-            // Whoever was waited for may have done it.
+            // The process that held the lock may have done it.
             let Some(differs) = self.differs(store)? else {
                 drop((writer, _embedding));
                 return self.sync_with(options);
             };
             let wanted = match self.unfinished_rebuild(store)? {
                 Some(wanted) => wanted,
-                // Nobody agreed that notes go there.
+                // The user has not agreed that notes are sent to this address.
                 None if differs.is_remote => return Err(differs.error()),
                 None => self.wanted(store)?,
             };
-            // All vectors are missing: what is made of them in the time there is stays for the next sync.
+            // All vectors are missing. Those that are computed within the limit stay for the next sync.
             let within = options.vectors_within.and_then(|limit| Instant::now().checked_add(limit));
             let deadline = options.deadline.into_iter().chain(within).min();
             return self.rebuild_into(store, &wanted, None, &SyncOptions { deadline, ..options.clone() });
@@ -268,7 +269,7 @@ impl Index {
         if !options.vectors || options.vectors_within.is_some() || store.meta(REBUILDING_TO)?.is_none() {
             return Ok(report);
         }
-        // Whoever rebuilds now goes on with it.
+        // A process that rebuilds now continues it.
         let _embedding = match file_lock::lock(&self.file, LockName::Embed, Some(Duration::ZERO), None) {
             Err(error) if error.kind() == ErrorKind::Locked => return Ok(report),
             embedding => embedding?,
@@ -279,7 +280,7 @@ impl Index {
         }
     }
 
-    /// Embeds what is pending as [`Index::sync_with`] does, without a look at the vault. `None`: only a sync can go on.
+    /// Embeds pending texts as [`Index::sync_with`] does, without reading the vault. `None`: only a sync can continue.
     #[cfg(feature = "watch")]
     fn embed_with(&self, options: &SyncOptions<'_>) -> Result<Option<Report>> {
         let writer = self.writer()?;
@@ -291,7 +292,7 @@ impl Index {
         self.indexer(store, embedder.as_ref(), options).embed().map(Some)
     }
 
-    /// What writes to a store that other processes write to as well.
+    /// An indexer for a store that other processes write to as well.
     fn indexer<'a>(
         &'a self,
         store: &'a Store,
@@ -303,23 +304,23 @@ impl Index {
         Indexer { store, locks: Some(&self.file), vault, parse, embedder, rules, options }
     }
 
-    /// The state after the last sync by this handle; `None` where not all that is in the vault is known.
+    /// The state after the last sync by this handle; `None` if some files of the vault are not known.
     ///
     /// # Errors
-    /// Those of reading.
+    /// If the index cannot be read.
     #[doc(hidden)]
     pub fn state(&self) -> Result<Option<VaultState>> {
-        // In this order: a sync in between gives a version that [`Index::is_still`] does not find again.
+        // The order matters: a sync in between gives a version that [`Index::is_still`] does not find again.
         let version = self.read(|store| self.version_of(store))?;
         let files = *lock(&self.synced);
         Ok(files.map(|files| VaultState { files, version }))
     }
 
-    /// Whether no file of the vault has changed since, and nothing was written to the index. Costs a walk of the vault,
-    /// and the reading of the notes that were edited in the two seconds before `state`; nothing is synced.
+    /// Whether no file of the vault has changed since `state`, and nothing was written to the index. Costs a walk of
+    /// the vault, and reading the notes that were edited in the two seconds before `state`; nothing is synced.
     ///
     /// # Errors
-    /// When the vault cannot be listed, or those of reading.
+    /// If the vault cannot be listed, or the index cannot be read.
     #[doc(hidden)]
     pub fn is_still(&self, state: &VaultState) -> Result<bool> {
         let walked = walk(&self.vault, &self.rules, &AtomicBool::new(false))?;
@@ -337,7 +338,7 @@ impl Index {
         Ok(IndexVersion { reader: self.readers.load(Ordering::Relaxed), data_version: store.data_version()? })
     }
 
-    /// A snapshot to search. The same one again while nothing was committed.
+    /// Returns a snapshot for searches; the same one until something is committed.
     ///
     /// # Errors
     /// [`ErrorKind::NotFound`] when there is no index yet, [`ErrorKind::OtherModel`], [`ErrorKind::Damaged`].
@@ -353,7 +354,7 @@ impl Index {
         {
             return Ok(searcher.clone());
         }
-        // The old snapshot is let go first, so that the log behind it can be folded in.
+        // The old snapshot is dropped first, so that the log that it reads can be folded into the file.
         *cached = None;
         let store = Store::open_read(&self.file)?;
         let (source, usable) = self.query_source(&store)?;
@@ -362,7 +363,7 @@ impl Index {
         Ok(searcher)
     }
 
-    /// Answers a query from what is indexed now; [`Index::sync`] first to find what was just written.
+    /// Searches the index as it is now. Call [`Index::sync`] first to find recent changes.
     ///
     /// # Errors
     /// See [`Index::searcher`] and [`Searcher::search`].
@@ -370,7 +371,7 @@ impl Index {
         self.searcher()?.search(query)
     }
 
-    /// The same, with the best passages scored again by a reranker.
+    /// Searches like [`Index::search`], with the best passages scored again by a reranker.
     ///
     /// # Errors
     /// See [`Index::searcher`] and [`Searcher::search_reranked`].
@@ -378,8 +379,8 @@ impl Index {
         self.searcher()?.search_reranked(query, rerank)
     }
 
-    /// About how long a sync needs for the vectors that are missing, by the pace of the last one that embedded. `None`:
-    /// no vector is missing, or nothing was embedded yet. Linear in the number of those that are missing.
+    /// Estimates how long a sync takes for the missing vectors, from the speed of the last one that embedded. `None`:
+    /// no vector is missing, or nothing has been embedded yet. Linear in the number of missing vectors.
     ///
     /// # Errors
     /// [`ErrorKind::NotFound`] when there is no index yet.
@@ -390,18 +391,18 @@ impl Index {
         })
     }
 
-    /// Who makes vectors for this index now, if anybody.
+    /// The process that embeds for this index now, if there is one.
     pub fn embedding(&self) -> Option<String> {
         file_lock::holder(&self.file, LockName::Embed)
     }
 
-    /// Who keeps this index fresh now, if a watcher does.
+    /// The watcher that keeps this index up to date now, if there is one.
     pub fn watcher(&self) -> Option<String> {
         file_lock::holder(&self.file, LockName::Watch)
     }
 
-    /// Where a file lies, by its name on disk: one that is not Unicode, or not in its composed form, is not that of its
-    /// [`VaultPath`].
+    /// The path of a file by its name on disk, which differs from the [`VaultPath`] if the name is not Unicode or not
+    /// in composed form.
     ///
     /// # Errors
     /// [`ErrorKind::NotFound`] when there is no index yet.
@@ -410,7 +411,7 @@ impl Index {
         Ok(self.vault.join(disk.as_deref().unwrap_or(Path::new(path.as_str()))))
     }
 
-    /// What the index holds.
+    /// The contents and the state of the index.
     ///
     /// # Errors
     /// [`ErrorKind::NotFound`] when there is no index yet.
@@ -449,10 +450,10 @@ impl Index {
         })
     }
 
-    /// The model the index has and the one that was asked for, where they differ.
+    /// The model of the index and the requested one, if they differ.
     ///
     /// # Errors
-    /// [`ErrorKind::Damaged`] and the like.
+    /// [`ErrorKind::Damaged`], and other errors of reading the index.
     #[doc(hidden)]
     pub fn stale_model(&self) -> Result<Option<(String, String)>> {
         if !self.file.exists() {
@@ -460,14 +461,14 @@ impl Index {
         }
         let Some(asked) = self.asked_model() else { return Ok(None) };
         let has = match self.read(|store| store.meta("model")) {
-            // What a damaged index had is not known, and does not matter to a rebuild.
+            // The model of a damaged index is unknown, and does not matter to a rebuild.
             Err(error) if error.kind() == ErrorKind::Damaged => None,
             has => has?,
         };
         Ok(has.filter(|has| *has != asked).map(|has| (has, asked)))
     }
 
-    /// The open writer; made on first use. An index of another format is rebuilt then.
+    /// The open writer, which the first call opens. It rebuilds an index of another format.
     fn writer(&self) -> Result<MutexGuard<'_, Option<Store>>> {
         let mut writer = lock(&self.writer);
         if writer.is_none() {
@@ -482,7 +483,7 @@ impl Index {
         Ok(writer)
     }
 
-    /// Calls `read` with the open reader; made on first use.
+    /// Calls `read` with the open reader, which the first call opens.
     fn read<T>(&self, read: impl FnOnce(&Store) -> Result<T>) -> Result<T> {
         let mut reader = lock(&self.reader);
         if reader.is_none() {
@@ -492,13 +493,13 @@ impl Index {
         let store = reader.as_ref().expect("just opened");
         let result = store.reading().and_then(|_one_state| read(store));
         if result.is_err() {
-            // Whatever went wrong, the next call starts afresh: the file may have been replaced.
+            // After any error, the next call opens a new reader, because the file may have been replaced.
             *reader = None;
         }
         result
     }
 
-    /// Gives a new index its model and vault; checks those of an old one.
+    /// Gives a new index its model and vault; checks those of an existing one.
     fn prepare(&self, store: &Store, options: &SyncOptions<'_>) -> Result<()> {
         self.check_vault(store)?;
         self.check_model(store)?;
@@ -517,7 +518,7 @@ impl Index {
         match store.meta("vault")? {
             Some(vault) if vault != self.vault.to_string_lossy() => Err(self.is_of(&vault)),
             Some(_) if store.embedder()?.is_some() && store.meta("model")?.is_some() => Ok(()),
-            // A new index gets its settings before it gets anything else.
+            // A new index gets its settings before anything else.
             _ if store.has_content()? => Err(self.has_lost_settings()),
             _ => Ok(()),
         }
@@ -525,7 +526,7 @@ impl Index {
 
     fn is_of(&self, vault: &str) -> Error {
         let Some(file) = &self.options.index_file else {
-            // Its folder is this vault's own.
+            // The folder belongs to this vault only.
             return self.has_lost_settings();
         };
         let error = Error::new(ErrorKind::Vault, format!("this index is of another vault, {vault}")).at(&self.file);
@@ -541,7 +542,7 @@ impl Index {
     }
 
     fn has_lost_settings(&self) -> Error {
-        Error::new(ErrorKind::Damaged, "the index no longer says which vault or which model it is of")
+        Error::new(ErrorKind::Damaged, "the index no longer names its vault or its model")
             .at(&self.file)
             .with_remedy(REPAIR)
     }

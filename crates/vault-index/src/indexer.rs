@@ -1,4 +1,4 @@
-//! The writing half: what changed on disk -> rows, one transaction a batch; text and links first, vectors after.
+//! Updates the index from the changes on disk, one transaction per batch: text and links first, vectors after.
 //!
 //! ```text
 //! walk      list the vault, compare with the rows of `file`           no lock needed, nothing written
@@ -10,9 +10,9 @@
 //!           what is new without a lock, one transaction               counts down
 //! ```
 //!
-//! Killed anywhere, the next sync goes on: a file row whose note was not read yet has no hash, so it is read
-//! then; a passage without a vector is pending. Incremental and full indexing are the same code: a full one is
-//! an update from empty.
+//! A killed sync is continued by the next one: a file row whose note was not read yet has no hash, so the note is read
+//! then; a passage without a vector is pending. Incremental and full indexing share their code: a full one is an update
+//! of an empty index.
 
 mod options;
 mod words;
@@ -47,19 +47,19 @@ use crate::path::{FileId, VaultPath};
 use crate::report::{Progress, Report, Stage};
 use crate::store::{NoteFields, Store, StoredFile, StoredLink, StoredTexts};
 
-/// Up to this many changed names, only links by these names are resolved again; above, all links.
+/// Up to this number of changed names, only links by these names are resolved again; above it, all links.
 const FEW_NAMES: usize = 2000;
 
-/// The time of a sync that found nothing to do is recorded at most this often.
+/// The time of a sync without changes is recorded at most this often.
 const NOTED_EVERY_SECONDS: u64 = 60;
 
-/// Everything a sync works with.
+/// The inputs of a sync.
 pub(crate) struct Indexer<'a> {
     pub store: &'a Store,
-    /// The index file whose locks are taken. `None`: nobody else opens the store.
+    /// The index file whose locks are taken. `None`: no other process opens the store.
     pub locks: Option<&'a Path>,
     pub vault: &'a Path,
-    /// As the vault wants it.
+    /// The options of the parser for this vault.
     pub parse: ParseOptions,
     pub embedder: &'a dyn Embedder,
     pub rules: &'a WalkRules,
@@ -73,26 +73,26 @@ struct Job {
     counts_as: ChangeKind,
 }
 
-/// What writing the rows of files leaves to be done.
+/// The work that is left after the rows of files are written.
 #[derive(Default)]
 struct FileWork {
     jobs: Vec<Job>,
-    /// Names that files came or went by: links to them may lead elsewhere.
+    /// Names of files that were added or removed: links to them may lead elsewhere.
     names: BTreeSet<String>,
     moved: Vec<FileId>,
 }
 
-/// What is known of the files after text and links were written.
+/// The state of the files after text and links are written.
 struct WalkSummary {
     fingerprint: Option<Fingerprint>,
     /// Folders that could not be listed.
     unlisted: Vec<String>,
 }
 
-/// What a note that was read counts as in the report.
+/// How a note that was read is counted in the report.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ChangeKind {
-    /// The index has no rows of it.
+    /// The index has no rows of the note.
     Added,
     Changed,
     Renamed,
@@ -101,7 +101,7 @@ enum ChangeKind {
 static NEVER: AtomicBool = AtomicBool::new(false);
 
 impl Indexer<'_> {
-    /// Brings the index up to date. Returns also what the walk found, where the index has all of it.
+    /// Updates the index. Also returns the files that the walk found, if the index has all of them.
     pub(crate) fn sync(&self) -> Result<(Report, Option<Fingerprint>)> {
         let started = Instant::now();
         let mut report = Report::default();
@@ -120,7 +120,7 @@ impl Indexer<'_> {
         report.has_new_findings = findings != before;
         (report.skipped, report.warnings) = findings;
         if !report.skipped.is_empty() {
-            // Files that are skipped are no notes, changed or not.
+            // Skipped files are not notes, whether they changed or not.
             let rest = self.store.note_count()?.saturating_sub(report.added + report.changed + report.renamed);
             report.unchanged = report.unchanged.min(rest);
         }
@@ -140,7 +140,7 @@ impl Indexer<'_> {
         Ok((report, fingerprint))
     }
 
-    /// Embeds what is pending, and looks at no file.
+    /// Embeds pending texts without reading files.
     #[cfg(feature = "watch")]
     pub(crate) fn embed(&self) -> Result<Report> {
         let started = Instant::now();
@@ -154,7 +154,7 @@ impl Indexer<'_> {
     /// Writes text, links and words of all notes, without vectors. Returns the folders that could not be listed.
     ///
     /// # Errors
-    /// As those of a sync; [`ErrorKind::Cancelled`] also when the time is over.
+    /// The errors of a sync; [`ErrorKind::Cancelled`] also when the deadline has passed.
     pub(crate) fn write_text(&self) -> Result<Vec<String>> {
         let walked = self.sync_text(&mut Report::default(), &mut Instant::now())?;
         if self.options.is_over() { Err(cancelled()) } else { Ok(walked.unlisted) }
@@ -164,17 +164,17 @@ impl Indexer<'_> {
         self.locks.map(|index| self.options.lock(index, name)).transpose()
     }
 
-    /// All files known.
+    /// All known files.
     fn known(&self) -> Result<Vec<KnownFile>> {
         let version = self.version();
         let known = |stored: StoredFile| {
             let mut file = stored.known;
             if stored.version != Some(version) {
-                // What another version made of it counts as nothing.
+                // Rows that another version wrote do not count.
                 file.hash = None;
             }
             if self.options.read_all {
-                // A file that was last looked at before it existed is looked into.
+                // The earliest possible time makes the comparison hash the file.
                 file.checked_at_ns = 0;
             }
             file
@@ -184,7 +184,7 @@ impl Indexer<'_> {
 
     fn sync_text(&self, report: &mut Report, stage: &mut Instant) -> Result<WalkSummary> {
         let now = prepare::now_ns();
-        // The rows are read while the disk is walked: on an unchanged vault these two are all the time there is.
+        // The rows are read while the disk is walked, because on an unchanged vault these two steps take all the time.
         let (walked, known) = std::thread::scope(|scope| {
             let (vault, rules, cancel) = (self.vault, self.rules, self.cancel());
             let walked = scope.spawn(move || walk(vault, rules, cancel));
@@ -208,7 +208,7 @@ impl Indexer<'_> {
             return Ok(WalkSummary { fingerprint: Fingerprint::of(&walked, now), unlisted: walked.unlisted });
         }
 
-        // One transaction: all file rows as they will be, and links of other notes that now lead elsewhere.
+        // One transaction with the new file rows, and the links of other notes that now lead elsewhere.
         let batch = self.store.begin()?;
         if has_other_warnings {
             self.store.put_walk_warnings(&walked.warnings)?;
@@ -233,9 +233,9 @@ impl Indexer<'_> {
         Ok(WalkSummary { fingerprint: Fingerprint::of(&walked, now), unlisted: walked.unlisted })
     }
 
-    /// Notes that the index has all that the notes say: always when something was done, else once a minute, so that looking
-    /// at an unchanged vault costs no write. A sync that was stopped before it had read all is not recorded; which passages
-    /// still wait for a vector is told apart.
+    /// Records that the index is up to date with the notes: after each sync with changes, otherwise once a minute, so
+    /// that a sync of an unchanged vault writes nothing. A sync that stopped before it had read everything is not
+    /// recorded. The passages without a vector are counted separately.
     fn note_time(&self, report: &Report) -> Result<()> {
         if report.unread > 0 {
             return Ok(());
@@ -248,14 +248,14 @@ impl Indexer<'_> {
         }
         let wait = if report.is_unchanged() { Duration::ZERO } else { Duration::from_secs(1) };
         let lock = self.locks.map(|index| lock::lock(index, LockName::Write, Some(wait), None));
-        // Whoever writes now notes its own time; and that this alone cannot be written makes no sync fail.
+        // Another writer records its own time, and a failure to write only this does not fail the sync.
         if !matches!(lock, Some(Err(_))) {
             let _ = self.store.set_meta("last_sync", &now.to_string());
         }
         Ok(())
     }
 
-    /// Writes the rows of files, and removes those of notes that are gone.
+    /// Writes the rows of files, and removes the rows of deleted notes.
     fn write_files(&self, mut changes: Vec<Change<'_>>, now: i64, report: &mut Report) -> Result<FileWork> {
         let store = self.store;
         let put = |id, file, hash| self.put_file(id, file, hash, now);
@@ -272,7 +272,7 @@ impl Indexer<'_> {
                 _ => None,
             })
             .collect();
-        // New files get their ids in the order in which they are read, so that rows are appended.
+        // New files get ids in the order in which they are read, so that rows are appended.
         changes.sort_by_key(|change| if let Change::Added(file) = change { Some(newest_first(file)) } else { None });
         for change in changes {
             match change {
@@ -286,13 +286,14 @@ impl Indexer<'_> {
                     store.remove_file(known.id, &known.path)?;
                 }
                 Change::Renamed { pair: Pair { known, file }, is_certain } => {
-                    // Who writes a link to it later means another file.
+                    // A link to the old path that is written later means another file.
                     let is_certain = is_certain && !store.links_to(known.id)?.is_empty();
                     store.put_former_path(&known.path, Some(known.id).filter(|_| is_certain))?;
                     names.extend(keys_leading_to(&known.path).chain(keys_leading_to(&file.path)));
                     store.move_warnings(known.path.as_str(), file.path.as_str())?;
                     moved.push(known.id);
-                    // The words of the file's name are searched, and may be the title: then it is read again.
+                    // The words of the file's name are searched, and it may be the title. So the note is read again if
+                    // the name changed.
                     let is_read_again = file.is_read() && known.path.stem() != file.path.stem();
                     put(known.id, file, known.hash.filter(|_| !is_read_again))?;
                     match is_read_again {
@@ -314,10 +315,10 @@ impl Indexer<'_> {
                         self.remove_note(known.id)?;
                     }
                 }
-                // Its old rows can be found until the new ones are there; without a hash it is read again should we
-                // not come so far.
+                // The old rows can be found until the new ones are written. Without a hash the note is read again if
+                // this sync is interrupted before that.
                 Change::Changed(Pair { known, file }) => {
-                    // The file that had the path lies elsewhere now: later, the path tells nothing certain.
+                    // The file that had this path is elsewhere now, so later the path is no certain evidence.
                     if known.stat.inode != file.stat.inode && elsewhere.contains(&known.stat.inode) {
                         store.put_former_path(&known.path, None)?;
                     }
@@ -341,7 +342,7 @@ impl Indexer<'_> {
         Ok(written)
     }
 
-    /// Writes the words of notes' own fields again, from their rows: the names of their folders are among them.
+    /// Writes the words of notes' own fields again, from their rows, because the names of their folders are among them.
     fn write_note_words(&self, notes: &[(FileId, &VaultPath)]) -> Result<()> {
         let sent = SentWords::new();
         let mut reader = WordReader::new(&sent);
@@ -360,7 +361,7 @@ impl Indexer<'_> {
                 written.push((*id, reader.note_fields(&texts)));
             }
         }
-        // First all removals, then the rest by id: otherwise the keyword index is written out for each.
+        // All removals come first, then the rest by id; otherwise the keyword index is written out for each.
         written.sort_unstable_by_key(|(id, _)| *id);
         written.iter().try_for_each(|(id, _)| self.store.remove_note_words(*id))?;
         self.store.put_vocabulary(&reader.into_new())?;
@@ -374,15 +375,15 @@ impl Indexer<'_> {
         self.store.put_file(&StoredFile { known, disk, version })
     }
 
-    /// Whether there was anything of it.
+    /// Returns whether the note had rows.
     fn remove_note(&self, id: FileId) -> Result<bool> {
         self.store.remove_passages(id)?;
         self.store.remove_links(id)?;
         self.store.remove_note(id)
     }
 
-    /// Links whose resolution depends on a name that came or went, and those of notes that moved; not those of notes
-    /// that are read again.
+    /// Resolves links again whose name was added or removed, and the links of notes that moved; not those of notes that
+    /// are read again.
     fn resolve_again(
         &self,
         changed: &BTreeSet<String>,
@@ -418,16 +419,16 @@ impl Indexer<'_> {
         moved.iter().try_for_each(|source| settle(self.store.links_from(*source)?))
     }
 
-    /// Hashes of files, in parallel; none of those that cannot be read.
+    /// The hashes of files, computed in parallel, without files that cannot be read.
     fn hash(&self, files: &[&DiskFile]) -> Result<HashMap<VaultPath, ContentHash>> {
         let (vault, cancel) = (self.vault, self.cancel());
         let hash = |file: &&DiskFile| Some((file.path.clone(), read_note(vault, file, MAX_NOTE_BYTES).ok()?.hash));
         let hashes = files.par_iter().filter(|_| !cancel.load(Ordering::Relaxed)).filter_map(hash).collect();
-        // With some hashes missing, readable files would pass for unreadable ones.
+        // If some hashes were missing, readable files would be taken for unreadable ones.
         if cancel.load(Ordering::Relaxed) { Err(cancelled()) } else { Ok(hashes) }
     }
 
-    /// What makes a note's rows: if it changes, they are made again.
+    /// The version of everything that determines a note's rows. If it changes, they are written again.
     fn version(&self) -> i64 {
         prepare::version(self.embedder, &self.parse)
     }
@@ -443,7 +444,7 @@ impl Indexer<'_> {
     }
 }
 
-/// What a person works on can be found first.
+/// The notes that a person works on can be found first.
 fn newest_first(file: &DiskFile) -> impl Ord + use<'_> {
     (Reverse(file.stat.mtime_ns), &file.path)
 }

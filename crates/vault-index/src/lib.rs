@@ -1,9 +1,9 @@
 //! Index a folder of Markdown notes and search it by meaning and by words, offline.
 //!
-//! An [`Index`] is one SQLite file about one folder, the vault. [`Index::sync`] reads the notes that changed, cuts them into
-//! passages of up to 254 tokens along their headings, and stores for each passage its words and a vector of its meaning.
-//! [`Index::search`] ranks passages by both. The vault itself is only read, and the index lies in the user's cache folder,
-//! so deleting it costs nothing but the time of another sync.
+//! An [`Index`] is one SQLite file about one folder, the vault. [`Index::sync`] reads the notes that changed, cuts them
+//! into passages of up to 254 tokens along their headings, and stores for each passage its words and a vector of its
+//! meaning. [`Index::search`] ranks passages by both. The vault itself is only read, and the index is in the user's
+//! cache folder, so deleting it costs only the time of another sync.
 //!
 //! ```text
 //! files ──> note ──> links                      what is on disk, what it says, who links to whom
@@ -29,29 +29,30 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Opening is cheap and syncing is incremental, so a program may do both before each search, as `vault-search` does; for
-//! example, a sync of 5,000 unchanged notes takes some 20 ms. A program that stays should use `Index::watch` (feature `watch`), which syncs
-//! when files change, and one [`Searcher`], which keeps what repeated searches share in memory. Any number of processes may
-//! search while one writes: each search sees one state of the index and never waits for a writer.
+//! Opening is cheap and syncing is incremental, so a program may do both before each search, as `vault-search` does.
+//! For example, a sync of 5,000 unchanged notes takes some 20 ms. A long-running program should use `Index::watch`
+//! (feature `watch`), which syncs when files change, and one [`Searcher`], which keeps data shared by repeated searches
+//! in memory. Any number of processes may search while one writes: each search sees one state of the index and never
+//! waits for a writer.
 //!
 //! Searches are exact. Filters apply before ranking, so that ten matches give ten results, and a score (0 to 1) depends
-//! only on the query and the passage, so that you may compare it with a threshold. [`Query::parse`] reads the syntax that
-//! people type; the fields of [`Query`] say the same to programs.
+//! only on the query and the passage, so that you may compare it with a threshold. [`Query::parse`] reads the syntax
+//! that people type; programs can set the fields of [`Query`] instead.
 //!
 //! # Errors
-//! There is one type, [`Error`]: a kind to match on, a path, a message and a remedy. It is not an enum with a variant for
-//! each failure, because nearly every failure here ends at a person, and a person needs to be told where it happened and
+//! There is one type, [`Error`]: a kind to match on, a path, a message and a remedy. It is not an enum with a variant
+//! for each failure, because nearly every failure here is shown to a person, who needs to know where it happened and
 //! what to do next ("run `vault-index check --repair`"). Callers distinguish the dozen kinds that call for different
-//! behaviour, such as [`ErrorKind::Locked`] (try again) and [`ErrorKind::NotFound`] (sync first). A note that cannot be read
-//! is never an error: it is a [`Warning`] of the report of the sync, and the rest of the vault is indexed.
+//! behaviour, such as [`ErrorKind::Locked`] (try again) and [`ErrorKind::NotFound`] (sync first). A note that cannot be
+//! read is never an error: it is a [`Warning`] in the report of the sync, and the rest of the vault is indexed.
 //!
 //! # Parts
-//! The modules [`note`] (parse a note), [`links`] (resolve links as Obsidian does) and [`chunk`] (cut a note into passages)
-//! are useful alone and open no database.
+//! The modules [`note`] (parse a note), [`links`] (resolve links as Obsidian does) and [`chunk`] (cut a note into
+//! passages) are useful alone and open no database.
 
 #![deny(missing_docs)]
 
-// In order of dependencies: a module uses only those above it. A test checks it.
+// In order of dependencies: a module uses only those above it. A test checks this.
 mod error;
 pub mod likeness;
 mod path;

@@ -1,18 +1,19 @@
-//! How much two names are alike, and which names may have been meant by one that does not exist.
+//! The likeness of two names, and the names that may be meant by one that does not exist.
 
-/// How many names [`nearest`] gives at most.
+/// The most names that [`nearest`] returns.
 const OFFERED: usize = 3;
 
-/// From this likeness on, a name may have been meant.
+/// The least likeness of a name that may be meant.
 pub const LEAST: f64 = 0.5;
 
-/// How much two names are alike, from 0 to 1. Case, spaces and punctuation do not count.
+/// Returns the likeness of two names, from 0 to 1. Case, spaces and punctuation do not count.
 ///
 /// The largest of three measures:
-/// - the Sørensen-Dice coefficient of pairs of neighbouring letters if it is above [`LEAST`], which finds words in another
-///   order: short words that have half of their pairs in common, such as *nope* and *people*, mean different things;
-/// - `1 - 2 d / n` for `d` mistakes (letters missing, added, wrong or swapped) in `n` letters, which finds slips in short words: a
-///   mistake counts twice because it changes two pairs;
+/// - the Sørensen-Dice coefficient of pairs of neighbouring letters if it is above [`LEAST`], which finds words in
+///   another order. Short words that have half of their pairs in common, such as *nope* and *people*, mean different
+///   things;
+/// - `1 - 2 d / n` for `d` mistakes (letters missing, added, wrong or swapped) in `n` letters, which finds typos in
+///   short words. A mistake counts twice because it changes two pairs;
 /// - [`LEAST`] where one name begins with the other.
 ///
 /// ```
@@ -32,13 +33,14 @@ pub fn likeness(a: &str, b: &str) -> f64 {
     let pairs = pairs.max(if begins { LEAST } else { 0.0 });
     match most {
         0 => 0.0,
-        // Each letter that only the longer name has is a mistake: for most names the distance need not be computed.
+        // Each letter that only the longer name has is a mistake, so for most names the distance need not be computed.
         _ if (most - least) * 4 > most => pairs,
         _ => pairs.max(1.0 - 2.0 * strsim::osa_distance(&a, &b) as f64 / most as f64),
     }
 }
 
-/// Up to three of some names that may have been meant by `wanted`, the most alike first: what stands beside each.
+/// Returns up to three names that may be meant by `wanted`, the most similar first; more precisely, the values paired
+/// with them.
 pub fn nearest<'a, T: Ord>(wanted: &str, names: impl Iterator<Item = (&'a str, T)>) -> Vec<T> {
     let scored = names.map(|(name, beside)| (likeness(wanted, name), beside));
     let mut scored: Vec<(f64, T)> = scored.filter(|(score, _)| *score >= LEAST).collect();

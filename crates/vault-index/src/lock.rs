@@ -10,27 +10,27 @@ use crate::dirs::beside;
 use crate::error::{Error, ErrorKind, Result};
 use crate::private_file::private_file;
 
-/// A lock held by this process until dropped. The file behind it stays: only the lock on it counts,
-/// so a process that is killed holds nothing.
+/// A lock that this process holds until it is dropped. The lock file stays, because only the operating system's lock on
+/// it counts: a killed process holds nothing.
 #[derive(Debug)]
 pub struct Lock {
     file: File,
 }
 
-/// The locks of an index file; who wants more than one takes them in the order of [`LockName::ALL`].
+/// The locks of an index file. To take more than one, take them in the order of [`LockName::ALL`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LockName {
     /// Held while a batch is written.
     Write,
-    /// Held for as long as texts are embedded, be it for a new index that is built beside this one: no two processes
-    /// embed the same texts.
+    /// Held while texts are embedded, including those for a new index that is built beside this one, so that no two
+    /// processes embed the same texts.
     Embed,
-    /// Held for as long as a watcher keeps the index fresh.
+    /// Held while a watcher keeps the index up to date.
     Watch,
 }
 
 impl LockName {
-    /// In the order in which they are taken.
+    /// All locks, in the order in which they are taken.
     pub const ALL: [Self; 3] = [Self::Watch, Self::Embed, Self::Write];
 
     fn file(self, index: &Path) -> PathBuf {
@@ -43,10 +43,10 @@ impl LockName {
     }
 }
 
-/// Takes a lock, waiting for at most `wait` (`None`: without limit).
+/// Takes a lock, and waits for at most `wait` (`None`: without limit).
 ///
 /// # Errors
-/// [`ErrorKind::Locked`] with the holder when the wait is over; those of [`lock_file`].
+/// [`ErrorKind::Locked`] with the holder when the wait times out, and the errors of [`lock_file`].
 pub(crate) fn lock(index: &Path, name: LockName, wait: Option<Duration>, cancel: Option<&AtomicBool>) -> Result<Lock> {
     let file = name.file(index);
     let held = match lock_file(&file, Some(Duration::ZERO), cancel)? {
@@ -63,16 +63,17 @@ pub(crate) fn lock(index: &Path, name: LockName, wait: Option<Duration>, cancel:
     })
 }
 
-/// Tells background embedding to end, for as long as the file is kept: a shared lock, since several may wait.
+/// Requests that background embedding stops, for as long as the returned file is held. The lock is shared, because
+/// several processes may wait.
 fn claim(index: &Path) -> Result<File> {
     let path = claim_file(index);
     let file = private_file(&path)?;
-    // Waits for no more than a look of [`is_claimed`].
+    // Waits at most as long as a check by [`is_claimed`] takes.
     file.lock_shared().map_err(|error| Error::io(path, error))?;
     Ok(file)
 }
 
-/// Whether somebody waits for [`LockName::Embed`].
+/// Whether another process waits for [`LockName::Embed`].
 pub(crate) fn is_claimed(index: &Path) -> bool {
     File::open(claim_file(index)).is_ok_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
 }
@@ -81,8 +82,8 @@ fn claim_file(index: &Path) -> PathBuf {
     beside(index, ".claim")
 }
 
-/// Takes the lock that a file stands for, made if it is not there, waiting for at most `wait` (`None`: without limit).
-/// The inner error is the holder when the wait is over.
+/// Takes the lock of a file, which is created if it does not exist, and waits for at most `wait` (`None`: without
+/// limit). The inner error is the holder when the wait times out.
 ///
 /// # Errors
 /// [`ErrorKind::Cancelled`]; [`ErrorKind::Io`] when a file that is not a lock has its name.
@@ -109,17 +110,15 @@ pub fn lock_file(
                     log::info!("waiting for {}, held by {}", path.display(), read_holder(&mut file));
                     is_waiting = true;
                 }
-                // There is no portable way to wait for a file lock with a limit but to ask again.
+                // Polls, because there is no portable way to wait for a file lock with a time limit.
                 std::thread::sleep(Duration::from_millis(5));
             }
         }
     }
     if !is_lock(&mut file).map_err(|error| Error::io(path, error))? {
-        return Err(Error::new(ErrorKind::Io, "this file has the name of a lock, and is not one")
+        return Err(Error::new(ErrorKind::Io, "this file has the name of a lock file, but is not one")
             .at(path)
-            .with_remedy(
-                "move it away; or, if it is beside an index, choose another place for that with --index FILE",
-            ));
+            .with_remedy("move it away, or choose another place for the index with --index FILE"));
     }
     let holder = format!("{HOLDER}{} ({})", std::process::id(), program());
     file.set_len(0)
@@ -129,7 +128,7 @@ pub fn lock_file(
     Ok(Ok(Lock { file }))
 }
 
-/// Who holds a lock now, if anybody. Never creates the file.
+/// The process that holds a lock now, if there is one. Never creates the file.
 pub(crate) fn holder(index: &Path, name: LockName) -> Option<String> {
     let mut file = File::open(name.file(index)).ok()?;
     match file.try_lock_shared() {
@@ -139,10 +138,10 @@ pub(crate) fn holder(index: &Path, name: LockName) -> Option<String> {
     }
 }
 
-/// What a lock file begins with; the process's number and name follow.
+/// The start of a lock file; the process's number and name follow.
 const HOLDER: &str = "process ";
 
-/// Whether a file holds what [`lock`] writes, all of it or what a killed process came to, and nothing else.
+/// Whether a file contains exactly what [`lock`] writes, or the part that a killed process wrote.
 fn is_lock(file: &mut File) -> std::io::Result<bool> {
     let mut bytes = Vec::new();
     file.seek(SeekFrom::Start(0))?;
@@ -168,12 +167,12 @@ fn program() -> String {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Closing the file unlocks it as well; a failure here changes nothing.
+        // Closing the file unlocks it as well, so a failure here does not matter.
         let _ = self.file.unlock();
     }
 }
 
-/// The lock files of an index file, as far as they are there and ours.
+/// The lock files of an index file that exist and belong to this program.
 ///
 /// # Errors
 /// [`ErrorKind::Io`] when one cannot be read.

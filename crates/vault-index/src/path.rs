@@ -1,4 +1,4 @@
-//! VaultPath: where a file lies in its vault, the same text on every system.
+//! The path of a file in its vault, which is the same text on every operating system.
 
 use std::fmt;
 use std::path::Path;
@@ -6,17 +6,17 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use unicode_normalization::{UnicodeNormalization, is_nfc};
 
-/// A path inside a vault: relative, `/` between segments, NFC, never empty segments, `.` or `..`.
+/// A path inside a vault: relative, with `/` between segments, in NFC, without empty segments, `.` or `..`.
 ///
-/// Ordered as text. It names a file; it does not prove that the file exists.
+/// Ordered as text. It names a file, which need not exist.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct VaultPath(String);
 
 impl VaultPath {
-    /// From text with `/` (or, on Windows, `\`): `./` and doubled slashes are dropped, `..` is resolved.
+    /// Parses a text with `/` (or, on Windows, `\`): `./` and doubled slashes are removed, `..` is resolved.
     ///
-    /// `None` when nothing is left or the path leads out of the vault.
+    /// `None` if the result is empty or leads out of the vault.
     pub fn new(text: &str) -> Option<Self> {
         let mut segments: Vec<&str> = Vec::new();
         let is_separator = |c: char| c == '/' || (cfg!(windows) && c == '\\');
@@ -36,8 +36,8 @@ impl VaultPath {
         Some(Self(if is_nfc(&joined) { joined } else { joined.nfc().collect() }))
     }
 
-    /// From a path on disk relative to the vault's root. Bytes that are not Unicode become U+FFFD,
-    /// so two different files can have one `VaultPath`: whoever walks the disk checks for that.
+    /// Converts a path on disk, relative to the vault's root. Bytes that are not Unicode become U+FFFD, so two
+    /// different files can have the same `VaultPath`; the code that walks the disk must check for that.
     pub fn from_disk(relative: &Path) -> Option<Self> {
         let mut joined = String::new();
         for component in relative.components() {
@@ -58,7 +58,7 @@ impl VaultPath {
         &self.0
     }
 
-    /// The folder it lies in, without a slash at its end; empty for the vault's root.
+    /// The folder of the file, without a trailing slash; empty for the vault's root.
     pub fn folder(&self) -> &str {
         self.0.rfind('/').map_or("", |at| &self.0[..at])
     }
@@ -68,7 +68,7 @@ impl VaultPath {
         self.0.rfind('/').map_or(&self.0, |at| &self.0[at + 1..])
     }
 
-    /// The last segment without its extension. A leading dot starts no extension.
+    /// The last segment without its extension. A leading dot does not start an extension.
     pub fn stem(&self) -> &str {
         let name = self.file_name();
         match name.rfind('.') {
@@ -86,7 +86,7 @@ impl VaultPath {
         }
     }
 
-    /// What kind of file the extension says it is.
+    /// The kind of file, according to the extension.
     pub fn kind(&self) -> FileKind {
         match self.extension() {
             Some(e) if e.eq_ignore_ascii_case("md") || e.eq_ignore_ascii_case("markdown") => FileKind::Markdown,
@@ -108,17 +108,17 @@ impl AsRef<str> for VaultPath {
     }
 }
 
-/// Whether a path is `place`, a file or folder, or lies in it.
+/// Whether a path is `place`, a file or folder, or is inside it.
 pub(crate) fn is_within(path: &str, place: &str) -> bool {
     path.strip_prefix(place).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// A file's number in one index: of a note, a canvas or an attachment. Kept while the file is renamed.
+/// The number of a file in one index: of a note, a canvas or an attachment. A rename keeps it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct FileId(pub u32);
 
-/// What a file is to the index.
+/// The kind of a file in the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FileKind {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 
-/// Makes a folder, and those above it that are missing, private to the user (0700).
+/// Creates a folder, and its missing parents, private to the user (0700).
 pub fn private_folder(folder: &Path) -> Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
@@ -14,14 +14,14 @@ pub fn private_folder(folder: &Path) -> Result<()> {
     builder.create(folder).map_err(|error| Error::io(folder, error))
 }
 
-/// Has files that are created by these options be private to the user (0600).
+/// Makes files that are created with these options private to the user (0600).
 pub fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
     options
 }
 
-/// Opens a file for reading and writing, made private to the user (0600) if it is new.
+/// Opens a file for reading and writing; a new file is private to the user (0600).
 pub fn private_file(path: &Path) -> Result<File> {
     let mut options = OpenOptions::new();
     private(options.read(true).write(true).create(true).truncate(false))
@@ -29,7 +29,7 @@ pub fn private_file(path: &Path) -> Result<File> {
         .map_err(|error| Error::io(path, error))
 }
 
-/// Makes a file that exists already private to the user: takes all permissions from group and others.
+/// Makes an existing file private to the user: removes all permissions of group and others.
 pub fn make_private(path: &Path) -> Result<()> {
     #[cfg(unix)]
     {

@@ -1,4 +1,4 @@
-//! What a sync did and what an index holds: plain values for people and scripts.
+//! Results of syncs and the contents of an index, as plain values for people and scripts.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::links::Rule;
 use crate::note::LinkKind;
 use crate::path::VaultPath;
 
-/// What a sync did.
+/// The result of a sync.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -23,34 +23,34 @@ pub struct Report {
     pub changed: usize,
     /// Notes that were renamed or moved with their content unchanged.
     pub renamed: usize,
-    /// Notes that are gone.
+    /// Notes that were removed.
     pub removed: usize,
     /// Notes that were already up to date.
     pub unchanged: usize,
-    /// Texts that went through the model.
+    /// Texts that the model embedded.
     pub embedded: usize,
-    /// Passages of added, changed or renamed notes whose vectors were already there.
+    /// Passages of added, changed or renamed notes whose vectors already existed.
     pub reused: usize,
-    /// Passages and file titles still without a vector.
+    /// Passages and file titles that still have no vector.
     pub pending: usize,
-    /// Notes that could not be read in the time there was.
+    /// Notes that were not read within the time limit.
     #[serde(skip)]
     pub unread: usize,
     /// Notes that are not indexed, and why.
     pub skipped: Vec<SkippedNote>,
     /// Warnings about notes that are indexed.
     pub warnings: Vec<NoteWarning>,
-    /// Whether `skipped` or `warnings` are others than before the sync.
+    /// Whether `skipped` or `warnings` differ from those before the sync.
     #[serde(skip)]
     pub has_new_findings: bool,
-    /// Milliseconds of each stage: `walk`, `read`, `text`, `links`, `vectors`.
+    /// The duration of each stage in milliseconds: `walk`, `read`, `text`, `links`, `vectors`.
     pub stages_ms: BTreeMap<String, u64>,
-    /// Milliseconds of all of it.
+    /// The total duration in milliseconds.
     pub took_ms: u64,
 }
 
 impl Report {
-    /// Whether the sync found nothing to do.
+    /// Whether the sync found no changes.
     pub fn is_unchanged(&self) -> bool {
         self.added + self.changed + self.renamed + self.removed + self.embedded + self.reused == 0
     }
@@ -61,35 +61,36 @@ impl Report {
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema), schemars(rename = "Skipped"))]
 #[non_exhaustive]
 pub struct SkippedNote {
-    /// Where it lies.
+    /// The path of the note.
     pub path: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
-/// A [`Warning`] and the file it is about.
+/// A [`Warning`] and the file that it is about.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct NoteWarning {
-    /// Where the file lies.
+    /// The path of the file.
     pub path: String,
     /// The warning.
     #[serde(flatten)]
     pub warning: Warning,
 }
 
-/// How far a long call has come.
+/// The progress of a long call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Progress {
-    /// What is being done.
+    /// The current stage.
     pub stage: Stage,
-    /// Items done.
+    /// The number of items done.
     pub done: usize,
-    /// Items in all, as far as known.
+    /// The number of items in all, as far as known.
     pub total: usize,
-    /// About how long the rest of this stage takes, by the pace of the last half minute; of [`Stage::Vectors`] only.
+    /// The estimated time for the rest of this stage, from the speed of the last half minute; only in
+    /// [`Stage::Vectors`].
     pub left: Option<Duration>,
 }
 
@@ -106,26 +107,26 @@ pub enum Stage {
     Vectors,
 }
 
-/// What background embedding has done, and what it could not do.
+/// The results and failures of background embedding.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct BackgroundStatus {
-    /// The process at work, if there is one.
+    /// The running process, if there is one.
     pub process: Option<String>,
-    /// When the last process began.
+    /// When the last process started.
     #[cfg_attr(feature = "schemars", schemars(with = "Option<String>"))]
     pub started: Option<Timestamp>,
-    /// When it ended; none while it is at work, and after it was killed.
+    /// When it ended; none while it is running, and after it was killed.
     #[cfg_attr(feature = "schemars", schemars(with = "Option<String>"))]
     pub ended: Option<Timestamp>,
-    /// Why it ended early.
+    /// The reason why it ended early.
     pub error: Option<String>,
-    /// Texts without a vector that the model could not embed.
+    /// Texts without a vector, because the model could not embed them.
     pub failed: Vec<FailedText>,
 }
 
-/// A text that is not embedded in the background any more. A sync tries it again.
+/// A text that is no longer embedded in the background. A sync tries it again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -134,11 +135,11 @@ pub struct FailedText {
     pub path: String,
     /// The first line of the passage; none for the note's title.
     pub line: Option<u32>,
-    /// What the model said.
+    /// The error of the model.
     pub error: String,
 }
 
-/// What an index holds.
+/// The contents and the state of an index.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -149,7 +150,7 @@ pub struct Status {
     /// The index file.
     #[serde(serialize_with = "lossy")]
     pub index: PathBuf,
-    /// Bytes of the index file and its log.
+    /// The size of the index file and its log in bytes.
     pub index_bytes: u64,
     /// Notes (canvases included).
     pub notes: usize,
@@ -164,28 +165,28 @@ pub struct Status {
     pub unread: usize,
     /// Links and embeds.
     pub links: usize,
-    /// Those that lead nowhere yet.
+    /// Links to files that do not exist.
     pub unresolved: usize,
-    /// Different tags.
+    /// Distinct tags.
     pub tags: usize,
-    /// Embedding in the background.
+    /// The status of background embedding.
     pub background: BackgroundStatus,
-    /// The model whose vectors the index holds.
+    /// The model of the vectors in the index.
     pub model: String,
-    /// The model that a rebuild under way will put in its place.
+    /// The model of an unfinished rebuild, which will replace it.
     pub rebuilding_to: Option<String>,
-    /// Its dimensions.
+    /// The dimensions of the vectors.
     pub dimensions: usize,
-    /// Vectors held, those kept for reuse included.
+    /// The number of vectors, including those stored for reuse.
     pub vectors: usize,
-    /// When a sync last found or made the index equal to the notes; some passages may still wait for a vector.
+    /// When a sync last found or made the index up to date with the notes; some passages may still lack a vector.
     #[cfg_attr(feature = "schemars", schemars(with = "Option<String>"))]
     pub last_sync: Option<Timestamp>,
-    /// Who watches the vault now, if anybody.
+    /// The process that watches the vault now, if there is one.
     pub watcher: Option<String>,
-    /// Share of passages in which most words are unknown to the model.
+    /// The share of passages in which most words are unknown to the model.
     pub unknown_share: f32,
-    /// What the reader should know, e.g. that another model would suit the vault's language.
+    /// Advice for the user, for example that another model would suit the vault's language.
     pub advice: Vec<String>,
     /// Notes that are not indexed.
     pub skipped: Vec<SkippedNote>,
@@ -193,19 +194,19 @@ pub struct Status {
     pub warnings: Vec<NoteWarning>,
 }
 
-/// Where a note names another one in words that are no link.
+/// A place where a note names another one without a link.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Mention {
-    /// The note that it stands in.
+    /// The note that contains it.
     #[cfg_attr(feature = "schemars", schemars(with = "String"))]
     pub path: VaultPath,
     /// Its line, from 1.
     pub line: u32,
-    /// The name as it stands there.
+    /// The name as it is written there.
     pub name: String,
-    /// The line of text it stands in.
+    /// The line of text that contains it.
     pub text: String,
 }
 
@@ -214,42 +215,42 @@ pub struct Mention {
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct ListedIndex {
-    /// The vault's folder; `None` where the index does not say.
+    /// The vault's folder; `None` if the index does not name it.
     pub vault: Option<PathBuf>,
-    /// Whether that folder is there.
+    /// Whether that folder exists.
     pub state: FolderState,
     /// The index file.
     #[serde(serialize_with = "lossy")]
     pub index: PathBuf,
-    /// Bytes of the index file and its log.
+    /// The size of the index file and its log in bytes.
     pub index_bytes: u64,
     /// Notes (canvases included).
     pub notes: Option<usize>,
-    /// The model whose vectors the index holds.
+    /// The model of the vectors in the index.
     pub model: Option<String>,
-    /// When a sync last found or made the index equal to the notes; some passages may still wait for a vector.
+    /// When a sync last found or made the index up to date with the notes; some passages may still lack a vector.
     #[cfg_attr(feature = "schemars", schemars(with = "Option<String>"))]
     pub last_sync: Option<Timestamp>,
-    /// What kept it from being read.
+    /// The error that prevented reading it.
     pub problem: Option<String>,
 }
 
-/// Whether a vault's folder is there.
+/// Whether a vault's folder exists.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum FolderState {
-    /// It is.
+    /// It exists.
     There,
-    /// There is no such folder.
+    /// It does not exist.
     Gone,
-    /// It cannot be looked at, or is not known.
+    /// It cannot be checked, or the folder is not known.
     #[default]
     Unknown,
 }
 
-/// A path that is not UTF-8 is shown as well as it can be.
+/// A path that is not UTF-8 is shown as closely as possible.
 fn lossy<S: serde::Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&path.to_string_lossy())
 }
@@ -259,35 +260,35 @@ fn lossy<S: serde::Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::E
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct LinkRow {
-    /// The note it stands in.
+    /// The note that contains the link.
     #[cfg_attr(feature = "schemars", schemars(with = "String"))]
     pub source: VaultPath,
     /// Its line, from 1.
     pub line: u32,
     /// As written.
     pub raw: String,
-    /// How it is written.
+    /// The syntax of the link.
     #[cfg_attr(feature = "schemars", schemars(with = "String"))]
     pub kind: LinkKind,
     /// Its path, decoded, without subpath.
     pub path: String,
-    /// What follows `#`.
+    /// The text after `#`.
     pub subpath: Option<String>,
-    /// Where it leads; `None` when there is no such file yet.
+    /// The target; `None` if the file does not exist.
     #[cfg_attr(feature = "schemars", schemars(with = "Option<String>"))]
     pub target: Option<VaultPath>,
-    /// Whether it leads to a note that has no such heading or block.
+    /// Whether the target is a note without that heading or block.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub subpath_missing: bool,
-    /// The line of text it stands in.
+    /// The line of text that contains the link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// How many steps away, for walks of more than one.
+    /// The distance in links, for walks of more than one step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub depth: Option<usize>,
 }
 
-/// A link that leads to no file, or to a heading or block that its note does not have.
+/// A link that leads to no file, or to a heading or block that its note lacks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -295,11 +296,11 @@ pub struct BrokenLink {
     /// The link.
     #[serde(flatten)]
     pub link: LinkRow,
-    /// Where it was probably meant to lead, the surest first; at most three.
+    /// The probable targets, the most certain first; at most three.
     pub proposals: Vec<RepairProposal>,
 }
 
-/// Where a broken link was probably meant to lead.
+/// A probable target of a broken link.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema), schemars(rename = "Proposal"))]
 #[non_exhaustive]
@@ -310,27 +311,27 @@ pub struct RepairProposal {
     /// The heading or `^block` in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subpath: Option<String>,
-    /// How sure that is.
+    /// The certainty of the proposal.
     pub certainty: Certainty,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
-/// How sure a [`RepairProposal`] is, the surest first.
+/// The certainty of a [`RepairProposal`], the most certain first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Certainty {
-    /// The file was renamed, and no other can be meant.
+    /// The file was renamed, and no other file matches.
     Certain,
-    /// It fits, and nothing else fits nearly as well.
+    /// It matches, and nothing else matches nearly as well.
     Likely,
-    /// It is alike.
+    /// It is similar.
     Possible,
 }
 
 impl Certainty {
-    /// As it stands in a sentence: `probably means`.
+    /// The adverb for a sentence: `probably means`.
     pub fn adverb(self) -> &'static str {
         match self {
             Self::Certain => "certainly",
@@ -340,28 +341,28 @@ impl Certainty {
     }
 }
 
-/// A link that a note lacks.
+/// A missing link of a note.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct LinkSuggestion {
-    /// The note that lacks it.
+    /// The note that lacks the link.
     #[cfg_attr(feature = "schemars", schemars(with = "String"))]
     pub source: VaultPath,
     /// The line where it belongs, from 1.
     pub line: u32,
-    /// The words that name the other note; none where it is only meant.
+    /// The words that name the other note; none if it is only similar in meaning.
     pub text: Option<String>,
     /// The sentence, on one line.
     pub sentence: String,
     /// The note to link to.
     #[cfg_attr(feature = "schemars", schemars(with = "String"))]
     pub target: VaultPath,
-    /// 0 to 1.
+    /// The score, from 0 to 1.
     pub score: f32,
-    /// How it is named or meant.
+    /// The kind of evidence.
     pub reason: SuggestionReason,
-    /// What the score is made of.
+    /// The parts of the score.
     pub why: SuggestionParts,
 }
 
@@ -370,78 +371,78 @@ pub struct LinkSuggestion {
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct SuggestionParts {
-    /// 1 where the name stands there as it is spelled, less in another case or as a plural; 0 where the note is not named.
+    /// 1 for the exact spelling of the name, less for another case or a plural; 0 if the note is not named.
     pub spelling: f32,
-    /// The share of the notes that hold the name which link it, 0 to 1.
+    /// The share of linked notes among those that contain the name, 0 to 1.
     pub linked: f32,
-    /// The words of the name, at most 3.
+    /// The number of words in the name, at most 3.
     pub words: u32,
-    /// The cosine of the nearest passages of the two notes, where they were compared.
+    /// The cosine of the closest passages of the two notes, if they were compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cosine: Option<f32>,
-    /// Whether both notes lie in one folder.
+    /// Whether both notes are in the same folder.
     pub same_folder: bool,
 }
 
-/// Two notes that say the same.
+/// Two notes with text in common.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct DuplicateNotes {
-    /// The one that comes first by path.
+    /// The one whose path comes first.
     #[cfg_attr(feature = "schemars", schemars(with = "String"))]
     pub first: VaultPath,
-    /// The other.
+    /// The other one.
     #[cfg_attr(feature = "schemars", schemars(with = "String"))]
     pub second: VaultPath,
     /// The share of their text that they have in common, 0 to 1.
     pub share: f32,
 }
 
-/// How a note is named or meant where no link leads to it.
+/// The evidence that a note should be linked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum SuggestionReason {
-    /// By its file's name, title or an alias.
+    /// Its file's name, title or an alias.
     Name,
-    /// By words that other notes link to it with.
+    /// The text of other notes' links to it.
     LinkText,
-    /// By what is said.
+    /// A similar meaning.
     Meaning,
 }
 
-/// Where a link leads.
+/// The target of a link.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ResolvedLink {
     /// The file, if there is one.
     pub target: Option<VaultPath>,
-    /// The line of the heading or block its subpath names, if it names one that is there.
+    /// The line of the heading or block that its subpath names, if it exists.
     pub line: Option<u32>,
-    /// Whether it has a subpath that names nothing in the target, which is a note.
+    /// Whether the target is a note that lacks the heading or block of the subpath.
     pub subpath_missing: bool,
-    /// The rule that decided.
+    /// The rule that decided the target.
     pub rule: Rule,
-    /// All files that bear the name, in the order the rules prefer them.
+    /// All files with this name, in the order of the rules' preference.
     pub candidates: Vec<VaultPath>,
 }
 
-/// A name that links lead to and no file bears, or a heading or block that they lead to and its note does not have.
+/// A name that links lead to but no file has, or a heading or block that links lead to but its note lacks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct UnresolvedName {
-    /// The name, as first written; with `#` and what follows where that is what is missing.
+    /// The name, as first written, with `#` and the subpath if that is missing.
     pub name: String,
     /// The note that lacks the heading or block.
     #[cfg_attr(feature = "schemars", schemars(with = "Option<String>"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<VaultPath>,
-    /// How many links lead to it.
+    /// The number of links to it.
     pub count: usize,
-    /// The notes they stand in.
+    /// The notes that contain these links.
     #[cfg_attr(feature = "schemars", schemars(with = "Vec<String>"))]
     pub sources: Vec<VaultPath>,
 }
@@ -451,40 +452,41 @@ pub struct UnresolvedName {
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct TagCount {
-    /// As first seen, without `#`.
+    /// The first spelling, without `#`.
     pub tag: String,
-    /// Notes that bear it itself.
+    /// The number of notes with the tag itself.
     pub notes: usize,
-    /// Notes that bear it or one nested below it.
+    /// The number of notes with the tag or one nested below it.
     pub nested: usize,
 }
 
-/// `1 note`, `2 notes`.
+/// Formats a count: `1 note`, `2 notes`.
 pub(crate) fn counted_as(number: usize, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
 }
 
-/// What a check found.
+/// The result of a check.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct CheckReport {
-    /// One line a fault: what, where.
+    /// One line per fault, with its place.
     pub faults: Vec<String>,
-    /// One line a note or folder that could not be read now, so that the index cannot be shown to equal the vault.
+    /// One line for each note or folder that could not be read now, so that the index cannot be shown to match the
+    /// vault.
     pub unreadable: Vec<String>,
-    /// Notes that were read and compared.
+    /// The number of notes that were read and compared.
     pub notes: usize,
-    /// Passages and file titles without a vector, which is no fault: the next sync makes them.
+    /// Passages and file titles without a vector, which is not a fault: the next sync embeds them.
     pub pending: usize,
     /// Whether the faults were repaired.
     pub repaired: bool,
-    /// Milliseconds.
+    /// The duration in milliseconds.
     pub took_ms: u64,
 }
 
 impl CheckReport {
-    /// Whether the index is sound and equal to the vault now.
+    /// Whether the index is sound and matches the vault now.
     pub fn is_sound(&self) -> bool {
         (self.faults.is_empty() || self.repaired) && self.unreadable.is_empty()
     }

@@ -1,4 +1,4 @@
-//! One small settings file in TOML: read whole, or refused with the line that is wrong and what may stand there.
+//! A small settings file in TOML: read as a whole, or rejected with the invalid line and the valid settings.
 
 use std::fs;
 use std::io::{ErrorKind as Io, Read};
@@ -8,19 +8,19 @@ use serde::de::DeserializeOwned;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// No settings file is larger; a file that is, is something else.
+/// The size limit. A larger file is not a settings file.
 const MAX_BYTES: u64 = 64 * 1024;
 
 fn bad(file: &Path, remedy: &str, message: String) -> Error {
     Error::new(ErrorKind::Query, message).at(file).with_remedy(remedy)
 }
 
-/// The text of a settings file; `None` where there is none. `remedy` says what it may hold.
+/// Reads the text of a settings file; `None` if it does not exist. `remedy` says what it may contain.
 ///
 /// # Errors
-/// [`ErrorKind::Query`] for what is no settings file; [`ErrorKind::Io`] when it cannot be read.
+/// [`ErrorKind::Query`] for anything that is not a settings file; [`ErrorKind::Io`] when it cannot be read.
 pub fn read_settings_file(file: &Path, remedy: &str) -> Result<Option<String>> {
-    // Looked at before it is opened: opening a pipe would wait for someone to write into it.
+    // Checked before it is opened, because opening a pipe would wait for a writer.
     match fs::metadata(file) {
         Ok(metadata) if metadata.is_file() => {}
         Ok(_) => return Err(bad(file, remedy, "is not a file".to_owned())),
@@ -32,16 +32,15 @@ pub fn read_settings_file(file: &Path, remedy: &str) -> Result<Option<String>> {
         .and_then(|open| open.take(MAX_BYTES + 1).read_to_string(&mut text))
         .map_err(|error| Error::io(file, error))?;
     if text.len() as u64 > MAX_BYTES {
-        return Err(bad(file, remedy, "is larger than any configuration".to_owned()));
+        return Err(bad(file, remedy, "is too large for a configuration file".to_owned()));
     }
     Ok(Some(text))
 }
 
-/// Reads a settings file; `None` where there is none. `remedy` says what it may hold.
+/// Parses a settings file; `None` if it does not exist. `remedy` says what it may contain.
 ///
 /// # Errors
-/// [`ErrorKind::Query`], with the line, when it says something it may not say; [`ErrorKind::Io`] when it cannot be
-/// read.
+/// [`ErrorKind::Query`], with the line, when it has an invalid setting; [`ErrorKind::Io`] when it cannot be read.
 pub fn read_toml<T: DeserializeOwned>(file: &Path, remedy: &str) -> Result<Option<T>> {
     let Some(text) = read_settings_file(file, remedy)? else { return Ok(None) };
     toml::from_str(&text).map(Some).map_err(|error| {

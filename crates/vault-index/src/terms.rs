@@ -1,27 +1,31 @@
-//! Text -> search terms, the same for notes, queries and snippets; it knows neither database nor query syntax.
+//! From a text to search terms, the same for notes, queries and snippets. It knows neither the database nor the query
+//! syntax.
 //!
 //! | text | terms | rule |
 //! | --- | --- | --- |
-//! | `Gardening` | `gardening` | case folded; words are not stemmed here, [`stem`] says which belong together |
+//! | `Gardening` | `gardening` | case is folded; words are not stemmed here, [`stem`] says which words belong together
+//! |
 //! | `Café`, `STRASSE`, `straße`, `Łódź` | `cafe`, `strasse`, `strasse`, `lodz` | marks are dropped where a script can be read without them: Latin, Greek, Cyrillic, Hebrew, Arabic |
 //! | `don’t`, `garden's` | `dont`, `gardens` | an apostrophe before at most two last letters is dropped ... |
-//! | `l'été`, `O'Brien` | `l` `ete`, `o` `brien` | ... any other one splits |
+//! | `l'été`, `O'Brien` | `l` `ete`, `o` `brien` | ... any other apostrophe splits |
 //! | `snake_case`, `v1.2`, `3.14`, `a-b` | `snake` `case`, `v1` `2`, `3` `14`, `a` `b` | all other punctuation splits; camelCase does not |
-//! | `plug-in`, `e-mail` | `plug` `in`, `e` `mail` | and, apart from these, the [compounds](Terms::compounds) `plugin`, `email` |
-//! | `C++`, `C#`, `F#`, `C++20` | `cpp`, `csharp`, `fsharp`, `cpp` and `20` | the three names that are nothing without their punctuation |
+//! | `plug-in`, `e-mail` | `plug` `in`, `e` `mail` | in addition, the [compounds](Terms::compounds) `plugin`, `email` |
+//! | `C++`, `C#`, `F#`, `C++20` | `cpp`, `csharp`, `fsharp`, `cpp` and `20` | the three names that would be lost
+//! without their punctuation |
 //! | `ダメ`, `だめ`, `ﾀﾞﾒ` | `だめ` | katakana is read as hiragana |
 //! | `圖書館`, `图书馆` | `图书` `书馆` `馆` | traditional Chinese characters are read as simplified ones |
-//! | `青森市` | `青森` `森市` `市` | scripts without spaces between words, and Korean, whose words change their ends: overlapping pairs, and the last character of a run once more alone |
+//! | `青森市` | `青森` `森市` `市` | scripts without spaces between words, and Korean, whose words have changing endings:
+//! overlapping pairs, and the last character of a run also alone |
 //! | `Rust世界`, `2024年` | `rust` `世界` `界`, `2024` `年` | a run ends where the script changes |
 //! | `👍🏽`, `🇫🇷` | `👍`, `🇫🇷` | an emoji is a term, without its skin tone; a flag is one |
 //!
-//! Pairs are made of Han, kana, Hangul, Thai, Lao, Khmer and Myanmar characters, each with the marks that
-//! follow it. Why the last one stands alone too: a query of one character asks for terms that begin with
-//! it ([`TermMatch::Prefix`]), and so finds it at any place of a run for one more term a run.
+//! Pairs consist of Han, kana, Hangul, Thai, Lao, Khmer and Myanmar characters, each with the marks that follow it. The
+//! last character is also a term of its own, because a query of one character searches for terms that begin with it
+//! ([`TermMatch::Prefix`]): so it finds that character anywhere in a run, for one more term per run.
 //!
-//! A term is never empty, has no ASCII character but `a-z0-9`, and is at most [`MAX_TERM`] bytes long (what
-//! is longer is cut): a tokenizer that splits at ASCII punctuation and spaces takes it as it is.
-//! Everything is linear in the text; English runs at about 100 MB/s.
+//! A term is never empty, has no ASCII characters except `a-z0-9`, and is at most [`MAX_TERM`] bytes long (longer terms
+//! are truncated), so a tokenizer that splits at ASCII punctuation and spaces leaves it whole. All functions are linear
+//! in the text; English text is processed at about 100 MB/s.
 
 mod fold;
 mod script;
@@ -42,23 +46,23 @@ use script::{Class, Script, apostrophe_joins, class, extends_unit};
 pub(crate) use stem::stem;
 pub use stop::is_stop_word;
 
-/// Raised whenever the same text can give other terms, so that the text index is made again.
+/// Increased whenever the same text can give other terms, so that the text index is built again.
 pub const TERMS_VERSION: u32 = 4;
 
-/// The bytes a term can have.
+/// The most bytes of a term.
 pub const MAX_TERM: usize = 64;
 
-/// Stands between the items of a list: no term of any text, so that no phrase goes from one item to the next.
+/// Separates the items of a list. It is not a term of any text, so that phrases do not cross items.
 pub const BETWEEN_ITEMS: char = '\u{E000}';
 
-/// Stands before a compound that is written with hyphens, where it is indexed: a term of its own, so that `"plugin"` in
-/// quotes is exactly that.
+/// Precedes a compound that is written with hyphens in the index. It is a term of its own, so that the phrase
+/// `"plugin"` matches only that word.
 pub const HYPHENATED: char = '\u{E001}';
 
-/// More words than this that hyphens join are a name or an address, and no word that is also written as one.
+/// More words than this joined by hyphens are a name or an address, not a word that is also written as one.
 const MAX_PARTS: usize = 3;
 
-/// Makes terms. Reuses its buffers: make one and use it for many texts.
+/// Splits texts into terms. It reuses its buffers, so create one and use it for many texts.
 pub struct Terms {
     ascii: [u8; MAX_TERM],
     fold: Fold,
@@ -68,22 +72,22 @@ pub struct Terms {
 /// A term of a query.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct QueryTerm {
-    /// The term, or how it begins.
+    /// The term, or its prefix.
     pub text: String,
-    /// Which terms of a note it stands for.
+    /// The terms of a note that it matches.
     pub matching: TermMatch,
 }
 
-/// Which terms of a note a [`QueryTerm`] stands for.
+/// The terms of a note that a [`QueryTerm`] matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TermMatch {
     /// The same term.
     Whole,
-    /// All that begin with it: a single character of a script that is indexed in pairs.
+    /// All terms that begin with it: for a single character of a script that is indexed in pairs.
     Prefix,
 }
 
-/// Which part of its source a term is.
+/// The part of its source that a term is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     /// A word or an emoji.
@@ -103,21 +107,21 @@ impl Default for Terms {
 }
 
 impl Terms {
-    /// With empty buffers.
+    /// Creates empty buffers.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Calls `emit` with each term as a note is indexed by it, and the bytes of `text` it came from.
+    /// Calls `emit` with each term of a note in the index, and the bytes of `text` that it came from.
     ///
-    /// In order of where they start. Spans are on character borders; those of pairs overlap, all others
-    /// do not.
+    /// The terms are in order of their starts. Spans are on character boundaries; those of pairs overlap, others do
+    /// not.
     pub fn each(&mut self, text: &str, mut emit: impl FnMut(&str, Range<usize>)) {
         self.scan(text, &mut |term, span, _| emit(term, span));
     }
 
-    /// Appends the terms of `text` to `out`, with one space between them and after what `out` held, and calls `each_word`
-    /// with those that are words or emoji.
+    /// Appends the terms of `text` to `out`, with a space between them and after the previous content, and calls
+    /// `each_word` with those that are words or emoji.
     pub fn write_joined(&mut self, text: &str, out: &mut String, mut each_word: impl FnMut(&str)) {
         self.scan(text, &mut |term, _, part| {
             if !out.is_empty() {
@@ -130,8 +134,8 @@ impl Terms {
         });
     }
 
-    /// Calls `emit` with each word that is written in two or three parts with hyphens, as it is written in one, with the
-    /// bytes it came from. In order.
+    /// Calls `emit` with each word that is written in two or three parts with hyphens, with the parts joined, and the
+    /// bytes that it came from. In order.
     pub fn compounds(&mut self, text: &str, mut emit: impl FnMut(&str, Range<usize>)) {
         let bytes = text.as_bytes();
         let is_inner = |at: usize| {
@@ -139,7 +143,7 @@ impl Terms {
             at > 0 && beside(bytes.get(at - 1)) && beside(bytes.get(at + 1))
         };
         let (mut done, mut from) = (0, 0);
-        // Only what stands around a hyphen, without white space, is looked at.
+        // Only text around a hyphen, without white space, is examined.
         while let Some(hyphen) = text[from..].find('-').map(|found| from + found) {
             from = hyphen + 1;
             if is_inner(hyphen) {
@@ -175,7 +179,7 @@ impl Terms {
         end(&joined, &span, parts);
     }
 
-    /// The terms of a query's words, repeats included, in order. Their order in a note does not matter.
+    /// The terms of a query's words, including duplicates, in order. Their order in a note does not matter.
     pub fn words(&mut self, query: &str) -> Vec<QueryTerm> {
         let mut terms = Vec::new();
         self.scan(query, &mut |term, _, part| {
@@ -189,7 +193,7 @@ impl Terms {
         terms
     }
 
-    /// The terms that stand side by side, in this order, in every note that has this phrase.
+    /// The terms that are adjacent, in this order, in every note that contains this phrase.
     ///
     /// Only the last can be a [`TermMatch::Prefix`].
     pub fn phrase(&mut self, phrase: &str) -> Vec<QueryTerm> {
@@ -220,7 +224,7 @@ impl Terms {
         }
     }
 
-    /// The fast path: a word of ASCII letters and digits. Returns where to continue.
+    /// The fast path: a word of ASCII letters and digits. Returns the offset to continue at.
     fn ascii_word(&mut self, text: &str, start: usize, emit: &mut impl FnMut(&str, Range<usize>, Part)) -> usize {
         let bytes = text.as_bytes();
         let (mut at, mut length, mut folds) = (start, 0, false);
@@ -262,7 +266,7 @@ impl Terms {
         at
     }
 
-    /// Text that begins with a non-ASCII character. Returns where to continue.
+    /// Text that begins with a non-ASCII character. Returns the offset to continue at.
     fn other(&mut self, text: &str, start: usize, emit: &mut impl FnMut(&str, Range<usize>, Part)) -> usize {
         let first = char_at(text, start);
         let end = start + first.len_utf8();
@@ -285,7 +289,7 @@ impl Terms {
         }
     }
 
-    /// A word of any letters. Returns where to continue.
+    /// A word of any letters. Returns the offset to continue at.
     fn word(&mut self, text: &str, start: usize, emit: &mut impl FnMut(&str, Range<usize>, Part)) -> usize {
         self.fold.clear(MAX_TERM);
         let (mut end, mut next, mut after_letter) = (start, start, false);
@@ -310,7 +314,7 @@ impl Terms {
         next
     }
 
-    /// A run of characters that are indexed in pairs. Returns where to continue.
+    /// A run of characters that are indexed in pairs. Returns the offset to continue at.
     fn run(
         &mut self,
         text: &str,
@@ -360,7 +364,8 @@ impl Terms {
     }
 }
 
-/// `C++`, `C#` or `F#` at the start of the text, also with a version behind it (`C++20`): its term, and its length in bytes.
+/// `C++`, `C#` or `F#` at the start of the text, possibly followed by a version (`C++20`): its term, and its length in
+/// bytes.
 fn language(text: &[u8]) -> Option<(&'static str, usize)> {
     let ends = |at: usize| !text.get(at).is_some_and(|b| b.is_ascii_alphabetic() || b"+#".contains(b));
     match text {

@@ -1,15 +1,15 @@
 //! The two activation functions of the model, power of two (for softmax) and GELU, as polynomials, so that the result
 //! does not depend on the platform's math library.
 //!
-//! Both were fitted for this by weighted least squares with Lawson's weights on 4,001 Chebyshev nodes, which
-//! comes near the polynomial of least greatest error; a test measures them against double precision.
+//! Both were fitted by weighted least squares with Lawson's weights on 4,001 Chebyshev nodes, which comes close to the
+//! minimax polynomial. A test measures them against double precision.
 
 use super::lanes::{Lanes, WHOLE};
 
 /// 2^f on -½ ..= ½, lowest power first: relative error below 2.2e-7, rounding included.
 const POWER: [f32; 6] = [1.0000001, 0.69314694, 0.2402212, 0.055507135, 0.009675542, 0.0013276467];
 
-/// Lower exponents are raised to this: 2^-125 is a normal number, and negligible beside 1.
+/// Lower exponents are raised to this: 2^-125 is a normal number, and negligible compared with 1.
 const LEAST: f32 = -125.0;
 
 /// 2^y for y up to 127. `y = n + f` with an integer n; 2^f by the polynomial, 2^n by the exponent's bits.

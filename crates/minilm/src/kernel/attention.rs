@@ -7,11 +7,11 @@
 //!     output[i] = Σ share[j] · value[j]  /  Σ share[j]           j in order; the sum of shares in sixteen lanes
 //! ```
 //!
-//! What makes it fast:
+//! Reasons for its speed:
 //! - the keys of a head are transposed once, so that a lane is a key and no sum goes across lanes; its values are
-//!   copied, since rows 4,608 bytes apart evict each other from the L1 cache;
-//! - several queries at once, so that a loaded key or value is used several times, and the sums are independent;
-//!   where fewer are left at the end, the last one is computed more than once;
+//!   copied, because rows 4,608 bytes apart evict each other from the L1 cache;
+//! - several queries are processed at once, so that a loaded key or value is used several times and the sums are
+//!   independent; where fewer are left at the end, the last one is computed more than once;
 //! - the scores of these queries stay in the L1 cache.
 
 use super::activations::power_of_two;
@@ -20,17 +20,17 @@ use super::{HEAD, HEADS, Line, MAX_TOKENS, QkvRow, Row};
 
 /// Lines of a head's part of a row.
 const HEAD_LINES: usize = HEAD / LANES;
-/// Lines of all queries in a row; as many keys and values come behind.
+/// Lines of all queries in a row; the same number of keys and of values follows.
 const PART: usize = HEADS * HEAD_LINES;
-/// Lines of one number of all keys.
+/// Lines of one component of all keys.
 const KEY_LINES: usize = MAX_TOKENS / LANES;
 /// The most queries at once.
 pub(super) const MOST_QUERIES: usize = 8;
 
 /// Working memory for one head of one text.
 pub(crate) struct AttentionScratch {
-    /// Transposed: for each component of a key, that of all tokens. After the text's last token are components of
-    /// another text, or zeros: finite, and not used.
+    /// Transposed: for each component of a key, that component of all tokens. After the text's last token are
+    /// components of another text, or zeros: finite, and not used.
     keys: [[Line; KEY_LINES]; HEAD],
     values: [[Line; HEAD_LINES]; MAX_TOKENS],
     shares: [[Line; KEY_LINES]; MOST_QUERIES],
@@ -57,7 +57,7 @@ pub(super) fn attend<L: Lanes, const QUERIES: usize>(
         gather(text, head, scratch);
         let mut first = 0;
         while first < tokens {
-            // Past the end, the last one again.
+            // Past the end, repeat the last query.
             let mut queries = [0; QUERIES];
             for i in 0..QUERIES {
                 queries[i] = (first + i).min(tokens - 1);
@@ -134,7 +134,7 @@ fn scores_of<L: Lanes, const QUERIES: usize, const LINES: usize>(
     }
 }
 
-/// Scores to shares, not yet divided by their sums, which are returned.
+/// Turns scores into shares that are not yet divided by their sums, and returns the sums.
 #[inline(always)]
 fn softmax<L: Lanes, const QUERIES: usize>(
     tokens: usize,
@@ -146,7 +146,8 @@ fn softmax<L: Lanes, const QUERIES: usize>(
     for i in 0..QUERIES {
         let row = &mut shares[i][..lines];
         if !tokens.is_multiple_of(LANES) {
-            // Lanes after the text: their share becomes 2^-125, which is negligible beside the largest, 1.
+            // Lanes past the end of the text: their share becomes 2^-125, which is negligible compared with the
+            // largest, 1.
             row[lines - 1].0[tokens % LANES..].fill(f32::MIN);
         }
         let mut most = L::load(&row[0].0);

@@ -25,7 +25,7 @@ const COLUMNS: usize = 16;
 
 struct Vnni;
 
-// SAFETY: named only in `VNNI_KERNEL`.
+// SAFETY: used only in `VNNI_KERNEL`.
 unsafe impl Tile for Vnni {
     const ROWS: usize = 6;
     const FLIPPED: bool = true;
@@ -70,7 +70,7 @@ unsafe fn vnni<const R: usize>(first: *const u8, width: usize, panel: *const i8,
 
 struct Pairs;
 
-// SAFETY: named only in `PAIRS_KERNEL`.
+// SAFETY: used only in `PAIRS_KERNEL`.
 unsafe impl Tile for Pairs {
     const ROWS: usize = 4;
     const FLIPPED: bool = false;
@@ -82,8 +82,8 @@ unsafe impl Tile for Pairs {
     }
 }
 
-/// The instruction for pairs takes one unsigned operand, so the sign of the input is applied to the weights. Neither
-/// is ever -128, so a pair is at most 2 · 127 · 127 = 32,258, which fits 16 bits: nothing saturates.
+/// The instruction for pairs takes one unsigned operand, so the sign of the input is applied to the weights. Neither is
+/// ever -128, so a pair is at most 2 · 127 · 127 = 32,258, which fits 16 bits and does not saturate.
 ///
 /// # Safety
 /// See [`Tile::sums`], with `R` rows.
@@ -133,8 +133,8 @@ macro_rules! both {
     };
 }
 
-// SAFETY: named only in the two kernels, and so for every block below: their features are there. Loads and stores
-// are of arrays as long as two registers.
+// SAFETY: used only in the two kernels, and so is every block below: their features are available. Loads and stores are
+// of arrays as long as two registers.
 unsafe impl Lanes for Double {
     #[inline(always)]
     fn splat(x: f32) -> Self {
@@ -216,7 +216,7 @@ unsafe impl Lanes for Double {
             let low = _mm256_set1_epi32(0xff);
             let a = _mm256_and_si256(_mm256_castps_si256(self.0), low);
             let b = _mm256_and_si256(_mm256_castps_si256(self.1), low);
-            // The instruction takes 128 bits of each in turn; the permutation puts them in order.
+            // The instruction packs 128 bits of each operand in turn; the permutation restores the order.
             let words = _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packus_epi32(a, b));
             let bytes = _mm_packus_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256::<1>(words));
             _mm_storeu_si128(out.as_mut_ptr().cast(), bytes);

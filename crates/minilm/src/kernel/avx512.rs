@@ -30,7 +30,7 @@ pub(super) fn kernel() -> Option<super::Kernel> {
 
 struct Vnni;
 
-// SAFETY: named only in `KERNEL`.
+// SAFETY: used only in `KERNEL`.
 unsafe impl Tile for Vnni {
     const ROWS: usize = 6;
     const FLIPPED: bool = true;
@@ -48,7 +48,7 @@ unsafe impl Tile for Vnni {
     }
 }
 
-/// 24 registers of sums, four of weights: the sums are independent, and a load is used for six or four products.
+/// 24 registers of sums, four of weights: the sums are independent, and each load is used for four or six products.
 ///
 /// # Safety
 /// See [`Tile::sums`], with `R` rows.
@@ -81,8 +81,8 @@ unsafe fn sums<const R: usize>(first: *const u8, width: usize, panel: *const i8,
 #[derive(Clone, Copy)]
 struct Wide(__m512);
 
-// SAFETY: named only in `KERNEL`, and so for every block below: its features are there. Loads and stores are
-// of arrays as long as a register.
+// SAFETY: used only in `KERNEL`, and so is every block below: its features are available. Loads and stores are of
+// arrays as long as a register.
 unsafe impl Lanes for Wide {
     #[inline(always)]
     fn splat(x: f32) -> Self {

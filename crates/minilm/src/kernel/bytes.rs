@@ -1,4 +1,4 @@
-//! The shipped bytes as numbers, in place: no copy is made.
+//! The shipped bytes as numbers, in place, without a copy.
 #![expect(unsafe_code, reason = "one cast from bytes to numbers")]
 
 use super::{Line, PANEL, Row, WordRow};
@@ -6,10 +6,10 @@ use super::{Line, PANEL, Row, WordRow};
 #[cfg(target_endian = "big")]
 compile_error!("the weights are shipped with their lowest bytes first");
 
-/// A type of which any bytes are a valid value.
+/// A type for which any bytes are a valid value.
 ///
 /// # Safety
-/// It is made of integers and floats only, without gaps between them.
+/// The type consists of integers and floats only, without padding between them.
 unsafe trait Plain {}
 // SAFETY, for all: arrays of numbers.
 unsafe impl Plain for i8 {}
@@ -20,7 +20,8 @@ unsafe impl Plain for WordRow {}
 unsafe impl Plain for [i32; PANEL] {}
 
 /// # Panics
-/// If the bytes are not whole, aligned values: they are part of the program, so a test sees it first.
+/// If the bytes are not whole, aligned values. They are part of the program, so a test would fail before a user sees
+/// this.
 fn cast<T: Plain>(bytes: &'static [u8]) -> &'static [T] {
     // SAFETY: any bytes are a valid T.
     let (before, values, behind) = unsafe { bytes.align_to::<T>() };

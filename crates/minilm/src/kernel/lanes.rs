@@ -1,4 +1,4 @@
-//! Sixteen f32 lanes: the operations that all floating-point arithmetic of the encoder is made of, and their scalar form.
+//! Sixteen f32 lanes: the operations of all floating-point arithmetic of the encoder, and their scalar form.
 //!
 //! An operation gives the same bits on every processor: additions, products, fused products and divisions are
 //! rounded as IEEE 754 says, and the order of every sum is specified here or where the sum is computed. `mul_add`
@@ -16,8 +16,8 @@ pub(super) const WHOLE: f32 = 12_582_912.0;
 /// Sixteen numbers in registers.
 ///
 /// # Safety
-/// An implementation on instructions that not every processor has may be named only in a kernel's functions,
-/// which are compiled for these instructions and called after asking for them.
+/// An implementation with instructions that not every processor has may be used only in the functions of a kernel,
+/// which are compiled for these instructions and called only after a check that the processor has them.
 pub(super) unsafe trait Lanes: Copy {
     /// The same number in all lanes.
     fn splat(x: f32) -> Self;
@@ -38,7 +38,7 @@ pub(super) unsafe trait Lanes: Copy {
     fn abs(self) -> Self;
     /// `self · 2ⁿ` for the integer n that was added to [`WHOLE`]; the result must be a normal number.
     fn times_power_of_two(self, whole: Self) -> Self;
-    /// The lowest eight bits of each: of `WHOLE + n`, those of n.
+    /// The lowest eight bits of each lane: for `WHOLE + n`, those of n.
     fn low_bytes(self) -> [u8; LANES];
 
     /// The sum of all lanes: lane i plus lane i + 8, of these i plus i + 4, then 2, then 1.
@@ -68,7 +68,7 @@ pub(super) unsafe trait Lanes: Copy {
     }
 }
 
-/// One operation on each lane. A macro, since a closure would not be compiled for the kernel's instructions.
+/// One operation on each lane. It is a macro because a closure would not be compiled for the kernel's instructions.
 macro_rules! each {
     ($lane:ident => $value:expr) => {{
         let mut out = [0.0f32; LANES];

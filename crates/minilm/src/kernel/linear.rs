@@ -15,7 +15,7 @@ pub(super) struct Sums(pub(super) [[i32; PANEL]; MOST_ROWS]);
 /// A few rows times one panel of the matrix.
 ///
 /// # Safety
-/// See [`Lanes`]: a tile is named only in the functions of a kernel that its instructions are there for.
+/// See [`Lanes`]: a tile is used only in the functions of a kernel that checks for its instructions.
 pub(super) unsafe trait Tile {
     /// Rows of a full tile, at most [`MOST_ROWS`].
     const ROWS: usize;
@@ -26,7 +26,7 @@ pub(super) unsafe trait Tile {
     /// `sums[r][c] = start[c] + Σ row[r][k] · panel[k][c]` for `r < R`.
     ///
     /// # Safety
-    /// `1 <= R <= ROWS`; `width` is a multiple of 4; `first` points to `R` rows of `width` bytes one after the other,
+    /// `1 <= R <= ROWS`; `width` is a multiple of 4; `first` points to `R` contiguous rows of `width` bytes, and
     /// `panel` to `width · PANEL` bytes.
     unsafe fn sums<const R: usize>(
         first: *const u8,
@@ -40,7 +40,7 @@ pub(super) unsafe trait Tile {
 /// `out = epilogue(input · matrix + bias)`.
 ///
 /// A panel of 64 columns stays in the L1 cache while it is multiplied with all rows. Rows are divided into tiles of
-/// nearly equal size, since a tile of one or two rows costs as much as one of four.
+/// nearly equal size, because a tile of one or two rows costs as much as one of four.
 #[inline(always)]
 pub(super) fn linear<L: Lanes, T: Tile>(input: &QuantizedRows, layer: &Linear, epilogue: Epilogue, out: &mut [Line]) {
     let rows = input.scales.len();
@@ -71,8 +71,8 @@ pub(super) fn linear<L: Lanes, T: Tile>(input: &QuantizedRows, layer: &Linear, e
         let mut from = 0;
         for tile in 1..=tiles {
             let to = rows * tile / tiles;
-            // SAFETY: rows `from..to` lie within the input, at least one and at most `ROWS` of them, as there are
-            // no fewer rows than tiles; the panel within the matrix; and the width is right: by the assertions above.
+            // SAFETY: rows `from..to` are within the input, at least one and at most `ROWS` of them, because there are
+            // at least as many rows as tiles. The panel is within the matrix, and the assertions above check the width.
             unsafe { tile!(to - from, bytes.add(from * width), width, weights, start, &mut sums) };
             for row in from..to {
                 let scale = L::splat(input.scales[row]);

@@ -1,6 +1,6 @@
 //! The hot code: each step of the encoder over all rows, written once and compiled for each instruction set.
 //!
-//! The slow version, on the rows of a text (one row per token, 384 numbers each); `norm.rs`, `linear.rs` and
+//! A naive version, on the rows of a text (one row per token, 384 numbers each); `norm.rs`, `linear.rs` and
 //! `attention.rs` give the details:
 //!
 //! ```text
@@ -12,26 +12,27 @@
 //! pool(x)
 //! ```
 //!
-//! `linear` is nine tenths of the arithmetic. Its sums are integers, exact in any order, so each instruction set may
-//! compute them in its own order (the trait `Tile`, one file each). All else is made of the operations of `lanes.rs`, which
-//! give the same bits everywhere. So the same text has the same vector, bit for bit, on every processor. The kernel
-//! `scalar` is the specification; a test compares all others with it.
+//! `linear` is nine tenths of the arithmetic. Its sums are integers, which are exact in any order, so each instruction
+//! set may compute them in its own order (the trait `Tile`, one file each). Everything else consists of the operations
+//! of `lanes.rs`, which give the same bits everywhere. So the same text has the same vector, bit for bit, on every
+//! processor. The kernel `scalar` is the specification; a test compares all others with it.
 //!
-//! What makes it fast (its speed beside a general ONNX engine stands in `benches/record`):
-//! - products of bytes, 64 an instruction, from registers: 24 sums, four of weights. `linear` takes most of the time,
-//!   and runs near what the processor can do at all;
-//! - bias, scale, GELU and the residual are applied to a tile's sums before they leave the L1 cache, without a pass
-//!   over memory of their own;
-//! - outlier channels are scaled by SmoothQuant factors computed offline (see `PROVENANCE.md`), in the same instruction
-//!   as the multiplication that is needed anyway, not by a second product in f32;
+//! Reasons for its speed (compared with a general ONNX engine in `benches/record`):
+//! - products of bytes, 64 per instruction, from registers: 24 sums, four of weights. `linear` takes most of the time,
+//!   and runs close to the peak throughput of the processor;
+//! - bias, scale, GELU and the residual are applied to a tile's sums before they leave the L1 cache, without a separate
+//!   pass over memory;
+//! - outlier channels are scaled by SmoothQuant factors computed offline (see `PROVENANCE.md`), in the multiplication
+//!   that is needed anyway, not by a second product in f32;
 //! - the attention, the next in cost, stays in registers and the L1 cache;
-//! - the weights are stored in the order in which a tile reads them: nothing to parse, rearrange or copy at start.
+//! - the weights are stored in the order in which a tile reads them, so nothing is parsed, rearranged or copied at the
+//!   start.
 //!
-//! Tried without gain: tiles of 8 by 3 and 12 by 2 registers, rows of integers interleaved, a longer loop body, more
-//! than 64 tokens at once.
+//! These experiments brought no gain: tiles of 8 by 3 and 12 by 2 registers, rows of integers interleaved, a longer
+//! loop body, more than 64 tokens at once.
 //!
-//! A new kernel is a new file with its tile, its lanes if the plain ones are too slow, and a line in [`Kernel::all`].
-//! The only `unsafe` code of the crate stands in this folder.
+//! To add a kernel, add a file with its tile, its lanes if the portable ones are too slow, and a line in
+//! [`Kernel::all`]. This folder has the only `unsafe` code of the crate.
 #![allow(
     clippy::needless_range_loop,
     reason = "closures of iterators would not be compiled for the kernel's instructions"
@@ -61,14 +62,15 @@ pub(crate) use lanes::LANES;
 
 use crate::MAX_TOKENS;
 
-/// Numbers of a token.
+/// The number of components of a token.
 pub(crate) const WIDTH: usize = crate::DIMENSIONS;
-/// Heads of the attention, and numbers of each.
+/// The heads of the attention, and the number of components of each.
 pub(crate) const HEADS: usize = 12;
 pub(crate) const HEAD: usize = WIDTH / HEADS;
-/// Numbers of a token between the two feed-forward matrices.
+/// The number of components of a token between the two feed-forward matrices.
 pub(crate) const INNER: usize = 4 * WIDTH;
-/// Columns of a matrix that are stored together. In a panel, four rows at a time: `[width / 4][PANEL][4]`.
+/// The number of columns of a matrix that are stored together. In a panel, four rows at a time: `[width /
+/// 4][PANEL][4]`.
 pub(crate) const PANEL: usize = 64;
 /// Lines of a token.
 pub(crate) const LINES: usize = WIDTH / LANES;
@@ -90,7 +92,7 @@ pub(crate) type QkvRow = [Line; 3 * LINES];
 /// Half of a word's numbers.
 pub(crate) type WordRow = [[i8; LANES]; LINES / 2];
 
-/// The word embeddings, whose left and right halves lie in two files, and the position embeddings.
+/// The word embeddings, whose left and right halves are in two files, and the position embeddings.
 #[derive(Clone, Copy)]
 pub(crate) struct Embeddings {
     pub(crate) words: [&'static [WordRow]; 2],
@@ -117,7 +119,7 @@ pub(crate) struct SmoothQuant {
 pub(crate) struct Linear {
     pub(crate) width: usize,
     pub(crate) weights: &'static [i8],
-    /// `-128 · Σ column`: what a sum starts with if its rows are stored around 128.
+    /// `-128 · Σ column`: the start value of a sum if its rows are stored around 128.
     pub(crate) starts: &'static [[i32; PANEL]],
     pub(crate) scales: &'static [Line],
     pub(crate) bias: &'static [Line],
@@ -131,21 +133,21 @@ pub(crate) struct QuantizedRows {
 }
 
 impl QuantizedRows {
-    /// Makes space for this many rows of `lines` lines each.
+    /// Allocates space for this many rows of `lines` lines each.
     pub(crate) fn resize(&mut self, rows: usize, lines: usize) {
         self.bytes.resize(rows * lines / 4, Chunk([0; PANEL]));
         self.scales.resize(rows, 0.0);
     }
 }
 
-/// The epilogue of [`Kernel::linear`]: what happens to a result while it is still in registers.
+/// The epilogue of [`Kernel::linear`], which is applied to a result while it is still in registers.
 #[derive(Clone, Copy)]
 pub(crate) enum Epilogue {
-    /// Stores it.
+    /// Stores the result.
     Store,
-    /// Adds it to the output (residual connection).
+    /// Adds the result to the output (residual connection).
     Add,
-    /// Stores its GELU.
+    /// Stores the GELU of the result.
     Gelu,
 }
 
@@ -153,10 +155,10 @@ pub(crate) enum Epilogue {
 #[derive(Clone, Copy)]
 pub(crate) struct Kernel {
     pub(crate) name: &'static str,
-    /// Ids of texts, and how many each has.
+    /// The ids of texts, and the number of ids of each.
     pub(crate) embed: fn(&[u32], &[usize], &Embeddings, &mut [Row]),
     pub(crate) norm: fn(&mut [Row], &Norm),
-    /// Rows of so many lines.
+    /// Rows of this many lines.
     pub(crate) quantize: fn(&[Line], usize, Option<&SmoothQuant>, &mut QuantizedRows),
     pub(crate) linear: fn(&QuantizedRows, &Linear, Epilogue, &mut [Line]),
     /// The rows of one text.
@@ -213,7 +215,7 @@ macro_rules! kernel {
             unsafe fn pool(rows: &[Row], out: &mut Row) {
                 norm::pool::<$lanes>(rows, out);
             }
-            // SAFETY, for all: the file returns the kernel only where the machine has the features.
+            // SAFETY, for all: the file returns the kernel only if the machine has the features.
             Kernel {
                 name: $name,
                 embed: |ids, lengths, from, x| unsafe { embed(ids, lengths, from, x) },

@@ -1,4 +1,4 @@
-//! AArch64: with the dot-product extension where there is one, with widening products elsewhere.
+//! AArch64: with the dot-product extension where the processor has it, with widening products elsewhere.
 #![expect(unsafe_code, reason = "loads through pointers, and functions that need a feature of the machine")]
 
 use std::arch::aarch64::*;
@@ -11,12 +11,12 @@ use super::{PANEL, kernel};
 kernel!(DOT_KERNEL, "neon-dotprod", #[target_feature(enable = "neon,dotprod")], Quad, Dot, 4);
 kernel!(PAIRS_KERNEL, "neon", #[target_feature(enable = "neon")], Quad, Pairs, 4);
 
-/// The kernel on `sdot`, if the machine has it: all but the first generation do.
+/// The kernel with `sdot`, if the machine has it: all but the first generation do.
 pub(super) fn with_dot_products() -> Option<super::Kernel> {
     std::arch::is_aarch64_feature_detected!("dotprod").then_some(DOT_KERNEL)
 }
 
-/// The kernel on plain NEON.
+/// The kernel with plain NEON.
 pub(super) fn kernel() -> Option<super::Kernel> {
     std::arch::is_aarch64_feature_detected!("neon").then_some(PAIRS_KERNEL)
 }
@@ -26,7 +26,7 @@ const COLUMNS: usize = 16;
 
 struct Dot;
 
-// SAFETY: named only in `DOT_KERNEL`.
+// SAFETY: used only in `DOT_KERNEL`.
 unsafe impl Tile for Dot {
     const ROWS: usize = 6;
     const FLIPPED: bool = false;
@@ -63,7 +63,7 @@ unsafe fn dot<const R: usize>(first: *const u8, width: usize, panel: *const i8, 
     }
 }
 
-/// Four products of i8 to each i32. The intrinsic for it is not stable yet.
+/// Adds four products of i8 to each i32. The intrinsic for it is not stable yet.
 #[inline]
 #[target_feature(enable = "neon,dotprod")]
 fn sdot(mut sum: int32x4_t, a: int8x16_t, b: int8x16_t) -> int32x4_t {
@@ -77,7 +77,7 @@ fn sdot(mut sum: int32x4_t, a: int8x16_t, b: int8x16_t) -> int32x4_t {
 
 struct Pairs;
 
-// SAFETY: named only in `PAIRS_KERNEL`.
+// SAFETY: used only in `PAIRS_KERNEL`.
 unsafe impl Tile for Pairs {
     const ROWS: usize = 4;
     const FLIPPED: bool = false;
@@ -89,7 +89,7 @@ unsafe impl Tile for Pairs {
     }
 }
 
-/// Products of 16 bits, which are added in pairs to 32 bits, and these in pairs.
+/// Products of 16 bits, added in pairs to 32 bits, and these in pairs again.
 ///
 /// # Safety
 /// See [`Tile::sums`], with `R` rows.
@@ -145,8 +145,8 @@ macro_rules! four {
     }};
 }
 
-// SAFETY: named only in the two kernels, and so for every block below: their features are there. Loads and stores
-// are of arrays as long as four registers.
+// SAFETY: used only in the two kernels, and so is every block below: their features are available. Loads and stores are
+// of arrays as long as four registers.
 unsafe impl Lanes for Quad {
     #[inline(always)]
     fn splat(x: f32) -> Self {

@@ -7,19 +7,19 @@
 //! pool       v = Σ x[r]     v / |v|
 //! ```
 //!
-//! A row is quantized by itself, so it depends on no other row and no other text. Sums over a row are taken in
-//! sixteen lanes, which are added at the end; sums over rows in the order of the rows.
+//! A row is quantized by itself, so it does not depend on other rows or texts. Sums over a row are taken in sixteen
+//! lanes, which are added at the end; sums over rows are taken in the order of the rows.
 
 use super::lanes::{LANES, Lanes, WHOLE};
 use super::{Embeddings, LINES, Line, Norm, QuantizedRows, Row, SmoothQuant};
 
-/// The layer norm's, of the original model.
+/// The epsilon of the layer norm in the original model.
 const EPSILON: f32 = 1e-12;
 
-/// A row with no number above this counts as zero: the inverse of its scale would not be finite.
+/// A row with no number above this counts as zero, because the inverse of its scale would not be finite.
 const SILENCE: f32 = 1e-30;
 
-/// The rows of the ids, one text after the other: `lengths` says how many ids each has.
+/// The rows of the ids, one text after the other; `lengths` has the number of ids of each.
 #[inline(always)]
 pub(super) fn embed<L: Lanes>(ids: &[u32], lengths: &[usize], from: &Embeddings, x: &mut [Row]) {
     let positions = lengths.iter().flat_map(|&length| &from.positions[..length]);
@@ -35,7 +35,7 @@ pub(super) fn embed<L: Lanes>(ids: &[u32], lengths: &[usize], from: &Embeddings,
     }
 }
 
-/// In place.
+/// Normalizes rows in place.
 #[inline(always)]
 pub(super) fn norm<L: Lanes>(rows: &mut [Row], by: &Norm) {
     const WIDTH: f32 = (LINES * LANES) as f32;
@@ -58,7 +58,7 @@ pub(super) fn norm<L: Lanes>(rows: &mut [Row], by: &Norm) {
     }
 }
 
-/// Rows of `width` lines to integers; with `FLIP`, stored from 1 to 255 around 128 in place of -127 to 127.
+/// Turns rows of `width` lines into integers; with `FLIP`, stored from 1 to 255 around 128 instead of -127 to 127.
 #[inline(always)]
 pub(super) fn quantize<L: Lanes, const FLIP: bool>(
     rows: &[Line],
@@ -89,7 +89,7 @@ fn quantize_rows<L: Lanes, const FLIP: bool, const SMOOTH: bool>(
     let chunks = width / CHUNK;
     let rows = rows.as_chunks().0.chunks_exact(chunks);
     for ((row, out), scale) in rows.zip(out.bytes.chunks_exact_mut(chunks)).zip(&mut out.scales) {
-        // Four maxima, so that they are independent.
+        // Four independent maxima, so that they can be computed in parallel.
         let mut peaks = [L::splat(0.0); CHUNK];
         for (i, four) in row.iter().enumerate() {
             let four = smoothed::<L, SMOOTH>(four, smooth, i);
@@ -133,7 +133,7 @@ fn smoothed<L: Lanes, const SMOOTH: bool>(
     out
 }
 
-/// The factors that quantize a row and that scale its integers back.
+/// The factor that quantizes a row and the one that scales its integers back.
 #[inline(always)]
 fn scales(peak: f32) -> (f32, f32) {
     if peak > SILENCE { (127.0 / peak, peak / 127.0) } else { (0.0, 0.0) }

@@ -8,7 +8,7 @@ use vault_index::chunk::{ChunkOptions, TokenCount, chunk, embedded_text};
 use vault_index::note::{ParseOptions, TitleSource, parse};
 
 fuzz_target!(|bytes: &[u8]| {
-    // Small windows, so that short notes are cut; a length stands for options, so that seeds are plain notes.
+    // Small windows, so that short notes are cut. The length selects the options, so that seeds are plain notes.
     let options = ChunkOptions {
         max_tokens: 16 + bytes.len() % 37,
         max_context_tokens: bytes.len() % 23,
@@ -36,7 +36,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-/// Each word is a token, and each sign.
+/// Each word and each sign is a token.
 struct Words;
 
 impl TokenCount for Words {
@@ -46,7 +46,7 @@ impl TokenCount for Words {
     }
 }
 
-/// Each character is a token, white space too: words alone can be too long.
+/// Each character is a token, including white space, so that a single word can be too long.
 struct Characters;
 
 impl TokenCount for Characters {

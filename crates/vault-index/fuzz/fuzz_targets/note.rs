@@ -1,4 +1,4 @@
-//! Any bytes become a note whose spans lie in its text and say what it says. Seeds: notes and canvases.
+//! Any bytes become a note whose spans are within its text and match its contents. Seeds: notes and canvases.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Whatever is typed as a query, a date or a condition is understood or refused in words. Seeds: what people type.
+//! Any text as a query, a date or a condition is parsed or rejected with a message. Seeds: typical input.
 
 #![no_main]
 
@@ -22,7 +22,7 @@ fuzz_target!(|bytes: &[u8]| {
     let literal = Query::parse(&format!("-- {text}")).expect("nothing is syntax behind --");
     assert_eq!(literal.text, text.trim());
 
-    // The ends of time, and a moment before Berlin's clocks are put forward.
+    // The first and last timestamps, and one just before daylight saving time starts in Berlin.
     let zone = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
     for second in [Timestamp::MIN.as_second(), 1_774_746_000, Timestamp::MAX.as_second()] {
         let now = Timestamp::from_second(second).unwrap().to_zoned(zone.clone());

@@ -1,7 +1,7 @@
-//! In any small vault any link leads somewhere or nowhere, and the laws of ranking and of link keys hold.
+//! In any small vault any link resolves or not, and the invariants of ranking and of link keys hold.
 //!
-//! An input is a text in an alphabet of few signs, so that names meet: the link, the note it stands in, and
-//! the vault's files, a line each.
+//! An input is a text in a small alphabet, so that names collide: the link, its source note, and the vault's
+//! files, one per line.
 
 #![no_main]
 
@@ -9,7 +9,7 @@ use libfuzzer_sys::fuzz_target;
 use vault_index::links::{Names, Rule, keys_leading_to, link_key, ranked, resolve, unresolved_key};
 use vault_index::{FileId, VaultPath};
 
-/// What the bytes stand for, by their last four bits: `a/bc` is `a/b.md`.
+/// The meaning of the bytes, by their last four bits: `a/bc` is `a/b.md`.
 const SIGNS: [&str; 16] =
     [" ", "a", "b", ".md", "..", "\u{e9}", "e\u{301}", "Σ", "ς", ".png", "\n", "\u{a0}", "A", "B.", ".", "/"];
 
@@ -29,13 +29,13 @@ fuzz_target!(|bytes: &[u8]| {
     let Some(target) = found.target else { return };
     let path = names.remove(target).expect("links lead to files of the vault");
     if found.rule != Rule::SelfNote {
-        // A file that goes concerns only links under its own keys.
+        // Removing a file affects only links under its own keys.
         assert!(keys_leading_to(&path).any(|key| key == link_key(link)), "{text:?}");
     }
     if let Some(second) = order.get(1) {
         assert_eq!(resolve(&names, link, &source).target, Some(*second), "{text:?}");
     }
-    // A file that comes back changes nothing else.
+    // Adding a file again changes nothing else.
     names.insert(target, &path);
     assert_eq!(resolve(&names, link, &source), found, "{text:?}");
 });

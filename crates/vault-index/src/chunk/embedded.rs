@@ -1,4 +1,4 @@
-//! What a model reads of a chunk: title, headings, text. Not the file's path, so that a move needs no embedding.
+//! The text that a model reads of a chunk: title, headings, text. It leaves out the path, so a move needs no embedding.
 
 use super::plain::plain;
 use super::{ChunkOptions, TokenCount};
@@ -6,24 +6,24 @@ use crate::note::{Note, TitleSource};
 use crate::path::VaultPath;
 use crate::terms::name_key;
 
-/// Bytes of a line that are read at most.
+/// The most bytes of a line that are read.
 const LINE: usize = 1024;
 
 /// The text that is embedded for a chunk: the title, then its headings, then its text, one a line.
 ///
-/// `title` is the title that the note contains; one that is only the file's name is left out here, so
-/// that a rename costs no embedding ([`file_title_text`] is embedded for it instead). A line that would
-/// be said twice is said once: the H1 that is the title, the heading that the text begins with. When
-/// title and headings are over [`ChunkOptions::max_context_tokens`], the outer headings are left out,
-/// then the title, then the end of the innermost heading.
+/// `title` is the title that the note contains. A title that is only the file's name is left out here, so that a rename
+/// costs no embedding ([`file_title_text`] is embedded for it instead). A line is not repeated: for example, the H1
+/// that is the title, or the heading that the text begins with. When title and headings exceed
+/// [`ChunkOptions::max_context_tokens`], the outer headings are left out first, then the title, then the end of the
+/// innermost heading.
 ///
-/// The text is without what is only markup: heading, list, quote, table and emphasis marks, fences,
-/// rules, brackets and targets of links (`[[a|b]]` is b, `[[a#b]]` is a b, `[a](b)` is a), HTML tags,
-/// block ids; and without what is not what the note says: comments (`%%…%%`, `<!--…-->`), addresses, and badges, which
-/// are images that are links. Code is left as it is but for addresses in a line of text. Empty if nothing is left, as of
-/// a rule.
+/// The text has no markup: no heading, list, quote, table and emphasis marks, no fences, rules, brackets and targets of
+/// links (`[[a|b]]` is b, `[[a#b]]` is a b, `[a](b)` is a), no HTML tags and block ids. It also leaves out text that is
+/// not the note's statement: comments (`%%…%%`, `<!--…-->`), addresses, and badges, which are images that are links.
+/// Code is left as it is, except for addresses in a line of text. The result is empty if nothing is left, for example
+/// of a rule.
 ///
-/// A pure function: with the counts and options the chunk was made with, it fits the window.
+/// This is a pure function. With the counts and options that the chunk was made with, the result fits the window.
 pub fn embedded_text(
     title: Option<&str>,
     headings: &[String],
@@ -34,7 +34,7 @@ pub fn embedded_text(
     with_context(title, headings, text, tokens, options).0
 }
 
-/// [`embedded_text`], and where in it the text begins, behind the title and the headings.
+/// Returns the [`embedded_text`], and the offset of the text in it, after the title and the headings.
 pub(super) fn with_context(
     title: Option<&str>,
     headings: &[String],
@@ -52,8 +52,9 @@ pub(super) fn with_context(
     (whole, start)
 }
 
-/// The name of a note's file where the note does not say it: as its title, or as its first heading in other words. It is
-/// embedded by itself, so that a rename embeds one short text at most, and what is embedded depends on no other note.
+/// The name of a note's file, if the note has no title of its own or its title is a heading that differs from the name.
+/// It is embedded by itself, so that a rename embeds at most one short text, and no embedded text depends on another
+/// note.
 pub fn file_title_text(note: &Note, path: &VaultPath) -> Option<String> {
     let is_said = match note.title.source {
         TitleSource::FileName => false,
@@ -63,7 +64,7 @@ pub fn file_title_text(note: &Note, path: &VaultPath) -> Option<String> {
     (!is_said).then(|| path.stem().to_owned())
 }
 
-/// The lines that go before `text`, which is plain.
+/// The lines before `text`, which is plain.
 pub(super) fn context(
     title: Option<&str>,
     headings: &[String],
@@ -95,7 +96,7 @@ pub(super) fn context(
             many => _ = lines.remove(if many > titles + 1 { titles } else { 0 }),
         }
     }
-    // One line alone is too long.
+    // A single line is too long.
     let mut line = lines[0];
     while !line.is_empty() {
         let cut = &line[..line.floor_char_boundary(line.len() * 3 / 4)];

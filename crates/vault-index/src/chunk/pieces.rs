@@ -1,4 +1,4 @@
-//! Cuts what is too long into pieces of similar length, at the best places there are.
+//! Cuts text that is too long into pieces of similar length, at the best available places.
 
 use std::ops::Range;
 
@@ -9,10 +9,10 @@ use crate::note::BlockKind;
 /// Lists nested deeper are cut at every item.
 const DEEPEST: usize = 8;
 
-/// Cuts a run of parts that is over the window into pieces that are not, in order.
+/// Cuts a run of parts that exceeds the window into pieces that fit, in order.
 pub(super) fn cut(chunker: &Chunker, run: Range<usize>, emit: &mut impl FnMut(ChunkWithText)) {
     let window = chunker.options.window();
-    // Sections joined to this one are small and end up with fewer headings: this one's are the most.
+    // Sections joined to this one are small and end up with fewer headings, so this one has the most.
     let section = chunker.parts[run.end - 1].section;
     let headings = chunker.headings(section);
     let budget = window.saturating_sub(chunker.context_tokens(&headings, "")).max(1);
@@ -23,11 +23,11 @@ pub(super) fn cut(chunker: &Chunker, run: Range<usize>, emit: &mut impl FnMut(Ch
 struct Leaf {
     start: usize,
     tokens: usize,
-    /// A heading: it goes with what follows it.
+    /// Whether it is a heading, which stays with the text after it.
     opens: bool,
 }
 
-/// Where text may be cut, the best first.
+/// The places where text may be cut, best first.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Border {
     BlankLine,
@@ -38,7 +38,7 @@ enum Border {
 
 struct Cutter<'a> {
     chunker: &'a Chunker<'a>,
-    /// The tokens a piece may have.
+    /// The number of tokens that a piece may have.
     budget: usize,
 }
 
@@ -46,7 +46,8 @@ impl Cutter<'_> {
     fn cut(&self, span: Range<usize>, emit: &mut impl FnMut(ChunkWithText)) {
         let leaves = self.leaves(&span);
         let mut left: usize = leaves.iter().map(|leaf| leaf.tokens).sum();
-        // Where a whole has more tokens than the sum of its parts, later pieces will too, so the reduced budget is kept.
+        // If a whole has more tokens than the sum of its parts, later pieces probably do too, so the reduced budget is
+        // kept.
         let (mut budget, mut most) = (self.budget, usize::MAX);
         let mut start = 0;
         while start < leaves.len() {
@@ -89,7 +90,8 @@ impl Cutter<'_> {
                 false => chunker.count(&clipped),
             };
             let opens = part.kind == BlockKind::Heading && tokens <= self.budget / 2;
-            // A heading before a block that fills the window would be a chunk by itself, so prose leaves space for it.
+            // A heading before a block that fills the window would become a chunk by itself, so prose leaves space for
+            // it.
             let torn = !matches!(part.kind, BlockKind::Code | BlockKind::Table | BlockKind::Math);
             let room = self.budget.saturating_sub(if torn { opening } else { 0 });
             if tokens <= room {
@@ -157,7 +159,7 @@ impl Cutter<'_> {
         }
     }
 
-    /// Cuts text at the first kind of border it has, and what is still too long at the next.
+    /// Cuts text at the first kind of border that it has, and pieces that are still too long at the next kind.
     fn cut_text(&self, span: Range<usize>, tokens: usize, borders: &[Border], leaves: &mut Vec<Leaf>) {
         let [border, finer @ ..] = borders else {
             return self.cut_characters(span, leaves);
@@ -195,7 +197,7 @@ impl Cutter<'_> {
         }
     }
 
-    /// Where `text` may be cut, without its ends.
+    /// The offsets where `text` may be cut, without its ends.
     fn borders<'t>(&self, text: &'t str, border: Border) -> Box<dyn Iterator<Item = usize> + 't> {
         match border {
             Border::BlankLine => {
@@ -216,15 +218,15 @@ struct Item {
     indent: usize,
 }
 
-/// How many leaves make the first of the pieces, all within the budget and of about one length.
-/// `left` is the tokens of all leaves.
+/// The number of leaves in the first piece, if all pieces fit the budget and have about the same length. `left` is the
+/// number of tokens of all leaves.
 fn first_run(leaves: &[Leaf], left: usize, budget: usize, most: usize) -> usize {
     let pieces = left.div_ceil(budget).max(1);
     let fair = left.div_ceil(pieces);
     let (mut run, mut tokens) = (0, 0);
     while let Some(leaf) = leaves.get(run).filter(|_| run < most.max(1)) {
         let opened = run > 0 && leaves[run - 1].opens;
-        // Nearer to the fair share with this leaf than without it.
+        // Closer to the fair share with this leaf than without it.
         let wanted = pieces == 1 || opened || tokens + leaf.tokens / 2 <= fair;
         if run > 0 && (tokens + leaf.tokens > budget || !wanted) {
             break;
@@ -232,7 +234,7 @@ fn first_run(leaves: &[Leaf], left: usize, budget: usize, most: usize) -> usize 
         tokens += leaf.tokens;
         run += 1;
     }
-    // Headings at the end go with what they open.
+    // Headings at the end stay with the text that they open.
     let closed = leaves[..run].iter().rposition(|leaf| !leaf.opens);
     match closed {
         Some(last) if run < leaves.len() => last + 1,
@@ -245,8 +247,8 @@ fn lines(text: &str) -> impl Iterator<Item = usize> {
     text.bytes().enumerate().filter(|&(at, b)| b == b'\n' && at + 1 < text.len()).map(|(at, _)| at + 1)
 }
 
-/// The starts of sentences after the first: after `.`, `!`, `?` or `…`, closing quotes and brackets, and
-/// white space; after `。！？` without any. A dot after a single letter or digit ends none.
+/// The starts of sentences after the first: after `.`, `!`, `?` or `…`, closing quotes and brackets, and white space;
+/// after `。！？` even without white space. A dot after a single letter or digit does not end a sentence.
 fn sentences(text: &str) -> impl Iterator<Item = usize> {
     let mut chars = text.char_indices().peekable();
     let mut before = ['\0'; 2];

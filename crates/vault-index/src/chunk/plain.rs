@@ -1,33 +1,34 @@
 //! Text without its markup: as a model reads it, and as a person sees it.
 //!
-//! Line by line, so that the parts of a text give the parts of its words.
+//! It works line by line, so that plain text of a part is a part of the plain text.
 
-/// Bytes of a formula that a person is shown; of a longer one only that it is there.
+/// Formulas up to this many bytes are shown to a person; longer ones are shortened to `$…$`.
 const FORMULA: usize = 24;
 
-/// What stands before a heading that a person is shown.
+/// The mark before a heading in text for people.
 pub const HEADING_MARK: &str = "› ";
 
-/// What stands between the cells of a table that a person is shown.
+/// The mark between the cells of a table in text for people.
 const CELL: &str = "·";
 
-/// Whom a text is for.
+/// The reader of a text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reader {
     Model,
     Person,
 }
 
-/// The text without heading, list, quote, table and emphasis marks, fences, rules, link brackets and
-/// targets, HTML tags, block ids, comments, addresses and badges; blank lines and white space at the ends of lines are gone. Code
-/// keeps everything but its fence. Linear.
+/// The text without heading, list, quote, table and emphasis marks, fences, rules, link brackets and targets, HTML
+/// tags, block ids, comments, addresses and badges. Blank lines and white space at the ends of lines are removed. Code
+/// keeps everything except its fence. Linear in the text.
 pub(super) fn plain(text: &str) -> String {
     without_markup(text, Reader::Model)
 }
 
-/// The text as a person sees it who reads the note: of links what they show, no emphasis marks, no rules, fences or
-/// comments. What is told from its place stays so: list marks and boxes of tasks, a mark before a heading
-/// ([`HEADING_MARK`]), one between the cells of a table. A long formula is `$…$`. One line for each that says something.
+/// The text as a reader of the note sees it: links as their display text, without emphasis marks, rules, fences and
+/// comments. Markup that conveys the layout is kept or replaced: list marks and task boxes stay, a heading gets a mark
+/// before it ([`HEADING_MARK`]), and the cells of a table get one between them. A long formula becomes `$…$`. Lines
+/// that are empty after this are left out.
 ///
 /// ```
 /// let text = "## Soil\n\n- [[Soil types|clay]] holds *water*\n\n---\n\n| Bed | pH |\n|---|---|\n| Rose | 6.5 |";
@@ -39,9 +40,9 @@ pub fn readable(text: &str) -> String {
 
 fn without_markup(text: &str, reader: Reader) -> String {
     let mut out = String::with_capacity(text.len());
-    // Its mark and length, and whether it is in a quote, whose end also ends it.
+    // Its mark and length, and whether it is in a quote, whose end also ends the fence.
     let mut fence: Option<(u8, usize, bool)> = None;
-    // What ends the comment that this line is in.
+    // The end mark of the comment that this line is in.
     let mut comment: Option<&str> = None;
     for line in text.lines() {
         let mut content = line.trim();
@@ -91,7 +92,7 @@ fn without_markup(text: &str, reader: Reader) -> String {
                     remove_addresses(&mut out, before);
                 }
                 if table {
-                    // Columns are lined up with spaces.
+                    // Authors align columns with spaces.
                     let mut cells: Vec<&str> = out[before..].split_whitespace().collect();
                     cells.dedup_by(|cell, last| *cell == CELL && *last == CELL);
                     let cells = cells.join(" ");
@@ -111,7 +112,7 @@ fn without_markup(text: &str, reader: Reader) -> String {
     out
 }
 
-/// What ends the comment that begins with this line and ends on one of those after it.
+/// The end mark of the comment that begins on this line and ends on a later one.
 fn comment_end(line: &str, after: &str) -> Option<&'static str> {
     let (begin, end) = match line {
         _ if line.starts_with("%%") => ("%%", "%%"),
@@ -121,12 +122,12 @@ fn comment_end(line: &str, after: &str) -> Option<&'static str> {
     (!line[begin.len()..].contains(end) && after.contains(end)).then_some(end)
 }
 
-/// Whether a formula begins with this line and ends on one of those after it.
+/// Whether a formula begins on this line and ends on a later one.
 fn is_formula_begun(line: &str, after: &str) -> bool {
     line.strip_prefix("$$").is_some_and(|rest| !rest.contains("$$")) && after.contains("$$")
 }
 
-/// The marks that a line begins with as a person sees them; those of quotes are not.
+/// Appends the marks at the beginning of a line as a person sees them, without those of quotes.
 fn push_marks(marks: &str, out: &mut String) {
     let marks = marks.trim_start_matches(['>', ' ', '\t']).trim_end();
     match marks.as_bytes().first() {
@@ -140,7 +141,7 @@ fn push_marks(marks: &str, out: &mut String) {
     }
 }
 
-/// Removes `scheme://…` from what stands behind `from`.
+/// Removes `scheme://…` from the text after `from`.
 fn remove_addresses(out: &mut String, from: usize) {
     if !out[from..].contains("://") {
         return;
@@ -156,7 +157,7 @@ fn remove_addresses(out: &mut String, from: usize) {
     out.push_str(rest);
 }
 
-/// A line without the marks of quotes, lists, tasks, callouts and headings it begins with.
+/// A line without the marks of quotes, lists, tasks, callouts and headings at its beginning.
 fn without_marks(line: &str) -> &str {
     let mut rest = line;
     loop {
@@ -194,12 +195,12 @@ fn fence_of(line: &str) -> Option<(u8, usize, &str)> {
     (length >= 3 && !(mark == b'`' && info.contains('`'))).then_some((mark, length, info))
 }
 
-/// A rule, the line under a setext heading or under the head of a table.
+/// Whether a line is a rule, or the line under a setext heading or under the head of a table.
 fn is_rule(line: &str) -> bool {
     line.len() >= 2 && line.bytes().all(|b| matches!(b, b'-' | b'=' | b'*' | b'_' | b'|' | b':' | b' ' | b'\t'))
 }
 
-/// A line that shows nothing: the target of links (`[name]: address`), an item without text.
+/// Whether a line shows nothing: the target of links (`[name]: address`), or an item without text.
 fn is_unseen(line: &str) -> bool {
     let is_target = || {
         line.starts_with('[')
@@ -218,7 +219,7 @@ fn without_id(line: &str) -> &str {
     }
 }
 
-/// The bytes that can begin or end markup within a line.
+/// The bytes that can start or end markup within a line.
 const IS_SPECIAL: [bool; 256] = {
     let (marks, mut table, mut at) = (b"\\`![]<*_=~%#|$", [false; 256], 0);
     while at < marks.len() {
@@ -228,13 +229,13 @@ const IS_SPECIAL: [bool; 256] = {
     table
 };
 
-/// Whether a `[` is that of a link to an address.
+/// Whether a `[` opens a link to an address.
 fn opens_link(rest: &str) -> bool {
     let close = rest[1..].find(['[', ']']).map(|at| &rest[1 + at..]);
     close.is_some_and(|close| close.starts_with("]("))
 }
 
-/// One line on its way out.
+/// Reads the markup of one line and appends its text.
 struct InlineReader<'a> {
     line: &'a str,
     at: usize,
@@ -245,7 +246,7 @@ struct InlineReader<'a> {
 
 impl<'a> InlineReader<'a> {
     fn run(mut self) {
-        // What was searched for once in vain on a line is not searched for again, which keeps this linear.
+        // A search that failed once on a line is not repeated, so the time is linear.
         let (mut tags, mut targets, mut wikilinks, mut code, mut badges, mut comments) =
             (true, true, true, true, true, true);
         let is_shown = self.reader == Reader::Person;
@@ -264,7 +265,7 @@ impl<'a> InlineReader<'a> {
                 b'[' if wikilinks && rest.starts_with("[[") => wikilinks = self.wikilink(),
                 b'[' if badges && rest.starts_with("[![") => badges = self.badge(),
                 b'[' if rest.starts_with("[^") => self.footnote(),
-                // A person sees those that are none of a link.
+                // A person sees brackets that do not belong to a link.
                 b'[' if is_shown && !opens_link(rest) => self.copy(1),
                 b'[' => {
                     open += 1;
@@ -303,7 +304,7 @@ impl<'a> InlineReader<'a> {
         }
     }
 
-    /// Copies so many bytes.
+    /// Copies `length` bytes.
     fn copy(&mut self, length: usize) {
         self.out.push_str(&self.line[self.at..self.at + length]);
         self.at += length;
@@ -394,7 +395,7 @@ impl<'a> InlineReader<'a> {
         found.is_some()
     }
 
-    /// `[![text](image)](target)`. False if it is none.
+    /// `[![text](image)](target)`. False if this is not a badge.
     fn badge(&mut self) -> bool {
         let target = |at: usize| {
             let open = at + self.line[at..].find("](")? + 2;
@@ -405,7 +406,7 @@ impl<'a> InlineReader<'a> {
         end.is_some()
     }
 
-    /// `[^1]`
+    /// `[^1]`, a footnote.
     fn footnote(&mut self) {
         let rest = &self.line[self.at + 2..];
         let name = rest.bytes().take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_')).count();
@@ -457,7 +458,8 @@ impl<'a> InlineReader<'a> {
         true
     }
 
-    /// A run of `*`, `_`, `==` or `~~`: gone where it opens or closes, kept between letters and between spaces.
+    /// A run of `*`, `_`, `==` or `~~`: removed where it opens or closes emphasis, kept between letters and between
+    /// spaces.
     fn emphasis(&mut self, least: usize) {
         let bytes = self.line.as_bytes();
         let mark = bytes[self.at];
@@ -476,7 +478,7 @@ impl<'a> InlineReader<'a> {
         }
     }
 
-    /// Is this the `#` of a `#tag`?
+    /// Whether this is the `#` of a `#tag`.
     fn opens_tag(&self) -> bool {
         let before = self.line[..self.at].chars().next_back();
         let after = self.line[self.at + 1..].chars().next();

@@ -1,5 +1,5 @@
-//! The blocks of a note as parts that tile its body, and which neighbouring sections become one chunk, by the sums of
-//! their tokens.
+//! The blocks of a note as parts that tile its body, and the decision which neighbouring sections become one chunk, by
+//! the sums of their tokens.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use super::Chunker;
 use crate::note::{BlockKind, Note};
 
 const LOWEST: u8 = 6;
-/// Longer runs of parts are never small, however few their tokens, so that empty parts are not summed again and again.
+/// Longer runs of parts are never small, even with few tokens. Otherwise empty parts would be summed again and again.
 const MANY: usize = 64;
 
 /// A block with the white space after it. Parts tile the body.
@@ -16,13 +16,13 @@ pub(super) struct Part {
     pub kind: BlockKind,
     /// Its index in `Note::blocks`.
     pub block: usize,
-    /// The heading it is under (a heading: itself), as an index into `Note::headings`.
+    /// The index in `Note::headings` of the heading that it is under; a heading is under itself.
     pub section: Option<usize>,
-    /// Starts something that shares no chunk with what is before it.
+    /// Whether it starts something that does not share a chunk with the part before it.
     pub alone: bool,
 }
 
-/// The blocks of a note as parts that tile its body; never none.
+/// The blocks of a note as parts that tile its body; at least one.
 pub(super) fn parts(note: &Note) -> Vec<Part> {
     let mut parts: Vec<Part> = Vec::with_capacity(note.blocks.len().max(1));
     let mut section = None;
@@ -55,7 +55,7 @@ pub(super) fn parts(note: &Note) -> Vec<Part> {
     parts
 }
 
-/// The start of a line if only white space and quote marks stand between it and `at`, else `at`.
+/// The start of a line if only white space and quote marks are between it and `at`, else `at`.
 pub(super) fn line_start(note: &Note, at: usize) -> usize {
     let before = &note.text.as_bytes()[note.searched.start..at];
     let marks = before.iter().rev().take_while(|b| matches!(b, b' ' | b'\t' | b'>')).count();
@@ -63,7 +63,7 @@ pub(super) fn line_start(note: &Note, at: usize) -> usize {
     if start == note.searched.start || matches!(note.text.as_bytes()[start - 1], b'\n' | b'\r') { start } else { at }
 }
 
-/// Runs of parts, in order, that cover all parts. Each is one chunk, or to be cut if it is too long.
+/// Runs of parts, in order, that cover all parts. Each becomes one chunk, or is cut if it is too long.
 pub(super) fn plan(chunker: &Chunker) -> Vec<Range<usize>> {
     let mut plan = Plan { chunker, runs: Vec::new() };
     let mut start = 0;
@@ -83,22 +83,23 @@ struct Plan<'a> {
 }
 
 impl Plan<'_> {
-    /// Plans the section of the heading `at`, up to `end`, with the small parts left before it, from `from` on.
+    /// Plans the section of the heading `at`, up to `end`, together with the small parts from `from` on that precede
+    /// it.
     fn section(&mut self, from: usize, at: usize, end: usize) {
         let own_end = self.next_heading(at + 1, end, LOWEST);
         self.with_subsections(from, own_end, end);
     }
 
-    /// Plans `from..end`: text up to `own_end`, then subsections. They are planned by [`Self::section`],
-    /// which comes back here with a lower level each time: six deep at most.
+    /// Plans `from..end`: text up to `own_end`, then subsections. They are planned by [`Self::section`], which calls
+    /// this function again with a deeper level, at most six deep.
     fn with_subsections(&mut self, from: usize, own_end: usize, end: usize) {
         if self.fits(from..end) {
             self.runs.push(from..end);
             return;
         }
-        // Small parts are left to be joined to what follows them.
+        // Small parts are kept back, to be joined to the next part.
         let mut left = from;
-        // Whether the last run is of this section, so that small parts at the end can join it.
+        // Whether the last run belongs to this section, so that small parts at the end can join it.
         let mut open = false;
         if left < own_end && (own_end == end || !self.is_small(left..own_end)) {
             self.runs.push(left..own_end);
@@ -127,7 +128,7 @@ impl Plan<'_> {
         }
     }
 
-    /// Joins small parts to the run before them, if that fits.
+    /// Joins small parts to the previous run if they fit.
     fn close(&mut self, small: Range<usize>, open: bool) {
         match self.runs.last().cloned() {
             Some(last) if open && self.fits(last.start..small.end) => {

@@ -1,4 +1,4 @@
-//! What models there are: the list behind `vault-index models`; it loads nothing and asks no server.
+//! The available models: the list behind `vault-index models`. It does not load models or contact servers.
 
 use serde::Serialize;
 
@@ -9,20 +9,20 @@ use super::ModelName;
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct ModelInfo {
-    /// What `--model` takes; capitals stand for what you fill in.
+    /// The name that `--model` takes; capitals are placeholders.
     pub name: String,
-    /// The length of its vectors, where it is known without asking.
+    /// The length of its vectors, where it is known without loading the model.
     pub dimensions: Option<usize>,
-    /// Whether notes stay on this machine, whatever its address is.
+    /// Whether notes stay on this machine with any server address.
     pub local: bool,
-    /// The feature that this program lacks to use it; null where it can be used.
+    /// The feature that this program lacks to use it; null if it can be used.
     pub needs_feature: Option<&'static str>,
-    /// What else to know: a runtime, a download, a server or a key that it needs.
+    /// Requirements and remarks: a runtime, a download, a server or a key that it needs.
     pub note: String,
 }
 
 impl ModelName {
-    /// All models, the default first. Families that a name must be filled into are one entry.
+    /// All models, the default first. A family, whose members need a name, is one entry.
     pub fn all() -> Vec<ModelInfo> {
         let lacks = |built: bool, feature: &'static str| (!built).then_some(feature);
         let fastembed = lacks(cfg!(feature = "fastembed"), "fastembed");

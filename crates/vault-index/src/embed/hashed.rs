@@ -1,8 +1,8 @@
-//! No model at all: words and their letter groups hashed into a short vector; for tests, and the file to copy for a model of your own.
+//! A model without meaning: words and their letter groups hashed into a short vector, for tests and as a template.
 //!
-//! What a model of your own needs: an id that changes with its vectors, its dimensions and window,
-//! [`TokenCount::count`] (quick, without loading anything), and [`Embedder::embed`], whose vectors
-//! are of unit length (`to_unit`) and do not depend on the other texts of the call.
+//! A model of your own needs an id that changes with its vectors, its dimensions and window, [`TokenCount::count`]
+//! (fast, without loading anything), and [`Embedder::embed`], whose vectors have unit length (`to_unit`) and do not
+//! depend on the other texts of the call.
 
 use super::{Embedder, Role, to_unit};
 use crate::chunk::TokenCount;
@@ -10,26 +10,26 @@ use crate::error::Result;
 
 const DIMENSIONS: usize = 64;
 const MAX_TOKENS: usize = 254;
-/// Letters of a word that are one token.
+/// The number of letters of a word that count as one token.
 const TOKEN_LETTERS: usize = 16;
 
-/// Vectors of hashed words: texts that share words, or parts of words, are near each other.
+/// An embedder that hashes words: texts that share words, or parts of words, have similar vectors.
 ///
-/// Every word adds 1 to one dimension and every three letters in a row of it add one half, with a
-/// sign, both chosen by a hash of them in lower case. Deterministic on every machine; knows no
-/// meaning; microseconds a text.
+/// Each word adds 1 to one dimension, and each three consecutive letters in it add one half. A hash of their lower case
+/// chooses the dimension and the sign. The result is deterministic on every machine, does not model meaning, and takes
+/// microseconds per text.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct HashedEmbedder;
 
 impl HashedEmbedder {
-    /// The one there is.
+    /// Creates the embedder, which has no options.
     pub fn new() -> Self {
         Self
     }
 }
 
 impl TokenCount for HashedEmbedder {
-    /// Every word counts one token for each started 16 letters; signs and white space count nothing.
+    /// Every word counts one token for each started 16 letters; signs and white space do not count.
     fn count(&self, text: &str) -> usize {
         words(text).map(|word| word.chars().count().div_ceil(TOKEN_LETTERS)).sum()
     }
@@ -81,7 +81,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty())
 }
 
-/// The 64-bit hash FNV-1a (Fowler, Noll, Vo), mixed once more so that its low bits are good.
+/// The 64-bit hash FNV-1a (Fowler, Noll, Vo), mixed once more so that its low bits are well distributed.
 fn fnv1a(bytes: &[u8]) -> u64 {
     let hash = bytes
         .iter()

@@ -1,4 +1,4 @@
-//! From a model's name to the model, ready to embed; nothing heavy is read yet.
+//! From a model's name to a model that is ready to embed, without reading its weights.
 
 use std::sync::Arc;
 
@@ -8,11 +8,12 @@ use crate::error::Result;
 use crate::error::{Error, ErrorKind};
 
 impl ModelName {
-    /// Loads the model. Nothing heavy is read yet. The key of a remote one comes from the environment; with
-    /// [`LoadOptions::dimensions`] given, no server is asked anything.
+    /// Loads the model, but not its weights. The key of a remote one comes from the environment. With
+    /// [`LoadOptions::dimensions`], no server is contacted.
     ///
     /// # Errors
-    /// [`ErrorKind::Model`](crate::ErrorKind::Model) with the remedy: a feature not built in, a runtime or file not found.
+    /// [`ErrorKind::Model`](crate::ErrorKind::Model) with a remedy: a feature is not built in, or a runtime or file was
+    /// not found.
     #[cfg_attr(not(any(feature = "fastembed", feature = "http")), allow(unused_variables))]
     pub fn load(&self, options: &LoadOptions) -> Result<Arc<dyn Embedder>> {
         match self {
@@ -37,11 +38,11 @@ impl ModelName {
     }
 }
 
-/// A small model of a hundred languages, for those who need another than English.
+/// A small model for a hundred languages, recommended for notes that are not in English.
 pub(crate) const MULTILINGUAL: &str = "fastembed:MultilingualE5Small";
 
 impl ModelInfo {
-    /// How to get a program with a feature that this one lacks.
+    /// Says how to install a program with a feature that this one lacks.
     pub fn install_with(feature: &str) -> String {
         format!("install it with `cargo install --path crates/vault-search --features {feature}`")
     }

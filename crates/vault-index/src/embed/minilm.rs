@@ -9,13 +9,13 @@ use super::{Embedder, Role};
 use crate::chunk::TokenCount;
 use crate::error::Result;
 
-/// The share of known words from which on a text can be read.
+/// The least share of known words with which the model can read a text.
 const LEAST_KNOWN: f32 = 0.5;
 
 /// `[CLS]` and `[SEP]`.
 const SPECIAL_TOKENS: usize = 2;
 
-/// The bundled model. Making one costs nothing.
+/// The bundled model. Creating one costs nothing.
 #[derive(Debug, Default)]
 pub(super) struct BundledModel {
     model: OnceLock<MiniLm>,
@@ -50,8 +50,8 @@ impl Embedder for BundledModel {
         MAX_TOKENS - SPECIAL_TOKENS
     }
 
-    /// On all cores, one text a core. A passage that it cannot read means nothing, and gets zeros: what the model makes of
-    /// unknown words is near to whatever else it does not know.
+    /// Embeds on all cores, one text per core. A passage that the model cannot read gets zeros, because its vectors for
+    /// unknown words are close to those of any other unknown words.
     fn embed(&self, texts: &[&str], role: Role) -> Result<Vec<Vec<f32>>> {
         let threads = available_parallelism().map_or(1, |threads| threads.get());
         let is_read = |text: &&str| role == Role::Query || self.known_share(text) >= LEAST_KNOWN;
@@ -61,7 +61,7 @@ impl Embedder for BundledModel {
         Ok(texts.iter().map(vector).map(|vector| vector.unwrap_or_else(|| vec![0.0; DIMENSIONS])).collect())
     }
 
-    /// Two a thread on common machines: one text is some milliseconds, and a caller may want to stop.
+    /// Two per thread on common machines: one text takes some milliseconds, and a caller may want to stop.
     fn batch_size(&self) -> usize {
         16
     }

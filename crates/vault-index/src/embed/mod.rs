@@ -1,4 +1,4 @@
-//! Text -> vector: the trait every embedding model implements, and the models we know.
+//! From text to vector: the trait that every embedding model implements, and the built-in models.
 //!
 //! | name | file | feature | where texts go |
 //! | --- | --- | --- | --- |
@@ -7,11 +7,11 @@
 //! | `openai:NAME`, `ollama:NAME` | `http/` | `http` | to a server, on this machine or another |
 //! | `hashed` | `hashed.rs` | | nowhere: no model at all, for tests |
 //!
-//! Loading is cheap: weights are read when the first text is embedded, so an index that is up to
-//! date never waits for a model. The indexer decides which texts are embedded, and with which headings before
-//! them; the prompt that a model wants before a text is added here (`prompts.rs`).
+//! Loading is cheap: weights are read when the first text is embedded, so an index that is up to date never waits for a
+//! model. The indexer decides which texts are embedded, and which headings come before them. The prompt that a model
+//! expects before a text is added here (`prompts.rs`).
 //!
-//! A model with a name of its own is a variant of [`ModelName`], an arm in `load.rs` and a line in `available.rs`.
+//! To add a built-in model, add a variant of [`ModelName`], an arm in `load.rs` and a line in `available.rs`.
 
 mod unit;
 mod name;
@@ -91,29 +91,29 @@ use crate::error::Result;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Embedder: TokenCount {
-    /// Names the model and its version. Vectors are comparable if and only if their ids are equal,
-    /// so it changes whenever the same text may get another vector.
+    /// The name of the model and its version. Vectors are comparable if and only if their ids are equal, so the id must
+    /// change whenever the same text may get another vector.
     fn id(&self) -> &str;
 
     /// The length of every vector.
     fn dimensions(&self) -> usize;
 
-    /// Tokens one text may have, special tokens not counted. Longer texts are cut by the model.
+    /// The number of tokens that a text may have, without special tokens. The model truncates longer texts.
     fn max_tokens(&self) -> usize;
 
-    /// One vector a text, in the order of `texts`, each of unit length (or all zeros for a text
-    /// without any content). The same text gives the same vector, whatever stands beside it.
+    /// Returns one vector for each text, in the order of `texts`, each of unit length (or all zeros for a text without
+    /// content). The same text gives the same vector, whatever the other texts are.
     ///
     /// # Errors
-    /// When the model or service fails; then no vector of the batch is kept.
+    /// When the model or service fails; then all vectors of the batch are discarded.
     fn embed(&self, texts: &[&str], role: Role) -> Result<Vec<Vec<f32>>>;
 
-    /// The share of the words of `text` that the model knows, 0 to 1. A query below one half is ranked by words alone.
+    /// The share of the words of `text` that the model knows, 0 to 1. A query below one half is ranked by words only.
     fn known_share(&self, _text: &str) -> f32 {
         1.0
     }
 
-    /// Whether it was made for English alone, so that `status` tells of notes in other languages.
+    /// Whether the model was made for English only; then `status` reports notes in other languages.
     fn is_english(&self) -> bool {
         false
     }
@@ -123,18 +123,18 @@ pub trait Embedder: TokenCount {
         false
     }
 
-    /// How many texts a call should get, at least, to be fast.
+    /// The least number of texts in a call for full speed.
     fn batch_size(&self) -> usize {
         64
     }
 }
 
-/// What a text is to a search; some models treat the two differently.
+/// The role of a text in a search; some models treat the two differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Role {
     /// A passage of a note.
     Passage,
-    /// What a person asks.
+    /// A query.
     Query,
 }

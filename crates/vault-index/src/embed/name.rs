@@ -1,5 +1,5 @@
-//! Which model: the names that `--model` takes, read and written; what loading may need besides.
-//! A new model also has its arm in `load.rs` and its line in `available.rs`.
+//! The name of a model: the forms that `--model` takes, parsed and displayed, and the other options of loading. A new
+//! model also needs an arm in `load.rs` and a line in `available.rs`.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// Which embedding model: what `--model` takes. Written and read as text without loss.
+/// Which embedding model: the value of `--model`. Its text form can be parsed back without loss.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum ModelName {
@@ -26,18 +26,17 @@ pub enum ModelName {
     Hashed,
 }
 
-/// What loading may need besides the name. The default: usual addresses and folders.
+/// Options of loading besides the name. The default: usual addresses and folders.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LoadOptions {
     /// The address of a remote model, such as `http://localhost:8080` or `https://host/v1`.
     /// `None`: `https://api.openai.com`; for Ollama `OLLAMA_HOST`, else `http://localhost:11434`.
     pub base_url: Option<String>,
-    /// The length of the model's vectors where it is known already, from the index for instance.
-    /// `None`: a model whose length is not known otherwise is asked for one vector while loading.
+    /// The length of the model's vectors if it is already known, for example from the index. `None`: if the length is
+    /// not known otherwise, the model is asked for one vector while it is loaded.
     pub dimensions: Option<usize>,
-    /// Where downloaded models are kept. `None`: `FASTEMBED_CACHE_DIR` or `HF_HOME`, else the
-    /// user's cache folder.
+    /// The folder of downloaded models. `None`: `FASTEMBED_CACHE_DIR` or `HF_HOME`, else the user's cache folder.
     pub model_folder: Option<PathBuf>,
 }
 
@@ -45,8 +44,8 @@ impl FromStr for ModelName {
     type Err = Error;
 
     /// # Errors
-    /// [`ErrorKind::Query`] for a name of no known form, with the forms there are. Whether there is
-    /// such a model is found out by loading it.
+    /// [`ErrorKind::Query`] for a name of unknown form, with the known forms. Whether the model exists is checked when
+    /// it is loaded.
     fn from_str(text: &str) -> Result<Self> {
         let unknown = || {
             Error::new(ErrorKind::Query, format!("there is no model `{text}`")).with_remedy(

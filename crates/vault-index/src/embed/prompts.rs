@@ -1,13 +1,13 @@
-//! What some models want before a text to tell passages from queries, as their model cards say.
+//! The prompts that some models expect before a text to distinguish passages from queries, from their model cards.
 
 use std::borrow::Cow;
 
 use super::Role;
 
-/// Raised whenever an entry below changes, since then the same text gets another vector.
+/// Increased whenever an entry below changes, because then the same text gets another vector.
 const VERSION: u32 = 1;
 
-/// The words before each kind of text.
+/// The prompt before each kind of text.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Prompts {
     passage: Cow<'static, str>,
@@ -18,8 +18,8 @@ const SEARCHING: &str = "Represent this sentence for searching relevant passages
 const SEARCHING_ZH: &str = "为这个句子生成表示以用于检索相关文章：";
 const INSTRUCT: &str = "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery:";
 
-/// A family, as found in a model's name without signs and in lower case, and what goes before a
-/// passage and before a query. The first that fits counts.
+/// A family, as it appears in a model's name in lower case without punctuation, and its prompts for a passage and for a
+/// query. The first match counts.
 const FAMILIES: &[(&str, &str, &str)] = &[
     ("multilinguale5", "passage: ", "query: "),
     ("nomicembedtext", "search_document: ", "search_query: "),
@@ -39,16 +39,16 @@ const FAMILIES: &[(&str, &str, &str)] = &[
 ];
 
 impl Prompts {
-    /// The prompts of a model, by its name; none for one we do not know.
+    /// The prompts of a model, by its name; empty for an unknown model.
     pub(super) fn of(model: &str) -> Self {
-        // What follows a colon is a size or quantisation: snowflake-arctic-embed:22m is no embed2.
+        // The part after a colon is a size or quantisation: snowflake-arctic-embed:22m is not an embed2.
         let name = model.split(':').next().unwrap_or(model);
         let plain: String = name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
         let found = FAMILIES.iter().find(|(family, ..)| plain.contains(family));
         found.map_or_else(Self::default, |&(_, passage, query)| Self { passage: passage.into(), query: query.into() })
     }
 
-    /// The prompts of a `config_sentence_transformers.json`; none if it names none of ours.
+    /// The prompts of a `config_sentence_transformers.json`, or `None` if it has none of the names we know.
     #[cfg(feature = "fastembed")]
     pub(super) fn of_config(config: &serde_json::Value) -> Option<Self> {
         let named = |names: &[&str]| names.iter().find_map(|name| config["prompts"][name].as_str().map(str::to_owned));
@@ -57,7 +57,7 @@ impl Prompts {
             .then(|| Self { passage: passage.unwrap_or_default().into(), query: query.unwrap_or_default().into() })
     }
 
-    /// What belongs before a text.
+    /// The prompt before a text.
     pub(super) fn before(&self, role: Role) -> &str {
         match role {
             Role::Passage => &self.passage,
@@ -65,12 +65,12 @@ impl Prompts {
         }
     }
 
-    /// The text with what belongs before it.
+    /// The text with its prompt.
     pub(super) fn apply(&self, role: Role, text: &str) -> String {
         [self.before(role), text].concat()
     }
 
-    /// What a model's id ends in: nothing where there are no prompts.
+    /// The suffix of the model's id, which is empty if there are no prompts.
     pub(super) fn id_suffix(&self) -> String {
         if *self == Self::default() { String::new() } else { format!("+prompts{VERSION}") }
     }

@@ -1,13 +1,12 @@
 //! An upper estimate of the tokens of a text, for models whose tokenizer we do not have.
 
-/// An upper estimate: every started three ASCII letters or digits of a word are a token, every
-/// other ASCII sign too, white space none; beyond ASCII, a character counts one token less than
-/// its UTF-8 bytes.
+/// An upper estimate. Each started group of three ASCII letters or digits of a word counts as a token, and so does each
+/// other ASCII character except white space. A non-ASCII character counts one token less than its UTF-8 bytes.
 ///
-/// Measured on English notes against WordPiece: 1.35 times the count, and never below 1.05 times it
-/// for any 1,500 characters. So passages are a little shorter than they could be. Only text that is not
-/// natural language (hashes, random keys) can have more tokens, up to 1.6 times as many; the model then
-/// cuts off the end. Linear in the text, without allocation.
+/// Measured on English notes, it is 1.35 times the count of WordPiece, and at least 1.05 times it for
+/// any 1,500 characters. So passages are a little shorter than they could be. Only text that is not natural language
+/// (hashes, random keys) can have more tokens than estimated, up to 1.6 times; the model then truncates the text.
+/// Linear in the text, without allocation.
 pub(super) fn tokens(text: &str) -> usize {
     let mut count = 0;
     let mut in_word = 0;

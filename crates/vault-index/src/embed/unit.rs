@@ -1,20 +1,20 @@
-//! A model's answer, checked and scaled to unit length.
+//! Checks the vectors of a model and scales them to unit length.
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// `vector` scaled to length 1 (in f64, rounded once). All zeros stay as they are.
+/// Returns `vector` scaled to length 1 (in f64, rounded once). A zero vector stays as it is.
 ///
 /// # Errors
-/// [`ErrorKind::Model`] if it has other dimensions, or a NaN or an infinity in it.
+/// [`ErrorKind::Model`] if it has other dimensions, or contains NaN or infinity.
 pub fn to_unit(mut vector: Vec<f32>, dimensions: usize) -> Result<Vec<f32>> {
     if vector.len() != dimensions {
-        let message = format!("the model gave a vector of {} dimensions instead of {dimensions}", vector.len());
+        let message = format!("the model returned a vector of {} dimensions instead of {dimensions}", vector.len());
         return Err(Error::new(ErrorKind::Model, message)
-            .with_remedy("the model has changed, or is another one than its name says; run `vault-index rebuild`"));
+            .with_remedy("the model has changed, or its name refers to another model; run `vault-index rebuild`"));
     }
     let norm = vector.iter().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>().sqrt();
     if !norm.is_finite() {
-        return Err(Error::new(ErrorKind::Model, "the model gave a vector with a NaN or an infinity in it")
+        return Err(Error::new(ErrorKind::Model, "the model returned a vector that contains NaN or infinity")
             .with_remedy("try another model"));
     }
     if norm > 0.0 {

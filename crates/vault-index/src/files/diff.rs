@@ -1,19 +1,18 @@
-//! Disk x index -> changes, as two pure steps around the reading of the few files that need it.
+//! From the disk and the index to changes, in two pure steps around the reading of the few files that need it.
 //!
-//! 1. [`diff`] compares paths and stats. What looks the same is done with. Left over are files whose
-//!    content may have changed (`suspect`), new paths (`added`) and gone ones (`removed`).
-//! 2. The caller hashes the files of [`Diff::to_hash`]: the suspects, and those new ones that have
-//!    the size of a gone one, so that one may have become the other. On a first run there are none of these.
+//! 1. [`diff`] compares paths and stats. Files that look the same are done. This leaves files whose content may have
+//!    changed (`suspect`), new paths (`added`) and removed paths (`removed`).
+//! 2. The caller hashes the files of [`Diff::to_hash`]: the suspects, and the new files that have the size of a removed
+//!    one, because they may be renamed. A first run has neither.
 //! 3. [`settle`] turns the hashes into changes.
 //!
-//! A file that stays under its path keeps its identity, whatever it now contains: a rename leads from
-//! a path that is gone to a path that is new. So two files that swap their names are two changed
-//! files, of `a -> b, b -> c` the first is a change of `b`, and changes can be applied in any order
-//! without two files ever holding one path.
+//! A file that keeps its path keeps its identity, whatever its content: a rename leads from a path that was removed to
+//! a path that is new. So two files that swap their names are two changed files, and of `a -> b, b -> c` the first is a
+//! change of `b`. Changes can be applied in any order without two files ever holding one path.
 //!
-//! When is a file with the same stat the same? Clocks tick coarsely: an edit right after we looked
-//! can leave the stat as it was. So a file that was less than two seconds old when it was last
-//! looked at is hashed once more (git calls such an entry racy).
+//! When is a file with the same stat the same? Clocks are coarse: an edit right after a check can leave the stat as it
+//! was. So a file that was less than two seconds old when it was last checked is hashed once more (git calls such an
+//! entry racy).
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
@@ -23,11 +22,11 @@ use super::stat::FileStat;
 use super::walk::DiskFile;
 use crate::path::{FileId, VaultPath, is_within};
 
-/// A file's time must lie this far before the look at it to be trusted; the coarsest clock in use
-/// (FAT's) ticks every two seconds.
+/// To be trusted, a file's time must be at least this long before the check. The coarsest clock in use (FAT's) ticks
+/// every two seconds.
 pub(super) const TRUST_NS: i64 = 2_000_000_000;
 
-/// The least size of a content that identifies a file. Shorter ones, such as a heading alone, are written again and again.
+/// The least size of a content that identifies a file. Shorter ones, such as a single heading, occur again and again.
 const IDENTIFYING_BYTES: u64 = 64;
 
 /// A BLAKE3 hash of a file's bytes.
@@ -36,23 +35,23 @@ pub type ContentHash = [u8; 32];
 /// A file as the index knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownFile {
-    /// Its number.
+    /// The number of the file.
     pub id: FileId,
-    /// Where it was.
+    /// The path that it had.
     pub path: VaultPath,
-    /// Its stat: of the content that `hash` is of, where there is one.
+    /// Its stat, which belongs to the content of `hash` if there is one.
     pub stat: FileStat,
     /// Whether it belonged to the index.
     pub indexed: bool,
-    /// Of its content; `None` for what is never read (attachments, what is not indexed) and for a
-    /// note that could not be read, which is tried again each time.
+    /// The hash of its content. `None` for files that are never read (attachments and files that are not indexed), and
+    /// for a note that could not be read, which is tried again each time.
     pub hash: Option<ContentHash>,
-    /// When it was last looked at, in nanoseconds since 1970: taken before the walk or the reading
-    /// that `stat` is from, not after.
+    /// When it was last checked, in nanoseconds since 1970. The time is taken before the walk or the reading that
+    /// `stat` is from, not after.
     pub checked_at_ns: i64,
 }
 
-/// A known file and what is on disk for it.
+/// A known file and its counterpart on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pair<'a> {
     /// As the index knows it.
@@ -61,14 +60,14 @@ pub struct Pair<'a> {
     pub file: &'a DiskFile,
 }
 
-/// What [`diff`] found; every list is ordered by path (on disk, where there is one).
+/// The result of [`diff`]; every list is ordered by path (on disk, where there is one).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Diff<'a> {
-    /// How many files are as they were.
+    /// The number of files that are unchanged.
     pub unchanged: usize,
     /// Indexed notes whose content may have changed.
     pub suspect: Vec<Pair<'a>>,
-    /// Indexed notes that are still to be read, whatever their content; see [`Self::without_hash_is_unread`].
+    /// Indexed notes that have not been read yet, whatever their content; see [`Self::without_hash_is_unread`].
     pub unread: Vec<Pair<'a>>,
     /// Files that are never read, with another stat.
     pub touched: Vec<Pair<'a>>,
@@ -76,40 +75,41 @@ pub struct Diff<'a> {
     pub flipped: Vec<Pair<'a>>,
     /// New paths.
     pub added: Vec<&'a DiskFile>,
-    /// Gone paths.
+    /// Removed paths.
     pub removed: Vec<&'a KnownFile>,
-    /// Contents of gone paths that several known files had.
+    /// Contents that a removed file shares with another known file.
     repeated: HashSet<ContentHash>,
-    /// The time before the walk began.
+    /// The time before the walk started.
     now_ns: i64,
 }
 
 impl<'a> Diff<'a> {
-    /// Keeps what is under one of `unlisted`, folders that could not be listed and files that could not be looked at:
-    /// it is not known to be gone.
+    /// Keeps the known files under the paths in `unlisted`, which are folders that could not be listed and files that
+    /// could not be checked, because those files may still exist.
     pub fn keep(&mut self, unlisted: &[String]) {
         let before = self.removed.len();
         self.removed.retain(|known| !unlisted.iter().any(|place| is_within(known.path.as_str(), place)));
         self.unchanged += before - self.removed.len();
     }
 
-    /// Takes notes without a hash for unread, not for unreadable, so that they need not be hashed: for an index that has
-    /// notes which are not read yet.
+    /// Treats notes without a hash as unread, not as unreadable, so that they need not be hashed: for an index that has
+    /// notes which have not been read yet.
     pub fn without_hash_is_unread(&mut self) {
         let suspect = std::mem::take(&mut self.suspect);
         (self.unread, self.suspect) = suspect.into_iter().partition(|pair| pair.known.hash.is_none());
     }
 
-    /// Whether the content alone proves that two paths are of one file. It does not if other files have the same content,
-    /// if it is short, or if the names differ in their numbers: the notes of two days can be one template.
+    /// Whether the content alone proves that two paths are of one file. It does not if other files have the same
+    /// content, if it is short, or if the names differ in their numbers, because the notes of two days can have the
+    /// same template.
     fn is_proof(&self, known: &KnownFile, file: &DiskFile) -> bool {
         let digits = |path: &VaultPath| path.stem().chars().filter(char::is_ascii_digit).collect::<String>();
         let is_own = known.hash.is_some_and(|hash| !self.repeated.contains(&hash));
         is_own && known.stat.size >= IDENTIFYING_BYTES && digits(&known.path) == digits(&file.path)
     }
 
-    /// The files whose hashes [`settle`] wants, ordered by path. Equal content has equal size, so a
-    /// new file is hashed only if a gone one had its size.
+    /// The files whose hashes [`settle`] needs, ordered by path. Equal content has equal size, so a new file is hashed
+    /// only if a removed one had its size.
     pub fn to_hash(&self) -> Vec<&'a DiskFile> {
         let mut gone: Vec<u64> = self.removed.iter().filter(|k| k.hash.is_some()).map(|k| k.stat.size).collect();
         gone.sort_unstable();
@@ -121,26 +121,26 @@ impl<'a> Diff<'a> {
     }
 }
 
-/// One thing to do to the index, so that it says what the disk says.
+/// One change that brings the index in line with the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change<'a> {
-    /// Gone.
+    /// The file was removed.
     Removed(&'a KnownFile),
-    /// The same file, or one of the same content, under a new path. `is_certain` if its inode or its content proves that
-    /// it is the same file, because no other file that is gone or new could be meant.
+    /// The same file, or one of the same content, has a new path. `is_certain` if its inode or its content proves that
+    /// it is the same file, because no other removed or new file matches.
     Renamed { pair: Pair<'a>, is_certain: bool },
-    /// Now belongs to the index (read it), or no longer does (`file.indexed` says which).
+    /// The file is now indexed and must be read, or is no longer indexed (`file.indexed` says which).
     Flipped(Pair<'a>),
-    /// Other content under the same path, or no longer readable.
+    /// The file has other content under the same path, or is no longer readable.
     Changed(Pair<'a>),
-    /// The same content with another stat, or looked at once more: only stat and time are stored.
+    /// The file has the same content with another stat, or was checked once more: only stat and time are stored.
     Touched(Pair<'a>),
-    /// New.
+    /// The file is new.
     Added(&'a DiskFile),
 }
 
-/// Compares what is `known` with what is on `disk`, both in any order; `now_ns` is the time before
-/// the walk began. `O(n log n)`, `O(n)` where both are ordered by path.
+/// Compares the `known` files with those on `disk`, both in any order; `now_ns` is the time before the walk started.
+/// `O(n log n)`, or `O(n)` if both are ordered by path.
 pub fn diff<'a>(known: &'a [KnownFile], disk: &'a [DiskFile], now_ns: i64) -> Diff<'a> {
     let all = known;
     let mut known: Vec<&KnownFile> = known.iter().collect();
@@ -190,28 +190,27 @@ impl<'a> Diff<'a> {
     }
 }
 
-/// Whether it was so young when last looked at that an edit since may not show in its stat. A look
-/// from the future, left by a clock that was set back, proves nothing about the time after now.
+/// Whether the file was so young at the last check that a later edit may not show in its stat. A check in the future,
+/// which a clock that was set back leaves, proves nothing about later times.
 fn is_fresh(known: &KnownFile, now_ns: i64) -> bool {
     is_young(&known.stat, known.checked_at_ns.min(now_ns))
 }
 
-/// Whether a file was changed so shortly before it was looked at that another edit may not show in its stat.
+/// Whether a file was changed so shortly before it was checked that another edit may not show in its stat.
 pub(super) fn is_young(stat: &FileStat, checked_at_ns: i64) -> bool {
     stat.latest_ns() > checked_at_ns.saturating_sub(TRUST_NS)
 }
 
-/// Turns a [`Diff`] and the hashes of its [`Diff::to_hash`] into changes. A file without a hash could
-/// not be read.
+/// Turns a [`Diff`] and the hashes of its [`Diff::to_hash`] into changes. A file without a hash could not be read.
 ///
-/// A rename is, in this order: the same inode, size, time and content; the same content and file
-/// name; the same content. Empty files are all alike, so only the first counts for them. Where several
-/// files would do, the first in order of path is taken.
+/// A rename is detected, in this order, by the same inode, size, time and content; the same content and file name; the
+/// same content. Empty files all have the same content, so only the first rule applies to them. If several files match,
+/// the first in order of path is taken.
 ///
 /// A file with the same stat and content is touched once it is old enough to be trusted from then on. Before that, it
-/// would have to be hashed the next time all the same, and nothing is written.
+/// would have to be hashed again the next time, so nothing is written.
 ///
-/// In order: removed, renamed, flipped, changed, touched, added; each by path.
+/// The order of the result is: removed, renamed, flipped, changed, touched, added; each by path.
 pub fn settle<'a>(diff: &Diff<'a>, hashes: &HashMap<VaultPath, ContentHash>) -> Vec<Change<'a>> {
     let (renamed, used) = renames(diff, hashes);
     let (mut changed, mut touched) = (diff.unread.clone(), diff.touched.clone());
@@ -238,17 +237,17 @@ pub fn settle<'a>(diff: &Diff<'a>, hashes: &HashMap<VaultPath, ContentHash>) -> 
     changes
 }
 
-/// What tells that a file which is gone and a new one are the same.
+/// The evidence that a removed file and a new one are the same.
 #[derive(Clone, Copy)]
 enum MatchKey {
-    /// Inode, size and time; of what is read, the content confirms it.
+    /// Inode, size and time; for files that are read, also the content.
     Inode,
     ContentAndName,
     Content,
 }
 
 impl MatchKey {
-    /// Equal for the same file. `None`: this cannot tell.
+    /// A key that is equal for the same file. `None` if this evidence is not available.
     fn key<'a>(
         self,
         path: &'a VaultPath,
@@ -269,7 +268,7 @@ impl MatchKey {
     }
 }
 
-/// The renames by new path, and the files that they are of.
+/// The renames by new path, and the numbers of the files that were renamed.
 fn renames<'a>(
     diff: &Diff<'a>,
     hashes: &HashMap<VaultPath, ContentHash>,

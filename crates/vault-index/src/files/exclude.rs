@@ -1,19 +1,18 @@
-//! What is left out of the index: `.gitignore`, `.vaultignore`, `.vault.toml`, Obsidian's excluded files, `--exclude`.
+//! Exclusion rules: `.gitignore`, `.vaultignore`, `.vault.toml`, Obsidian's excluded files, `--exclude`.
 //!
-//! What a rule names is listed, so that links lead to it, and not indexed; of a folder it names, all that is in it.
-//! Only what has a name with a dot in front is not even listed. Obsidian's filters name files by the start of their
-//! path, or by an expression.
+//! An excluded file is listed, so that links lead to it, but not indexed; an excluded folder excludes all files in it.
+//! Files whose names begin with a dot are not even listed. Obsidian's filters match the start of a path, or are regular
+//! expressions.
 //!
-//! `.vaultignore` is asked before `.gitignore`, and what it says is final: `!name/` brings back a folder that git
-//! leaves out. Within one folder of either kind, as with git, a rule further in goes before one further out, and the
-//! last matching line of a file decides.
+//! `.vaultignore` is consulted before `.gitignore`, and its rules are final: for example, `!name/` brings back a folder
+//! that git ignores. Within the files of either kind, as in git, a rule in a deeper folder overrides one further up,
+//! and the last matching line of a file decides.
 //!
-//! Git's rules count whether or not the vault is a repository. Not read: ignore files above the
-//! vault, `.git/info/exclude` and the user's global ones, for the same vault must give the same index
-//! on every machine.
+//! Git's rules apply whether or not the vault is a repository. Ignore files above the vault, `.git/info/exclude` and
+//! the user's global ones are not read, because the same vault must give the same index on every machine.
 //!
-//! Every walk reads all of these again. A line of an ignore file that cannot be understood is left out with a
-//! warning; a `.vault.toml` that cannot be is an error, since what it was to keep out would be indexed.
+//! Every walk reads all of these files again. An invalid line of an ignore file is skipped with a warning. An invalid
+//! `.vault.toml` is an error, because the files that it was to exclude would be indexed.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -32,21 +31,21 @@ use crate::error::{Error, ErrorKind, Result, Warning, WarningKind};
 use crate::path::VaultPath;
 use crate::settings_file::read_toml;
 
-/// Names of the ignore files: git's, and our own of the same syntax.
+/// The names of the ignore files: git's, and our own with the same syntax.
 pub(super) const GIT_IGNORE: &str = ".gitignore";
 /// See [`GIT_IGNORE`].
 pub(super) const VAULT_IGNORE: &str = ".vaultignore";
 /// Obsidian's folder, relative to the vault.
 pub(super) const OBSIDIAN: &str = ".obsidian";
-/// Its settings, relative to the vault.
+/// Obsidian's settings, relative to the vault.
 pub(super) const APP_JSON: &str = ".obsidian/app.json";
 /// The vault's own settings, relative to the vault.
 pub(super) const VAULT_TOML: &str = ".vault.toml";
 
-/// No rule file anyone wrote by hand is larger; one that is, is not read.
+/// Larger rule files are not read, because people do not write rules of that size by hand.
 const MAX_RULE_BYTES: u64 = 1 << 20;
 
-/// The ignore files of one folder, on top of those of the folders around it.
+/// The ignore files of one folder, on top of those of its parent folders.
 pub(super) struct Layer {
     outer: Option<Arc<Layer>>,
     git: Gitignore,
@@ -54,8 +53,8 @@ pub(super) struct Layer {
 }
 
 impl Layer {
-    /// Reads the ignore files of `folder` (relative to `root`), which `has` a `.gitignore` and a `.vaultignore`; bad
-    /// lines are left out with a warning.
+    /// Reads the ignore files of `folder` (relative to `root`); `has` says whether it has a `.gitignore` and a
+    /// `.vaultignore`. Invalid lines are skipped with a warning.
     pub fn read(
         root: &Path,
         folder: &Path,
@@ -80,19 +79,20 @@ impl Layer {
     }
 }
 
-/// The rules that are the same for the whole vault.
+/// The rules that apply to the whole vault.
 pub(super) struct ExcludeRules {
-    /// The user's, and those of `.vault.toml`: each by itself, so that a `!` in one takes back nothing of the other.
+    /// The user's globs and those of `.vault.toml`. They are separate, so that a `!` in one does not cancel a rule of
+    /// the other.
     globs: [Gitignore; 2],
     obsidian: RegexSet,
 }
 
 impl ExcludeRules {
-    /// Compiles `globs` (the syntax of a `.gitignore` line), reads `.vault.toml` and Obsidian's filters.
+    /// Compiles `globs` (in the syntax of a `.gitignore` line), and reads `.vault.toml` and Obsidian's filters.
     ///
     /// # Errors
-    /// `ErrorKind::Query` when a glob or `.vault.toml` cannot be understood. Obsidian's filters never fail:
-    /// one that cannot be understood is left out with a warning.
+    /// `ErrorKind::Query` when a glob or `.vault.toml` is invalid. Obsidian's filters never fail: an invalid one is
+    /// skipped with a warning.
     pub fn new(root: &Path, globs: &[String], warnings: &mut Vec<(String, Warning)>) -> Result<Self> {
         let file = root.join(VAULT_TOML);
         let own = vault_toml(&file)?.exclude;
@@ -100,12 +100,12 @@ impl ExcludeRules {
         Ok(Self { globs, obsidian: obsidian_filters(root, warnings) })
     }
 
-    /// Whether a file is indexed. `disk` is relative to the root, as on disk; the folder it is in is indexed.
+    /// Whether a file is indexed. `disk` is relative to the root, as on disk; its folder must be indexed.
     pub fn indexes_file(&self, layer: Option<&Layer>, disk: &Path, path: &VaultPath) -> bool {
         self.indexes(layer, disk, false) && !self.obsidian.is_match(path.as_str())
     }
 
-    /// Whether anything in a folder is indexed. The folder it is in is indexed.
+    /// Whether anything in a folder is indexed. Its parent folder must be indexed.
     pub fn indexes_folder(&self, layer: Option<&Layer>, disk: &Path) -> bool {
         self.indexes(layer, disk, true)
     }
@@ -121,28 +121,28 @@ impl ExcludeRules {
     }
 }
 
-/// What a vault leaves out of its index, for those who ask about one path after another, which need not exist. The rules
-/// are those of the moment when it was made; the ignore files of a folder, of the first question about it.
+/// The files that a vault excludes from its index, for callers that check one path after another, which need not exist.
+/// The vault's rules are read when this is created; the ignore files of a folder, at the first question about it.
 pub struct Exclusion {
     root: PathBuf,
     exclude: ExcludeRules,
     folders: Mutex<HashMap<PathBuf, FolderRules>>,
 }
 
-/// A folder, and whether nothing in it is indexed.
+/// The rules of a folder, and whether the whole folder is excluded.
 type FolderRules = (Option<Arc<Layer>>, bool);
 
 impl Exclusion {
     /// Reads the rules of the vault at `root`; `globs` are the user's.
     ///
     /// # Errors
-    /// A bad glob, a bad `.vault.toml`.
+    /// When a glob or the `.vault.toml` is invalid.
     pub fn new(root: &Path, globs: &[String]) -> Result<Self> {
         let exclude = ExcludeRules::new(root, globs, &mut Vec::new())?;
         Ok(Self { root: root.to_owned(), exclude, folders: Mutex::default() })
     }
 
-    /// Whether a file is left out, by its own name or with a folder it lies in.
+    /// Whether a file is excluded, by itself or through a folder that contains it.
     pub fn covers_file(&self, path: &VaultPath) -> bool {
         on_disk(path).iter().any(|disk| {
             let (layer, excluded) = self.folder(disk.parent().unwrap_or(Path::new("")));
@@ -150,7 +150,7 @@ impl Exclusion {
         })
     }
 
-    /// Whether all that is in a folder is left out.
+    /// Whether a whole folder is excluded.
     pub fn covers_folder(&self, path: &VaultPath) -> bool {
         let begins_with_it = format!("{path}/");
         self.exclude.obsidian.is_match(&begins_with_it) || on_disk(path).iter().any(|disk| self.folder(disk).1)
@@ -180,7 +180,7 @@ impl Exclusion {
     }
 }
 
-/// The ways in which a path may be written on the disk, for which rules may have been written.
+/// The ways in which a path may be written on disk, which rules may match.
 fn on_disk(path: &VaultPath) -> Vec<PathBuf> {
     let mut ways = vec![PathBuf::from(path.as_str())];
     if !path.as_str().is_ascii() {
@@ -189,10 +189,10 @@ fn on_disk(path: &VaultPath) -> Vec<PathBuf> {
     ways
 }
 
-/// Whether `globs` can be understood.
+/// Checks that `globs` are valid.
 ///
 /// # Errors
-/// `ErrorKind::Query` with the first that cannot be.
+/// `ErrorKind::Query` with the first invalid one.
 pub fn check_globs(globs: &[String]) -> Result<()> {
     compiled(globs).map(drop)
 }
@@ -204,7 +204,7 @@ fn compiled(globs: &[String]) -> Result<Gitignore> {
             .with_remedy("globs are written as in .gitignore, such as `drafts/` or `*.tmp.md`")
     };
     let mut builder = GitignoreBuilder::new("");
-    // Taken as it stands, an unclosed `[` would match nothing, and what it was to keep out would be indexed.
+    // Otherwise an unclosed `[` would match nothing, and the files that it was to exclude would be indexed.
     builder.allow_unclosed_class(false);
     for glob in globs {
         builder.add_line(None, glob).map_err(|e| bad(glob, e))?;
@@ -212,8 +212,8 @@ fn compiled(globs: &[String]) -> Result<Gitignore> {
     builder.build().map_err(|e| bad(&globs.join(", "), e))
 }
 
-/// `.vault.toml`. A vault may come from a stranger, so its file decides nothing but what else to leave out, and what a check
-/// of the vault reports.
+/// The contents of `.vault.toml`. A vault may come from a stranger, so its file decides only which further files are
+/// excluded, and what a check of the vault reports.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct VaultToml {
@@ -221,20 +221,20 @@ struct VaultToml {
     lint: LintTable,
 }
 
-/// What a vault says of the checks that are made of it; the rules and globs are not looked at here.
+/// A vault's settings for the checks that are made of it. The rules and globs are not validated here.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LintTable {
     /// Rules that are turned off.
     pub off: Vec<String>,
-    /// Rules that are turned on besides those that always count.
+    /// Rules that are turned on besides those that always apply.
     pub on: Vec<String>,
-    /// Globs of files of which nothing is reported.
+    /// Globs of files about which nothing is reported.
     pub ignore: Vec<String>,
 }
 
 impl LintTable {
-    /// The table `[lint]` of a vault's `.vault.toml`.
+    /// Reads the table `[lint]` of a vault's `.vault.toml`.
     ///
     /// # Errors
     /// [`ErrorKind::Query`], with the line.
@@ -243,7 +243,7 @@ impl LintTable {
     }
 }
 
-/// Requires that a vault's `.vault.toml`, if it has one, can be understood.
+/// Checks that a vault's `.vault.toml`, if it has one, is valid.
 ///
 /// # Errors
 /// [`ErrorKind::Query`], with the line.
@@ -279,7 +279,7 @@ fn ignore_file(root: &Path, file: &Path, warnings: &mut Vec<(String, Warning)>) 
     })
 }
 
-/// A line in which `{a,b}` means itself, as it does to git; to the matcher it would be a or b.
+/// A line in which `{a,b}` is literal, as it is in git; the matcher would read it as a or b.
 fn without_alternatives(line: &str) -> Cow<'_, str> {
     if !line.contains(['{', '}']) {
         return line.into();
@@ -295,11 +295,11 @@ fn without_alternatives(line: &str) -> Cow<'_, str> {
     text.into()
 }
 
-/// `userIgnoreFilters`: `/…/` is a regular expression found anywhere in the path, anything else the
-/// path's beginning as text (`Arch` covers `Archive/a.md`), both without regard to case.
+/// Reads `userIgnoreFilters`: `/…/` is a regular expression that is searched anywhere in the path. Any other filter is
+/// a literal prefix of the path; for example, `Arch` covers `Archive/a.md`. Both ignore case.
 fn obsidian_filters(root: &Path, warnings: &mut Vec<(String, Warning)>) -> RegexSet {
     let file = Path::new(APP_JSON);
-    // It may lie behind a symbolic link: people share settings between vaults.
+    // It may be behind a symbolic link, because people share settings between vaults.
     if !fs::metadata(root.join(file)).is_ok_and(|m| m.is_file()) {
         return RegexSet::empty();
     }
@@ -336,7 +336,7 @@ fn obsidian_filters(root: &Path, warnings: &mut Vec<(String, Warning)>) -> Regex
     })
 }
 
-/// The text of a file of rules; `None`, with a warning, when it cannot be had.
+/// Returns the text of a file of rules. `None` if the file does not exist, or, with a warning, if it cannot be read.
 fn rule_text(root: &Path, file: &Path, warnings: &mut Vec<(String, Warning)>) -> Option<String> {
     let read = || -> std::io::Result<Vec<u8>> {
         let mut bytes = Vec::new();

@@ -1,25 +1,25 @@
-//! The file list of a vault as one hash, so that a later look can be compared with it without the rows of the index.
+//! The file list of a vault as one hash, so that a later walk can be compared with it without the rows of the index.
 
 use super::diff::{ContentHash, is_young};
 use super::walk::{DiskFile, Walk};
 
-/// The files of a vault as one walk found them: names, stats, and what is indexed.
+/// The files of a vault as one walk found them: names, stats, and which files are indexed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fingerprint {
     files: ContentHash,
-    /// The time before the walk began.
+    /// The time before the walk started.
     walked_at_ns: i64,
 }
 
 impl Fingerprint {
-    /// Of a walk that began after `now_ns`. `None` where a folder could not be listed, so that it is not known what is
-    /// there.
+    /// The fingerprint of a walk that started after `now_ns`. `None` if a folder could not be listed, because its
+    /// content is not known.
     pub fn of(walked: &Walk, now_ns: i64) -> Option<Self> {
         walked.unlisted.is_empty().then(|| Self { files: hash_of(walked), walked_at_ns: now_ns })
     }
 
-    /// Compares a later walk. `None` if it found other files; else the notes that were so young at the first walk that
-    /// an edit since may not show in their stats.
+    /// Compares a later walk. `None` if it found other files; otherwise the notes that were so young at the first walk
+    /// that a later edit may not show in their stats.
     pub fn same_but<'w>(&self, later: &'w Walk) -> Option<Vec<&'w DiskFile>> {
         let is_young = |file: &&DiskFile| file.is_read() && is_young(&file.stat, self.walked_at_ns);
         let is_same = later.unlisted.is_empty() && hash_of(later) == self.files;
@@ -27,7 +27,7 @@ impl Fingerprint {
     }
 }
 
-/// One hash over some 70 bytes a file, and of whether Obsidian's rules hold.
+/// One hash over some 70 bytes per file, and over whether Obsidian's rules apply.
 fn hash_of(walk: &Walk) -> ContentHash {
     let mut bytes = Vec::with_capacity(96 * walk.files.len());
     bytes.push(u8::from(walk.is_obsidian));

@@ -1,4 +1,4 @@
-//! What is on disk, and what changed: listing, comparing with the index, reading one note, watching.
+//! The files on disk and their changes: listing, comparing with the index, reading a note, watching.
 //!
 //! ```text
 //! walk   folder            -> DiskFile list   one stat a file, nothing opened
@@ -8,7 +8,7 @@
 //! watch  events of a folder -> Signal          only says "look again"; what changed is diff's answer
 //! ```
 //!
-//! Nothing here writes to the vault or knows what a note means.
+//! Nothing here writes to the vault or interprets the content of notes.
 
 mod stat;
 mod exclude;

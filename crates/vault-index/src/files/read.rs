@@ -1,4 +1,4 @@
-//! One note's bytes and their hash, and a warning instead where there are none to be had.
+//! Reads one note: its bytes and their hash, or a warning if it cannot be read.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Seek};
@@ -9,37 +9,37 @@ use super::stat::{FileStat, identity};
 use super::walk::DiskFile;
 use crate::error::{Warning, WarningKind};
 
-/// The largest note that is read unless the caller says otherwise: 10 MB.
+/// The default size limit: larger notes are not read. 10 MB.
 pub const MAX_NOTE_BYTES: u64 = 10_000_000;
 
-/// A NUL byte this near the start means that a file is not text.
+/// A file with a NUL byte within this many bytes of the start is not text.
 const SNIFF: u64 = 8 << 10;
 
-/// How often a file that is written to while it is read is read again.
+/// How often a file that changes while it is read is read again.
 const TRIES: usize = 3;
 
 /// The content of a note.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Content {
-    /// All of its bytes.
+    /// All bytes of the note.
     pub bytes: Vec<u8>,
     /// Their BLAKE3 hash.
     pub hash: ContentHash,
-    /// The stat that belongs to these bytes: store this one, not the walk's, which can be older.
-    /// Of a file that never held still it is older than the bytes, so that the next comparison sees
-    /// a difference and reads again.
+    /// The stat that belongs to these bytes: store this one, not the walk's, which can be older. If the file kept
+    /// changing, the stat is older than the bytes, so that the next comparison finds a difference and reads the file
+    /// again.
     pub stat: FileStat,
 }
 
 /// Reads a note of at most `max_bytes`.
 ///
-/// What is opened is the regular file the walk saw, or one that has since taken its place in the same
-/// vault: no symbolic link is followed, in the last part of the path or in a folder above it. This
-/// holds against accidents, not against a program that swaps folders between two of our calls.
+/// It opens the regular file that the walk found, or a file of the same vault that has replaced it since. No symbolic
+/// link is followed, neither in the last part of the path nor in a folder above it. This protects against accidents,
+/// not against a program that swaps folders between two of our calls.
 ///
 /// # Errors
-/// A warning, [`WarningKind::TooLarge`], `Binary`, `Symlink` or `Unreadable`, for a file that is not
-/// to be read; other warnings do not stop the reading.
+/// A warning, [`WarningKind::TooLarge`], `Binary`, `Symlink` or `Unreadable`, for a file that must not be or cannot be
+/// read; other warnings do not stop the reading.
 pub fn read_note(root: &Path, file: &DiskFile, max_bytes: u64) -> Result<Content, Warning> {
     let path = root.join(file.disk_path());
     let (mut open, mut before) = open(&path)?;
@@ -62,9 +62,9 @@ pub fn read_note(root: &Path, file: &DiskFile, max_bytes: u64) -> Result<Content
     }
 }
 
-/// Opens the regular file at `path`, and no other; with what it is.
+/// Opens the regular file at `path`, and only that, and returns its metadata.
 fn open(path: &Path) -> Result<(File, Metadata), Warning> {
-    // Looked at before it is opened: opening a pipe would wait for someone to write into it.
+    // Checked before it is opened, because opening a pipe would wait for a writer.
     let named = fs::symlink_metadata(path).map_err(|e| unreadable(&e))?;
     if named.is_symlink() {
         return Err(Warning::new(WarningKind::Symlink, "became a symbolic link; it is not followed"));
@@ -79,7 +79,7 @@ fn open(path: &Path) -> Result<(File, Metadata), Warning> {
         return Err(not_regular());
     }
     if identity(&named) != identity(&opened) {
-        // An editor may have put a new version in its place between the two calls; a link would still be there.
+        // An editor may have replaced the file with a new version between the two calls; a link would still be there.
         if fs::symlink_metadata(path).map_err(|e| unreadable(&e))?.is_symlink() {
             return Err(Warning::new(WarningKind::Symlink, "became a symbolic link; it is not followed"));
         }
@@ -119,7 +119,7 @@ fn read_all(open: &mut File, metadata: &Metadata, max_bytes: u64) -> Result<Vec<
         return Err(Warning::new(WarningKind::Binary, message));
     }
     if bytes.len() as u64 == SNIFF {
-        // One more than allowed, to see that a file which grows meanwhile is over the limit.
+        // One more byte than allowed, to notice that a file which grows meanwhile exceeds the limit.
         let rest = (max_bytes + 1).saturating_sub(SNIFF);
         open.take(rest).read_to_end(&mut bytes).map_err(|e| unreadable(&e))?;
     }
@@ -131,7 +131,7 @@ fn read_all(open: &mut File, metadata: &Metadata, max_bytes: u64) -> Result<Vec<
 
 fn unreadable(error: &io::Error) -> Warning {
     let message = match error.kind() {
-        io::ErrorKind::NotFound => "is gone since the folder was listed".to_owned(),
+        io::ErrorKind::NotFound => "was deleted after the folder was listed".to_owned(),
         _ => format!("cannot be read: {error}"),
     };
     Warning::new(WarningKind::Unreadable, message)

@@ -1,20 +1,20 @@
-//! What the system tells about a file without opening it: the one place here where systems differ.
+//! The metadata of a file, which is read without opening it: the only part here that depends on the operating system.
 
 use std::fs::Metadata;
 
-/// A file's outside: when it differs, the content may; when it is the same, and was some
-/// seconds old when last looked at, the content is the same.
+/// The metadata of a file. If it differs, the content may differ. If it is the same, and the file was some seconds old
+/// when it was last checked, the content is the same.
 ///
-/// On Unix `ctime_ns` is the inode's change time, which no program can set back, so that an
-/// edit which keeps size and modification time still shows. Other systems have neither that nor
-/// an inode number in reach of safe code: both are 0 there, and the modification time decides.
+/// On Unix `ctime_ns` is the inode's change time. Programs cannot set it back, so that an edit which keeps size and
+/// modification time still shows. On other systems safe code can read neither that time nor an inode number: both are 0
+/// there, and the modification time decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct FileStat {
-    /// Its length in bytes.
+    /// The length in bytes.
     pub size: u64,
     /// When the content was last written, in nanoseconds since 1970.
     pub mtime_ns: i64,
-    /// When anything about it last changed, in nanoseconds since 1970; 0 where unknown.
+    /// When the file or its metadata last changed, in nanoseconds since 1970; 0 where unknown.
     pub ctime_ns: i64,
     /// The number of the file in its file system, kept by a rename; 0 where unknown.
     pub inode: u64,
@@ -26,7 +26,7 @@ impl FileStat {
         if self.ctime_ns != 0 { self.ctime_ns } else { self.mtime_ns }
     }
 
-    /// From what the system said.
+    /// Converts the metadata of the operating system.
     #[cfg(unix)]
     pub(super) fn of(metadata: &Metadata) -> Self {
         use std::os::unix::fs::MetadataExt;
@@ -39,7 +39,7 @@ impl FileStat {
         }
     }
 
-    /// From what the system said.
+    /// Converts the metadata of the operating system.
     #[cfg(not(unix))]
     pub(super) fn of(metadata: &Metadata) -> Self {
         use std::time::UNIX_EPOCH;
@@ -51,14 +51,14 @@ impl FileStat {
     }
 }
 
-/// Which file or folder this is, whatever its name: device and inode. `None` where unknown.
+/// The device and inode, which identify a file or folder whatever its name. `None` where unknown.
 #[cfg(unix)]
 pub(crate) fn identity(metadata: &Metadata) -> Option<(u64, u64)> {
     use std::os::unix::fs::MetadataExt;
     Some((metadata.dev(), metadata.ino()))
 }
 
-/// Which file or folder this is, whatever its name: device and inode. `None` where unknown.
+/// The device and inode, which identify a file or folder whatever its name. `None` where unknown.
 #[cfg(not(unix))]
 pub(crate) fn identity(_metadata: &Metadata) -> Option<(u64, u64)> {
     None

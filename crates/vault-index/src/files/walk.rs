@@ -1,15 +1,14 @@
-//! The list of a vault's files, with one stat each and nothing opened but ignore files.
+//! The list of a vault's files, with one stat per file; only ignore files and settings are opened.
 //!
-//! Listed is every regular file that is not hidden; `exclude` says which of them are not indexed.
-//! Hidden is what has a name with a dot in front. Pipes, sockets and devices are never listed.
+//! Every regular file that is not hidden is listed; `exclude` says which of them are not indexed. Files and folders
+//! whose names begin with a dot are hidden. Pipes, sockets and devices are never listed.
 //!
-//! A symbolic link is never followed. A link to a file of the same vault is listed as a link target,
-//! not indexed: the file is indexed under its own path. A link to another folder of the vault is
-//! passed over in silence, as Obsidian does. A link that leads out, nowhere, or to a folder it lies
-//! in gets a warning.
+//! Symbolic links are never followed. A link to a file of the same vault is listed as a link target but not indexed,
+//! because the file is indexed under its own path. A link to another folder of the vault is skipped silently, as in
+//! Obsidian. A link that leads out of the vault, nowhere, or to one of its parent folders gets a warning.
 //!
-//! Two to four threads share the folders, and the entries of a long one, since many vaults are one flat folder.
-//! Memory: about 150 bytes a file.
+//! Two to four threads share the folders, and the entries of a long one, because many vaults are one flat folder.
+//! Memory: about 150 bytes per file.
 
 use std::fs::{self, DirEntry};
 use std::io;
@@ -24,31 +23,31 @@ use super::stat::FileStat;
 use crate::error::{Error, ErrorKind, Result, Warning, WarningKind};
 use crate::path::VaultPath;
 
-/// Folders nested deeper than this are passed over with a warning.
+/// Folders nested deeper than this are skipped with a warning.
 const MAX_DEPTH: usize = 256;
 
-/// Of a thread that walks: enough for folders nested that deep.
+/// The stack of a thread that walks, which is enough for folders nested that deep.
 const STACK_BYTES: usize = 16 << 20;
 
-/// What the walk leaves out of the index, besides what the vault itself says.
+/// The files that the walk excludes from the index, besides those that the vault itself excludes.
 #[derive(Debug, Clone, Default)]
 pub struct WalkRules {
-    /// Globs as a line of `.gitignore` in the vault's root is written: `drafts/`, `*.tmp.md`, `/a/b.md`.
-    /// They can only leave out: a line that begins with `!` takes back one before it, nothing else.
+    /// Globs, as in a line of a `.gitignore` in the vault's root: `drafts/`, `*.tmp.md`, `/a/b.md`. They can only
+    /// exclude files: a line that begins with `!` cancels an earlier one of these globs and nothing else.
     pub exclude: Vec<String>,
 }
 
 /// A file of the vault.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiskFile {
-    /// Where it is.
+    /// Its path.
     pub path: VaultPath,
-    /// Its path on disk, relative to the root, where that is not the text of `path`: names that are
-    /// not NFC or not Unicode. Use [`DiskFile::disk_path`].
+    /// Its path on disk, relative to the root, if it is not the text of `path`: for names that are not NFC or not
+    /// Unicode. Use [`DiskFile::disk_path`].
     pub disk: Option<PathBuf>,
-    /// Size and times; of the link itself where it is a symbolic link.
+    /// Size and times. For a symbolic link, those of the link itself.
     pub stat: FileStat,
-    /// Whether it belongs to the index; else it is only a link target.
+    /// Whether it is indexed; otherwise it is only a link target.
     pub indexed: bool,
     /// Whether it is a symbolic link to another file of the vault. Never indexed.
     pub symlink: bool,
@@ -66,33 +65,33 @@ impl DiskFile {
     }
 }
 
-/// What [`walk`] found.
+/// The result of [`walk`].
 #[derive(Debug, Clone, Default)]
 pub struct Walk {
     /// Every file, ordered by path, each path once.
     pub files: Vec<DiskFile>,
     /// Warnings, each with its path (as text: names on disk need not be Unicode), ordered by path.
     pub warnings: Vec<(String, Warning)>,
-    /// Folders that could not be listed and files that could not be looked at, as the text of their paths: what is
-    /// there is not known, which is not the same as that nothing is there.
+    /// Folders that could not be listed and files that could not be checked, as the text of their paths. Their content
+    /// is unknown, which is not the same as empty.
     pub unlisted: Vec<String>,
-    /// Whether it is a vault of Obsidian, which decides where links lead.
+    /// Whether it is an Obsidian vault, which affects the resolution of links.
     pub is_obsidian: bool,
 }
 
 /// Lists the files of the vault at `root`. A folder or file that cannot be read gives a warning.
 ///
 /// # Errors
-/// [`ErrorKind::Vault`] when `root` is not a folder that can be read, so that an unplugged disk is
-/// not taken for an emptied vault; [`ErrorKind::Query`] for a bad glob in `rules` or a bad `.vault.toml`;
-/// [`ErrorKind::Cancelled`] soon after `cancel` is set.
+/// [`ErrorKind::Vault`] when `root` is not a readable folder, so that an unplugged disk is not taken for an emptied
+/// vault; [`ErrorKind::Query`] for an invalid glob in `rules` or an invalid `.vault.toml`; [`ErrorKind::Cancelled`]
+/// soon after `cancel` is set.
 pub fn walk(root: &Path, rules: &WalkRules, cancel: &AtomicBool) -> Result<Walk> {
     let root = real_root(root)?;
     let mut walk = Walk { is_obsidian: is_obsidian_vault(&root), ..Walk::default() };
     let exclude = ExcludeRules::new(&root, &rules.exclude, &mut walk.warnings)?;
     let walker = Walker { root: &root, exclude, cancel };
     let threads = std::thread::available_parallelism().map_or(2, |n| n.get().clamp(2, 4));
-    // A pool of its own: in the shared one a walk would queue behind whatever keeps that busy.
+    // The walk has its own pool: in the shared one it would queue behind other work.
     let pool =
         rayon::ThreadPoolBuilder::new().num_threads(threads).stack_size(STACK_BYTES).build().map_err(|e| {
             Error::new(ErrorKind::Io, "no threads could be started to list the vault").at(&root).because(e)
@@ -104,7 +103,7 @@ pub fn walk(root: &Path, rules: &WalkRules, cancel: &AtomicBool) -> Result<Walk>
     Ok(in_order(walk.with(found)))
 }
 
-/// Whether a folder is a vault of Obsidian: it has Obsidian's own folder.
+/// Whether a folder is an Obsidian vault: it has a folder `.obsidian`.
 pub fn is_obsidian_vault(root: &Path) -> bool {
     root.join(OBSIDIAN).is_dir()
 }
@@ -112,7 +111,7 @@ pub fn is_obsidian_vault(root: &Path) -> bool {
 /// The canonical path of a vault's root.
 ///
 /// # Errors
-/// [`ErrorKind::Vault`] when there is no folder.
+/// [`ErrorKind::Vault`] when the folder does not exist.
 pub(super) fn real_root(root: &Path) -> Result<PathBuf> {
     let real = fs::canonicalize(root).map_err(|e| vault_error(root, e))?;
     if real.is_dir() { Ok(real) } else { Err(vault_error(root, io::ErrorKind::NotADirectory.into())) }
@@ -133,8 +132,8 @@ fn vault_error(root: &Path, error: io::Error) -> Error {
     }
 }
 
-/// Sorts, and of several files with one `VaultPath` keeps the one that is called so on disk, which opening the path finds;
-/// where there is none, the one whose name comes first.
+/// Sorts the files. If several files have the same `VaultPath`, keeps the one whose name on disk is that path, because
+/// opening the path finds it; if there is no such file, the one whose name comes first.
 fn in_order(Walk { mut files, mut warnings, unlisted, is_obsidian }: Walk) -> Walk {
     let name = |file: &DiskFile| (file.disk.is_some(), file.disk_path().as_os_str().as_encoded_bytes().to_owned());
     files.sort_unstable_by(|a, b| a.path.cmp(&b.path).then_with(|| name(a).cmp(&name(b))));
@@ -160,7 +159,7 @@ struct Folder {
     /// Relative to the root; empty for the root.
     disk: PathBuf,
     layer: Option<Arc<Layer>>,
-    /// Nothing in it is indexed, so that warnings about it are dropped.
+    /// Whether the folder is excluded, so that warnings about it are dropped.
     excluded: bool,
     depth: usize,
 }
@@ -172,8 +171,8 @@ struct Walker<'a> {
 }
 
 impl Walker<'_> {
-    /// Lists a folder with all in it. One that cannot be read to its end is an error: what was not listed may be an
-    /// ignore file, and what that leaves out must not be read.
+    /// Lists a folder recursively. If it cannot be read completely, this is an error: an entry that was not listed may
+    /// be an ignore file, and the files that it excludes must not be read.
     fn folder(&self, folder: Folder) -> io::Result<Walk> {
         let mut walk = Walk::default();
         let (mut has_git, mut has_vault) = (false, false);
@@ -214,7 +213,7 @@ impl Walker<'_> {
     fn sub_folder(&self, folder: &Folder, disk: PathBuf, walk: &mut Walk) {
         let excluded = folder.excluded || !self.exclude.indexes_folder(folder.layer.as_deref(), &disk);
         if folder.depth == MAX_DEPTH {
-            let message = "nested too deep; what is in it is passed over";
+            let message = "nested too deep; its contents are skipped";
             return walk.warn(excluded, &disk, WarningKind::Unreadable, message);
         }
         let inner = Folder { disk: disk.clone(), layer: folder.layer.clone(), excluded, depth: folder.depth + 1 };
@@ -244,7 +243,7 @@ impl Walker<'_> {
         walk.files.push(DiskFile { path, disk, stat: FileStat::of(&metadata), indexed, symlink });
     }
 
-    /// Whether a symbolic link leads to a file of this vault; where it leads astray, what to warn of.
+    /// Whether a symbolic link leads to a file of this vault; the error is the message of the warning.
     fn leads_to_a_file(&self, disk: &Path) -> std::result::Result<bool, String> {
         let link = self.root.join(disk);
         let target = fs::canonicalize(&link)
@@ -253,7 +252,7 @@ impl Walker<'_> {
             return Err("this symbolic link leads out of the vault and is not followed; move the files into the vault, or index the other folder as a vault of its own".to_owned());
         }
         if link.starts_with(&target) {
-            return Err("this symbolic link leads to a folder it lies in and is not followed".to_owned());
+            return Err("this symbolic link leads to one of its parent folders and is not followed".to_owned());
         }
         Ok(target.is_file())
     }
@@ -273,7 +272,7 @@ impl Walk {
         }
     }
 
-    /// A file or folder that is gone since the folder it was in was listed is simply not there.
+    /// Warns about a file or folder, unless it was deleted after its parent folder was listed.
     fn unreadable(&mut self, excluded: bool, disk: &Path, what: &str, error: &io::Error) {
         if !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) {
             self.unlisted.push(lossy(disk));

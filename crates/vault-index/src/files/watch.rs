@@ -1,18 +1,19 @@
-//! Watching a vault: says "look again", soon after something changed and once for many changes; never what changed.
+//! Watches a vault: signals soon after something changed, once for many changes, without saying what changed.
 //!
-//! The system's events get lost, merged and reordered, and each system has its own. So all they do here is set a time
-//! at which the caller compares the disk with the index, which finds every change whatever events there were. That is
-//! why lost events (an overflow, a folder that was not watched yet) need nothing but another look.
+//! The system's events get lost, merged and reordered, and each operating system has its own. So they only set a time
+//! at which the caller compares the disk with the index, which finds every change, whatever events there were.
+//! Therefore lost events (an overflow, a folder that was not watched yet) need nothing but another comparison.
 //!
 //! That time is `debounce` after the last event, but at most [`MAX_WAIT`] after the first, so that a program which
-//! never stops writing cannot hold the index back. It is computed from the events' times, without a ticking clock.
+//! never stops writing cannot hold the index back. It is computed from the times of the events, without a periodic
+//! timer.
 //!
-//! What may go wrong, and what happens then:
-//! - the system cannot watch that many folders, or at all: one notice, and from then on a signal every [`POLL_EVERY`];
-//!   the comparison that follows costs one stat a file;
-//! - the vault's folder goes away, is moved or replaced (a disk that is unplugged, a sync program that starts afresh):
-//!   [`Signal::Gone`], then [`Signal::Back`] with a new watch. The system need not report this, so the folder is checked
-//!   every [`ROOT_EVERY`].
+//! Failures and their handling:
+//! - the system cannot watch that many folders, or any: one notice, and from then on a signal every [`POLL_EVERY`];
+//!   each comparison costs one stat per file;
+//! - the vault's folder is removed, moved or replaced (a disk is unplugged, a sync program starts over):
+//!   [`Signal::Gone`], then [`Signal::Back`] with a new watch. The system need not report this, so the folder is
+//!   checked every [`ROOT_EVERY`].
 
 use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
@@ -28,75 +29,75 @@ use super::stat::identity;
 use super::walk::real_root;
 use crate::error::Result;
 
-/// How many events may wait while nobody asks for them.
+/// The number of events that may wait while the caller does not wait for them.
 const MOST_WAITING: usize = 1024;
-/// Changes are reported at the latest this long after the first of them.
+/// Changes are reported at most this long after the first of them.
 const MAX_WAIT: Duration = Duration::from_secs(2);
-/// How often to look where the system cannot tell.
+/// The polling interval where the system does not report changes.
 const POLL_EVERY: Duration = Duration::from_secs(2);
-/// How often to see whether the vault's folder is still the same.
+/// How often to check that the vault's folder is still the same.
 const ROOT_EVERY: Duration = Duration::from_secs(1);
-/// How long a cancelled wait may still take.
+/// The longest delay of a cancelled wait.
 const CANCEL_EVERY: Duration = Duration::from_millis(100);
 
-/// What [`FileWatcher::wait`] came back with.
+/// The result of [`FileWatcher::wait`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signal {
     /// Something may have changed: compare disk and index.
     Changed,
-    /// Nothing happened for as long as was asked.
+    /// Nothing happened within the timeout.
     TimedOut,
     /// The caller cancelled.
     Cancelled,
-    /// The vault's folder is not there. Not the same as an empty vault: keep the index.
+    /// The vault's folder does not exist. This is not the same as an empty vault: keep the index.
     Gone,
-    /// The vault's folder is there again, or another one in its place: compare disk and index.
+    /// The vault's folder exists again, or another one in its place: compare disk and index.
     Back,
 }
 
 /// A watch on a vault, from [`FileWatcher::new`] until it is dropped.
 ///
-/// What happens between two calls of [`FileWatcher::wait`] is kept for the next: begin to watch, then
-/// compare, then wait, and nothing is missed.
+/// Changes between two calls of [`FileWatcher::wait`] are kept for the next call. So create the watcher, then compare,
+/// then wait, and no change is missed.
 pub struct FileWatcher {
     root: PathBuf,
     debounce: Duration,
     max_wait: Duration,
-    /// From the system's thread.
+    /// Events from the system's thread.
     happened: Receiver<SystemEvent>,
     /// `None` where the system does not report changes.
     native: Option<RecommendedWatcher>,
-    /// Which folder is watched; `None` while there is none.
+    /// The watched folder; `None` while it does not exist.
     watched: Option<Option<(u64, u64)>>,
     next_root: Instant,
     next_poll: Option<Instant>,
     /// The first and the last change since the last signal.
     first_and_last: Option<(Instant, Instant)>,
-    /// Something happened to the vault's folder itself.
+    /// Whether something happened to the vault's folder itself.
     root_changed: bool,
     notice: Option<String>,
 }
 
-/// What the system's events come down to.
+/// The relevant content of the system's events.
 #[derive(Debug)]
 enum SystemEvent {
     /// Something that the index depends on may have changed.
     Change(Instant),
     /// Something happened to the vault's folder itself.
     Root,
-    /// The system has given up, and why.
+    /// The system stopped watching, for this reason.
     Failed(String),
 }
 
 impl FileWatcher {
-    /// Begins to watch the folder `root` with all in it. 200 ms is a good `debounce`: editors save in
-    /// several steps, and the answer is still there before one has switched windows.
+    /// Starts to watch the folder `root` recursively. 200 ms is a good `debounce`, because editors save in several
+    /// steps, and the index is still up to date before a user has switched windows.
     ///
-    /// Costs about a stat a file. Only a missing folder is an error; where the system cannot watch it,
-    /// there is a [notice](Self::notice).
+    /// Costs about one stat per file. Only a missing folder is an error; if the system cannot watch it, there is a
+    /// [notice](Self::notice).
     ///
     /// # Errors
-    /// [`crate::error::ErrorKind::Vault`] when there is no such folder.
+    /// [`crate::error::ErrorKind::Vault`] when the folder does not exist.
     pub fn new(root: &Path, debounce: Duration) -> Result<Self> {
         let mut watcher = Self {
             root: real_root(root)?,
@@ -115,8 +116,7 @@ impl FileWatcher {
         Ok(watcher)
     }
 
-    /// Waits until there is a reason to look, at most `timeout`; returns within 100 ms once `cancel`
-    /// is set.
+    /// Waits until there is a reason to compare, at most `timeout`; returns within 100 ms once `cancel` is set.
     pub fn wait(&mut self, timeout: Duration, cancel: &AtomicBool) -> Signal {
         let deadline = Instant::now().checked_add(timeout);
         loop {
@@ -147,13 +147,13 @@ impl FileWatcher {
             match self.happened.recv_timeout(wait) {
                 Ok(happened) => self.note(happened),
                 Err(RecvTimeoutError::Timeout) => {}
-                // Nobody is left to send anything.
+                // All senders are gone.
                 Err(RecvTimeoutError::Disconnected) => std::thread::sleep(wait),
             }
         }
     }
 
-    /// A sentence that people should know, once: the system does not report changes. Ask after every wait.
+    /// A sentence for the user, returned once: the system does not report changes. Call this after every wait.
     pub fn notice(&mut self) -> Option<String> {
         self.notice.take()
     }
@@ -172,7 +172,7 @@ impl FileWatcher {
         }
     }
 
-    /// Checks whether the vault's folder is the one that is watched, now and then and after an event of its own.
+    /// Checks, periodically and after an event about it, whether the vault's folder is still the one that is watched.
     fn check_root(&mut self) -> Option<Signal> {
         let reported = std::mem::take(&mut self.root_changed);
         let now = Instant::now();
@@ -186,8 +186,8 @@ impl FileWatcher {
                 (self.native, self.watched, self.first_and_last) = (None, None, None);
                 Some(Signal::Gone)
             }
-            // If an event says so, it is watched again even if it seems to be the same: a folder that is made
-            // right after one was removed often gets the number of the old one.
+            // If an event reports it, the folder is watched again even if it seems to be the same, because a folder
+            // that is created right after one was removed often gets the inode number of the old one.
             (Some(watched), Some(there)) if watched == there && !reported => None,
             (_, Some(_)) => {
                 self.start();
@@ -201,7 +201,7 @@ impl FileWatcher {
         metadata.is_dir().then(|| identity(&metadata))
     }
 
-    /// Watches the folder that is there now.
+    /// Watches the folder that exists now.
     fn start(&mut self) {
         (self.native, self.next_poll) = (None, None);
         self.watched = self.root_identity();
@@ -212,7 +212,7 @@ impl FileWatcher {
         self.happened = happened;
         let root = self.root.clone();
         let handler = move |event| {
-            // Nobody waits for it any more where sending fails. Where many changes wait, one more says nothing new.
+            // If sending fails, the watcher is gone. If many changes wait, one more adds no information.
             let _ = match what_happened(&root, event) {
                 Some(change @ SystemEvent::Change(_)) => send.try_send(change).is_ok(),
                 Some(happened) => send.send(happened).is_ok(),
@@ -236,7 +236,7 @@ impl FileWatcher {
         self.next_poll = Some(Instant::now() + POLL_EVERY);
         let every = POLL_EVERY.as_secs();
         let mut notice =
-            format!("changes are not reported by the system ({reason}); looking every {every} seconds instead");
+            format!("the system does not report changes ({reason}); checking every {every} seconds instead");
         if cfg!(target_os = "linux") {
             notice.push_str("; raising fs.inotify.max_user_watches and fs.inotify.max_user_instances may help");
         }
@@ -244,7 +244,8 @@ impl FileWatcher {
     }
 }
 
-/// What an event comes down to. On the system's thread: quick, since a slow one makes the queue overflow.
+/// Classifies an event. It runs on the system's thread, so it must be fast, because a slow one makes the queue
+/// overflow.
 fn what_happened(root: &Path, event: notify::Result<Event>) -> Option<SystemEvent> {
     match event {
         Ok(event) if !event.need_rescan() => match scope(root, &event) {
@@ -262,7 +263,7 @@ fn what_happened(root: &Path, event: notify::Result<Event>) -> Option<SystemEven
     }
 }
 
-/// What an event is about.
+/// The part of the vault that an event is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scope {
     /// Nothing that the index depends on.
@@ -271,8 +272,8 @@ enum Scope {
     Root,
 }
 
-/// Sorts out what cannot change the walk's list: our own reading, and what happens in hidden folders,
-/// but for the files that say what to leave out.
+/// Filters out events that cannot change the walk's list: our own reading, and changes in hidden folders, except for
+/// the files of exclusion rules.
 fn scope(root: &Path, event: &Event) -> Scope {
     match event.kind {
         EventKind::Access(AccessKind::Close(AccessMode::Write)) => {}
@@ -292,15 +293,15 @@ fn scope(root: &Path, event: &Event) -> Scope {
                 if went {
                     return Scope::Root;
                 }
-                // Of the root's own times and permissions the walk sees only the latter, and what
-                // changes in it has events of its own.
+                // Of the root's own times and permissions, only the permissions affect the walk, and changes inside it
+                // have events of their own.
                 if !matches!(event.kind, EventKind::Access(_)) {
                     scope = Scope::Inside;
                 }
             }
             Ok(inside) if !is_hidden(inside) => scope = Scope::Inside,
             Ok(_) => {}
-            // Reported under another name of the same folder: better once too often.
+            // Reported under another name of the same folder: one comparison too many is better than a missed change.
             Err(_) => scope = Scope::Inside,
         }
     }
@@ -308,7 +309,7 @@ fn scope(root: &Path, event: &Event) -> Scope {
 }
 
 fn is_hidden(inside: &Path) -> bool {
-    // The folder of `app.json` may be moved here or away with the file in it.
+    // The folder of `app.json` may be moved into or out of the vault with the file in it.
     if inside == Path::new(APP_JSON) || Some(inside) == Path::new(APP_JSON).parent() || inside == Path::new(VAULT_TOML)
     {
         return false;
@@ -452,7 +453,7 @@ mod tests {
         let failed = notify::Error::new(notify::ErrorKind::MaxFilesWatch);
         watcher.note(what_happened(&root, Err(failed)).unwrap());
         assert_eq!(watcher.wait(LONG, &NEVER), Signal::Changed);
-        assert!(watcher.notice().unwrap().contains("looking every 2 seconds"));
+        assert!(watcher.notice().unwrap().contains("checking every 2 seconds"));
         assert_eq!(watcher.wait(LONG, &NEVER), Signal::Changed);
         assert_eq!(watcher.notice(), None);
         fs::remove_dir_all(&root).unwrap();

@@ -1,4 +1,4 @@
-//! What `status` advises: whether the model reads the language of the notes, and whether it is the one that was asked for.
+//! The advice of `status`: whether the model reads the language of the notes, and whether it is the requested one.
 
 use std::collections::BTreeMap;
 
@@ -8,16 +8,16 @@ use crate::index::Index;
 use crate::store::Store;
 use crate::terms::other_language;
 
-/// Languages that are named, the most frequent.
+/// The number of languages to name, most frequent first.
 const MOST_NAMED: usize = 3;
 
 impl Index {
-    /// The share of passages in which most words are unknown to the model, and what the reader should do.
+    /// The share of passages in which most words are unknown to the model, and advice for the reader.
     pub(super) fn advice(&self, store: &Store) -> Result<(f32, Vec<String>)> {
         let model = self.check_model(store).and_then(|()| Ok((self.embedder(store)?, self.differs(store)?)));
         let (embedder, differs) = match model {
             Ok(model) => model,
-            // What the index holds can be reported without its model.
+            // The index can be described without its model.
             Err(error) if is_of_the_model(&error) => return Ok((0.0, vec![error.one_line()])),
             Err(error) => return Err(error),
         };
@@ -41,13 +41,13 @@ impl Index {
                 names.join(", ")
             ));
         }
-        advice.extend(differs.map(|differs| differs.error().one_line() + "; until then words alone rank"));
+        advice.extend(differs.map(|differs| differs.error().one_line() + "; until then search ranks by words only"));
         Ok((unknown_share, advice))
     }
 }
 
 /// The share of passages (of a sample) in which most words are unknown to the model, and the languages that it was not
-/// made for with their shares, the most frequent first.
+/// made for with their shares, most frequent first.
 fn languages(store: &Store, embedder: &dyn Embedder) -> Result<(f32, Vec<(&'static str, f32)>)> {
     let texts = store.sample_texts((store.passage_count()? / 200).max(1))?;
     let share = |count: usize| count as f32 / texts.len().max(1) as f32;
@@ -61,7 +61,7 @@ fn languages(store: &Store, embedder: &dyn Embedder) -> Result<(f32, Vec<(&'stat
     Ok((share(unknown), others))
 }
 
-/// Not of the index: it can be read.
+/// Whether an error is about the model, so that the index can still be read.
 fn is_of_the_model(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Model | ErrorKind::OtherModel | ErrorKind::Query)
 }

@@ -1,5 +1,5 @@
-//! Embedding by a process of its own, which nobody waits for: it gives way to everybody who does, ends with what it
-//! works on, and leaves out a text that the model cannot embed.
+//! Embedding in a separate background process: it yields to every process that waits, and then stops after its current
+//! round. It skips texts that the model cannot embed.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -17,24 +17,24 @@ use crate::lock::{self, LockName, is_claimed};
 use crate::report::{BackgroundStatus, FailedText, Report};
 use crate::store::{BACKGROUND, PendingText, REBUILDING_TO, Store};
 
-/// A process that failed or was killed is not followed by another one for this long.
+/// After a process failed or was killed, no other one starts for this long.
 const AFTER_A_FAILURE: SignedDuration = SignedDuration::from_hours(1);
 
-/// How often a text is tried.
+/// The number of attempts to embed a text.
 const TRIES: u32 = 3;
 
-/// After a process was killed, so many texts are embedded one by one, which tells the text that ended it.
+/// After a process was killed, this number of texts is embedded one by one, to find the text that caused it.
 const ONE_BY_ONE: usize = 64;
 
-/// What the index keeps of background embedding.
+/// The record of background embedding that the index keeps.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct Record {
     started: Option<Timestamp>,
     ended: Option<Timestamp>,
     error: Option<String>,
-    /// The first text of the round under way, by [`PendingText::id`].
+    /// The first text of the current round, by [`PendingText::id`].
     at: Option<i64>,
-    /// How many processes, one after the other, were killed there.
+    /// The number of consecutive processes that were killed at this text.
     kills: u32,
     failed: Vec<(i64, FailedText)>,
 }
@@ -61,18 +61,20 @@ impl Record {
 }
 
 impl Index {
-    /// Embeds what is pending until that is done, the options end it, or somebody else wants to embed. No file is looked
-    /// at, and nobody is waited for. Whether anything was tried: not while another process embeds, nor where that would
-    /// send texts elsewhere, nor during a rebuild.
+    /// Embeds pending texts until none is left, the options stop it, or another process wants to embed. It does not
+    /// read the vault, and does not wait for other processes. Returns whether it tried to embed: it does not while
+    /// another process embeds, with a remote model, with a model whose vectors would differ from those of the index, or
+    /// during a rebuild.
     ///
-    /// Ends before the next round (a quarter of a second, or one batch of the model) when a sync, a rebuild, a watcher,
-    /// [`Index::forget`] or [`Index::stop_background`] waits, and when the vault or the index file is gone or another one.
+    /// It stops before the next round (a quarter of a second, or one batch of the model) when a sync, a rebuild, a
+    /// watcher, [`Index::forget`] or [`Index::stop_background`] waits, and when the vault or the index file was removed
+    /// or replaced.
     ///
     /// # Errors
-    /// [`ErrorKind::NotFound`] when there is no index; [`ErrorKind::Store`] when it cannot be written. The error is also
-    /// kept for [`Index::background`].
+    /// [`ErrorKind::NotFound`] when there is no index; [`ErrorKind::Store`] when it cannot be written. The error is
+    /// also stored for [`Index::background`].
     pub fn embed_in_background(&self, options: &SyncOptions<'_>) -> Result<bool> {
-        // A writer would make an index that is not there.
+        // A writer would create a missing index.
         self.read(|_| Ok(()))?;
         let _embedding = match lock::lock(&self.file, LockName::Embed, Some(Duration::ZERO), options.cancel) {
             Err(error) if error.kind() == ErrorKind::Locked => return Ok(false),
@@ -97,7 +99,7 @@ impl Index {
         ended.map(|()| true)
     }
 
-    /// What background embedding has done.
+    /// The status of background embedding.
     ///
     /// # Errors
     /// [`ErrorKind::NotFound`] when there is no index yet.
@@ -112,7 +114,7 @@ impl Index {
         Ok(BackgroundStatus { process, started, ended, error, failed })
     }
 
-    /// Whether background embedding would embed anything: not after it failed or was killed within the last hour.
+    /// Whether background embedding has work: not within an hour after it failed or was killed.
     ///
     /// # Errors
     /// [`ErrorKind::NotFound`] when there is no index yet.
@@ -126,7 +128,7 @@ impl Index {
         if failed_at.is_some_and(|at| Timestamp::now().duration_since(at) < AFTER_A_FAILURE) {
             return Ok(false);
         }
-        // What is wrong with the model, the search says.
+        // The search reports errors of the model.
         let Ok((_, embedder)) = self.model() else { return Ok(false) };
         self.read(|store| {
             let may_run =
@@ -135,10 +137,10 @@ impl Index {
         })
     }
 
-    /// Ends background embedding, waiting at most this long. Whether any was under way.
+    /// Stops background embedding, and waits at most this long. Returns whether it was running.
     ///
     /// # Errors
-    /// [`ErrorKind::Locked`] when somebody else embeds, or the time is over.
+    /// [`ErrorKind::Locked`] when another process embeds, or does not stop in time.
     pub fn stop_background(&self, wait: Duration) -> Result<bool> {
         let was_at_work = self.background()?.process.is_some();
         if was_at_work {
@@ -148,16 +150,16 @@ impl Index {
     }
 }
 
-/// The run of background embedding.
+/// A run of background embedding.
 struct Background<'a> {
     index: &'a Path,
     vault: &'a Path,
-    /// The index file that was opened, and the vault.
+    /// The identities of the index file that was opened and of the vault.
     identities: [Option<(u64, u64)>; 2],
     record: Record,
-    /// The first text of the last round, be it of a process that was killed in it.
+    /// The first text of the last round, which may be that of a process that was killed in it.
     last: Option<i64>,
-    /// Texts that are still to be embedded alone.
+    /// The number of texts that are still embedded one by one.
     one_by_one: usize,
     skipped: String,
 }
@@ -172,7 +174,7 @@ impl<'a> Background<'a> {
         match killed_at {
             Some(id) if record.kills >= TRIES => {
                 record.kills = 0;
-                record.leave_out(store, id, "the process that embedded it was killed, each time".to_owned())?;
+                record.leave_out(store, id, "the process that embedded it was killed each time".to_owned())?;
             }
             _ => record.save(store)?,
         }
@@ -194,7 +196,7 @@ impl<'a> Background<'a> {
         self.skipped = serde_json::to_string(&ids).expect("numbers");
     }
 
-    /// Whether the vault or the index is gone, or another one lies there.
+    /// Whether the vault or the index was removed or replaced.
     fn is_gone(&self) -> bool {
         let mut files = [self.index, self.vault].into_iter().zip(self.identities);
         files.any(|(path, was)| !path.exists() || identity_of(path) != was)

@@ -1,7 +1,7 @@
-//! Is the index sound, and does it say what the vault says? It is compared with one that is made now from the vault.
+//! Checks that the index is sound and matches the vault, by comparing it with a new one that is built from the vault.
 //!
-//! The index is a cache, so nothing in it is repaired: what is damaged or differs is made again, and only vectors, which
-//! are expensive, are taken over, each found by its text.
+//! The index is a cache, so it is not repaired in place: damaged and different parts are built again from the vault.
+//! Only vectors, which are expensive, are copied, each found by its text.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -15,20 +15,20 @@ use crate::report::CheckReport;
 use crate::store::{REPAIR, Store};
 
 impl Index {
-    /// Checks the file itself, and compares all that it says with an index that is made now, in a temporary file, from
-    /// every note of the vault. Nothing is embedded, so that a vector which was replaced together with its codes is not
+    /// Checks the file itself, and compares its whole content with an index that is built now, in a temporary file,
+    /// from every note of the vault. Nothing is embedded, so a vector that was replaced together with its codes is not
     /// noticed. Takes about as long as a first sync without vectors.
     ///
     /// # Errors
-    /// [`ErrorKind::NotFound`] when there is no index, [`ErrorKind::Damaged`] when the file is not an index; what a
-    /// check finds is no error.
+    /// [`ErrorKind::NotFound`] when there is no index, [`ErrorKind::Damaged`] when the file is not an index. The
+    /// findings of a check are not errors.
     pub fn check(&self, options: &SyncOptions<'_>) -> Result<CheckReport> {
         Ok(self.examine(options)?.0)
     }
 
-    /// Checks the index and, if anything is wrong with it or vectors are missing, makes it again from the vault. Sound
-    /// vectors of texts that are the same are taken over. The faults of the report are those that were repaired, or
-    /// those that are left.
+    /// Checks the index and, if anything is wrong with it or vectors are missing, builds it again from the vault. Sound
+    /// vectors of unchanged texts are copied. The faults of the report are those that were repaired, or those that are
+    /// left.
     ///
     /// # Errors
     /// As [`Index::check`] and [`Index::rebuild`].
@@ -40,9 +40,9 @@ impl Index {
         }
         *lock(&self.reader) = None;
         self.rebuild_reusing(Some(&doubtful), options).map_err(|error| match error.remedy() {
-            // That is what is being done.
+            // The remedy is what this call already does.
             Some(REPAIR) => {
-                error.with_remedy("run `vault-index forget --index-only`, then `vault-index sync` to make it anew")
+                error.with_remedy("run `vault-index forget --index-only`, then `vault-index sync` to rebuild it")
             }
             _ => error,
         })?;
@@ -55,11 +55,11 @@ impl Index {
         Ok(now)
     }
 
-    /// Also the slots of vectors that may belong to other texts. Damage is a finding, no error.
+    /// Also returns the slots of vectors that may belong to other texts. Damage is a finding, not an error.
     fn examine(&self, options: &SyncOptions<'_>) -> Result<(CheckReport, BTreeSet<i64>)> {
         let started = Instant::now();
         if !self.file.exists() || !self.may_delete(&self.file)? {
-            // What is no index is not looked into, let alone replaced.
+            // A file that is not an index is not examined and never replaced.
             drop(Store::open_read(&self.file)?);
         }
         let (mut report, doubtful) = match self.compare_with_vault(options) {
@@ -74,7 +74,7 @@ impl Index {
 
     fn compare_with_vault(&self, options: &SyncOptions<'_>) -> Result<(CheckReport, BTreeSet<i64>)> {
         let store = Store::open_read(&self.file)?;
-        // One state, whatever others write meanwhile.
+        // Reads one state, whatever other processes write meanwhile.
         store.pin()?;
         self.check_vault(&store)?;
         let faults = store.faults()?;

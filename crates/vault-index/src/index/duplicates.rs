@@ -1,4 +1,4 @@
-//! Notes that say the same.
+//! Notes with the same text.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -7,18 +7,18 @@ use crate::index::Index;
 use crate::path::{FileId, VaultPath};
 use crate::report::DuplicateNotes;
 
-/// What more notes have is a form or a template, and no sign of a copy.
+/// A passage of more notes than this is a form or a template, not a sign of a copy.
 const MAX_SHARED: usize = 20;
 
 impl Index {
-    /// Pairs of notes of which at least the share `least` of the text stands in both, in the same passages: titles, case and
-    /// white space aside. The most alike first.
+    /// Pairs of notes with at least the share `least` of their text in common, in equal passages. Titles, case and
+    /// white space are ignored. The most similar pairs come first.
     ///
-    /// The share is that of the terms in common passages among those of both notes (Jaccard, by length). Linear in the
-    /// passages and the pairs that have one in common.
+    /// The share is the Jaccard index of the passages, weighted by their number of terms. Linear in the number of
+    /// passages and of pairs that have one in common.
     ///
     /// # Errors
-    /// Those of reading.
+    /// If the index cannot be read.
     pub fn duplicates(&self, least: f32) -> Result<Vec<DuplicateNotes>> {
         self.read(|store| {
             let mut passages: HashMap<FileId, BTreeMap<u32, u32>> = HashMap::new();

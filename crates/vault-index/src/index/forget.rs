@@ -1,8 +1,10 @@
-//! Deleting the index of a vault, and taking over the index of a vault that has moved; and which files may be deleted.
+//! Deletes the index of a vault, takes over the index of a vault that has moved, and decides which files may be
+//! deleted.
 //!
-//! The folder that `--index` names may hold other files, even with names that an index would use. So a file is deleted
-//! only if its first bytes say that it is an index, or if it is empty. In the user's cache folder, which belongs to this
-//! program, a file with such a name that is not a database at all counts as an index whose beginning is damaged.
+//! The folder that `--index` names may contain other files, even with names that an index would use. So a file is
+//! deleted only if its first bytes say that it is an index, or if it is empty. In the user's cache folder, which
+//! belongs to this program, a file with such a name that is not a database at all counts as an index whose beginning is
+//! damaged.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,15 +16,15 @@ use crate::index::{INDEX_FILE, Index, Options};
 use crate::lock::{self as file_lock, Lock, LockName, locks_of};
 use crate::store::{FileContent, Store, damaged_of, logs_of, rebuild_of};
 
-/// Longer than background embedding takes to end: a batch of the model.
+/// Longer than background embedding takes to stop, which is one batch of the model.
 const GIVES_WAY: Duration = Duration::from_secs(3);
 
 impl Index {
-    /// Deletes the index and all that belongs to it; the notes are not touched. Returns what was deleted.
+    /// Deletes the index and all its files; the notes are not touched. Returns the deleted files.
     ///
     /// # Errors
-    /// [`ErrorKind::Locked`] while a writer or watcher is at work (background embedding ends for it); [`ErrorKind::Damaged`] when the file that
-    /// [`Options::index_file`] names is not an index.
+    /// [`ErrorKind::Locked`] while a writer or watcher is running (background embedding stops for it);
+    /// [`ErrorKind::Damaged`] when the file that [`Options::index_file`] names is not an index.
     pub fn forget(self) -> Result<Vec<PathBuf>> {
         self.close();
         if !self.file.parent().is_some_and(Path::exists) {
@@ -46,8 +48,8 @@ impl Index {
     /// Takes over the index of a vault whose folder has moved here from `old`. Returns the index file.
     ///
     /// # Errors
-    /// [`ErrorKind::NotFound`] when there is no index of `old`; [`ErrorKind::Locked`] when it is in use, when `old` is
-    /// still there (and not an empty folder), or when this vault has an index of its own already.
+    /// [`ErrorKind::NotFound`] when there is no index of `old`; [`ErrorKind::Locked`] when it is in use, when `old`
+    /// still exists (and is not an empty folder), or when this vault already has an index.
     pub fn adopt(vault: impl AsRef<Path>, old: &Path, options: &Options) -> Result<PathBuf> {
         let index = Self::open(vault, options.clone())?;
         let old = dirs::vault_or_gone(old)?;
@@ -75,14 +77,14 @@ impl Index {
     /// Whether there is an index, or a file that belongs to one.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`] when a file cannot be looked at.
+    /// [`ErrorKind::Io`] when a file cannot be checked.
     pub fn is_kept(&self) -> Result<bool> {
         for path in self.index_files() {
             if path.exists() && self.may_delete(&path)? {
                 return Ok(true);
             }
         }
-        // `forget` refuses a file of another program.
+        // `forget` refuses to delete a file of another program.
         Ok(self.file.exists())
     }
 
@@ -112,7 +114,7 @@ impl Index {
         }
         drop(all_locks(&from.join(INDEX_FILE))?);
         if to.exists() {
-            // Locks or leftovers of an index that is not there.
+            // Locks or leftovers of an index that does not exist.
             self.delete_indexes(&self.index_files())?;
             std::fs::remove_dir(&to).map_err(|error| {
                 Error::new(ErrorKind::Io, "the folder of the vault's index holds files that are not of an index")
@@ -124,11 +126,11 @@ impl Index {
         std::fs::rename(&from, &to).map_err(|error| Error::io(&from, error))
     }
 
-    /// Closes all connections: they would go on with a file that is no longer there.
+    /// Closes all connections, because they would continue to use the deleted file.
     pub(super) fn close(&self) {
         *lock(&self.snapshot) = None;
         *lock(&self.reader) = None;
-        // Last, since it alone can fold the log into the file.
+        // Last, because only the writer can fold the log into the file.
         *lock(&self.writer) = None;
     }
 
@@ -147,7 +149,7 @@ impl Index {
         made.into_iter().chain(damaged_of(&self.file)).collect()
     }
 
-    /// Deletes what an unfinished rebuild left.
+    /// Deletes the file of an unfinished rebuild.
     ///
     /// # Errors
     /// See [`Self::claim_rebuild_file`].
@@ -155,10 +157,10 @@ impl Index {
         self.delete_indexes(&[self.claim_rebuild_file()?]).map(drop)
     }
 
-    /// Where a rebuild makes the new index.
+    /// The path at which a rebuild creates the new index.
     ///
     /// # Errors
-    /// [`ErrorKind::Store`] when somebody else's file lies there.
+    /// [`ErrorKind::Store`] when another program's file has that path.
     pub(super) fn claim_rebuild_file(&self) -> Result<PathBuf> {
         let path = rebuild_of(&self.file);
         if self.may_delete(&path)? {
@@ -169,11 +171,11 @@ impl Index {
             .with_remedy("move it away, or choose another place for the index with --index FILE"))
     }
 
-    /// Deletes index files with their logs and locks, as far as they are ours.
+    /// Deletes index files with their logs and locks, if they belong to this program.
     fn delete_indexes(&self, indexes: &[PathBuf]) -> Result<Vec<PathBuf>> {
         let mut deleted = Vec::new();
         for index in indexes {
-            // A log belongs to the file beside it; nothing in it says so.
+            // A log has no mark of its own; it belongs to the file beside it.
             if index.exists() && self.may_delete(index)? {
                 delete(index.clone(), &mut deleted)?;
                 logs_of(index).into_iter().try_for_each(|log| delete(log, &mut deleted))?;
@@ -186,7 +188,8 @@ impl Index {
     }
 }
 
-/// For who deletes or moves an index. Background embedding is waited for, since it gives way; others are named.
+/// Takes all locks, to delete or move an index. Waits for background embedding, because it yields; for other processes,
+/// the error names them.
 fn all_locks(index: &Path) -> Result<Vec<Lock>> {
     let wait = |name| if name == LockName::Watch { Duration::ZERO } else { GIVES_WAY };
     LockName::ALL.into_iter().map(|name| file_lock::lock(index, name, Some(wait(name)), None)).collect()

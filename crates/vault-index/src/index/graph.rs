@@ -1,4 +1,4 @@
-//! Questions about links and tags: who points at whom, what leads nowhere, what nothing leads to.
+//! Queries about links and tags: links and backlinks of a note, unresolved links, orphans, dead ends.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -13,13 +13,13 @@ use crate::report::{LinkRow, NoteWarning, ResolvedLink, SkippedNote, TagCount, U
 use crate::search::find_note;
 use crate::store::{Anchors, NoteMeta, PassageText, Store, StoredLink};
 
-/// What [`Index::graph`] gives: the whole link graph, ready to be drawn.
+/// The result of [`Index::graph`]: the whole link graph, ready to be drawn.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub struct GraphData {
-    /// Files and names, notes first; edges name them by position.
+    /// Files and names, notes first; edges refer to them by position.
     pub nodes: Vec<GraphNode>,
-    /// (from, to, how many links).
+    /// (from, to, number of links).
     pub edges: Vec<(usize, usize, usize)>,
 }
 
@@ -42,7 +42,7 @@ pub struct GraphNode {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct VaultFile {
-    /// Where it is.
+    /// The path of the file.
     pub path: VaultPath,
     /// Whether it is an indexed note, so that the index knows its links.
     pub is_indexed: bool,
@@ -51,11 +51,11 @@ pub struct VaultFile {
 type Paths = HashMap<FileId, VaultPath>;
 
 impl Index {
-    /// Calls `each` with every link of the vault, ordered by source and position. Memory grows with the headings of notes
-    /// that links lead into, not with the links.
+    /// Calls `each` with every link of the vault, ordered by source and position. Memory grows with the number of
+    /// headings in linked notes, not with the number of links.
     ///
     /// # Errors
-    /// Those of reading, and those of `each`.
+    /// If the index cannot be read, and the errors of `each`.
     #[doc(hidden)]
     pub fn all_links(&self, each: &mut dyn FnMut(LinkRow) -> Result<()>) -> Result<()> {
         self.read(|store| {
@@ -73,8 +73,8 @@ impl Index {
         })
     }
 
-    /// The links of a note (its path, or a link to it), with the text around them; with a `depth` above 1 also
-    /// those of the notes they lead to, and so on. Breadth first, each note once.
+    /// The links of a note (its path, or a link to it), with the text around them. With a `depth` above 1, also the
+    /// links of the notes that they lead to, and so on. Breadth first, each note once.
     ///
     /// # Errors
     /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) with the nearest names.
@@ -82,7 +82,7 @@ impl Index {
         self.walk_links(note, depth, Direction::Links)
     }
 
-    /// The links that lead to a note or attachment; otherwise as [`Index::links`].
+    /// The links that lead to a note or attachment; otherwise like [`Index::links`].
     ///
     /// # Errors
     /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) with the nearest names.
@@ -93,7 +93,7 @@ impl Index {
     fn walk_links(&self, note: &str, depth: usize, direction: Direction) -> Result<Vec<LinkRow>> {
         self.read(|store| {
             let start = find_note(store, note)?;
-            // Only those that are met: a vault has many more.
+            // Only the paths that occur: a vault has many more.
             let mut paths = Paths::new();
             let mut steps = vec![(start, 0)];
             if depth > 1 {
@@ -130,19 +130,19 @@ impl Index {
         })
     }
 
-    /// The line a link stands in, where no passage holds it: frontmatter is in none.
+    /// The line of a link that is not in a passage, for example in frontmatter.
     fn line_in_file(&self, paths: &Paths, link: &StoredLink) -> Option<String> {
         let path = paths.get(&link.source).filter(|path| path.kind() == FileKind::Markdown)?.clone();
         let file = DiskFile { path, disk: None, stat: FileStat::default(), indexed: true, symlink: false };
-        // A note that has changed since, or is gone, says nothing of this link.
+        // A note that has changed or was deleted since cannot show the line of this link.
         let content = read_note(&self.vault, &file, MAX_NOTE_BYTES).ok()?;
         line_with(link, &String::from_utf8_lossy(&content.bytes), 1)
     }
 
-    /// Names that links lead to and no file bears, most wanted first.
+    /// Names of missing files that links lead to, those with the most links first.
     ///
     /// # Errors
-    /// Those of reading.
+    /// If the index cannot be read.
     pub fn unresolved(&self) -> Result<Vec<UnresolvedName>> {
         self.read(|store| {
             let paths = paths(store)?;
@@ -156,10 +156,10 @@ impl Index {
         })
     }
 
-    /// Headings and blocks that links lead to and the note they name does not have, most wanted first.
+    /// Headings and blocks that links lead to but the linked note lacks, those with the most links first.
     ///
     /// # Errors
-    /// Those of reading.
+    /// If the index cannot be read.
     pub fn unresolved_subpaths(&self) -> Result<Vec<UnresolvedName>> {
         let mut names = UnresolvedNames::default();
         self.all_links(&mut |link| {
@@ -173,26 +173,26 @@ impl Index {
         Ok(names.into_list())
     }
 
-    /// Notes that no link leads to.
+    /// The notes that have no links to them.
     ///
     /// # Errors
-    /// Those of reading.
+    /// If the index cannot be read.
     pub fn orphans(&self) -> Result<Vec<VaultPath>> {
         self.read(|store| unlinked(store, Direction::Backlinks))
     }
 
-    /// Notes that link to nothing.
+    /// The notes that have no links.
     ///
     /// # Errors
-    /// Those of reading.
+    /// If the index cannot be read.
     pub fn deadends(&self) -> Result<Vec<VaultPath>> {
         self.read(|store| unlinked(store, Direction::Links))
     }
 
-    /// Every tag with its notes counted, by name.
+    /// Every tag with the number of its notes, ordered by name.
     ///
     /// # Errors
-    /// Those of reading.
+    /// If the index cannot be read.
     pub fn tags(&self) -> Result<Vec<TagCount>> {
         self.read(Store::tag_counts)
     }
@@ -200,16 +200,17 @@ impl Index {
     /// The names of the properties that have a value in some note, in lower case, sorted.
     ///
     /// # Errors
-    /// Those of reading.
+    /// If the index cannot be read.
     pub fn properties(&self) -> Result<Vec<String>> {
         self.read(Store::property_keys)
     }
 
-    /// Where a link leads from a note (the vault's root if none is named), and which rule decided. The link may be
-    /// written as it stands in a note, `[[path#heading|shown]]` or `[shown](path%20encoded.md)`, or be its path alone.
+    /// The target of a link from a note (from the vault's root if none is given), and the rule that decided it. The
+    /// link may be written as in a note, `[[path#heading|shown]]` or `[shown](path%20encoded.md)`, or be its path
+    /// alone.
     ///
     /// # Errors
-    /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) when `from` is no note.
+    /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) when `from` is not a note.
     pub fn resolve(&self, link: &str, from: Option<&str>) -> Result<ResolvedLink> {
         self.read(|store| {
             let paths = paths(store)?;
@@ -237,18 +238,18 @@ impl Index {
         })
     }
 
-    /// Every note with its title and tags, by path; those without any text too, which no search finds.
+    /// All notes with titles and tags, ordered by path, including those without text, which searches do not find.
     ///
     /// # Errors
-    /// Those of reading.
+    /// If the index cannot be read.
     pub fn notes(&self) -> Result<Vec<GraphNode>> {
         self.read(|store| Ok(store.note_metas()?.into_iter().map(node).collect()))
     }
 
-    /// The notes that bear at least one of these tags, or one nested below it, by path, with all of their tags.
+    /// The notes that have at least one of these tags, or one nested below it, ordered by path, with all of their tags.
     ///
     /// # Errors
-    /// Those of reading.
+    /// If the index cannot be read.
     #[doc(hidden)]
     pub fn notes_tagged<'t>(&self, tags: impl IntoIterator<Item = &'t TagKey>) -> Result<Vec<GraphNode>> {
         self.read(|store| {
@@ -266,7 +267,7 @@ impl Index {
     /// The notes that could not be indexed, as of the last sync.
     ///
     /// # Errors
-    /// Those of reading.
+    /// If the index cannot be read.
     #[doc(hidden)]
     pub fn skipped(&self) -> Result<Vec<SkippedNote>> {
         self.read(|store| Ok(store.warnings()?.0))
@@ -275,16 +276,16 @@ impl Index {
     /// The warnings about notes that are indexed, as of the last sync.
     ///
     /// # Errors
-    /// Those of reading.
+    /// If the index cannot be read.
     #[doc(hidden)]
     pub fn warnings(&self) -> Result<Vec<NoteWarning>> {
         self.read(|store| Ok(store.warnings()?.1))
     }
 
-    /// The notes at some paths with their titles and tags, in that order, without those that the index does not know.
+    /// The notes at some paths with their titles and tags, in that order, without those that are not in the index.
     ///
     /// # Errors
-    /// Those of reading.
+    /// If the index cannot be read.
     #[doc(hidden)]
     pub fn notes_at<'p>(&self, paths: impl IntoIterator<Item = &'p VaultPath>) -> Result<Vec<GraphNode>> {
         self.read(|store| {
@@ -300,7 +301,7 @@ impl Index {
     /// Every file that a link can lead to, in no particular order.
     ///
     /// # Errors
-    /// Those of reading.
+    /// If the index cannot be read.
     pub fn files(&self) -> Result<Vec<VaultFile>> {
         self.read(|store| {
             let read: std::collections::HashSet<FileId> = store.notes()?.into_iter().map(|(id, ..)| id).collect();
@@ -312,12 +313,12 @@ impl Index {
         })
     }
 
-    /// The notes with a link whose [`link_key`](crate::links::link_key) is one of `keys`, each once: when a file
-    /// comes, goes or moves, only links under [its keys](crate::links::keys_leading_to) can lead elsewhere. A note
-    /// may be among them that has no such link.
+    /// The notes with a link whose [`link_key`](crate::links::link_key) is one of `keys`, each once. When a file is
+    /// added, removed or moved, only links under [its keys](crate::links::keys_leading_to) can lead elsewhere. The
+    /// result may include a note without such a link.
     ///
     /// # Errors
-    /// Those of reading.
+    /// If the index cannot be read.
     #[doc(hidden)]
     pub fn notes_linking_by<'k>(&self, keys: impl IntoIterator<Item = &'k str>) -> Result<Vec<VaultPath>> {
         self.read(|store| {
@@ -335,10 +336,10 @@ impl Index {
         })
     }
 
-    /// The whole link graph: notes, the attachments that are linked to, the names that are not there yet.
+    /// The whole link graph: all notes, the linked attachments, and the names that links lead to but that do not exist.
     ///
     /// # Errors
-    /// Those of reading.
+    /// If the index cannot be read.
     pub fn graph(&self) -> Result<GraphData> {
         self.read(|store| {
             let paths = paths(store)?;
@@ -375,7 +376,7 @@ impl Index {
     }
 }
 
-/// Names by what makes two the same, with the links that lead to them counted.
+/// Unresolved names by a key that is equal for the same name, with the number of links to each.
 #[derive(Default)]
 struct UnresolvedNames(BTreeMap<String, UnresolvedName>);
 
@@ -389,7 +390,7 @@ impl UnresolvedNames {
         }
     }
 
-    /// Most wanted first.
+    /// Those with the most links first.
     fn into_list(self) -> Vec<UnresolvedName> {
         let mut names: Vec<_> = self.0.into_values().collect();
         names.iter_mut().for_each(|name| name.sources.sort());
@@ -398,7 +399,7 @@ impl UnresolvedNames {
     }
 }
 
-/// The headings and blocks of the notes that links lead into.
+/// The headings and blocks of linked notes.
 struct AnchorCache<'s> {
     store: &'s Store,
     known: HashMap<FileId, Option<Anchors>>,
@@ -409,7 +410,7 @@ impl<'s> AnchorCache<'s> {
         Self { store, known: HashMap::new() }
     }
 
-    /// Those of a target. `None` for what is no indexed note: `#page=3` of a PDF is no heading.
+    /// Those of a target. `None` if it is not an indexed note: `#page=3` of a PDF is not a heading.
     fn of(&mut self, target: Option<FileId>) -> Result<Option<&Anchors>> {
         let Some(target) = target else { return Ok(None) };
         Ok(match self.known.entry(target) {
@@ -418,7 +419,7 @@ impl<'s> AnchorCache<'s> {
         })
     }
 
-    /// Whether a link leads to a note that has no such heading or block. In a canvas `#` may name a card.
+    /// Whether a link leads to a note that lacks its heading or block. In a canvas `#` may name a card.
     fn lack(&mut self, paths: &Paths, link: &StoredLink) -> Result<bool> {
         let Some(subpath) = &link.subpath else { return Ok(false) };
         let is_markdown = |id: &FileId| paths.get(id).is_some_and(|path| path.kind() == FileKind::Markdown);
@@ -438,12 +439,12 @@ fn line_of(anchors: &Anchors, subpath: &str, kind: LinkKind) -> Option<u32> {
     heading.map(|at| anchors.headings[at].2).or_else(block)
 }
 
-/// The parts of a link as somebody typed it; `None` for an address outside the vault.
+/// The parts of a link as a person typed it; `None` for an address outside the vault.
 fn link_parts(link: &str, options: &ParseOptions, is_there: &dyn Fn(&str) -> bool) -> Option<LinkText> {
     let link = link.trim();
     let bare = link.strip_prefix('!').unwrap_or(link);
     if bare.starts_with('[') && !bare.starts_with("[[") {
-        // As the parser of notes takes it.
+        // Parsed like the text of a note.
         let note = parse(&VaultPath::new("-.md").expect("a path"), link.as_bytes(), options);
         if let Some(link) = note.links.into_iter().next() {
             return Some(LinkText { path: link.path, subpath: link.subpath, display: link.display });
@@ -463,7 +464,7 @@ fn link_parts(link: &str, options: &ParseOptions, is_there: &dyn Fn(&str) -> boo
     Some(parts)
 }
 
-/// The line a link stands in, among the passages of its note.
+/// The line of a link, from the passages of its note.
 fn line_in(passages: &[PassageText], link: &StoredLink) -> Option<String> {
     let here = || passages.iter().filter(|passage| passage.line <= link.line && link.line <= passage.end_line);
     // All lines of a canvas's text have the number of its node.
@@ -473,13 +474,13 @@ fn line_in(passages: &[PassageText], link: &StoredLink) -> Option<String> {
         .or_else(|| any().map(|line| line.trim().to_string()))
 }
 
-/// The line a link stands in, if it stands in a text that begins with line `first`.
+/// The line of a link, if it is in a text that begins with line `first`.
 fn line_with(link: &StoredLink, text: &str, first: u32) -> Option<String> {
     let line = text.lines().nth(link.line.checked_sub(first)? as usize)?;
     line.contains(first_line(link)).then(|| line.trim().to_string())
 }
 
-/// A link may run on over several lines; it stands in its first.
+/// A link may continue over several lines; this is the first.
 fn first_line(link: &StoredLink) -> &str {
     link.raw.lines().next().unwrap_or_default()
 }
@@ -488,7 +489,7 @@ fn paths(store: &Store) -> Result<Paths> {
     Ok(store.paths()?.into_iter().collect())
 }
 
-/// Looks up the paths of files that are not known yet.
+/// Adds the missing paths of files.
 fn add_paths(store: &Store, paths: &mut Paths, ids: impl IntoIterator<Item = FileId>) -> Result<()> {
     for id in ids {
         if let Entry::Vacant(slot) = paths.entry(id)
@@ -504,7 +505,8 @@ fn node(note: NoteMeta) -> GraphNode {
     GraphNode { path: note.path.to_string(), title: note.title, kind: "note".into(), tags: note.tags }
 }
 
-/// All edges in the order of their sources' paths and places: ids say when a note came, which is nobody's business.
+/// All edges ordered by the paths of their sources and their positions. Ids would reveal the order in which notes were
+/// added.
 fn edges_by_path(store: &Store, paths: &HashMap<FileId, VaultPath>) -> Result<Vec<(FileId, Option<FileId>, String)>> {
     let mut edges = store.edges()?;
     edges.sort_by_key(|(source, _, _)| paths.get(source));
@@ -515,8 +517,8 @@ fn graph(store: &Store) -> Result<Graph> {
     Ok(Graph::new(store.edges()?.into_iter().filter_map(|(source, target, _)| Some((source, target?)))))
 }
 
-/// The notes without links in one direction, by path. Excluded notes are link targets, and not listed themselves. As in
-/// Obsidian a link of a note to itself counts.
+/// The notes without links in one direction, ordered by path. Excluded notes are link targets, but are not listed
+/// themselves. As in Obsidian, a link of a note to itself counts.
 fn unlinked(store: &Store, direction: Direction) -> Result<Vec<VaultPath>> {
     let graph = graph(store)?;
     let notes = store.notes()?.into_iter().filter(|(id, ..)| graph.neighbours(*id, direction).next().is_none());
@@ -525,7 +527,7 @@ fn unlinked(store: &Store, direction: Direction) -> Result<Vec<VaultPath>> {
     Ok(found)
 }
 
-/// Where a path with dots at its front leads from the vault's root; others as they are.
+/// Converts a path that begins with `./` or `../` to a path from the vault's root; returns others as they are.
 fn from_root(path: &str, source: &VaultPath) -> String {
     let has_dots = path.starts_with("./") || path.starts_with("../");
     let place = VaultPath::new(&format!("{}/{path}", source.folder())).filter(|_| has_dots);
@@ -533,13 +535,13 @@ fn from_root(path: &str, source: &VaultPath) -> String {
 }
 
 fn row(paths: &Paths, link: StoredLink) -> LinkRow {
-    // A link's source is a file by the schema's own writers; a damaged row shows as an impossible path.
+    // The writers of the schema make sure that a link's source is a file; a damaged row shows as an impossible path.
     let path_of = |id: FileId| paths.get(&id).cloned();
     LinkRow {
         source: path_of(link.source).unwrap_or_else(|| VaultPath::new("?").expect("a path")),
         line: link.line,
         kind: link.kind,
-        // As it is written, also where it is read as a way from the folder.
+        // As it is written, even if it is read as a path relative to the folder.
         path: match link.path.strip_prefix("./") {
             Some(path) if !link.raw.contains("./") => path.to_owned(),
             _ => link.path,

@@ -1,4 +1,4 @@
-//! All indexes in the user's cache folder: of which vault each is, and whether that is still there.
+//! All indexes in the user's cache folder: the vault of each, and whether that vault still exists.
 
 use std::path::PathBuf;
 
@@ -9,12 +9,12 @@ use crate::report::{FolderState, ListedIndex};
 use crate::store::{Store, index_bytes};
 
 impl Index {
-    /// All indexes in the user's cache folder, by vault; those that do not say of which vault they are come last. Reads
-    /// a few settings of each; what cannot be read is said in [`ListedIndex::problem`]. Indexes in other places, which
+    /// All indexes in the user's cache folder, ordered by vault; those that do not name their vault come last. Reads a
+    /// few settings of each; read errors are reported in [`ListedIndex::problem`]. Indexes in other places, which
     /// [`Options::index_file`](crate::Options::index_file) names, are not known.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`] when the system names no cache folder or it cannot be listed.
+    /// [`ErrorKind::Io`] when the system has no cache folder or it cannot be listed.
     pub fn list() -> Result<Vec<ListedIndex>> {
         let folder = dirs::indexes_folder()?;
         let entries = match std::fs::read_dir(&folder) {
@@ -39,17 +39,18 @@ fn listed(index: PathBuf) -> ListedIndex {
 fn read(listed: &mut ListedIndex) -> Result<()> {
     let store = Store::open_settings(&listed.index)?;
     let vault = store.meta("vault")?.map(PathBuf::from);
-    // Another vault's name under this one's key is damage, and nothing that a command should be told to forget.
+    // An index with another vault's name under this vault's key is damaged, and must not be offered for deletion under
+    // that name.
     let is_its_own =
         |vault: &PathBuf| dirs::index_folder_of(vault).is_ok_and(|folder| listed.index.starts_with(folder));
     let Some(vault) = vault.filter(is_its_own) else {
-        return Err(Error::new(ErrorKind::Damaged, "it does not say of which vault it is"));
+        return Err(Error::new(ErrorKind::Damaged, "it does not name its vault"));
     };
     listed.state = match std::fs::metadata(&vault) {
         Ok(what) if what.is_dir() => FolderState::There,
         Ok(_) => FolderState::Gone,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => FolderState::Gone,
-        // A folder above it may be closed to us, or on a disk that is not there now.
+        // A parent folder may be unreadable, or on a disk that is not connected now.
         Err(_) => FolderState::Unknown,
     };
     listed.vault = Some(vault);

@@ -1,7 +1,7 @@
-//! Unlinked mentions: where other notes name a note in words that are no link.
+//! Unlinked mentions: places where other notes name a note without a link.
 //!
-//! As in Obsidian's backlinks pane a note is mentioned by its file's name or an alias, and here by its title too,
-//! whatever the case. The keyword index says which notes hold a name; these are read again.
+//! As in Obsidian's backlinks pane, a note is mentioned by its file's name or an alias, and here by its title too,
+//! ignoring case. The keyword index gives the notes that contain a name; these are read again.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
@@ -17,9 +17,9 @@ use crate::store::{Store, StoredFile};
 use crate::terms::TermMatch;
 
 impl Index {
-    /// Where other notes name a note (its path, or a link to it) by its file's name, title or an alias without linking
-    /// it, by path and place. Links, code, formulas, HTML, addresses, tags and frontmatter are no mentions. Reads the
-    /// notes that hold a name.
+    /// The places where other notes mention a note (its path, or a link to it) by its file's name, title or an alias
+    /// without a link, ordered by path and position. Links, code, formulas, HTML, addresses, tags and frontmatter do
+    /// not count as mentions. Reads the notes that contain a name.
     ///
     /// # Errors
     /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) with the nearest names.
@@ -36,7 +36,7 @@ impl Index {
             for StoredFile { known, disk, .. } in store.files()?.into_iter().filter(|f| holders.contains(&f.known.id)) {
                 let KnownFile { path, stat, .. } = known;
                 let file = DiskFile { path, disk, stat, indexed: true, symlink: false };
-                // One that is gone, or cannot be read any more, mentions nothing.
+                // A note that was deleted, or can no longer be read, has no mentions.
                 let Ok(content) = read_note(&self.vault, &file, MAX_NOTE_BYTES) else { continue };
                 let note = parse(&file.path, &content.bytes, &ParseOptions::of_vault(&self.vault));
                 mentions.extend(mentions_in(&note, &file.path, &names));
@@ -60,7 +60,7 @@ struct Name {
     folded: Vec<char>,
 }
 
-/// Each once, the longest first: where two stand at one place, the longer is meant.
+/// Each name once, the longest first, because of two names at one position the longer one counts.
 fn names_of(store: &Store, note: &str) -> Result<(FileId, Vec<Name>)> {
     let id = find_note(store, note)?;
     let mut names: BTreeMap<Vec<char>, String> = BTreeMap::new();
@@ -104,7 +104,7 @@ fn mentions_in(note: &Note, path: &VaultPath, names: &[Name]) -> Vec<Mention> {
     mentions
 }
 
-/// The length of the name at the beginning of the text, if it ends there with a word.
+/// The length of the name at the start of the text, if it ends there at a word boundary.
 fn length_of(text: &str, name: &Name) -> Option<usize> {
     let mut wanted = name.folded.iter();
     let mut last = None;
@@ -128,12 +128,12 @@ fn folded(text: &str) -> impl Iterator<Item = char> {
     text.chars().flat_map(char::to_lowercase)
 }
 
-/// Within a line: a name does not go on in the next.
+/// Whether a character is white space within a line: a name does not continue on the next line.
 fn is_space(c: char) -> bool {
     c.is_whitespace() && c != '\n'
 }
 
-/// `#tag`, `^block`, `https://…`: no link can be made of a part of them.
+/// `#tag`, `^block`, `https://…`: a part of them cannot become a link.
 fn is_in_tag_or_address(body: &str, found: &Range<usize>) -> bool {
     let from = body[..found.start].rfind(char::is_whitespace).map_or(0, |at| at + 1);
     let to = body[found.end..].find(char::is_whitespace).map_or(body.len(), |at| found.end + at);

@@ -1,4 +1,4 @@
-//! Which model an index has, which one is asked for, and what follows where they are not the same.
+//! The model of an index and the requested model, and the behaviour of syncs and searches where they differ.
 //!
 //! | the index has vectors of | now it would be | a sync | a search |
 //! | --- | --- | --- | --- |
@@ -7,8 +7,8 @@
 //! | `ollama:m` at one address | `ollama:m` at another, on this machine | likewise | likewise |
 //! | `ollama:m` at one address | `ollama:m` at another, not on this machine | is refused | ranks by words |
 //!
-//! The last row is why this matters: an address can come from the environment (`OLLAMA_HOST`), and notes go to
-//! none that nobody chose for this index. Nor do queries.
+//! The last row is the reason for these rules: an address can come from the environment (`OLLAMA_HOST`), and neither
+//! notes nor queries may be sent to an address that the user did not choose for this index.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,10 +20,10 @@ use crate::index::mutex::lock;
 use crate::search::EmbedderSource;
 use crate::store::{REBUILDING_EMBEDDER, REBUILDING_TO, REBUILDING_URL, Store};
 
-/// Models that are kept loaded: the index's own, and the one of a rebuild.
+/// Models that stay loaded: the index's own, and the one of a rebuild.
 const KEPT: usize = 2;
 
-/// A model that was loaded, and by what.
+/// A loaded model, and the options that it was loaded with.
 pub(super) struct LoadedModel {
     name: ModelName,
     base_url: Option<String>,
@@ -39,7 +39,7 @@ enum ModelChoice {
 /// A model, and how it is recorded in the index that gets its vectors.
 pub(super) struct RecordedModel {
     pub embedder: Arc<dyn Embedder>,
-    /// As `--model` takes it; the id of a model that the caller gave.
+    /// The value of `--model`; for the caller's own model, its id.
     pub name: String,
     pub base_url: Option<String>,
 }
@@ -55,9 +55,9 @@ impl ModelChoice {
     }
 }
 
-/// The index has vectors of one model, and they would now be made by another one of the same name.
+/// The index has vectors of one model, and another one of the same name would now be used.
 pub(super) struct ModelMismatch {
-    /// Texts would leave this machine.
+    /// Whether texts would leave this machine.
     pub is_remote: bool,
     message: String,
     remedy: String,
@@ -71,7 +71,7 @@ impl ModelMismatch {
 }
 
 impl Index {
-    /// The model the caller named, if any.
+    /// The model that the caller requested, if any.
     pub(super) fn asked_model(&self) -> Option<String> {
         match &self.options.embedder {
             Some(embedder) => Some(embedder.id().to_string()),
@@ -79,7 +79,7 @@ impl Index {
         }
     }
 
-    /// Searching and syncing never change an index's model.
+    /// Checks the model, because searching and syncing never change the model of an index.
     pub(super) fn check_model(&self, store: &Store) -> Result<()> {
         let (Some(has), Some(asked)) = (store.meta("model")?, self.asked_model()) else { return Ok(()) };
         if has == asked {
@@ -92,7 +92,7 @@ impl Index {
             )))
     }
 
-    /// The caller's model, or the one the index has, or the bundled one.
+    /// The caller's model, or the model of the index, or the bundled one.
     fn choice(&self, store: Option<&Store>) -> Result<ModelChoice> {
         if let Some(embedder) = &self.options.embedder {
             return Ok(ModelChoice::Given(embedder.clone()));
@@ -111,15 +111,15 @@ impl Index {
                     "use that program; ask what is indexed with --no-sync; or run `vault-index rebuild --model minilm`",
                 )
             })?,
-            // It had a model, and which one is not guessed.
+            // The index had a model, and which one is not guessed.
             (None, None) if store.map_or(Ok(false), Store::has_content)? => return Err(self.has_lost_settings()),
             (None, None) => ModelName::default(),
         };
         let mut options = LoadOptions::default();
-        // What is recorded of one model says nothing of another.
+        // Recorded settings apply only to the model that they were recorded for.
         if has.is_some_and(|has| has == name.to_string()) {
             options.base_url = recorded("base_url")?;
-            // Known dimensions spare remote models a question to their server.
+            // Known dimensions save remote models a request to their server.
             options.dimensions = recorded("dimensions")?.and_then(|d| d.parse().ok());
         }
         if let Some(url) = &self.options.base_url {
@@ -128,7 +128,7 @@ impl Index {
         Ok(ModelChoice::Named(name, options))
     }
 
-    /// The choice for an index file that may be damaged: what was asked for needs nothing of it.
+    /// The model for an index file that may be damaged: a requested model needs nothing from the file.
     fn choice_on_disk(&self) -> Result<ModelChoice> {
         if !self.file.exists() {
             return self.choice(None);
@@ -139,14 +139,14 @@ impl Index {
         }
     }
 
-    /// Whether the index is so damaged that it does not say which model it has, and none was asked for either.
+    /// Whether the index is too damaged to say which model it has, and no model was requested either.
     pub fn has_lost_its_model(&self) -> bool {
         self.may_delete(&self.file).unwrap_or(false)
             && self.choice_on_disk().is_err_and(|error| error.kind() == ErrorKind::Damaged)
     }
 
-    /// The model, ready to be asked. Loaded once for as long as the index stays with it: another process may have
-    /// rebuilt it with another one.
+    /// The loaded model. It stays loaded while the index keeps it; another process may have rebuilt the index with
+    /// another one.
     pub(super) fn embedder(&self, store: &Store) -> Result<Arc<dyn Embedder>> {
         match self.choice(Some(store))? {
             ModelChoice::Given(embedder) => Ok(embedder),
@@ -154,11 +154,10 @@ impl Index {
         }
     }
 
-    /// The name of the index's model, and the model, ready to be asked; where there is no index yet, of the one that it
-    /// would get.
+    /// The name of the index's model, and the loaded model. Without an index, those that a new one would get.
     ///
     /// # Errors
-    /// A model that cannot be loaded; one at another address than the index's, which gets no texts.
+    /// When a model cannot be loaded, or has another address than the index's model; then it gets no texts.
     #[doc(hidden)]
     pub fn model(&self) -> Result<(String, Arc<dyn Embedder>)> {
         let wanted = match self.file.exists() {
@@ -207,7 +206,7 @@ impl Index {
         Ok(self.choice(Some(store))?.wanted(embedder))
     }
 
-    /// The model of a rebuild. What the index knows of a remote one is not believed: its server is asked.
+    /// The model of a rebuild. The recorded dimensions of a remote one are not trusted: its server is asked.
     pub(super) fn wanted_anew(&self, store: &Store) -> Result<RecordedModel> {
         self.asked_anew(self.choice(Some(store))?)
     }
@@ -227,7 +226,7 @@ impl Index {
         Ok(choice.wanted(embedder))
     }
 
-    /// Writes what an index is of.
+    /// Records the vault and the model of an index.
     pub(super) fn describe(&self, store: &Store, wanted: &RecordedModel) -> Result<()> {
         let batch = store.begin()?;
         store.make_vectors(wanted.embedder.id(), wanted.embedder.dimensions())?;
@@ -237,8 +236,8 @@ impl Index {
         batch.commit()
     }
 
-    /// Whether vectors made now would be others than those of the index: the program was updated, or a server's
-    /// address is another one.
+    /// Whether vectors computed now would differ from those of the index: the program was updated, or a server has
+    /// another address.
     pub(super) fn differs(&self, store: &Store) -> Result<Option<ModelMismatch>> {
         let Some((has, _)) = store.embedder()? else { return Ok(None) };
         let embedder = self.embedder(store)?;
@@ -249,7 +248,7 @@ impl Index {
         let (is_remote, now) = (embedder.is_remote(), embedder.id());
         let (message, remedy) = match is_remote {
             true => (
-                format!("the index has vectors of `{has}`, and now they would be made by `{now}`"),
+                format!("the index has vectors of `{has}`, but the model is now `{now}`"),
                 format!(
                     "name the old address again, or run `{}`, which sends all notes to the new one",
                     self.rebuild_command(&name)
@@ -257,19 +256,19 @@ impl Index {
             ),
             false => (
                 format!("the index has vectors of `{has}`, another version than `{now}`"),
-                "run `vault-index sync`, which makes them anew".to_string(),
+                "run `vault-index sync`, which embeds everything again".to_string(),
             ),
         };
         Ok(Some(ModelMismatch { is_remote, message, remedy, file: self.file.clone() }))
     }
 
-    /// The command that rebuilds the index with a model, at the address that is named now.
+    /// The command that rebuilds the index with a model, at the current address.
     fn rebuild_command(&self, name: &str) -> String {
         let address = self.options.base_url.as_ref().map_or_else(String::new, |url| format!(" --base-url {url}"));
         format!("vault-index rebuild --model {name}{address}")
     }
 
-    /// Where a search gets its query's vector, and whether it can be compared with those of the index.
+    /// The source of query vectors, and whether they can be compared with those of the index.
     pub(super) fn query_source(&self, store: &Store) -> Result<(EmbedderSource, bool)> {
         if let Some(differs) = self.differs(store)? {
             let source: EmbedderSource = Arc::new(move || -> Result<Arc<dyn Embedder>> { Err(differs.error()) });
@@ -283,7 +282,7 @@ impl Index {
     /// The model of a rebuild that was interrupted.
     ///
     /// # Errors
-    /// [`ErrorKind::OtherModel`] when the notes would go on to another address than those before them.
+    /// [`ErrorKind::OtherModel`] when the remaining notes would be sent to another address than the first ones.
     pub(super) fn unfinished_rebuild(&self, store: &Store) -> Result<Option<RecordedModel>> {
         let Some(name) = store.meta(REBUILDING_TO)? else { return Ok(None) };
         let base_url = store.meta(REBUILDING_URL)?;
@@ -297,7 +296,7 @@ impl Index {
         let began = store.meta(REBUILDING_EMBEDDER)?.unwrap_or_default();
         if embedder.is_remote() && embedder.id() != began {
             let now = embedder.id();
-            let message = format!("a rebuild by `{began}` is under way, and now it would go on by `{now}`");
+            let message = format!("a rebuild with `{began}` is in progress, but the model is now `{now}`");
             return Err(Error::new(ErrorKind::OtherModel, message).at(&self.file).with_remedy(format!(
                 "name the old address again, or run `{}`, which sends all notes to the new one",
                 self.rebuild_command(&name)
@@ -309,8 +308,8 @@ impl Index {
 
 /// The model of the next sync or rebuild, so that a program can ask for consent before a note leaves the machine.
 impl Index {
-    /// The model that a sync embeds with, and its address. `None` where it is the caller's own, and where a sync is
-    /// refused anyway. A rebuild under way goes on only to where it was agreed to go.
+    /// The model that a sync embeds with, and its address. `None` if it is the caller's own, or if a sync would be
+    /// refused anyway. An unfinished rebuild continues only with the address that the user agreed to.
     pub fn model_of_sync(&self) -> Result<Option<(ModelName, Option<String>)>> {
         if !self.file.exists() {
             return Ok(named(self.choice(None)?));
@@ -333,8 +332,8 @@ impl Index {
         Ok(named(self.choice_on_disk()?))
     }
 
-    /// A process that was killed while it made the file may have left it without tables: opened to be written, it
-    /// gets them. One that cannot be written is read as it is.
+    /// Completes an index file without tables, which a process that was killed while creating the file may have left:
+    /// opening it for writing creates them. A file that cannot be written is read as it is.
     fn finish_making(&self) {
         drop(self.writer());
     }

@@ -1,4 +1,4 @@
-//! A new index beside the old one, which is searched until the new one is complete and takes its place.
+//! Builds a new index beside the old one, which is searched until the new one is complete and replaces it.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -12,22 +12,22 @@ use crate::lock::{LockName, lock};
 use crate::report::{Report, counted_as};
 use crate::store::{FORMAT, REBUILDING_EMBEDDER, REBUILDING_TO, REBUILDING_URL, Store, free_damaged_name, logs_of};
 
-/// How long another process that rebuilds an index of another format is waited for: it copies vectors.
+/// How long to wait for another process that rebuilds an index of another format, which copies vectors.
 const RENEWAL: Duration = Duration::from_secs(60);
 
 impl Index {
-    /// Makes the index again with the model asked for (the one it has, if none was), embedding everything. Search
-    /// goes on with the old vectors until the new ones are complete; interrupted, the next sync goes on. A
-    /// damaged index file that cannot be written to is renamed to `….damaged` first.
+    /// Builds the index again with the requested model (or its own if none was requested), and embeds everything.
+    /// Searches use the old vectors until the new ones are complete; if it is interrupted, the next sync continues it.
+    /// A damaged index file that cannot be written is first renamed to `….damaged`.
     ///
     /// # Errors
-    /// As [`Index::sync_with`]; [`ErrorKind::Damaged`] when `--index` names a file that is not an index, and when a
-    /// damaged one no longer says which model it has and none was asked for.
+    /// The errors of [`Index::sync_with`]; [`ErrorKind::Damaged`] when `--index` names a file that is not an index, and
+    /// when a damaged one no longer names its model and none was requested.
     pub fn rebuild(&self, options: &SyncOptions<'_>) -> Result<Report> {
         self.rebuild_reusing(None, options)
     }
 
-    /// The same; with `doubtful`, sound vectors of the old index are taken over, but for those in these slots.
+    /// Rebuilds the index; with `doubtful`, copies the sound vectors of the old index, except those in these slots.
     pub(super) fn rebuild_reusing(
         &self,
         doubtful: Option<&BTreeSet<i64>>,
@@ -42,7 +42,7 @@ impl Index {
         }
     }
 
-    /// `damaged` was a free name when the file was found to be damaged.
+    /// `damaged` was an unused name when the file was found to be damaged.
     fn rebuild_damaged(
         &self,
         error: Error,
@@ -54,19 +54,19 @@ impl Index {
             return Err(error);
         }
         if self.has_lost_its_model() {
-            let message = "the index is so damaged that it does not say which model it has";
+            let message = "the index is damaged, and the name of its model is lost";
             return Err(Error::new(ErrorKind::Damaged, message)
                 .at(&self.file)
                 .with_remedy("name one: `vault-index rebuild --model NAME`; the default is minilm"));
         }
-        // A watcher would go on with the file that is moved away, and another rebuild would move away the new one.
+        // A watcher would continue to use the file that is moved away, and another rebuild would move the new one away.
         let locks = (
             lock(&self.file, LockName::Watch, Some(Duration::ZERO), None)?,
             options.lock(&self.file, LockName::Embed)?,
         );
         match free_damaged_name(&self.file) == damaged {
             true => self.replace_damaged(damaged, doubtful, options)?,
-            // Whoever was waited for has done it.
+            // The process that held the lock has done it.
             false => self.close(),
         }
         drop(locks);
@@ -96,19 +96,19 @@ impl Index {
         Ok(())
     }
 
-    /// Makes the index empty and of this program's format, with the vectors of the old one: they are found by text, so that
-    /// the sync that follows embeds nothing again.
+    /// Empties the index, in this program's format, and keeps the old vectors. They are found by text, so the sync that
+    /// follows embeds nothing again.
     pub(super) fn renew(&self) -> Result<Store> {
         let _lock = lock(&self.file, LockName::Write, Some(RENEWAL), None)?;
         match Store::open(&self.file) {
             Err(error) if error.kind() == ErrorKind::OtherFormat => {}
-            // Whoever was waited for has done it.
+            // The process that held the lock has done it.
             store => return store,
         }
         let mut store = Store::open_any_format(&self.file)?;
         self.check_vault(&store).map_err(|error| match error.kind() {
             ErrorKind::Damaged => {
-                error.with_remedy("run `vault-index forget --index-only`, then `vault-index sync` to make it anew")
+                error.with_remedy("run `vault-index forget --index-only`, then `vault-index sync` to rebuild it")
             }
             _ => error,
         })?;
@@ -139,14 +139,14 @@ impl Index {
             store.set_meta(REBUILDING_TO, &wanted.name)?;
             store.set_meta(REBUILDING_EMBEDDER, wanted.embedder.id())?;
             store.set_optional_meta(REBUILDING_URL, wanted.base_url.as_deref())?;
-            // What an earlier rebuild left unfinished is not part of this one.
+            // The leftovers of an earlier rebuild do not belong to this one.
             self.delete_rebuild()?;
         }
         self.rebuild_into(store, &wanted, doubtful, options)
     }
 
-    /// Builds the new index, or goes on with it, and puts it in the old one's place once nothing is pending. The caller
-    /// holds [`LockName::Embed`], which guards both files: a second rebuild would throw away what the first has made.
+    /// Builds the new index, or continues it, and replaces the old one once no text is pending. The caller holds
+    /// [`LockName::Embed`], which guards both files, because a second rebuild would discard the result of the first.
     pub(super) fn rebuild_into(
         &self,
         store: &mut Store,
@@ -165,7 +165,7 @@ impl Index {
         };
         let new = match open()? {
             Some(new) => new,
-            // Of another model or format, or damaged.
+            // It has another model or format, or is damaged.
             None => {
                 self.delete_rebuild()?;
                 Store::open(&path)?

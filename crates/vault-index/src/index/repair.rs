@@ -1,15 +1,15 @@
-//! Broken links, and where each was probably meant to lead.
+//! Broken links, and their probable targets.
 //!
-//! | what is known | certainty |
+//! | evidence | certainty |
 //! | --- | --- |
-//! | the file that lay where the link leads was renamed or moved outside, and only that one can be meant | certain |
-//! | the only file of that name lies in another folder; the only note with that title or alias | likely |
-//! | a name with a slip of one or two letters, where no other is nearly as near | likely |
-//! | the note has a heading that is much like the one that is missing, and no other is | likely |
-//! | other names and headings that are alike; the only note elsewhere that has the heading | possible |
+//! | the file that the link led to was renamed or moved outside of this program, and no other file matches | certain |
+//! | the only file of that name is in another folder; the only note with that title or alias | likely |
+//! | a name with a typo of one or two letters, and no other name is nearly as similar | likely |
+//! | the note has a heading similar to the missing one, and no other heading is nearly as similar | likely |
+//! | other similar names and headings; the only note elsewhere that has the heading | possible |
 //!
-//! A sync sees that a file was renamed by its inode or its content, see [`settle`](crate::files::settle), and keeps where it
-//! lay. Numbers are never slips: `2024-01-05` is not meant by `2024-01-06`.
+//! A sync detects a renamed file by its inode or its content, see [`settle`](crate::files::settle), and stores its
+//! former path. Numbers are never typos: `2024-01-05` does not mean `2024-01-06`.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
@@ -27,23 +27,23 @@ use crate::terms::name_key;
 /// The most proposals for one link.
 const MAX_PROPOSALS: usize = 3;
 
-/// The least likeness of a name or heading that is possible, and of one that is likely. One slip in a word of seven letters
-/// leaves a likeness of 0.71.
+/// The least likeness of a possible name or heading, and of a likely one. One typo in a word of seven letters leaves a
+/// likeness of 0.71.
 const POSSIBLE: f64 = 0.6;
 const LIKELY: f64 = 0.7;
 
-/// How much more alike the best candidate must be than the second to be likely.
+/// How much more similar the best candidate must be than the second to be likely.
 const MARGIN: f64 = 0.1;
 
-/// How many candidates are compared with a name: those that share most pairs of letters with it.
+/// The number of candidates that are compared with a name: those that share most pairs of letters with it.
 const MAX_COMPARED: usize = 50;
 
 impl Index {
-    /// The links that lead to no file, or to a heading or block that their note does not have, each with where it was
-    /// probably meant to lead, the surest first. All of the vault's by source and place, or those of one note (its path,
+    /// The links that lead to no file, or to a heading or block that their note lacks, each with its probable targets,
+    /// the most certain first. All links of the vault, ordered by source and position, or those of one note (its path,
     /// or a link to it).
     ///
-    /// Costs a look at every link, and for each broken one at the names that have letters in common with it.
+    /// Checks every link, and compares the name in each broken one with the names that have letters in common with it.
     ///
     /// # Errors
     /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) with the nearest names.
@@ -71,19 +71,19 @@ impl Index {
     }
 }
 
-/// Headings by key, each with the only note that has it and as it is written there; `None` where several have it.
+/// Headings by key, each with its spelling and the only note that has it; `None` if several notes have it.
 type UniqueHeadings = HashMap<String, Option<(FileId, String)>>;
 
-/// What may be meant by links.
+/// The possible targets of links.
 struct Repair<'s> {
     store: &'s Store,
     names: Names,
-    /// Where files lay, by number; and which file each is now, where that is certain.
+    /// The former paths of files, by number, and the current file of each, where that is certain.
     former: Names,
     now: Vec<Option<FileId>>,
     /// Titles, aliases and names of notes, by key.
     by_key: HashMap<String, BTreeSet<FileId>>,
-    /// The names of files and notes, and which of them hold a pair of letters.
+    /// The names of files and notes, and those that contain each pair of letters.
     listed: Vec<(String, FileId)>,
     by_pair: HashMap<[char; 2], Vec<u32>>,
     headings: std::cell::OnceCell<UniqueHeadings>,
@@ -126,17 +126,17 @@ impl<'s> Repair<'s> {
         Ok(found)
     }
 
-    /// The files that a link which leads to none may mean.
+    /// The files that an unresolved link may mean.
     fn files_meant(&self, link: &LinkRow) -> Vec<RepairProposal> {
         let propose = |file: FileId, certainty, reason: String| {
             let target = self.names.path(file)?.clone();
-            // A note does not link to itself by its name, and a picture is not meant by the name of a note.
+            // A note does not link to itself by its name, and the name of a note does not mean a picture.
             let fits = target != link.source && self.fits(link, &target);
             fits.then(|| RepairProposal { target, subpath: link.subpath.clone(), certainty, reason })
         };
         let former: Vec<Option<FileId>> =
             ranked(&self.former, &link.path, &link.source).iter().map(|id| self.now[id.0 as usize]).collect();
-        // The first is the one that the link led to, if all lay there at one time.
+        // The first is the file that the link led to, if all files were at their former paths at the same time.
         if let Some(Some(file)) = former.first()
             && let Some(target) = self.names.path(*file)
         {
@@ -178,7 +178,7 @@ impl<'s> Repair<'s> {
         proposals.collect()
     }
 
-    /// The names much like one, the most alike first.
+    /// The names similar to one, the most similar first.
     fn names_like(&self, name: &str) -> Vec<(f64, usize)> {
         let mut shared: HashMap<u32, usize> = HashMap::new();
         for pair in pairs(name) {
@@ -197,8 +197,8 @@ impl<'s> Repair<'s> {
         alike
     }
 
-    /// Whether a link can mean a file of this kind: a link with the extension of an attachment means a file with the same
-    /// extension, every other link means a note.
+    /// Whether a link can mean a file of this kind: a link with an attachment's extension means a file with the same
+    /// extension; every other link means a note.
     fn fits(&self, link: &LinkRow, target: &VaultPath) -> bool {
         match VaultPath::new(&link.path).as_ref().and_then(extension_of_attachment) {
             Some(wanted) => target.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(wanted)),
@@ -206,7 +206,7 @@ impl<'s> Repair<'s> {
         }
     }
 
-    /// The headings that a link to a missing one may mean. A block's id is made up, so nothing is like it.
+    /// The headings that a link to a missing one may mean. Block ids are arbitrary, so they are not compared.
     fn headings_like(&self, link: &LinkRow, target: &VaultPath) -> Result<Vec<RepairProposal>> {
         let Some(wanted) = link.subpath.as_deref().and_then(|subpath| subpath.rsplit('#').next()).map(str::trim) else {
             return Ok(Vec::new());
@@ -261,40 +261,41 @@ impl<'s> Repair<'s> {
     }
 }
 
-/// The longest extension: what follows the dot in `Dr. Smith's list` is none.
+/// The longest extension. For example, the text after the dot in `Dr. Smith's list` is not an extension.
 const MAX_EXTENSION: usize = 5;
 
 fn extension_of_attachment(path: &VaultPath) -> Option<&str> {
     let extension = path.extension().filter(|_| path.kind() == FileKind::Attachment)?;
     let is_one = extension.len() <= MAX_EXTENSION && extension.bytes().all(|b| b.is_ascii_alphanumeric());
-    // `Release v1.2` has none.
+    // `Release v1.2` does not have one.
     Some(extension).filter(|extension| is_one && extension.contains(char::is_alphabetic))
 }
 
-/// The name that a link gives, without the extension of a note.
+/// The name in a link, without the extension of a note.
 fn name_in(link: &LinkRow) -> &str {
     let name = link.path.rsplit('/').next().unwrap_or(&link.path);
     name.strip_suffix(".md").or_else(|| name.strip_suffix(".markdown")).unwrap_or(name)
 }
 
-/// What a file is called in links: a note by its name without its ending.
+/// The name of a file in links; for a note, without its extension.
 fn name_of(path: &VaultPath) -> &str {
     if path.kind() == FileKind::Markdown { path.stem() } else { path.file_name() }
 }
 
-/// How much two names are alike; not at all where their numbers differ.
+/// The likeness of two names; 0 if their numbers differ.
 fn alike(a: &str, b: &str) -> f64 {
     let digits = |name: &str| name.chars().filter(char::is_ascii_digit).collect::<String>();
     if digits(a) == digits(b) { likeness(a, b) } else { 0.0 }
 }
 
-/// Of scores in order: likely only where the first is high, and the second is not nearly as high.
+/// The certainty of a candidate, from all scores in order: likely only if the first score is high and the second is not
+/// nearly as high.
 fn certainty_of(scores: &[f64], at: usize) -> Certainty {
     let is_alone = scores.get(1).is_none_or(|second| scores[0] - second >= MARGIN);
     if at == 0 && scores[0] >= LIKELY && is_alone { Certainty::Likely } else { Certainty::Possible }
 }
 
-/// The different pairs of neighbouring letters of a name.
+/// The distinct pairs of neighbouring letters of a name.
 fn pairs(name: &str) -> BTreeSet<[char; 2]> {
     let letters: Vec<char> = name.to_lowercase().chars().filter(|c| c.is_alphanumeric()).collect();
     letters.windows(2).map(|pair| [pair[0], pair[1]]).collect()

@@ -1,7 +1,9 @@
-//! Links that a note lacks: where it names another note without linking it, and which notes it means without naming them.
+//! Link suggestions for a note: names of other notes that it does not link, and notes of similar meaning that it does
+//! not name.
 //!
-//! A note is named by its file's name, its title, an alias, or the words by which other notes link to it; words are compared
-//! by their stems, so that *daily note* names `Daily notes.md`. The score is a logistic function of what speaks for a link:
+//! A note is named by its file's name, its title, an alias, or the words by which other notes link to it. Words are
+//! compared by their stems, so *daily note* names `Daily notes.md`. The score is a logistic function of the evidence
+//! for a link:
 //!
 //! ```text
 //! name    = -1.5 + 2.4 * spelling + 2 * linked + 0.8 * words    0 where the note is not named
@@ -9,10 +11,10 @@
 //! score   = 1 / (1 + exp(2.3 - name - 2.4 * meaning - 1.2 * same folder))
 //! ```
 //!
-//! `spelling` is 1 for the name as it is spelled, `words` is at most 3, and `linked` is the share of the notes holding the
-//! name that link it: Mihalcea and Csomai ("Wikify!", CIKM 2007) tell by it which words are worth a link. The weights are
-//! those of a logistic regression on links taken out of two vaults, rounded; `missing_links` of the benches takes links out
-//! and prints the parts.
+//! `spelling` is 1 for the exact spelling of the name, `words` is at most 3, and `linked` is the share of linked notes
+//! among those that contain the name: Mihalcea and Csomai ("Wikify!", CIKM 2007) use it to decide which words are worth
+//! a link. The weights come from a logistic regression on links removed from two vaults, rounded; the benchmark
+//! `missing_links` removes links and prints the parts.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
@@ -28,30 +30,31 @@ use crate::search::{Hit, Mode, Query, Searcher, find_note};
 use crate::store::Store;
 use crate::terms::{TermMatch, Terms, is_stop_word, stem};
 
-/// The least scores. Of the links that `missing_links` took out of two vaults, few score less; of the other candidates, most.
+/// The least scores. Few of the links that `missing_links` removed from two vaults score less, and most other
+/// candidates do.
 const NAMED_FLOOR: f32 = 0.65;
 const MEANT_FLOOR: f32 = 0.45;
 
-/// The least share of linked occurrences of a name of one word: below it, the name is an ordinary word, such as *note*.
+/// The least share of linked occurrences of a one-word name. Below it, the name is an ordinary word, such as *note*.
 const LEAST_LINKED: f32 = 0.1;
 
-/// How many notes each passage is compared with: the nearest.
+/// The number of notes that each passage is compared with: the nearest.
 const NEAREST: usize = 20;
 
-/// How many notes may share a name that is suggested.
+/// The number of notes that may share a suggested name.
 const MAX_SHARED: usize = 2;
 
 /// The least number of letters and digits in a name.
 const SHORTEST: usize = 3;
 
 impl Index {
-    /// Links that notes lack, the best first: where a note names another one without linking it, or means one without
-    /// naming it. Of one note (its path, or a link to it) by names and by meaning; of all notes by names only, because
-    /// comparing all passages with all others takes long. Each pair of notes once, at the best place; notes that are linked
-    /// already are not suggested.
+    /// Missing links, best first: where a note names another one without a link, or means one without naming it. For
+    /// one note (its path, or a link to it), by names and by meaning; for all notes, by names only, because comparing
+    /// all passages with all others takes long. Each pair of notes occurs once, at the best place; notes that are
+    /// already linked are not suggested.
     ///
-    /// Reads the note, or all notes. For the meaning it searches once for each passage of the note; what has no vector yet
-    /// is compared by names only.
+    /// Reads the note, or all notes. By meaning, it searches once for each passage of the note; passages without a
+    /// vector are compared by names only.
     ///
     /// # Errors
     /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) with the nearest names.
@@ -92,7 +95,7 @@ impl Index {
         };
         let file =
             DiskFile { path: path.clone(), disk: None, stat: FileStat::default(), indexed: true, symlink: false };
-        // One that is gone, or cannot be read any more, needs no links.
+        // A note that was deleted, or can no longer be read, needs no links.
         let Ok(content) = read_note(&self.vault, &file, MAX_NOTE_BYTES) else { return Ok(Vec::new()) };
         let note = parse(path, &content.bytes, &ParseOptions::of_vault(&self.vault));
         let mut linked: HashSet<FileId> = graph.neighbours(source, Direction::Links).collect();
@@ -112,7 +115,7 @@ impl Index {
             };
             let backlinks = graph.neighbours(name.note, Direction::Backlinks).count();
             let words = name.stems.len().min(3);
-            // A name of several words that nobody links yet is no chance.
+            // The longer an unlinked name, the less likely it occurs by chance.
             let doubt = [0.5, 2.0, 4.0][words - 1];
             let parts = SuggestionParts {
                 spelling: named.spelling,
@@ -136,7 +139,7 @@ impl Index {
             }
         }
         let mut suggestions: Vec<LinkSuggestion> = Vec::new();
-        // Where a name is that of several notes, or two names overlap, one link can be made.
+        // If a name belongs to several notes, or two names overlap, only one link is possible.
         let mut taken: HashMap<usize, usize> = HashMap::new();
         for (target, candidate) in found {
             let Some(target) = names.paths.get(&target) else { continue };
@@ -158,7 +161,7 @@ impl Index {
         Ok(suggestions)
     }
 
-    /// The notes with a passage near one of the note's, with the cosine of the nearest two.
+    /// The notes with a passage close to one of the note's, with the cosine of the closest pair.
     fn near_in_meaning(
         &self,
         source: FileId,
@@ -194,7 +197,7 @@ impl Index {
     }
 }
 
-/// A note that may be linked, and why.
+/// A note that may be linked, and the evidence.
 #[derive(Default)]
 struct Candidate {
     parts: SuggestionParts,
@@ -202,7 +205,7 @@ struct Candidate {
     meant: Option<SimilarPassage>,
 }
 
-/// A passage of another note that is near one of the note's.
+/// A passage of another note that is close to one of the note's.
 struct SimilarPassage {
     cosine: f32,
     /// The lines of the note's passage.
@@ -247,7 +250,7 @@ impl Candidate {
     }
 }
 
-/// See the head of the file.
+/// See the formula at the top of the file.
 fn score(parts: &SuggestionParts) -> f32 {
     let name = match parts.words {
         0 => 0.0,
@@ -262,7 +265,7 @@ fn on_one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// What notes are called, found by the stem of the first word.
+/// The names of notes, found by the stem of their first word.
 struct NameTable {
     names: Vec<TableName>,
     by_first: HashMap<String, Vec<usize>>,
@@ -271,13 +274,13 @@ struct NameTable {
 
 struct TableName {
     text: String,
-    /// Of its words.
+    /// The stems of its words.
     stems: Vec<String>,
     note: FileId,
     kind: SuggestionReason,
 }
 
-/// A name that stands in a note.
+/// An occurrence of a name in a note.
 struct NameOccurrence {
     name: usize,
     span: Range<usize>,
@@ -292,7 +295,7 @@ impl NameTable {
             let stems: Vec<String> = words(text).map(|(stem, _)| stem).collect();
             let letters = text.chars().filter(|c| c.is_alphanumeric()).count();
             let is_name = letters >= SHORTEST && text.chars().any(char::is_alphabetic);
-            // A span of words has neither brackets nor signs at its ends.
+            // A span of words has no brackets or punctuation at its ends.
             let is_whole = text.starts_with(char::is_alphanumeric) && text.ends_with(char::is_alphanumeric);
             let is_program = text.contains("<%") || text.contains("{{");
             if !is_name || !is_whole || is_program || stems.iter().all(|stem| is_stop_word(stem)) {
@@ -306,13 +309,13 @@ impl NameTable {
         for (note, name) in store.all_names()? {
             add(&name.text, note, SuggestionReason::Name);
         }
-        // Words by which one note is linked, and only once, may be made for that place.
+        // Link text that only one note uses may be specific to that place.
         for (note, text) in store.link_texts(2)? {
             add(&text, note, SuggestionReason::LinkText);
         }
         let mut names: Vec<TableName> = Vec::new();
         for mut named in by_stems.into_values() {
-            // Words by which a note is linked do not name another one that has them as its name.
+            // Link text does not name a note if it is the name of another one.
             if named.iter().any(|name| name.kind == SuggestionReason::Name) {
                 named.retain(|name| name.kind == SuggestionReason::Name);
             }
@@ -328,7 +331,7 @@ impl NameTable {
         Ok(Self { names, by_first, paths: store.paths()?.into_iter().collect() })
     }
 
-    /// The names that stand in the prose of a note, the longest at each place, in order.
+    /// The names in the prose of a note, the longest at each position, in order.
     fn named_in(&self, note: &Note) -> Vec<NameOccurrence> {
         let body = &note.text[note.body.clone()];
         let prose = Prose::of(note);
@@ -340,7 +343,7 @@ impl NameTable {
             for &name in self.by_first.get(first).into_iter().flatten() {
                 let TableName { stems, text, .. } = &self.names[name];
                 let Some(here) = words.get(at..at + stems.len()) else { continue };
-                // Of several notes of one name, each is named.
+                // If several notes have the same name, each of them is named.
                 if stems.len() < length || !here.iter().map(|(stem, _)| stem).eq(stems) {
                     continue;
                 }
@@ -352,7 +355,7 @@ impl NameTable {
                 let written = &body[span.clone()];
                 let Some(spelling) = spelling(written, text) else { continue };
                 let span = note.body.start + span.start..note.body.start + span.end;
-                // A heading that is the name is about the same, and need not lead there.
+                // A heading that equals the name has the same subject, and need not link to the note.
                 let is_heading = note.headings.iter().any(|heading| heading.text == note.text[span.clone()]);
                 if prose.holds(&span) && !is_heading {
                     found.push(NameOccurrence { name, span, spelling });
@@ -364,8 +367,8 @@ impl NameTable {
     }
 }
 
-/// How near words that have the stems of a name are to it: 1 as it is spelled, less in another case, with other punctuation,
-/// or as a plural. Other forms mean other things: *listed* is no `List.md`.
+/// How similar words with the stems of a name are to the name: 1 for the exact spelling, less for another case, other
+/// punctuation, or a plural. Other forms mean other things; for example, *listed* is not `List.md`.
 fn spelling(written: &str, name: &str) -> Option<f32> {
     let plain = |text: &str| -> Vec<String> {
         let mut words = Vec::new();
@@ -387,14 +390,14 @@ fn spelling(written: &str, name: &str) -> Option<f32> {
     (written.len() == name.len() && written.iter().zip(&name).all(is_form)).then_some(0.85)
 }
 
-/// The stems of a text's words, with where they stand.
+/// The stems of a text's words, with their positions.
 fn words(text: &str) -> impl Iterator<Item = (String, Range<usize>)> {
     let mut words = Vec::new();
     Terms::new().each(text, |term, span| words.push((stem(term).into_owned(), span)));
     words.into_iter()
 }
 
-/// Whether words stand in one phrase: only spaces, hyphens and the like between them.
+/// Whether words form one phrase: only spaces, hyphens and similar characters are between them.
 fn is_one_phrase(body: &str, words: &[(String, Range<usize>)]) -> bool {
     words.windows(2).all(|pair| {
         // Pairs of characters overlap.
@@ -405,7 +408,7 @@ fn is_one_phrase(body: &str, words: &[(String, Range<usize>)]) -> bool {
     })
 }
 
-/// How many notes hold a name and do not link to its note.
+/// The number of notes that contain a name and do not link to its note.
 fn notes_holding(store: &Store, name: &TableName, graph: &Graph) -> Result<usize> {
     let Some(passages) = crate::search::passages_with_phrase(store, &name.text, TermMatch::Whole)? else {
         return Ok(0);
@@ -416,7 +419,7 @@ fn notes_holding(store: &Store, name: &TableName, graph: &Graph) -> Result<usize
     Ok(notes.len())
 }
 
-/// The words of a text that say what it is about.
+/// The words of a text that carry its subject.
 fn significant_terms(text: &str) -> Vec<String> {
     let mut terms: Vec<String> = words(text).map(|(stem, _)| stem).filter(|stem| !is_stop_word(stem)).collect();
     terms.sort();
@@ -424,20 +427,21 @@ fn significant_terms(text: &str) -> Vec<String> {
     terms
 }
 
-/// The sentence that a span stands in, on one line.
+/// The sentence that contains a span, on one line.
 fn sentence_around(note: &Note, span: &Range<usize>) -> String {
     let sentences = sentences(note, note.body.clone());
     let around = sentences.into_iter().find(|sentence| sentence.start <= span.start && span.start < sentence.end);
     on_one_line(&note.text[around.unwrap_or(span.clone())])
 }
 
-/// Of the sentences of prose in some lines, the one that has most of the words. No link belongs in headings, tables and code.
+/// The sentence of prose in some lines that contains most of the words. Links do not belong in headings, tables and
+/// code.
 fn best_sentence(note: &Note, (first, last): (u32, u32), terms: &[String]) -> Option<Range<usize>> {
     let prose = Prose::of(note);
     let mut best: Option<(usize, Range<usize>)> = None;
     for sentence in sentences(note, note.body.clone()) {
         let line = note.lines.line_at(sentence.start);
-        // There the link is added.
+        // The link is added there.
         let is_prose = prose.end_of_line(line).is_some();
         if !(first..=last).contains(&line) || !is_prose {
             continue;
@@ -451,8 +455,8 @@ fn best_sentence(note: &Note, (first, last): (u32, u32), terms: &[String]) -> Op
     best.map(|(_, sentence)| sentence)
 }
 
-/// The sentences of a part of a note: they end with a full stop and the like before white space, with a blank line, and
-/// before a list item, heading or quote.
+/// The sentences of a part of a note. A sentence ends with a full stop or similar mark before white space, with a blank
+/// line, and before a list item, heading or quote.
 fn sentences(note: &Note, part: Range<usize>) -> Vec<Range<usize>> {
     let text = &note.text[part.clone()];
     let mut found = Vec::new();

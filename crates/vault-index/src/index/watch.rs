@@ -1,5 +1,5 @@
-//! Keeping an index fresh: sync, wait for a signal, sync again. The comparison with the disk is the truth; a signal
-//! only says when to look.
+//! Keeps an index up to date: sync, wait for a signal, sync again. Only the comparison with the disk decides; a signal
+//! only says when to compare.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -13,17 +13,17 @@ use crate::indexer::SyncOptions;
 use crate::lock::{Lock, LockName, lock};
 use crate::report::{Progress, Report};
 
-/// How a vault is watched.
+/// The options of a watcher.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct WatchOptions<'a> {
-    /// How long the vault must be still before it is looked at.
+    /// How long the vault must be unchanged before it is synced.
     pub debounce: Duration,
-    /// How often it is looked at without any signal, since events can be lost.
+    /// How often it is compared with the disk even without a signal, because events can be lost.
     pub full_check_every: Duration,
-    /// Set it from another thread to end; everything is committed first.
+    /// Set this flag from another thread to stop; everything is committed first.
     pub cancel: Option<&'a AtomicBool>,
-    /// Called now and then with how far a sync has come.
+    /// Called from time to time with the progress of a sync.
     pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,
 }
 
@@ -39,33 +39,33 @@ impl Default for WatchOptions<'_> {
 }
 
 impl<'a> WatchOptions<'a> {
-    /// A fifth of a second of silence before a look, and one every five minutes anyway.
+    /// Returns the defaults: 200 ms without a change before a sync, and one every five minutes in any case.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets how long the vault must be still before it is looked at.
+    /// Sets how long the vault must be unchanged before it is synced.
     #[must_use]
     pub fn debounce(mut self, debounce: Duration) -> Self {
         self.debounce = debounce;
         self
     }
 
-    /// Sets how often the vault is looked at without any signal.
+    /// Sets how often the vault is compared with the disk even without a signal.
     #[must_use]
     pub fn full_check_every(mut self, every: Duration) -> Self {
         self.full_check_every = every;
         self
     }
 
-    /// Ends the watch once the flag is set.
+    /// Stops the watcher once the flag is set.
     #[must_use]
     pub fn cancel(mut self, cancel: &'a AtomicBool) -> Self {
         self.cancel = Some(cancel);
         self
     }
 
-    /// Has `progress` called now and then during a sync.
+    /// Calls `progress` from time to time during a sync.
     #[must_use]
     pub fn progress(mut self, progress: &'a (dyn Fn(Progress) + Sync)) -> Self {
         self.progress = Some(progress);
@@ -82,37 +82,37 @@ impl fmt::Debug for WatchOptions<'_> {
     }
 }
 
-/// What happens while a vault is watched.
+/// An event of a watched vault.
 #[derive(Debug, Clone, PartialEq)]
 pub enum WatchEvent {
-    /// The vault is watched from now on; the first sync follows.
+    /// The vault is now watched; the first sync follows.
     Started,
     /// A batch of changes is in the index.
     Synced(Report),
-    /// Something the user should know; watching goes on.
+    /// A message for the user; watching continues.
     Notice(String),
-    /// The vault's folder is gone. The index stays as it is until it comes back.
+    /// The vault's folder was removed. The index stays as it is until the folder is back.
     VaultGone,
     /// The vault's folder is back.
     VaultBack,
 }
 
-/// Embedding is interrupted this often to see whether something changed.
+/// Embedding is interrupted this often to check for changes.
 const SLICE: Duration = Duration::from_secs(1);
 
-/// While nothing else happens, what was embedded is told this often.
+/// While nothing else happens, embedding is reported this often.
 const TELL_EVERY: Duration = Duration::from_secs(60);
 
-/// After an error the vault is looked at again this soon.
+/// After an error, the vault is synced again after this time.
 const RETRY: Duration = Duration::from_secs(10);
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 
 impl Index {
-    /// Keeps the index up to date for as long as the [`Watcher`] is asked for events. One watcher a vault.
+    /// Keeps the index up to date while the [`Watcher`] is polled for events. One watcher per vault.
     ///
     /// # Errors
-    /// [`ErrorKind::Locked`] when another watcher is at work.
+    /// [`ErrorKind::Locked`] when another watcher is running.
     pub fn watch<'a>(&'a self, options: &WatchOptions<'a>) -> Result<Watcher<'a>> {
         drop(self.writer()?);
         let lock = lock(&self.file, LockName::Watch, Some(Duration::ZERO), None)?;
@@ -133,19 +133,20 @@ impl Index {
     }
 }
 
-/// The events of a watched vault, as they happen: asking for the next one waits for it, and syncs meanwhile. Ends when
-/// it is cancelled. An error of the first sync ends it too; later ones are notices, and the sync is tried again.
+/// The events of a watched vault, as they happen. Requesting the next one waits for it and syncs meanwhile. The
+/// iterator ends when it is cancelled, or with an error of the first sync. Later errors are notices, and the sync is
+/// tried again.
 pub struct Watcher<'a> {
     index: &'a Index,
     options: WatchOptions<'a>,
     files: FileWatcher,
-    /// Not fetched yet.
+    /// Events that have not been fetched yet.
     events: VecDeque<WatchEvent>,
-    /// When the next look or slice of embedding is due without a signal; now, to begin with.
+    /// When the next comparison or slice of embedding is due without a signal; at the start, now.
     due: Instant,
-    /// When the next look at the vault is due.
+    /// When the next comparison with the vault is due.
     walk_due: Instant,
-    /// What was embedded and not told yet, and since when.
+    /// The embedding that has not been reported yet, and when it started.
     embedded: Option<(Report, Instant)>,
     has_synced: bool,
     has_ended: bool,
@@ -201,7 +202,7 @@ impl<'a> Watcher<'a> {
         self.options.cancel.unwrap_or(&NEVER)
     }
 
-    /// Waits for a signal, at most until a look is due anyway. Whether it is time to look.
+    /// Waits for a signal, at most until a comparison is due anyway. Returns whether it is time to compare.
     fn wait(&mut self) -> bool {
         let wait = self.due.saturating_duration_since(Instant::now());
         let cancel = self.cancel();
@@ -225,7 +226,7 @@ impl<'a> Watcher<'a> {
         }
     }
 
-    /// Syncs or embeds for a slice of time. Text goes first, so that what changes in the middle of embedding is soon found.
+    /// Syncs, or embeds for a slice of time. Text goes first, so that changes during embedding are found soon.
     fn sync(&mut self) -> Result<()> {
         let mut options = SyncOptions::new().deadline(Instant::now() + SLICE);
         (options.cancel, options.progress) = (self.options.cancel, self.options.progress);
@@ -249,7 +250,7 @@ impl<'a> Watcher<'a> {
         Ok(())
     }
 
-    /// One event for what is embedded in a minute, or for the rest of it.
+    /// Emits one event for the embedding of a minute, or for the rest of it.
     fn tell_of_embedding(&mut self, report: Report) {
         let (sum, since) = self.embedded.get_or_insert_with(|| (Report::default(), Instant::now()));
         *sum = Report {

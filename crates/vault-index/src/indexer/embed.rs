@@ -1,4 +1,5 @@
-//! Pending texts -> vectors: newest notes first, each text looked up before it is embedded, one transaction a round.
+//! From pending texts to vectors: newest notes first, each text looked up before it is embedded, one transaction per
+//! round.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
@@ -13,44 +14,44 @@ use crate::lock::{self, LockName};
 use crate::report::{Progress, Report, Stage};
 use crate::store::{EmbeddingKey, PACE, PendingText, REBUILDING_TO, key_of, least_size};
 
-/// A round is what is embedded between two looks at the clock and at what was asked to stop: so many texts that it
-/// takes about this long, and not fewer than the model wants at once.
+/// The aim for the duration of a round of embedding. Between rounds, the time limit and stop requests are checked. A
+/// round has as many texts as take about this long, but at least the batch size of the model.
 const ROUND: Duration = Duration::from_millis(250);
 const MOST_TEXTS: usize = 1024;
 
-/// How often notes that have texts to embed are listed, which takes as long as there are many.
+/// How often the notes with texts to embed are listed. The time that this takes grows with their number.
 const LIST_AGAIN: Duration = Duration::from_secs(10);
 
-/// What decides about the rounds of embedding besides the options of a sync.
+/// Controls the rounds of embedding, besides the options of a sync.
 pub(crate) trait EmbeddingSchedule {
     /// The most texts of the next round.
     fn most_texts(&self) -> usize {
         MOST_TEXTS
     }
 
-    /// The texts to leave out, a JSON list of [`PendingText::id`].
+    /// The texts to skip, as a JSON list of [`PendingText::id`].
     fn skipped(&self) -> Cow<'_, str> {
         Cow::Borrowed("[]")
     }
 
-    /// Before these texts are embedded. Whether to embed them.
+    /// Called before these texts are embedded. Returns whether to embed them.
     fn begins(&mut self, _indexer: &Indexer<'_>, _texts: &[PendingText]) -> Result<bool> {
         Ok(true)
     }
 
-    /// The model could not embed one of these texts.
+    /// Called when the model could not embed one of these texts.
     fn failed(&mut self, _indexer: &Indexer<'_>, _texts: &[PendingText], error: Error) -> Result<()> {
         Err(error)
     }
 
-    /// After a round: whether there is another one. The rest takes about `time_left`.
+    /// Called after a round. Returns whether to start another one; the rest takes about `time_left`.
     fn goes_on(&mut self, time_left: Option<Duration>) -> bool;
 }
 
-/// The run of a sync.
+/// The schedule of a sync.
 struct SyncSchedule {
     limit: Option<Duration>,
-    /// Ends as soon as not all can be embedded in time.
+    /// Stop as soon as it is clear that the time limit does not suffice for all texts.
     all: bool,
     started: Instant,
 }
@@ -63,10 +64,9 @@ impl EmbeddingSchedule for SyncSchedule {
 }
 
 impl Indexer<'_> {
-    /// Embeds until nothing is pending, the time is over or the caller cancels.
+    /// Embeds until nothing is pending, the time limit is reached or the caller cancels.
     ///
-    /// The lock for writing is free while the model works; another one keeps two processes from embedding the same
-    /// texts.
+    /// The write lock is free while the model runs. A separate lock keeps two processes from embedding the same texts.
     pub(super) fn sync_vectors(&self, report: &mut Report) -> Result<()> {
         if self.store.pending()? > 0 {
             self.embed_pending(report)?;
@@ -90,15 +90,15 @@ impl Indexer<'_> {
             _ => self.lock(LockName::Embed),
         };
         let _embedding = match embedding {
-            // Another process embeds what is pending here, and this sync may not wait for it; or it rebuilds the index,
-            // which makes these vectors needless.
+            // Another process embeds the pending texts, and this sync may not wait for it; or it rebuilds the index,
+            // which makes these vectors unnecessary.
             Err(error) if error.kind() == ErrorKind::Locked && may_leave => return Ok(()),
             embedding => embedding?,
         };
         let pace = self.pace()?;
         let limit = self.options.vectors_within;
         if let Some(limit) = limit.filter(|_| self.options.all_vectors) {
-            // The pace of another day may be half that of today.
+            // The speed of another day may be half that of today.
             let is_hopeless = |size| pace.time(size).is_some_and(|time| time > 2 * limit);
             let texts = self.store.pending()?;
             if is_hopeless(least_size(texts)) || is_hopeless(self.store.pending_size(texts)?) {
@@ -109,12 +109,12 @@ impl Indexer<'_> {
         self.embed_rounds(pace, &mut whole, report)
     }
 
-    /// How fast this index was embedded the last time.
+    /// The speed of embedding for this index, from the last time.
     pub(crate) fn pace(&self) -> Result<Pace> {
         Ok(Pace::new(self.store.meta(PACE)?.as_deref()))
     }
 
-    /// Embeds in rounds until nothing is pending, the time is over, or `run` ends it.
+    /// Embeds in rounds until nothing is pending, the time limit is reached, or `run` stops it.
     pub(crate) fn embed_rounds(
         &self,
         mut pace: Pace,
@@ -127,7 +127,7 @@ impl Indexer<'_> {
         let (mut notes, mut left, mut listed) = (VecDeque::new(), 0, started);
         while !self.options.is_over() {
             let round = Instant::now();
-            // Others may have brought more meanwhile, and newer.
+            // Other processes may have added more notes meanwhile, and newer ones.
             if notes.is_empty() || listed.elapsed() > LIST_AGAIN {
                 (notes, left, listed) =
                     (self.store.pending_notes()?, self.store.pending_size(self.store.pending()?)?, round);
@@ -137,7 +137,7 @@ impl Indexer<'_> {
                 if listed == round {
                     break;
                 }
-                // Nothing is left of what was listed; others may have come.
+                // The listed texts are done; others may have been added.
                 continue;
             }
             if !run.begins(self, &pending)? {
@@ -177,7 +177,7 @@ impl Indexer<'_> {
         if vectors.len() != fresh.len() {
             return Err(Error::new(
                 ErrorKind::Model,
-                format!("the model gave {} vectors for {} texts", vectors.len(), fresh.len()),
+                format!("the model returned {} vectors for {} texts", vectors.len(), fresh.len()),
             ));
         }
         let vectors: HashMap<EmbeddingKey, Vec<f32>> = new.into_iter().zip(vectors).collect();
@@ -195,13 +195,13 @@ impl Indexer<'_> {
                     embedded += 1;
                     slot
                 }
-                // Dropped by another process since we looked: it stays pending.
+                // Another process has dropped it since the check, so it stays pending.
                 (None, None) => continue,
             };
             self.store.set_vector(text, slot)?;
         }
         pace.add(pending.len(), pending.iter().map(PendingText::size).sum());
-        // What is found again says nothing of the model's pace.
+        // Vectors that are reused say nothing about the speed of the model.
         if let Some(pace) = pace.to_store().filter(|_| 2 * embedded > pending.len()) {
             self.store.set_meta(PACE, &pace)?;
         }

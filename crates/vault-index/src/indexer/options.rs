@@ -1,4 +1,4 @@
-//! How a sync runs: whether it embeds, how hard it looks, and when it gives up.
+//! The options of a sync: whether it embeds, how thoroughly it checks, and when it gives up.
 
 use std::fmt;
 use std::path::Path;
@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::lock::{self, Lock, LockName};
 use crate::report::Progress;
 
-/// How a sync runs. The default: it embeds, trusts the sizes and times of files, and waits for other writers.
+/// The options of a sync. By default it embeds, trusts the sizes and times of files, and waits for other writers.
 ///
 /// ```
 /// use std::time::{Duration, Instant};
@@ -21,22 +21,22 @@ use crate::report::Progress;
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct SyncOptions<'a> {
-    /// Whether passages are embedded; what lacks a vector stays pending otherwise.
+    /// Whether passages are embedded; otherwise passages without a vector stay pending.
     pub vectors: bool,
     /// Whether files are read even if their size and times are unchanged.
     pub read_all: bool,
-    /// Set it from another thread to stop at the next batch; what is done stays done.
+    /// Set this flag from another thread to stop at the next batch; completed batches are kept.
     pub cancel: Option<&'a AtomicBool>,
-    /// Called now and then with how far it has come.
+    /// Called from time to time with the progress.
     pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,
     /// How long to wait for another writer. `None`: without limit.
     pub wait: Option<Duration>,
-    /// Stop starting new batches after this moment (what is done stays done).
+    /// No new batch starts after this moment; completed batches are kept.
     pub deadline: Option<Instant>,
-    /// Embed for at most this long, without waiting for another process that embeds; text, links and words do not count.
-    /// `None`: without limit.
+    /// The time limit for embedding, without waiting for another process that embeds; text, links and words do not
+    /// count. `None`: no limit.
     pub vectors_within: Option<Duration>,
-    /// With `vectors_within`: embed only where that is about enough for all that is pending.
+    /// With `vectors_within`: embed only if the time is about enough for all pending texts.
     pub all_vectors: bool,
 }
 
@@ -56,19 +56,19 @@ impl Default for SyncOptions<'_> {
 }
 
 impl<'a> SyncOptions<'a> {
-    /// The default.
+    /// Returns the default options.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Embeds nothing.
+    /// Turns embedding off.
     #[must_use]
     pub fn without_vectors(mut self) -> Self {
         self.vectors = false;
         self
     }
 
-    /// Reads every note, whatever its size and times say.
+    /// Reads every note, even if its size and times are unchanged.
     #[must_use]
     pub fn reading_all(mut self) -> Self {
         self.read_all = true;
@@ -82,7 +82,7 @@ impl<'a> SyncOptions<'a> {
         self
     }
 
-    /// Has `progress` called now and then.
+    /// Calls `progress` from time to time.
     #[must_use]
     pub fn progress(mut self, progress: &'a (dyn Fn(Progress) + Sync)) -> Self {
         self.progress = Some(progress);
@@ -103,32 +103,32 @@ impl<'a> SyncOptions<'a> {
         self
     }
 
-    /// Embeds for at most this long; what was embedded is kept.
+    /// Embeds for at most this long; finished embeddings are kept.
     #[must_use]
     pub fn vectors_within(mut self, limit: Duration) -> Self {
         self.vectors_within = Some(limit);
         self
     }
 
-    /// Embeds for at most this long, and only where that is about enough for all that is pending.
+    /// Embeds for at most this long, and only if that is about enough for all pending texts.
     #[must_use]
     pub fn all_vectors_within(mut self, limit: Duration) -> Self {
         (self.vectors_within, self.all_vectors) = (Some(limit), true);
         self
     }
 
-    /// Takes a lock of an index. Who writes is done soon; who embeds or rebuilds may take minutes, so that for them
-    /// the deadline counts too.
+    /// Takes a lock of an index. Writing is short, but embedding or rebuilding may take minutes, so for those locks the
+    /// deadline applies too.
     ///
     /// # Errors
-    /// As [`lock::lock`].
+    /// The errors of [`lock::lock`].
     pub(crate) fn lock(&self, index: &Path, name: LockName) -> Result<Lock> {
         let deadline = self.deadline.filter(|_| name != LockName::Write);
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         lock::lock(index, name, self.wait.into_iter().chain(left).min(), self.cancel)
     }
 
-    /// Cancelled, or out of time: no new batch is started.
+    /// Whether the sync is cancelled or out of time, so that no new batch starts.
     pub(crate) fn is_over(&self) -> bool {
         self.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed))
             || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)

@@ -1,35 +1,35 @@
-//! How fast texts are embedded, and so how long others take.
+//! The speed of embedding, and the time that other texts take at this speed.
 //!
-//! The time of a text grows with its length, so the pace is in tokens a second, not in texts: notes that are embedded
-//! later may be longer than those before them.
+//! The time of a text grows with its length, so the speed is in tokens per second, not in texts: notes that are
+//! embedded later may be longer than earlier ones.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// What was embedded before this long ago says little about a machine that others use as well.
+/// Older rounds say little about the speed of a machine that also runs other programs.
 const WINDOW: Duration = Duration::from_secs(30);
 
-/// Texts that say how long others take: of fewer, the time is that of starting.
+/// The number of texts for an estimate: with fewer, the start-up of the model dominates the time.
 const ENOUGH_TEXTS: usize = 16;
 
-/// The pace of the last rounds, or the one that was stored by those before them.
+/// The speed of the last rounds, or the stored speed of earlier ones.
 #[derive(Debug)]
 pub(crate) struct Pace {
     stored: Option<f64>,
     last: Instant,
-    /// How long each took, and the tokens in it; oldest first.
+    /// The duration of each round, and its number of tokens; oldest first.
     rounds: VecDeque<(Duration, u64)>,
     texts: usize,
 }
 
 impl Pace {
-    /// Begins to measure; until there is something measured, what [`Self::to_store`] gave counts.
+    /// Starts to measure. Until there is a measurement, the value stored from [`Self::to_store`] is used.
     pub(crate) fn new(stored: Option<&str>) -> Self {
         let stored = stored.and_then(|text| text.parse().ok()).filter(|pace: &f64| pace.is_finite() && *pace > 0.0);
         Self { stored, last: Instant::now(), rounds: VecDeque::new(), texts: 0 }
     }
 
-    /// Counts a round that ends now and began when the one before it ended.
+    /// Adds a round that ends now and started when the previous one ended.
     pub(super) fn add(&mut self, texts: usize, size: u64) {
         let now = Instant::now();
         self.add_round(texts, size, now - self.last);
@@ -44,7 +44,7 @@ impl Pace {
         }
     }
 
-    /// Tokens a second.
+    /// The speed in tokens per second.
     fn per_second(&self) -> Option<f64> {
         if self.texts < ENOUGH_TEXTS {
             return self.stored;
@@ -54,12 +54,12 @@ impl Pace {
         Some(tokens.max(1) as f64 / seconds.max(1e-6))
     }
 
-    /// What is stored, once something was measured.
+    /// The value to store, once something was measured.
     pub(super) fn to_store(&self) -> Option<String> {
         self.per_second().filter(|_| self.texts >= ENOUGH_TEXTS).map(|pace| format!("{pace:.1}"))
     }
 
-    /// About how long texts of this size in all take; `None` where nothing is known.
+    /// Estimates the time for texts of this total size; `None` if the speed is unknown.
     pub(crate) fn time(&self, size: u64) -> Option<Duration> {
         let seconds = size as f64 / self.per_second()?;
         Duration::try_from_secs_f64(seconds).ok()

@@ -1,4 +1,5 @@
-//! One file -> all that the store takes of it: parsed, chunked, its fields as terms, its texts hashed. Pure but for the read.
+//! From one file to everything that the store needs: parsed, chunked, fields as terms, texts hashed. Pure except for
+//! the read.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -20,38 +21,38 @@ use crate::store::{
 };
 use crate::terms::{TERMS_VERSION, name_key};
 
-/// What the store takes of one note.
+/// The data of one note for the store.
 pub(super) struct PreparedNote {
-    /// Its stat when it was read.
+    /// The stat of the file when it was read.
     pub stat: FileStat,
     pub hash: ContentHash,
-    /// Taken before it was read.
+    /// The time before it was read.
     pub checked_at_ns: i64,
     pub row: NoteRow,
-    /// Of [`NoteRow::file_title`].
+    /// The key of [`NoteRow::file_title`].
     pub title_key: Option<EmbeddingKey>,
     pub links: Vec<LinkRow>,
     pub fields: NoteFields,
     pub passages: Vec<NewPassage>,
-    /// Those that the vocabulary may not have yet.
+    /// The words that the vocabulary may lack.
     pub words: Vec<Word>,
     pub warnings: Vec<Warning>,
 }
 
-/// Raised whenever the same note can give its passages other words.
+/// Increased whenever the words of the passages of an unchanged note can change.
 const FIELDS_VERSION: u32 = 4;
 
-/// The bytes that are kept of how a name is spelled. Nobody types longer ones letter by letter.
+/// The stored bytes of a name's spelling. People do not type longer names letter by letter.
 const MAX_NAME: usize = 512;
 
-/// What makes a note's rows, as a number.
+/// The version of everything that determines a note's rows, as a number.
 pub(super) fn version(embedder: &dyn Embedder, parse: &ParseOptions) -> i64 {
     let (id, window) = (embedder.id(), embedder.max_tokens());
     let plain = if parse.relative_destinations { " plain" } else { "" };
     number_of(&format!("{PARSER_VERSION}.{CHUNKER_VERSION}.{TERMS_VERSION}.{FIELDS_VERSION} {id} {window}{plain}"))
 }
 
-/// How this model's notes are cut.
+/// The options for cutting notes for this model.
 fn chunk_options(embedder: &dyn Embedder) -> ChunkOptions {
     let max_tokens = embedder.max_tokens().max(16);
     ChunkOptions { max_tokens, max_context_tokens: (max_tokens / 4).min(64), ..ChunkOptions::default() }
@@ -77,13 +78,13 @@ impl<'a> Preparer<'a> {
     }
 
     /// # Errors
-    /// Why the note is skipped.
+    /// A warning that says why the note is skipped.
     pub(super) fn prepare(&self, file: &DiskFile) -> Result<PreparedNote, Warning> {
         let checked_at_ns = now_ns();
         let content = read_note(self.vault, file, MAX_NOTE_BYTES)?;
         let note = parse(&file.path, &content.bytes, &self.parse);
         let (stat, hash) = (content.stat, content.hash);
-        // A note keeps its own text.
+        // The note has its own copy of the text.
         drop(content.bytes);
         let path = &file.path;
         let named_by_file = note.title.source == TitleSource::FileName;
@@ -122,7 +123,7 @@ impl<'a> Preparer<'a> {
                     body: reader.joined([without_drawings(&text).as_ref()]),
                 };
                 let key = key_of(or_title(&embedded, &note.title.text));
-                // The only passage of a note is about its title, too.
+                // The only passage of a note also includes its title.
                 let said = said(if is_only { &embedded } else { &embedded[text_start..] });
                 let headings = json(&chunk.headings);
                 NewPassage { headings, lines: chunk.lines, span: chunk.span, text, key, said, tokens, fields }
@@ -160,7 +161,7 @@ impl<'a> Preparer<'a> {
     }
 }
 
-/// What the model gets for a passage: the title that stands in the note, the headings, the text; for a passage
+/// The text that the model gets for a passage: the title if the note contains it, the headings, the text; for a passage
 /// without any text, the note's title.
 pub(super) fn text_to_embed(
     embedder: &dyn Embedder,
@@ -172,7 +173,7 @@ pub(super) fn text_to_embed(
     or_title(&embedded_text(title, headings, text, embedder, &chunk_options(embedder)), note_title).to_string()
 }
 
-/// What says that two passages say the same; 0 for one without text.
+/// A number that is equal for passages with the same text; 0 for one without text.
 fn said(text: &str) -> u32 {
     match text.is_empty() {
         true => 0,
@@ -184,7 +185,7 @@ fn or_title<'t>(embedded: &'t str, note_title: &'t str) -> &'t str {
     if embedded.trim().is_empty() { note_title } else { embedded }
 }
 
-/// What the note is called, each spelling once: its title, its file's name, its aliases.
+/// The names of the note, each spelling once: its title, its file's name, its aliases.
 fn names(note: &Note, path: &VaultPath) -> Vec<Name> {
     let mut names: Vec<Name> = Vec::new();
     let mut spelled = HashSet::new();
@@ -199,7 +200,7 @@ fn names(note: &Note, path: &VaultPath) -> Vec<Name> {
     names
 }
 
-/// A row a value: lists have one an item; what is empty has none. Nested maps are found under `outer.inner`.
+/// One row per value: lists have one per item, and empty values have none. Nested maps are found under `outer.inner`.
 fn property_values(note: &Note) -> Vec<(String, PropertyValue)> {
     let mut values = Vec::new();
     for (key, property) in note.properties.iter() {
@@ -231,7 +232,7 @@ fn collect(key: &str, property: &Property, values: &mut Vec<(String, PropertyVal
     }
 }
 
-/// The time as stats of files have it: nanoseconds since 1970.
+/// The current time in nanoseconds since 1970, as in the stats of files.
 pub(super) fn now_ns() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| i64::try_from(d.as_nanos()).unwrap_or(i64::MAX))
 }

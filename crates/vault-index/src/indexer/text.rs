@@ -1,4 +1,5 @@
-//! Notes -> rows of text, links and words: read and cut in parallel, written by one, some batches a transaction.
+//! From notes to rows of text, links and words: read and cut in parallel, written by one thread, some batches per
+//! transaction.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::sync_channel;
@@ -12,33 +13,33 @@ use crate::path::FileId;
 use crate::report::{Report, Stage};
 use crate::store::{Batch, NoteFields, PassageFields};
 
-/// A batch is closed at this many notes or bytes, whichever is first: so few that all cores are busy with few notes,
-/// too, and that none waits long for the last.
+/// A batch is closed at this number of notes or bytes, whichever comes first. It is small, so that all cores have work
+/// even with few notes, and no core waits long for the last batch.
 const BATCH_NOTES: usize = 32;
 const BATCH_BYTES: u64 = 1 << 17;
 
-/// Batches that are read and not written yet: enough for reading to go on while a transaction is closed, and so few that
-/// memory does not grow with the vault.
+/// The number of batches that are read but not written yet. It is large enough for reading to continue while a
+/// transaction is committed, and small enough that memory does not grow with the vault.
 const BATCHES_READ: usize = 64;
 
-/// A transaction is closed at this many notes or bytes of words: each close writes a part of the keyword index, to be
-/// merged later.
+/// A transaction is committed at this number of notes or bytes of words. Each commit writes a part of the keyword
+/// index, which must be merged later.
 const TRANSACTION_NOTES: usize = 8192;
 const TRANSACTION_WORDS: usize = 16 << 20;
 
-/// Writes notes, some batches a transaction.
+/// Writes notes, some batches per transaction.
 ///
-/// SQLite makes the keyword index write out what it has gathered before any statement that may have to be undone
-/// alone, such as an upsert or the removal of a note's words, and a part of that index a note is ruinous. The rows of
-/// a new note need no such statement: its words go with them. Those of other notes are written last in each
-/// transaction.
+/// SQLite makes the keyword index write out its buffered words before any statement that may have to be undone alone,
+/// such as an upsert or the removal of a note's words, and one part of that index per note would be far too slow. The
+/// rows of a new note need no such statement, so its words are written with them. The words of other notes are written
+/// last in each transaction.
 struct Writer<'a> {
     indexer: &'a Indexer<'a>,
     next_passage: i64,
-    /// Notes not written yet.
+    /// The number of notes that are not written yet.
     unread: usize,
     transaction: Option<Batch<'a>>,
-    /// What the transaction has so far, in notes and bytes of words.
+    /// The size of the transaction, in notes and bytes of words.
     notes: usize,
     bytes: usize,
     /// The words that are written last, by note and by passage.
@@ -47,7 +48,7 @@ struct Writer<'a> {
 }
 
 impl Indexer<'_> {
-    /// Reads, parses and writes notes, until the time is over.
+    /// Reads, parses and writes notes, until the time limit is reached.
     pub(super) fn write_notes(&self, jobs: Vec<Job>, names: &Names, report: &mut Report) -> Result<()> {
         let total = jobs.len();
         let preparer = Preparer::new(self.vault, self.embedder, Resolver::new(names), self.parse.clone());
@@ -68,7 +69,7 @@ impl Indexer<'_> {
         };
         let batches = Mutex::new(batches(jobs).enumerate());
         let read_next = || {
-            // No batch is begun once the time is over.
+            // No batch starts once the time limit is reached.
             let mut batches = batches.lock().unwrap_or_else(PoisonError::into_inner);
             let (number, jobs) = batches.next().filter(|_| !options.is_over())?;
             drop(batches);
@@ -76,10 +77,11 @@ impl Indexer<'_> {
         };
         std::thread::scope(|scope| {
             let (send, prepared) = sync_channel(BATCHES_READ);
-            // This thread writes, and reads too where nothing is ready to be written, so that no core waits for another.
+            // This thread writes, and also reads while no batch is ready to be written, so that no core waits for
+            // another.
             for _ in 1..rayon::current_num_threads().min(total) {
                 let (send, read_next) = (send.clone(), &read_next);
-                // Sending fails when writing has.
+                // Sending fails if writing has failed.
                 scope.spawn(move || while read_next().is_some_and(|batch| send.send(batch).is_ok()) {});
             }
             drop(send);
@@ -108,12 +110,12 @@ impl Writer<'_> {
         self.notes += batch.len();
         self.unread -= batch.len();
         batch.iter().try_for_each(|(job, note)| self.write_note(job, note, report))?;
-        // What others have made is given back by others, and this thread writes on.
+        // Another thread frees the memory that other threads allocated, while this one continues to write.
         rayon::spawn(move || drop(batch));
         if self.notes >= TRANSACTION_NOTES || self.bytes >= TRANSACTION_WORDS { self.commit() } else { Ok(()) }
     }
 
-    /// Puts a note in the place of what the index had of it; of one that could not be read, only why.
+    /// Replaces the rows of a note; for one that could not be read, stores only the warning.
     fn write_note(&mut self, job: &Job, note: &Result<PreparedNote, Warning>, report: &mut Report) -> Result<()> {
         let (indexer, store) = (self.indexer, self.indexer.store);
         let path = job.file.path.as_str();
@@ -129,7 +131,7 @@ impl Writer<'_> {
         match job.counts_as {
             ChangeKind::Changed if had_rows => report.changed += 1,
             ChangeKind::Renamed if had_rows => report.renamed += 1,
-            // Also what a sync that was stopped had not come to.
+            // This includes notes that an earlier, interrupted sync did not reach.
             _ => report.added += 1,
         }
         store.put_warnings(path, &note.warnings, false)?;
@@ -160,7 +162,7 @@ impl Writer<'_> {
     fn commit(&mut self) -> Result<()> {
         let Some(transaction) = self.transaction.take() else { return Ok(()) };
         let store = self.indexer.store;
-        // In the order of their ids: at a lower one than the last, the keyword index is written out.
+        // In ascending order, because the keyword index is written out before an id that is lower than the last one.
         self.note_words.sort_unstable_by_key(|(note, _)| *note);
         self.note_words.drain(..).try_for_each(|(note, fields)| store.put_note_words(note, &fields))?;
         self.words.drain(..).try_for_each(|(passage, fields)| store.put_words(passage, &fields))?;
@@ -172,7 +174,7 @@ impl Writer<'_> {
     }
 }
 
-/// Jobs in the order given, some at a time.
+/// The jobs in their order, in groups.
 fn batches(jobs: Vec<Job>) -> impl Iterator<Item = Vec<Job>> {
     let mut jobs = jobs.into_iter().peekable();
     std::iter::from_fn(move || {

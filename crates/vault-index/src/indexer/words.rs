@@ -1,4 +1,4 @@
-//! A note -> its fields in the keyword index as terms, and the words that the vocabulary may not have yet.
+//! From a note to its fields in the keyword index, as terms, and the words that the vocabulary may lack.
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,7 +8,7 @@ use crate::path::VaultPath;
 use crate::store::{NoteFields, Word};
 use crate::terms::{BETWEEN_ITEMS, HYPHENATED, Terms, stem};
 
-/// What a note's own fields are made of.
+/// The texts of a note's own fields.
 pub(super) struct NoteTexts<'a> {
     pub title: &'a str,
     /// Whether the title is only the file's name.
@@ -19,7 +19,7 @@ pub(super) struct NoteTexts<'a> {
     pub path: &'a VaultPath,
 }
 
-/// Makes terms, and gathers the words among them that may be new.
+/// Creates terms, and collects the words among them that may be new.
 pub(super) struct WordReader<'a> {
     terms: Terms,
     sent: &'a SentWords,
@@ -31,7 +31,7 @@ impl<'a> WordReader<'a> {
         Self { terms: Terms::new(), sent, new: Vec::new() }
     }
 
-    /// The terms of some texts, and their compounds. No phrase goes from one of them to the next.
+    /// The terms of some texts, and their compounds. A phrase does not cross from one text to the next.
     pub(super) fn joined<'t>(&mut self, texts: impl IntoIterator<Item = &'t str>) -> String {
         let mut out = String::new();
         let mut compounds = String::new();
@@ -61,7 +61,7 @@ impl<'a> WordReader<'a> {
         out
     }
 
-    /// The fields of a note that all its passages are found by.
+    /// The fields of a note by which all its passages are found.
     pub(super) fn note_fields(&mut self, note: &NoteTexts<'_>) -> NoteFields {
         let mut values = Vec::new();
         for (key, value) in note.properties.iter() {
@@ -73,7 +73,7 @@ impl<'a> WordReader<'a> {
                 collect_values(value, &mut values);
             }
         }
-        // People look for a note by its file's name too, where the title says something else.
+        // People also search for a note by its file's name if the title differs.
         let stem = (!note.named_by_file).then(|| note.path.stem());
         let folders = note.path.as_str().rsplit_once('/').map_or("", |(folders, _)| folders);
         NoteFields {
@@ -91,12 +91,13 @@ impl<'a> WordReader<'a> {
     }
 }
 
-/// A text without the data of drawings, which Excalidraw keeps in the note: it is no word, and counts as no length.
+/// A text without the drawing data that Excalidraw stores in the note, because this data has no words and must not
+/// count towards the length.
 pub(super) fn without_drawings(text: &str) -> Cow<'_, str> {
     const DATA: [&str; 2] = ["```compressed-json", "```json"];
     let mut out = String::new();
     let mut rest = text;
-    // Other blocks of JSON are what a note says.
+    // Other blocks of JSON are content of the note.
     let is_drawing = |before: &str, at: usize| {
         before[at..].starts_with(DATA[0])
             || before[..at].trim_end().lines().last().is_some_and(|line| line == "## Drawing" || line == "# Drawing")
@@ -109,7 +110,7 @@ pub(super) fn without_drawings(text: &str) -> Cow<'_, str> {
     if out.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(out + rest) }
 }
 
-/// All values, in order. Whether something is true is no word of a note.
+/// All values, in order. Booleans are not words of a note.
 fn collect_values(property: &Property, values: &mut Vec<String>) {
     match property {
         Property::Null | Property::Bool(_) => {}
@@ -120,12 +121,13 @@ fn collect_values(property: &Property, values: &mut Vec<String>) {
     }
 }
 
-/// Words that this sync has handed to the writer already, as far as remembered: two words that share a slot are handed
-/// over again and again, and the vocabulary takes each once. Used by many threads; a word counts as handed over before
-/// the writer has it, but with its batch, which is written as a whole or ends the sync.
+/// The words that this sync has already passed to the writer, as a cache that forgets: two words that share a slot are
+/// passed again and again, which is harmless because the vocabulary stores each word once. Shared by many threads. A
+/// word is marked before the writer has it; but it arrives with its batch, which is written as a whole or ends the
+/// sync.
 pub(super) struct SentWords(Vec<AtomicU64>);
 
-/// A power of two, of some bytes each.
+/// A power of two; each slot has eight bytes.
 const SLOTS: usize = 1 << 17;
 
 impl SentWords {
@@ -133,16 +135,16 @@ impl SentWords {
         Self(std::iter::repeat_with(AtomicU64::default).take(SLOTS).collect())
     }
 
-    /// Whether the word was not handed over before, or that is forgotten.
+    /// Whether the word was not passed before, or has been forgotten.
     fn is_first(&self, word: &str) -> bool {
         let hash = hash(word.as_bytes());
         let slot = &self.0[(hash >> 40) as usize & (SLOTS - 1)];
-        // Most words were: a read is cheaper than a write that other processors see.
+        // Most words were passed before, and a read is cheaper than a write that other processors notice.
         slot.load(Ordering::Relaxed) != hash && slot.swap(hash, Ordering::Relaxed) != hash
     }
 }
 
-/// Never 0.
+/// Hashes a word. The result is never 0.
 fn hash(word: &[u8]) -> u64 {
     let mut hash = word.len() as u64;
     for part in word.chunks(8) {

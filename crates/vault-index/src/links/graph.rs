@@ -1,19 +1,19 @@
-//! The link graph: which files link to which, read-only, made once from all links that lead to a file.
+//! The link graph: which files link to which. Read-only, built once from all links that lead to a file.
 
 use std::collections::HashSet;
 
 use crate::path::FileId;
 
-/// A file that [`Graph::walk`] met.
+/// A file that [`Graph::walk`] reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Step {
     /// The file.
     pub file: FileId,
-    /// How many links away it is; at least 1.
+    /// Its distance in links; at least 1.
     pub distance: u32,
 }
 
-/// Which way links are followed.
+/// The direction in which links are followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// From a file to those it links to.
@@ -22,9 +22,9 @@ pub enum Direction {
     Backlinks,
 }
 
-/// Which files link to which. An embed is a link; a link of a note to itself is one too.
+/// The graph of which files link to which. Embeds count as links, and so do links of a note to itself.
 ///
-/// Each pair of linked files is kept once in each direction, 16 bytes in all. The neighbours of a file are a slice,
+/// Each pair of linked files is stored once in each direction, 16 bytes in all. The neighbours of a file are a slice,
 /// found by binary search.
 #[derive(Debug, Clone, Default)]
 pub struct Graph {
@@ -35,7 +35,7 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// From the sources and targets of all links, in any order. O(e log e) in the links.
+    /// Builds the graph from the sources and targets of all links, in any order. O(e log e) in the number of links.
     pub fn new(links: impl IntoIterator<Item = (FileId, FileId)>) -> Self {
         let sorted = |mut pairs: Vec<(FileId, FileId)>| {
             pairs.sort_unstable();
@@ -47,7 +47,8 @@ impl Graph {
         Self { links, backlinks }
     }
 
-    /// The files that a file links to, or that link to it, by number; itself among them if it links to itself.
+    /// The files that a file links to, or that link to it, by number. They include the file itself if it links to
+    /// itself.
     pub fn neighbours(&self, id: FileId, direction: Direction) -> impl Iterator<Item = FileId> {
         let pairs = match direction {
             Direction::Links => &self.links,
@@ -57,9 +58,9 @@ impl Graph {
         pairs[start..].iter().take_while(move |(from, _)| *from == id).map(|(_, to)| *to)
     }
 
-    /// The files up to `depth` links away, nearest first, then by number; without the file itself.
+    /// The files up to `depth` links away, nearest first, then by number, without the file itself.
     ///
-    /// Linear in the links of the files met, times a binary search.
+    /// Linear in the number of links of the files that are reached, times a binary search.
     pub fn walk(&self, id: FileId, depth: u32, direction: Direction) -> Vec<Step> {
         let mut seen = HashSet::from([id]);
         let mut steps = Vec::new();

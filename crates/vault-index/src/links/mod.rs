@@ -1,7 +1,7 @@
-//! Who points at whom: which file a link leads to, and the graph of all links. Pure; it never reads a file.
+//! The resolution of links to files, and the graph of all links. Pure: it never reads a file.
 //!
-//! [`Names`] knows every file of the vault by its name, [`Resolver`] answers where a link leads,
-//! [`Graph`] is what comes out. The rules of resolution are page one of `resolve.rs`.
+//! [`Names`] has the name of every file of the vault, [`Resolver`] finds the target of a link, and [`Graph`] is the
+//! result. The rules of resolution are at the top of `resolve.rs`.
 
 mod graph;
 mod names;

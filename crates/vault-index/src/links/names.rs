@@ -1,5 +1,4 @@
-//! The names of a vault's files, and the keys by which links are remembered: which file has this number, path or
-//! file name, and which links may lead to it.
+//! The names of a vault's files: look-up by number, path or file name, and the keys of links that may lead to a file.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -13,10 +12,10 @@ pub(super) fn last_segment(path: &str) -> &str {
     path.rfind('/').map_or(path, |at| &path[at + 1..])
 }
 
-/// Lower case in which a letter does not depend on its neighbours: a final `ς` is a `σ`.
+/// Converts a text to a lower case in which a letter does not depend on its neighbours: a final `ς` becomes `σ`.
 ///
-/// Plain lower-casing turns `ΟΔΟΣ` into `οδος` but `ΟΔΟΣ.md` into `οδοσ.md`, so keys that are cut
-/// or compared in parts must not use it.
+/// Standard lower-casing turns `ΟΔΟΣ` into `οδος` but `ΟΔΟΣ.md` into `οδοσ.md`, so keys that are cut or compared in
+/// parts must not use it.
 pub(super) fn fold_case(text: &str) -> String {
     let lower = text.to_lowercase();
     if lower.contains('ς') { lower.replace('ς', "σ") } else { lower }
@@ -24,8 +23,8 @@ pub(super) fn fold_case(text: &str) -> String {
 
 /// The key under which a link is stored: the last segment of its path, in lower case.
 ///
-/// When a file comes or goes, only links whose key is among the file's [`keys_leading_to`] can
-/// resolve differently (and links whose source has moved).
+/// When a file is added or removed, only links whose key is among the file's [`keys_leading_to`], and links whose
+/// source has moved, can resolve differently.
 ///
 /// ```
 /// use vault_index::links::link_key;
@@ -35,33 +34,34 @@ pub fn link_key(link_path: &str) -> String {
     fold_case(last_segment(&tidy(link_path)))
 }
 
-/// Every [`link_key`] that could lead to a file: its name and, for a Markdown file, the name without its ending.
+/// Returns every [`link_key`] that could lead to a file: its name and, for a Markdown file, the name without its
+/// extension.
 pub fn keys_leading_to(path: &VaultPath) -> impl Iterator<Item = String> + use<> {
     let name = fold_case(path.file_name());
     let stem = name.strip_suffix(".md").or_else(|| name.strip_suffix(".markdown")).map(str::to_owned);
     iter::once(name).chain(stem)
 }
 
-/// The name by which links to a file that does not exist are grouped: the path in lower case,
-/// without `.md` at its end, so that `[[x]]` and `[[X.md]]` want one and the same note.
+/// The name by which links to a missing file are grouped: the path in lower case, without `.md` at its end. For
+/// example, `[[x]]` and `[[X.md]]` mean the same missing note.
 pub fn unresolved_key(link_path: &str) -> String {
     let path = tidy(link_path);
     let cut = path.len().saturating_sub(3);
     let has_md = cut > 0 && path.get(cut..).is_some_and(|end| end.eq_ignore_ascii_case(".md"));
-    // Lower-cased with its ending, as the resolver does, because of the final sigma.
+    // Lower-cased with its extension, as in the resolver, because of the final sigma.
     let mut key = format!("{}.md", if has_md { &path[..cut] } else { &path }).to_lowercase();
     key.truncate(key.len() - 3);
     key
 }
 
-/// All files of a vault that are not hidden: notes, attachments, and what is excluded from the index.
+/// All files of a vault that are not hidden: notes, attachments, and files that are excluded from the index.
 ///
-/// Looked up in full Unicode lower case. Invariants: a file's number and its path each occur once; the
-/// three maps say the same. A few hundred bytes a file.
+/// Looked up in full Unicode lower case. Invariants: a file's number and its path each occur once, and the three maps
+/// agree. A few hundred bytes per file.
 #[derive(Debug, Clone, Default)]
 pub struct Names {
     files: HashMap<FileId, File>,
-    /// Lower-cased path -> the files there (several where the disk tells cases apart).
+    /// Lower-cased path -> its files (several if the disk is case-sensitive).
     by_path: HashMap<Box<str>, Vec<FileId>>,
     /// Lower-cased file name -> all files of that name, in no particular order.
     by_name: HashMap<Box<str>, Vec<FileId>>,
@@ -71,25 +71,25 @@ pub struct Names {
 struct File {
     path: VaultPath,
     lower: Box<str>,
-    /// Of `path`, in UTF-16 units.
+    /// The length of `path` in UTF-16 units.
     length: u32,
 }
 
-/// What makes one candidate come before another: the shorter path, then the alphabet.
+/// The order of candidates: the shorter path first, then alphabetical.
 ///
-/// The alphabet is that of the lower-cased paths; their own case decides last, so that no two
-/// files are equal.
+/// The alphabetical order is that of the lower-cased paths; the original case decides last, so that no two files are
+/// equal.
 pub(super) type Preference<'n> = (u32, &'n str, &'n str);
 
 impl Names {
-    /// An empty table.
+    /// Creates an empty table.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Enters a file. Constant time.
+    /// Adds a file in constant time.
     ///
-    /// A number that is already known moves to the new path; a file that had the path leaves the table.
+    /// A known number moves to the new path; a file that had this path is removed from the table.
     pub fn insert(&mut self, id: FileId, path: &VaultPath) {
         self.remove(id);
         if let Some(displaced) = self.id(path) {
@@ -102,7 +102,7 @@ impl Names {
         self.files.insert(id, File { path: path.clone(), lower, length });
     }
 
-    /// Takes a file out and returns its path. Linear in the files of the same name.
+    /// Removes a file and returns its path. Linear in the number of files of the same name.
     pub fn remove(&mut self, id: FileId) -> Option<VaultPath> {
         let file = self.files.remove(&id)?;
         take(&mut self.by_name, name_of(&file.lower), id);
@@ -115,18 +115,18 @@ impl Names {
         self.files.get(&id).map(|file| &file.path)
     }
 
-    /// The file at exactly this path; here case matters.
+    /// The file at exactly this path, in this case.
     pub fn id(&self, path: &VaultPath) -> Option<FileId> {
         let lower = path.as_str().to_lowercase();
         self.at(&lower).iter().copied().find(|id| self.path(*id) == Some(path))
     }
 
-    /// How many files there are.
+    /// The number of files.
     pub fn len(&self) -> usize {
         self.files.len()
     }
 
-    /// Whether there are none.
+    /// Whether the table is empty.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty()
     }
@@ -136,7 +136,7 @@ impl Names {
         self.files.iter().map(|(id, file)| (*id, &file.path))
     }
 
-    /// The files whose lower-cased file name this is.
+    /// The files with this lower-cased file name.
     pub(super) fn named(&self, lower_name: &str) -> &[FileId] {
         self.by_name.get(lower_name).map_or(&[], Vec::as_slice)
     }
@@ -146,7 +146,7 @@ impl Names {
         self.by_name.iter().map(|(name, files)| (&**name, files.as_slice()))
     }
 
-    /// The files whose lower-cased path this is.
+    /// The files with this lower-cased path.
     pub(super) fn at(&self, lower_path: &str) -> &[FileId] {
         self.by_path.get(lower_path).map_or(&[], Vec::as_slice)
     }
@@ -156,7 +156,7 @@ impl Names {
         &self.files[&id].lower
     }
 
-    /// What orders a file that is in the table among others of its name.
+    /// The sort key of a file in the table, among others of its name.
     pub(super) fn preference(&self, id: FileId) -> Preference<'_> {
         let file = &self.files[&id];
         (file.length, &file.lower, file.path.as_str())
@@ -173,7 +173,7 @@ impl<P: Borrow<VaultPath>> FromIterator<(FileId, P)> for Names {
     }
 }
 
-/// The file name of a lower-cased path. Lower-casing never looks across a `/`, so this is also the
+/// The file name of a lower-cased path. Lower-casing never depends on text across a `/`, so this is also the
 /// lower-cased file name.
 fn name_of(lower_path: &str) -> &str {
     last_segment(lower_path)

@@ -1,35 +1,35 @@
-//! How a wikilink is resolved: from a link's path and the note it stands in to the one file it leads to.
+//! Resolves a wikilink: from the path of a link and its note to the file that the link leads to.
 //!
 //! # The rules
 //!
-//! They are those of Obsidian, for wikilinks, embeds, Markdown links and images alike. The caller has
-//! cut off display text and subpath and decoded percent signs; what is left is the *link path*.
+//! They are those of Obsidian, for wikilinks, embeds, Markdown links and images alike. The caller has removed display
+//! text and subpath and decoded percent signs; the rest is the *link path*.
 //!
 //! 0. No-break spaces become spaces, the ends are trimmed, the text is NFC.
 //! 1. An empty path is the source note itself: `[[#Heading]]`.
-//! 2. Everything is compared in lower case. The last segment is a file name. If it contains a dot it is
-//!    looked up as it stands among all files, attachments too. If that finds nothing, or it has no dot,
-//!    `.md` is appended to the link path and it is looked up again; then, which Obsidian does not,
-//!    `.markdown`, and last a name without a dot as it stands, such as `LICENSE`. The files of that name are the
-//!    *candidates*; what they are in full is not looked at here, so a candidate in the wrong folder
-//!    still keeps `.md` from being tried. No candidate: the link is unresolved.
+//! 2. Everything is compared in lower case. The last segment is a file name. If it contains a dot, it is looked up
+//!    unchanged among all files, including attachments. If that finds nothing, or it has no dot, `.md` is appended to
+//!    the link path and it is looked up again. After that, unlike Obsidian, `.markdown` is tried, and last a name
+//!    without a dot unchanged, such as `LICENSE`. The files of that name are the *candidates*. Their folders are not
+//!    compared at this point, so a candidate in the wrong folder still keeps `.md` from being tried. Without a
+//!    candidate, the link is unresolved.
 //! 3. A bare name with one candidate leads there.
-//! 4. A path that begins with `./` or `../` is followed from the source's folder, never further up than
-//!    the vault's root. A candidate at exactly that path wins. Else the dots at the front are dropped and
-//!    the rest goes on as if written without them.
-//! 5. One `/` at the front is dropped. A candidate at exactly the path that is left, from the vault's
-//!    root, wins: for a bare name a note in the root comes before one beside the source. If there was a
-//!    `/` and no such candidate, the link is unresolved.
-//! 6. Of the candidates whose path ends with the link path, *as text* (`b/x` is the end of `ab/x.md`),
-//!    those in the source's folder or below it come before all others; among equals the shorter path (in
-//!    UTF-16 units) comes first, then the alphabet. If there is none, the link is unresolved.
+//! 4. A path that begins with `./` or `../` is followed from the source's folder, never above the vault's root. A
+//!    candidate at exactly that path wins. Otherwise the leading dots are dropped and the rest is treated as if written
+//!    without them.
+//! 5. One leading `/` is dropped. A candidate at exactly the remaining path, from the vault's root, wins: for a bare
+//!    name, a note in the root precedes one beside the source. If there was a `/` and no such candidate, the link is
+//!    unresolved.
+//! 6. The candidates that remain are those whose path ends with the link path, *as text* (`b/x` is the end of
+//!    `ab/x.md`). Those in the source's folder or below it precede all others; among equals the shorter path (in UTF-16
+//!    units) comes first, then alphabetical order. Without such a candidate, the link is unresolved.
 //!
 //! Aliases are never link targets.
 //!
 //! # Costs
 //!
-//! Rules 1 to 5 are hash look-ups. Rule 6 is a scan of the files of the name; a [`Resolver`] has those of names that many
-//! files have in order of preference, so that it stops at the first one that lies below the source's folder.
+//! Rules 1 to 5 are hash look-ups. Rule 6 scans the files of the name. A [`Resolver`] keeps the files of frequent names
+//! sorted by preference, so that it stops at the first one below the source's folder.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -38,10 +38,10 @@ use super::names::{Names, last_segment};
 use crate::note::tidy;
 use crate::path::{FileId, VaultPath};
 
-/// Up to this many files of one name are not sorted in advance.
+/// Up to this number of files of one name are not sorted in advance.
 const FEW: usize = 8;
 
-/// Where a link leads, and why.
+/// The target of a link, and the rule that decided it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Resolution {
     /// The file; `None` when the link is unresolved.
@@ -50,31 +50,31 @@ pub struct Resolution {
     pub rule: Rule,
 }
 
-/// The rule that decided where a link leads; `Display` says it in plain words.
+/// The rule that decided the target of a link; `Display` describes it in plain words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Rule {
-    /// The path is empty: the note itself (no target if the source is not in the table).
+    /// The path is empty: the note itself (without a target if the source is not in the table).
     SelfNote,
-    /// A bare name that one file has.
+    /// The only file with a bare name.
     OnlyCandidate,
     /// `./` or `../`, followed from the source's folder.
     RelativePath,
     /// The link path is the file's path from the vault's root.
     ExactPath,
-    /// The path ends with the link path; the best one in or below the source's folder.
+    /// The path ends with the link path: the best file in or below the source's folder.
     UnderSourceFolder,
-    /// The path ends with the link path; none is below the source's folder, this is the best of the rest.
+    /// The path ends with the link path, and no such file is below the source's folder: the best of the rest.
     Elsewhere,
     /// Unresolved: no file has this name.
     NoSuchName,
-    /// Unresolved: files have this name, but not where the link says.
+    /// Unresolved: files have this name, but not the path in the link.
     NoSuchPath,
-    /// An address outside the vault, which no name is looked up for.
+    /// An address outside the vault, which is not looked up by name.
     External,
 }
 
 impl Rule {
-    /// Every rule that looks up a name.
+    /// All rules that look up a name.
     pub const ALL: [Self; 8] = [
         Self::SelfNote,
         Self::OnlyCandidate,
@@ -86,7 +86,7 @@ impl Rule {
         Self::NoSuchPath,
     ];
 
-    /// A short name, for machines: `exact-path`.
+    /// A short name for programs, such as `exact-path`.
     pub fn name(self) -> &'static str {
         match self {
             Self::SelfNote => "self-note",
@@ -122,9 +122,9 @@ impl fmt::Display for Rule {
     }
 }
 
-/// Resolves one link. For more than a few, make a [`Resolver`] and keep it.
+/// Resolves one link. For more than a few, create a [`Resolver`] and keep it.
 ///
-/// Costs a few hash look-ups, for a path of an ambiguous name linear in the files of that name.
+/// Costs a few hash look-ups. A path with an ambiguous name costs time linear in the number of files of that name.
 ///
 /// ```
 /// use vault_index::links::{Names, resolve};
@@ -142,9 +142,10 @@ pub fn resolve(names: &Names, link_path: &str, source: &VaultPath) -> Resolution
     Resolver { names, sorted: HashMap::new() }.resolve(link_path, source)
 }
 
-/// The files a link could mean, best first: if the first did not exist, it would lead to the second.
+/// The files that a link could mean, best first: if the first did not exist, the link would lead to the second.
 ///
-/// Empty when the link is unresolved; the first is the [`resolve`]d target. n log n in the files of the name.
+/// Empty if the link is unresolved; the first is the [`resolve`]d target. O(n log n) in the number of files of the
+/// name.
 pub fn ranked(names: &Names, link_path: &str, source: &VaultPath) -> Vec<FileId> {
     let path = tidy(link_path);
     if path.is_empty() {
@@ -170,16 +171,18 @@ pub fn ranked(names: &Names, link_path: &str, source: &VaultPath) -> Vec<FileId>
     found.into_iter().map(|(_, id)| id).collect()
 }
 
-/// Resolves links against one state of the name table. Linear in its files to make; may be used from several threads.
+/// Resolves links in one state of the name table. Creating it is linear in the number of files; several threads may use
+/// it.
 #[derive(Debug)]
 pub struct Resolver<'n> {
     names: &'n Names,
-    /// Lower-cased file name -> its files with their lower-cased paths, best first; for names of more than a few files.
+    /// Lower-cased file name -> its files with their lower-cased paths, best first; for names with more than a few
+    /// files.
     sorted: HashMap<&'n str, Vec<(&'n str, FileId)>>,
 }
 
 impl<'n> Resolver<'n> {
-    /// Sorts the files of names that many files have.
+    /// Sorts the files of names with many files.
     pub fn new(names: &'n Names) -> Self {
         let sort = |(name, files): (&'n str, &[FileId])| {
             let mut files = files.to_vec();
@@ -190,7 +193,7 @@ impl<'n> Resolver<'n> {
         Self { names, sorted }
     }
 
-    /// Where a link leads from `source`, and which rule decided.
+    /// The target of a link from `source`, and the rule that decided it.
     ///
     /// `link_path` is the link without display text and subpath, decoded.
     pub fn resolve(&self, link_path: &str, source: &VaultPath) -> Resolution {
@@ -222,13 +225,13 @@ impl<'n> Resolver<'n> {
         }
     }
 
-    /// The preferred file at a lower-cased path. It is a candidate whenever the path ends in the
-    /// segment that was looked up.
+    /// The preferred file at a lower-cased path. It is a candidate whenever the path ends with the segment that was
+    /// looked up.
     fn first_at(&self, lower_path: &str) -> Option<FileId> {
         self.names.at(lower_path).iter().copied().min_by_key(|id| self.names.preference(*id))
     }
 
-    /// Rule 6.
+    /// Applies rule 6.
     fn best_ending_with(&self, path: &str, candidates: &[FileId], folder: &str) -> Option<FileId> {
         let names = self.names;
         if let Some(sorted) = self.sorted.get(last_segment(names.lower(candidates[0]))) {
@@ -241,26 +244,26 @@ impl<'n> Resolver<'n> {
     }
 }
 
-/// What rule 2 makes of a link path.
+/// The result of rule 2 for a link path.
 struct NameCandidates<'n> {
-    /// The link path in lower case, with the ending that it was looked up with.
+    /// The link path in lower case, with the extension that it was looked up with.
     lower: String,
     /// The files of that name; at least one.
     candidates: &'n [FileId],
 }
 
-/// Where rules 4 to 6 look for the candidates.
+/// The paths at which rules 4 to 6 look for the candidates.
 struct PathSearch<'w> {
     /// The path that `./` and `../` lead to.
     relative: Option<String>,
-    /// The link path without dots and slash at its front.
+    /// The link path without leading dots and slash.
     path: &'w str,
     /// Whether there was a slash.
     rooted: bool,
 }
 
 impl<'n> NameCandidates<'n> {
-    /// `None` if no file has the name.
+    /// `None` if no file has this name.
     fn new(names: &'n Names, path: &str) -> Option<Self> {
         let look_up = |lower: String| {
             let candidates = names.named(last_segment(&lower));
@@ -268,7 +271,7 @@ impl<'n> NameCandidates<'n> {
         };
         let literal = || look_up(path.to_lowercase());
         let has_dot = last_segment(path).contains('.');
-        // The ending goes on before lower-casing, because a sigma is another letter at the end of a word.
+        // The extension is added before lower-casing, because a sigma at the end of a word is another letter.
         let with = |ending: &str| look_up(format!("{path}{ending}").to_lowercase());
         let first = if has_dot { literal() } else { None };
         first.or_else(|| with(".md")).or_else(|| with(".markdown")).or_else(literal)
@@ -295,12 +298,12 @@ impl<'n> NameCandidates<'n> {
     }
 }
 
-/// The folder of a path; empty for the root and in the root.
+/// The folder of a path; empty for the root and for files in it.
 fn parent(path: &str) -> &str {
     path.rfind('/').map_or("", |at| &path[..at])
 }
 
-/// Whether a path lies in a folder or below it. Everything lies below the root.
+/// Whether a path is in a folder or below it. All paths are below the root.
 fn is_under(path: &str, folder: &str) -> bool {
     folder.is_empty() || path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
 }

@@ -1,15 +1,15 @@
-//! Where in a note a link's `#Heading`, `#Heading#Below it` or `#^block` leads.
+//! Resolves a link's `#Heading`, `#Heading#Below it` or `#^block` to a heading or block of a note.
 
 use unicode_normalization::UnicodeNormalization;
 
 use super::names::fold_case;
 
-/// The heading a subpath leads to, as an index into `headings` (level and text, in order).
+/// The heading that a subpath leads to, as an index into `headings` (level and text, in order).
 ///
-/// `subpath` is what follows the first `#`, with or without it. Several segments descend: the last one
-/// names the heading, those before it name headings above it, outermost first; levels may be left out.
-/// The first heading that fits wins. Segments are compared without regard to case, to runs of white space
-/// and to punctuation other than `'`, `-` and `_`. `None` too when it names a block. Linear in the headings.
+/// `subpath` is the text after the first `#`, with or without it. Several segments descend: the last one names the
+/// heading, the others name headings above it, outermost first; levels may be omitted. The first match wins. Segments
+/// are compared without case, runs of white space, and punctuation other than `'`, `-` and `_`. Also `None` if the
+/// subpath names a block. Linear in the number of headings.
 pub fn heading_at(headings: &[(u8, &str)], subpath: &str) -> Option<usize> {
     if segments(subpath).last()?.trim_start().starts_with('^') {
         return None;
@@ -34,9 +34,10 @@ fn lies_below(headings: &[(u8, &str)], at: usize, mut wanted: &[String]) -> bool
     wanted.is_empty()
 }
 
-/// The block a subpath leads to, as an index into `ids` (without `^`). `None` too when it names no block.
+/// The block that a subpath leads to, as an index into `ids` (without `^`). Also `None` if the subpath does not name a
+/// block.
 ///
-/// `#^id`, or `^id` as the last segment; an id is letters, digits and dashes, in any case.
+/// The form is `#^id`, or `^id` as the last segment; an id consists of letters, digits and dashes, in any case.
 pub fn block_at(ids: &[&str], subpath: &str) -> Option<usize> {
     let id = segments(subpath).last()?.trim().strip_prefix('^')?;
     if id.is_empty() || !id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-') {
@@ -45,8 +46,8 @@ pub fn block_at(ids: &[&str], subpath: &str) -> Option<usize> {
     ids.iter().position(|other| other.eq_ignore_ascii_case(id))
 }
 
-/// The heading that a Markdown link names as web sites do: `#how-to-prune`, and `#how-to-prune-1` for the second one of
-/// that text. `None` too when it names a block. Linear in the headings.
+/// The heading that a Markdown link names in the style of web sites: `#how-to-prune`, and `#how-to-prune-1` for the
+/// second heading with that text. Also `None` if the subpath names a block. Linear in the number of headings.
 pub fn slug_at(headings: &[(u8, &str)], subpath: &str) -> Option<usize> {
     let wanted = slug(subpath);
     let same = |wanted: &str, n| (0..headings.len()).filter(|&at| slug(headings[at].1) == wanted).nth(n);
@@ -56,7 +57,7 @@ pub fn slug_at(headings: &[(u8, &str)], subpath: &str) -> Option<usize> {
     })
 }
 
-/// A heading as web sites name it in addresses: `How to prune?` is `how-to-prune`.
+/// The anchor of a heading in the style of web sites: `How to prune?` becomes `how-to-prune`.
 pub(crate) fn slug(text: &str) -> String {
     let words = text.split(|c: char| c.is_whitespace() || c == '-');
     let words = words.map(|word| word.chars().filter(|&c| c.is_alphanumeric() || c == '_').collect::<String>());
@@ -67,7 +68,7 @@ fn segments(subpath: &str) -> impl Iterator<Item = &str> {
     subpath.split('#').filter(|segment| !segment.trim().is_empty())
 }
 
-/// A heading or a segment, as they are compared.
+/// Normalizes a heading or a segment for comparison.
 fn fold(text: &str) -> String {
     let is_gap = |c: char| c.is_whitespace() || (c.is_ascii_punctuation() && !matches!(c, '\'' | '-' | '_'));
     let words: Vec<&str> = text.split(is_gap).filter(|word| !word.is_empty()).collect();

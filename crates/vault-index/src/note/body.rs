@@ -12,7 +12,7 @@ use super::tag::Tags;
 use super::wikilink::destination;
 use super::{Block, BlockId, BlockKind, Heading, LineMap, Link, LinkKind};
 
-/// The Markdown that is read. Frontmatter is cut off before; callouts are quotes.
+/// The enabled Markdown extensions. Frontmatter is removed before; callouts are quotes.
 pub(super) const OPTIONS: Options = Options::ENABLE_TABLES
     .union(Options::ENABLE_FOOTNOTES)
     .union(Options::ENABLE_STRIKETHROUGH)
@@ -20,7 +20,7 @@ pub(super) const OPTIONS: Options = Options::ENABLE_TABLES
     .union(Options::ENABLE_MATH)
     .union(Options::ENABLE_WIKILINKS);
 
-/// What one or more bodies hold. All offsets are into the whole text.
+/// The contents of one or more bodies. All offsets are into the whole text.
 #[derive(Debug, Default)]
 pub(super) struct BodyContents {
     pub(super) headings: Vec<Heading>,
@@ -28,14 +28,14 @@ pub(super) struct BodyContents {
     pub(super) links: Vec<Link>,
     pub(super) unused_definitions: Vec<Link>,
     pub(super) tags: Tags,
-    /// Where the tags stand, `#` included; one that is read twice stands here twice.
+    /// The spans of the tags, `#` included. A tag that is read twice occurs twice.
     pub(super) tag_spans: Vec<Range<usize>>,
     pub(super) block_ids: Vec<BlockId>,
     /// Inline fields, `key:: value`.
     pub(super) fields: Vec<(String, Property)>,
 }
 
-/// Reads `text[span]` as a document of its own and adds what it holds.
+/// Reads `text[span]` as a separate document and adds its contents.
 pub(super) fn read(text: &str, span: Range<usize>, lines: &LineMap, found: &mut BodyContents) {
     let MaskedText { text: shown, comments } = mask(&text[span.clone()], OPTIONS);
     let mut parser = BodyParser {
@@ -64,7 +64,7 @@ pub(super) fn read(text: &str, span: Range<usize>, lines: &LineMap, found: &mut 
     let mut events = Parser::new_ext(&shown, OPTIONS).into_offset_iter();
     while let Some((event, range)) = events.next() {
         parser.definition = match &event {
-            // Only links by a label have an id.
+            // Only reference links, which have a label, have an id.
             Event::Start(Tag::Link { id, .. } | Tag::Image { id, .. }) if !id.is_empty() => {
                 events.reference_definitions().get(id).map(|definition| within(&definition.span))
             }
@@ -82,7 +82,7 @@ pub(super) fn read(text: &str, span: Range<usize>, lines: &LineMap, found: &mut 
         }
     }
     found.unused_definitions.sort_by_key(|link| link.span.start);
-    // What the parser delivers inside a link that was read as plain text comes after it, maybe twice.
+    // The parser's events inside a link that was read as plain text come after it, possibly twice.
     if !found.links.is_sorted_by_key(|link| link.span.start) {
         found.links.sort_by_key(|link| link.span.start);
     }
@@ -97,17 +97,17 @@ pub(super) fn read(text: &str, span: Range<usize>, lines: &LineMap, found: &mut 
 pub(super) struct OpenLink {
     /// Its index in `found.links`, unless it leads out of the vault.
     pub(super) slot: Option<usize>,
-    /// Where its own text starts and, so far, ends, if that is what it shows.
+    /// The span of its own text so far, if it shows that text.
     pub(super) shows: Option<Range<usize>>,
-    /// What a heading shows for it if the parser has no text for it; `None` for an embedded file.
+    /// The text that a heading shows for it if the parser has no text for it; `None` for an embedded file.
     pub(super) heading_text: Option<Range<usize>>,
-    /// The length of the heading before it.
+    /// The length of the heading's text before it.
     pub(super) heading_len: usize,
-    /// Whether its text may hold tags, as only that of a Markdown link may.
+    /// Whether its text may contain tags; only the text of a Markdown link may.
     pub(super) may_hold_tags: bool,
 }
 
-/// Where the pass is.
+/// The state of the pass.
 pub(super) struct BodyParser<'t> {
     /// The whole text, and the masked one of this body, which starts at `base` of it.
     pub(super) text: &'t str,
@@ -117,37 +117,37 @@ pub(super) struct BodyParser<'t> {
     pub(super) found: &'t mut BodyContents,
     /// The blocks of this body.
     blocks: Vec<Block>,
-    /// Open block elements; `top` is the outermost.
+    /// The number of open block elements; `top` is the outermost.
     depth: usize,
     top: Option<Block>,
     in_code: bool,
     in_table: bool,
-    /// The text since the last event that was none: a range of `shown`.
+    /// The text since the last event other than text: a range of `shown`.
     pub(super) prose: Option<Range<usize>>,
-    /// Where in `shown` the last tag or bare URL ends; no other tag begins before.
+    /// The offset in `shown` where the last tag or bare URL ends; no other tag starts before it.
     pub(super) tags_until: usize,
     items: Vec<Item>,
-    /// The inline content being read: a paragraph, or an item's text.
+    /// The current inline content: a paragraph, or an item's text.
     leaf: Option<Range<usize>>,
-    /// What in it is code, a formula, HTML or a link.
+    /// The parts of it that are code, a formula, HTML or a link.
     opaque: Vec<Range<usize>>,
     pub(super) open_links: Vec<OpenLink>,
     /// Indices of the headings above the next one, levels ascending.
     outline: Vec<usize>,
-    /// The heading being read, and its text so far.
+    /// The text so far of the current heading.
     pub(super) heading: Option<String>,
     formula: Formula,
-    /// Where the link that begins has its definition.
+    /// The definition of the link that starts now.
     pub(super) definition: Option<Range<usize>>,
 }
 
-/// An open list item. Its id stands at the end of its first text.
+/// An open list item. Its id is at the end of its first text.
 struct Item {
     span: Range<usize>,
     has_text: bool,
 }
 
-/// Whether the paragraph being read is one formula and nothing else.
+/// Whether the current paragraph consists of exactly one formula.
 #[derive(PartialEq)]
 enum Formula {
     None,
@@ -189,7 +189,7 @@ impl BodyParser<'_> {
                 self.say(&text);
             }
             Event::InlineMath(text) => {
-                // A closing `$` before a digit is a price, not a formula.
+                // A closing `$` before a digit is a price, not the end of a formula.
                 if self.text[range.end..].starts_with(|c: char| c.is_ascii_digit()) {
                     self.plain(range.clone());
                 }
@@ -220,7 +220,7 @@ impl BodyParser<'_> {
         }
     }
 
-    /// Notes that something inline has been read.
+    /// Records that inline content was read.
     pub(super) fn inline(&mut self, range: &Range<usize>) {
         self.formula = if self.formula == Formula::None { Formula::None } else { Formula::Mixed };
         match &mut self.leaf {
@@ -232,7 +232,7 @@ impl BodyParser<'_> {
         }
     }
 
-    /// Adds to the heading being read.
+    /// Appends to the text of the current heading.
     fn say(&mut self, text: &str) {
         if let Some(heading) = &mut self.heading {
             heading.push_str(text);
@@ -315,10 +315,10 @@ impl BodyParser<'_> {
         self.heading = Some(String::new());
     }
 
-    /// A place to cut: the start of the line that `at` is on, if it lies inside the block.
+    /// Adds a place to cut: the start of the line of `at`, if it is inside the block.
     fn seam(&mut self, at: usize) {
         let Some(top) = &mut self.top else { return };
-        // An item that is indented with a tab begins, for the parser, with the line break before it.
+        // For the parser, an item that is indented with a tab starts with the preceding line break.
         let at = at + self.text[at..].bytes().take_while(|b| matches!(b, b'\n' | b'\r')).count();
         let within = &self.text.as_bytes()[top.span.start..at];
         let Some(break_at) = within.iter().rposition(|b| matches!(b, b'\n' | b'\r')) else { return };
@@ -328,7 +328,7 @@ impl BodyParser<'_> {
         }
     }
 
-    /// Ends the inline content being read; a `^id` at its end names the item or paragraph.
+    /// Ends the current inline content; a `^id` at its end names the item or paragraph.
     fn end_leaf(&mut self) {
         let opaque = std::mem::take(&mut self.opaque);
         let Some(leaf) = self.leaf.take() else { return };
@@ -344,7 +344,7 @@ impl BodyParser<'_> {
                 item.has_text = true;
                 item.span.clone()
             }
-            // A paragraph at the top is named with its block.
+            // A top-level paragraph is named with its block.
             None if self.depth <= 1 => return,
             None => leaf,
         };
@@ -378,7 +378,7 @@ impl BodyParser<'_> {
         }
     }
 
-    /// Takes back the id that the last paragraph of a quote gave itself: it is the quote's.
+    /// Removes the id from the last paragraph of a quote, because it belongs to the quote.
     fn unname_last_paragraph(&mut self, top: &Block) {
         let end = trimmed(self.text, top.span.clone()).end;
         let inner = self.found.block_ids.last();
@@ -406,7 +406,7 @@ impl BodyParser<'_> {
     }
 }
 
-/// The heading's text on one line, with what the mask replaced put right.
+/// The heading's text on one line, with the masked characters restored.
 fn unmasked(text: String) -> String {
     let trimmed = text.trim();
     if trimmed.bytes().any(|b| matches!(b, HIDDEN | DOLLAR | b'\n' | b'\r')) {
@@ -423,8 +423,8 @@ fn unmasked(text: String) -> String {
     if trimmed.len() == text.len() { text } else { trimmed.to_owned() }
 }
 
-/// Adds the blocks that the parser makes no event for: comments alone on their lines, and
-/// reference definitions. Only white space is left between blocks.
+/// Adds the blocks for which the parser has no events: comments alone on their lines, and reference definitions.
+/// Afterwards only white space is left between blocks.
 fn fill_gaps(text: &str, body: Range<usize>, blocks: Vec<Block>, comments: &[Range<usize>]) -> Vec<Block> {
     let mut filled = Vec::with_capacity(blocks.len() + comments.len());
     let add = |blocks: &mut Vec<Block>, kind, gap: Range<usize>| {
@@ -453,7 +453,7 @@ fn fill_gaps(text: &str, body: Range<usize>, blocks: Vec<Block>, comments: &[Ran
     filled
 }
 
-/// Gives blocks their ids. An id alone in a paragraph names the block before it and joins it.
+/// Assigns ids to blocks. An id alone in a paragraph names the previous block and joins it.
 fn name_blocks(text: &str, blocks: Vec<Block>, lines: &LineMap, ids: &mut Vec<BlockId>) -> Vec<Block> {
     let mut named: Vec<Block> = Vec::with_capacity(blocks.len());
     for mut block in blocks {
@@ -486,7 +486,7 @@ fn takes_id(block: &Block) -> bool {
     block.id.is_none() && !matches!(block.kind, BlockKind::Heading | BlockKind::Comment)
 }
 
-/// The id of `… ^id` at the end of a block: letters, digits and dashes after a caret after white space.
+/// The id of `… ^id` at the end of a block: white space, a caret, then letters, digits and dashes.
 fn trailing_id(block: &str) -> Option<&str> {
     let bytes = block.as_bytes();
     let length = bytes.iter().rev().take_while(|b| b.is_ascii_alphanumeric() || **b == b'-').count();

@@ -1,4 +1,4 @@
-//! A canvas (JSON Canvas 1.0) as a note: its text nodes are the text, its file nodes are links.
+//! Reads a canvas (JSON Canvas 1.0) as a note: its text nodes are the text, its file nodes are links.
 
 use std::ops::Range;
 
@@ -9,20 +9,20 @@ use super::wikilink::tidy;
 use super::{Block, BlockKind, LineMap, Link, LinkKind, Note};
 use crate::error::{Warning, WarningKind};
 
-/// Reads the JSON of a canvas into a note without a title. What is broken is left out with a warning.
+/// Reads the JSON of a canvas into a note without a title. Invalid parts are skipped with a warning.
 pub(super) fn read(json: &str) -> (Note, BodyContents) {
     let mut note = Note::default();
     let mut found = BodyContents::default();
     let json = json.strip_prefix('\u{feff}').unwrap_or(json);
-    // The app makes an empty file for an empty canvas.
+    // Obsidian creates an empty file for an empty canvas.
     if json.trim().is_empty() {
         return (note, found);
     }
     if let Err(error) = serde_json::from_str::<serde::de::IgnoredAny>(json) {
-        let message = format!("the canvas is not valid JSON; what stands before is indexed: {error}");
+        let message = format!("the canvas is not valid JSON; the part before the error is indexed: {error}");
         note.warnings.push(Warning::new(WarningKind::Canvas, message).on_line(error.line().max(1) as u32));
     } else if !json.trim_start().starts_with('{') {
-        let message = "the canvas is not a JSON object with nodes and edges, so nothing of it is indexed but its name";
+        let message = "the canvas is not a JSON object with nodes and edges, so only its name is indexed";
         note.warnings.push(Warning::new(WarningKind::Canvas, message).on_line(1));
     }
     let file_lines = LineMap::of(json);
@@ -68,7 +68,7 @@ fn text_of<'v>(node: &'v Value, key: &str) -> Option<&'v str> {
     node.get(key)?.as_str()
 }
 
-/// The text that is put together, and where its parts lie.
+/// The combined text, and the positions of its parts.
 #[derive(Default)]
 struct Parts {
     text: String,
@@ -90,7 +90,7 @@ impl Parts {
         self.lines.push((start, line));
     }
 
-    /// Adds all labels, and the addresses of cards that show a page, as one part.
+    /// Adds all labels, and the addresses of web page cards, as one part.
     fn add_labels<'n>(&mut self, labelled: impl Iterator<Item = &'n (Value, u32)>) {
         let mut start = None;
         for (node, line) in labelled {
@@ -111,7 +111,7 @@ impl Parts {
     }
 }
 
-/// Makes one block of those from index `first` on, cut where they start.
+/// Joins the blocks from index `first` on into one, with seams where they start.
 fn join_blocks(blocks: &mut Vec<Block>, first: usize, span: Range<usize>) {
     let inner = blocks.split_off(first.min(blocks.len()));
     let mut seams: Vec<usize> = Vec::new();
@@ -125,7 +125,7 @@ fn join_blocks(blocks: &mut Vec<Block>, first: usize, span: Range<usize>) {
 
 fn file_link(file: &str, subpath: Option<&str>, line: u32, at: usize) -> Link {
     let subpath = subpath.map(|subpath| subpath.trim().trim_start_matches('#').trim());
-    // A path may hold `#` or `|` here: nothing is cut from it.
+    // A path may contain `#` or `|` here, so it is not split.
     Link {
         kind: LinkKind::Embed,
         line,
@@ -138,7 +138,7 @@ fn file_link(file: &str, subpath: Option<&str>, line: u32, at: usize) -> Link {
     }
 }
 
-/// The objects of the array `key` of the top object that can be read, with their lines.
+/// The readable objects of the array `key` of the top-level object, with their lines.
 fn elements(json: &str, key: &str, lines: &LineMap, warnings: &mut Vec<Warning>) -> Vec<(Value, u32)> {
     let mut values = Vec::new();
     for span in element_spans(json.as_bytes(), key) {
@@ -155,8 +155,8 @@ fn elements(json: &str, key: &str, lines: &LineMap, warnings: &mut Vec<Warning>)
     values
 }
 
-/// Where the objects of the array `key` lie. A scan of brackets and strings, so that a file that
-/// breaks off gives what it has.
+/// The spans of the objects of the array `key`. This scans only brackets and strings, so that a truncated file still
+/// gives its complete objects.
 fn element_spans(json: &[u8], key: &str) -> Vec<Range<usize>> {
     let mut spans = Vec::new();
     let mut depth = 0usize;

@@ -1,13 +1,13 @@
-//! Inline fields, as Dataview reads them: `key:: value` on a line, `[key:: value]` and `(key:: value)` anywhere in one.
+//! Inline fields, as Dataview reads them: `key:: value` on a line, `[key:: value]` and `(key:: value)` within one.
 
 use std::ops::Range;
 
-/// A longer text before `::` is no key.
+/// A longer text before `::` is not a key.
 const MAX_KEY: usize = 64;
 
 /// Calls `each` with the key and the value of every field in a line, without the marks of a list or quote before it.
-/// `is_text` says whether a byte is one of the text, not of code or the like. A line is a field itself, if
-/// `may_be_one`, where none is in brackets. A field without a value is none.
+/// `is_text` says whether a byte belongs to the text, not to code or similar. If `may_be_one`, and no field is in
+/// brackets, the whole line may be a field. A field without a value does not count.
 pub(super) fn fields<'t>(
     line: &'t str,
     may_be_one: bool,
@@ -29,7 +29,7 @@ pub(super) fn fields<'t>(
     }
     let Some(colons) = line.find("::").filter(|colons| is_one && is_text(*colons)) else { return };
     let value = &line[colons + 2..];
-    // `std::move` is none.
+    // `std::move` is not a field.
     if let Some(key) = name(&line[..colons]).filter(|_| value.starts_with(char::is_whitespace))
         && !value.trim().is_empty()
     {
@@ -37,13 +37,13 @@ pub(super) fn fields<'t>(
     }
 }
 
-/// The key before the colons and where its value is, if both stand in one pair of brackets.
+/// The key before the colons and the position of its value, if both are in one pair of brackets.
 fn in_brackets(line: &str, colons: usize) -> Option<(&str, Range<usize>)> {
     let open = line[..colons].rfind(['[', '('])?;
     let key = name(&line[open + 1..colons])?;
     let (start, end) = if line[open..].starts_with('[') { ('[', ']') } else { ('(', ')') };
     let value = &line[colons + 2..];
-    // Nor is `(std::move)`.
+    // `(std::move)` is not a field either.
     if start == '(' && !value.starts_with(char::is_whitespace) {
         return None;
     }
@@ -55,7 +55,7 @@ fn in_brackets(line: &str, colons: usize) -> Option<(&str, Range<usize>)> {
     (!value[..length].trim().is_empty()).then_some((key, colons + 2..colons + 2 + length))
 }
 
-/// A key: letters, digits and what may join them, with the marks of bold or italic text around it left out.
+/// A key: letters, digits and characters that may join them, without surrounding marks of bold or italic text.
 fn name(key: &str) -> Option<&str> {
     let key = key.trim().trim_matches(['*', '_', '~']).trim();
     let joins = |c: char| matches!(c, ' ' | '-' | '_' | '/' | '\'' | '\u{fe0f}' | '\u{200d}');

@@ -1,4 +1,4 @@
-//! The YAML at the head of a note, read within a budget. The only file that knows the YAML library.
+//! The YAML at the start of a note, read within a budget. This is the only file that uses the YAML library.
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -11,26 +11,26 @@ use super::tag::frontmatter_tag;
 use super::wikilink::{LinkText, split_link};
 use crate::error::{Warning, WarningKind};
 
-/// YAML longer than this is not read.
+/// Longer YAML is not read.
 const MAX_BYTES: usize = 64 << 10;
 
-/// Deeper brackets than this are not read: the library's time grows with depth times length.
+/// Deeper brackets are not read, because the library's time grows with depth times length.
 const MAX_DEPTH: usize = 64;
 
-/// What one frontmatter may cost: one a value and one a byte of text, aliases counted each time
-/// they are used. No document without aliases reaches it.
+/// The budget of one frontmatter: one for each value and one for each byte of text; aliases are counted each time they
+/// are used. Documents without aliases never exceed it.
 const BUDGET: usize = 2 * MAX_BYTES;
 
-/// Where the frontmatter lies: with its fences, and from the opening to before the closing fence.
+/// The span of the frontmatter with its fences, and the span between the fences.
 pub(super) struct Fences {
     pub(super) whole: Range<usize>,
     pub(super) yaml: Range<usize>,
-    /// Where the line after the opening fence begins.
+    /// The start of the line after the opening fence.
     pub(super) inside: usize,
 }
 
-/// Finds the frontmatter of a text that starts at `start` (after a byte order mark): a first line
-/// `---`, up to the next line `---`. Without a closing line there is none.
+/// Finds the frontmatter of a text that starts at `start` (after a byte order mark): from a first line `---` up to the
+/// next line `---`. Without a closing line there is no frontmatter.
 pub(super) fn find(text: &str, start: usize) -> Option<Fences> {
     let (first, inside) = line_at(text, start)?;
     if !is_fence(first) {
@@ -50,7 +50,7 @@ fn is_fence(line: &str) -> bool {
     line.trim_end_matches([' ', '\t']) == "---"
 }
 
-/// The line that starts at `at`, and where the next one does.
+/// The line that starts at `at`, and the start of the next line.
 fn line_at(text: &str, at: usize) -> Option<(&str, usize)> {
     let rest = text.get(at..).filter(|rest| !rest.is_empty())?;
     let end = rest.find(['\n', '\r']).unwrap_or(rest.len());
@@ -58,7 +58,7 @@ fn line_at(text: &str, at: usize) -> Option<(&str, usize)> {
     Some((&rest[..end], (at + end + length).min(text.len())))
 }
 
-/// Where a Markdown text has its frontmatter, fences included, if it has one. A byte order mark may come before it.
+/// The span of the frontmatter of a Markdown text, fences included, if it has one. A byte order mark may precede it.
 ///
 /// ```
 /// assert_eq!(vault_index::note::frontmatter_span("---\na: 1\n---\ntext"), Some(0..13));
@@ -68,31 +68,33 @@ pub fn frontmatter_span(text: &str) -> Option<Range<usize>> {
     find(text, start).map(|fences| fences.whole)
 }
 
-/// The properties of a block of frontmatter without its fences, as they stand: in order, keys that stand there twice
-/// twice, tags and aliases like any other.
+/// The properties of a block of frontmatter without its fences, as they are written: in order, with repeated keys, and
+/// with tags and aliases like any other.
 ///
 /// # Errors
-/// A warning with the line, from 1, when the block is not valid YAML, not keys and values, or over its budget.
+/// A warning with the line, from 1, when the block is not valid YAML, does not consist of keys and values, or exceeds
+/// its budget.
 pub fn frontmatter_properties(yaml: &str) -> Result<Properties, Warning> {
     if first_line(yaml).is_none() { Ok(Properties::default()) } else { entries(yaml) }
 }
 
-/// What a frontmatter says.
+/// The contents of a frontmatter.
 #[derive(Debug, Default)]
 pub(super) struct Frontmatter {
     pub(super) title: Option<String>,
     pub(super) aliases: Vec<String>,
-    /// Without `#`, in order, repeats included.
+    /// Without `#`, in order, including repetitions.
     pub(super) tags: Vec<String>,
     pub(super) properties: Properties,
-    /// Quoted `"[[…]]"`, with the span of the brackets.
+    /// Links of the form `"[[…]]"`, with the span of the brackets.
     pub(super) links: Vec<(Range<usize>, LinkText)>,
-    /// Whether the block as a whole is no YAML: `warnings` says why.
+    /// Whether the block as a whole is not valid YAML; `warnings` says why.
     pub(super) is_broken: bool,
     pub(super) warnings: Vec<Warning>,
 }
 
-/// What a property's name is compared by: lower case; and one name for each of the lists that have two.
+/// The key by which a property's name is compared: in lower case, and the same for the two names of a list, where it
+/// has two.
 pub fn property_key(name: &str) -> String {
     let lower = name.to_lowercase();
     match lower.as_str() {
@@ -117,11 +119,11 @@ pub(super) fn read(text: &str, fences: &Fences) -> Frontmatter {
     };
     let mut linked = Vec::new();
     entries.iter().for_each(|(_, value)| collect_links(value, &mut linked));
-    // In a broken block they are none for the app, and no tool could rewrite them.
+    // In a broken block Obsidian does not treat them as links, and no tool could rewrite them.
     if !linked.is_empty() && !found.is_broken {
         found.links = quoted_links(yaml, fences.yaml.start, &linked);
     }
-    // Texts that may stand under two names are one list of properties, behind the others.
+    // Lists with two possible names become one property, after the others.
     let mut lists: [(&str, Option<Vec<Property>>); 3] = [("tags", None), ("aliases", None), ("cssclasses", None)];
     let mut others: Vec<(String, Property)> = Vec::new();
     let (mut keys, mut names) = (HashSet::new(), HashSet::new());
@@ -132,7 +134,7 @@ pub(super) fn read(text: &str, fences: &Fences) -> Frontmatter {
         }
         match folded.as_str() {
             "tags" => {
-                // A tag has neither commas nor white space, so a single text may hold several.
+                // A tag contains neither commas nor white space, so a single text may contain several.
                 let items: Vec<&str> = match &value {
                     Property::Text(text) => text.split(|c: char| c == ',' || c.is_whitespace()).collect(),
                     other => other.texts(),
@@ -180,7 +182,7 @@ fn repeated(yaml: &str, key: &str) -> Warning {
     let line = yaml.lines().enumerate().filter(|(_, line)| names_key(line)).nth(1);
     let warning = Warning::new(
         WarningKind::Frontmatter,
-        format!("the property {key:?} stands twice in the frontmatter; the first one counts"),
+        format!("the frontmatter has the property {key:?} twice; the first one counts"),
     );
     match line {
         Some((index, _)) => warning.on_line(index as u32 + 1),
@@ -188,7 +190,7 @@ fn repeated(yaml: &str, key: &str) -> Warning {
     }
 }
 
-/// The entries of the top mapping, in order, repeated keys included.
+/// The entries of the top-level mapping, in order, including repeated keys.
 fn entries(yaml: &str) -> Result<Properties, Warning> {
     let refuse = |line: usize, why: &str| {
         let message = format!("the frontmatter is read as text: {why}");
@@ -206,7 +208,8 @@ fn entries(yaml: &str) -> Result<Properties, Warning> {
         Ok(_) => Err(refuse(first_line(yaml).unwrap_or(1), "it is not valid YAML: expected keys and values")),
         Err(error) => {
             let line = error.location().map_or(1, |location| location.line());
-            // The parser counts from the block's first line; a reader wants the file's, which the warning has.
+            // The parser counts lines from the start of the block, but a reader needs the line in the file, which the
+            // warning has.
             let error = error.to_string();
             let why = error.split(" at line ").next().unwrap_or_default();
             Err(refuse(line.max(1), &format!("it is not valid YAML: {why}")))
@@ -219,7 +222,7 @@ fn value(yaml: &str, budget: &Cell<usize>) -> Result<Property, serde_yaml::Error
 }
 
 /// The entries of a block that is not valid as a whole. Each is a line `key: value` and the indented lines and items
-/// below it, read as YAML by itself; what is not valid even so is a text, or a list if it looks like one.
+/// below it, read as YAML by itself. An entry that is still invalid becomes a text, or a list if it looks like one.
 fn entries_line_by_line(yaml: &str) -> Properties {
     let mut entries = Vec::new();
     if yaml.len() > MAX_BYTES || too_deep(yaml).is_some() {
@@ -249,7 +252,7 @@ fn entries_line_by_line(yaml: &str) -> Properties {
     Properties(entries)
 }
 
-/// A line that begins with a key, and what stands behind its colon.
+/// A line that begins with a key, and the text after its colon.
 fn key_and_value(line: &str) -> Option<(&str, &str)> {
     let (key, value) = line.split_once(':')?;
     let is_key = key.starts_with(|c: char| c.is_alphanumeric() || c == '_') && !key.contains(['"', '[', '{', '#']);
@@ -257,7 +260,8 @@ fn key_and_value(line: &str) -> Option<(&str, &str)> {
     (is_key && is_apart).then_some((key.trim_end(), value.trim()))
 }
 
-/// A value that is no YAML: its items, if it has dashes below it or a bracket before it, else its text.
+/// A value that is not valid YAML: its items, if dashes follow on the next lines or it begins with a bracket, otherwise
+/// its text.
 fn as_text(first: &str, below: &str) -> Property {
     let text = |text: &str| Property::from_text(text.trim().trim_matches(['"', '\'']).trim().to_owned());
     let list = |items: &mut dyn Iterator<Item = &str>| Property::List(items.map(text).collect());
@@ -278,8 +282,8 @@ fn first_line(yaml: &str) -> Option<usize> {
     yaml.lines().position(|line| !says_nothing(line.trim_start())).map(|at| at + 1)
 }
 
-/// The line on which brackets are nested deeper than [`MAX_DEPTH`]. Those in texts count too:
-/// a limit this high is met by accident only in data that is no frontmatter.
+/// The line on which brackets are nested deeper than [`MAX_DEPTH`]. Brackets in texts count too, because only data that
+/// is not frontmatter exceeds this high limit by accident.
 fn too_deep(yaml: &str) -> Option<usize> {
     let mut depth = 0usize;
     for (index, line) in yaml.lines().enumerate() {
@@ -297,7 +301,7 @@ fn too_deep(yaml: &str) -> Option<usize> {
     None
 }
 
-/// Texts that are one wikilink and nothing else.
+/// Collects texts that consist of exactly one wikilink.
 fn collect_links<'p>(value: &'p Property, links: &mut Vec<&'p str>) {
     match value {
         Property::Text(text) if wikilink_inner(text).is_some() => links.push(text),
@@ -312,13 +316,13 @@ fn wikilink_inner(text: &str) -> Option<&str> {
     (!inner.contains("[[") && !inner.contains("]]") && !inner.contains(['\n', '\r'])).then_some(inner)
 }
 
-/// Finds where the links stand: quoted values on one line that hold one of the texts in `linked`.
-/// The YAML library tells no places, so this looks for quotes where a value can start.
+/// Finds the positions of the links: quoted values on one line that contain one of the texts in `linked`. The YAML
+/// library does not report positions, so this looks for quotes where a value can start.
 fn quoted_links(yaml: &str, base: usize, linked: &[&str]) -> Vec<(Range<usize>, LinkText)> {
     let mut links = Vec::new();
     let mut at = 0;
     while let Some((line, next)) = line_at(yaml, at) {
-        // Between values; the last of what is neither white space nor part of a quoted value.
+        // Between values: the last character that is neither white space nor part of a quoted value.
         let mut last = None;
         let mut spaced = true;
         let mut column = 0;

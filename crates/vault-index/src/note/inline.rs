@@ -1,4 +1,4 @@
-//! Links and tags inside a block, as the Markdown parser delivers them and where it does not.
+//! Links and tags inside a block: those that the Markdown parser reports, and those that it does not.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use super::{Link, LinkKind};
 
 impl BodyParser<'_> {
     pub(super) fn open_link(&mut self, link_type: LinkType, dest: &str, range: Range<usize>, image: bool) {
-        // An embed before `(…)`, which Markdown takes for an image whose text is in brackets.
+        // An embed before `(…)`, which Markdown reads as an image with its text in brackets.
         let marks = self.text[range.clone()].starts_with("![[");
         let wiki = matches!(link_type, LinkType::WikiLink { .. });
         self.inline(&range);
@@ -64,8 +64,8 @@ impl BodyParser<'_> {
         }
     }
 
-    /// The wikilink that a range starts with, and what it shows; `None` if it is none: over more
-    /// than one line, with another one inside, or empty.
+    /// The wikilink that a range starts with, and its displayed text. `None` if it is not a wikilink: it spans several
+    /// lines, contains another one, or is empty.
     fn wikilink(&self, range: Range<usize>) -> Option<(Link, Range<usize>)> {
         let raw = &self.text[range.clone()];
         let open = if raw.starts_with('!') { 3 } else { 2 };
@@ -99,7 +99,7 @@ impl BodyParser<'_> {
         }
     }
 
-    /// The link around an embed, `[![[pic.png]]](note.md)`: Obsidian reads it as one, Markdown does not.
+    /// The link around an embed, `[![[pic.png]]](note.md)`: Obsidian reads it as a link, Markdown does not.
     fn link_around(&mut self, embed: &Range<usize>) {
         let (before, after) = (&self.text[..embed.start], &self.text[embed.end..]);
         let is_open = before.ends_with('[') && !before.ends_with("\\[");
@@ -120,7 +120,7 @@ impl BodyParser<'_> {
         }
     }
 
-    /// Reads links and tags from text that the parser took for something else.
+    /// Reads links and tags from text that the parser read as something else.
     pub(super) fn plain(&mut self, range: Range<usize>) {
         let mut at = range.start;
         while let Some(close) = self.text[at..range.end].find("]]") {
@@ -140,14 +140,14 @@ impl BodyParser<'_> {
         self.tags_in(range.start - self.base..end, end);
     }
 
-    /// Takes in a piece of text. What a backslash escapes comes without it.
+    /// Adds a piece of text. An escaped character comes without its backslash.
     pub(super) fn read_prose(&mut self, range: &Range<usize>) {
         let (start, end) = (range.start - self.base, range.end - self.base);
         let escaped = usize::from(self.shown[..start].ends_with('\\'));
         self.prose = Some(self.prose.take().map_or(start - escaped, |prose| prose.start)..end);
     }
 
-    /// Adds the tags of the text that ends here. The last may run on into what begins here: `#_draft_`.
+    /// Adds the tags of the text that ends here. The last tag may continue in the next element: `#_draft_`.
     pub(super) fn end_prose(&mut self, runs_on: bool) {
         if let Some(prose) = self.prose.take() {
             let limit = if runs_on { self.shown.len() } else { prose.end };
@@ -155,8 +155,8 @@ impl BodyParser<'_> {
         }
     }
 
-    /// Adds the tags of a text, a range of `shown`, between markup. A tag follows markup, white space or a tag, and goes
-    /// no further than `limit`.
+    /// Adds the tags of a text between markup, which is a range of `shown`. A tag follows markup, white space or a tag,
+    /// and ends at `limit` at the latest.
     fn tags_in(&mut self, range: Range<usize>, limit: usize) {
         let shown = &self.shown[..limit];
         let mut at = range.start.max(self.tags_until);
@@ -185,7 +185,7 @@ impl BodyParser<'_> {
         }
     }
 
-    /// Adds a tag whose `#` stands at `at`, and gives where it ends, with the slashes that are no part of it.
+    /// Adds the tag whose `#` is at `at`, and returns its end, including trailing slashes that do not belong to it.
     fn add_tag(&mut self, at: usize, tag: &str) -> usize {
         let end = at + 1 + tag.len();
         self.found.tags.add(tag);

@@ -1,4 +1,4 @@
-//! Which line of the file a byte of the text is on.
+//! The line numbers of a text's bytes in the file.
 
 /// Line numbers by byte offset: sorted `(offset, line)` pairs, each valid up to the next.
 ///
@@ -9,7 +9,7 @@ pub struct LineMap {
 }
 
 impl LineMap {
-    /// The lines of a text that is the file itself.
+    /// The lines of a text that is the whole file.
     pub fn of(text: &str) -> Self {
         let bytes = text.as_bytes();
         let mut starts = Vec::with_capacity(bytes.len() / 40 + 1);
@@ -28,8 +28,8 @@ impl LineMap {
         Self { starts }
     }
 
-    /// Lines given as `(offset, line)`, for a text that is put together from parts of a file.
-    /// Pairs that do not ascend by offset are left out.
+    /// Creates a map from `(offset, line)` pairs, for a text that is composed of parts of a file. Pairs with descending
+    /// offsets are skipped.
     pub fn from_pairs(pairs: impl IntoIterator<Item = (usize, u32)>) -> Self {
         let mut starts: Vec<(u32, u32)> = Vec::new();
         for (offset, line) in pairs {
@@ -41,7 +41,7 @@ impl LineMap {
         Self { starts }
     }
 
-    /// The line of the byte at `offset`, from 1. Beyond the end: the last line. O(log lines).
+    /// The line of the byte at `offset`, from 1. Beyond the end, it is the last line. O(log lines).
     pub fn line_at(&self, offset: usize) -> u32 {
         let next = self.starts.partition_point(|&(start, _)| start as usize <= offset);
         match next.checked_sub(1) {

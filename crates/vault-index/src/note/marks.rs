@@ -1,22 +1,22 @@
-//! What is markup to Obsidian in a text that the Markdown parser leaves whole. A tag may begin in it and right after it.
+//! Markup of Obsidian in text that the Markdown parser leaves unparsed. A tag may start inside it and right after it.
 //!
-//! Obsidian pairs marks wherever they stand, so `snake_case_` emphasizes `case`, and to it brackets are a link whether
-//! or not their label is defined.
+//! Obsidian pairs marks at any position, so `snake_case_` emphasizes `case`, and it treats brackets as a link even if
+//! their label is not defined.
 
 use std::ops::Range;
 
-/// The longer first.
+/// Longer marks come first.
 const MARKS: [&str; 5] = ["**", "__", "==", "*", "_"];
 
 /// Finds the markup of one text, from left to right.
 #[derive(Default)]
 pub(super) struct Marks {
-    /// The marks that nothing closes any more; without it, a line of them would take the square of its length.
+    /// Marks that have no closing mark in the rest of the text. Without this, a line of them would take quadratic time.
     unpaired: [bool; MARKS.len()],
 }
 
 impl Marks {
-    /// What `rest`, the rest of the text, begins with: what is inside it, and its length.
+    /// The markup at the start of `rest`, the rest of the text: the span of its content, and its length.
     pub(super) fn at_start_of(&mut self, rest: &str) -> Option<(Range<usize>, usize)> {
         match rest.as_bytes() {
             [b'\\', escaped, ..] if escaped.is_ascii_punctuation() => Some((0..0, 2)),
@@ -43,7 +43,8 @@ impl Marks {
     }
 }
 
-/// Where the mark stands that closes the one before `inside`: alone, and if it is `_`, not before a word.
+/// The position of the mark that closes the one before `inside`: it must be alone, and `_` must not be followed by a
+/// word.
 fn closing(inside: &str, mark: &str) -> Option<usize> {
     let bytes = inside.as_bytes();
     let mut at = 0;
@@ -58,7 +59,7 @@ fn closing(inside: &str, mark: &str) -> Option<usize> {
     None
 }
 
-/// The length of the bare URL that a text begins with. A bracket that it does not open ends it.
+/// The length of the bare URL that a text begins with. A closing bracket that it does not open ends it.
 pub(super) fn bare_url(text: &str) -> Option<usize> {
     if !text.starts_with("https://") && !text.starts_with("http://") {
         return None;

@@ -1,29 +1,30 @@
-//! What the Markdown parser must not see: `%% comments %%`, which it does not know, and what would mislead it.
+//! Masks text that the Markdown parser must not see: `%% comments %%`, which it does not know, and misleading
+//! characters.
 //!
-//! The masked text has the same length as the original, so that all offsets stay true.
+//! The masked text has the same length as the original, so that all offsets stay valid.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use pulldown_cmark::{Event, Parser, Tag, TagEnd};
 
-/// Stands for a byte of a comment inside a line: no white space, no markup, no part of a word.
+/// The mask for a byte of a comment inside a line: not white space, not markup, not part of a word.
 pub(super) const HIDDEN: u8 = 1;
 
-/// Stands for a `$` in a wikilink: a dollar sign that opens no formula.
+/// The mask for a `$` in a wikilink, which must not open a formula.
 pub(super) const DOLLAR: u8 = 2;
 
-/// Parsing is linear in the length times the depth of nested quotes and lists. Deeper markers than
-/// this are text, in notes long enough for it to matter.
+/// Parsing takes time linear in the length times the depth of nested quotes and lists. Deeper markers are treated as
+/// text, in notes that are long enough for it to matter.
 const MAX_DEPTH: usize = 100;
 
-/// The length from which [`MAX_DEPTH`] is kept.
+/// The length from which [`MAX_DEPTH`] applies.
 const LONG: usize = 4 << 10;
 
-/// How often a note is parsed to find its comments; see [`find_comments`].
+/// The number of times that a note is parsed to find its comments; see [`find_comments`].
 const ROUNDS: usize = 8;
 
-/// A text as the Markdown parser shall see it.
+/// A text as the Markdown parser should see it.
 pub(super) struct MaskedText<'t> {
     pub(super) text: Cow<'t, str>,
     /// The comments, with their `%%`, in order.
@@ -52,11 +53,11 @@ pub(super) fn mask(body: &str, options: pulldown_cmark::Options) -> MaskedText<'
     MaskedText { text, comments }
 }
 
-/// Finds comments and masks them. `%%` opens one wherever the Markdown parser sees plain text, so
-/// not in code or math; it ends at the next `%%` whatever lies between, or with the text.
+/// Finds comments and masks them. `%%` opens a comment wherever the Markdown parser sees plain text, so not in code or
+/// math. It ends at the next `%%`, whatever is between, or at the end of the text.
 ///
-/// What a comment holds can mislead the parser about what follows (a lone fence, for instance), so
-/// after a comment that may, the text is parsed again with that comment masked.
+/// The content of a comment can mislead the parser about the following text; for example, it may contain a single
+/// fence. So after such a comment, the text is parsed again with the comment masked.
 fn find_comments(text: &mut Cow<'_, str>, options: pulldown_cmark::Options) -> Vec<Range<usize>> {
     let mut comments: Vec<Range<usize>> = Vec::new();
     for round in 1..=ROUNDS {
@@ -74,7 +75,7 @@ fn find_comments(text: &mut Cow<'_, str>, options: pulldown_cmark::Options) -> V
     comments
 }
 
-/// The comments up to the first that may mislead the parser, and whether these are all.
+/// The comments up to the first that may mislead the parser, and whether these are all comments.
 fn visible_comments(text: &str, options: pulldown_cmark::Options, last: bool) -> (Vec<Range<usize>>, bool) {
     let mut found = Vec::new();
     let mut resume = 0;
@@ -86,7 +87,7 @@ fn visible_comments(text: &str, options: pulldown_cmark::Options, last: bool) ->
             Event::Text(_) if !in_code => {
                 let mut at = range.start.max(resume);
                 if at == range.start && text[..at].ends_with('\\') {
-                    // Escaped; the byte is ASCII, as all that can be escaped is.
+                    // Escaped; the byte is ASCII, because only ASCII characters can be escaped.
                     at += 1;
                 }
                 while at < range.end
@@ -107,7 +108,7 @@ fn visible_comments(text: &str, options: pulldown_cmark::Options, last: bool) ->
     (found, true)
 }
 
-/// A comment alone on its lines becomes blank lines; one in a line becomes a single opaque word.
+/// A comment alone on its lines becomes blank lines; one inside a line becomes a single opaque word.
 fn hide(bytes: &mut [u8], comment: Range<usize>) {
     let before = bytes[..comment.start].iter().rev().find(|b| !matches!(b, b' ' | b'\t'));
     let after = bytes[comment.end..].iter().find(|b| !matches!(b, b' ' | b'\t'));
@@ -123,7 +124,8 @@ fn hide(bytes: &mut [u8], comment: Range<usize>) {
     }
 }
 
-/// Where `$` stands in a `[[…]]` on one line: links come before math, as they are read from left to right.
+/// The positions of `$` in a `[[…]]` on one line. Links take precedence over math, because text is read from left to
+/// right.
 fn dollars_in_links(text: &str) -> Vec<usize> {
     let bytes = text.as_bytes();
     let mut dollars = Vec::new();
@@ -182,7 +184,7 @@ fn deep_markers(body: &str) -> Vec<Range<usize>> {
                 _ => break,
             }
             at += 1;
-            // An item is indented by two columns at least.
+            // An item is indented by at least two columns.
             let too_deep = depth > MAX_DEPTH || (column / 2 > MAX_DEPTH && depth > 0);
             if too_deep && !matches!(bytes[marker], b' ' | b'\t') {
                 deep.push(marker..at);
@@ -198,7 +200,7 @@ fn spaced(bytes: &[u8], at: usize) -> bool {
     bytes.get(at).is_none_or(u8::is_ascii_whitespace)
 }
 
-/// Edits the bytes in place. Only whole characters are overwritten, with ASCII.
+/// Edits the bytes in place. Only whole characters are overwritten, with ASCII, so the text stays valid.
 fn overwrite(text: &mut Cow<'_, str>, edit: impl FnOnce(&mut [u8])) {
     let mut bytes = std::mem::take(text.to_mut()).into_bytes();
     edit(&mut bytes);

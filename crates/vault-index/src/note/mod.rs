@@ -1,4 +1,4 @@
-//! A note as a value: what one file says, read in one pass that cannot fail.
+//! A note as a value: the contents of one file, read in one pass that cannot fail.
 
 mod line_map;
 mod tag;
@@ -37,43 +37,43 @@ pub use wikilink::{LinkText, split_link};
 
 use crate::error::Warning;
 
-/// One note, parsed. All spans are byte ranges of [`Note::text`].
+/// A parsed note. All spans are byte ranges of [`Note::text`].
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Note {
-    /// The text that all spans index. For Markdown: the file, decoded (bytes that are not UTF-8 as
-    /// U+FFFD, a byte order mark kept). For a canvas: its text nodes in file order, then the
-    /// labels of its groups and edges and the addresses of its links; a blank line between.
+    /// The text that all spans index. For Markdown: the decoded file (invalid UTF-8 as U+FFFD, a byte order mark kept).
+    /// For a canvas: its text nodes in file order, then the labels of its groups and edges and the addresses of its
+    /// links, separated by blank lines.
     pub text: String,
-    /// Which line of the file each byte of `text` is on.
+    /// The line of the file for each byte of `text`.
     pub lines: LineMap,
-    /// What the note is called, and by whom.
+    /// The title of the note, and its source.
     pub title: Title,
-    /// Other names, from the frontmatter, in order, without repeats.
+    /// Other names, from the frontmatter, in order, without duplicates.
     pub aliases: Vec<String>,
-    /// Tags of the frontmatter, then of the body, each once, as first seen.
+    /// Tags of the frontmatter, then of the body, each once, with the first spelling.
     pub tags: Vec<Tag>,
-    /// All that the frontmatter says, typed; of one that is not valid YAML what can be read line by line. Tags, aliases
-    /// and classes are lists, under `tags`, `aliases` and `cssclasses`.
+    /// All typed properties of the frontmatter; if it is not valid YAML, those that can be read line by line. Tags,
+    /// aliases and classes are lists, under `tags`, `aliases` and `cssclasses`.
     pub properties: Properties,
-    /// Inline fields of the body, `key:: value`, as Dataview reads them: in order, a key that stands there twice twice.
+    /// Inline fields of the body, `key:: value`, as Dataview reads them: in order, with repeated keys.
     pub fields: Properties,
     /// The frontmatter with its fences, if the file begins with one (broken or not).
     pub frontmatter: Option<Range<usize>>,
-    /// The rest. Together with `frontmatter` (and a byte order mark) it covers `text`.
+    /// The rest of the text. Together with `frontmatter` (and a byte order mark) it covers `text`.
     pub body: Range<usize>,
-    /// What is chunked: the body, and before it the lines of a frontmatter that is not valid YAML, which is text to a
-    /// reader whatever was meant.
+    /// The text for chunks: the body, preceded by the lines of a frontmatter that is not valid YAML, because readers
+    /// see it as text.
     pub searched: Range<usize>,
     /// Headings in order.
     pub headings: Vec<Heading>,
-    /// Top-level blocks of the body in order; they do not overlap and only white space lies between them.
+    /// Top-level blocks of the body in order. They do not overlap, and only white space is between them.
     pub blocks: Vec<Block>,
-    /// What `[[note#^id]]` can point at, in order of the spans, the outer before the inner.
+    /// The possible targets of `[[note#^id]]`, in order of the spans, the outer before the inner.
     pub block_ids: Vec<BlockId>,
     /// Links and embeds in order of their spans; those of the frontmatter first.
     pub links: Vec<Link>,
-    /// The link reference definitions, `[label]: path`, by whose label none of `links` leads, in order. Foam writes them
-    /// for wikilinks: `[[label]]` is a link by a label to programs that know no wikilinks.
+    /// The link reference definitions, `[label]: path`, with a label that none of `links` uses, in order. Foam writes
+    /// them for wikilinks, because programs without wikilinks read `[[label]]` as a link by a label.
     pub unused_definitions: Vec<Link>,
     /// Words of the body (runs of letters and digits; each CJK character counts as one).
     pub words: usize,
@@ -81,7 +81,7 @@ pub struct Note {
     pub warnings: Vec<Warning>,
 }
 
-/// A note's title and where it stands.
+/// A note's title and its source.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Title {
     /// The title, one line, trimmed, never empty.
@@ -90,7 +90,7 @@ pub struct Title {
     pub source: TitleSource,
 }
 
-/// Where a title stands: the first of these that there is.
+/// The source of a title: the first of these that exists.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TitleSource {
@@ -112,33 +112,33 @@ pub struct Heading {
     pub text: String,
     /// Its line, from 1.
     pub line: u32,
-    /// From its first `#` (or, setext, its text) to the end of its last line.
+    /// From its first `#` (or, for setext, its text) to the end of its last line.
     pub span: Range<usize>,
-    /// The index of the heading it is under, if any: the nearest before it with a lower level.
+    /// The index of its parent heading, if any: the nearest one before it with a lower level.
     pub parent: Option<usize>,
 }
 
 /// A top-level block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Block {
-    /// What it is.
+    /// The kind of the block.
     pub kind: BlockKind,
     /// Its bytes, fences and markers included.
     pub span: Range<usize>,
-    /// Where it may be cut when it alone is too long: the start of the line of each list item (nested
-    /// ones included), table row or, in a quote or callout, paragraph. In a canvas node: the start of
-    /// each of its blocks, too. Ascending, inside `span`, never at its start.
+    /// Offsets where it may be cut if it is too long by itself: the start of the line of each list item (including
+    /// nested ones), table row or, in a quote or callout, paragraph. In a canvas node, also the start of each of its
+    /// blocks. Ascending, inside `span`, never at its start.
     pub seams: Vec<usize>,
-    /// `^id` at its end, lower-cased, without the caret. Items of a list have theirs in `Note::block_ids`.
+    /// The `^id` at its end, lower-cased, without the caret. The ids of list items are in `Note::block_ids`.
     pub id: Option<String>,
 }
 
-/// A `^id` and what it names.
+/// A `^id` and its target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlockId {
     /// The id, lower-cased, without the caret.
     pub id: String,
-    /// The block, list item (with what is nested in it) or paragraph it names, itself included.
+    /// The block, list item (with its nested content) or paragraph that it names, including the id itself.
     pub span: Range<usize>,
     /// The line of the span's start, from 1.
     pub line: u32,
@@ -163,35 +163,35 @@ pub enum BlockKind {
     Math,
     /// A `%% comment %%` that stands alone.
     Comment,
-    /// Raw HTML, a rule, a footnote definition, a reference definition, anything else.
+    /// Raw HTML, a rule, a footnote definition, a reference definition, or anything else.
     Other,
-    /// A text node of a canvas, whatever is in it, so that nodes do not share chunks; one more holds
-    /// the labels of its groups and edges and the addresses of its links, a line each.
+    /// A text node of a canvas, whatever its content, so that nodes do not share chunks. One more node has the labels
+    /// of its groups and edges and the addresses of its links, one per line.
     Node,
 }
 
-/// A link or embed, as written. Where it leads is the business of [`crate::links`].
+/// A link or embed, as written. [`crate::links`] resolves it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
-    /// How it is written.
+    /// The syntax of the link.
     pub kind: LinkKind,
     /// Its line in the file, from 1.
     pub line: u32,
-    /// All of it: `[[…]]`, `![[…]]`, `[…](…)`. For a file node of a canvas: empty, at the end of the text.
+    /// The whole link: `[[…]]`, `![[…]]`, `[…](…)`. For a file node of a canvas: empty, at the end of the text.
     pub span: Range<usize>,
-    /// The characters of `span` (for a file node: the path as the JSON has it).
+    /// The characters of `span` (for a file node: the path as in the JSON).
     pub raw: String,
     /// The path part, decoded (percent-decoding, `\|`), trimmed, without subpath. Empty: the note itself.
     pub path: String,
-    /// What follows the first `#`, without it; decoded.
+    /// The text after the first `#`, decoded.
     pub subpath: Option<String>,
-    /// The words a person chose to show, if any.
+    /// The display text, if any.
     pub display: Option<String>,
-    /// For a link by a label, `[…][label]`, `[label][]` or `[label]`: where the definition stands that counts.
+    /// For a link by a label, `[…][label]`, `[label][]` or `[label]`: the span of the definition that applies.
     pub definition: Option<Range<usize>>,
 }
 
-/// How a link is written.
+/// The syntax of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LinkKind {
@@ -204,7 +204,7 @@ pub enum LinkKind {
 }
 
 impl Link {
-    /// Whether it is written as Markdown, `[shown](path)` or `![shown](path)`; false for wikilinks and files of canvases.
+    /// Whether it is a Markdown link, `[shown](path)` or `![shown](path)`; false for wikilinks and files of canvases.
     pub fn has_destination(&self) -> bool {
         match self.kind {
             LinkKind::Wikilink => false,
@@ -233,12 +233,12 @@ impl Note {
         &self.text[span]
     }
 
-    /// The text of heading `index` as written, markup included, without `#` or underline: what a
-    /// `[[note#heading]]` is compared with.
+    /// The text of heading `index` as written, with its markup, but without `#` or underline. `[[note#heading]]` is
+    /// compared with it.
     pub fn heading_source(&self, index: usize) -> &str {
         let source = self.text[self.headings[index].span.clone()].trim();
         let Some(after) = source.strip_prefix('#') else {
-            // Setext: all but the line of `=` or `-`.
+            // Setext: without the line of `=` or `-`.
             return source.rfind(['\n', '\r']).map_or(source, |end| source[..end].trim_end());
         };
         let text = after.trim_start_matches('#').trim();
@@ -247,7 +247,7 @@ impl Note {
         if open.is_empty() || open.ends_with([' ', '\t']) { open.trim_end() } else { text }
     }
 
-    /// The headings above heading `index`, outermost first, itself last.
+    /// The headings above heading `index`, outermost first, followed by itself.
     pub fn heading_path(&self, index: usize) -> Vec<&str> {
         let mut path = Vec::new();
         let mut at = Some(index);

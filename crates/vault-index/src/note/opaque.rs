@@ -1,4 +1,4 @@
-//! Which parts of a body are not prose: no name stands there as a word, and no link can be made there.
+//! The parts of a body that are not prose, where names are not words and links cannot be added.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use super::Note;
 use super::body::OPTIONS;
 use super::mask::mask;
 
-/// Links and their definitions, code, formulas and HTML of a note's body, in order of their starts; they may overlap.
+/// Links and their definitions, code, formulas and HTML of a note's body, ordered by their starts; they may overlap.
 pub(crate) fn opaque_spans(note: &Note) -> Vec<Range<usize>> {
     let start = note.body.start;
     let masked = mask(&note.text[note.body.clone()], OPTIONS);

@@ -1,4 +1,4 @@
-//! How a file becomes a [`Note`]: decode, cut off the frontmatter, read the body, choose the title.
+//! From a file to a [`Note`]: decode, remove the frontmatter, read the body, choose the title.
 
 use std::ops::Range;
 use std::path::Path;
@@ -12,22 +12,22 @@ use crate::error::{Warning, WarningKind};
 use crate::files::{MAX_NOTE_BYTES, is_obsidian_vault};
 use crate::path::{FileKind, VaultPath};
 
-/// Raised whenever the same file can give another note, so that old ones are parsed again.
+/// Increased whenever the same file can give another note, so that existing notes are parsed again.
 pub const PARSER_VERSION: u32 = 6;
 
-/// How notes are read.
+/// Options of the parser.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParseOptions {
-    /// A longer file becomes a note without text and a warning. In bytes; 10 MB by default.
+    /// The size limit in bytes, 10 MB by default. A longer file becomes a note without text, with a warning.
     pub max_bytes: usize,
-    /// Whether the destination of a Markdown link is the way from the folder of its note, as everywhere but in Obsidian:
-    /// the [`path`](Link::path) of `[shown](x.md)` is `./x.md` then. False by default.
+    /// Whether the destination of a Markdown link is relative to the folder of its note, as in all programs except
+    /// Obsidian. Then the [`path`](Link::path) of `[shown](x.md)` is `./x.md`. False by default.
     pub relative_destinations: bool,
 }
 
 impl ParseOptions {
-    /// As a vault's notes are read: where the folder is no vault of Obsidian, destinations of Markdown links lead from
-    /// the folder of their note. Looks whether there is a folder `.obsidian`.
+    /// The options for a vault. If the folder is not an Obsidian vault, that is, has no folder `.obsidian`,
+    /// destinations of Markdown links are relative to the folder of their note.
     pub fn of_vault(root: &Path) -> Self {
         Self { relative_destinations: !is_obsidian_vault(root), ..Self::default() }
     }
@@ -39,10 +39,10 @@ impl Default for ParseOptions {
     }
 }
 
-/// Reads one file. It cannot fail: what is malformed is left out or read as text, with a warning.
+/// Reads one file. It cannot fail: malformed parts are left out or read as text, with a warning.
 ///
-/// Pure: the same bytes give the same note. Linear in the length, but for markers nested hundreds
-/// deep in a short note. Canvases are read as JSON, all other files as Markdown.
+/// Pure: the same bytes give the same note. Linear in the length, except for markers nested hundreds deep in a short
+/// note. Canvases are read as JSON, all other files as Markdown.
 ///
 /// ```
 /// use vault_index::VaultPath;
@@ -54,7 +54,7 @@ impl Default for ParseOptions {
 /// assert_eq!((note.links[0].path.as_str(), note.tags[0].shown.as_str()), ("Tools", "garden"));
 /// ```
 pub fn parse(path: &VaultPath, bytes: &[u8], options: &ParseOptions) -> Note {
-    // Offsets are kept in 32 bits.
+    // Offsets are stored in 32 bits.
     if bytes.len() > options.max_bytes.min(u32::MAX as usize) {
         let message =
             format!("{} bytes are over the limit of {} bytes; only its name is known", bytes.len(), options.max_bytes);
@@ -79,7 +79,7 @@ pub fn parse(path: &VaultPath, bytes: &[u8], options: &ParseOptions) -> Note {
     note.block_ids = found.block_ids;
     note.links = found.links;
     note.unused_definitions = found.unused_definitions;
-    // Canvases are Obsidian's own.
+    // Canvases are specific to Obsidian.
     if options.relative_destinations && path.kind() != FileKind::Canvas {
         let links = note.links.iter_mut().chain(&mut note.unused_definitions);
         links.filter(|link| link.has_destination()).for_each(|link| relative(&mut link.path));
@@ -89,8 +89,7 @@ pub fn parse(path: &VaultPath, bytes: &[u8], options: &ParseOptions) -> Note {
     note
 }
 
-/// Where the tags of a Markdown text stand, each from its `#` to its end, in order; those of its frontmatter are left
-/// out.
+/// The spans of the tags of a Markdown text, each from its `#` to its end, in order, without those of its frontmatter.
 ///
 /// ```
 /// assert_eq!(vault_index::note::tag_spans("Roses #garden `#code`"), [6..13]);
@@ -105,7 +104,7 @@ pub fn tag_spans(text: &str) -> Vec<Range<usize>> {
     found.tag_spans
 }
 
-/// Makes a path that begins with a name say that it begins in the folder of its note.
+/// Makes a path that begins with a name explicitly relative to the folder of its note.
 fn relative(path: &mut String) {
     let begins_with_a_name = !path.is_empty() && !path.starts_with('/') && !path.starts_with("./");
     if begins_with_a_name && !path.starts_with("../") {
@@ -148,8 +147,9 @@ fn take_head(head: Frontmatter, text: &str, lines: &LineMap, note: &mut Note, fo
         .extend(head.links.into_iter().map(|(span, parts)| Link::new(LinkKind::Wikilink, span, parts, text, lines)));
 }
 
-/// The first heading, if it is of level 1, else the file's name: a level-1 heading below others begins a section. A canvas
-/// is called as its file, and so is a drawing, whose first heading is that of its data.
+/// The first heading, if it is of level 1, else the file's name, because a level-1 heading below others begins a
+/// section. A canvas has the name of its file as its title, and so does a drawing, whose first heading belongs to its
+/// data.
 fn title(path: &VaultPath, found: &BodyContents) -> Title {
     let heading = found.headings.iter().find(|heading| !heading.text.is_empty());
     match heading {
@@ -160,7 +160,7 @@ fn title(path: &VaultPath, found: &BodyContents) -> Title {
     }
 }
 
-/// The first heading of each note that Excalidraw writes.
+/// The first heading in each note that Excalidraw writes.
 const DRAWING_DATA: &str = "Excalidraw Data";
 
 fn file_title(path: &VaultPath) -> Title {
@@ -210,7 +210,7 @@ fn count_words(text: &str) -> usize {
     words
 }
 
-/// Han, kana, bopomofo and Hangul syllables.
+/// Whether a character is Han, kana, bopomofo or a Hangul syllable.
 fn is_cjk(c: char) -> bool {
     matches!(c,
         '\u{3005}'..='\u{3007}' | '\u{3041}'..='\u{3096}' | '\u{30a1}'..='\u{30ff}'

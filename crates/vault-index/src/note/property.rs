@@ -1,4 +1,4 @@
-//! The value of a frontmatter property: its type, how it is read, and how it is written as JSON.
+//! The value of a frontmatter property: its type, its parsing, and its JSON form.
 
 use std::cell::Cell;
 use std::fmt;
@@ -10,10 +10,10 @@ use serde::de::{DeserializeSeed, EnumAccess, Error, IgnoredAny, MapAccess, SeqAc
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Whole numbers up to this are exact as `f64`; larger ones are kept as text.
+/// Whole numbers up to this are exact as `f64`; larger ones are stored as text.
 const MAX_EXACT: i128 = 1 << 53;
 
-/// The value of a property. Serializes to the JSON one would expect: dates are strings.
+/// The value of a property. Serializes to the expected JSON: for example, dates are strings.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Property {
     /// `null`, `~` or nothing.
@@ -36,9 +36,9 @@ pub enum Property {
 }
 
 impl Property {
-    /// A text, as a date if it is one.
+    /// Converts a text, which becomes a date if it has the form of one.
     pub fn from_text(text: String) -> Self {
-        // Most texts need no parser to be told from dates.
+        // Most texts can be distinguished from dates without the parser.
         if !matches!(text.as_bytes(), [b'0'..=b'9', _, _, _, b'-', _, _, b'-', ..]) {
             return Self::Text(text);
         }
@@ -64,7 +64,7 @@ impl Property {
         Self::Text(if number == f64::NEG_INFINITY { format!("-{name}") } else { name.to_owned() })
     }
 
-    /// The text of a text, date or time.
+    /// The text, if it is a text, a date or a date with a time.
     pub fn as_str(&self) -> Option<&str> {
         match self {
             Self::Text(text) | Self::Date(text) | Self::DateTime(text) => Some(text),
@@ -72,7 +72,7 @@ impl Property {
         }
     }
 
-    /// The texts it holds: its own, or those of its items. Items that are not text are left out.
+    /// The texts in it: its own, or those of its items. Items that are not text are left out.
     pub fn texts(&self) -> Vec<&str> {
         match self {
             Self::List(items) => items.iter().filter_map(Self::as_str).collect(),
@@ -86,7 +86,7 @@ impl Property {
 pub struct Properties(pub(super) Vec<(String, Property)>);
 
 impl Properties {
-    /// The value of a key, upper and lower case alike. O(number of keys).
+    /// The value of a key, ignoring case. O(number of keys).
     pub fn get(&self, key: &str) -> Option<&Property> {
         let exact = self.0.iter().find(|(known, _)| known == key);
         let found = exact.or_else(|| {
@@ -96,17 +96,17 @@ impl Properties {
         found.map(|(_, value)| value)
     }
 
-    /// Keys as written, and values.
+    /// The keys, as written, and their values.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Property)> {
         self.0.iter().map(|(key, value)| (key.as_str(), value))
     }
 
-    /// How many there are.
+    /// The number of properties.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no properties.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -118,7 +118,7 @@ impl From<Vec<(String, Property)>> for Properties {
     }
 }
 
-/// A number as a person writes it: `2024`, not `2024.0`.
+/// A number in its usual notation: `2024`, not `2024.0`.
 pub(super) fn number_text(number: f64) -> String {
     match whole(number) {
         Some(whole) => whole.to_string(),
@@ -262,13 +262,13 @@ impl<'de> Visitor<'de> for Value<'_> {
         Ok(Property::List(items))
     }
 
-    /// The entries in order, repeated keys included.
+    /// The entries in order, including repeated keys.
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Property, A::Error> {
         self.spend(1)?;
         let mut entries = Vec::new();
         while let Some(key) = map.next_key_seed(self)? {
             let value = map.next_value_seed(self)?;
-            // A key that is a list or a mapping, as `{{date}}` in a template is, names no property.
+            // A key that is a list or a mapping, such as `{{date}}` in a template, is not the name of a property.
             entries.extend(key_text(key).map(|key| (key, value)));
         }
         Ok(Property::Map(Properties(entries)))

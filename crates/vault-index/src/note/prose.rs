@@ -1,4 +1,4 @@
-//! Where in a note a link can be made: in its prose, around whole words, and at the end of its lines.
+//! The places in a note where a link can be added: in its prose, around whole words, and at the end of its lines.
 
 use std::ops::Range;
 
@@ -9,13 +9,13 @@ use super::{BlockKind, Note, body, tag_spans};
 /// The prose of a note.
 pub struct Prose<'n> {
     note: &'n Note,
-    /// What is none, in order of the starts; they may overlap.
+    /// The spans that are not prose, ordered by their starts; they may overlap.
     opaque: Vec<Range<usize>>,
 }
 
 impl<'n> Prose<'n> {
-    /// Parses the body again. Links, code, formulas, HTML, comments, tags, and what Templater and its like fill in
-    /// (`<% … %>`, `{{ … }}`) are no prose.
+    /// Parses the body again. Links, code, formulas, HTML, comments, tags, and the template expressions of Templater
+    /// and similar plugins (`<% … %>`, `{{ … }}`) are not prose.
     pub fn of(note: &'n Note) -> Self {
         let mut opaque = opaque_spans(note);
         let (start, text) = (note.body.start, &note.text[note.body.clone()]);
@@ -34,8 +34,8 @@ impl<'n> Prose<'n> {
         Self { note, opaque }
     }
 
-    /// Whether words stand in prose, by themselves: not as a part of a word, a path, an address, a tag, a block id, a key of
-    /// Dataview's, or in brackets.
+    /// Whether words are in prose and stand alone: not as part of a word, a path, an address, a tag, a block id, or a
+    /// key of Dataview, and not in brackets.
     pub fn holds(&self, words: &Range<usize>) -> bool {
         let text = &self.note.text;
         let is_within = self.note.body.start <= words.start && words.end <= self.note.body.end;
@@ -64,8 +64,8 @@ impl<'n> Prose<'n> {
         !is_cut_before && !is_cut_after
     }
 
-    /// Where a link is added at the end of a line (from 1): before its block id. `None` where the line is no prose: a
-    /// heading, a table, code, a comment, frontmatter, an empty line.
+    /// The offset at which a link is added at the end of a line (from 1): before its block id. `None` if the line is
+    /// not prose: a heading, a table, code, a comment, frontmatter, or an empty line.
     pub fn end_of_line(&self, line: u32) -> Option<usize> {
         let note = self.note;
         let mut start = 0;
@@ -83,7 +83,7 @@ impl<'n> Prose<'n> {
         let end = start + end_of_words;
         let block = note.blocks.iter().find(|block| block.span.start < end && end <= block.span.end)?;
         let is_prose = matches!(block.kind, BlockKind::Paragraph | BlockKind::List | BlockKind::Quote);
-        // A link at the end of the line is none that would be broken.
+        // An opaque span that ends with the line would not be broken.
         let is_in_opaque = self.opaque.iter().any(|span| span.start < end && end < span.end);
         let is_code = inner.starts_with(['|', '#']) || inner.starts_with("```") || inner.starts_with("~~~");
         let can_be = is_prose && !inner.is_empty() && !is_code && !is_in_opaque && !content.ends_with('\\');
@@ -96,14 +96,14 @@ fn is_block_id(word: &str) -> bool {
         .is_some_and(|id| !id.is_empty() && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-'))
 }
 
-/// Whether a word can end between two characters: not between letters or digits, but of scripts without spaces.
+/// Whether a word can end between two characters: not between letters or digits, except in scripts without spaces.
 pub(crate) fn is_boundary(before: char, after: char) -> bool {
     let is_letter = |c: char| c.is_alphanumeric() || c == '_';
     !(is_letter(before) && is_letter(after)) || [before, after].into_iter().any(has_no_spaces)
 }
 
-/// Scripts in which no space parts words: Han, kana, Thai, Lao, Khmer, Myanmar. Hangul has spaces, but particles stand
-/// at its words.
+/// Scripts without spaces between words: Han, kana, Thai, Lao, Khmer, Myanmar. Hangul has spaces, but particles are
+/// attached to its words.
 fn has_no_spaces(c: char) -> bool {
     matches!(c, '\u{0E00}'..='\u{0EFF}' | '\u{1000}'..='\u{109F}' | '\u{1100}'..='\u{11FF}' | '\u{1780}'..='\u{17FF}'
         | '\u{3040}'..='\u{30FF}' | '\u{3400}'..='\u{9FFF}' | '\u{AC00}'..='\u{D7A3}' | '\u{F900}'..='\u{FAFF}'

@@ -1,4 +1,4 @@
-//! What a tag is: which characters it has, when two are the same, and which ones a search for it finds.
+//! Tags: which characters they have, when two are the same, and which of them a search for a tag finds.
 
 use std::collections::HashSet;
 
@@ -10,24 +10,24 @@ use unicode_normalization::{UnicodeNormalization, is_nfc};
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Tag {
-    /// As first seen, upper and lower case kept: `Inbox/To-Read`.
+    /// The first spelling in the note, with its case: `Inbox/To-Read`.
     pub shown: String,
 }
 
 impl Tag {
-    /// What it is compared by.
+    /// The key for comparisons.
     pub fn key(&self) -> TagKey {
         TagKey::new(&self.shown)
     }
 }
 
-/// What tags are compared by: NFC, lower case in full Unicode, no `#`.
+/// The key by which tags are compared: NFC, lower case in full Unicode, without `#`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct TagKey(String);
 
 impl TagKey {
-    /// From a tag with or without `#`; white space around it and slashes at its end are dropped.
+    /// Creates the key of a tag with or without `#`, without surrounding white space and trailing slashes.
     pub fn new(tag: &str) -> Self {
         let tag = tag.trim();
         let tag = tag.strip_prefix('#').unwrap_or(tag).trim_end_matches('/');
@@ -58,7 +58,7 @@ pub(super) struct Tags {
 }
 
 impl Tags {
-    /// Adds a tag (without its `#`) unless it is there in any case.
+    /// Adds a tag (without its `#`) unless it is already present in any case.
     pub(super) fn add(&mut self, shown: &str) {
         if self.list.iter().take(8).any(|tag| tag.shown == shown) {
             return;
@@ -73,31 +73,31 @@ impl Tags {
     }
 }
 
-/// The tag that starts after a `#`, without slashes at its end; `None` if it is not one.
+/// The tag that follows a `#`, without trailing slashes; `None` if it is not a tag.
 ///
-/// What stands before the `#` is for the caller to judge.
+/// The caller must check the text before the `#`.
 pub(super) fn inline_tag(after_hash: &str) -> Option<&str> {
     let end = after_hash.find(|c| !is_tag_char(c)).unwrap_or(after_hash.len());
     let tag = after_hash[..end].trim_end_matches('/');
     names_something(tag).then_some(tag)
 }
 
-/// Whether a text, without its `#`, is a tag wherever it stands, in the body too.
+/// Whether a text, without its `#`, is a valid tag everywhere, including the body.
 pub fn is_inline_tag(tag: &str) -> bool {
     inline_tag(tag) == Some(tag)
 }
 
-/// A tag of the frontmatter, without the optional `#`; `None` if it cannot be one.
+/// A tag of the frontmatter, without the optional `#`; `None` if it is not a valid tag.
 ///
-/// The frontmatter is lenient about characters: only white space is refused.
+/// The frontmatter allows all characters except white space.
 pub(super) fn frontmatter_tag(item: &str) -> Option<&str> {
     let item = item.trim();
     let tag = item.strip_prefix('#').unwrap_or(item).trim_end_matches('/');
     (!tag.contains(char::is_whitespace) && names_something(tag)).then_some(tag)
 }
 
-/// A tag has one character at least that is no digit (`#1984` is none); marks that only change the
-/// character before them, as in a keycap emoji, do not count.
+/// Whether a tag has at least one character that is not a digit; for example, `#1984` is not a tag. Marks that only
+/// modify the previous character, as in a keycap emoji, do not count.
 fn names_something(tag: &str) -> bool {
     tag.chars().any(|c| !c.is_numeric() && !is_combining_mark(c) && c != '\u{200d}')
 }
@@ -106,12 +106,12 @@ fn is_tag_char(c: char) -> bool {
     if c.is_ascii() {
         return c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '/');
     }
-    // For the app all of these blocks end a tag: dashes, quotes, and also `‼` and what joins emoji.
+    // In Obsidian all characters of these blocks end a tag: dashes, quotes, and also `‼` and the joiner of emoji.
     let ends = matches!(c, '\u{2000}'..='\u{206f}' | '\u{2e00}'..='\u{2e7f}');
     !ends && (c.is_alphanumeric() || is_combining_mark(c) || is_emoji_part(c))
 }
 
-/// Emoji: the blocks that hold them, not the exact property, so that an emoji newer than this program is one too.
+/// Emoji: whole Unicode blocks instead of the exact property, so that emoji newer than this program are included.
 fn is_emoji_part(c: char) -> bool {
     matches!(c,
         '\u{a9}' | '\u{ae}' | '\u{2122}' | '\u{2139}'

@@ -1,4 +1,4 @@
-//! How the inside of a link is taken apart: `path#subpath|display`, and Markdown destinations. Syntax only.
+//! Splits the inside of a link, `path#subpath|display`, and Markdown destinations. Syntax only.
 
 use percent_encoding::percent_decode_str;
 use serde::{Deserialize, Serialize};
@@ -7,22 +7,22 @@ use unicode_normalization::{UnicodeNormalization, is_nfc};
 /// The parts of a link, as text. Paths and subpaths are NFC, trimmed, with plain spaces.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct LinkText {
-    /// The file that is meant; empty for the note the link stands in.
+    /// The target file; empty for the note that contains the link.
     pub path: String,
-    /// What follows the first `#`, without it.
+    /// The text after the first `#`.
     pub subpath: Option<String>,
-    /// The words to show, or an image's size: as written, trimmed.
+    /// The display text, or an image's size: as written, trimmed.
     pub display: Option<String>,
 }
 
 impl LinkText {
-    /// Whether it points at nothing at all, as `[[ ]]` and `[[#]]` do.
+    /// Whether the link is empty, as in `[[ ]]` and `[[#]]`.
     pub fn is_empty(&self) -> bool {
         self.path.is_empty() && self.subpath.is_none()
     }
 }
 
-/// Takes the inside of `[[…]]` apart: at the first `|` (in a table written `\|`), then at the first `#`.
+/// Splits the inside of `[[…]]` at the first `|` (`\|` in a table), then at the first `#`.
 pub fn split_link(inner: &str) -> LinkText {
     let (target, display) = match inner.find('|') {
         Some(at) => {
@@ -39,9 +39,9 @@ pub fn split_link(inner: &str) -> LinkText {
     }
 }
 
-/// Takes the destination of `[…](…)` apart; `None` if it leads out of the vault or nowhere.
+/// Splits the destination of `[…](…)`; `None` if it leads out of the vault or is empty.
 ///
-/// It is cut at the first `#` before the percent signs are decoded, so `%23` is part of a name.
+/// It is split at the first `#` before percent-decoding, so `%23` is part of a name.
 pub(super) fn destination(dest: &str) -> Option<LinkText> {
     let dest = dest.trim();
     if is_external(dest) {
@@ -63,7 +63,7 @@ fn cut_subpath(target: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// With a scheme (RFC 3986: a letter, then letters, digits, `+`, `-`, `.`, then `:`) or a host.
+/// Whether a destination has a scheme (RFC 3986: a letter, then letters, digits, `+`, `-`, `.`, then `:`) or a host.
 fn is_external(dest: &str) -> bool {
     if dest.starts_with("//") {
         return true;
@@ -74,7 +74,7 @@ fn is_external(dest: &str) -> bool {
         && scheme.all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.'))
 }
 
-/// Percent-decoded; as it stands when the bytes would not be UTF-8.
+/// Percent-decodes a text; returns it unchanged if the result would not be UTF-8.
 fn decode(text: &str) -> std::borrow::Cow<'_, str> {
     percent_decode_str(text).decode_utf8().unwrap_or(text.into())
 }

@@ -1,4 +1,4 @@
-//! A folder with a user's model, as exported for ONNX Runtime: which files it has, and reading them.
+//! A folder with a user's model, as exported for ONNX Runtime: its files, and reading them.
 //!
 //! | file | needed | for |
 //! | --- | --- | --- |
@@ -29,7 +29,7 @@ pub(crate) struct ModelFiles {
 
 impl ModelFiles {
     /// # Errors
-    /// [`ErrorKind::Model`] when a file that is needed is not there.
+    /// [`ErrorKind::Model`] when a required file is missing.
     pub(crate) fn open(folder: &Path) -> Result<Self> {
         let missing = |what: &str| {
             Error::new(ErrorKind::Model, format!("there is no {what} here")).at(folder).with_remedy(
@@ -64,12 +64,12 @@ impl ModelFiles {
         self.json(CONFIG)
     }
 
-    /// `model_max_length`: tokens that a text, or a pair of texts, may have.
+    /// `model_max_length`: the number of tokens that a text, or a pair of texts, may have.
     pub(crate) fn tokenizer_window(&self) -> Result<Option<f64>> {
         Ok(self.json(TOKENIZER_CONFIG)?["model_max_length"].as_f64())
     }
 
-    /// A JSON file; null if there is none.
+    /// Reads a JSON file; null if it does not exist.
     pub(crate) fn json(&self, name: &str) -> Result<Value> {
         let path = self.path(name);
         match fs::read(&path) {
@@ -90,18 +90,18 @@ impl ModelFiles {
         })
     }
 
-    /// The model's graph, in memory.
+    /// Reads the model's graph into memory.
     pub(crate) fn read_model(&self) -> Result<Vec<u8>> {
         read(&self.model)
     }
 
-    /// The weights that are kept beside the graph, in memory, each with its file's name.
+    /// Reads the weights that are stored beside the graph into memory, each with the name of its file.
     pub(crate) fn read_weights(&self) -> Result<Vec<(String, Vec<u8>)>> {
         let name = |data: &Path| data.file_name().unwrap_or_default().to_string_lossy().into_owned();
         self.external_data().map(|data| Ok((name(&data), read(&data)?))).collect()
     }
 
-    /// The hash of the model, the tokenizer and the files named: about 50 ms for 100 MB in the page cache.
+    /// The hash of the model, the tokenizer and the given files. Takes about 50 ms for 100 MB in the page cache.
     pub(crate) fn hash(&self, also: &[&str]) -> Result<blake3::Hash> {
         let small = [TOKENIZER, TOKENIZER_CONFIG, CONFIG, SPECIAL_TOKENS];
         let small = small.iter().chain(also).map(|name| self.path(name)).filter(|file| file.is_file());
@@ -116,7 +116,7 @@ impl ModelFiles {
         Ok(of_all.finalize())
     }
 
-    /// Weights that are kept beside the model.
+    /// The files with weights beside the model.
     fn external_data(&self) -> impl Iterator<Item = PathBuf> + use<> {
         let beside = ["model.onnx_data", "model.onnx.data"].map(|name| self.model.with_file_name(name));
         beside.into_iter().filter(|file| file.is_file())

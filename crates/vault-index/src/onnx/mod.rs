@@ -1,4 +1,5 @@
-//! What all models on ONNX Runtime share: finding the runtime, reading a folder of model files, the download folder.
+//! Common code of all models on ONNX Runtime: finding the runtime, reading a folder of model files, the download
+//! folder.
 
 mod files;
 mod runtime;
@@ -12,13 +13,13 @@ pub(crate) use runtime::find as find_runtime;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// Tokens of the longest text the models take, special tokens included, unless they say less.
+/// The window of the models in tokens, including special ones, unless they have a smaller one.
 pub(crate) const WINDOW: usize = 512;
 
-/// Where downloaded models are kept: `asked`, else `FASTEMBED_CACHE_DIR`, else in the user's cache folder.
+/// The folder of downloaded models: `asked`, else `FASTEMBED_CACHE_DIR`, else in the user's cache folder.
 ///
 /// # Errors
-/// [`ErrorKind::Model`] when the system names no cache folder.
+/// [`ErrorKind::Model`] when the system has no cache folder.
 pub(crate) fn download_folder(asked: Option<&Path>) -> Result<PathBuf> {
     match (asked, std::env::var_os("FASTEMBED_CACHE_DIR")) {
         (Some(folder), _) => Ok(folder.to_path_buf()),
@@ -32,7 +33,7 @@ pub(crate) fn download_folder(asked: Option<&Path>) -> Result<PathBuf> {
     }
 }
 
-/// An error with its causes in one line: fastembed's messages do not include them.
+/// Formats an error with its causes in one line, because fastembed's messages do not include them.
 pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut below = error.source();

@@ -1,7 +1,7 @@
 //! Finds ONNX Runtime on this machine, and checks its version before anything uses it.
 //!
-//! With a runtime that is too old, the crate ort deadlocks if it is used before it was told where the
-//! runtime is. So it is always told first, and checks the version then.
+//! With a runtime that is too old, the crate ort deadlocks if it is used before it has the path of the runtime. So the
+//! path is always set first, and then the version is checked.
 
 use std::env::consts::{DLL_PREFIX, DLL_SUFFIX};
 use std::ffi::OsStr;
@@ -14,17 +14,17 @@ use crate::error::{Error, ErrorKind, Result};
 /// The variable that names the library, `libonnxruntime.so` or similar.
 const VARIABLE: &str = "ORT_DYLIB_PATH";
 
-/// Loads ONNX Runtime into the process, unless it has been: what `ORT_DYLIB_PATH` names (the
-/// library, or the folder it is in) and nothing else; without it, the first that is new enough of
-/// those the system knows, in Homebrew's folder, and in Python environments.
+/// Loads ONNX Runtime into the process, unless it is already loaded. If `ORT_DYLIB_PATH` is set, only that library (or
+/// the library in that folder) is tried. Otherwise it takes the first one that is new enough among those that the
+/// system finds, in Homebrew's folder, and in Python environments.
 ///
 /// # Errors
-/// [`ErrorKind::Model`] if there is none, or only older ones.
+/// [`ErrorKind::Model`] if no runtime is found, or only older ones.
 pub(crate) fn find() -> Result<()> {
     load(std::env::var_os(VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from))
 }
 
-/// [`find`] with the value of the variable.
+/// Implements [`find`], with the value of the variable.
 pub(super) fn load(named: Option<PathBuf>) -> Result<()> {
     let candidates = match &named {
         Some(folder) if folder.is_dir() => libraries_in(folder),
@@ -47,8 +47,8 @@ pub(super) fn load(named: Option<PathBuf>) -> Result<()> {
                 .at(path)
         }
         (None, Some(path)) => {
-            let error =
-                Error::new(ErrorKind::Model, format!("this is no ONNX Runtime, but {VARIABLE} names it")).at(path);
+            let error = Error::new(ErrorKind::Model, format!("{VARIABLE} names this file, but it is not ONNX Runtime"))
+                .at(path);
             reason.into_iter().fold(error, Error::because)
         }
         (None, None) => Error::new(ErrorKind::Model, "this model needs ONNX Runtime, which was not found"),
@@ -58,9 +58,9 @@ pub(super) fn load(named: Option<PathBuf>) -> Result<()> {
     )))
 }
 
-/// In the order they are tried.
+/// The usual paths, in the order in which they are tried.
 fn usual_places() -> Vec<PathBuf> {
-    // Bare names are for the system's own search.
+    // Bare names use the search of the operating system.
     let mut places = vec![PathBuf::from(format!("{DLL_PREFIX}onnxruntime{DLL_SUFFIX}"))];
     if cfg!(target_os = "linux") {
         places.push(PathBuf::from("libonnxruntime.so.1"));
@@ -73,7 +73,7 @@ fn usual_places() -> Vec<PathBuf> {
     let system = ["/usr/local", "/usr"].map(PathBuf::from);
     for root in environments.chain(user).chain(system) {
         places.extend(libraries_in(&root.join("lib")));
-        // Windows keeps packages in Lib itself, others in lib/python3.x.
+        // Windows has packages directly in Lib, other systems in lib/python3.x.
         let versions = folders_in(&root.join("lib")).into_iter().filter(|folder| starts_with(folder, "python3"));
         for lib in versions.chain([root.join("Lib")]) {
             for packages in ["site-packages", "dist-packages"] {
@@ -84,11 +84,11 @@ fn usual_places() -> Vec<PathBuf> {
     places
 }
 
-/// The runtime's libraries in a folder, the newest name first; none if it cannot be read.
+/// The runtime's libraries in a folder, the newest name first; empty if the folder cannot be read.
 fn libraries_in(folder: &Path) -> Vec<PathBuf> {
     let is_runtime = |path: &PathBuf| {
         let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
-        // `libonnxruntime_providers_shared.so` is another library.
+        // `libonnxruntime_providers_shared.so` is a different library.
         let rest = name.strip_prefix(DLL_PREFIX).and_then(|name| name.strip_prefix("onnxruntime"));
         rest.is_some_and(|rest| rest.starts_with('.') && rest.contains(DLL_SUFFIX))
     };

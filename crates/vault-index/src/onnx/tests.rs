@@ -26,7 +26,7 @@ fn refuse_what_is_no_runtime() {
         assert_eq!(error.kind(), ErrorKind::Model);
         assert!(error.to_string().contains("pip install onnxruntime"), "{error}");
         let error = runtime::load(Some(testdata("tiny-onnx"))).unwrap_err().to_string();
-        assert!(error.contains("names it"), "{error}");
+        assert!(error.contains("names this file"), "{error}");
     });
 }
 

@@ -1,8 +1,8 @@
 //! A cross-encoder on ONNX Runtime, through the crate fastembed: `fastembed:NAME` and `onnx:DIR`.
 //!
-//! One pair a run, on all cores: in a batch, pairs are padded and dynamically quantised models take
-//! one scale for all, so a score would depend on its neighbours. Such a model gives one number a pair,
-//! its logit, of any size; the score is its logistic, `1 / (1 + e^-logit)`, as in the models' training.
+//! Each pair is a run of its own, on all cores. In a batch, pairs are padded, and dynamically quantised models take one
+//! scale for all of them, so a score would depend on its neighbours. The model returns one unbounded number per pair,
+//! its logit; the score is its logistic, `1 / (1 + e^-logit)`, as in the training of the models.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -17,10 +17,10 @@ use super::{Reranker, RerankerName};
 use crate::error::{Error, ErrorKind, Result};
 use crate::onnx::{ModelFiles, WINDOW, download_folder, find_runtime, with_causes};
 
-/// What a folder of the user's must hold.
+/// The required contents of a user's folder.
 const WANTED: &str = "it must be an ONNX export of a cross-encoder: a sequence classifier with one label";
 
-/// A cross-encoder; its session is made when the first passage comes.
+/// A cross-encoder. Its session is created for the first passage.
 pub(super) struct CrossEncoder {
     id: String,
     source: Source,
@@ -32,7 +32,7 @@ enum Source {
     Folder { files: ModelFiles, window: usize },
 }
 
-/// A model of fastembed's list. It is downloaded when the first passage comes, unless it has been.
+/// A model from fastembed's list. It is downloaded for the first passage, unless it already was.
 pub(super) fn named(name: &str, model_folder: Option<&Path>) -> Result<CrossEncoder> {
     let known = TextRerank::list_supported_models().into_iter().map(|info| info.model);
     let model = known.into_iter().find(|model| format!("{model:?}") == name).ok_or_else(|| {
@@ -48,15 +48,15 @@ pub(super) fn named(name: &str, model_folder: Option<&Path>) -> Result<CrossEnco
     })
 }
 
-/// A model in a folder of the user's, as `onnx/files.rs` describes it.
+/// A model in a user's folder, as `onnx/files.rs` describes it.
 pub(super) fn folder(path: &Path) -> Result<CrossEncoder> {
     let files = ModelFiles::open(path)?;
     let labels = labels(&files.config()?);
     if labels > 1 {
-        let message = format!("this model sorts texts into {labels} classes, and a cross-encoder has one score a pair");
+        let message = format!("this model has {labels} labels; a cross-encoder must have one");
         return Err(Error::new(ErrorKind::Model, message).at(path).with_remedy(WANTED));
     }
-    // Some tokenizers say 1e30 for "as long as you like".
+    // Some tokenizers give 1e30 to mean "no limit".
     let window = files.tokenizer_window()?.map_or(WINDOW, |tokens| tokens as usize).clamp(1, WINDOW);
     find_runtime()?;
     Ok(CrossEncoder {
@@ -66,7 +66,7 @@ pub(super) fn folder(path: &Path) -> Result<CrossEncoder> {
     })
 }
 
-/// How many classes `config.json` says there are; it names each, unless there is but one.
+/// The number of classes in `config.json`, which names each of them unless there is only one.
 fn labels(config: &Value) -> usize {
     let named = config["id2label"].as_object().map(|names| names.len());
     named.or_else(|| config["num_labels"].as_u64().map(|count| count as usize)).unwrap_or(1)
@@ -101,7 +101,7 @@ impl CrossEncoder {
         }
     }
 
-    /// The logits, in the order of the passages.
+    /// Returns the logits, in the order of the passages.
     fn run(&self, query: &str, passages: &[&str]) -> Result<Vec<f32>> {
         let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
         let session = match &mut *session {
@@ -111,9 +111,9 @@ impl CrossEncoder {
         let failed = |why: String| {
             Error::new(ErrorKind::Model, format!("the reranker `{}` failed", self.id)).because(why).with_remedy(WANTED)
         };
-        // fastembed takes for granted that logits are a table of pairs and labels, and panics where they are not.
+        // fastembed assumes that the logits are a matrix of pairs and labels, and panics otherwise.
         let ranked = catch_unwind(AssertUnwindSafe(|| session.rerank(query, passages, false, Some(1))))
-            .map_err(|_| failed("its logits are no table of pairs and labels".to_owned()))?
+            .map_err(|_| failed("its logits are not a matrix of pairs and labels".to_owned()))?
             .map_err(|error| failed(with_causes(&error)))?;
         let mut logits = vec![f32::NAN; passages.len()];
         for result in &ranked {
@@ -129,7 +129,7 @@ impl Reranker for CrossEncoder {
     }
 
     fn score(&self, query: &str, passages: &[&str]) -> Result<Vec<f32>> {
-        // No session is made for nothing.
+        // Without passages, no session is created.
         if passages.is_empty() {
             return Ok(Vec::new());
         }
@@ -137,7 +137,7 @@ impl Reranker for CrossEncoder {
     }
 }
 
-/// 0 to 1 for every number; what is no number stays none.
+/// Maps every number to 0 to 1; NaN stays NaN.
 fn logistic(logit: f32) -> f32 {
     (1.0 / (1.0 + (-f64::from(logit)).exp())) as f32
 }

@@ -1,4 +1,4 @@
-//! From a reranker's name to the reranker, ready to score; nothing heavy is read yet.
+//! From a reranker's name to a reranker that is ready to score, without reading its weights.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,12 +9,14 @@ use crate::error::Result;
 use crate::error::{Error, ErrorKind};
 
 impl RerankerName {
-    /// Loads the reranker. Its weights are read when the first passage is scored, and downloaded then if need be.
+    /// Loads the reranker. Its weights are read, and downloaded if necessary, when the first passage is scored.
     ///
-    /// Downloads are kept in `model_folder`. `None`: `FASTEMBED_CACHE_DIR` or `HF_HOME`, else the user's cache folder.
+    /// The folder of downloads is `model_folder`. `None`: `FASTEMBED_CACHE_DIR` or `HF_HOME`, else the user's cache
+    /// folder.
     ///
     /// # Errors
-    /// [`ErrorKind::Model`](crate::ErrorKind::Model) with the remedy: a feature not built in, a runtime or file not found.
+    /// [`ErrorKind::Model`](crate::ErrorKind::Model) with a remedy: a feature is not built in, or a runtime or file was
+    /// not found.
     #[cfg_attr(not(feature = "fastembed"), allow(unused_variables))]
     pub fn load(&self, model_folder: Option<&Path>) -> Result<Arc<dyn Reranker>> {
         #[cfg(feature = "fastembed")]

@@ -1,12 +1,12 @@
-//! (Query, passage) -> score: the trait every reranker implements, and the cross-encoders we know.
+//! From a query and a passage to a score: the trait that every reranker implements, and the built-in cross-encoders.
 //!
 //! | name | file | feature | where texts go |
 //! | --- | --- | --- | --- |
 //! | `fastembed:NAME`, `onnx:DIR` | `cross_encoder.rs` | `fastembed` | nowhere; `fastembed:` downloads the model once |
 //!
-//! An embedding model reads a passage once, without knowing what will be asked; a cross-encoder reads
-//! query and passage together, once for each pair. So it is asked about few passages, those that a
-//! ranking found (`search/rerank.rs`), and only by who names one: nothing here is loaded otherwise.
+//! An embedding model reads each passage once, before any query is known; a cross-encoder reads query and passage
+//! together, once for each pair. So it scores only a few passages, those that a ranking found (`search/rerank.rs`), and
+//! only if the user names one: otherwise nothing here is loaded.
 
 mod name;
 #[cfg(feature = "fastembed")]
@@ -54,15 +54,15 @@ use crate::error::Result;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Reranker: Send + Sync {
-    /// Names the reranker: hits and errors tell it to people.
+    /// The name of the reranker, which hits and errors show to people.
     fn id(&self) -> &str;
 
-    /// One score a passage, in the order of `passages`: 0 to 1, more for a passage that answers the
-    /// query better. Each depends on its pair alone: the same query and passage have the same score,
-    /// whatever stands beside it.
+    /// Returns one score per passage, in the order of `passages`: 0 to 1, higher for a passage that answers the query
+    /// better. Each score depends only on its pair: the same query and passage have the same score, whatever the other
+    /// passages are.
     ///
-    /// A passage comes with its note's title and the headings it is under, one a line before its text.
-    /// Longer pairs than the model takes are cut by it. Called once a search, with all its candidates.
+    /// A passage comes with its note's title and its headings, one per line before its text. The model truncates pairs
+    /// that are too long. Called once per search, with all candidates.
     ///
     /// # Errors
     /// When the model fails; then the search fails.

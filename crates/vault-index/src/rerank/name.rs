@@ -1,4 +1,4 @@
-//! Which reranker: the names that `--rerank` takes, read and written.
+//! The name of a reranker: the forms that `--rerank` takes, parsed and displayed.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// Which reranker: what `--rerank` takes. Written and read as text without loss.
+/// Which reranker: the value of `--rerank`. Its text form can be parsed back without loss.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RerankerName {
@@ -26,8 +26,8 @@ impl FromStr for RerankerName {
     type Err = Error;
 
     /// # Errors
-    /// [`ErrorKind::Query`] for a name of no known form, with those there are. Whether there is such a
-    /// reranker is found out by loading it.
+    /// [`ErrorKind::Query`] for a name of unknown form, with the known forms. Whether the reranker exists is checked
+    /// when it is loaded.
     fn from_str(text: &str) -> Result<Self> {
         let (kind, rest) = text.split_once(':').unwrap_or((text, ""));
         match (kind, rest.trim()) {

@@ -1,15 +1,15 @@
-//! Which part of a passage shows best that it matches: where most of the query's words stand together.
+//! The part of a passage that shows best that it matches: where most of the query's words are close together.
 
 use std::collections::HashSet;
 
 use crate::chunk::HEADING_MARK;
 use crate::search::hit::matched_ranges;
 
-/// Bytes that are read at a glance: about four lines of a terminal.
+/// The bytes that a reader sees at a glance: about four lines of a terminal.
 const WINDOW: usize = 300;
 
-/// Where the best part of a passage begins, which is with a matched word: the part with the most different ones, then with
-/// the most, then the first. Its headings count where nothing below them matches. `None`: nothing matches.
+/// The start of the best part of a passage, which is a matched word: the part with the most distinct matched words,
+/// then with the most, then the first. Headings count only if nothing below them matches. `None`: nothing matches.
 pub fn best_match(text: &str, terms: &[String]) -> Option<usize> {
     let all = matched_ranges(text, terms);
     let below = all.partition_point(|mark| mark.start < body_start(text));
@@ -28,8 +28,8 @@ pub fn best_match(text: &str, terms: &[String]) -> Option<usize> {
     at
 }
 
-/// Where a passage's text begins, after blank lines and headings, as they are written or as [`readable`] has them; 0 where
-/// there is nothing else.
+/// The start of a passage's text, after blank lines and headings, either in Markdown or as [`readable`] renders them; 0
+/// if there is nothing else.
 ///
 /// [`readable`]: crate::readable
 pub fn body_start(text: &str) -> usize {

@@ -1,4 +1,4 @@
-//! What a search answers: hits, best first, why each is where it is, and which of its words matched.
+//! The result of a search: hits, best first, with the parts of their scores and the words that matched.
 
 use std::ops::Range;
 
@@ -9,15 +9,15 @@ use crate::path::VaultPath;
 use crate::search::query::Mode;
 use crate::terms::Terms;
 
-/// The answer to a query.
+/// The result of a search.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Hits {
     /// Best first; equal scores are ordered by path, then line.
     pub results: Vec<Hit>,
-    /// How the passages were ranked.
+    /// The mode of the ranking.
     pub mode: Mode,
-    /// The [`id`](crate::Reranker::id) of the reranker that gave the scores, if one was asked.
+    /// The [`id`](crate::Reranker::id) of the reranker that gave the scores, if one was used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reranker: Option<String>,
     /// Notes in the index.
@@ -25,19 +25,19 @@ pub struct Hits {
     /// Passages in the index.
     #[serde(default)]
     pub passages: usize,
-    /// Passages and file titles still without a vector, as a status counts them: they were ranked by their words
-    /// and an estimate of their meaning.
+    /// Passages and file titles that still have no vector, counted as in a status. They were ranked by their words and
+    /// an estimate of their meaning.
     pub pending: usize,
-    /// Notes that were found but not read yet: nothing of them can be among the results.
+    /// Notes that were found but not read yet, so they cannot be among the results.
     pub unread: usize,
-    /// Words of the query that are in no note, and what was searched for in their place.
+    /// Words of the query that no note contains, and the words that were searched for instead.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub substitutions: Vec<Substitution>,
-    /// Words of the query, as they are written, that are in no note and were not read as another.
+    /// Words of the query, as they are written, that no note contains and that were not replaced.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unknown_words: Vec<String>,
-    /// When nothing was found: the nearest notes that hold a word of the query, or would be found if no higher score were
-    /// asked for than the usual one; best first.
+    /// If nothing was found: the nearest notes that contain a word of the query, or that would be found with the usual
+    /// minimum score; best first.
     pub near_misses: Vec<NearMiss>,
 }
 
@@ -46,100 +46,100 @@ pub struct Hits {
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Hit {
-    /// The note, relative to its vault.
+    /// The path of the note in its vault.
     #[cfg_attr(feature = "schemars", schemars(with = "String"))]
     pub path: VaultPath,
     /// Its title.
     pub title: String,
-    /// The headings that `line` is under, outermost first; where none of the query's words stands in the passage, those
-    /// that all of it is under.
+    /// The headings above `line`, outermost first. If the passage contains none of the query's words, those above the
+    /// whole passage.
     pub headings: Vec<String>,
-    /// Where to look, from 1: the line of the first matched word in that part of the passage where most of the query's
-    /// words stand together; where none of them stands in it, its first line.
+    /// The best line to show, from 1: the line of the first matched word in the part of the passage where most of the
+    /// query's words are close together. If the passage contains none of them, its first line.
     pub line: u32,
     /// The passage's first line.
     pub start_line: u32,
     /// Its last line.
     pub end_line: u32,
-    /// 0 to 1, the same for this passage and query whatever else matches or is filtered; the reranker's, where one was
-    /// asked.
+    /// The score, 0 to 1. It is the same for this passage and query whatever else matches or is filtered. With a
+    /// reranker, it is the reranker's score.
     pub score: f32,
     /// The passage.
     pub text: String,
     /// The note's tags, without `#`.
     pub tags: Vec<String>,
-    /// When the note's file was last changed, in JSON as RFC 3339.
+    /// When the note's file was last modified; RFC 3339 in JSON.
     #[cfg_attr(feature = "schemars", schemars(with = "String"))]
     pub modified: Timestamp,
-    /// What the score is made of.
+    /// The parts of the score.
     pub why: ScoreParts,
-    /// Whether the score is little above that below which nothing is found. Not where a reranker gave it, nor where the
-    /// note holds all that was asked for.
+    /// Whether the score is close to the minimum below which nothing is found. Never if a reranker gave the score, or
+    /// if the note contains everything that the query asks for.
     #[serde(skip)]
     pub is_weak: bool,
 }
 
-/// The parts of a score, which `--explain` shows. They are computed in `fuse.rs` and filled in by `make_hits.rs`.
+/// The parts of a score, which `--explain` shows. `fuse.rs` computes them and `make_hits.rs` fills them in.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema), schemars(rename = "Why"))]
 #[non_exhaustive]
 pub struct ScoreParts {
-    /// Cosine of the passage and the query, 0 where it is below, with the file title's share; absent where words alone ranked.
+    /// The cosine of the passage and the query, at least 0, with the file title's share; absent if only words ranked.
     pub semantic: Option<f32>,
-    /// The cosine that a passage without a vector was taken to have; absent where `semantic` is there.
+    /// The estimated cosine of a passage without a vector; absent if `semantic` is present.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimated: Option<f32>,
-    /// Cosine of the file's name, where the note does not say it and it was weighed in.
+    /// The cosine of the file's name, if the note does not contain it and it was included.
     pub title: Option<f32>,
-    /// How much of the best possible BM25 score the passage reached, 0 to 1.
+    /// The share of the best possible BM25 score that the passage reached, 0 to 1.
     pub lexical: f32,
-    /// The query's terms, other forms of its words among them, that the passage or its note's names, tags, properties and
-    /// folders hold, as they are indexed.
+    /// The query's terms, including other forms of its words, that the passage or its note's names, tags, properties
+    /// and folders contain, as they are indexed.
     pub terms: Vec<String>,
-    /// What `semantic` and `lexical` were multiplied by: their sum is the score, 0 to 0.8, where `name` is absent.
+    /// The weights of `semantic` and `lexical`. Without `name`, the weighted sum is the score, 0 to 0.8.
     pub weights: (f32, f32),
-    /// How the note's name matches the query, which gives the score its band; absent where it does not.
+    /// The match of the note's name with the query, which decides the band of the score; absent if it does not match.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<NameMatch>,
-    /// The least score of a passage that holds the whole query word for word as few do, where the sum is below; absent
-    /// elsewhere.
+    /// The minimum score of a passage that contains the whole query word for word, as few passages do, if the sum is
+    /// lower; otherwise absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub least: Option<f32>,
-    /// How many notes have this very passage, where these are so many that `semantic` and `lexical` are half of what
-    /// its own text would earn; absent elsewhere.
+    /// The number of notes with this same passage, if it is so high that `semantic` and `lexical` are halved; otherwise
+    /// absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeated: Option<usize>,
-    /// What the passage had before a reranker gave it its score; absent where none was asked.
+    /// The rank and score before reranking; absent if no reranker was used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rerank: Option<PriorRank>,
 }
 
-/// How a name of a note (title, file name or alias) matches a query. Case, diacritics, punctuation and spaces do not
-/// count.
+/// The match of a note's name (title, file name or alias) with a query. Case, diacritics, punctuation and spaces are
+/// ignored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum NameMatch {
-    /// The name is the query: a score above 0.9, which nothing else has.
+    /// The name equals the query: a score above 0.9, which nothing else reaches.
     Equal,
-    /// The name begins with the query: 0.8 to 0.9.
+    /// The name starts with the query: 0.8 to 0.9.
     Begins,
-    /// The name has all words of the query: 0.8 to 0.9.
+    /// The name contains all words of the query: 0.8 to 0.9.
     Words,
 }
 
-/// A passage in the ranking that its reranker was given.
+/// A passage's position in the ranking before reranking.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema), schemars(rename = "Reranked"))]
 #[non_exhaustive]
 pub struct PriorRank {
     /// Its rank among the passages that were reranked, from 1.
     pub rank: usize,
-    /// Its score there: what it would have without the reranker.
+    /// Its score in that ranking, which it would have without the reranker.
     pub score: f32,
 }
 
-/// A word of the query that is in no note and was read as a slip.
+/// A word of the query that no note contains and that was corrected as a typo.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -158,12 +158,12 @@ pub struct NearMiss {
     pub path: VaultPath,
     /// Its title.
     pub title: String,
-    /// Its score, below the floor.
+    /// Its score, which is below the minimum.
     pub score: f32,
 }
 
-/// The byte ranges of `text` that the query's terms (as [`ScoreParts::terms`] has them) stand for.
-/// Ascending; ranges that touch or overlap are one.
+/// The byte ranges of `text` that match the query's terms (as in [`ScoreParts::terms`]). Ascending; ranges that touch
+/// or overlap are merged.
 pub fn matched_ranges(text: &str, terms: &[String]) -> Vec<Range<usize>> {
     let mut marks: Vec<Range<usize>> = Vec::new();
     if terms.is_empty() {
@@ -174,7 +174,7 @@ pub fn matched_ranges(text: &str, terms: &[String]) -> Vec<Range<usize>> {
         let first = term.chars().next();
         let matched = terms.iter().any(|wanted| {
             wanted == term
-                // A single character of a script without spaces stands for all that begin with it.
+                // In a script without spaces, a single character matches all words that begin with it.
                 || (wanted.len() > 1 && wanted.chars().count() == 1 && wanted.chars().next() == first)
         });
         if matched {
@@ -191,7 +191,7 @@ pub fn matched_ranges(text: &str, terms: &[String]) -> Vec<Range<usize>> {
     marks
 }
 
-/// Adds a mark behind others, or to the last one that it touches.
+/// Appends a range, or merges it with the last one if they touch.
 fn joined(mut marks: Vec<Range<usize>>, span: Range<usize>) -> Vec<Range<usize>> {
     match marks.last_mut() {
         Some(last) if span.start <= last.end => last.end = last.end.max(span.end),

@@ -1,4 +1,4 @@
-//! Makes hits of what was ranked: texts, headings, titles and tags.
+//! Creates hits from ranked passages: texts, headings, titles and tags.
 
 use std::collections::HashSet;
 
@@ -13,7 +13,7 @@ use crate::search::rank::fuse::{ScoredPassage, Weights};
 use crate::search::snapshot::Snapshot;
 use crate::store::Store;
 
-/// The hit of a passage, with its text and what its score is made of.
+/// Creates the hit of a passage, with its text and the parts of its score.
 pub(super) fn hit(store: &Store, scored: &ScoredPassage, terms: Vec<String>, weights: Weights) -> Result<Hit> {
     let missing =
         || Error::new(ErrorKind::Damaged, "a passage has no text").with_remedy("run `vault-index check --repair`");
@@ -33,9 +33,9 @@ pub(super) fn hit(store: &Store, scored: &ScoredPassage, terms: Vec<String>, wei
     };
     let (mut line, mut headings) = (text.line, text.headings);
     if let Some(at) = best_match(&text.text, &why.terms) {
-        // The first line is the first that is not blank.
+        // The first line is the first one that is not blank.
         let above = text.text[..at].trim_start().matches('\n').count() as u32;
-        // The cards of a canvas have lines that its file has not.
+        // The cards of a canvas have lines that do not exist in its file.
         line = (text.line + above).min(text.end_line);
         if note.path.kind() == FileKind::Markdown && line > text.line {
             headings = headings_at(store, scored.note, text.line, line)?.unwrap_or(headings);
@@ -57,7 +57,7 @@ pub(super) fn hit(store: &Store, scored: &ScoredPassage, terms: Vec<String>, wei
     })
 }
 
-/// The headings that a line of a note is under, where one of them stands below the line `first`.
+/// The headings above a line of a note, if one of them is below the line `first`.
 fn headings_at(store: &Store, note: FileId, first: u32, line: u32) -> Result<Option<Vec<String>>> {
     let mut above: Vec<(u8, String)> = Vec::new();
     let mut last = 0;
@@ -71,7 +71,7 @@ fn headings_at(store: &Store, note: FileId, first: u32, line: u32) -> Result<Opt
     Ok((last > first).then(|| above.into_iter().map(|(_, text)| text).collect()))
 }
 
-/// The answer of a snapshot, with the counts that every answer has.
+/// The result of a search in a snapshot, with the counts that every result has.
 pub(super) fn hits(snapshot: &Snapshot, results: Vec<Hit>, mode: Mode, near_misses: Vec<NearMiss>) -> Hits {
     let (indexed, passages) = (snapshot.notes, snapshot.passages.len());
     let (pending, unread) = (snapshot.pending, snapshot.unread);
@@ -90,10 +90,10 @@ pub(super) fn hits(snapshot: &Snapshot, results: Vec<Hit>, mode: Mode, near_miss
     }
 }
 
-/// Notes that are named where none is found.
+/// The number of near misses that are named if nothing is found.
 pub(super) const NEAR_MISSES: usize = 3;
 
-/// The best notes of a ranking none of which is a result.
+/// The best notes of a ranking that has no results.
 pub(super) fn near_misses(ranking: &[Hit]) -> Vec<NearMiss> {
     let mut notes = HashSet::new();
     let of_notes = ranking.iter().filter(|hit| notes.insert(&hit.path));
@@ -101,7 +101,7 @@ pub(super) fn near_misses(ranking: &[Hit]) -> Vec<NearMiss> {
     of_notes.take(NEAR_MISSES).map(miss).collect()
 }
 
-/// Best first; equal scores by path, then by line.
+/// Sorts hits, best first; equal scores by path, then by line.
 pub(super) fn order(hits: &mut [Hit]) {
     hits.sort_by(|a, b| {
         b.score.total_cmp(&a.score).then_with(|| a.path.cmp(&b.path)).then(a.start_line.cmp(&b.start_line))

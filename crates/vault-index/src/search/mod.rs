@@ -1,4 +1,4 @@
-//! The reading half: query -> hits. A [`Searcher`] is a snapshot; what is written meanwhile does not change it.
+//! From a query to hits. A [`Searcher`] is a snapshot, which later writes do not change.
 //!
 //! ```text
 //! query ── parse ───> words to rank by, conditions                         query/grammar.rs, query/condition.rs

@@ -1,15 +1,15 @@
-//! Which passages a note has, by their positions in the snapshot.
+//! The passages of each note, by their positions in the snapshot.
 
 use std::ops::Range;
 
 use crate::path::FileId;
 use crate::store::PassageRow;
 
-/// The passages of a note are next to each other: it gets all of them in one go, and ids are given in order.
+/// The passages of a note are adjacent, because they are inserted together and ids are assigned in order.
 pub(super) struct NotePassages(Vec<(FileId, Range<u32>)>);
 
 impl NotePassages {
-    /// O(n log n) in the notes, nearly linear where their ids are in order.
+    /// O(n log n) in the number of notes, nearly linear if their ids are in order.
     pub(super) fn new(passages: &[PassageRow]) -> Self {
         let mut notes = Vec::new();
         let mut start = 0;
@@ -22,7 +22,7 @@ impl NotePassages {
         Self(notes)
     }
 
-    /// Of a note. Empty if it has none.
+    /// The passages of a note; empty if it has none.
     pub(super) fn of(&self, note: FileId) -> Range<u32> {
         match self.0.binary_search_by_key(&note, |(note, _)| *note) {
             Ok(at) => self.0[at].1.clone(),

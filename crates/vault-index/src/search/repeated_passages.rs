@@ -1,19 +1,20 @@
-//! Passages that many notes repeat word for word, as footers and templates: no note is about them, so they score less.
+//! Passages that many notes repeat word for word, such as footers and templates. They score less, because no note is
+//! about them.
 //!
-//! Passages are the same that say the same under any title; addresses are not compared, so that a line which leads to its
-//! own page in each note is one of them. Half of what such a passage earns is enough for what a note itself says to come
-//! first, and leaves a passage that is asked for by its own words among the results. What its note's title, tags, path
-//! and properties earn is not halved: those are the note's own.
+//! Passages are the same if they have the same text under any title; addresses are not compared, so that a line that
+//! links to its own page in each note counts as one passage. Half of the score is low enough that a note's own text
+//! comes first, and high enough that a passage stays among the results if the query asks for its own words. The score
+//! of its note's title, tags, path and properties is not halved, because they belong to the note.
 
 use std::collections::HashMap;
 
 use crate::path::FileId;
 use crate::store::PassageRow;
 
-/// What the words and the meaning of such a passage count.
+/// The factor for the words and the meaning of such a passage.
 pub(super) const REPEATED: f32 = 0.5;
 
-/// Marks the passages that more notes than `allowed` have.
+/// Marks the passages that more than `allowed` notes have.
 pub(super) fn mark_repeated(passages: &mut [PassageRow], allowed: usize) {
     let mut said: Vec<(u32, FileId)> =
         passages.iter().filter(|passage| passage.said != 0).map(|passage| (passage.said, passage.note)).collect();

@@ -1,13 +1,13 @@
-//! The best passages of a ranking, scored again beside the query: another order, from a slower model.
+//! Reranking: the best passages of a ranking are scored again together with the query, by a slower model.
 //!
 //! ```text
-//! ranking ── the `depth` best passages (and so many more that as many results come back as are asked for)
+//! ranking ── the `depth` best passages (and as many more as are needed for the requested number of results)
 //!         ── (query; title, headings and text) ──> reranker ──> score
 //!         ── best first, each note by its best passage, those below `min_score` dropped
 //! ```
 //!
-//! What the ranking does not find, no reranker sees. What it sees is scored alone: candidates change nothing
-//! about each other's scores.
+//! A reranker only sees passages that the ranking finds. It scores each one alone, so candidates do not affect each
+//! other's scores.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -23,28 +23,28 @@ use crate::search::query::{Grouping, Query};
 use crate::search::scored_query::{Ranking, ScoredQuery};
 use crate::search::searcher::Searcher;
 
-/// Which reranker scores how many passages.
+/// A reranker, and the number of passages that it scores.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Rerank {
     /// The reranker.
     pub reranker: Arc<dyn Reranker>,
-    /// How many of the ranking's best passages it scores; never fewer than [`Query::limit`].
+    /// The number of the ranking's best passages that it scores; at least [`Query::limit`].
     pub depth: usize,
 }
 
 impl Rerank {
-    /// The default. The share of questions with an answer among the best passages of the default ranking, and so
-    /// within a reranker's reach: 10 passages cranfield 89 %, scifact 84 %; 50 passages 96 % and 93 %; 100 passages
-    /// 97 % and 95 %. From there on twice the time brings one or two questions in a hundred.
+    /// The default depth. The share of questions with an answer among the best passages of the default ranking, and so
+    /// within a reranker's reach: 10 passages, cranfield 89 %, scifact 84 %; 50 passages, 96 % and 93 %; 100 passages,
+    /// 97 % and 95 %. So twice the time would add only one or two questions in a hundred.
     pub const DEPTH: usize = 50;
 
-    /// This reranker, with the default depth.
+    /// Uses this reranker, with the default depth.
     pub fn new(reranker: Arc<dyn Reranker>) -> Self {
         Self { reranker, depth: Self::DEPTH }
     }
 
-    /// Sets how many of the ranking's best passages it scores.
+    /// Sets the number of the ranking's best passages that it scores.
     #[must_use]
     pub fn depth(self, depth: usize) -> Self {
         Self { depth, ..self }
@@ -59,33 +59,33 @@ impl fmt::Debug for Rerank {
 }
 
 impl Searcher {
-    /// Ranks as [`Searcher::search`] does, then has the best passages scored by a reranker and orders them by that.
+    /// Ranks as [`Searcher::search`] does, then scores the best passages with a reranker and sorts them by that score.
     ///
-    /// The candidates are the [`Rerank::depth`] best passages of the query's mode, after all filters; where those are
-    /// of fewer notes than are asked for, also the best passage of each further note. So as many results come back as
-    /// without a reranker. [`Hit::score`] is the reranker's, 0 to 1; each note is shown by the passage that scores
-    /// best (with [`Grouping::Passages`], all are); equal scores are ordered by path, then line. Notes of which a name is
-    /// the query ([`NameMatch::Equal`]) come before all others, whatever their scores. [`Query::min_score`]
-    /// is compared with the reranker's score, while the ranking's own floor holds for the candidates. What a passage
-    /// had before stands in [`ScoreParts::rerank`](crate::ScoreParts::rerank).
+    /// The candidates are the [`Rerank::depth`] best passages of the query's mode, after all filters. If those belong
+    /// to fewer notes than requested, the best passage of each further note is added, so that there are as many results
+    /// as without a reranker. [`Hit::score`] is the reranker's, 0 to 1; each note is shown by the passage that scores
+    /// best (with [`Grouping::Passages`], all are shown); equal scores are ordered by path, then line. Notes with a
+    /// name that equals the query ([`NameMatch::Equal`]) come before all others, whatever their scores.
+    /// [`Query::min_score`] is compared with the reranker's score, while the ranking's own floor applies to the
+    /// candidates. The earlier rank and score of a passage are in [`ScoreParts::rerank`](crate::ScoreParts::rerank).
     ///
-    /// [`Query::sort`] does not count.
+    /// [`Query::sort`] is ignored.
     ///
-    /// Costs the search and one pair of texts through the reranker for each candidate, of which there are at most the
-    /// larger of `depth` and `limit`, and `limit` more.
+    /// Costs the search, and one pair of texts through the reranker for each candidate. Their number is at most the
+    /// larger of `depth` and `limit`, plus `limit`.
     ///
     /// # Errors
     /// [`ErrorKind::Query`] for a query without words, that is with filters only, or with [`Query::like`];
-    /// [`ErrorKind::Model`] when the reranker fails, or gives another number of scores than passages, or one that is
-    /// not within 0 to 1; those of [`Searcher::search`].
+    /// [`ErrorKind::Model`] when the reranker fails, or returns another number of scores than passages, or a score
+    /// outside of 0 to 1; and the errors of [`Searcher::search`].
     pub fn search_reranked(&self, query: &Query, rerank: &Rerank) -> Result<Hits> {
         let text = &query.text;
         if query.like.is_some() || text.trim().is_empty() {
-            let message = "a reranker compares passages with the words of a query, and this one has none";
+            let message = "a reranker needs the words of a query, and this query has none";
             return Err(Error::new(ErrorKind::Query, message)
-                .with_remedy("write what to search for, or search without a reranker"));
+                .with_remedy("add words to the query, or search without a reranker"));
         }
-        // The least score is the reranker's.
+        // The minimum score applies to the reranker's score.
         let ranked = Query { min_score: None, ..query.clone() };
         let mut ranking = ScoredQuery::new(&self.snapshot, &ranked, None)?;
         let find = |ranking: &ScoredQuery<'_>| candidates(ranking, &ranked, rerank.depth);
@@ -113,14 +113,14 @@ impl Searcher {
     }
 }
 
-/// What is to be reranked, in the order of the ranking.
+/// The passages to rerank, in the order of the ranking.
 fn candidates(ranking: &ScoredQuery<'_>, query: &Query, depth: usize) -> Result<Vec<Hit>> {
     if query.limit == 0 {
         return Ok(Vec::new());
     }
     let (depth, own) = (depth.max(query.limit), ranking.ranking(query));
     let mut candidates = ranking.best(Ranking { grouping: Grouping::Passages, limit: depth, ..own })?;
-    // Fewer than could be are all there are.
+    // Fewer than `depth` candidates are all there are.
     if query.grouping == Grouping::BestPassage && candidates.len() == depth {
         let notes: HashSet<_> = candidates.iter().map(|hit| hit.path.clone()).collect();
         if notes.len() < query.limit {
@@ -132,7 +132,7 @@ fn candidates(ranking: &ScoredQuery<'_>, query: &Query, depth: usize) -> Result<
     Ok(candidates)
 }
 
-/// The candidates with the reranker's scores, in their old order.
+/// The candidates with the reranker's scores, in their previous order.
 fn rescored(mut candidates: Vec<Hit>, query: &str, reranker: &dyn Reranker) -> Result<Vec<Hit>> {
     if candidates.is_empty() {
         return Ok(candidates);
@@ -156,8 +156,8 @@ fn rescored(mut candidates: Vec<Hit>, query: &str, reranker: &dyn Reranker) -> R
     Ok(candidates)
 }
 
-/// What a reranker reads of a passage: what an embedding model does, and always the title. Tokens are counted to keep
-/// very long headings short only, so any count will do.
+/// The text that a reranker reads of a passage: that of an embedding model, and always the title. The token count only
+/// shortens very long headings, so any count will do.
 fn passage(hit: &Hit) -> String {
     embedded_text(Some(&hit.title), &hit.headings, &hit.text, &HashedEmbedder::new(), &ChunkOptions::default())
 }

@@ -1,4 +1,4 @@
-//! One query against one snapshot: what every passage's score is made of, and the best of them.
+//! One query against one snapshot: the parts of every passage's score, and the best passages.
 
 use crate::embed::Role;
 use crate::error::{Error, ErrorKind, Result};
@@ -19,7 +19,7 @@ use crate::search::select::eligible::eligible;
 use crate::search::select::find_note::find_note;
 use crate::search::snapshot::Snapshot;
 
-/// What every passage's score is made of.
+/// The parts of the scores of all passages.
 pub(super) struct ScoredQuery<'a> {
     snapshot: &'a Snapshot,
     pub eligible: Option<Vec<bool>>,
@@ -31,11 +31,11 @@ pub(super) struct ScoredQuery<'a> {
     names: Bands,
     pub weights: Weights,
     pub mode: Mode,
-    /// What is kept for this ranking by a pass for many queries.
+    /// The passages that a pass for many queries kept for this ranking.
     pub pruned: Option<(Ranking, Vec<BoundedPassage>)>,
 }
 
-/// What a query's passages are ranked for.
+/// The options of a ranking.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Ranking {
     pub grouping: Grouping,
@@ -44,7 +44,8 @@ pub(super) struct Ranking {
 }
 
 impl<'a> ScoredQuery<'a> {
-    /// Applies the filter, looks the words up and embeds the text. `vector` is that of the text, where it is known already.
+    /// Applies the filter, looks the words up and embeds the text. `vector` is that of the text, if it is already
+    /// known.
     pub(super) fn new(snapshot: &'a Snapshot, query: &Query, vector: Option<Vec<f32>>) -> Result<Self> {
         let like = query.like.as_deref().map(|note| find_note(&snapshot.store(), note)).transpose()?;
         let mut eligible = eligible(snapshot, query)?;
@@ -78,8 +79,8 @@ impl<'a> ScoredQuery<'a> {
         let text = expanded.text(&text);
         let ((lexical, named), weights, vector) = match vector {
             Some(vector) => (words()?, weights(snapshot, mode, text)?, Some(vector)),
-            // The model reads the query, and is loaded for the first one, while the words are looked up. A thread of
-            // its own: one of a pool might take up another search meanwhile, which waits for the same model.
+            // The model, which is loaded for the first query, runs while the words are looked up. It has its own
+            // thread, because one of a pool might start another search meanwhile, which waits for the same model.
             None => std::thread::scope(|scope| {
                 let is_both = mode == Mode::Hybrid && snapshot.has_vectors;
                 let spawn = || std::thread::Builder::new().spawn_scoped(scope, || embedded(snapshot, mode, text)).ok();
@@ -87,7 +88,7 @@ impl<'a> ScoredQuery<'a> {
                 let lexical = words();
                 let (weights, vector) = match embedding.map(std::thread::ScopedJoinHandle::join) {
                     Some(embedded) => embedded.unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-                    // Where no thread can be had, one after the other.
+                    // If no thread can be started, one after the other.
                     None => embedded(snapshot, mode, text),
                 }?;
                 Ok::<_, Error>((lexical?, weights, vector))
@@ -109,7 +110,7 @@ impl<'a> ScoredQuery<'a> {
             let vectors = store.vectors()?;
             ImputedCosine::new(&snapshot.passages, &lexical, &semantic, &|slot| vectors.get(slot))?
         };
-        // By meaning alone, words need not be in a note.
+        // In semantic mode, notes need not contain the words.
         let unknown_words = if mode == Mode::Semantic { Vec::new() } else { expanded.unknown_of(&query.text) };
         let substitutions = expanded.substitutions;
         Ok(Self {
@@ -127,9 +128,9 @@ impl<'a> ScoredQuery<'a> {
         })
     }
 
-    /// The ranking that the query itself asks for.
+    /// The ranking for the query itself.
     pub(super) fn ranking(&self, query: &Query) -> Ranking {
-        // The words of a query that finds all ask nothing of a note that its condition does not.
+        // If a query finds everything, its words require nothing of a note beyond its condition.
         let floor = if query.finds_all() { Floor::NONE } else { Floor::of(query.min_score, self.mode, self.weights) };
         Ranking { grouping: query.grouping, limit: query.limit, floor }
     }
@@ -139,7 +140,7 @@ impl<'a> ScoredQuery<'a> {
         self.best_hits(&self.ranked(ranking)?, ranking.limit)
     }
 
-    /// The same, and all that tie with the last of them, without their texts.
+    /// The best of a ranking and all that tie with the last of them, without their texts.
     pub(super) fn ranked(&self, ranking: Ranking) -> Result<Vec<ScoredPassage>> {
         let candidates = self.candidates(self.eligible.as_deref(), ranking);
         match &self.pruned {
@@ -148,7 +149,7 @@ impl<'a> ScoredQuery<'a> {
         }
     }
 
-    /// The store is locked here only: other searches read it while passages are pruned.
+    /// The store is locked only here, so that other searches can read it while passages are pruned.
     fn scored(&self, candidates: &Candidates<'_>, kept: Vec<BoundedPassage>) -> Result<Vec<ScoredPassage>> {
         let store = self.snapshot.store();
         let vectors = store.vectors()?;
@@ -186,8 +187,8 @@ impl<'a> ScoredQuery<'a> {
         ranked.iter().map(hit).collect()
     }
 
-    /// The best notes of those that would be found if no higher score were asked for than the measured floor, and of those
-    /// that hold a word of the query. Meaning alone is near to anything, also to words that mean nothing.
+    /// The best of the notes that would be found with the measured floor as the minimum score, and of those that
+    /// contain a word of the query. By meaning alone, every text is near something, even meaningless words.
     pub(super) fn near_misses(&self) -> Result<Vec<NearMiss>> {
         let ranking = |floor| Ranking { grouping: Grouping::BestPassage, limit: NEAR_MISSES, floor };
         let mut near = self.best(ranking(Floor::of(None, self.mode, self.weights)))?;
@@ -205,7 +206,7 @@ fn pruned(candidates: Candidates<'_>) -> Vec<BoundedPassage> {
     prune(&[candidates]).pop().unwrap_or_default()
 }
 
-/// Prunes the passages of all queries that are ranked by their scores, in one pass.
+/// Prunes the passages of all queries that are ranked by score, in one pass.
 pub(super) fn prune_together(queries: &[Query], scored: &mut [Result<Option<ScoredQuery<'_>>>]) {
     let by_score: Vec<(&mut ScoredQuery<'_>, Ranking)> = (scored.iter_mut().zip(queries))
         .filter(|(_, query)| query.sort == Sort::Score)
@@ -223,8 +224,8 @@ pub(super) fn prune_together(queries: &[Query], scored: &mut [Result<Option<Scor
     }
 }
 
-/// The vectors of those queries that are ranked by the meaning of their text, made together. Where the model fails,
-/// none: each search finds that out for itself.
+/// The vectors of the queries that are ranked by the meaning of their text, embedded together. If the model fails,
+/// there are none, and each search reports the error itself.
 pub(super) fn vectors_of(snapshot: &Snapshot, queries: &[Query]) -> Vec<Option<Vec<f32>>> {
     let mut vectors = vec![None; queries.len()];
     let mut texts: Vec<(usize, String)> = Vec::new();
@@ -251,14 +252,14 @@ pub(super) fn vectors_of(snapshot: &Snapshot, queries: &[Query]) -> Vec<Option<V
     vectors
 }
 
-/// What the words of a query stand for.
+/// Expands the words of a query.
 fn read(snapshot: &Snapshot, query: &Query) -> Result<ExpandedQuery> {
     let asked = QueryText { text: &query.text, prefixes: &query.prefixes };
     ExpandedQuery::new(&snapshot.store(), &asked, &|store| snapshot.vocabulary(store))
 }
 
-/// What the parts of the score are multiplied by: where most words of the query are unknown to the model, or it has none
-/// (an emoji, a sign), words alone decide.
+/// The weights of the score's parts. If most words of the query are unknown to the model, or the query has no words (an
+/// emoji, a sign), only words count.
 fn weights(snapshot: &Snapshot, mode: Mode, text: &str) -> Result<Weights> {
     Ok(match mode {
         Mode::Lexical => Weights::LEXICAL,
@@ -270,7 +271,7 @@ fn weights(snapshot: &Snapshot, mode: Mode, text: &str) -> Result<Weights> {
     })
 }
 
-/// The weights of a query's text, and its vector where that has a weight.
+/// The weights for a query's text, and its vector if meaning has a weight.
 fn embedded(snapshot: &Snapshot, mode: Mode, text: &str) -> Result<(Weights, Option<Vec<f32>>)> {
     let weights = weights(snapshot, mode, text)?;
     let vector = match weights.semantic > 0.0 {
@@ -280,7 +281,7 @@ fn embedded(snapshot: &Snapshot, mode: Mode, text: &str) -> Result<(Weights, Opt
     Ok((weights, vector))
 }
 
-/// The vector, scaled to length 1. One that has that length stays as it is, bit for bit.
+/// The vector, scaled to length 1. A vector of that length stays unchanged, bit for bit.
 fn unit(vector: &[f32]) -> Result<Vec<f32>> {
     let norm = vector.iter().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>().sqrt();
     if !norm.is_finite() || norm == 0.0 {

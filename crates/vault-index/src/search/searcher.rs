@@ -1,4 +1,4 @@
-//! Answers queries from one state of the index: looks a query up, and makes hits of what scores best.
+//! Searches one state of the index: looks a query up, and creates hits from the best passages.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -17,9 +17,8 @@ use crate::search::select::eligible::eligible;
 use crate::search::snapshot::{EmbedderSource, Snapshot};
 use crate::store::{PassageRow, Store};
 
-/// A consistent snapshot of an index: what is written meanwhile does not change its answers. Cheap to clone, usable
-/// from many threads. It holds 36 bytes a passage in memory, and `dimensions + 12` bytes a vector from the
-/// second search by meaning on.
+/// A consistent snapshot of an index, which later writes do not change. Cheap to clone, usable from many threads. It
+/// takes 36 bytes per passage in memory, and `dimensions + 12` bytes per vector from the second search by meaning on.
 ///
 /// ```
 /// use vault_index::{Index, Options, Query};
@@ -45,27 +44,27 @@ pub struct Searcher {
     pub(super) snapshot: Arc<Snapshot>,
 }
 
-/// Queries whose texts are embedded together, and which go through the vectors together.
+/// The number of queries that are embedded and compared with the vectors together.
 const BATCH: usize = 16;
 
 impl Searcher {
-    /// `usable` says whether the vectors are of the model that `embedder` gives; if not, words alone rank.
+    /// `usable` says whether the vectors belong to the model of `embedder`; if not, only words rank.
     pub(crate) fn new(store: Store, embedder: EmbedderSource, usable: bool) -> Result<Self> {
         Snapshot::new(store, embedder, usable).map(|snapshot| Self { snapshot: Arc::new(snapshot) })
     }
 
-    /// Answers a query: exact, best first. The same query on the same snapshot always gets the same answer.
+    /// Runs a query: exact, best first. The same query on the same snapshot always has the same result.
     ///
     /// # Errors
-    /// [`ErrorKind::Query`] for an empty query, a bad filter, or options that exclude each other;
+    /// [`ErrorKind::Query`] for an empty query, an invalid filter, or options that exclude each other;
     /// [`ErrorKind::NotFound`] for an unknown note in `like`; [`ErrorKind::Model`] when the model fails, or a vector
     /// has other dimensions than those of the index.
     pub fn search(&self, query: &Query) -> Result<Hits> {
         self.answer(query, self.scored(query, None)?)
     }
 
-    /// Answers many queries, in their order, each as [`search`](Self::search) would; the model reads several of them
-    /// at once, and a search goes through the vectors once for 16 of them.
+    /// Runs many queries, in order, each with the result of [`search`](Self::search). The model reads several of them
+    /// at once, and one pass over the vectors serves 16 of them.
     pub fn search_many(&self, queries: &[Query]) -> Vec<Result<Hits>> {
         let mut answers = Vec::with_capacity(queries.len());
         for batch in queries.chunks(BATCH) {
@@ -78,12 +77,12 @@ impl Searcher {
         answers
     }
 
-    /// An answer without results, with the counts of pending notes that every answer has.
+    /// An empty result, with the counts of pending notes that every result has.
     pub fn nothing(&self, mode: Mode) -> Hits {
         hits(&self.snapshot, Vec::new(), mode, Vec::new())
     }
 
-    /// `None`: the query only filters. `vector` is that of its text, where it is known already.
+    /// `None`: the query only filters. `vector` is that of its text, if it is already known.
     fn scored(&self, query: &Query, vector: Option<Vec<f32>>) -> Result<Option<ScoredQuery<'_>>> {
         check(query)?;
         if is_list(query) { Ok(None) } else { ScoredQuery::new(&self.snapshot, query, vector).map(Some) }
@@ -119,7 +118,7 @@ impl Searcher {
         Ok(Hits { substitutions, unknown_words, ..hits(&self.snapshot, results, mode, near_misses) })
     }
 
-    /// The first results in the order that the query wants.
+    /// The first results in the order that the query requests.
     fn sorted(&self, scored: &ScoredQuery<'_>, query: &Query) -> Result<Vec<Hit>> {
         if query.sort == Sort::Score {
             return scored.best(scored.ranking(query));
@@ -131,7 +130,7 @@ impl Searcher {
         scored.hits(&all)
     }
 
-    /// All that a ranked query finds, best first, without the texts.
+    /// All results of a ranked query, best first, without the texts.
     fn all(&self, scored: &ScoredQuery<'_>, query: &Query) -> Result<Vec<ScoredPassage>> {
         let eligible = scored.eligible.as_deref();
         let mut all = scored.ranked(Ranking { limit: usize::MAX, ..scored.ranking(query) })?;
@@ -151,7 +150,7 @@ impl Searcher {
         Ok(all)
     }
 
-    /// What `find` finds, or what it finds by words alone where the query is beyond the model.
+    /// The result of `find`, or its result by words only if the model cannot read the query.
     pub(super) fn found<'a, T>(
         &self,
         query: &Query,
@@ -171,9 +170,9 @@ impl Searcher {
         Ok(found)
     }
 
-    /// Whether nothing in the whole vault is near enough a query by meaning and words, though words of it are there: the
-    /// model knows pieces of other languages, and makes of them what lies far from everything. Neither filters nor the
-    /// least score have a say in it, so that they change no score. Asked where nothing was found, or only what is too weak.
+    /// Whether nothing in the whole vault is close to a query by meaning and words, although its words occur: the model
+    /// knows fragments of other languages, and places them far from everything. Filters and the minimum score do not
+    /// affect this, so that they change no score. Called if nothing was found, or only weak results.
     fn is_beyond_the_model(&self, query: &Query, scored: &ScoredQuery<'_>) -> Result<bool> {
         if scored.mode != Mode::Hybrid || scored.weights.semantic == 0.0 || query.limit == 0 {
             return Ok(false);
@@ -193,12 +192,12 @@ impl Searcher {
         }
     }
 
-    /// The notes that match, each once, or with [`Grouping::Passages`] once for each of its passages that does, in the
-    /// order of the results: what [`search`](Self::search) would find without a limit, best first or, without anything to
-    /// rank by, newest first. No text is read.
+    /// The matching notes, each once, or with [`Grouping::Passages`] once for each matching passage, in the order of
+    /// the results: what [`search`](Self::search) would find without a limit, best first, or newest first if the query
+    /// only filters. No text is read.
     ///
     /// # Errors
-    /// Those of [`search`](Self::search).
+    /// The errors of [`search`](Self::search).
     pub fn matches(&self, query: &Query) -> Result<Vec<VaultPath>> {
         check(query)?;
         let ids: Vec<FileId> = match is_list(query) {
@@ -216,7 +215,7 @@ impl Searcher {
         Ok(ids.iter().filter_map(|id| Some(notes.get(id)?.0.clone())).collect())
     }
 
-    /// What may be found, without a ranking, in the order of [`Self::listed`].
+    /// The eligible passages without a ranking, in the order of [`Self::listed`].
     fn list(&self, eligible: Option<&[bool]>, query: &Query, limit: usize) -> Result<Vec<Hit>> {
         let mut rows = self.listed(eligible, query)?;
         rows.truncate(limit);
@@ -226,8 +225,8 @@ impl Searcher {
             .collect()
     }
 
-    /// The passages that may be found, or the first of each note. Where they are not sorted by path, newest notes first;
-    /// equal times by path, then by line.
+    /// The eligible passages, or the first of each note. Unless they are sorted by path, newest notes first; equal
+    /// times by path, then by line.
     fn listed(&self, eligible: Option<&[bool]>, query: &Query) -> Result<Vec<&PassageRow>> {
         let notes = self.notes()?;
         let mut rows: Vec<&PassageRow> = Vec::new();
@@ -239,24 +238,25 @@ impl Searcher {
                 rows.push(passage);
             }
         }
-        // Ids are in the order in which notes were indexed, which must not show; within a note they are in order.
+        // Ids are in the order in which notes were indexed, which must not affect the result; within a note they are in
+        // order.
         let sort = if query.sort == Sort::Score { Sort::Modified } else { query.sort };
         rows.sort_by_key(|passage| (key(notes.get(&passage.note), sort), passage.id));
         Ok(rows)
     }
 
-    /// Paths of all notes, and when they were changed.
+    /// The paths and modification times of all notes.
     fn notes(&self) -> Result<HashMap<FileId, (VaultPath, i64)>> {
         Ok(self.snapshot.store().notes()?.into_iter().map(|(id, path, time)| (id, (path, time))).collect())
     }
 }
 
-/// Whether there are only filters, so that nothing is ranked.
+/// Whether the query only filters, so that nothing is ranked.
 fn is_list(query: &Query) -> bool {
     query.text.trim().is_empty() && query.like.is_none() && query.vector.is_none()
 }
 
-/// What notes are sorted by: the newest first, or by path alone.
+/// The sort key of notes: the newest first, or by path only.
 fn key(note: Option<&(VaultPath, i64)>, sort: Sort) -> (Option<Reverse<i64>>, Option<&VaultPath>) {
     (note.filter(|_| sort == Sort::Modified).map(|(_, time)| Reverse(*time)), note.map(|(path, _)| path))
 }
@@ -281,7 +281,7 @@ fn check(query: &Query) -> Result<()> {
     }
     if query.vector.is_some() && (query.like.is_some() || query.mode == Mode::Lexical) {
         return refuse(
-            "a query by a vector is by meaning, and of that vector only",
+            "a query with a vector cannot have `like` or the lexical mode",
             "leave out `like`, and use the mode semantic or hybrid",
         );
     }

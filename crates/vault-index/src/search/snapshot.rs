@@ -1,4 +1,4 @@
-//! One state of the index, as searches read it: what is written meanwhile does not change it.
+//! One state of the index for searches, which later writes do not change.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -12,21 +12,21 @@ use crate::search::vocabulary::Vocabulary;
 use crate::store::{PassageRow, Store, may_share};
 use crate::vectors::Codes;
 
-/// Where a searcher gets the model that turns queries into vectors.
+/// The source of the model that turns queries into vectors.
 pub(crate) type EmbedderSource = Arc<dyn Fn() -> Result<Arc<dyn Embedder>> + Send + Sync>;
 
 pub(super) struct Snapshot {
-    /// Pinned: all its reads see the same state.
+    /// Pinned: all its reads use the same state.
     store: Mutex<Store>,
     /// Pinned to the same state, for the first search by meaning.
     other: Mutex<Option<Store>>,
     pub embedder: EmbedderSource,
-    /// By id.
+    /// Ordered by id.
     pub passages: Vec<PassageRow>,
     of_notes: OnceLock<NotePassages>,
     vocabulary: OnceLock<Vocabulary>,
     pub notes: usize,
-    /// Passages and file titles without a vector, as a status counts them.
+    /// Passages and file titles without a vector, counted as in a status.
     pub pending: usize,
     pub has_vectors: bool,
     pub unread: usize,
@@ -34,7 +34,7 @@ pub(super) struct Snapshot {
     was_searched: AtomicBool,
     /// Loaded by the second search by meaning.
     codes: OnceLock<Codes>,
-    /// Made by the first.
+    /// Created by the first search by meaning.
     pub slots: OnceLock<PassageSlots>,
 }
 
@@ -69,7 +69,7 @@ impl Snapshot {
     }
 
     pub(super) fn store(&self) -> MutexGuard<'_, Store> {
-        // Readers write nothing, so a panic leaves nothing half-done.
+        // Readers write nothing, so a panic leaves a consistent state.
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -78,12 +78,12 @@ impl Snapshot {
         self.passages.binary_search_by_key(&id, |passage| passage.id).ok()
     }
 
-    /// Which passages each note has. Made when first asked for.
+    /// The passages of each note, computed by the first call.
     pub(super) fn of_notes(&self) -> &NotePassages {
         self.of_notes.get_or_init(|| NotePassages::new(&self.passages))
     }
 
-    /// All words of the vault. Read when first asked for.
+    /// All words of the vault, read by the first call.
     pub(super) fn vocabulary(&self, store: &Store) -> Result<&Vocabulary> {
         if self.vocabulary.get().is_none() {
             let words = store.vocabulary()?;
@@ -92,8 +92,8 @@ impl Snapshot {
         Ok(self.vocabulary.get_or_init(Vocabulary::default))
     }
 
-    /// Where a search by meaning reads the codes: the first one in the index, those after it in memory. `None`: there
-    /// are no vectors.
+    /// The source of the codes for a search by meaning: the first search reads the index, later ones memory. `None`:
+    /// there are no vectors.
     pub(super) fn source(&self) -> Result<Option<VectorSource<'_>>> {
         if self.codes.get().is_none() {
             let store = self.store();

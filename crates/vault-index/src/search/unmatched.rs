@@ -1,4 +1,4 @@
-//! Which conditions of a query no note meets at all: a name that is misspelt, most often.
+//! The conditions of a query that no note meets at all, mostly because of a misspelled name.
 
 use std::collections::BTreeSet;
 
@@ -14,24 +14,25 @@ use crate::search::searcher::Searcher;
 use crate::search::select::eligible::Evaluator;
 use crate::terms::Terms;
 
-/// Conditions that no note meets, a line each.
+/// Conditions that no note meets, one line each.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UnmatchedConditions {
-    /// Of those that must hold: nothing can be found.
+    /// Conditions that must hold, so nothing can be found.
     pub wanted: Vec<String>,
-    /// Of those that must not hold: nothing is left out by them, and what was meant to be left out is found.
+    /// Conditions that must not hold. They exclude nothing, so the notes that were meant to be excluded are found.
     pub excluded: Vec<String>,
-    /// Words that must not stand in a note, as they were written, and how many notes each leaves out: a command that was
-    /// pasted (`ssh -T git`) has such words.
+    /// Words that must not be in a note, as they were written, and the number of notes that each excludes. For example,
+    /// a pasted command (`ssh -T git`) has such words.
     pub left_out: Vec<(String, usize)>,
 }
 
 impl Searcher {
-    /// The conditions of a query's syntax and filter that no note meets by itself. Costs what they cost in a search.
+    /// The conditions of a query's syntax and filter that, taken alone, no note meets. Costs as much as they cost in a
+    /// search.
     ///
     /// # Errors
-    /// Those of reading; a path that is no glob, a regular expression that cannot be understood.
+    /// If the index cannot be read, for an invalid glob, or for an invalid regular expression.
     pub fn unmatched(&self, query: &Query) -> Result<UnmatchedConditions> {
         let evaluator = Evaluator::new(&self.snapshot);
         let meets = |part: &Condition| Ok::<_, Error>(evaluator.passages(part)?.contains(&true));
@@ -41,7 +42,7 @@ impl Searcher {
             match part {
                 Expression::Not(not) => {
                     if not.tests().into_iter().all(is_text) {
-                        // That no note holds a word is what was wanted.
+                        // The query intends that no note contains the word.
                         match self.notes_with(&evaluator.passages(&not)?) {
                             0 => {}
                             notes => unmatched.left_out.push((Expression::Not(not).to_string(), notes)),
@@ -51,7 +52,7 @@ impl Searcher {
                         unmatched.excluded.push(format!("`{}` leaves nothing out: {why}", Expression::Not(not)));
                     }
                 }
-                // A misspelt alternative is not seen beside the others.
+                // A misspelled alternative is not noticed beside the others.
                 Expression::Any(parts) => {
                     for part in &parts {
                         if !meets(part)? {
@@ -60,7 +61,7 @@ impl Searcher {
                     }
                 }
                 part => {
-                    // The property as such comes before its value.
+                    // The property itself comes before its value.
                     for part in property(&part).iter().chain([&part]) {
                         if !meets(part)? {
                             unmatched.wanted.push(self.no_note(part)?);
@@ -73,13 +74,13 @@ impl Searcher {
         Ok(unmatched)
     }
 
-    /// How many notes have some of the passages.
+    /// The number of notes with some of the passages.
     fn notes_with(&self, passages: &[bool]) -> usize {
         let held = self.snapshot.passages.iter().zip(passages).filter(|(_, held)| **held);
         held.map(|(passage, _)| passage.note).collect::<BTreeSet<_>>().len()
     }
 
-    /// That no note meets a condition, and why that may be.
+    /// Says that no note meets a condition, and the probable reason.
     fn no_note(&self, condition: &Condition) -> Result<String> {
         let Expression::Is(test) = condition else { return Ok(format!("no note meets `{condition}`")) };
         Ok(match test {
@@ -115,7 +116,8 @@ impl Searcher {
     }
 }
 
-/// What finds a text without any word, such as `§` or `->`, which cannot be ranked by. `None`: it has words, or is empty.
+/// Advice for searching a text without words, such as `§` or `->`, which cannot be ranked. `None`: it has words, or is
+/// empty.
 fn without_words(text: &str) -> Option<String> {
     if text.is_empty() || !Terms::new().words(text).is_empty() {
         return None;
@@ -127,7 +129,7 @@ fn without_words(text: &str) -> Option<String> {
     ))
 }
 
-/// That there is the property which a condition compares.
+/// The condition that a property exists, for a condition that compares it.
 fn property(condition: &Condition) -> Option<Condition> {
     let Expression::Is(Test::Property(test)) = condition else { return None };
     let exists = PropertyTest { key: test.key.clone(), test: Comparison::Exists, value: String::new() };

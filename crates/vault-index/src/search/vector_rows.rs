@@ -1,4 +1,4 @@
-//! Where the codes of vectors are read, and which rows of them the passages have.
+//! The source of the codes of vectors, and the rows of the passages in them.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -7,15 +7,15 @@ use std::sync::MutexGuard;
 use crate::store::{PassageRow, Slot, Store};
 use crate::vectors::{Codes, Interval};
 
-/// Where the codes are read.
+/// The source of the codes.
 pub(super) enum VectorSource<'a> {
     /// In memory.
     Loaded(&'a Codes),
-    /// In the index, a block at a time, by two connections if there is another one.
+    /// In the index, a block at a time, by two connections if there is a second one.
     Stored { store: MutexGuard<'a, Store>, other: Option<Box<Store>>, dimensions: usize },
 }
 
-/// What the score of each slot is bounded by.
+/// The bounds of the score of each slot.
 pub(super) enum VectorRows<'a> {
     /// The codes that intervals are computed from.
     Codes(&'a Codes),
@@ -24,7 +24,7 @@ pub(super) enum VectorRows<'a> {
 }
 
 impl VectorRows<'_> {
-    /// The slot, where it has a row.
+    /// The slot, if it has a row.
     pub(super) fn slot(&self, slot: Option<Slot>) -> Option<Slot> {
         slot.filter(|slot| match self {
             Self::Codes(codes) => codes.contains(slot.get() as usize),
@@ -33,12 +33,12 @@ impl VectorRows<'_> {
     }
 }
 
-/// The slots of passages and of their titles that have rows.
+/// The slots of passages and of their titles, if they have rows.
 #[derive(Debug, Default)]
 pub(super) struct PassageSlots {
-    /// By position; [`NO_ROW`] where a passage has no vector.
+    /// By position; [`NO_ROW`] if a passage has no vector.
     texts: Vec<u32>,
-    /// Of runs of passages that have the same title, in order.
+    /// For runs of passages that have the same title, in order.
     titles: Vec<(Range<u32>, u32)>,
 }
 
@@ -58,7 +58,7 @@ impl PassageSlots {
     /// The slots of some passages whose positions ascend.
     pub(super) fn texts_of(&self, positions: &[u32]) -> Cow<'_, [u32]> {
         match *positions {
-            // One after the other.
+            // Consecutive positions.
             [first, .., last] if (last - first) as usize == positions.len() - 1 => {
                 Cow::Borrowed(&self.texts[first as usize..=last as usize])
             }
@@ -66,7 +66,7 @@ impl PassageSlots {
         }
     }
 
-    /// The runs that have passages at or between two positions.
+    /// The runs with passages at or between two positions.
     pub(super) fn titles_of(&self, first: u32, last: u32) -> &[(Range<u32>, u32)] {
         let start = self.titles.partition_point(|(run, _)| run.end <= first);
         let end = self.titles.partition_point(|(run, _)| run.start <= last);
@@ -74,5 +74,5 @@ impl PassageSlots {
     }
 }
 
-/// Slots begin with 1.
+/// Slots start at 1.
 const NO_ROW: u32 = 0;

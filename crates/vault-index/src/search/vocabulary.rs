@@ -1,10 +1,10 @@
-//! All words of a vault, and which letters each has.
+//! All words of a vault, and the letters of each.
 
-/// All words of a vault, as they are folded.
+/// All words of a vault, in folded form.
 #[derive(Default)]
 pub(super) struct Vocabulary {
     pub(super) words: String,
-    /// Where each word ends in `words`, and which letters it has.
+    /// The end of each word in `words`, and its letters.
     pub(super) ends: Vec<(u32, u64)>,
 }
 
@@ -12,7 +12,7 @@ impl Vocabulary {
     pub(super) fn new<'w>(words: impl Iterator<Item = &'w str>) -> Self {
         let mut vocabulary = Self { words: String::new(), ends: Vec::new() };
         for word in words {
-            // A number with another digit is another number, and no slip.
+            // A number with another digit is another number, not a misspelling.
             let letters = if word.chars().all(char::is_alphabetic) { letters(word) } else { NO_SLIP };
             vocabulary.words.push_str(word);
             vocabulary.ends.push((vocabulary.words.len() as u32, letters));
@@ -26,10 +26,10 @@ impl Vocabulary {
     }
 }
 
-/// Instead of the letters of a word that nothing is a slip of.
+/// Used instead of the letters of a word that is never a correction.
 pub(super) const NO_SLIP: u64 = 0;
 
-/// A bit for each letter, of which some share one.
+/// One bit for each letter; some letters share a bit.
 pub(super) fn letters(word: &str) -> u64 {
     word.chars().fold(0, |letters, c| letters | 1 << (c as u32 % 64))
 }

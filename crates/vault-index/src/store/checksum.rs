@@ -1,8 +1,8 @@
-//! Checksums of what a search reads: bytes that changed on the disk are damage, not another answer.
+//! Checksums of the data that searches read, so that bytes which changed on disk are reported as damage.
 //!
-//! SQLite has none of its own. What a search ranks by and shows has one: blocks of codes and of passages, vectors and
-//! texts. They are made when a row is written and compared when it is read; [`Store::faults`] compares all of them. The
-//! keyword index and all other rows have none: a check compares them with the vault.
+//! SQLite has no checksums of its own. The data that a search ranks by and shows has them: blocks of codes and of
+//! passages, vectors and texts. They are computed when a row is written and compared when it is read; [`Store::faults`]
+//! compares all of them. The keyword index and all other rows have none, because a check compares them with the vault.
 
 use rusqlite::Connection;
 use rusqlite::functions::FunctionFlags;
@@ -10,11 +10,11 @@ use rusqlite::functions::FunctionFlags;
 #[cfg(doc)]
 use crate::store::Store;
 
-/// Words that are summed at once, so that the compiler uses vector instructions.
+/// The number of words that are summed at once, so that the compiler uses vector instructions.
 const LANES: usize = 8;
 
-/// Fletcher's checksum of 64-bit words in eight lanes, folded into one number: about as fast as memory is read. It
-/// notices what disks and memory do to bytes; it is no defence against somebody who means to deceive it.
+/// Fletcher's checksum of 64-bit words in eight lanes, folded into one number: about as fast as reading memory. It
+/// detects faults of disks and memory, but not deliberate changes.
 pub(super) fn checksum(bytes: &[u8]) -> i64 {
     let (mut sums, mut sums_of_sums) = ([0_u64; LANES], [0_u64; LANES]);
     let mut add = |words: &[[u8; 8]; LANES]| {
@@ -32,12 +32,12 @@ pub(super) fn checksum(bytes: &[u8]) -> i64 {
         word[..rest.len()].copy_from_slice(rest);
     }
     add(&last);
-    // Neither is a text of zeros the sum of nothing, nor does a lane make up for another one.
+    // The sum of zeros differs from that of an empty text, and one lane cannot compensate for another.
     let fold = |sum: u64, lane: u64| (sum ^ lane).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
     sums.into_iter().chain(sums_of_sums).fold(!(bytes.len() as u64), fold) as i64
 }
 
-/// Makes `checksum(X)` known to SQL: X a blob or a text; of NULL it is NULL.
+/// Registers `checksum(X)` in SQL for a blob or a text X; for NULL it is NULL.
 pub(super) fn register(conn: &Connection) -> rusqlite::Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_INNOCUOUS;
     conn.create_scalar_function("checksum", 1, flags, |context| {

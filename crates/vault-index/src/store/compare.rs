@@ -1,4 +1,4 @@
-//! Where two index files say different things: rows are compared by the path of their file, since ids differ.
+//! Differences between two index files. Rows are compared by the path of their file, because ids differ.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hasher};
@@ -8,8 +8,8 @@ use rusqlite::types::ValueRef;
 use crate::error::Result;
 use crate::store::Store;
 
-/// What is compared: its name, and its rows with the path they belong to in front. No row of one file names an id of
-/// that file, so that equal indexes have equal rows. A row whose path is NULL belongs to no file.
+/// The parts that are compared: the name of each, and its rows, which start with their path. No row contains an id of
+/// its index file, so equal indexes have equal rows. A row whose path is NULL belongs to no file.
 const PARTS: &[(&str, &str)] = &[
     (FILE, "SELECT path FROM file"),
     ("kind", "SELECT path, kind, indexed, disk FROM file"),
@@ -64,33 +64,36 @@ const WORDS: &str = "words";
 const VOCABULARY: &str = "vocabulary";
 const VECTORS: &str = "vectors";
 
-/// Tables, indexes, views and triggers. What extensions keep below their virtual tables is theirs.
+/// Tables, indexes, views and triggers, without the internal ones of extensions' virtual tables.
 const OBJECTS: &str = "SELECT type || ' ' || name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite!_%' ESCAPE '!'
    AND (sql LIKE 'CREATE VIRTUAL%' OR NOT (name LIKE 'words!_%' ESCAPE '!' OR name LIKE 'note!_words!_%' ESCAPE '!' OR name LIKE 'vectors!_%' ESCAPE '!'))";
 
-/// The vector of each passage, and that of the title as the one at -1.
+/// The vector of each passage, and that of the title at position -1.
 const SLOTS: &str = "SELECT path, start, vector FROM passage JOIN passage_text USING(id) JOIN file ON file.id = note
      WHERE vector IS NOT NULL
    UNION ALL SELECT path, -1, title_vector FROM note JOIN file USING(id) WHERE title_vector IS NOT NULL";
 
-/// Where an index differs from another one.
+/// The differences between two indexes.
 #[derive(Debug, Default)]
 pub(crate) struct Differences {
     /// Tables, indexes, views and triggers, by kind and name.
     pub objects: Vec<String>,
-    /// The parts that differ, by path; rows that belong to no file have none.
+    /// The parts that differ, by path; rows that belong to no file have an empty path.
     pub rows: BTreeMap<String, Vec<&'static str>>,
     /// Slots of vectors that may belong to other texts than the index says.
     pub doubtful: BTreeSet<i64>,
 }
 
 impl Differences {
-    /// One line for each path and object, but for the paths that `ignored` names.
+    /// One line for each path and object, except for the paths that `ignored` selects.
     pub(crate) fn faults(&self, ignored: impl Fn(&str) -> bool) -> Vec<String> {
-        let objects = self.objects.iter().map(|object| format!("the {object} is missing, or not what it should be"));
+        let objects = self
+            .objects
+            .iter()
+            .map(|object| format!("the {object} is missing, unexpected, or has a different definition"));
         let rows = self.rows.iter().filter(|(path, _)| !ignored(path)).map(|(path, parts)| match parts[0] {
-            _ if path.is_empty() => format!("what belongs to no note differs: {}", parts.join(", ")),
-            GONE => format!("{path}: is gone, and still in the index"),
+            _ if path.is_empty() => format!("rows that belong to no note differ: {}", parts.join(", ")),
+            GONE => format!("{path}: was deleted, but is still in the index"),
             NEW => format!("{path}: is not in the index"),
             _ if parts.contains(&CONTENT) => format!("{path}: has other content than the index"),
             _ => format!("rows of {path} differ: {}", parts.join(", ")),
@@ -100,8 +103,8 @@ impl Differences {
 }
 
 impl Store {
-    /// Compares all that this index says with `expected`, which has the same slots for the same texts. What is pending
-    /// here is no difference.
+    /// Compares the whole content of this index with `expected`, which has the same slots for the same texts. Pending
+    /// texts are not differences.
     pub(crate) fn differences(&self, expected: &Self) -> Result<Differences> {
         let objects = differing(&self.objects()?, &expected.objects()?).into_iter().cloned().collect();
         let mut differences = Differences { objects, ..Differences::default() };
@@ -126,7 +129,7 @@ impl Store {
         let expected = expected.slots()?;
         for ((path, start), slot) in self.slots()? {
             let parts = differences.rows.get(&path);
-            // Other texts have other vectors.
+            // Different texts have different vectors.
             if parts.is_some_and(|parts| parts.iter().any(|part| [CONTENT, NOTE, PASSAGES].contains(part))) {
                 continue;
             }
@@ -143,14 +146,15 @@ impl Store {
         Ok(differences)
     }
 
-    /// The SQL of tables, indexes, views and triggers; other versions of SQLite and its extensions write it with other spaces.
+    /// The SQL of tables, indexes, views and triggers, with normalized spaces, which depend on the versions of SQLite
+    /// and its extensions.
     fn objects(&self) -> Result<HashMap<String, String>> {
         let objects = self.all(OBJECTS, [], |row| Ok((row.get(0)?, row.get::<_, Option<String>>(1)?)))?;
         let words = |sql: Option<String>| sql.unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
         Ok(objects.into_iter().map(|(name, sql)| (name, words(sql))).collect())
     }
 
-    /// By the first column: the sum of the hashes of its rows, whatever their order.
+    /// By the first column: the sum of the hashes of its rows, in any order.
     fn row_hashes(&self, sql: &str) -> Result<HashMap<String, u64>> {
         self.with(|conn| {
             let mut statement = conn.prepare(sql)?;
@@ -170,7 +174,7 @@ impl Store {
         })
     }
 
-    /// Adds where each term stands: in which passage of which file, in which field, after how many others.
+    /// Adds the positions of each term: the passage and its file, the field, and the number of preceding terms.
     fn add_word_hashes(&self, hashes: &mut HashMap<String, u64>) -> Result<()> {
         self.occurrence_views()?;
         let tables = [
@@ -202,8 +206,8 @@ impl Store {
         Ok(())
     }
 
-    /// How many words of another index the vocabulary does not have as there. Those that it has besides are no
-    /// difference: words stay in it.
+    /// The number of words of another index that differ in or are missing from the vocabulary. Additional words are not
+    /// differences, because words stay in it.
     fn missing_words(&self, expected: &Self) -> Result<usize> {
         let vocabulary = |store: &Self| -> Result<HashMap<String, Option<String>>> {
             let words = store.all("SELECT word, stem FROM vocabulary", [], |row| row.try_into())?;
@@ -213,7 +217,7 @@ impl Store {
         Ok(vocabulary(expected)?.iter().filter(|(word, stem)| here.get(*word) != Some(*stem)).count())
     }
 
-    /// The slots of vectors, by path and place in it.
+    /// The slots of vectors, by path and position in it.
     fn slots(&self) -> Result<HashMap<(String, i64), i64>> {
         let slots = self.all(SLOTS, [], |row| Ok(((row.get(0)?, row.get(1)?), row.get(2)?)))?;
         Ok(slots.into_iter().collect())
@@ -233,7 +237,7 @@ fn differing<'m, T: PartialEq>(a: &'m HashMap<String, T>, b: &'m HashMap<String,
     keys.filter(|key| a.get(*key) != b.get(*key)).collect()
 }
 
-/// A value with its type and length, so that no two sequences of values are one sequence of bytes.
+/// Hashes a value with its type and length, so that different sequences of values give different sequences of bytes.
 fn hash_value(value: ValueRef<'_>, hasher: &mut DefaultHasher) {
     let (kind, number, bytes): (u8, i64, &[u8]) = match value {
         ValueRef::Null => (0, 0, &[]),

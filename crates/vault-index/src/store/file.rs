@@ -1,6 +1,6 @@
-//! The files of an index: what they are named, and whether a file is an index at all.
+//! The files of an index: their names, and whether a file is an index at all.
 //!
-//! The first bytes of a file decide that. SQLite does not open it for this, since it may leave files beside it.
+//! The first bytes of a file decide that. SQLite does not open it for this, because it may leave files beside it.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -17,30 +17,30 @@ pub(crate) fn logs_of(index: &Path) -> [PathBuf; 2] {
     ["-wal", "-shm"].map(|ending| beside(index, ending))
 }
 
-/// Bytes of an index file and its log.
+/// The size of an index file and its log in bytes.
 pub(crate) fn index_bytes(index: &Path) -> u64 {
     let size = |path: &Path| std::fs::metadata(path).map_or(0, |file| file.len());
     let [log, _] = logs_of(index);
     size(index) + size(&log)
 }
 
-/// Where the new index is made while the old one is searched.
+/// The path where a new index is built while the old one is searched.
 pub(crate) fn rebuild_of(index: &Path) -> PathBuf {
     beside(index, ".rebuild")
 }
 
-/// How damaged index files that a rebuild moved away are named: with this at the end, or this and a number.
+/// The suffix of damaged index files that a rebuild moved away, which a number may follow.
 const DAMAGED: &str = ".damaged";
 
-/// A name that no file has yet, for a damaged index that is moved away.
+/// An unused name for a damaged index that is moved away.
 pub(crate) fn free_damaged_name(index: &Path) -> PathBuf {
     let numbered = (2..).map(|n| beside(index, &format!("{DAMAGED}-{n}")));
     let mut names = std::iter::once(beside(index, DAMAGED)).chain(numbered);
-    // A link that leads nowhere has the name too.
+    // A broken symbolic link also occupies the name.
     names.find(|name| std::fs::symlink_metadata(name).is_err()).unwrap_or_else(|| beside(index, DAMAGED))
 }
 
-/// The files that are named like a damaged index which was moved away.
+/// The files with the names of damaged indexes that were moved away.
 pub(crate) fn damaged_of(index: &Path) -> Vec<PathBuf> {
     let name = beside(index, DAMAGED);
     let (Some(folder), Some(name)) = (index.parent(), name.file_name()) else { return Vec::new() };
@@ -56,23 +56,23 @@ pub(crate) fn damaged_of(index: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// A SQLite database begins with this.
+/// The first bytes of a SQLite database.
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
-/// Where its header keeps `application_id`.
+/// The offset of `application_id` in its header.
 const APPLICATION_ID_AT: usize = 68;
 /// The length of the header.
 const HEADER: u64 = 100;
 
-/// What a file is.
+/// The kind of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FileContent {
-    /// It is an index, sound or damaged.
+    /// An index, sound or damaged.
     Index,
-    /// It is empty or not there.
+    /// The file is empty or does not exist.
     Nothing,
-    /// It is a SQLite database of another kind.
+    /// A SQLite database of another program.
     OtherDatabase,
-    /// Something else, or an index whose beginning is damaged.
+    /// Another file, or an index whose beginning is damaged.
     Unknown,
 }
 
@@ -80,13 +80,13 @@ impl FileContent {
     /// Reads the first bytes of a file, unless this process has it open as an index.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`] when it is there and cannot be read.
+    /// [`ErrorKind::Io`] when it exists but cannot be read.
     pub(crate) fn of(path: &Path) -> Result<Self> {
         look(path, || Self::read(path)).unwrap_or(Ok(Self::Index))
     }
 
     fn read(path: &Path) -> Result<Self> {
-        // A pipe would have us wait for who writes to it.
+        // Opening a pipe would wait for a writer.
         if std::fs::metadata(path).is_ok_and(|what| !what.is_file() && !what.is_dir()) {
             return Ok(Self::Unknown);
         }
@@ -110,8 +110,8 @@ impl FileContent {
         })
     }
 
-    /// An index file named by mistake (a note, a photo, another program's database) must never be written to; nor
-    /// read by SQLite, which may leave files of its own beside it.
+    /// Checks that a file is an index or empty. A file named by mistake (a note, a photo, another program's database)
+    /// must never be written, nor read by SQLite, which may leave files of its own beside it.
     ///
     /// # Errors
     /// [`ErrorKind::Damaged`] when the file is neither an index nor empty.
@@ -124,15 +124,15 @@ impl FileContent {
             Self::Index | Self::Nothing => return Ok(self),
             Self::OtherDatabase => (
                 "this is the database of another program, or an index whose header is damaged",
-                "choose another file with --index FILE, or move this one away; an index is made anew by `vault-index sync`",
+                "choose another file with --index FILE, or move this one away; `vault-index sync` creates a new index",
             ),
             Self::Unknown => (
                 "this file is not an index, or its beginning is damaged",
                 match indexes_folder().is_ok_and(|ours| path.starts_with(ours)) {
-                    true => "run `vault-index check --repair`, which sets it aside and makes the index anew",
-                    // Whatever else a user names is never touched.
+                    true => "run `vault-index check --repair`, which sets it aside and rebuilds the index",
+                    // Other files that a user names are never touched.
                     false => {
-                        "if it was an index, delete it, and `vault-index sync` makes it anew; else choose another file with --index FILE"
+                        "if it was an index, delete it and run `vault-index sync`; otherwise choose another file with --index FILE"
                     }
                 },
             ),
@@ -141,10 +141,10 @@ impl FileContent {
     }
 }
 
-/// An index that SQLite may open for reading.
+/// Opens an index that SQLite may read.
 ///
 /// # Errors
-/// As [`FileContent::index_or_nothing`]; [`ErrorKind::NotFound`] when there is no file or an empty one.
+/// The errors of [`FileContent::index_or_nothing`]; [`ErrorKind::NotFound`] when the file is missing or empty.
 pub(super) fn index_to_read(path: &Path) -> Result<OpenFile> {
     OpenFile::new(path, || match FileContent::read(path)?.or_refuse(path)? {
         FileContent::Nothing => Err(no_index(path)),
@@ -152,12 +152,12 @@ pub(super) fn index_to_read(path: &Path) -> Result<OpenFile> {
     })
 }
 
-/// An index, or an empty file, that SQLite may open for writing. A missing file is made, private to the user.
+/// Opens an index, or an empty file, that SQLite may write. A missing file is created, private to the user.
 ///
 /// # Errors
-/// As [`FileContent::index_or_nothing`]; [`ErrorKind::Io`] when it cannot be made.
+/// The errors of [`FileContent::index_or_nothing`]; [`ErrorKind::Io`] when it cannot be created.
 pub(super) fn index_to_write(path: &Path) -> Result<OpenFile> {
-    // Made by us before SQLite opens it, so that it is private from its first byte.
+    // Created before SQLite opens it, so that it is private from its first byte.
     OpenFile::new(path, || {
         drop(private_file(path)?);
         FileContent::read(path)?.or_refuse(path).map(drop)

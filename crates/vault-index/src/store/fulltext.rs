@@ -1,4 +1,4 @@
-//! The keyword index: FTS5 fed with terms, the words that notes have, and what BM25 needs to know about them.
+//! The keyword index: FTS5 with terms, the words of notes, and the statistics that BM25 needs.
 
 use rusqlite::params;
 
@@ -7,7 +7,7 @@ use crate::path::FileId;
 use crate::store::Store;
 use crate::terms::{HYPHENATED, TermMatch};
 
-/// The fields of a note in the keyword index, each as terms joined by spaces. They are words of all its passages.
+/// The fields of a note in the keyword index, each as terms joined by spaces. They count as words of all its passages.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct NoteFields {
     pub title: String,
@@ -25,26 +25,26 @@ pub(crate) struct PassageFields {
 }
 
 impl NoteFields {
-    /// The length of all terms together.
+    /// The total length of all terms.
     pub(crate) fn bytes(&self) -> usize {
         [&self.title, &self.aliases, &self.tags, &self.properties, &self.path].into_iter().map(String::len).sum()
     }
 }
 
 impl PassageFields {
-    /// How many terms the text has.
+    /// The number of terms in the text.
     pub(crate) fn length(&self) -> u32 {
         let spaces = self.body.bytes().filter(|byte| *byte == b' ').count() as u32;
         spaces + u32::from(!self.body.is_empty())
     }
 
-    /// The length of all terms together.
+    /// The total length of all terms.
     pub(crate) fn bytes(&self) -> usize {
         self.headings.len() + self.body.len()
     }
 }
 
-/// Where a term can stand.
+/// The fields in which a term can be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Field {
     Title,
@@ -69,17 +69,17 @@ impl Field {
     ];
 }
 
-/// How many fields there are.
+/// The number of fields.
 pub(crate) const FIELD_COUNT: usize = 7;
 
-/// Whose field a term stands in.
+/// The owner of a field that contains a term.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Holder {
     Note(FileId),
     Passage(i64),
 }
 
-/// A word of the vocabulary, and its stem where that is another one.
+/// A word of the vocabulary, and its stem if that is another word.
 pub(crate) type Word = (String, Option<String>);
 
 /// The two tables of terms.
@@ -95,7 +95,7 @@ impl Store {
         )
     }
 
-    /// Removes them.
+    /// Removes the words of a note's own fields.
     pub(crate) fn remove_note_words(&self, note: FileId) -> Result<()> {
         self.run("DELETE FROM note_words WHERE rowid = ?1", [note])
     }
@@ -106,14 +106,14 @@ impl Store {
         self.run("INSERT INTO words(rowid, headings, body) VALUES(?1, ?2, ?3)", params![passage, headings, body])
     }
 
-    /// Adds words to the vocabulary; those it has stay. A word stays when no note has it any more.
+    /// Adds words to the vocabulary; existing ones stay. A word stays even if no note has it any more.
     pub(crate) fn put_vocabulary(&self, words: &[Word]) -> Result<()> {
         words.iter().try_for_each(|(word, stem)| {
             self.run("INSERT OR IGNORE INTO vocabulary(word, stem) VALUES(?1, ?2)", params![word, stem])
         })
     }
 
-    /// The words with a stem, which may be one of them.
+    /// The words with a stem, possibly including the stem itself.
     pub(crate) fn words_with_stem(&self, stem: &str) -> Result<Vec<String>> {
         self.all(
             "SELECT word FROM vocabulary WHERE stem = ?1
@@ -123,9 +123,9 @@ impl Store {
         )
     }
 
-    /// Calls `each` for every place at which a term stands, until it returns `false`: the term, whose it is, and in
-    /// which field. All places in notes come before those in passages; in both by term, then by id. A third of a
-    /// microsecond each.
+    /// Calls `each` for every occurrence of a term, until it returns `false`, with the term, its owner, and the field.
+    /// All occurrences in notes come before those in passages; in both by term, then by id. A third of a microsecond
+    /// each.
     pub(crate) fn each_occurrence(
         &self,
         term: &str,
@@ -137,9 +137,9 @@ impl Store {
             for table in TABLES {
                 let instances = format!("FROM temp.{table}_instances WHERE");
                 let (sql, end) = match matching {
-                    // The term is known: SQLite would copy it for each place.
+                    // The term is not selected because it is known, and SQLite would copy it for each occurrence.
                     TermMatch::Whole => (format!("SELECT doc, col {instances} term = ?1"), None),
-                    // Greater than all that begin with the term: terms are text, and no text holds this character.
+                    // Greater than all terms with the prefix: terms are text, and no text contains this character.
                     TermMatch::Prefix => (
                         format!("SELECT doc, col, term {instances} term >= ?1 AND term < ?2"),
                         Some(format!("{term}\u{10ffff}")),
@@ -168,8 +168,8 @@ impl Store {
         })
     }
 
-    /// Calls `each` once for every field that a term stands in, however often: a tenth of the time of all its places where
-    /// it is common.
+    /// Calls `each` once for every field that contains a term, whatever the number of occurrences. For a common term
+    /// this takes a tenth of the time of [`each_occurrence`](Self::each_occurrence).
     pub(crate) fn each_field(&self, term: &str, mut each: impl FnMut(Holder, Field)) -> Result<()> {
         self.with(|conn| {
             for (field, table, column) in Field::ALL {
@@ -188,9 +188,9 @@ impl Store {
         })
     }
 
-    /// Makes tables be there that list the places of all terms, and count them: views into the keyword index, which hold
-    /// nothing themselves. Outside of a transaction they are made once for each connection: asking SQLite whether they are
-    /// there, for each term, was a tenth of a long search by words.
+    /// Creates virtual tables that list the positions of all terms and count them; they are views of the keyword index
+    /// without data of their own. Outside of a transaction they are created once per connection, because checking for
+    /// them at each term took a tenth of a long search by words.
     pub(super) fn occurrence_views(&self) -> Result<()> {
         if self.has_views.get() {
             return Ok(());
@@ -200,12 +200,12 @@ impl Store {
         };
         let views = TABLES.map(|table| view(table, "instances", "instance") + &view(table, "counts", "row"));
         self.with(|conn| views.iter().try_for_each(|sql| conn.execute_batch(sql)))?;
-        // A transaction that is rolled back takes them along.
+        // Rolling back a transaction removes them.
         self.has_views.set(self.conn.is_autocommit());
         Ok(())
     }
 
-    /// Passages that an FTS5 expression matches, in one of their fields or of their note's. In no order, some twice.
+    /// The passages that an FTS5 expression matches in one of their fields or of their note's. In no order, some twice.
     pub(crate) fn passages_with(&self, expression: &str) -> Result<Vec<i64>> {
         self.all(
             "SELECT rowid FROM words WHERE words MATCH ?1
@@ -216,7 +216,7 @@ impl Store {
         )
     }
 
-    /// Whether a term stands in any note.
+    /// Whether any note contains a term.
     pub(crate) fn is_in_a_note(&self, term: &str, matching: TermMatch) -> Result<bool> {
         let star = if matching == TermMatch::Prefix { "*" } else { "" };
         self.only(
@@ -226,13 +226,13 @@ impl Store {
         )
     }
 
-    /// All words of the vocabulary but those that stand for what is written with hyphens.
+    /// All words of the vocabulary, except those for text written with hyphens.
     pub(crate) fn vocabulary(&self) -> Result<Vec<String>> {
         let sql = "SELECT word FROM vocabulary WHERE word NOT GLOB ?1 || '*'";
         self.all(sql, [HYPHENATED.to_string()], |row| row.get(0))
     }
 
-    /// In how many notes' own fields and how many passages a term stands.
+    /// The number of notes with the term in their own fields plus the number of passages with it.
     pub(crate) fn document_frequency(&self, term: &str) -> Result<u64> {
         self.occurrence_views()?;
         self.only(

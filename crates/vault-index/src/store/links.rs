@@ -1,4 +1,4 @@
-//! Rows of links: what is written where, and which file it leads to.
+//! Rows of links: their text and position, and the files that they lead to.
 
 use std::ops::Range;
 
@@ -9,13 +9,14 @@ use crate::note::{Link, LinkKind};
 use crate::path::{FileId, VaultPath};
 use crate::store::{Store, number_of};
 
-/// What a link row takes.
+/// The data of a link row.
 #[derive(Debug)]
 pub(crate) struct LinkRow {
     pub link: Link,
-    /// [`number_of`] what its resolution depends on: two names with one number cost a look at the other's links.
+    /// The [`number_of`] the name that its resolution depends on. If two names have the same number, links of the other
+    /// one are checked needlessly.
     pub name: i64,
-    /// Where it leads.
+    /// The target.
     pub target: Option<FileId>,
 }
 
@@ -34,7 +35,7 @@ pub(crate) struct StoredLink {
 
 const COLUMNS: &str = "SELECT id, source, line, kind, raw, path, subpath, target FROM link";
 
-/// By their numbers in the column `kind`.
+/// In the order of their numbers in the column `kind`.
 const KINDS: [LinkKind; 3] = [LinkKind::Wikilink, LinkKind::Markdown, LinkKind::Embed];
 
 impl Store {
@@ -71,7 +72,7 @@ impl Store {
         self.run("DELETE FROM link WHERE id >= ?1 AND id < ?2", [ids.start, ids.end])
     }
 
-    /// Sets where a link leads.
+    /// Sets the target of a link.
     pub(crate) fn set_target(&self, link: i64, target: Option<FileId>) -> Result<()> {
         self.run("UPDATE link SET target = ?2 WHERE id = ?1", params![link, target])
     }
@@ -82,17 +83,17 @@ impl Store {
         self.links("id >= ?1 AND id < ?2 ORDER BY id", [ids.start, ids.end])
     }
 
-    /// The links that lead to a file, in order of their sources and places.
+    /// The links that lead to a file, ordered by source and position.
     pub(crate) fn links_to(&self, target: FileId) -> Result<Vec<StoredLink>> {
         self.links("target = ?1 ORDER BY id", [target])
     }
 
-    /// The links whose resolution depends on a name, and some more.
+    /// The links whose resolution depends on a name, and possibly some others.
     pub(crate) fn links_by_name(&self, name_key: &str) -> Result<Vec<StoredLink>> {
         self.links("name = ?1", [number_of(name_key)])
     }
 
-    /// A window of all links: those after `after`, `limit` at most.
+    /// A page of all links: those after `after`, `limit` at most.
     pub(crate) fn links_after(&self, after: i64, limit: usize) -> Result<Vec<StoredLink>> {
         self.links("id > ?1 ORDER BY id LIMIT ?2", params![after, limit])
     }
@@ -106,19 +107,20 @@ impl Store {
         self.all("SELECT source, target, path FROM link ORDER BY id", [], |row| row.try_into())
     }
 
-    /// The files that links lead to.
+    /// The files that have links to them.
     pub(crate) fn linked(&self) -> Result<Vec<FileId>> {
         self.all("SELECT DISTINCT target FROM link WHERE target IS NOT NULL", [], |row| row.get(0))
     }
 
-    /// The words that links of at least so many notes show for the file that they lead to, each once.
+    /// The display texts of links to a file that occur in at least this number of notes, each once.
     pub(crate) fn link_texts(&self, notes: usize) -> Result<Vec<(FileId, String)>> {
         let sql = "SELECT target, display FROM link WHERE target IS NOT NULL AND display IS NOT NULL AND kind < 2
                      GROUP BY target, display HAVING count(DISTINCT source) >= ?1 ORDER BY target, display";
         self.all(sql, [notes], |row| row.try_into())
     }
 
-    /// Keeps where a file lay, and which file it is now, if that is certain. A path that two files had says nothing certain.
+    /// Stores the former path of a file, and its current file if that is certain. A path that two files had is not
+    /// certain.
     pub(crate) fn put_former_path(&self, path: &VaultPath, file: Option<FileId>) -> Result<()> {
         self.run(
             "INSERT INTO former_path(path, file) VALUES(?1, ?2)
@@ -127,12 +129,12 @@ impl Store {
         )
     }
 
-    /// From now on, nothing is known of what became of the file.
+    /// Marks the former paths of a file as uncertain.
     pub(super) fn forget_former_paths(&self, file: FileId) -> Result<()> {
         self.run("UPDATE former_path SET file = NULL WHERE file = ?1", [file])
     }
 
-    /// Takes over what another index knows of where files lay; they are told apart by where they lie now.
+    /// Copies the former paths of another index; files are matched by their current paths.
     pub(crate) fn copy_former_paths(&self, from: &Self) -> Result<()> {
         for (path, file) in from.former_paths()? {
             let now = file.map_or(Ok(None), |file| from.path_of(file))?;
@@ -142,12 +144,12 @@ impl Store {
         Ok(())
     }
 
-    /// Where files lay, with the file that each is now.
+    /// The former paths of files, with the current file of each.
     pub(crate) fn former_paths(&self) -> Result<Vec<(VaultPath, Option<FileId>)>> {
         self.all("SELECT path, file FROM former_path", [], |row| row.try_into())
     }
 
-    /// Links, and those of them that lead nowhere.
+    /// The number of links, and of those that lead nowhere.
     pub(crate) fn link_counts(&self) -> Result<(usize, usize)> {
         Ok((
             self.only("SELECT count(*) FROM link", [])?,
@@ -156,7 +158,7 @@ impl Store {
     }
 }
 
-/// The ids that the links of a note can have: far more than the largest note has links.
+/// The range of ids for the links of a note: far more than the largest note has links.
 fn ids_of(source: FileId) -> Range<i64> {
     const BITS: u32 = 24;
     let source = i64::from(source.0);

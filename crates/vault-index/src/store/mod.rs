@@ -27,11 +27,10 @@
 //!
 //! Columns named `sum` hold checksums ([`checksum`]). Views for other programs: `documents`, `chunks`, `links`.
 //!
-//! # Freshness
-//! A note is fresh when its file's content hash and `version` (parser, chunker, model window) are those of its
-//! row. A passage has its vector, or `vector` is NULL and it is pending. Vectors are found by text: a rename, a
-//! move, an edit elsewhere in the note or a copy finds them there. Vectors that nothing uses any more stay for
-//! a while, since notes come back; [`vectors`] drops them when they are many.
+//! A note is up to date when its file's content hash and `version` (parser, chunker, model window) are those of its
+//! row. A passage has its vector, or `vector` is NULL and it is pending. Vectors are found by text, so they are reused
+//! after a rename, a move, an edit elsewhere in the note or a copy. Unused vectors stay for a while, because notes may
+//! come back; [`vectors`] deletes them when there are many.
 
 mod schema;
 mod checksum;
@@ -69,25 +68,25 @@ pub(crate) use passages::{NewPassage, PassageRow, PassageText, PendingText, Slot
 pub(crate) use schema::FORMAT;
 pub(crate) use vectors::{EmbeddingKey, key_of};
 
-/// How long another process's transaction is waited for.
+/// How long to wait for another process's transaction.
 const BUSY: Duration = Duration::from_secs(30);
 
-/// The key of the pace at which the last sync embedded.
+/// The key of the speed at which the last sync embedded.
 pub(crate) const PACE: &str = "embedding_pace";
 
-/// The key of what background embedding says of itself.
+/// The key of the record of background embedding.
 pub(crate) const BACKGROUND: &str = "background_embedding";
 
-/// What the reader of an error about damage is to do.
+/// The remedy in errors about damage.
 pub(crate) const REPAIR: &str = "run `vault-index check --repair`; your notes are not touched";
 
-/// The setting that names the model a rebuild under way will end with.
+/// The setting with the name of the model of an unfinished rebuild.
 pub(crate) const REBUILDING_TO: &str = "rebuilding_to";
-/// Its id, which names its address, and the address as it was given.
+/// Its id, which includes its address, and the address as it was given.
 pub(crate) const REBUILDING_EMBEDDER: &str = "rebuilding_embedder";
 pub(crate) const REBUILDING_URL: &str = "rebuilding_base_url";
 
-/// The settings that say what an index is of; the others follow from its rows.
+/// The settings that identify the vault and the model of an index; the others follow from its rows.
 const KEPT_SETTINGS: [&str; 7] =
     ["vault", "model", "base_url", PACE, REBUILDING_TO, REBUILDING_EMBEDDER, REBUILDING_URL];
 
@@ -95,20 +94,20 @@ const KEPT_SETTINGS: [&str; 7] =
 pub(crate) struct Store {
     conn: Connection,
     path: PathBuf,
-    /// What this transaction has changed.
+    /// The blocks that this transaction has changed.
     changed: RefCell<BTreeSet<ChangedBlock>>,
     /// Whether this connection has the views of [`occurrence_views`](Self::occurrence_views).
     has_views: Cell<bool>,
-    /// Dropped after the connection, as the last of the fields; `None` for one without a file.
+    /// Dropped after the connection, because it is the last field; `None` for one without a file.
     _file: Option<OpenFile>,
 }
 
-/// A block that is finished when the transaction is committed.
+/// A block that is completed when the transaction is committed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum ChangedBlock {
-    /// To be packed anew, with its checksum.
+    /// It must be packed again, with its checksum.
     Passages(i64),
-    /// To get its checksum anew.
+    /// It needs a new checksum.
     Codes(i64),
 }
 
@@ -135,7 +134,7 @@ impl Batch<'_> {
 }
 
 impl Store {
-    /// Opens an index for writing; makes it if it is missing or empty.
+    /// Opens an index for writing; creates it if it is missing or empty.
     ///
     /// # Errors
     /// [`ErrorKind::Damaged`] for a file that is not an index, or a damaged one; [`ErrorKind::OtherFormat`].
@@ -149,7 +148,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Opens an index for writing as it is, whatever its format: only its settings may be read and written, and all of it
+    /// Opens an index for writing, whatever its format: only its settings may be read and written, or its whole content
     /// replaced.
     ///
     /// # Errors
@@ -161,7 +160,8 @@ impl Store {
         let store = Self::new(conn, path, Some(file));
         make_private(path)?;
         if store.only::<i64>("PRAGMA application_id", [])? == 0 {
-            // Before there is a log: from then on the file itself says whose it is, wherever its maker was killed.
+            // Set before there is a log, so that the file itself identifies its program even if the process is killed
+            // at any later point.
             store.with(|conn| conn.pragma_update(None, "application_id", schema::APPLICATION_ID))?;
         }
         store.with(|conn| {
@@ -175,7 +175,7 @@ impl Store {
     /// Opens an index for reading. Never writes; works on read-only media.
     ///
     /// # Errors
-    /// [`ErrorKind::NotFound`] when there is none; otherwise as [`Store::open`].
+    /// [`ErrorKind::NotFound`] when there is no index; otherwise as [`Store::open`].
     pub(crate) fn open_read(path: &Path) -> Result<Self> {
         retry_while_busy(|| {
             let store = Self::open_settings(path)?;
@@ -184,16 +184,16 @@ impl Store {
         })
     }
 
-    /// Opens an index as it is, whatever its format: only its settings may be read.
+    /// Opens an index, whatever its format: only its settings may be read.
     ///
     /// # Errors
-    /// As [`Store::open_read`].
+    /// The errors of [`Store::open_read`].
     pub(crate) fn open_settings(path: &Path) -> Result<Self> {
         let file = file::index_to_read(path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        // A WAL database wants its `-shm` file; where the folder cannot be written and no writer made one, the file
-        // cannot change under us either, and is opened as immutable. The first look at the file tells. What a log
-        // holds that was not folded in would be missed so.
+        // A WAL database needs its `-shm` file. If the folder is not writable and no writer has created one, the file
+        // cannot change either, and is opened as immutable. The first read of the file shows which case it is. In an
+        // immutable file, the contents of an existing log would be missed.
         let [log, _] = logs_of(path);
         let is_folded = std::fs::metadata(&log).map_or(true, |log| log.len() == 0);
         let conn = match Self::connect(path, flags, false) {
@@ -202,11 +202,11 @@ impl Store {
         }
         .map_err(|e| Error::from(e).at(path))?;
         let store = Self::new(conn, path, Some(file));
-        // The process that made it was killed before it had tables.
+        // The process that created it was killed before it had tables.
         if schema::format_of(&store)? == 0 { Err(file::no_index(path)) } else { Ok(store) }
     }
 
-    /// `immutable`: nobody can change the file, as on read-only media.
+    /// With `immutable`, no process can change the file, as on read-only media.
     fn connect(path: &Path, flags: OpenFlags, immutable: bool) -> rusqlite::Result<Connection> {
         vectors::register_sqlite_vec();
         let conn = match immutable {
@@ -227,22 +227,22 @@ impl Store {
         Self { conn, path: path.to_path_buf(), changed, has_views, _file: file }
     }
 
-    /// Starts a transaction that will write; readers go on with what was there before.
+    /// Starts a transaction that will write; readers continue to see the previous state.
     pub(crate) fn begin(&self) -> Result<Batch<'_>> {
         let transaction = self.with(|conn| Transaction::new_unchecked(conn, TransactionBehavior::Immediate))?;
-        // A program of another version may have rebuilt it since.
+        // A program of another version may have rebuilt it meanwhile.
         schema::check_format(self)?;
-        // What a transaction that was rolled back had changed.
+        // Changes of a transaction that was rolled back.
         self.changed.borrow_mut().clear();
         Ok(Batch { store: self, transaction })
     }
 
-    /// Starts a transaction that only reads: one state for all of it, and no lock for each query.
+    /// Starts a read-only transaction: one state for all of its queries, and no lock for each query.
     pub(crate) fn reading(&self) -> Result<Transaction<'_>> {
         self.with(|conn| Transaction::new_unchecked(conn, TransactionBehavior::Deferred))
     }
 
-    /// Pins this connection to what is committed now, until dropped.
+    /// Pins this connection to the committed state until it is dropped.
     pub(crate) fn pin(&self) -> Result<()> {
         self.with(|conn| conn.execute_batch("BEGIN; SELECT count(*) FROM sqlite_master"))
     }
@@ -252,12 +252,12 @@ impl Store {
         self.only("PRAGMA data_version", [])
     }
 
-    /// A setting.
+    /// Returns a setting.
     pub(crate) fn meta(&self, key: &str) -> Result<Option<String>> {
         self.first("SELECT value FROM meta WHERE key = ?1", [key], |row| row.get(0))
     }
 
-    /// Whether there is anything in it but settings.
+    /// Whether it contains anything besides settings.
     pub(crate) fn has_content(&self) -> Result<bool> {
         self.only("SELECT EXISTS (SELECT 1 FROM file) OR EXISTS (SELECT 1 FROM embedding)", [])
     }
@@ -275,12 +275,12 @@ impl Store {
         }
     }
 
-    /// Bytes of the file and its log.
+    /// The size of the file and its log in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         index_bytes(&self.path)
     }
 
-    /// An empty index of no model, in a temporary file that nobody else can open.
+    /// Creates an empty index without a model, in a temporary file that other processes cannot open.
     pub(crate) fn scratch() -> Result<Self> {
         vectors::register_sqlite_vec();
         let conn = Connection::open("")?;
@@ -290,26 +290,27 @@ impl Store {
         Ok(store)
     }
 
-    /// Where the file contradicts itself, one line a fault: as SQLite sees it, and where it says one thing twice.
+    /// The inconsistencies of the file, one line per fault: those that SQLite reports, and redundant data that differs.
     pub(crate) fn faults(&self) -> Result<Vec<String>> {
         let mut faults: Vec<String> = self.all("PRAGMA integrity_check(20)", [], |row| row.get(0))?;
         faults.retain(|row| row != "ok");
         let one_and_many =
             ["vector differs from its codes or is missing", "vectors differ from their codes or are missing"];
         let vectors = (self.unsound_vectors()?, one_and_many);
-        let one_and_many = ["block of codes is not as it was written", "blocks of codes are not as they were written"];
+        let one_and_many =
+            ["block of codes does not match its checksum", "blocks of codes do not match their checksums"];
         let codes = (self.unsound_codes()?, one_and_many);
-        let one_and_many = ["block of passages is not as they are", "blocks of passages are not as they are"];
+        let one_and_many = ["block of passages differs from its rows", "blocks of passages differ from their rows"];
         let blocks = (self.outdated_passage_blocks()?, one_and_many);
-        let one_and_many = ["text is not as it was written", "texts are not as they were written"];
+        let one_and_many = ["text does not match its checksum", "texts do not match their checksums"];
         let texts = (self.unsound_texts()?, one_and_many);
         let unsound = [vectors, codes, blocks, texts].into_iter().filter(|(number, _)| *number > 0);
         faults.extend(unsound.map(|(number, [one, many])| counted_as(number, one, many)));
         Ok(faults)
     }
 
-    /// Makes the index empty and of this program's format, in one transaction, with the settings and the vectors of the
-    /// old one as far as they can be read there. Returns the old format, and how many vectors were kept.
+    /// Empties the index, in this program's format, in one transaction, and keeps the settings and the vectors of the
+    /// old one as far as they can be read. Returns the old format, and the number of vectors that were kept.
     pub(crate) fn renew(&mut self) -> Result<(i64, usize)> {
         let new = Self::scratch()?;
         for setting in KEPT_SETTINGS {
@@ -324,12 +325,13 @@ impl Store {
         Ok((old, new.vector_count()?))
     }
 
-    /// Replaces all content by that of another index file, in one transaction: readers see the old or the new.
+    /// Replaces all content with that of another index file, in one transaction: readers see the old or the new
+    /// content.
     pub(crate) fn replace_with(&mut self, other: &Self) -> Result<()> {
         let path = self.path.clone();
         let fail = |e: rusqlite::Error| Error::from(e).at(&path);
         let backup = rusqlite::backup::Backup::new(&other.conn, &mut self.conn).map_err(fail)?;
-        // All pages in one step: the destination's write lock is held throughout.
+        // All pages in one step, with the destination's write lock held throughout.
         loop {
             match backup.step(-1).map_err(fail)? {
                 rusqlite::backup::StepResult::Done => return Ok(()),
@@ -338,15 +340,16 @@ impl Store {
         }
     }
 
-    /// Folds the log into the file and empties it: whoever opens the index next reads what is left of it first.
+    /// Folds the log into the file and empties it. Otherwise the next process that opens the index has to read the log
+    /// first.
     pub(crate) fn checkpoint(&self) {
-        // Readers may keep it from finishing. They are not waited for; the log is then folded in later.
+        // Readers may prevent this from finishing. It does not wait for them; then the log is folded in later.
         let _ = self.conn.busy_timeout(Duration::ZERO);
         let _ = self.conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
         let _ = self.conn.busy_timeout(BUSY);
     }
 
-    /// Works with the connection; an error says which file it is of.
+    /// Runs `work` with the connection, and adds the file to its errors.
     fn with<'s, T>(&'s self, work: impl FnOnce(&'s Connection) -> rusqlite::Result<T>) -> Result<T> {
         work(&self.conn).map_err(|error| Error::from(error).at(&self.path))
     }
@@ -355,12 +358,12 @@ impl Store {
         Error::new(ErrorKind::Damaged, message).at(&self.path).with_remedy(REPAIR)
     }
 
-    /// Runs a statement that has no results.
+    /// Runs a statement without results.
     fn run(&self, sql: &str, params: impl Params) -> Result<()> {
         self.with(|conn| conn.prepare_cached(sql)?.execute(params).map(drop))
     }
 
-    /// All results of a query, each as `read` takes it.
+    /// Returns all results of a query, converted by `read`.
     fn all<T>(
         &self,
         sql: &str,
@@ -370,7 +373,7 @@ impl Store {
         self.with(|conn| conn.prepare_cached(sql)?.query_map(params, read)?.collect())
     }
 
-    /// The first result of a query, if it has one.
+    /// Returns the first result of a query, if it has one.
     fn first<T>(
         &self,
         sql: &str,
@@ -380,7 +383,7 @@ impl Store {
         self.with(|conn| conn.prepare_cached(sql)?.query_row(params, read).optional())
     }
 
-    /// The value of a query that always has one.
+    /// Returns the value of a query that always has one.
     fn only<T: FromSql>(&self, sql: &str, params: impl Params) -> Result<T> {
         self.with(|conn| conn.prepare_cached(sql)?.query_row(params, |row| row.get(0)))
     }
@@ -398,7 +401,7 @@ impl ToSql for FileId {
     }
 }
 
-/// Paths come from [`VaultPath`]s; one that no longer is one can only be damage.
+/// Paths are stored from [`VaultPath`]s, so an invalid one can only be damage.
 impl FromSql for VaultPath {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
         let text = value.as_str()?;
@@ -406,8 +409,8 @@ impl FromSql for VaultPath {
     }
 }
 
-/// Opens a file, again if it is busy. Where the last one to close it is clearing away its log, or another one begins
-/// it, SQLite does not wait by itself.
+/// Opens a file, and retries if it is busy. While the last process that closes the file removes its log, or another one
+/// creates it, SQLite does not wait by itself.
 fn retry_while_busy(open: impl Fn() -> Result<Store>) -> Result<Store> {
     let until = Instant::now() + BUSY;
     loop {
@@ -420,7 +423,7 @@ fn retry_while_busy(open: impl Fn() -> Result<Store>) -> Result<Store> {
     }
 }
 
-/// A text as a number of fixed length, for columns that are only compared: 64 bits of its BLAKE3 hash.
+/// Turns a text into a number, for columns that are only compared: 64 bits of its BLAKE3 hash.
 pub(crate) fn number_of(text: &str) -> i64 {
     i64::from_le_bytes(*blake3::hash(text.as_bytes()).as_bytes().first_chunk().expect("a hash has 32 bytes"))
 }
@@ -431,15 +434,17 @@ fn setup(conn: &Connection) -> rusqlite::Result<()> {
     conn.pragma_update(None, "temp_store", "memory")?;
     conn.set_prepared_statement_cache_capacity(64);
     checksum::register(conn)?;
-    // Otherwise cached statements are compiled again at each use, since the bound values might suggest another plan.
+    // Without this, cached statements are compiled again at each use, because the bound values might suggest another
+    // plan.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(())
 }
 
-/// What may stand unescaped in the path of a `file:` URI.
+/// The characters that need escaping in the path of a `file:` URI.
 const URI: &percent_encoding::AsciiSet = &percent_encoding::CONTROLS.add(b' ').add(b'%').add(b'?').add(b'#');
 
-/// Also where the memory that readers and writers share, a file too, cannot grow.
+/// Whether the disk is full. This includes the case that the memory-mapped file that readers and writers share cannot
+/// grow.
 fn is_no_room(error: &rusqlite::Error) -> bool {
     let extended = error.sqlite_error().map(|error| error.extended_code);
     extended == Some(rusqlite::ffi::SQLITE_IOERR_SHMSIZE)
@@ -462,8 +467,9 @@ impl From<rusqlite::Error> for Error {
             | Sql::Utf8Error(..)
             | Sql::InvalidColumnType(..)
             | Sql::BlobSizeError => true,
-            // The statements are our own and sound, so what SQLite and its extensions cannot carry out is damage: blobs of
-            // vectors that cannot be opened, tables that are gone. So is a page that ends too soon.
+            // The statements are our own and correct, so if SQLite or its extensions cannot execute one, this is
+            // damage: for example, a blob of vectors that cannot be opened, a missing table, or a page that ends too
+            // soon.
             Sql::SqliteFailure(error, _) => {
                 [rusqlite::ffi::SQLITE_ERROR, rusqlite::ffi::SQLITE_IOERR_SHORT_READ].contains(&error.extended_code)
             }
@@ -479,8 +485,8 @@ impl From<rusqlite::Error> for Error {
             }
             _ if is_no_room(&error) => (
                 ErrorKind::Store,
-                "there is no room on the disk for the index",
-                "make room, or choose another place with --index FILE; what was committed is safe",
+                "the disk has no space left for the index",
+                "free some space, or choose another place with --index FILE; committed data is safe",
             ),
             Some(Code::ReadOnly | Code::PermissionDenied | Code::CannotOpen) => (
                 ErrorKind::Store,
@@ -492,11 +498,11 @@ impl From<rusqlite::Error> for Error {
                 "the index could not be read or written",
                 "check the disk, then run `vault-index check --repair`",
             ),
-            _ => (ErrorKind::Store, "the index refused", "try again; if it stays so, run `vault-index rebuild`"),
+            _ => (ErrorKind::Store, "the index refused", "try again; if the error persists, run `vault-index rebuild`"),
         };
         let described = Self::new(kind, message).with_remedy(remedy);
         match error {
-            // The error's own text would show the statement, which says nothing to the reader.
+            // The error's own text would show the statement, which does not help the reader.
             Sql::SqlInputError { msg, .. } => described.because(msg),
             error => described.because(error),
         }

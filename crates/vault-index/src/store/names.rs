@@ -1,4 +1,4 @@
-//! What notes are called: title, file name and aliases, found by the key that they are compared by.
+//! The names of notes: title, file name and aliases, found by the key that they are compared by.
 
 use crate::error::Result;
 use crate::path::{FileId, VaultPath};
@@ -9,9 +9,9 @@ use crate::store::Store;
 pub(crate) struct Name {
     /// See [`name_key`](crate::terms::name_key).
     pub key: String,
-    /// As it is spelled.
+    /// The name as it is spelled.
     pub text: String,
-    /// Whether it is the note's first heading, and not its file's name too.
+    /// Whether it is the note's first heading, and differs from the name of its file.
     pub is_heading: bool,
 }
 
@@ -24,16 +24,16 @@ pub(crate) struct NamedNote {
     pub text: String,
 }
 
-/// How many notes of a vault of so many may have something in common that is still their own.
+/// How many of a vault's `notes` may share something that still counts as their own.
 pub(crate) fn may_share(notes: usize) -> usize {
     (notes / 100).max(5)
 }
 
-/// Of rows of `name`: whether the note is called so.
+/// For rows of `name`: whether it counts as a name of the note.
 const IS_NAME: &str = "NOT (is_heading AND text IN (SELECT text FROM shared_heading))";
 
 impl Store {
-    /// Adds the names of a note that has none.
+    /// Adds the names of a note that has none yet.
     pub(super) fn put_names(&self, note: FileId, names: &[Name]) -> Result<()> {
         names.iter().enumerate().try_for_each(|(n, name)| {
             let sql = "INSERT INTO name(note, n, key, text, is_heading) VALUES(?1, ?2, ?3, ?4, ?5)";
@@ -45,7 +45,7 @@ impl Store {
         self.run("DELETE FROM name WHERE note = ?1", [note])
     }
 
-    /// The notes with a name of this key, each as often as it has one.
+    /// The notes with a name of this key, each once per such name.
     pub(crate) fn notes_named(&self, key: &str) -> Result<Vec<NamedNote>> {
         let sql = format!(
             "SELECT name.note, file.path, name.text FROM name JOIN file ON file.id = name.note
@@ -54,10 +54,10 @@ impl Store {
         self.all(&sql, [key], |row| Ok(NamedNote { note: row.get(0)?, path: row.get(1)?, text: row.get(2)? }))
     }
 
-    /// Notes with the keys of their names that are this one or begin with it: the shortest of them, so many, and all others
-    /// that have the last of these keys. Ids decide nothing.
+    /// Notes with those keys of their names that equal this key or begin with it: the `many` shortest keys, and all
+    /// others that have the last of these keys. The order does not depend on ids.
     pub(crate) fn names_beginning_with(&self, key: &str, many: usize) -> Result<Vec<(FileId, String)>> {
-        // Greater than all that begin with it: no text holds this character.
+        // Greater than all keys with this prefix, because no text contains this character.
         let end = format!("{key}\u{10ffff}");
         let sql =
             format!("SELECT note, key FROM name WHERE key >= ?1 AND key < ?2 AND {IS_NAME} ORDER BY length(key), key");
@@ -91,7 +91,7 @@ impl Store {
         self.all(&sql, [], name)
     }
 
-    /// Finds out which first headings too many notes have to be names of them.
+    /// Determines the first headings that too many notes have for them to count as names.
     pub(crate) fn find_shared_headings(&self) -> Result<()> {
         let allowed = may_share(self.note_count()?);
         self.run("DELETE FROM shared_heading", [])?;

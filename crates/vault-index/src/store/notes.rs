@@ -13,18 +13,18 @@ use crate::report::{NoteWarning, SkippedNote, TagCount};
 use crate::store::Store;
 use crate::store::names::Name;
 
-/// A file as the walk found it and the index keeps it.
+/// A file, as found by the walk and stored in the index.
 #[derive(Debug, Clone)]
 pub(crate) struct StoredFile {
     pub known: KnownFile,
-    /// The path on disk where it is not the text of the path.
+    /// The path on disk if it differs from the text of the path.
     pub disk: Option<std::path::PathBuf>,
-    /// What read it: parser, chunker, window. `None`: to be read again.
+    /// The version of the parser, chunker and window that read it. `None`: it must be read again.
     pub version: Option<i64>,
 }
 
-/// A note without a content hash waits to be read. Its row holds this instead of the hash, so that the final row has
-/// the same length and is written in place.
+/// Marks a note that has not been read yet. Its row has this value instead of the content hash, so that the final row
+/// has the same length and is written in place.
 const UNREAD: [u8; 32] = [0; 32];
 
 /// One value of a property.
@@ -34,26 +34,26 @@ pub(crate) struct PropertyValue {
     pub text: String,
 }
 
-/// What a note row takes; lists and maps as JSON.
+/// The data of a note row; lists and maps are JSON.
 #[derive(Debug)]
 pub(crate) struct NoteRow {
     pub title: String,
     pub title_source: TitleSource,
-    /// The file's name where the note does not say it: embedded by itself.
+    /// The file's name if the note does not contain it; it is embedded by itself.
     pub file_title: Option<String>,
     pub names: Vec<Name>,
     pub aliases: String,
     pub shown_tags: String,
-    /// (folded, as first seen).
+    /// (folded, first spelling).
     pub tags: Vec<(String, String)>,
     pub frontmatter: String,
     pub properties: Vec<(String, PropertyValue)>,
-    /// [`Anchors`].
+    /// [`Anchors`] as JSON.
     pub anchors: String,
     pub words: usize,
 }
 
-/// What subpaths can lead to.
+/// The possible targets of subpaths.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Anchors {
     /// (level, text as written, line).
@@ -62,7 +62,7 @@ pub(crate) struct Anchors {
     pub blocks: Vec<(String, u32)>,
 }
 
-/// What hits and pictures show of a note.
+/// The data of a note that hits and graphs show.
 #[derive(Debug, Clone)]
 pub(crate) struct NoteMeta {
     pub id: FileId,
@@ -72,7 +72,7 @@ pub(crate) struct NoteMeta {
     pub modified_ns: i64,
 }
 
-/// What the words of a note's own fields are made of, but for its path.
+/// The texts of a note's own fields, without its path.
 #[derive(Debug)]
 pub(crate) struct StoredTexts {
     pub title: String,
@@ -83,17 +83,17 @@ pub(crate) struct StoredTexts {
     pub properties: Properties,
 }
 
-/// The title is NULL where it is the first heading of many notes.
+/// The title is NULL if it is the first heading of many notes.
 const NOTE_META: &str = "SELECT note.id, file.path,
     CASE WHEN title_source = 1 AND title IN (SELECT text FROM shared_heading) THEN NULL ELSE title END,
     note.tags, file.modified_ns
   FROM note JOIN file ON file.id = note.id";
 
-/// What the column `skipped` of a warning says where listing the vault, not reading a file, found it.
+/// The value of the column `skipped` of a warning that was found while listing the vault, not while reading a file.
 const FOUND_BY_WALK: u8 = 2;
 
 impl Store {
-    /// All files known, by path.
+    /// All known files, ordered by path.
     pub(crate) fn files(&self) -> Result<Vec<StoredFile>> {
         let mut files = self.all(
             "SELECT id, path, disk, indexed, size, modified_ns, changed_ns, inode, seen_ns, hash, version
@@ -105,7 +105,7 @@ impl Store {
         Ok(files)
     }
 
-    /// The hash of a file's content, where it was read.
+    /// The hash of a file's content, if it was read.
     pub(crate) fn content_hash(&self, path: &VaultPath) -> Result<Option<ContentHash>> {
         let hash = self.first("SELECT hash FROM file WHERE path = ?1", [path.as_str()], |row| content_hash(row, 0))?;
         Ok(hash.flatten())
@@ -116,13 +116,13 @@ impl Store {
         self.all("SELECT id, path FROM file ORDER BY id", [], |row| row.try_into())
     }
 
-    /// The id that the next new file gets.
+    /// The id of the next new file.
     pub(crate) fn next_file_id(&self) -> Result<u32> {
         self.only("SELECT coalesce(max(id), 0) + 1 FROM file", [])
     }
 
-    /// Adds a file or replaces what is known of it. Its path is no other file's: renames lead from a path that is
-    /// gone to one that is new.
+    /// Adds a file or replaces its row. No other file has its path, because renames lead from a path that was removed
+    /// to a new one.
     pub(crate) fn put_file(&self, file: &StoredFile) -> Result<()> {
         let known = &file.known;
         let disk = file.disk.as_ref().map(|d| d.as_os_str().as_encoded_bytes());
@@ -149,7 +149,7 @@ impl Store {
         )
     }
 
-    /// Forgets a file that lay at `path`; where links lead to it, the path is kept as one that became nothing.
+    /// Removes a file that was at `path`. If links lead to it, the path is stored as a former path without a file.
     pub(crate) fn remove_file(&self, id: FileId, path: &VaultPath) -> Result<()> {
         self.forget_former_paths(id)?;
         if !self.links_to(id)?.is_empty() {
@@ -158,7 +158,7 @@ impl Store {
         self.run("DELETE FROM file WHERE id = ?1", [id])
     }
 
-    /// Marks a file as read, as it was then.
+    /// Marks a file as read, with its stat at that time.
     pub(crate) fn set_read(
         &self,
         id: FileId,
@@ -214,7 +214,7 @@ impl Store {
         Ok(())
     }
 
-    /// Forgets a note (its passages and links are removed by their own modules). Whether it was there.
+    /// Removes a note, without its passages and links, which their own modules remove. Returns whether it existed.
     pub(crate) fn remove_note(&self, id: FileId) -> Result<bool> {
         self.remove_names(id)?;
         self.run("DELETE FROM tag WHERE note = ?1", [id])?;
@@ -222,23 +222,23 @@ impl Store {
         self.with(|conn| Ok(conn.prepare_cached("DELETE FROM note WHERE id = ?1")?.execute([id])? > 0))
     }
 
-    /// What is shown of a note.
+    /// The displayed data of a note.
     pub(crate) fn note_meta(&self, id: FileId) -> Result<Option<NoteMeta>> {
         self.first(&format!("{NOTE_META} WHERE note.id = ?1"), [id], note_meta)
     }
 
-    /// The same of all notes, by path.
+    /// The displayed data of all notes, ordered by path.
     pub(crate) fn note_metas(&self) -> Result<Vec<NoteMeta>> {
         self.all(&format!("{NOTE_META} ORDER BY file.path"), [], note_meta)
     }
 
-    /// The notes that passages belong to.
+    /// The notes that contain these passages.
     pub(crate) fn notes_of(&self, passages: &[i64]) -> Result<BTreeSet<FileId>> {
         let note = |id: &i64| self.first("SELECT note FROM passage WHERE id = ?1", [id], |row| row.get(0));
         passages.iter().filter_map(|id| note(id).transpose()).collect()
     }
 
-    /// The texts of a note's own fields. `None`: the file is no indexed note.
+    /// The texts of a note's own fields. `None`: the file is not an indexed note.
     pub(crate) fn note_texts(&self, id: FileId) -> Result<Option<StoredTexts>> {
         self.first("SELECT title, title_source, aliases, tags, frontmatter FROM note WHERE id = ?1", [id], |row| {
             Ok(StoredTexts {
@@ -251,17 +251,17 @@ impl Store {
         })
     }
 
-    /// The headings and block ids of a note. `None`: the file is no indexed note.
+    /// The headings and block ids of a note. `None`: the file is not an indexed note.
     pub(crate) fn anchors(&self, id: FileId) -> Result<Option<Anchors>> {
         self.first("SELECT anchors FROM note WHERE id = ?1", [id], |row| Ok(from_json(row.get_ref(0)?.as_str()?)))
     }
 
-    /// A file's id.
+    /// The id of a file.
     pub(crate) fn file_id(&self, path: &VaultPath) -> Result<Option<FileId>> {
         self.first("SELECT id FROM file WHERE path = ?1", [path.as_str()], |row| row.get(0))
     }
 
-    /// Where a file lies.
+    /// The path of a file.
     pub(crate) fn path_of(&self, id: FileId) -> Result<Option<VaultPath>> {
         self.first("SELECT path FROM file WHERE id = ?1", [id], |row| row.get(0))
     }
@@ -275,15 +275,15 @@ impl Store {
         )
     }
 
-    /// A file's path on disk, relative to the vault, where that is not the text of its path.
+    /// A file's path on disk, relative to the vault, if it differs from the text of its path.
     pub(crate) fn disk_path(&self, path: &VaultPath) -> Result<Option<std::path::PathBuf>> {
         let sql = "SELECT disk FROM file WHERE path = ?1 AND disk IS NOT NULL";
         Ok(self.first(sql, [path.as_str()], |row| row.get::<_, Vec<u8>>(0))?.map(os_path))
     }
 
-    /// Notes that bear a tag or one nested below it. `key` is folded.
+    /// The notes with a tag or one nested below it. `key` is folded.
     pub(crate) fn notes_with_tag(&self, key: &str) -> Result<Vec<FileId>> {
-        // Nested tags lie between `key/` and `key0`: `0` is what follows `/` in Unicode.
+        // Nested tags are between `key/` and `key0`, because `0` follows `/` in Unicode.
         let sql = "SELECT note FROM tag WHERE key = ?1 OR (key >= ?1 || '/' AND key < ?1 || '0')";
         self.all(sql, [key], |row| row.get(0))
     }
@@ -295,10 +295,10 @@ impl Store {
         })
     }
 
-    /// Notes whose frontmatter has a key, whatever it holds, or whose text has a field of it; `outer.inner` is a key of a
-    /// map. `key` is folded.
+    /// The notes whose frontmatter has a key, with any value, or whose text has a field with it; `outer.inner` is a key
+    /// of a map. `key` is folded.
     pub(crate) fn notes_with_property(&self, key: &str) -> Result<Vec<FileId>> {
-        // Most notes are passed over by the database where the key's characters stand in JSON as they are.
+        // The database can skip most notes if the key's characters are written in JSON without escapes.
         let last = key.rsplit('.').next().unwrap_or(key);
         let plain = last.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b' '));
         let like = if plain { format!("%{last}\":%") } else { "%".to_string() };
@@ -317,7 +317,7 @@ impl Store {
         self.all("SELECT DISTINCT key FROM property ORDER BY key", [], |row| row.get(0))
     }
 
-    /// Every tag with its notes counted.
+    /// Every tag with the number of its notes.
     pub(crate) fn tag_counts(&self) -> Result<Vec<TagCount>> {
         self.all(
             "SELECT (SELECT shown FROM tag AS first JOIN file ON file.id = first.note
@@ -330,22 +330,22 @@ impl Store {
         )
     }
 
-    /// How many notes wait to be read; those that cannot be read do not.
+    /// The number of notes that have not been read yet, without those that cannot be read.
     pub(crate) fn unread(&self) -> Result<usize> {
         Ok(self.meta("unread")?.and_then(|n| n.parse().ok()).unwrap_or(0))
     }
 
-    /// Notes how many wait to be read.
+    /// Stores the number of notes that have not been read yet.
     pub(crate) fn set_unread(&self, notes: usize) -> Result<()> {
         self.set_meta("unread", &notes.to_string())
     }
 
-    /// How many notes there are.
+    /// The number of notes.
     pub(crate) fn note_count(&self) -> Result<usize> {
         self.only("SELECT count(*) FROM note", [])
     }
 
-    /// Notes, attachments and tags, counted.
+    /// The numbers of notes, attachments and tags.
     pub(crate) fn counts(&self) -> Result<(usize, usize, usize)> {
         Ok((
             self.note_count()?,
@@ -354,8 +354,8 @@ impl Store {
         ))
     }
 
-    /// Replaces the warnings about a file, but for those that listing the vault found; `skipped` says that they are why
-    /// it is not indexed.
+    /// Replaces the warnings about a file, except for those that listing the vault found. With `skipped`, they are the
+    /// reason why it is not indexed.
     pub(crate) fn put_warnings(&self, file: &str, warnings: &[Warning], skipped: bool) -> Result<()> {
         self.run("DELETE FROM warning WHERE file = ?1 AND skipped <> ?2", params![file, FOUND_BY_WALK])?;
         warnings.iter().try_for_each(|warning| self.add_warning(file, warning, skipped.into()))
@@ -368,14 +368,14 @@ impl Store {
         )
     }
 
-    /// What the last listing of the vault found, in its order.
+    /// The warnings of the last listing of the vault, in its order.
     pub(crate) fn walk_warnings(&self) -> Result<Vec<(String, Warning)>> {
         let sql = "SELECT file, kind, line, message FROM warning WHERE skipped = ?1 ORDER BY rowid";
         let found = self.all(sql, [FOUND_BY_WALK], |row| Ok((row.get(0)?, warning(row, 1)?)))?;
         Ok(found.into_iter().filter_map(|(path, warning)| Some((path, warning?))).collect())
     }
 
-    /// Replaces it.
+    /// Replaces the warnings of the last listing.
     pub(crate) fn put_walk_warnings(&self, warnings: &[(String, Warning)]) -> Result<()> {
         self.run("DELETE FROM warning WHERE skipped = ?1", [FOUND_BY_WALK])?;
         warnings.iter().try_for_each(|(path, warning)| self.add_warning(path, warning, FOUND_BY_WALK))
@@ -393,12 +393,12 @@ impl Store {
         Ok(found.into_iter().filter(is_of_vault).map(|(path, why, _)| (path, why)).collect())
     }
 
-    /// Warnings go with their file.
+    /// Moves the warnings of a renamed file.
     pub(crate) fn move_warnings(&self, from: &str, to: &str) -> Result<()> {
         self.run("UPDATE warning SET file = ?2 WHERE file = ?1 AND skipped <> ?3", params![from, to, FOUND_BY_WALK])
     }
 
-    /// All warnings: (files that are skipped, warnings on the others), by path.
+    /// All warnings, ordered by path: (skipped files, warnings about the others).
     pub(crate) fn warnings(&self) -> Result<(Vec<SkippedNote>, Vec<NoteWarning>)> {
         let (mut skipped, mut warnings) = (Vec::new(), Vec::new());
         self.all("SELECT file, skipped, kind, line, message FROM warning ORDER BY file, line, rowid", [], |row| {
@@ -429,7 +429,7 @@ fn has_inner(value: &Property, key: &str) -> bool {
     }
 }
 
-/// By their numbers in the column `kind`.
+/// In the order of their numbers in the column `kind`.
 const KINDS: [FileKind; 3] = [FileKind::Attachment, FileKind::Markdown, FileKind::Canvas];
 
 fn stored_file(row: &Row<'_>) -> rusqlite::Result<StoredFile> {
@@ -453,13 +453,13 @@ fn stored_file(row: &Row<'_>) -> rusqlite::Result<StoredFile> {
     })
 }
 
-/// `None` for a note that waits to be read, too.
+/// Also `None` for a note that has not been read yet.
 fn content_hash(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<ContentHash>> {
     let hash: Option<Vec<u8>> = row.get(column)?;
     Ok(hash.and_then(|hash| hash.try_into().ok()).filter(|hash| *hash != UNREAD))
 }
 
-/// The path whose encoded bytes were stored by this system.
+/// The path whose encoded bytes this operating system stored.
 fn os_path(bytes: Vec<u8>) -> std::path::PathBuf {
     #[cfg(unix)]
     let path = <std::ffi::OsString as std::os::unix::ffi::OsStringExt>::from_vec(bytes);
@@ -480,13 +480,14 @@ fn note_meta(row: &Row<'_>) -> rusqlite::Result<NoteMeta> {
     })
 }
 
-/// The columns kind, line and message from `first` on. `None` where the kind is none that this program knows.
+/// Reads the columns kind, line and message, starting with column `first`. `None` if this program does not know the
+/// kind.
 fn warning(row: &Row<'_>, first: usize) -> rusqlite::Result<Option<Warning>> {
     let Ok(kind) = serde_json::from_str(row.get_ref(first)?.as_str()?) else { return Ok(None) };
     Ok(Some(Warning { kind, line: row.get(first + 1)?, message: row.get(first + 2)? }))
 }
 
-/// A value as a column keeps it.
+/// A value as it is stored in a column.
 pub(crate) fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }

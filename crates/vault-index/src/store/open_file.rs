@@ -1,9 +1,9 @@
-//! Which index files this process has open.
+//! The index files that this process has open.
 //!
 //! POSIX releases all locks of a process on a file when the process closes any descriptor of it. SQLite counts its own
-//! descriptors. One of ours, closed while SQLite has the file open, would take its locks away, and another process could
-//! then write at the same time, or take what is being written for the remains of a crash. So a look at the bytes of a file
-//! goes through [`look`], which leaves files alone that are open.
+//! descriptors. If we closed one of ours while SQLite has the file open, SQLite would lose its locks, and another
+//! process could then write at the same time, or take an unfinished write for the remains of a crash. So the bytes of a
+//! file are read through [`look`], which does not touch open files.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,14 +14,14 @@ use crate::error::Result;
 /// Device and inode of a file.
 type Identity = (u64, u64);
 
-/// Each open file with its number of connections. Held while a file is looked at, since SQLite must not open it then.
+/// Each open file with its number of connections. Locked while a file is read, because SQLite must not open it then.
 static OPEN: Mutex<BTreeMap<Identity, usize>> = Mutex::new(BTreeMap::new());
 
 fn open_files() -> MutexGuard<'static, BTreeMap<Identity, usize>> {
     OPEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// `None` where there is no such file, and on Windows, where each descriptor has locks of its own.
+/// `None` if the file does not exist, and on Windows, where each descriptor has locks of its own.
 fn identity(path: &Path) -> Option<Identity> {
     #[cfg(unix)]
     {
@@ -39,18 +39,18 @@ fn is_open(open: &BTreeMap<Identity, usize>, path: &Path) -> bool {
     identity(path).is_some_and(|file| open.contains_key(&file))
 }
 
-/// What `read` finds in a file, or `None` where this process has it open as an index.
+/// The result of `read` for a file, or `None` if this process has it open as an index.
 pub(super) fn look<T>(path: &Path, read: impl FnOnce() -> T) -> Option<T> {
     let open = open_files();
     (!is_open(&open, path)).then(read)
 }
 
-/// A file that SQLite has open, from before until after.
+/// A file that SQLite has open. It exists from before SQLite opens the file until after it closes it.
 pub(super) struct OpenFile(Option<Identity>);
 
 impl OpenFile {
-    /// A file that SQLite may open if `check`, which may read and make the file, allows it. A file that is open already
-    /// is not checked again.
+    /// Registers a file that SQLite may open if `check` succeeds, which may read and create the file. A file that is
+    /// already open is not checked again.
     pub(super) fn new(path: &Path, check: impl FnOnce() -> Result<()>) -> Result<Self> {
         let mut open = open_files();
         if !is_open(&open, path) {

@@ -1,10 +1,10 @@
-//! Rows of passages (which note, which vector, which text), and all of them at once, packed, some hundred to a block.
+//! Rows of passages (their notes, vectors and texts), and a packed copy of all of them, some hundred per block.
 //!
-//! `passage_block` says again what `passage` and `note` say, in the form in which it is read fast: 24 bytes a passage,
-//! six numbers of 32 bits, highest byte first: the passage's place in its block, its note, its vector and that of the
-//! note's file's name (0: none), its length in terms, what it says. Whoever changes a passage, or its note's title vector, marks its block;
-//! marked blocks are packed anew, with their checksum, before the transaction is committed, so that no reader sees one
-//! that is out of date.
+//! `passage_block` repeats data of `passage` and `note` in a form that is fast to read: 24 bytes per passage, as six
+//! numbers of 32 bits, highest byte first: the passage's position in its block, its note, its vector and that of the
+//! note's file's name (0: none), its length in terms, and the hash of its text. Code that changes a passage, or the
+//! title vector of its note, must mark the block. Marked blocks are packed again, with their checksum, before the
+//! transaction is committed, so that readers never see an outdated one.
 
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
@@ -18,28 +18,28 @@ use crate::store::checksum::checksum;
 use crate::store::notes::from_json;
 use crate::store::{ChangedBlock, EmbeddingKey, PassageFields, Store};
 
-/// A passage to be added.
+/// A new passage.
 pub(crate) struct NewPassage {
     /// As JSON.
     pub headings: String,
     pub lines: (u32, u32),
     pub span: Range<usize>,
     pub text: String,
-    /// Of the text that is embedded.
+    /// The key of the embedded text.
     pub key: EmbeddingKey,
-    /// Equal where passages say the same, titles and addresses aside; 0: nothing.
+    /// A number that is equal for passages with the same text, ignoring titles and addresses; 0: no text.
     pub said: u32,
-    /// Of the text that is embedded.
+    /// The number of tokens of the embedded text.
     pub tokens: usize,
     pub fields: PassageFields,
 }
 
-/// The least that so many texts cost to embed, in tokens.
+/// The least cost of embedding this number of texts, in tokens.
 pub(crate) fn least_size(texts: usize) -> u64 {
     TOKENS_A_TEXT * texts as u64
 }
 
-/// What a hit shows of a passage.
+/// The displayed data of a passage.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct PassageText {
     pub headings: Vec<String>,
@@ -50,20 +50,20 @@ pub(crate) struct PassageText {
     pub text: String,
 }
 
-/// A text that waits for its vector.
+/// A text without a vector.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum PendingText {
-    /// A passage; its embedded text is made of the note's title (if it stands in the note), headings and text.
+    /// A passage. Its embedded text consists of the note's title (if the note contains it), headings and text.
     Passage { id: i64, title: Option<String>, headings: Vec<String>, text: String, note_title: String, tokens: u32 },
-    /// The name of a file whose note does not say it.
+    /// The name of a file, if its note does not contain it.
     Title { note: FileId, title: String },
 }
 
-/// What a text costs to embed besides its tokens, in tokens. A title is taken to have no more.
+/// The cost of embedding a text besides its tokens, in tokens. For a title, this is the whole cost.
 const TOKENS_A_TEXT: u64 = 4;
 
 impl PendingText {
-    /// Of a passage; of a title that of its note, negative.
+    /// The id of the passage; for a title, that of its note, negated.
     pub(crate) fn id(&self) -> i64 {
         match self {
             Self::Passage { id, .. } => *id,
@@ -71,7 +71,7 @@ impl PendingText {
         }
     }
 
-    /// What it costs to embed, in tokens.
+    /// The cost of embedding it, in tokens.
     pub(crate) fn size(&self) -> u64 {
         match self {
             Self::Passage { tokens, .. } => TOKENS_A_TEXT + u64::from(*tokens),
@@ -81,15 +81,15 @@ impl PendingText {
 }
 
 impl Store {
-    /// The id that the next new passage gets. No id is given twice: who embeds a passage without holding the lock
-    /// knows that the id still means that text, or nothing.
+    /// The id of the next new passage. Ids are never reused, so that a process which embeds a passage without holding
+    /// the lock knows that the id still means that text, or nothing.
     pub(crate) fn next_passage_id(&self) -> Result<i64> {
         let there: i64 = self.only("SELECT coalesce(max(id), 0) + 1 FROM passage", [])?;
         let given = self.meta("next_passage")?.and_then(|id| id.parse().ok()).unwrap_or(0);
         Ok(there.max(given))
     }
 
-    /// Notes which id the next new passage gets.
+    /// Stores the id of the next new passage.
     pub(crate) fn set_next_passage_id(&self, id: i64) -> Result<()> {
         self.set_meta("next_passage", &id.to_string())
     }
@@ -109,7 +109,7 @@ impl Store {
         )
     }
 
-    /// Removes a note's passages with their words, and those of its own fields.
+    /// Removes a note's passages with their words, and the words of its own fields.
     pub(crate) fn remove_passages(&self, note: FileId) -> Result<()> {
         self.mark_passages_of(note)?;
         self.remove_note_words(note)?;
@@ -118,26 +118,26 @@ impl Store {
         self.run("DELETE FROM passage WHERE note = ?1", [note])
     }
 
-    /// The vectors that the passages of a note have by now, in their order in it. `None`: it has no passages.
+    /// The current vectors of a note's passages, in order. `None`: it has no passages.
     pub(crate) fn passage_vectors(&self, note: FileId) -> Result<Option<Vec<Option<i64>>>> {
         let sql = "SELECT vector FROM passage WHERE note = ?1 ORDER BY id";
         let slots: Vec<Option<i64>> = self.all(sql, [note], |row| row.get(0))?;
         Ok((!slots.is_empty()).then_some(slots))
     }
 
-    /// A passage's text and place.
+    /// The text and position of a passage.
     pub(crate) fn passage_text(&self, id: i64) -> Result<Option<PassageText>> {
         match self.first(&texts("id = ?1"), [id], passage_text)? {
-            Some(None) => Err(self.damaged("a text is not as it was written")),
+            Some(None) => Err(self.damaged("a text does not match its checksum")),
             text => Ok(text.flatten()),
         }
     }
 
-    /// Calls `each` with the texts of passages. `ids` ascend.
+    /// Calls `each` with the texts of passages. `ids` must ascend.
     pub(crate) fn each_text(&self, ids: &[i64], mut each: impl FnMut(i64, &str)) -> Result<()> {
         let Some((first, last)) = ids.first().zip(ids.last()) else { return Ok(()) };
         self.with(|conn| {
-            // Reading them all is quicker than looking many up.
+            // Reading all texts is faster than looking many up.
             let is_many = ids.len() as i64 > (last - first) / 8;
             if !is_many {
                 let mut statement = conn.prepare_cached("SELECT text FROM passage_text WHERE id = ?1")?;
@@ -164,14 +164,14 @@ impl Store {
         })
     }
 
-    /// The texts and places of a note's passages, in their order in it.
+    /// The texts and positions of a note's passages, in order.
     pub(crate) fn passage_texts(&self, note: FileId) -> Result<Vec<PassageText>> {
         let sql = texts("id IN (SELECT id FROM passage WHERE note = ?1) ORDER BY id");
         let texts: Option<Vec<PassageText>> = self.all(&sql, [note], passage_text)?.into_iter().collect();
-        texts.ok_or_else(|| self.damaged("a text is not as it was written"))
+        texts.ok_or_else(|| self.damaged("a text does not match its checksum"))
     }
 
-    /// How many texts are not as they were written.
+    /// The number of texts that do not match their checksums.
     pub(super) fn unsound_texts(&self) -> Result<usize> {
         self.only(&format!("SELECT count(*) FROM passage_text WHERE sum IS NOT {SUM}"), [])
     }
@@ -189,9 +189,8 @@ impl Store {
         Ok(notes.into())
     }
 
-    /// The first `limit` texts without a vector of some notes, titles with their passages. Notes none of which are left
-    /// are taken off the queue. `skipped` is a JSON list of
-    /// [`PendingText::id`].
+    /// The first `limit` texts without a vector of some notes, titles with their passages. Notes without such texts are
+    /// removed from the queue. `skipped` is a JSON list of [`PendingText::id`].
     pub(crate) fn pending_texts(
         &self,
         notes: &mut VecDeque<FileId>,
@@ -233,8 +232,8 @@ impl Store {
         Ok(pending)
     }
 
-    /// How many texts wait for a vector. By the indexes that hold no others: left to itself, SQLite takes the one of all
-    /// titles' vectors, and reads the row of every note whose title needs none.
+    /// The number of texts without a vector. It names the indexes that contain only these, because SQLite would
+    /// otherwise choose the one of all titles' vectors, and read the row of every note whose title needs no vector.
     pub(crate) fn pending(&self) -> Result<usize> {
         self.only(
             "SELECT (SELECT count(*) FROM passage WHERE vector IS NULL)
@@ -244,7 +243,7 @@ impl Store {
         )
     }
 
-    /// Whether a text, by [`PendingText::id`], still waits for its vector.
+    /// Whether a text, by [`PendingText::id`], still has no vector.
     pub(crate) fn is_pending(&self, id: i64) -> Result<bool> {
         self.only(
             "SELECT EXISTS(SELECT 1 FROM passage WHERE id = ?1 AND vector IS NULL)
@@ -264,14 +263,14 @@ impl Store {
         )
     }
 
-    /// The sizes of the texts that wait for a vector, added up; linear in their number, which is `texts`.
+    /// The total size of the texts without a vector; linear in their number, which is `texts`.
     pub(crate) fn pending_size(&self, texts: usize) -> Result<u64> {
         let tokens: u64 = self
             .only("SELECT coalesce(sum(tokens), 0) FROM passage INDEXED BY passage_pending WHERE vector IS NULL", [])?;
         Ok(tokens + least_size(texts))
     }
 
-    /// Gives a text its vector, if it is still there.
+    /// Sets the vector of a text, if the text still exists.
     pub(crate) fn set_vector(&self, text: &PendingText, vector: i64) -> Result<()> {
         match text {
             PendingText::Passage { id, .. } => {
@@ -288,21 +287,21 @@ impl Store {
         }
     }
 
-    /// Every `step`-th passage's text, for statistics.
+    /// The text of every `step`-th passage, for statistics.
     pub(crate) fn sample_texts(&self, step: usize) -> Result<Vec<String>> {
         self.all("SELECT text FROM passage_text WHERE id % ?1 = 0 ORDER BY id", [step.max(1)], |row| row.get(0))
     }
 }
 
-/// The checksum of a text and its place.
+/// The checksum of a text and its position.
 const SUM: &str = "checksum(concat_ws(char(0), headings, line, end_line, start, end, text))";
 
-/// What [`passage_text`] reads.
+/// The query for [`passage_text`].
 fn texts(condition: &str) -> String {
     format!("SELECT headings, line, end_line, start, end, text, sum IS {SUM} FROM passage_text WHERE {condition}")
 }
 
-/// `None`: it is not as it was written.
+/// `None`: it does not match its checksum.
 fn passage_text(row: &Row<'_>) -> rusqlite::Result<Option<PassageText>> {
     if !row.get::<_, bool>(6)? {
         return Ok(None);
@@ -317,20 +316,20 @@ fn passage_text(row: &Row<'_>) -> rusqlite::Result<Option<PassageText>> {
     }))
 }
 
-/// What a search keeps in memory of every passage.
+/// The data of every passage that a search keeps in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PassageRow {
     pub id: i64,
     pub note: FileId,
     /// The slot of its vector.
     pub vector: Option<Slot>,
-    /// The slot of the vector of its note's file's name, where the note does not say it.
+    /// The slot of the vector of its note's file's name, if the note does not contain that name.
     pub title: Option<Slot>,
-    /// Terms in its text.
+    /// The number of terms in its text.
     pub length: u32,
-    /// Equal where passages say the same, titles and addresses aside; 0: nothing.
+    /// A number that is equal for passages with the same text, ignoring titles and addresses; 0: no text.
     pub said: u32,
-    /// Of how many notes it is, where these are too many for one of them to be about it. Not stored.
+    /// The number of notes with this passage, if there are too many for a note to be about it. Not stored.
     pub repeated: u32,
 }
 
@@ -341,39 +340,39 @@ impl PassageRow {
     }
 }
 
-/// The slot of a vector. They begin with 1.
+/// The slot of a vector. Slots start at 1.
 pub(crate) type Slot = NonZeroU32;
 
-/// Of each block; a passage's block is its id without the lowest bits.
+/// The number of low bits of an id that give the position in a block; the other bits give the block.
 const ID_BITS: u32 = 8;
 
 const ENTRY: usize = 24;
 
-/// Blocks as `passage` and `note` would have them: number, bytes.
+/// The blocks that `passage` and `note` should give: number, bytes.
 const PACKED: &str = "SELECT passage.id >> 8 AS block, unhex(group_concat(
     printf('%08x%08x%08x%08x%08x%08x', passage.id & 255, note, ifnull(vector, 0), ifnull(title_vector, 0), length, said), ''
     ORDER BY passage.id)) AS bytes
   FROM passage LEFT JOIN note ON note.id = passage.note";
 
-/// The same with their checksums.
+/// Such blocks with their checksums.
 fn packed(condition: &str) -> String {
     format!("SELECT block, bytes, checksum(bytes) AS sum FROM ({PACKED} {condition} GROUP BY 1)")
 }
 
 impl Store {
-    /// Has the block of a passage packed anew.
+    /// Marks the block of a passage to be packed again.
     pub(super) fn mark_passage(&self, id: i64) {
         self.changed.borrow_mut().insert(ChangedBlock::Passages(id >> ID_BITS));
     }
 
-    /// Has the blocks of a note's passages packed anew.
+    /// Marks the blocks of a note's passages to be packed again.
     pub(super) fn mark_passages_of(&self, note: FileId) -> Result<()> {
         let ids = self.all("SELECT id FROM passage WHERE note = ?1", [note], |row| row.get(0))?;
         ids.into_iter().for_each(|id| self.mark_passage(id));
         Ok(())
     }
 
-    /// Packs a block anew.
+    /// Packs a block again.
     pub(super) fn pack(&self, block: i64) -> rusqlite::Result<()> {
         let mut delete = self.conn.prepare_cached("DELETE FROM passage_block WHERE block = ?1")?;
         let mut insert = self.conn.prepare_cached(&format!(
@@ -384,12 +383,12 @@ impl Store {
         insert.execute([block]).map(drop)
     }
 
-    /// How many passages there are.
+    /// The number of passages.
     pub(crate) fn passage_count(&self) -> Result<usize> {
         self.only("SELECT count(*) FROM passage", [])
     }
 
-    /// All passages by id.
+    /// All passages, ordered by id.
     pub(crate) fn passages(&self) -> Result<Vec<PassageRow>> {
         let mut passages = Vec::new();
         let is_whole = self.with(|conn| {
@@ -408,11 +407,11 @@ impl Store {
         })?;
         match is_whole {
             true => Ok(passages),
-            false => Err(self.damaged("a block of passages is not as it was written")),
+            false => Err(self.damaged("a block of passages does not match its checksum")),
         }
     }
 
-    /// How many blocks do not say what the rows say.
+    /// The number of blocks that differ from the rows.
     pub(super) fn outdated_passage_blocks(&self) -> Result<usize> {
         let sql = format!(
             "WITH packed AS ({}) SELECT count(*) FROM packed FULL JOIN passage_block USING(block)

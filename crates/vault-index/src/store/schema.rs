@@ -1,4 +1,4 @@
-//! The tables, and which format of them a file has. A file of another format is rebuilt, see
+//! The tables, and the format of a file. A file of another format is rebuilt, see
 //! [`Store::renew`](crate::store::Store::renew).
 
 use rusqlite::{Transaction, TransactionBehavior};
@@ -6,7 +6,7 @@ use rusqlite::{Transaction, TransactionBehavior};
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::Store;
 
-/// The format this program reads and writes.
+/// The format that this program reads and writes.
 pub(crate) const FORMAT: i64 = 12;
 
 /// "vidx".
@@ -181,14 +181,14 @@ pub(super) fn chunks_view(vectors_table: &str) -> String {
     )
 }
 
-/// Gives a new file its tables.
+/// Creates the tables of a new file.
 ///
 /// # Errors
 /// [`ErrorKind::OtherFormat`].
 pub(super) fn create(store: &Store) -> Result<()> {
     if format_of(store)? == 0 {
         let batch = store.with(|conn| Transaction::new_unchecked(conn, TransactionBehavior::Immediate))?;
-        // Another process may have made them while we waited for the lock.
+        // Another process may have created them while this one waited for the lock.
         if format_of(store)? == 0 {
             store.with(|conn| {
                 conn.execute_batch(TABLES)?;
@@ -201,7 +201,7 @@ pub(super) fn create(store: &Store) -> Result<()> {
     check_format(store)
 }
 
-/// The file's format; 0 for one that has no tables yet.
+/// The format of the file; 0 if it has no tables yet.
 pub(super) fn format_of(store: &Store) -> Result<i64> {
     store.only("PRAGMA user_version", [])
 }

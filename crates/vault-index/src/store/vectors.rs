@@ -1,5 +1,5 @@
-//! Rows of vectors: f32 in a sqlite-vec table, each found by the text it is of; and blocks of their int8 codes, what a
-//! search scans, written a row at a time and read a block at a time.
+//! Rows of vectors: f32 in a sqlite-vec table, each found by its text; and blocks of their int8 codes for searches,
+//! written by row and read by block.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
@@ -16,7 +16,7 @@ use crate::vectors::{
     row_offsets,
 };
 
-/// What a vector is found by: 128 bits of the BLAKE3 hash of the exact text embedded.
+/// The key of a vector: 128 bits of the BLAKE3 hash of the exact text embedded.
 pub(crate) type EmbeddingKey = [u8; 16];
 
 /// The key of a text.
@@ -26,11 +26,11 @@ pub(crate) fn key_of(text: &str) -> EmbeddingKey {
     key
 }
 
-/// Unused vectors are kept up to this many, and half as many as are in use: folders are moved out and come
-/// back, edits are undone, and embedding again is what costs.
+/// Unused vectors are kept up to this number, and up to half as many as are in use, because folders are moved out and
+/// come back, edits are undone, and embedding again is expensive.
 const UNUSED_KEPT: usize = 1000;
 
-/// Makes sqlite-vec known to every connection that is opened from now on.
+/// Registers sqlite-vec for every connection that is opened from now on.
 #[allow(unsafe_code)]
 pub(super) fn register_sqlite_vec() {
     static REGISTERED: Once = Once::new();
@@ -57,11 +57,11 @@ fn table_of(embedder: &str) -> String {
         .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' })
         .take(48)
         .collect();
-    // Two models whose names differ in what is folded away still get two tables.
+    // Two models whose names become equal by this replacement still get two tables.
     format!("vectors_{name}_{}", &blake3::hash(embedder.as_bytes()).to_hex()[..6])
 }
 
-/// What reads a vector of a model's table, and its checksum.
+/// The query for a vector in a model's table, and its checksum.
 fn vector_sql(table: &str) -> String {
     format!("SELECT embedding, (SELECT sum FROM embedding WHERE id = ?1) FROM {table} WHERE rowid = ?1")
 }
@@ -69,39 +69,40 @@ fn vector_sql(table: &str) -> String {
 /// Reads vectors; see [`Store::vectors`].
 pub(crate) struct Vectors<'a> {
     store: &'a Store,
-    /// Empty where there is no model.
+    /// Empty if there is no model.
     sql: String,
 }
 
 impl Vectors<'_> {
-    /// One vector, as the model gave it.
+    /// One vector, as the model returned it.
     pub(crate) fn get(&self, slot: i64) -> Result<Vec<f32>> {
         let vector = if self.sql.is_empty() { None } else { self.store.stored_vector(&self.sql, slot)? };
-        vector.ok_or_else(|| self.store.damaged(format!("vector {slot} is missing, or not as it was written")))
+        vector.ok_or_else(|| self.store.damaged(format!("vector {slot} is missing, or does not match its checksum")))
     }
 }
 
-/// Vectors that sqlite-vec keeps in one blob: the fewest that it can. SQLite follows the pages of a blob from its
-/// beginning, so one of 384 dimensions takes 26 to 30 µs from a blob of 64, and 5 to 8 from one of 8.
+/// The number of vectors that sqlite-vec stores in one blob: the fewest that it allows. SQLite follows the pages of a
+/// blob from its start, so reading a vector of 384 dimensions takes 26 to 30 µs from a blob of 64, and 5 to 8 from one
+/// of 8.
 const VECTORS_A_BLOB: usize = 8;
 
-/// From so many blocks on, reading half of them takes longer than opening another connection: reading is mostly the
-/// copying of SQLite and the kernel, page by page, which two can do at once.
+/// With at least this number of blocks, reading half of them takes longer than opening another connection: most of the
+/// time is copying by SQLite and the kernel, page by page, which two connections can do in parallel.
 const BLOCKS_FOR_TWO: usize = 32;
 
-/// Numbers that only a damaged index has, too.
+/// Includes numbers that only a damaged index has.
 const ALL_BLOCKS: Range<i64> = i64::MIN..i64::MAX;
 
-const NOT_AS_WRITTEN: &str = "a block of vectors is not as it was written";
+const NOT_AS_WRITTEN: &str = "a block of vectors does not match its checksum";
 
 impl Store {
-    /// The model whose vectors the index holds, and their dimensions.
+    /// The model of the vectors in the index, and their dimensions.
     pub(crate) fn embedder(&self) -> Result<Option<(String, usize)>> {
         let (id, dimensions) = (self.meta("embedder")?, self.meta("dimensions")?);
         Ok(id.zip(dimensions.and_then(|d| d.parse().ok())))
     }
 
-    /// Makes the tables for a model's vectors; an index has one model.
+    /// Creates the tables for a model's vectors; an index has one model.
     pub(crate) fn make_vectors(&self, embedder: &str, dimensions: usize) -> Result<()> {
         let table = table_of(embedder);
         let sql = format!(
@@ -117,7 +118,7 @@ impl Store {
 
     fn table(&self) -> Result<(String, usize)> {
         let (embedder, dimensions) = self.embedder()?.ok_or_else(|| {
-            Error::new(ErrorKind::Damaged, "the index names no model")
+            Error::new(ErrorKind::Damaged, "the index does not name a model")
                 .at(&self.path)
                 .with_remedy("run `vault-index check --repair`")
         })?;
@@ -129,12 +130,12 @@ impl Store {
         self.first("SELECT id FROM embedding WHERE key = ?1", [key.as_slice()], |row| row.get(0))
     }
 
-    /// Vectors held, used or not.
+    /// The number of vectors, used or not.
     pub(crate) fn vector_count(&self) -> Result<usize> {
         self.only("SELECT count(*) FROM embedding", [])
     }
 
-    /// Slots that can be given to new vectors: gaps first, then the next ones.
+    /// The slots available for new vectors: gaps first, then the next ones.
     pub(crate) fn free_slots(&self) -> Result<impl Iterator<Item = i64> + use<>> {
         let last: i64 = self.only("SELECT coalesce(max(id), 0) FROM embedding", [])?;
         let mut gaps = Vec::new();
@@ -162,7 +163,7 @@ impl Store {
         self.with(|_| self.put_codes(slot, &quantized))
     }
 
-    /// Drops vectors that nothing uses, when they have become many.
+    /// Deletes unused vectors once there are many.
     pub(crate) fn drop_unused_vectors(&self) -> Result<()> {
         let unused: Vec<i64> = self.all(
             "SELECT id FROM embedding WHERE id NOT IN (SELECT vector FROM passage WHERE vector IS NOT NULL)
@@ -185,13 +186,13 @@ impl Store {
         Ok(())
     }
 
-    /// What reads vectors by their slots.
+    /// A reader of vectors by their slots.
     pub(crate) fn vectors(&self) -> Result<Vectors<'_>> {
         let sql = self.embedder()?.map(|(embedder, _)| vector_sql(&table_of(&embedder)));
         Ok(Vectors { store: self, sql: sql.unwrap_or_default() })
     }
 
-    /// `None`: there is none, or it is not as it was written. `sql` is that of [`vector_sql`].
+    /// `None`: there is no vector, or it does not match its checksum. `sql` is that of [`vector_sql`].
     fn stored_vector(&self, sql: &str, slot: i64) -> Result<Option<Vec<f32>>> {
         let vector = self.first(sql, [slot], |row| {
             let bytes = row.get_ref(0)?.as_blob()?;
@@ -201,7 +202,7 @@ impl Store {
         Ok(vector.flatten())
     }
 
-    /// How many vectors are missing, or are not what their codes say.
+    /// The number of vectors that are missing, or differ from their codes.
     pub(super) fn unsound_vectors(&self) -> Result<usize> {
         let Some((embedder, dimensions)) = self.embedder()? else { return Ok(0) };
         let mut unsound = 0;
@@ -212,14 +213,14 @@ impl Store {
         Ok(unsound)
     }
 
-    /// Calls `each` with every slot, its key, and its vector if that is sound: there, finite, and as its codes say.
+    /// Calls `each` with every slot, its key, and its vector if that is sound: present, finite, and equal to its codes.
     fn each_vector(
         &self,
         table: &str,
         dimensions: usize,
         mut each: impl FnMut(i64, ValueRef<'_>, Option<Vec<f32>>) -> Result<()>,
     ) -> Result<()> {
-        // Of a block that is not whole, no vector is sound.
+        // In a block that is not whole, no vector is sound.
         let blocks = self.all("SELECT block, bytes FROM codes", [], |row| {
             let block = row.get(1).map(|bytes| Block::from_bytes(dimensions, bytes));
             Ok(row.get::<_, usize>(0).ok().zip(block.ok().and_then(Result::ok)))
@@ -237,7 +238,7 @@ impl Store {
                 codes.is_some() && codes == QuantizedRow::new(vector).ok()
             };
             let vector = match self.stored_vector(&sql, slot) {
-                // Others may be in sound pages.
+                // Other vectors may be in sound pages.
                 Err(error) if error.kind() == ErrorKind::Damaged => None,
                 vector => vector?.filter(is_sound),
             };
@@ -246,7 +247,7 @@ impl Store {
         Ok(())
     }
 
-    /// Takes over the keys of another index of the same model, each in its slot, without vectors.
+    /// Copies the keys of another index of the same model, each in its slot, without vectors.
     pub(crate) fn copy_keys(&self, from: &Self) -> Result<()> {
         let batch = self.begin()?;
         let keys: Vec<(i64, EmbeddingKey)> =
@@ -259,8 +260,8 @@ impl Store {
         batch.commit()
     }
 
-    /// Takes over the sound vectors of another index of the same model, but for those in `doubtful` slots: texts that
-    /// have them need not be embedded again. Where the other file cannot be read any further, what was read stays.
+    /// Copies the sound vectors of another index of the same model, except those in `doubtful` slots, so that their
+    /// texts need not be embedded again. If the rest of the other file cannot be read, the vectors read so far stay.
     pub(crate) fn copy_vectors(&self, from: &Self, doubtful: &BTreeSet<i64>) -> Result<()> {
         let (table, dimensions) = self.table()?;
         let batch = self.begin()?;
@@ -295,7 +296,7 @@ impl Store {
         blob.close()
     }
 
-    /// From now on the slot has no row.
+    /// Removes the row of a slot.
     fn clear_codes(&self, slot: i64, dimensions: usize) -> rusqlite::Result<()> {
         let (block, row) = block_and_row(slot as usize);
         let mut blob = self.conn.blob_open("main", "codes", "bytes", block as i64, false)?;
@@ -303,10 +304,10 @@ impl Store {
         blob.close()
     }
 
-    /// Has the block of a slot, which is about to change, summed anew when the transaction is committed.
+    /// Marks the block of a slot, which is about to change, for a new checksum when the transaction is committed.
     ///
     /// # Errors
-    /// When it is damaged: the new sum would hide that.
+    /// When it is damaged, because the new checksum would hide that.
     fn mark_codes(&self, slot: i64) -> Result<()> {
         let block = block_and_row(slot as usize).0 as i64;
         if !self.changed.borrow_mut().insert(ChangedBlock::Codes(block)) {
@@ -319,13 +320,13 @@ impl Store {
         }
     }
 
-    /// Sums a block that was changed.
+    /// Computes the checksum of a changed block.
     pub(super) fn sum_codes(&self, block: i64) -> rusqlite::Result<()> {
         let sql = "INSERT OR REPLACE INTO codes_sum SELECT block, checksum(bytes) FROM codes WHERE block = ?1";
         self.conn.prepare_cached(sql)?.execute([block]).map(drop)
     }
 
-    /// How many blocks are not as they were written.
+    /// The number of blocks that do not match their checksums.
     pub(super) fn unsound_codes(&self) -> Result<usize> {
         self.only("SELECT count(*) FROM codes FULL JOIN codes_sum USING(block) WHERE checksum(bytes) IS NOT sum", [])
     }
@@ -339,8 +340,8 @@ impl Store {
         Ok(Some(codes))
     }
 
-    /// Pins this connection to what is committed now, with the views that words are looked up in. Where there are many
-    /// blocks, another one too, for [`intervals`](Self::intervals).
+    /// Pins this connection to the committed state, with the views that word look-ups use. If there are many blocks,
+    /// opens and pins another connection for [`intervals`](Self::intervals).
     pub(crate) fn pin_for_search(&self) -> Result<Option<Self>> {
         let other = match self.block_count()? < BLOCKS_FOR_TWO {
             true => None,
@@ -350,15 +351,16 @@ impl Store {
         self.pin()?;
         let is_same = |other: &Self, before: i64| -> Result<bool> {
             other.pin()?;
-            // The same version before and after: nothing was committed between the one pin and the other. The same time
-            // of the last sync: it is the same file, not one that was put in its place.
+            // The same version before and after means that nothing was committed between the two pins. The same time of
+            // the last sync means that it is the same file, not one that replaced it.
             Ok(other.data_version()? == before && other.meta("last_sync")? == self.meta("last_sync")?)
         };
         Ok(other.and_then(|(before, other)| is_same(&other, before).unwrap_or(false).then_some(other)))
     }
 
-    /// What the score of every slot lies within, with one block a connection in memory at a time: for a process that asks
-    /// once, half the work of loading all codes. `other` is pinned to the same state and reads the first half meanwhile.
+    /// The bounds of the score of every slot, with one block per connection in memory at a time. For a process that
+    /// searches once, this is half the work of loading all codes. `other` is pinned to the same state and reads the
+    /// first half meanwhile.
     pub(crate) fn intervals(&self, other: Option<Self>, query: &QueryCodes) -> Result<Vec<Interval>> {
         let Some(other) = other else { return self.intervals_of(ALL_BLOCKS, query) };
         let half = self.block_count()? as i64 / 2;
@@ -387,13 +389,13 @@ impl Store {
         Ok(intervals)
     }
 
-    /// One more than the number of the last block.
+    /// The number of the last block plus one.
     fn block_count(&self) -> Result<usize> {
         let last: Option<usize> = self.only("SELECT max(block) FROM codes", [])?;
         Ok(last.map_or(0, |last| last.saturating_add(1)))
     }
 
-    /// Calls `each` with the blocks by number, as the file has them; without a copy where SQLite needs none.
+    /// Calls `each` with the blocks by number, as they are in the file; without a copy if SQLite does not need one.
     fn blocks(&self, numbers: Range<i64>, mut each: impl FnMut(usize, &[u8]) -> Result<()>) -> Result<()> {
         let fail = |e| Error::from(e).at(&self.path);
         let sql = "SELECT block, bytes, sum FROM codes LEFT JOIN codes_sum USING(block)

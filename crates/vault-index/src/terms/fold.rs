@@ -1,4 +1,4 @@
-//! Folds a word: without case, width, ligatures and diacritics, spellings of one word are equal.
+//! Folds a word: removes case, width, ligatures and diacritics, so that spellings of one word are equal.
 
 use std::sync::LazyLock;
 
@@ -17,7 +17,7 @@ pub(super) struct Fold {
 }
 
 impl Fold {
-    /// Starts a new word, which is cut at `limit` bytes.
+    /// Starts a new word, which is truncated at `limit` bytes.
     pub(super) fn clear(&mut self, limit: usize) {
         self.out.clear();
         self.limit = limit;
@@ -25,7 +25,7 @@ impl Fold {
         self.compose = false;
     }
 
-    /// Takes the next character.
+    /// Adds the next character.
     pub(super) fn push(&mut self, c: char) {
         if self.out.len() >= self.limit {
             return;
@@ -35,8 +35,8 @@ impl Fold {
                 self.marks_are_optional = true;
                 self.add_wanted(c);
             }
-            // These need no folding: Cyrillic small letters except й, ideographs, kana, Hangul syllables. (Those that
-            // can be decomposed, NFC would compose again.)
+            // These need no folding: Cyrillic small letters except й, ideographs, kana, Hangul syllables. (NFC would
+            // compose those that can be decomposed again.)
             'а'..='и' | 'к'..='я' => {
                 self.marks_are_optional = true;
                 self.add_wanted(c);
@@ -73,7 +73,7 @@ impl Fold {
             return;
         }
         self.marks_are_optional = marks_are_optional(c);
-        // Letters that NFC joins with a letter before them: Hangul jamo and the vowels of Kirat Rai.
+        // Letters that NFC joins with a preceding letter: Hangul jamo and the vowels of Kirat Rai.
         self.compose |= matches!(c, '\u{1100}'..='\u{11FF}' | '\u{16D63}'..='\u{16D6A}');
         letters(c, |c| self.add(c));
     }
@@ -97,13 +97,13 @@ impl Fold {
     }
 }
 
-/// Traditional Chinese characters, each with its simplified form behind it, in order (`data/han.py`).
+/// Traditional Chinese characters, each followed by its simplified form, in order (`data/han.py`).
 const HAN: &str = include_str!("../../data/han.txt");
 
 /// The first ideograph of the block.
 const FIRST_HAN: u32 = 0x4E00;
 
-/// A traditional character as its simplified form: people write one word in either.
+/// Converts a traditional character to its simplified form, because people write the same word in either.
 fn simplified(c: char) -> char {
     static FORMS: LazyLock<Vec<char>> = LazyLock::new(|| {
         let mut forms: Vec<char> = ('\u{4E00}'..='\u{9FFF}').collect();
@@ -116,7 +116,7 @@ fn simplified(c: char) -> char {
     FORMS[(u32::from(c) - FIRST_HAN) as usize]
 }
 
-/// Katakana as hiragana: people write one word in either.
+/// Converts katakana to hiragana, because people write the same word in either.
 fn hiragana(c: char) -> char {
     match c {
         '\u{30A1}'..='\u{30F6}' | '\u{30FD}' | '\u{30FE}' => char::from_u32(c as u32 - 0x60).unwrap_or(c),
@@ -131,7 +131,7 @@ pub(crate) fn letters(c: char, mut each: impl FnMut(char)) {
     } else if c.is_ascii() {
         each(c.to_ascii_lowercase());
     } else {
-        // By way of the capital: ß -> SS -> ss, ς -> Σ -> σ; by way of the small letter first: ẞ -> ß.
+        // Via the capital letter: ß -> SS -> ss, ς -> Σ -> σ; via the small letter first: ẞ -> ß.
         c.to_lowercase().flat_map(char::to_uppercase).flat_map(char::to_lowercase).for_each(each);
     }
 }

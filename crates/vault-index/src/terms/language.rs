@@ -1,15 +1,15 @@
-//! The language of a text, by its commonest words, where these are of one of the languages that are told apart.
+//! Detects the language of a text by its most frequent words, for a few languages.
 //!
-//! Letters do not tell: a model of English knows the letters of German, and pieces of its words, without understanding
-//! it. A language has about forty words here that are frequent in it and rare in the others; about every third word of a
-//! text is one of them.
+//! The letters are not enough: a model of English knows the letters of German, and fragments of its words, without
+//! understanding it. For each language there are about forty words here that are frequent in it and rare in the others;
+//! about every third word of a text is one of them.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use super::Terms;
 
-/// A text with fewer of a language's words tells nothing.
+/// A text with fewer of a language's words is undecided.
 const LEAST_WORDS: usize = 3;
 
 const ENGLISH: &str = "English";
@@ -52,7 +52,7 @@ const WORDS: [(&str, &str); 7] = [
     ),
 ];
 
-/// The language, if it is another one than English.
+/// The language, if it is not English.
 pub(crate) fn other_language(text: &str) -> Option<&'static str> {
     static LANGUAGES: OnceLock<HashMap<&'static str, Vec<usize>>> = OnceLock::new();
     let languages = LANGUAGES.get_or_init(|| {

@@ -1,19 +1,21 @@
-//! What names are compared by: letters and digits without case, diacritics, punctuation and spaces.
+//! The key by which names are compared: letters and digits without case, diacritics, punctuation and spaces.
 //!
-//! `Quick Add`, `QuickAdd` and `quick-add` have one key. A `+` or `#` that ends a word stays, so that `C`, `C++` and
-//! `C#` have three. A name without letters and digits (`???`, an emoji) has its characters as its key.
+//! For example, `Quick Add`, `QuickAdd` and `quick-add` have the same key. A `+` or `#` at the end of a word stays, so
+//! that `C`, `C++` and `C#` have different keys. The key of a name without letters and digits (`???`, an emoji)
+//! consists of its characters.
 
 use unicode_normalization::UnicodeNormalization;
 
 use super::fold::Fold;
 use super::script::{Class, class};
 
-/// The bytes a key can have. A longer one ends with a hash of all of it, so that names which begin alike differ.
+/// The most bytes of a key. A longer one ends with a hash of the whole key, so that names with the same beginning
+/// differ.
 const MAX_KEY: usize = 256;
 
 const HASH_DIGITS: usize = 16;
 
-/// The key of a name. Empty only for a text of nothing but white space.
+/// Returns the key of a name. It is empty only for white space.
 pub fn name_key(name: &str) -> String {
     let mut key = String::with_capacity(name.len());
     let mut fold = Fold::default();
@@ -26,7 +28,7 @@ pub fn name_key(name: &str) -> String {
                 fold.push(c);
                 ends_word = true;
             }
-            // Behind a letter, and behind another one of them, but not before a letter: `C++`, not `a+b`.
+            // After a letter, or after another such sign, but not before a letter: `C++`, not `a+b`.
             _ if matches!(c, '+' | '#') && ends_word => {
                 let mut signs = String::from(c);
                 while let Some(sign) = chars.next_if(|next| matches!(next, '+' | '#')) {

@@ -9,9 +9,9 @@ pub(super) enum Class {
     Separator,
     /// A letter or digit of a script with words.
     Letter,
-    /// A mark on what it follows.
+    /// A mark on the preceding character.
     Mark,
-    /// Affects only how its neighbours are drawn: part of a word, but not of the term.
+    /// Affects only the rendering of its neighbours: part of a word, but not of the term.
     Joiner,
     /// An apostrophe of any kind.
     Apostrophe,
@@ -26,7 +26,7 @@ pub(super) enum Class {
 /// Scripts that are indexed in pairs; a run ends where the script changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Script {
-    /// Han and kana, which words mix.
+    /// Han and kana, which words combine.
     Cjk,
     /// Hangul.
     Hangul,
@@ -46,7 +46,7 @@ pub(super) fn class(c: char) -> Class {
             _ if c.is_ascii_alphanumeric() => Class::Letter,
             _ => Class::Separator,
         },
-        // Before the table look-ups: the characters of most text that is not English.
+        // Checked before the table look-ups: the characters of most text that is not English.
         '\u{C0}'..='\u{D6}' | '\u{D8}'..='\u{F6}' | '\u{F8}'..='\u{FF}' | '\u{400}'..='\u{481}' => Class::Letter,
         '\u{3041}'..='\u{3096}' | '\u{30A1}'..='\u{30FA}' | '\u{4E00}'..='\u{9FFF}' => Class::Paired(Script::Cjk),
         '\u{AC00}'..='\u{D7A3}' => Class::Paired(Script::Hangul),
@@ -107,8 +107,8 @@ fn is_emoji(c: char) -> bool {
         && !c.is_alphanumeric()
 }
 
-/// Does the apostrophe at `at` belong to the word around it? It does before one or two last letters:
-/// `don't`, `we're`, `garden's`. What follows a longer elision is a word of its own: `l'été`, `O'Brien`.
+/// Whether the apostrophe at `at` belongs to the word around it. It does before one or two last letters: `don't`,
+/// `we're`, `garden's`. The text after a longer elision is a word of its own: `l'été`, `O'Brien`.
 pub(super) fn apostrophe_joins(text: &str, at: usize) -> bool {
     let mut after = text[at..].chars().skip(1);
     let (first, second, third) = (after.next(), after.next(), after.next());

@@ -1,15 +1,15 @@
-//! English stop words. They are indexed, and left out of queries only.
+//! English stop words. They are indexed, but left out of queries.
 
 use super::stem;
 
-/// Whether a term (as [`super::Terms`] makes it) can be left out of a query.
+/// Whether a term (from [`super::Terms`]) can be left out of a query.
 ///
-/// A query of nothing but such terms keeps them.
+/// A query that consists only of such terms keeps them.
 pub fn is_stop_word(term: &str) -> bool {
     STOP_WORDS.binary_search(&stem(term).as_ref()).is_ok()
 }
 
-/// Their stems, sorted.
+/// The stems of the stop words, sorted.
 pub(super) const STOP_WORDS: &[&str] = &[
     "a", "about", "after", "all", "also", "am", "an", "and", "ani", "are", "arent", "as", "at", "be", "becaus", "been",
     "befor", "but", "by", "can", "cannot", "cant", "could", "couldnt", "did", "didnt", "do", "doe", "doesnt", "dont",

@@ -1,4 +1,4 @@
-//! The bytes of 1,024 rows as the store keeps them, and the offsets of one row in them.
+//! The bytes of 1,024 rows in the store, and the offsets of one row in them.
 //!
 //! A block has no header; its length follows from the dimensions by `w` = [`width`], numbers are little-endian:
 //!
@@ -12,19 +12,18 @@
 //! 12·1024 + 2048·w             end
 //! ```
 //!
-//! Byte `j` of a row's upper bits is `(codes[j] >> 4) + 8`, and 16 times that of `codes[w + j]`; byte
-//! `j` of its lower bits is `codes[j] & 15`, and 16 times that of `codes[w + j]`; 0 where there is no
-//! such code. Scale 0 means: no row here. So a block of zero bytes is an empty block, and four zero
-//! bytes at [`RowOffsets::scale`] remove a row. Slot `s` is row `s % 1024` of block `s / 1024`.
-//! Each part is stored for all rows together, so that loading a block is five straight copies, and so that
-//! the scan can leave the lower bits alone.
+//! Byte `j` of a row's upper bits is `(codes[j] >> 4) + 8`, plus 16 times that of `codes[w + j]`; byte `j` of its lower
+//! bits is `codes[j] & 15`, plus 16 times that of `codes[w + j]`; 0 if there is no such code. Scale 0 means that there
+//! is no row. So a block of zero bytes is an empty block, and four zero bytes at [`RowOffsets::scale`] remove a row.
+//! Slot `s` is row `s % 1024` of block `s / 1024`. Each part is stored for all rows together, so that loading a block
+//! is five contiguous copies, and the scan can skip the lower bits.
 
 use std::ops::Range;
 
 use super::quantize::{MAX_NORM, QuantizedRow, width};
 use crate::error::{Error, ErrorKind, Result};
 
-/// Rows in a block, filled or not.
+/// The number of rows in a block, filled or not.
 pub(crate) const BLOCK_ROWS: usize = 1024;
 
 /// The length of a block's bytes.
@@ -32,7 +31,7 @@ pub(crate) const fn block_len(dimensions: usize) -> usize {
     BLOCK_ROWS * (12 + 2 * width(dimensions))
 }
 
-/// The block and the row in it of a slot.
+/// The block of a slot, and its row in the block.
 pub(crate) const fn block_and_row(slot: usize) -> (usize, usize) {
     (slot / BLOCK_ROWS, slot % BLOCK_ROWS)
 }
@@ -40,15 +39,15 @@ pub(crate) const fn block_and_row(slot: usize) -> (usize, usize) {
 /// The byte ranges of one row in its block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RowOffsets {
-    /// Four bytes; zero them to remove the row.
+    /// Four bytes; set them to zero to remove the row.
     pub scale: Range<usize>,
     /// Four bytes.
     pub coarse_error: Range<usize>,
     /// Four bytes.
     pub error: Range<usize>,
-    /// Half a byte a dimension, and some more where the dimensions are odd.
+    /// Half a byte per dimension, rounded up (see [`width`]).
     pub high: Range<usize>,
-    /// As many.
+    /// The same number of bytes.
     pub low: Range<usize>,
 }
 
@@ -66,9 +65,8 @@ pub(crate) fn row_offsets(dimensions: usize, row: usize) -> RowOffsets {
     }
 }
 
-/// What to write where to put `quantized` in as row `row` (below [`BLOCK_ROWS`]): offsets in the
-/// block, and bytes. Write them in this order, or all within one transaction: the last one, the
-/// scale, is what makes it a row.
+/// The writes that store `quantized` as row `row` (below [`BLOCK_ROWS`]): offsets in the block, and bytes. Write them
+/// in this order, or in one transaction, because the last one, the scale, makes the row valid.
 pub(crate) fn row_bytes(row: usize, quantized: &QuantizedRow) -> [(usize, Vec<u8>); 5] {
     let offsets = row_offsets(quantized.codes.len(), row);
     let [high, low] = quantized.halves();
@@ -90,16 +88,16 @@ pub(crate) struct Block {
 }
 
 impl Block {
-    /// A block from its bytes.
+    /// Creates a block from its bytes.
     ///
     /// # Errors
-    /// [`ErrorKind::Damaged`] if these are not the bytes of a block of so many dimensions.
+    /// [`ErrorKind::Damaged`] if the bytes are not those of a block with this number of dimensions.
     pub(crate) fn from_bytes(dimensions: usize, bytes: Vec<u8>) -> Result<Self> {
         Parts::of(dimensions, &bytes)?;
         Ok(Self { dimensions, bytes })
     }
 
-    /// Row `row`, if there is one.
+    /// Returns row `row`, if it exists.
     pub(crate) fn row(&self, row: usize) -> Option<QuantizedRow> {
         let offsets = row_offsets(self.dimensions, row);
         let number = |at: Range<usize>| floats(&self.bytes[at]).next().unwrap_or(0.0);
@@ -113,7 +111,7 @@ impl Block {
     }
 }
 
-/// A block's bytes, checked and cut into its five parts.
+/// A block's bytes, checked and split into its five parts.
 pub(super) struct Parts<'a> {
     pub scales: &'a [u8],
     pub coarse_errors: &'a [u8],
@@ -146,7 +144,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Little-endian f32s, a plain copy on little-endian machines.
+/// Converts little-endian f32s, which is a plain copy on little-endian machines.
 pub(super) fn floats(bytes: &[u8]) -> impl ExactSizeIterator<Item = f32> + '_ {
     bytes.as_chunks::<4>().0.iter().map(|&four| f32::from_le_bytes(four))
 }

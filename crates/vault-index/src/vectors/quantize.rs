@@ -1,24 +1,24 @@
-//! A vector as int8 codes with proven bounds on their error, the same for a query, and the exact score.
+//! Converts vectors and queries to int8 codes with proven error bounds, and computes exact scores.
 //!
-//! `codes[i] = round(v[i] / scale)` with `scale = max|v[i]| / 127`, so codes are in -127..=127. The
-//! upper four bits of a code are a coarser code: `v[i] ≈ scale · (16 · (codes[i] >> 4) + 7.5)`.
-//! A bound is `‖v − v̂‖₂` in f64, where each `v̂[i]` is exact (24 + 8 bits), grown by more than f64
-//! can be wrong and rounded up to f32.
+//! `codes[i] = round(v[i] / scale)` with `scale = max|v[i]| / 127`, so codes are in -127..=127. The upper four bits of
+//! a code are a coarser code: `v[i] ≈ scale · (16 · (codes[i] >> 4) + 7.5)`. A bound is `‖v − v̂‖₂` in f64, where each
+//! `v̂[i]` is exact (24 + 8 bits), increased by more than the error of f64 and rounded up to f32.
 
 use super::kernel::LINE;
 use crate::error::{Error, ErrorKind, Result};
 
-/// The most dimensions a vector may have: `127 · 128 · 2¹⁶` fits an i32.
+/// The most dimensions of a vector: `127 · 128 · 2¹⁶` fits an i32.
 pub(crate) const MAX_DIMENSIONS: usize = 1 << 16;
 
-/// The largest length a row may have. Rows are of unit length up to rounding; the error bound
-/// relies on it, so longer ones are refused.
+/// The largest length of a row. Rows have unit length up to rounding. The error bound relies on this, so longer ones
+/// are rejected.
 pub(crate) const MAX_NORM: f32 = 1.001;
 
-/// Queries are of unit length, too; this only keeps scores far from the ends of f32.
+/// Queries have unit length, too; this limit only keeps scores away from the ends of f32.
 const MAX_QUERY_NORM: f64 = 1e6;
 
-/// A largest component below this gets a scale as if it were this, since its own would be subnormal.
+/// If the largest component is below this, the scale is computed from this value, because it would be subnormal
+/// otherwise.
 const TINY: f32 = 1e-30;
 
 /// The middle of the lower four bits.
@@ -29,12 +29,12 @@ pub(super) const fn width(dimensions: usize) -> usize {
     dimensions.div_ceil(2).next_multiple_of(LINE)
 }
 
-/// One row as it is kept: codes, scale and error bounds.
+/// One stored row: codes, scale and error bounds.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct QuantizedRow {
-    /// One code a dimension, in -127..=127.
+    /// One code per dimension, in -127..=127.
     pub codes: Vec<i8>,
-    /// The row is about `scale · codes`. Above zero: 0 marks a slot without a row.
+    /// The row is approximately `scale · codes`. Above zero, because 0 marks a slot without a row.
     pub scale: f32,
     /// At least `‖row − scale·codes‖₂`.
     pub error: f32,
@@ -43,11 +43,11 @@ pub(crate) struct QuantizedRow {
 }
 
 impl QuantizedRow {
-    /// The codes of `row`. A row of zeros is a row like any other: it scores 0 with every query.
+    /// Computes the codes of `row`. A row of zeros is valid and scores 0 with every query.
     ///
     /// # Errors
-    /// [`ErrorKind::Model`] if the row is empty or over [`MAX_DIMENSIONS`] long, has a NaN or an
-    /// infinity in it, or is longer than [`MAX_NORM`].
+    /// [`ErrorKind::Model`] if the row is empty or over [`MAX_DIMENSIONS`] long, contains NaN or infinity, or is longer
+    /// than [`MAX_NORM`].
     pub(crate) fn new(row: &[f32]) -> Result<Self> {
         let norm = checked_norm(row)?;
         if norm > f64::from(MAX_NORM) {
@@ -58,9 +58,9 @@ impl QuantizedRow {
         Ok(Self { codes, scale, error, coarse_error })
     }
 
-    /// The upper and the lower four bits of the codes, [`width`] bytes each: byte `j` holds those of
-    /// code `j` in its lower half and those of code `width + j` in its upper half. Upper bits are
-    /// stored plus 8, so that all are in 0..=15; where a code is missing there is a 0.
+    /// The upper and the lower four bits of the codes, [`width`] bytes each: byte `j` has those of code `j` in its
+    /// lower half and those of code `width + j` in its upper half. Upper bits are stored plus 8, so that all are in
+    /// 0..=15; a missing code is 0.
     pub(super) fn halves(&self) -> [Vec<u8>; 2] {
         let width = width(self.codes.len());
         let (first, second) = self.codes.split_at(width.min(self.codes.len()));
@@ -73,7 +73,7 @@ impl QuantizedRow {
         [half(|code| ((code >> 4) + 8).cast_unsigned()), half(|code| code.cast_unsigned() & 15)]
     }
 
-    /// The codes whose [`halves`](Self::halves) these are.
+    /// The codes with these [`halves`](Self::halves).
     pub(super) fn codes_of(dimensions: usize, high: &[u8], low: &[u8]) -> Vec<i8> {
         let code = |high: u8, low: u8| (high << 4 | low).wrapping_sub(128).cast_signed();
         let first = high.iter().zip(low).map(|(high, low)| code(high & 15, low & 15));
@@ -82,28 +82,28 @@ impl QuantizedRow {
     }
 }
 
-/// A query, ready for scanning: its codes, and what the estimates and their bounds need of it.
+/// A query, prepared for scanning: its codes, and the values for estimates and their bounds.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct QueryCodes {
     dimensions: usize,
-    /// In the order of a row's halves, with zeros where there are no dimensions: `2 · width` of them.
+    /// In the order of a row's halves, with zeros for missing dimensions: `2 · width` of them.
     pub(super) codes: Vec<i8>,
     scale: f32,
-    /// 128 times the sum of the codes: what the upper bits' plus 8 adds to a sum of products.
+    /// 128 times the sum of the codes: the contribution of the upper bits' plus 8 to a sum of products.
     offset: i32,
-    /// [`MIDDLE`] times the sum of the codes: what lower bits that are not looked at add, about.
+    /// [`MIDDLE`] times the sum of the codes: the approximate contribution of lower bits that are not read.
     middle: f32,
-    /// An estimate is off by at most `base + factor · e`, `e` being the row's stored error.
+    /// An estimate is off by at most `base + factor · e`, where `e` is the row's stored error.
     base: f32,
     factor: f32,
 }
 
 impl QueryCodes {
-    /// The codes of `query`, of unit length, usually; any length up to a million is fine, zero too.
+    /// Computes the codes of `query`. Its length is usually 1, but any length up to a million is valid, including zero.
     ///
     /// # Errors
-    /// [`ErrorKind::Model`] if it is empty or over [`MAX_DIMENSIONS`] long, has a NaN or an
-    /// infinity in it, or is longer than a million.
+    /// [`ErrorKind::Model`] if it is empty or over [`MAX_DIMENSIONS`] long, contains NaN or infinity, or is longer than
+    /// a million.
     pub(crate) fn new(query: &[f32]) -> Result<Self> {
         let norm = checked_norm(query)?;
         if norm > MAX_QUERY_NORM {
@@ -136,29 +136,29 @@ impl QueryCodes {
         self.dimensions
     }
 
-    /// The score of a row whose upper bits give `high`, whatever the lower ones are, about.
+    /// The approximate score of a row whose upper bits give `high`, without its lower bits.
     #[inline]
     pub(super) fn coarse_score(&self, high: i32, scale: f32) -> f32 {
         ((16 * high - self.offset) as f32 + self.middle) * (self.scale * scale)
     }
 
-    /// The score of a row whose upper and lower bits give `high` and `low`, about.
+    /// The approximate score of a row whose upper and lower bits give `high` and `low`.
     #[inline]
     pub(super) fn score(&self, high: i32, low: i32, scale: f32) -> f32 {
         (16 * high - self.offset + low) as f32 * (self.scale * scale)
     }
 
-    /// How far a score can be off, for a row whose codes are off by at most `error`.
+    /// The largest error of a score, for a row whose codes are off by at most `error`.
     #[inline]
     pub(super) fn error(&self, error: f32) -> f32 {
         self.base + self.factor * error
     }
 }
 
-/// The exact score: `Σ a[i]·b[i]` in f32, the sums always in the same order on every machine
-/// (16 partial sums, then added pairwise), so equal vectors have bitwise equal scores.
+/// Computes the exact score: `Σ a[i]·b[i]` in f32, with the sums in the same order on every machine (16 partial sums,
+/// then added pairwise), so equal vectors have bitwise equal scores.
 ///
-/// `a` and `b` are equally long.
+/// `a` and `b` have the same length.
 pub fn rescore(a: &[f32], b: &[f32]) -> f32 {
     const LANES: usize = 16;
     debug_assert_eq!(a.len(), b.len());
@@ -183,14 +183,14 @@ pub fn rescore(a: &[f32], b: &[f32]) -> f32 {
     sums[0]
 }
 
-/// `‖v‖₂` of a vector that may be quantized.
+/// Returns `‖v‖₂` of a vector, if the vector can be quantized.
 fn checked_norm(v: &[f32]) -> Result<f64> {
     if v.is_empty() || v.len() > MAX_DIMENSIONS {
         return Err(bad(format!("a vector of {} dimensions; 1 to {MAX_DIMENSIONS} are possible", v.len())));
     }
     let norm = v.iter().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>().sqrt();
-    // Finite f32 squares cannot overflow an f64, so only a NaN or an infinity ends here.
-    if norm.is_finite() { Ok(norm) } else { Err(bad("a vector with a NaN or an infinity in it".into())) }
+    // The squares of finite f32 cannot overflow an f64, so only NaN or infinity fails here.
+    if norm.is_finite() { Ok(norm) } else { Err(bad("a vector that contains NaN or infinity".into())) }
 }
 
 fn bad(message: String) -> Error {
@@ -201,19 +201,19 @@ fn bad(message: String) -> Error {
 fn quantize(v: &[f32]) -> (Vec<i8>, f32, f32) {
     let largest = v.iter().fold(0.0_f32, |largest, x| largest.max(x.abs()));
     let scale = largest.max(TINY) / 127.0;
-    // Saturating float casts: a quotient that rounds above 127 cannot wrap; clamp keeps -128 out.
+    // Float casts saturate, so a quotient that rounds above 127 cannot wrap; clamp excludes -128.
     let codes: Vec<i8> = v.iter().map(|x| (x / scale).round_ties_even().clamp(-127.0, 127.0) as i8).collect();
     let error = distance(v, scale, codes.iter().map(|&code| f64::from(code)));
     (codes, scale, error)
 }
 
-/// At least `‖v − scale·codes‖₂`, and hardly more.
+/// An upper bound of `‖v − scale·codes‖₂`, close to it.
 fn distance(v: &[f32], scale: f32, codes: impl Iterator<Item = f64>) -> f32 {
     let squares: f64 = v.iter().zip(codes).map(|(&x, code)| (f64::from(x) - f64::from(scale) * code).powi(2)).sum();
     round_up(squares.sqrt())
 }
 
-/// `x`, not below zero, as an f32 that is not below it, whatever the last bits of the f64 sums.
+/// Rounds `x`, which is not below zero, up to f32, despite the rounding errors of the f64 sums.
 fn round_up(x: f64) -> f32 {
     if x == 0.0 { 0.0 } else { ((x * (1.0 + 1e-9)) as f32).next_up() }
 }

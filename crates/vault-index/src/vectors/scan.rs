@@ -1,31 +1,32 @@
-//! The codes of all rows in memory, and the bounds of a row's score: an upper one from four bits of its
-//! codes, an interval from all eight.
+//! The codes of all rows in memory, and the bounds of a row's score: an upper bound from four bits of its codes, an
+//! interval from all eight.
 
 use super::block::{BLOCK_ROWS, Parts, floats};
 use super::kernel::{Kernel, LINE, Line};
 use super::quantize::{MAX_DIMENSIONS, QueryCodes, width};
 use crate::error::{Error, ErrorKind, Result};
 
-/// Slots are below this; a larger number can only come from a damaged index.
+/// All slots are below this; a larger number can only come from a damaged index.
 pub(crate) const MAX_SLOTS: usize = 1 << 26;
 
-/// The codes of all rows, addressed by slot. `dimensions + 12` bytes a slot.
+/// The codes of all rows, addressed by slot. `dimensions + 12` bytes per slot.
 #[derive(Debug, Clone)]
 pub(crate) struct Codes {
     dimensions: usize,
     pub(super) kernel: Kernel,
-    /// The upper bits of the codes, [`width`] bytes a slot, so that the scan can leave the lower ones alone.
+    /// The upper bits of the codes, [`width`] bytes per slot. They are separate, so that the scan can skip the lower
+    /// ones.
     pub(super) high: Vec<Line>,
-    /// The lower bits, as many.
+    /// The lower bits, of the same size.
     pub(super) low: Vec<Line>,
-    /// 0 where a slot has no row. One a slot, as are the next two.
+    /// 0 if a slot has no row. One per slot, like the next two.
     pub(super) scales: Vec<f32>,
     pub(super) coarse_errors: Vec<f32>,
     pub(super) errors: Vec<f32>,
 }
 
 impl Codes {
-    /// No rows yet. `dimensions` is 1 to [`MAX_DIMENSIONS`].
+    /// Creates codes without rows. `dimensions` is 1 to [`MAX_DIMENSIONS`].
     pub(crate) fn new(dimensions: usize) -> Self {
         assert!((1..=MAX_DIMENSIONS).contains(&dimensions), "{dimensions} dimensions");
         Self {
@@ -39,7 +40,7 @@ impl Codes {
         }
     }
 
-    /// Allocates for `slots` slots at once.
+    /// Allocates memory for `slots` slots at once.
     pub(crate) fn reserve(&mut self, slots: usize) {
         let more = slots.min(MAX_SLOTS).saturating_sub(self.len());
         for numbers in [&mut self.scales, &mut self.coarse_errors, &mut self.errors] {
@@ -49,7 +50,7 @@ impl Codes {
         self.low.reserve_exact(more * width(self.dimensions) / LINE);
     }
 
-    /// Puts in the rows of block `number`, in place of what was there.
+    /// Loads the rows of block `number`, and replaces those that were there.
     ///
     /// # Errors
     /// [`ErrorKind::Damaged`] if the bytes are not those of a block (see [`Block`](super::Block)).
@@ -67,12 +68,12 @@ impl Codes {
         let line = first * width(self.dimensions) / LINE;
         copy(&mut self.high[line..], parts.high.as_chunks().0.iter().map(|bytes| Line(*bytes)));
         copy(&mut self.low[line..], parts.low.as_chunks().0.iter().map(|bytes| Line(*bytes)));
-        // Slots without rows are cut off the end.
+        // Slots without rows are removed from the end.
         self.resize(self.scales.iter().rposition(|&scale| scale != 0.0).map_or(0, |last| last + 1));
         Ok(())
     }
 
-    /// The number of slots: one more than the highest that has a row.
+    /// The number of slots: the highest slot with a row plus one.
     pub(crate) fn len(&self) -> usize {
         self.scales.len()
     }
@@ -100,10 +101,10 @@ fn copy<T>(to: &mut [T], from: impl Iterator<Item = T>) {
     to.iter_mut().zip(from).for_each(|(to, from)| *to = from);
 }
 
-/// Rows of a kernel call.
+/// The number of rows in a kernel call.
 const GROUP: usize = 64;
 
-/// What an exact score lies within, both ends included.
+/// The interval of an exact score, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Interval {
     pub lower: f32,
@@ -111,10 +112,10 @@ pub(crate) struct Interval {
 }
 
 impl Interval {
-    /// Of a slot that has no row.
+    /// The interval of a slot that has no row.
     pub(crate) const NONE: Self = Self { lower: f32::NEG_INFINITY, upper: f32::NEG_INFINITY };
 
-    /// Whether it is that of a row.
+    /// Whether it is the interval of a row.
     #[inline]
     pub(crate) fn is_some(self) -> bool {
         self.upper > f32::NEG_INFINITY
@@ -122,9 +123,9 @@ impl Interval {
 }
 
 impl Codes {
-    /// The most that the first `count` of some slots can score, from the upper four bits of the codes: at most about .24
-    /// above the exact score. Those after them are prefetched: they are what is asked for next. Negative infinity where
-    /// a slot has no row.
+    /// The upper bounds of the scores of the first `count` of some slots, from the upper four bits of the codes: at
+    /// most about .24 above the exact score. The other slots are prefetched, because they are requested next. Negative
+    /// infinity if a slot has no row.
     ///
     /// # Panics
     /// As [`intervals`](Self::intervals).
@@ -142,7 +143,7 @@ impl Codes {
         uppers
     }
 
-    /// The intervals of some slots, from all eight bits of the codes: about .03 wide. [`Interval::NONE`] where a slot has
+    /// The intervals of some slots, from all eight bits of the codes: about .03 wide. [`Interval::NONE`] if a slot has
     /// no row.
     ///
     /// # Panics
@@ -162,14 +163,14 @@ impl Codes {
         intervals
     }
 
-    /// The query times the first `count` of some rows, [`GROUP`] at most. The next ones are prefetched.
+    /// The products of the query with the first `count` of some rows, [`GROUP`] at most. The next ones are prefetched.
     fn dots(&self, query: &QueryCodes, rows: &[Line], slots: &[u32], count: usize) -> [i32; GROUP] {
         let mut sums = [0; GROUP];
         self.kernel.dots(&query.codes, rows, &slots[..slots.len().min(2 * GROUP)], &mut sums[..count]);
         sums
     }
 
-    /// The bytes that are read for the upper bound of a slot.
+    /// The bytes read for the upper bound of a slot.
     pub(crate) fn bytes_scanned(&self) -> usize {
         width(self.dimensions)
     }

@@ -1,13 +1,15 @@
-//! The k best of what is pushed: the only k-best of the crate. `search/rank/fuse.rs` pushes bounds and scores into it.
+//! The k best of a series of scores: the only implementation in the crate. `search/rank/fuse.rs` uses it for bounds and
+//! scores.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
 
-/// The `k` keys with the best scores: by score descending, then by key ascending. That is a total order, so the order
-/// of pushing does not matter. A key that is pushed again keeps its best score. NaN never gets in; 0 and -0 are equal.
+/// The `k` keys with the best scores: by score descending, then by key ascending. This is a total order, so the order
+/// of pushing does not matter. A key that is pushed again keeps its best score. NaN is never stored; 0 and -0 are
+/// equal.
 ///
-/// `O(log k)` for a push that gets in, `O(1)` for one below the k-th best.
+/// A push takes `O(log k)` if it enters, `O(1)` if it is below the k-th best.
 #[derive(Debug, Clone)]
 pub struct TopK<K> {
     k: usize,
@@ -19,7 +21,7 @@ pub struct TopK<K> {
 }
 
 impl<K: Copy + Ord + Hash> TopK<K> {
-    /// Keeps at most `k` keys; 0 keeps none. Memory grows with what is kept, not with `k`.
+    /// Keeps at most `k` keys; 0 keeps none. Memory grows with the number of stored keys, not with `k`.
     pub fn new(k: usize) -> Self {
         Self { k, best: BTreeSet::new(), scores: HashMap::new(), threshold: None }
     }
@@ -27,7 +29,7 @@ impl<K: Copy + Ord + Hash> TopK<K> {
     /// Offers a key.
     #[inline]
     pub fn push(&mut self, score: f32, key: K) {
-        // NaN is not above anything.
+        // NaN is not greater than anything.
         let may_enter = self.threshold().map_or(!score.is_nan() && self.k > 0, |least| score >= least);
         if may_enter {
             self.insert(score, key);
@@ -35,7 +37,7 @@ impl<K: Copy + Ord + Hash> TopK<K> {
     }
 
     fn insert(&mut self, score: f32, key: K) {
-        // -0.0 + 0.0 is 0.0: the two must not differ in total_cmp.
+        // -0.0 + 0.0 is 0.0: the two must be equal in total_cmp.
         let score = score + 0.0;
         match self.scores.get_mut(&key) {
             Some(before) if *before >= score => return,
@@ -56,7 +58,7 @@ impl<K: Copy + Ord + Hash> TopK<K> {
         }
     }
 
-    /// The k-th best score, once there are `k` keys: no lower score can get in any more, an equal one can.
+    /// The k-th best score, once there are `k` keys. A lower score can no longer enter, an equal one can.
     #[inline]
     pub fn threshold(&self) -> Option<f32> {
         self.threshold
@@ -68,9 +70,9 @@ impl<K: Copy + Ord + Hash> TopK<K> {
     }
 }
 
-/// Orders as [`f32::total_cmp`] does, the best score first.
+/// Orders like [`f32::total_cmp`], the best score first.
 fn rank(score: f32) -> Reverse<i32> {
     let bits = score.to_bits().cast_signed();
-    // The larger a negative number's bits are, the lower it is.
+    // For negative numbers, larger bits mean a lower number.
     Reverse(if bits < 0 { bits ^ i32::MAX } else { bits })
 }

@@ -1,6 +1,6 @@
-//! A folder with an embedding model, as sentence-transformers exports it: what its settings say, one id for all.
+//! A folder with an embedding model, as sentence-transformers exports it: its settings, and one id for all its files.
 //!
-//! Besides the model and its tokenizer (`onnx/files.rs`), where they are there:
+//! These files are read if they exist, besides the model and its tokenizer (`onnx/files.rs`):
 //!
 //! | file | for |
 //! | --- | --- |
@@ -17,15 +17,15 @@ use crate::embed::prompts::Prompts;
 use crate::error::{Error, ErrorKind, Result};
 use crate::onnx::ModelFiles;
 
-/// A folder that was looked through; the model itself has not been read into memory.
+/// A folder whose files were checked; the model itself has not been read into memory.
 #[derive(Debug)]
 pub(super) struct Folder {
     pub(super) files: ModelFiles,
-    /// Tokens a text may have, special ones included.
+    /// The number of tokens that a text may have, special ones included.
     pub(super) window: usize,
     pub(super) prompts: Prompts,
     pooling: Pooling,
-    /// Of all files that decide over the vectors.
+    /// The hash of all files that affect the vectors.
     hash: blake3::Hash,
 }
 
@@ -38,7 +38,7 @@ impl Folder {
     pub(super) fn open(path: &Path) -> Result<Self> {
         let files = ModelFiles::open(path)?;
         let max_seq_length = files.json(SENTENCE_CONFIG)?["max_seq_length"].as_f64();
-        // Some tokenizers say 1e30 for "as long as you like".
+        // Some tokenizers give 1e30 to mean "no limit".
         let window = max_seq_length.or(files.tokenizer_window()?);
         let by_name = || Prompts::of(&path.file_name().unwrap_or_default().to_string_lossy());
         Ok(Self {

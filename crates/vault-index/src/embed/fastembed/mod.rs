@@ -1,9 +1,9 @@
 //! Models on ONNX Runtime, through the crate fastembed: `fastembed:NAME` and `onnx:DIR`.
 //!
-//! One text a run, on all cores: in a batch, texts are padded and dynamically quantised models take
-//! one scale for all, so a vector would depend on its neighbours. Tokens are estimated when notes
-//! are cut, so that neither runtime nor tokenizer is needed until something is embedded. The
-//! runtime itself is looked for at once, because without it nothing will work.
+//! Each text is a run of its own, on all cores. In a batch, texts are padded, and dynamically quantised models take one
+//! scale for all of them, so a vector would depend on its neighbours. Tokens are estimated when notes are cut, so that
+//! neither runtime nor tokenizer is needed before the first embedding. The runtime itself is looked up at once, because
+//! nothing works without it.
 
 mod folder;
 #[cfg(test)]
@@ -21,11 +21,11 @@ use crate::chunk::TokenCount;
 use crate::error::{Error, ErrorKind, Result};
 use crate::onnx::{WINDOW, download_folder, find_runtime, with_causes};
 
-/// The longest text of the one model of fastembed that takes less than the others.
+/// The window of the one model of fastembed with a shorter window than the others.
 const CLIP_WINDOW: usize = 77;
 const SPECIAL_TOKENS: usize = 2;
 
-/// A model on ONNX Runtime; its session is made when the first text comes.
+/// A model on ONNX Runtime. Its session is created for the first text.
 pub(super) struct OnnxModel {
     id: String,
     source: Source,
@@ -40,7 +40,7 @@ enum Source {
     Folder(Folder),
 }
 
-/// The models that fastembed knows by name: name, dimensions and what they are, by name.
+/// The models that fastembed knows by name: name, dimensions and description, ordered by name.
 pub(super) fn names() -> Vec<(String, usize, String)> {
     let models = TextEmbedding::list_supported_models();
     let mut names: Vec<_> =
@@ -52,11 +52,11 @@ pub(super) fn names() -> Vec<(String, usize, String)> {
     names
 }
 
-/// A model of fastembed's list. It is downloaded when the first text comes, unless it has been.
+/// A model from fastembed's list. It is downloaded for the first text, unless it already was.
 pub(super) fn named(name: &str, options: &LoadOptions) -> Result<OnnxModel> {
     let model: EmbeddingModel = name.parse().map_err(|_| {
         let error = Error::new(ErrorKind::Model, format!("fastembed has no model `{name}`"));
-        // As its publisher writes it: multilingual-e5-small.
+        // The publisher's spelling is also accepted: multilingual-e5-small.
         let plain = |name: &str| name.replace(['-', '_', '.'], "").to_ascii_lowercase();
         match names().into_iter().find(|(there, ..)| plain(there) == plain(name)) {
             Some((there, ..)) => error.with_remedy(format!("did you mean `fastembed:{there}`?")),
@@ -77,8 +77,7 @@ pub(super) fn named(name: &str, options: &LoadOptions) -> Result<OnnxModel> {
     })
 }
 
-/// A model in a folder of the user's. Its files are hashed; if the dimensions are not given, it is
-/// loaded to find them out.
+/// A model in a user's folder. Its files are hashed. If the dimensions are not given, it is loaded to determine them.
 pub(super) fn folder(path: &Path, options: &LoadOptions) -> Result<OnnxModel> {
     let folder = Folder::open(path)?;
     find_runtime()?;
@@ -124,7 +123,7 @@ impl OnnxModel {
         }
     }
 
-    /// The vectors as the model gives them.
+    /// Returns the vectors of the model, unchanged.
     fn run(&self, texts: &[String]) -> Result<Vec<Vec<f32>>> {
         let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
         let session = match &mut *session {
@@ -148,7 +147,7 @@ impl OnnxModel {
 }
 
 impl TokenCount for OnnxModel {
-    /// An upper estimate: the tokenizer is loaded with the model, not before.
+    /// An upper estimate, because the tokenizer is not loaded before the model.
     fn count(&self, text: &str) -> usize {
         token_estimate::tokens(text)
     }
@@ -168,12 +167,12 @@ impl Embedder for OnnxModel {
         self.window.saturating_sub(reserved).max(1)
     }
 
-    /// Blank texts get zeros: some tokenizers make no token of them, on which models fail.
+    /// Blank texts get zeros, because some tokenizers return no tokens for them, on which models fail.
     fn embed(&self, texts: &[&str], role: Role) -> Result<Vec<Vec<f32>>> {
         let is_blank = |text: &str| text.trim().is_empty();
         let filled: Vec<String> =
             texts.iter().filter(|text| !is_blank(text)).map(|text| self.prompts.apply(role, text)).collect();
-        // No session is made for nothing.
+        // Without texts, no session is created.
         let vectors = if filled.is_empty() { Vec::new() } else { self.run(&filled)? };
         let mut vectors = vectors.into_iter();
         let zeros = || vec![0.0; self.dimensions];

@@ -1,4 +1,4 @@
-//! A server's address: parses what people write, and tells whether it is this machine.
+//! A server's address: parses the forms that people write, and tells whether it is this machine.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -8,32 +8,32 @@ use crate::error::{Error, ErrorKind, Result};
 const OPENAI: &str = "https://api.openai.com";
 const OLLAMA_PORT: u16 = 11434;
 
-/// A server's address, without the path of what is asked there. Displayed as `https://host:port/path`.
+/// A server's address, without the path of a request. Displayed as `https://host:port/path`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Address {
     scheme: &'static str,
     /// In lower case, `[…]` around an IPv6 address.
     host: String,
     port: Option<u16>,
-    /// Empty, or `/` and more, without a `/` at the end.
+    /// Empty, or a path that begins with `/` and does not end with one.
     path: String,
 }
 
 impl Address {
-    /// Of an OpenAI-compatible server: with or without `/v1` or `/v1/embeddings` at the end.
+    /// Parses the address of an OpenAI-compatible server, with or without `/v1` or `/v1/embeddings` at the end.
     ///
     /// # Errors
-    /// [`ErrorKind::Query`] if this is no address.
+    /// [`ErrorKind::Query`] if the address is invalid.
     pub(super) fn openai(text: Option<&str>) -> Result<Self> {
         let mut address = Self::parse(text.unwrap_or(OPENAI))?;
         address.cut(&["/embeddings", "/v1"]);
         Ok(address)
     }
 
-    /// Of an Ollama server, as `OLLAMA_HOST` has it: scheme and port may be missing.
+    /// Parses the address of an Ollama server in the form of `OLLAMA_HOST`: scheme and port may be missing.
     ///
     /// # Errors
-    /// [`ErrorKind::Query`] if this is no address.
+    /// [`ErrorKind::Query`] if the address is invalid.
     pub(super) fn ollama(text: Option<&str>) -> Result<Self> {
         let text = text.map(str::trim).filter(|text| !text.is_empty()).unwrap_or("localhost");
         let has_scheme = text.contains("://");
@@ -47,7 +47,7 @@ impl Address {
 
     fn parse(text: &str) -> Result<Self> {
         let bad = |why: &str| {
-            // Not the text itself: it may hold a password.
+            // The text itself is left out, because it may contain a password.
             Error::new(ErrorKind::Query, format!("the address of the model's server {why}"))
                 .with_remedy("write it like http://localhost:8080 or https://host/v1")
         };
@@ -70,12 +70,12 @@ impl Address {
         let (host, port) = match authority[after_bracket..].find(':') {
             Some(colon) => {
                 let (host, port) = authority.split_at(after_bracket + colon);
-                (host, Some(port[1..].parse().map_err(|_| bad("has a port that is no number"))?))
+                (host, Some(port[1..].parse().map_err(|_| bad("has an invalid port"))?))
             }
             None => (authority, None),
         };
         let host = match host.to_ascii_lowercase() {
-            // What a server listens on is not what a client calls.
+            // An address to listen on is not one to connect to.
             host if host.is_empty() || host == "0.0.0.0" || host == "[::]" => "localhost".to_owned(),
             host => host,
         };
@@ -102,12 +102,12 @@ impl Address {
         self.host == "api.openai.com"
     }
 
-    /// Whether others can read what is sent: unencrypted, to another machine.
+    /// Whether others can read the traffic: unencrypted, to another machine.
     pub(super) fn is_open_to_listeners(&self) -> bool {
         self.scheme == "http" && !self.is_loopback()
     }
 
-    /// What distinguishes servers: host, port and path; all names of this machine are the same.
+    /// A key that identifies the server: host, port and path; all names of this machine are the same.
     pub(super) fn identity(&self) -> String {
         let host = if self.is_loopback() { "localhost" } else { &self.host };
         let port = self.port.map(|port| format!(":{port}")).unwrap_or_default();

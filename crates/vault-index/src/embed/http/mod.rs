@@ -1,8 +1,8 @@
 //! Remote models: OpenAI-compatible servers and Ollama, in batches, with retries.
 //!
-//! A call: texts → batches (here) → JSON (`wire.rs`) → one POST, repeated while that
-//! can help (`send.rs`) → vectors in the order of the texts, checked and scaled (here). Requests go
-//! only to the one address, redirects are not followed, and no message contains the key.
+//! The flow of a call: texts → batches (here) → JSON (`wire.rs`) → one POST, retried while that can help (`send.rs`) →
+//! vectors in the order of the texts, checked and scaled (here). Requests go only to the one address, redirects are not
+//! followed, and no message contains the key.
 
 mod address;
 #[cfg(test)]
@@ -20,26 +20,26 @@ use super::{Embedder, LoadOptions, Role, to_unit, token_estimate};
 use crate::chunk::TokenCount;
 use crate::error::{Error, ErrorKind, Result};
 
-/// Tokens a text may have, by our upper estimate ([`estimate`]): about 380 of a model's own,
-/// within the window of all models in use, and as long as a passage should be.
+/// The number of tokens of a text, by our upper estimate ([`estimate`]). This is about 380 tokens of a model, which is
+/// within the window of all common models and a good length for a passage.
 const MAX_TOKENS: usize = 512;
 
 /// Retries, timeouts and the size of batches.
 #[derive(Debug, Clone)]
 struct Limits {
-    /// Times a request is sent, at most.
+    /// The most attempts to send a request.
     tries: u32,
-    /// The wait before the second try; it doubles with every further one. No jitter: one process
+    /// The wait before the second attempt, which doubles with each further one. There is no jitter, because a process
     /// sends one request at a time.
     first_wait: Duration,
-    /// If a server asks for a longer wait than this, the request fails.
+    /// If a server requests a longer wait than this, the request fails.
     longest_wait: Duration,
     /// Timeout for connecting.
     connect: Duration,
-    /// Timeout from the end of the request to the start of the answer. Long, since a local server may
-    /// have to load the model first.
+    /// Timeout from the end of the request to the start of the response. It is long, because a local server may have to
+    /// load the model first.
     answer: Duration,
-    /// Texts and bytes of text a request, at most; a longer text goes alone.
+    /// The most texts and bytes of text in a request; a longer text is sent alone.
     batch_texts: usize,
     batch_bytes: usize,
 }
@@ -58,7 +58,7 @@ impl Default for Limits {
     }
 }
 
-/// A model of a server.
+/// A model on a server.
 #[derive(Debug)]
 pub(super) struct RemoteModel {
     id: String,
@@ -71,7 +71,7 @@ pub(super) struct RemoteModel {
     dimensions: usize,
 }
 
-/// A model of an OpenAI-compatible server, with the key in `OPENAI_API_KEY`.
+/// Creates a model of an OpenAI-compatible server, with the key in `OPENAI_API_KEY`.
 pub(super) fn openai(model: &str, options: &LoadOptions) -> Result<RemoteModel> {
     let address = Address::openai(options.base_url.as_deref())?;
     let key = Key::from_environment("OPENAI_API_KEY");
@@ -79,7 +79,7 @@ pub(super) fn openai(model: &str, options: &LoadOptions) -> Result<RemoteModel> 
     RemoteModel::new(Wire::OpenAi, model, address, key, options.dimensions.or(known), Limits::default())
 }
 
-/// A model of an Ollama server.
+/// Creates a model of an Ollama server.
 pub(super) fn ollama(model: &str, options: &LoadOptions) -> Result<RemoteModel> {
     let host = std::env::var("OLLAMA_HOST").ok();
     let address = Address::ollama(options.base_url.as_deref().or(host.as_deref()))?;
@@ -87,7 +87,7 @@ pub(super) fn ollama(model: &str, options: &LoadOptions) -> Result<RemoteModel> 
 }
 
 impl RemoteModel {
-    /// Asks the server for one vector if the dimensions are not known.
+    /// Requests one vector from the server if the dimensions are not known.
     fn new(
         wire: Wire,
         model: &str,
@@ -117,7 +117,7 @@ impl RemoteModel {
         Ok(remote)
     }
 
-    /// One request. The vectors as the server gave them, in the order of `texts`.
+    /// Sends one request. Returns the vectors of the server, unchanged, in the order of `texts`.
     fn ask(&self, texts: &[String]) -> Result<Vec<Vec<f32>>> {
         let answer = self.sender.post(&self.wire.request(&self.model, texts)).map_err(|failure| self.error(failure))?;
         self.wire.vectors(&answer, texts.len()).map_err(|what| self.error(Failure::Answer(what)))
@@ -144,8 +144,8 @@ impl RemoteModel {
                 (format!("{address} answered with status {code}"), "name the address it redirects to".to_owned())
             }
             Failure::Status { code: 429, message } => (
-                format!("{address} wants fewer requests: {message}"),
-                "wait, or look at the limits of your account; what is embedded is kept".to_owned(),
+                format!("{address} limits the rate of requests: {message}"),
+                "wait, or check the rate limits of your account; finished embeddings are kept".to_owned(),
             ),
             Failure::Status { code, message } => {
                 (format!("{address} answered with status {code}: {message}"), "try again later".to_owned())
@@ -154,14 +154,14 @@ impl RemoteModel {
                 (format!("the connection to {address} failed: {what}"), "try again later".to_owned())
             }
             Failure::Answer(what) => (
-                format!("{address} gave an answer that is none: {what}"),
-                format!("is it a server of the {} kind?", self.wire.name()),
+                format!("{address} sent an invalid response: {what}"),
+                format!("is it a server with the {} API?", self.wire.name()),
             ),
         };
         Error::new(ErrorKind::Model, what).with_remedy(remedy)
     }
 
-    /// The texts cut into requests.
+    /// Splits the texts into requests.
     fn batches<'t>(&self, texts: &'t [String]) -> impl Iterator<Item = &'t [String]> + use<'t> {
         let (most_texts, most_bytes) = (self.limits.batch_texts, self.limits.batch_bytes);
         let mut rest = texts;
@@ -180,14 +180,14 @@ impl RemoteModel {
 }
 
 impl TokenCount for RemoteModel {
-    /// An upper estimate, since the server does not give its tokenizer.
+    /// An upper estimate, because the server does not expose its tokenizer.
     fn count(&self, text: &str) -> usize {
         token_estimate::tokens(text)
     }
 }
 
 impl Embedder for RemoteModel {
-    /// Kind, model and server: two servers may mean different models by one name.
+    /// Kind, model and server, because two servers may have different models of the same name.
     fn id(&self) -> &str {
         &self.id
     }
@@ -200,7 +200,7 @@ impl Embedder for RemoteModel {
         MAX_TOKENS - token_estimate::tokens(self.prompts.before(Role::Passage))
     }
 
-    /// Blank texts get zeros and are not sent: servers refuse them.
+    /// Blank texts get zeros and are not sent, because servers reject them.
     fn embed(&self, texts: &[&str], role: Role) -> Result<Vec<Vec<f32>>> {
         let is_sent = |text: &&&str| !text.trim().is_empty();
         let sent: Vec<String> = texts.iter().filter(is_sent).map(|text| self.prompts.apply(role, text)).collect();

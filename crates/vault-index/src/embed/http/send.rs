@@ -1,4 +1,4 @@
-//! One POST, repeated while that can help: on 429, on 5xx, and when the connection breaks.
+//! One POST with retries: on 429, on 5xx, and when the connection breaks.
 
 use std::fmt;
 use std::io::ErrorKind as Io;
@@ -11,10 +11,10 @@ use ureq::http::{HeaderMap, header};
 use super::address::Address;
 use super::{Limits, wire};
 
-/// Longer answers are errors: 64 vectors of 4,096 numbers are about 4 MB.
+/// Longer responses are errors: 64 vectors of 4,096 numbers are about 4 MB.
 const LONGEST_ANSWER: u64 = 64 << 20;
 
-/// A key. It can be sent, and nothing else: `Debug` hides it.
+/// A secret key. It can only be sent; `Debug` hides it.
 #[derive(Clone)]
 pub(super) struct Key(String);
 
@@ -36,10 +36,10 @@ impl fmt::Debug for Key {
     }
 }
 
-/// Why there is no answer. No text in it holds the key.
+/// Why a request failed. No text in it contains the key.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// Nothing listens there.
+    /// Nothing listens at the address.
     Refused,
     /// The host name cannot be resolved.
     NoHost,
@@ -48,13 +48,13 @@ pub(super) enum Failure {
         code: u16,
         message: String,
     },
-    /// Another fault of the network.
+    /// Another network error.
     Connection(String),
-    /// There is an answer, but it cannot be used.
+    /// There is a response, but it cannot be used.
     Answer(String),
 }
 
-/// Whether the request is worth repeating, and after which wait at least.
+/// Whether the request is worth a retry, and the minimum wait before it.
 enum RetryDecision {
     No,
     After(Option<Duration>),
@@ -73,7 +73,7 @@ impl Sender {
     pub(super) fn new(address: &Address, path: &str, key: Option<Key>, limits: &Limits) -> Self {
         let config = Agent::config_builder()
             .http_status_as_error(false)
-            // Texts go to this address and no other.
+            // Texts go only to this address.
             .max_redirects(0)
             .max_redirects_will_error(false)
             .timeout_connect(Some(limits.connect))
@@ -81,12 +81,12 @@ impl Sender {
             .timeout_recv_response(Some(limits.answer))
             .timeout_recv_body(Some(limits.answer))
             .user_agent(concat!("vault-index/", env!("CARGO_PKG_VERSION")));
-        // A proxy cannot reach this machine's own servers.
+        // A proxy cannot reach servers on this machine.
         let config = if address.is_loopback() { config.proxy(None) } else { config };
         Self { agent: config.build().into(), url: format!("{address}{path}"), key, limits: limits.clone() }
     }
 
-    /// The body of the answer.
+    /// Returns the body of the response.
     pub(super) fn post(&self, body: &[u8]) -> Result<Vec<u8>, Failure> {
         let mut wait = self.limits.first_wait;
         let mut tries = 1;
@@ -124,7 +124,7 @@ impl Sender {
         Err((Failure::Status { code, message: self.without_key(wire::error_message(&bytes)) }, again))
     }
 
-    /// Servers often repeat the key they refuse.
+    /// Removes the key from a text, because servers often repeat the key that they refuse.
     fn without_key(&self, text: String) -> String {
         match &self.key {
             Some(Key(key)) => text.replace(key.as_str(), "***"),
@@ -133,7 +133,7 @@ impl Sender {
     }
 }
 
-/// Only our own messages and the kinds of errors are used: some of ureq's messages quote what was sent.
+/// Uses only our own messages and the kinds of errors, because some of ureq's messages quote the request.
 fn connection(error: ureq::Error) -> (Failure, RetryDecision) {
     let broken = |what: &str| Failure::Connection(what.to_owned());
     match error {
@@ -143,18 +143,20 @@ fn connection(error: ureq::Error) -> (Failure, RetryDecision) {
             Io::ConnectionRefused => (Failure::Refused, RetryDecision::No),
             Io::TimedOut | Io::WouldBlock => (Failure::TimedOut, RetryDecision::No),
             Io::ConnectionReset | Io::ConnectionAborted | Io::BrokenPipe | Io::UnexpectedEof => {
-                (broken("it was closed before the answer was complete"), RetryDecision::After(None))
+                (broken("it was closed before the response was complete"), RetryDecision::After(None))
             }
             kind => (Failure::Connection(kind.to_string()), RetryDecision::No),
         },
         ureq::Error::BodyExceedsLimit(_) => (Failure::Answer("it is too long".into()), RetryDecision::No),
-        ureq::Error::Protocol(_) => (Failure::Answer("it is no HTTP".into()), RetryDecision::No),
+        ureq::Error::Protocol(_) => (Failure::Answer("it is not HTTP".into()), RetryDecision::No),
         ureq::Error::Http(_) => {
             (broken("the address or the key holds a character that cannot be sent"), RetryDecision::No)
         }
-        ureq::Error::Tls(_) | ureq::Error::Rustls(_) => (broken("no secure connection came about"), RetryDecision::No),
-        ureq::Error::InvalidProxyUrl => (broken("the proxy's address in the environment is none"), RetryDecision::No),
-        _ => (broken("it could not be made"), RetryDecision::No),
+        ureq::Error::Tls(_) | ureq::Error::Rustls(_) => (broken("the TLS handshake failed"), RetryDecision::No),
+        ureq::Error::InvalidProxyUrl => {
+            (broken("invalid proxy URL in HTTPS_PROXY, HTTP_PROXY or ALL_PROXY"), RetryDecision::No)
+        }
+        _ => (broken("it could not be established"), RetryDecision::No),
     }
 }
 

@@ -241,7 +241,7 @@ fn faults_of_the_server_are_repeated_then_reported() {
 
     let server = Server::start(|_, _| Reply::Close);
     let error = ask(&server).unwrap_err().to_string();
-    assert!(error.contains("closed before the answer"), "{error}");
+    assert!(error.contains("closed before the response"), "{error}");
     assert_eq!(server.count(), 3);
 }
 
@@ -271,7 +271,7 @@ fn answers_that_are_none() {
         (r#"{"data":[{"index":0,"embedding":"AAAA"}]}"#, "cannot be read"),
         (r#"{"data":[]}"#, "0 vectors for 1 texts"),
         (r#"{"data":[{"index":0,"embedding":[1,2]},{"index":1,"embedding":[1,2]}]}"#, "2 vectors for 1 texts"),
-        (r#"{"data":[{"index":5,"embedding":[1,2]}]}"#, "numbered wrongly"),
+        (r#"{"data":[{"index":5,"embedding":[1,2]}]}"#, "wrong indices"),
         (r#"{"data":[{"index":0,"embedding":[]}]}"#, "empty vector"),
         (r#"{"data":[{"index":0,"embedding":[1,2,3]}]}"#, "3 dimensions instead of 2"),
         (r#"{"data":[{"index":0,"embedding":[1e39,2]}]}"#, "out of range"),

@@ -1,16 +1,16 @@
-//! Requests and answers: the JSON of OpenAI's `/v1/embeddings` and of Ollama's `/api/embed`.
+//! Requests and responses: the JSON of OpenAI's `/v1/embeddings` and of Ollama's `/api/embed`.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// Which of the two protocols a server has.
+/// The protocol of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wire {
     OpenAi,
     Ollama,
 }
 
-/// The length of the vectors of OpenAI's own models; fixed, since we do not ask for another.
+/// The length of the vectors of OpenAI's own models; it is fixed, because we do not request another.
 pub(super) fn openai_dimensions(model: &str) -> Option<usize> {
     match model {
         "text-embedding-3-small" | "text-embedding-ada-002" => Some(1536),
@@ -58,18 +58,18 @@ impl Wire {
         request.to_string().into_bytes()
     }
 
-    /// The vectors of an answer in the order of the request's texts, of which there were `count`.
+    /// The vectors of a response in the order of the `count` texts of the request.
     pub(super) fn vectors(self, answer: &[u8], count: usize) -> Result<Vec<Vec<f32>>, String> {
         let unreadable = |error: serde_json::Error| format!("it cannot be read ({error})");
         let vectors = match self {
             Self::OpenAi => {
                 let mut data = serde_json::from_slice::<OpenAiAnswer>(answer).map_err(unreadable)?.data;
-                // Some servers leave the index out; then the order is the request's.
+                // Some servers leave the index out; then the order is that of the request.
                 if data.iter().any(|vector| vector.index.is_some()) {
                     data.sort_by_key(|vector| vector.index);
                     let in_order = data.iter().enumerate().all(|(i, vector)| vector.index == Some(i));
                     if !in_order && data.len() == count {
-                        return Err("its vectors are numbered wrongly".into());
+                        return Err("its vectors have wrong indices".into());
                     }
                 }
                 data.into_iter().map(|vector| vector.embedding).collect()
@@ -85,7 +85,7 @@ impl Wire {
         Ok(vectors)
     }
 
-    /// Whether the server forwards texts for this model to another one: Ollama does for its cloud models.
+    /// Whether the server forwards texts for this model to another one, as Ollama does for its cloud models.
     pub(super) fn passes_on(self, model: &str) -> bool {
         self == Self::Ollama && (model.ends_with("-cloud") || model.ends_with(":cloud"))
     }
@@ -105,7 +105,7 @@ impl Wire {
     }
 }
 
-/// The message of an error answer, else the start of its text.
+/// The message of an error response, or the start of its text.
 pub(super) fn error_message(body: &[u8]) -> String {
     let json: Option<Value> = serde_json::from_slice(body).ok();
     let error = json.as_ref().map(|json| &json["error"]);
@@ -119,7 +119,7 @@ pub(super) fn error_message(body: &[u8]) -> String {
     }
 }
 
-/// Whether an error says that the account's quota is used up, so that retrying is useless.
+/// Whether an error means that the account's quota is used up, so that retries are useless.
 pub(super) fn is_out_of_quota(body: &[u8]) -> bool {
     let json: Option<Value> = serde_json::from_slice(body).ok();
     json.is_some_and(|json| {

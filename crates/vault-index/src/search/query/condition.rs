@@ -22,11 +22,11 @@ pub enum Expression<T> {
     Is(T),
 }
 
-/// What a note must meet to be found.
+/// The condition that a note must meet to be found.
 ///
-/// Each test is asked of a whole note: `"a" "b"` finds notes that hold both, `-(a b)` leaves out notes that hold both.
-/// Of a note that meets the condition, those passages are found that hold something that was asked for; all of them,
-/// where no text was.
+/// Each test applies to a whole note: `"a" "b"` finds notes that contain both, `-(a b)` excludes notes that contain
+/// both. In a note that meets the condition, the passages that contain a requested text are found, or all passages if
+/// no text was requested.
 ///
 /// ```
 /// use vault_index::Query;
@@ -41,28 +41,28 @@ pub type Condition = Expression<Test>;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Test {
-    /// One of its passages, with the note's names, tags and properties, holds this. A regular expression, and what is
-    /// asked for with its case, is looked for in the passage's text alone.
+    /// One of its passages, together with the note's names, tags and properties, contains this. Regular expressions and
+    /// case-sensitive texts are searched in the passage's text only.
     Text(TextTest),
-    /// Its text holds all this within one of these.
+    /// Its text contains all of this within one of these.
     Within(Scope, Expression<TextTest>),
-    /// The name of its file holds this.
+    /// The name of its file contains this.
     FileName(TextTest),
-    /// Its path is this, lies below it, or matches this glob.
+    /// Its path is this, is below it, or matches this glob.
     Path(String),
     /// Its path matches this.
     PathText(TextTest),
     /// It has this tag (without `#`) or one below it.
     Tag(String),
-    /// It has such a property.
+    /// It has a property that meets this condition.
     Property(PropertyTest),
-    /// It links to the note that is named so, as in [`Query::like`](crate::Query::like).
+    /// It links to the note with this name, as in [`Query::like`](crate::Query::like).
     LinksTo(String),
-    /// The note that is named so links to it.
+    /// The note with this name links to it.
     LinkedFrom(String),
-    /// No link leads to it.
+    /// It has no links to it.
     Orphan,
-    /// Its date lies within these days: see [`Filter::dates`](crate::Filter::dates).
+    /// Its date is within these days: see [`Filter::dates`](crate::Filter::dates).
     Date(DateRange),
     /// Its file was changed at this moment or later.
     ModifiedSince(Timestamp),
@@ -70,7 +70,7 @@ pub enum Test {
     ModifiedBefore(Timestamp),
 }
 
-/// What something has to stand together in.
+/// The unit that must contain all texts together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Scope {
@@ -80,18 +80,18 @@ pub enum Scope {
     Line,
     /// A paragraph, or an item of a list.
     Block,
-    /// What lies between a heading and the next one, with its heading.
+    /// The text from a heading to the next one, including the heading.
     Section,
     /// A task: an item of a list with `[ ]`, `[x]` or another mark.
     Task,
     /// A task with `[ ]`.
     OpenTask,
-    /// A task with any mark but a space.
+    /// A task with any mark except a space.
     DoneTask,
 }
 
 impl Scope {
-    /// All, by the operators that they are written with.
+    /// All scopes, with their operators.
     pub(super) const OPERATORS: [(&'static str, Self); 7] = [
         ("content", Self::Content),
         ("line", Self::Line),
@@ -108,7 +108,7 @@ impl Scope {
 }
 
 impl<T> Expression<T> {
-    /// All of some expressions. One alone is itself.
+    /// A conjunction. A single expression stays as it is.
     pub(super) fn all(parts: Vec<Self>) -> Option<Self> {
         let mut flat = Vec::with_capacity(parts.len());
         for part in parts {
@@ -120,7 +120,7 @@ impl<T> Expression<T> {
         if flat.len() > 1 { Some(Self::All(flat)) } else { flat.pop() }
     }
 
-    /// Any of some expressions. One alone is itself.
+    /// A disjunction. A single expression stays as it is.
     pub(super) fn any(parts: Vec<Self>) -> Option<Self> {
         let mut flat = Vec::with_capacity(parts.len());
         for part in parts {
@@ -132,12 +132,12 @@ impl<T> Expression<T> {
         if flat.len() > 1 { Some(Self::Any(flat)) } else { flat.pop() }
     }
 
-    /// The opposite of an expression.
+    /// The negation of an expression.
     pub(super) fn not(part: Self) -> Self {
         Self::Not(Box::new(part))
     }
 
-    /// Whether it holds, by an answer to each test.
+    /// Whether the expression holds, given the result of each test.
     pub(in crate::search) fn holds(&self, is: &impl Fn(&T) -> bool) -> bool {
         match self {
             Self::All(parts) => parts.iter().all(|part| part.holds(is)),
@@ -147,10 +147,10 @@ impl<T> Expression<T> {
         }
     }
 
-    /// The same of other tests.
+    /// Converts every test.
     ///
     /// # Errors
-    /// The first one of a test.
+    /// The first error of a test.
     pub(in crate::search) fn map<U>(self, map: &impl Fn(T) -> Result<U>) -> Result<Expression<U>> {
         let all = |parts: Vec<Self>| parts.into_iter().map(|part| part.map(map)).collect::<Result<_>>();
         Ok(match self {
@@ -161,7 +161,7 @@ impl<T> Expression<T> {
         })
     }
 
-    /// What must all hold.
+    /// The operands of a conjunction.
     pub fn into_parts(self) -> Vec<Self> {
         match self {
             Self::All(parts) => parts,
@@ -169,7 +169,7 @@ impl<T> Expression<T> {
         }
     }
 
-    /// The tests, in the order in which they are written.
+    /// The tests, in the order of the query.
     pub(in crate::search) fn tests(&self) -> Vec<&T> {
         match self {
             Self::All(parts) | Self::Any(parts) => parts.iter().flat_map(Self::tests).collect(),
@@ -179,7 +179,7 @@ impl<T> Expression<T> {
     }
 }
 
-/// As it is written in a query.
+/// In the syntax of a query.
 impl<T: fmt::Display> fmt::Display for Expression<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -209,13 +209,13 @@ impl<T: fmt::Display> fmt::Display for Expression<T> {
     }
 }
 
-/// As it is written in a query. Times of files have options of their own, and are shown as moments.
+/// In the syntax of a query. Modification times have options of their own, and are shown as timestamps.
 impl fmt::Display for Test {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text(test) => test.fmt(f),
             Self::Within(scope, Expression::Is(test)) if !test.match_case => write!(f, "{}:{test}", scope.operator()),
-            // A task whatever it says.
+            // Any task.
             Self::Within(scope, Expression::All(tests)) if tests.is_empty() => write!(f, "{}:\"\"", scope.operator()),
             Self::Within(scope, tests) => write!(f, "{}:({tests})", scope.operator()),
             Self::FileName(test) => write!(f, "file:{test}"),
@@ -256,7 +256,7 @@ fn is_pattern(value: &str) -> bool {
     value.len() > 2 && value.starts_with('/') && value.ends_with('/')
 }
 
-/// Between quotes, unless it is one plain word.
+/// In quotes, unless it is one plain word.
 fn value(text: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "-_./#*?<>=+".contains(c);
     if text.chars().all(is_plain) && !text.starts_with('/') { text.to_string() } else { quoted(text) }

@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp, ToSpan, Zoned};
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// Which side of a day or month a bare date means.
+/// Whether a bare date means its start or its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DateEdge {
@@ -19,15 +19,15 @@ pub enum DateEdge {
 }
 
 impl DateEdge {
-    /// Reads a date as people write it: ISO 8601 (`2026-01-31`, `2026-01`, `2026`, with a time, with a zone),
-    /// `today`, `yesterday`, `tomorrow`, `now`, an age (`7d`, `3w`, `2mo`, `1y`, `12h`, `30min`), `last week`,
-    /// `last month`, `last year`, `this week`, `this month`, `this year`, `24.12.2023`, `24 Dec 2023`, `Dec 24, 2023`,
-    /// `dec 2023`, and `12/24/2023` where only one order of day and month is possible. `friday` is the latest one up
-    /// to today, `last friday` the latest one before today, `next friday` the first one after it. Days are local,
-    /// weeks begin on Monday.
+    /// Reads a date as people write it: ISO 8601 (`2026-01-31`, `2026-01`, `2026`, with a time, with a zone), `today`,
+    /// `yesterday`, `tomorrow`, `now`, an age (`7d`, `3w`, `2mo`, `1y`, `12h`, `30min`), `last week`, `last month`,
+    /// `last year`, `this week`, `this month`, `this year`, `24.12.2023`, `24 Dec 2023`, `Dec 24, 2023`, `dec 2023`,
+    /// and `12/24/2023` if only one order of day and month is possible. `friday` is the latest one up to today, `last
+    /// friday` the latest one before today, `next friday` the first one after it. Days are local, weeks begin on
+    /// Monday.
     ///
     /// # Errors
-    /// [`ErrorKind::Query`] with what can be written.
+    /// [`ErrorKind::Query`] with examples of valid dates.
     pub fn parse(self, text: &str, now: &Zoned) -> Result<Timestamp> {
         let lower = text.trim().to_lowercase();
         date_of(&lower, self, now).ok_or_else(|| match written(&lower) {
@@ -46,7 +46,7 @@ impl DateEdge {
 pub(super) fn date_of(text: &str, edge: DateEdge, now: &Zoned) -> Option<Timestamp> {
     let today = now.date();
     let zone = now.time_zone();
-    // What is beyond the calendar's last day is the end of all time.
+    // A date after the calendar's last day means the end of time.
     let span = |from: Date, to: Option<Date>| {
         let day = if edge == DateEdge::Start { Some(from) } else { to };
         Some(day.and_then(|day| day.to_zoned(zone.clone()).ok()).map_or(Timestamp::MAX, |day| day.timestamp()))
@@ -89,8 +89,8 @@ pub(super) fn date_of(text: &str, edge: DateEdge, now: &Zoned) -> Option<Timesta
     if text.len() == 10 { day(text.parse().ok()?) } else { local_moment(text, zone) }
 }
 
-/// The days of a year, quarter, month or week of ISO 8601, in lower case: `2023`, `2023-q1`, `2023-02`, `2023-w05`; those with
-/// a letter also without the hyphen. The first one, and the one after the last.
+/// The days of a year, quarter, month or week of ISO 8601, in lower case: `2023`, `2023-q1`, `2023-02`, `2023-w05`;
+/// those with a letter also without the hyphen. Returns the first day, and the day after the last.
 pub(in crate::search) fn period(text: &str) -> Option<(Date, Option<Date>)> {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let (year, part) = text.split_at_checked(4).filter(|(year, _)| is_number(year))?;
@@ -113,7 +113,7 @@ fn local_moment(text: &str, zone: &TimeZone) -> Option<Timestamp> {
     moment.to_zoned(zone.clone()).ok().map(|z| z.timestamp())
 }
 
-/// The day that a weekday means.
+/// The day that a weekday refers to.
 fn weekday(text: &str, today: Date) -> Option<Date> {
     let (which, name) = text.split_once(' ').unwrap_or(("", text));
     let weekday = match name.trim() {
@@ -134,19 +134,19 @@ fn weekday(text: &str, today: Date) -> Option<Date> {
     }
 }
 
-/// The day that a text is, where no other one can be meant: `24.12.2023`, `24 Dec 2023`, `Sunday, December 24th, 2023`.
+/// The day that a text means, if it is unambiguous: `24.12.2023`, `24 Dec 2023`, `Sunday, December 24th, 2023`.
 pub(in crate::search) fn written_day(text: &str) -> Option<Date> {
     let text = text.to_lowercase();
     let is_weekday = |word: &str| weekday(word.trim_end_matches(','), Date::ZERO).is_some();
     let words: Vec<&str> = text.split_whitespace().filter(|word| !is_weekday(word)).collect();
     match written(&words.join(" ")) {
-        // Of days such as 05-12-2023 half could be read, and the others could not.
+        // Half of all days such as 05-12-2023 are ambiguous, so this form is not read at all.
         Some(WrittenDate::Day(day)) if !text.contains('-') => Some(day),
         _ => None,
     }
 }
 
-/// The month that a text is, with its name: `July 2022`.
+/// The month that a text with its name means: `July 2022`.
 pub(in crate::search) fn written_month(text: &str) -> Option<(Date, Option<Date>)> {
     match with_month_name(&text.to_lowercase())? {
         WrittenDate::Month(first) => Some((first, first.checked_add(1.month()).ok())),
@@ -154,13 +154,13 @@ pub(in crate::search) fn written_month(text: &str) -> Option<(Date, Option<Date>
     }
 }
 
-/// A day or month that is written in another way than ISO 8601.
+/// A day or month in another form than ISO 8601.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum WrittenDate {
     Day(Date),
-    /// Its first day.
+    /// The first day of the month.
     Month(Date),
-    /// Day before month, or month before day.
+    /// Ambiguous: day before month, or month before day.
     Either(Date, Date),
 }
 
@@ -198,7 +198,7 @@ fn written(text: &str) -> Option<WrittenDate> {
     if c.len() != 4 {
         return None;
     }
-    // Nobody writes the month first with dots.
+    // With dots, the month is never first.
     let month_first = if separator == b'.' { None } else { date(c, a, b) };
     match (date(c, b, a), month_first) {
         (Some(day_first), Some(month_first)) if day_first != month_first => {
@@ -233,7 +233,7 @@ fn with_month_name(text: &str) -> Option<WrittenDate> {
     }
 }
 
-/// `7d` and the like: that long before now.
+/// `7d` and similar ages: this time before now.
 fn age(text: &str, now: &Zoned) -> Option<Timestamp> {
     let text = text.strip_suffix(" ago").unwrap_or(text).trim();
     let unit_at = text.find(|c: char| !c.is_ascii_digit())?;
@@ -250,8 +250,8 @@ fn age(text: &str, now: &Zoned) -> Option<Timestamp> {
     moment.ok().map(|z| z.timestamp())
 }
 
-/// When a text is that is a month, a day, or a day with a time, as frontmatter has them: a month from its first moment
-/// to the first one after it, all else its first moment twice.
+/// The moment of a text that is a month, a day, or a day with a time, as in frontmatter. A month gives its first moment
+/// and the first one after it; all others give their first moment twice.
 pub(super) fn date(text: &str, now: &Zoned) -> Option<(Timestamp, Timestamp)> {
     let bytes = text.as_bytes();
     let begins_with_month = bytes.len() >= 7 && bytes[0].is_ascii_digit() && bytes[4] == b'-';
@@ -262,23 +262,23 @@ pub(super) fn date(text: &str, now: &Zoned) -> Option<(Timestamp, Timestamp)> {
     if is_day { date_of(text, DateEdge::Start, now).map(|moment| (moment, moment)) } else { None }
 }
 
-/// Days from one to another, either of which may be open.
+/// A range of days, whose ends may be open.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DateRange {
     /// The first day.
     pub from: Option<Date>,
     /// The day after the last one.
     pub before: Option<Date>,
-    /// As it was written.
+    /// The text of the range, as written.
     text: String,
 }
 
 impl DateRange {
     /// Reads `2023-12` (all its days), `>=2026-01`, `>2025`, `<2026-03-01`, `<=yesterday`, `2023-01..2023-06` (both
-    /// included), `2023..`, `..2023-06`; each date as [`DateEdge::parse`] reads it.
+    /// included), `2023..`, `..2023-06`; each date as in [`DateEdge::parse`].
     ///
     /// # Errors
-    /// [`ErrorKind::Query`] with what can be written.
+    /// [`ErrorKind::Query`] with examples of valid ranges.
     pub fn parse(text: &str, now: &Zoned) -> Result<Self> {
         let text = text.trim();
         let days = |date: &str| days(date, now);
@@ -304,7 +304,7 @@ impl DateRange {
         Ok(Self { from, before, text: text.to_string() })
     }
 
-    /// Whether all days from `first` up to, and without, `end` lie in it.
+    /// Whether all days from `first` up to, and without, `end` are in the range.
     pub(in crate::search) fn contains(&self, first: Date, end: Option<Date>) -> bool {
         let ends = self.before.is_none_or(|before| end.is_some_and(|end| end <= before));
         self.from.is_none_or(|from| from <= first) && ends
@@ -318,7 +318,7 @@ impl fmt::Display for DateRange {
     }
 }
 
-/// The days that a date covers: the first one, and the one after the last, which the calendar may not have. A moment
+/// The days that a date covers: the first one, and the one after the last, which the calendar may not have. A timestamp
 /// covers its day.
 fn days(text: &str, now: &Zoned) -> Result<(Date, Option<Date>)> {
     let day = |moment: Timestamp| moment.to_zoned(now.time_zone().clone()).date();

@@ -1,4 +1,4 @@
-//! What must hold before anything is ranked: tags, paths, dates, properties.
+//! Conditions that must hold before ranking: tags, paths, dates, properties.
 
 use jiff::Timestamp;
 
@@ -20,23 +20,23 @@ use crate::search::query::property_condition::PropertyTest;
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Filter {
-    /// Tags without `#`; `inbox` is also held by `inbox/x`. All must hold.
+    /// Tags without `#`; `inbox` also matches `inbox/x`. All must match.
     pub tags: Vec<String>,
-    /// Globs on vault-relative paths, or names of folders and notes. One must hold.
+    /// Globs on vault-relative paths, or names of folders and notes. One must match.
     pub paths: Vec<String>,
-    /// Changed at this moment or later.
+    /// Modified at this moment or later.
     pub after: Option<Timestamp>,
-    /// Changed before this moment.
+    /// Modified before this moment.
     pub before: Option<Timestamp>,
     /// Conditions on frontmatter properties. All must hold.
     pub properties: Vec<PropertyTest>,
-    /// Days within which the note's date lies: that of its property `date`, else the one in its name, else that of its
-    /// property `created`. All must hold.
+    /// Ranges of days that must all contain the note's date: its property `date`, else the date in its name, else its
+    /// property `created`.
     pub dates: Vec<DateRange>,
 }
 
 impl Filter {
-    /// Whether every note passes.
+    /// Whether the filter accepts every note.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -44,16 +44,16 @@ impl Filter {
     /// Adds a tag, with or without its `#`.
     ///
     /// # Errors
-    /// [`ErrorKind::Query`] when it names nothing.
+    /// [`ErrorKind::Query`] when the tag is empty.
     pub fn tag(mut self, tag: &str) -> Result<Self> {
         self.add_tag(tag)?;
         Ok(self)
     }
 
-    /// [`Filter::tag`] in place.
+    /// Adds a tag like [`Filter::tag`], in place.
     ///
     /// # Errors
-    /// As [`Filter::tag`].
+    /// The errors of [`Filter::tag`].
     pub fn add_tag(&mut self, tag: &str) -> Result<()> {
         self.tags.push(checked_tag(tag)?);
         Ok(())
@@ -62,16 +62,16 @@ impl Filter {
     /// Adds a path: a glob, or the name of a folder or note.
     ///
     /// # Errors
-    /// [`ErrorKind::Query`] when it names nothing, or the glob cannot be understood.
+    /// [`ErrorKind::Query`] when the path is empty, or the glob is invalid.
     pub fn path(mut self, glob: &str) -> Result<Self> {
         self.add_path(glob)?;
         Ok(self)
     }
 
-    /// [`Filter::path`] in place.
+    /// Adds a path like [`Filter::path`], in place.
     ///
     /// # Errors
-    /// As [`Filter::path`].
+    /// The errors of [`Filter::path`].
     pub fn add_path(&mut self, glob: &str) -> Result<()> {
         self.paths.push(checked_path(glob)?);
         Ok(())
@@ -84,39 +84,39 @@ impl Filter {
         self
     }
 
-    /// Adds days within which the note's date has to lie.
+    /// Adds a range of days that must contain the note's date.
     #[must_use]
     pub fn date(mut self, range: DateRange) -> Self {
         self.dates.push(range);
         self
     }
 
-    /// Sets the moment since which notes must have changed.
+    /// Sets the moment at or after which notes must have been modified.
     #[must_use]
     pub fn after(self, moment: Timestamp) -> Self {
         Self { after: Some(moment), ..self }
     }
 
-    /// Sets the moment before which notes must have changed last.
+    /// Sets the moment before which notes must last have been modified.
     #[must_use]
     pub fn before(self, moment: Timestamp) -> Self {
         Self { before: Some(moment), ..self }
     }
 }
 
-/// A path glob that can be understood.
+/// Checks that a path glob is valid.
 ///
 /// # Errors
-/// [`ErrorKind::Query`] when it names nothing, or the glob cannot be understood.
+/// [`ErrorKind::Query`] when it is empty, or the glob is invalid.
 pub(crate) fn checked_path(glob: &str) -> Result<String> {
     PathPattern::new(glob)?;
     Ok(glob.to_string())
 }
 
-/// A tag without its `#`.
+/// Returns a tag without its `#`.
 ///
 /// # Errors
-/// [`ErrorKind::Query`] when nothing is left of it.
+/// [`ErrorKind::Query`] when the rest is empty.
 pub(crate) fn checked_tag(text: &str) -> Result<String> {
     let tag = text.trim().trim_start_matches('#').trim_end_matches('/');
     if tag.is_empty() {

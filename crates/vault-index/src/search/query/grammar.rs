@@ -1,4 +1,4 @@
-//! The query's syntax: text -> the words to rank by, and the condition that notes must meet.
+//! The syntax of queries: from text to the words to rank by, and the condition that notes must meet.
 //!
 //! ```text
 //! any    = all ("OR" all)*                      OR is a word at the beginning and at the end
@@ -11,11 +11,11 @@
 //! note   = "[[" … "]]"                          the value of `link:` and `linked-from:`, beside those of operators
 //! ```
 //!
-//! Reading fails only for an operator whose value cannot be understood. What looks like syntax and is none is words:
+//! Parsing fails only for an operator with an invalid value. Text that only looks like syntax is read as words:
 //! `/etc/passwd`, `12:30`, `:-)`, `[[link]]`, `- [ ] task`, `foo:bar`.
 //!
-//! A plain word ranks. It is a condition too where it is negated, within an operator's parentheses, and in an OR with a
-//! condition.
+//! A plain word affects only the ranking. It is also a condition if it is negated, within an operator's parentheses, or
+//! in an OR with a condition.
 
 use jiff::Zoned;
 
@@ -28,30 +28,29 @@ use crate::search::query::text_condition::{TextPattern, TextTest};
 use crate::search::query::tokens::{key_at, prefix, property_at, quoted_at, regex_at, word_at};
 use crate::terms::Terms;
 
-/// Groups within groups. Parentheses further in are characters of words.
+/// The nesting limit of groups. Deeper parentheses are characters of words.
 const MAX_DEPTH: usize = 16;
 
-/// Tests in a query.
+/// The most tests in a query.
 const MAX_TESTS: usize = 200;
 
-/// What a query says.
+/// The contents of a query.
 pub(super) struct ParsedQuery {
-    /// The words to rank by, in their order.
+    /// The words to rank by, in order.
     pub text: String,
     /// Those of them that were written with a `*`.
     pub prefixes: Vec<String>,
     pub condition: Option<Condition>,
-    /// Whether there are words that are no conditions.
+    /// Whether it has words that are not conditions.
     pub has_free_words: bool,
-    /// What looks like an operator and is none.
+    /// Words that look like operators but are not.
     pub unknown: Vec<String>,
 }
 
-/// Reads a query. Dates such as `yesterday` count from `now`.
+/// Parses a query. Dates such as `yesterday` are relative to `now`.
 ///
 /// # Errors
-/// [`ErrorKind::Query`] for a tag, path, regular expression, date or comparison that cannot be understood, and for more
-/// than 200 tests.
+/// [`ErrorKind::Query`] for an invalid tag, path, regular expression, date or comparison, and for more than 200 tests.
 pub(super) fn parse(text: &str, now: &Zoned) -> Result<ParsedQuery> {
     let mut parser = Parser::new(text, now);
     let expression = parser.any(&Place::Query)?;
@@ -70,28 +69,28 @@ pub(super) fn parse(text: &str, now: &Zoned) -> Result<ParsedQuery> {
 
 fn too_many() -> Error {
     Error::new(ErrorKind::Query, format!("the query has more than {MAX_TESTS} conditions"))
-        .with_remedy("put `-- ` before a text in which nothing is meant as an operator")
+        .with_remedy("put `-- ` before a query to search for all of it as words")
 }
 
 /// A part of a query.
 enum Leaf {
-    /// Ranks; a condition only where it has to be one.
+    /// A word that ranks; it is a condition only where it must be one.
     Word(TextTest),
     /// A condition.
     Test(Test),
 }
 
-/// Where in a query something stands, which says what its words mean.
+/// The context of a part of a query, which decides the meaning of its words.
 enum Place {
     Query,
-    /// Within an operator that looks for texts.
+    /// Within an operator that searches texts.
     Texts {
         match_case: bool,
     },
     FileName,
     Path,
     Tag,
-    /// Within `link:` or `linked-from:`, with the test of a note's name.
+    /// Within `link:` or `linked-from:`, with the test for a note's name.
     Link(fn(String) -> Test),
     Property(String),
 }
@@ -107,14 +106,14 @@ struct Parser<'a> {
     now: &'a Zoned,
     depth: usize,
     negations: usize,
-    /// Everything from here on is words.
+    /// Whether everything from here on is words.
     is_literal: bool,
-    /// Whether the last word was the mark of a list.
+    /// Whether the last word was a list mark.
     after_bullet: bool,
     words: Vec<String>,
     prefixes: Vec<String>,
     unknown: Vec<String>,
-    /// Regular expressions so far.
+    /// The number of regular expressions so far.
     patterns: usize,
     terms: Terms,
 }
@@ -136,7 +135,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Alternatives, up to the end of the group or text. `None`: there is nothing to test.
+    /// Parses alternatives, up to the end of the group or text. `None`: there is nothing to test.
     fn any(&mut self, place: &Place) -> Result<Option<Expression<Leaf>>> {
         let mut alternatives = Vec::new();
         let mut together = Vec::new();
@@ -155,20 +154,20 @@ impl<'a> Parser<'a> {
         Ok(Expression::any(alternatives))
     }
 
-    /// Skips white space. Whether the group or the text ends here.
+    /// Skips white space. Returns whether the group or the text ends here.
     fn at_end(&mut self) -> bool {
         self.rest = self.rest.trim_start();
         self.rest.is_empty() || self.is_literal || (self.depth > 0 && self.rest.starts_with(')'))
     }
 
-    /// Whether the word here is this one. Looks no further: a text without spaces would be read again for each of its
-    /// parts.
+    /// Whether this word is at the current position. It does not look further, because a text without spaces would be
+    /// read again for each of its parts.
     fn is_here(&self, word: &str) -> bool {
         let is_end = |c: char| c.is_whitespace() || (self.depth > 0 && c == ')');
         self.rest.strip_prefix(word).is_some_and(|behind| behind.chars().next().is_none_or(is_end))
     }
 
-    /// Whether the group or the text ends behind a word.
+    /// Whether the group or the text ends after a word.
     fn ends_after(&self, word: &str) -> bool {
         let behind = self.rest[word.len()..].trim_start();
         behind.is_empty() || (self.depth > 0 && behind.starts_with(')'))
@@ -191,7 +190,7 @@ impl<'a> Parser<'a> {
         self.operand(place)
     }
 
-    /// Whether the `-` here is one before something that it can be said of.
+    /// Whether the `-` at the current position negates the next item.
     fn is_negation(&mut self) -> bool {
         let negated = &self.rest[1..];
         match negated.chars().next() {
@@ -246,7 +245,7 @@ impl<'a> Parser<'a> {
         }
         let word = self.word_here();
         self.rest = &self.rest[word.len()..];
-        // The value may have been meant that stands behind a space.
+        // The text after the space may have been meant as the value.
         if matches!(place, Place::Query) && word.strip_suffix(':').is_some_and(is_operator) && !self.rest.is_empty() {
             self.unknown.push(word.to_string());
         }
@@ -257,7 +256,7 @@ impl<'a> Parser<'a> {
         self.leaf(place, Value::Word(word))
     }
 
-    /// What stands up to the `)`, which is skipped.
+    /// Parses up to the `)`, which is skipped.
     fn group(&mut self, place: &Place) -> Result<Option<Expression<Leaf>>> {
         self.depth += 1;
         let found = self.any(place);
@@ -279,7 +278,7 @@ impl<'a> Parser<'a> {
         Some(Value::Regex(pattern))
     }
 
-    /// The value of an operator, which begins at `behind`. `None`: it has none, and the operator is a word.
+    /// Parses the value of an operator, which begins at `behind`. `None`: it has no value, and the operator is a word.
     fn value(&mut self, place: &Place, behind: &'a str) -> Result<Option<Option<Expression<Leaf>>>> {
         let before = std::mem::replace(&mut self.rest, behind);
         if let Some(inside) = behind.strip_prefix('(').filter(|_| self.depth < MAX_DEPTH) {
@@ -305,7 +304,7 @@ impl<'a> Parser<'a> {
         self.leaf(place, Value::Word(word)).map(Some)
     }
 
-    /// The operators of a query. `None`: there is no such one.
+    /// Parses the operators of a query. `None`: the key is not an operator.
     fn operator(&mut self, key: &str, behind: &'a str) -> Result<Option<Option<Expression<Leaf>>>> {
         let key = key.to_ascii_lowercase();
         if let Some((_, scope)) = Scope::OPERATORS.iter().find(|(operator, _)| *operator == key) {
@@ -313,7 +312,7 @@ impl<'a> Parser<'a> {
             let Some(found) = self.value(&Place::Texts { match_case: false }, behind)? else { return Ok(None) };
             let texts = match found {
                 Some(found) => texts(found)?,
-                // `task-todo:""`: all of them.
+                // `task-todo:""` matches all of them.
                 None if is_task => Expression::All(Vec::new()),
                 None => return Ok(Some(None)),
             };
@@ -331,7 +330,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// `match-case:` and `ignore-case:`, which make conditions of words.
+    /// `match-case:` and `ignore-case:`, which turn words into conditions.
     fn case(&mut self, key: &str, behind: &'a str) -> Result<Option<Option<Expression<Leaf>>>> {
         let match_case = key.eq_ignore_ascii_case("match-case");
         if !match_case && !key.eq_ignore_ascii_case("ignore-case") {
@@ -342,7 +341,7 @@ impl<'a> Parser<'a> {
         found.map(|found| found.map(condition).transpose()).transpose()
     }
 
-    /// `is:orphan`; what else a note may be is words.
+    /// `is:orphan`; any other value makes it a word.
     fn is(&mut self, behind: &'a str) -> Option<Option<Expression<Leaf>>> {
         let word = word_at(behind, self.depth > 0);
         word.eq_ignore_ascii_case("orphan").then(|| {
@@ -395,11 +394,11 @@ impl<'a> Parser<'a> {
         Some(Expression::Is(Leaf::Test(Test::Property(PropertyTest { key: key.to_string(), test, value }))))
     }
 
-    /// A value, as its place means it. `None`: it says nothing.
+    /// Converts a value according to its context. `None`: it is empty.
     fn leaf(&mut self, place: &Place, value: Value<'_>) -> Result<Option<Expression<Leaf>>> {
         if matches!(value, Value::Regex(_)) {
             self.patterns += 1;
-            // Each is compiled here, which can take some 20 ms.
+            // Each of them is compiled here, which can take some 20 ms.
             if self.patterns > MAX_TESTS {
                 return Err(too_many());
             }
@@ -443,7 +442,7 @@ impl<'a> Parser<'a> {
         Ok(Some(Expression::Is(leaf)))
     }
 
-    /// A word, phrase or pattern that texts are searched for. All but patterns rank, unless they are negated.
+    /// A word, phrase or pattern to search texts for. All except patterns affect the ranking, unless they are negated.
     fn text(&mut self, place: &Place, value: Value<'_>) -> Result<Option<Expression<Leaf>>> {
         let match_case = matches!(place, Place::Texts { match_case: true });
         let is_plain = matches!(value, Value::Word(_));
@@ -479,12 +478,12 @@ impl<'a> Parser<'a> {
         Ok(Some(Expression::Is(leaf)))
     }
 
-    /// Whether there is anything in a word to be searched for.
+    /// Whether a word contains anything to search for.
     fn is_word(&mut self, word: &str) -> bool {
         word.chars().any(char::is_alphanumeric) || (!word.is_ascii() && !self.terms.words(word).is_empty())
     }
 
-    /// The word here, up to white space or the end of the group.
+    /// The word at the current position, up to white space or the end of the group.
     fn word_here(&self) -> &'a str {
         word_at(self.rest, self.depth > 0)
     }
@@ -496,8 +495,8 @@ fn is_operator(key: &str) -> bool {
         || Scope::OPERATORS.iter().any(|(operator, _)| *operator == key)
 }
 
-/// The condition, where there is one: plain words rank only, unless they are alternatives to a condition. `is_free` is
-/// set where there are such that rank only.
+/// The condition of a part, if it has one. Plain words affect only the ranking, unless they are alternatives to a
+/// condition. `is_free` is set if there are plain words of the first kind.
 fn required(part: Expression<Leaf>, is_free: &mut bool) -> Option<Condition> {
     match part {
         Expression::All(parts) => {
@@ -512,7 +511,7 @@ fn required(part: Expression<Leaf>, is_free: &mut bool) -> Option<Condition> {
     }
 }
 
-/// Whether any of it is more than a plain word.
+/// Whether any part is more than a plain word.
 fn is_condition(part: &Expression<Leaf>) -> bool {
     match part {
         Expression::All(parts) | Expression::Any(parts) => parts.iter().any(is_condition),
@@ -521,7 +520,7 @@ fn is_condition(part: &Expression<Leaf>) -> bool {
     }
 }
 
-/// The condition that all of it is.
+/// Turns the whole part into a condition.
 fn wrapped_all(part: Expression<Leaf>) -> Condition {
     match part {
         Expression::All(parts) => {
@@ -537,7 +536,7 @@ fn wrapped_all(part: Expression<Leaf>) -> Condition {
     }
 }
 
-/// Paths that stand side by side are alternatives, as `--path` is: a note lies in one folder.
+/// Joins adjacent paths as alternatives, as with `--path`, because a note is in only one folder.
 fn paths_as_one(parts: Vec<Condition>) -> Vec<Condition> {
     let is_path = |part: &Condition| matches!(part, Expression::Is(Test::Path(_)));
     let Some(first) = parts.iter().position(is_path) else { return parts };
@@ -552,7 +551,7 @@ fn paths_as_one(parts: Vec<Condition>) -> Vec<Condition> {
 fn texts(part: Expression<Leaf>) -> Result<Expression<TextTest>> {
     part.map(&|leaf| match leaf {
         Leaf::Word(test) | Leaf::Test(Test::Text(test)) => Ok(test),
-        // There are no others within one.
+        // Other tests do not occur within an operator.
         Leaf::Test(other) => TextTest::new(TextPattern::Words(other.to_string())),
     })
 }

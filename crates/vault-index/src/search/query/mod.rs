@@ -1,5 +1,5 @@
-//! The query language: what a person or a program asks. [`Query`] is the words to rank by, the conditions that must hold
-//! and how the answer is made; below it are the grammar of what is typed, and the conditions, filters and dates that it
+//! The query language: [`Query`] has the words to rank by, the conditions that must hold and the options of the result.
+//! Its modules are the grammar of typed queries, and the conditions, filters and dates. Nothing here reads the index.
 //! can ask for. Nothing here reads the index.
 
 pub(super) mod path_pattern;
@@ -21,7 +21,7 @@ use crate::search::query::condition::{Condition, Expression, Test};
 use crate::search::query::filter::Filter;
 use crate::search::query::grammar::ParsedQuery;
 
-/// A question to a vault, with everything that shapes the answer.
+/// A query to a vault, with all options of the result.
 ///
 /// ```
 /// use vault_index::{Filter, Mode, Query};
@@ -37,41 +37,41 @@ use crate::search::query::grammar::ParsedQuery;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Query {
-    /// The words that are ranked by, those of phrases among them, without the rest of the syntax. May be empty when only
-    /// conditions are given.
+    /// The words to rank by, including those of phrases, without the rest of the syntax. May be empty if there are only
+    /// conditions.
     pub text: String,
-    /// Those of the words that stand for all words that begin so: they were written as `canv*`.
+    /// Those of the words that stand for all words with that prefix: they were written as `canv*`.
     pub prefixes: Vec<String>,
-    /// What must hold, as the syntax says it; applied before anything is ranked.
+    /// The condition from the syntax; applied before ranking.
     pub condition: Option<Condition>,
-    /// What looks like an operator of the syntax and is none. It is among the words.
+    /// Words that look like operators of the syntax but are not. They are among the words.
     pub unknown_operators: Vec<String>,
     /// A note (its path or a link to it): find notes similar to it instead of `text`.
     pub like: Option<String>,
     /// The vector to rank by meaning with, instead of that of `text`: see [`Query::from_vector`].
     pub vector: Option<Vec<f32>>,
-    /// Whether all words stand in the condition.
+    /// Whether all words are in the condition.
     pub(crate) words_are_conditions: bool,
-    /// What must hold besides.
+    /// Additional conditions.
     pub filter: Filter,
-    /// How passages are ranked.
+    /// The ranking mode.
     pub mode: Mode,
-    /// Results at most.
+    /// The most results.
     pub limit: usize,
-    /// One result a note, or every passage.
+    /// The unit of a result: a note or a passage.
     pub grouping: Grouping,
-    /// Weaker results are dropped. `None`: the measured floor of the mode.
+    /// Results with a lower score are dropped. `None`: the measured floor of the mode.
     pub min_score: Option<f32>,
     /// The order of the results.
     pub sort: Sort,
 }
 
-/// How passages are ranked.
+/// The ranking mode.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Mode {
-    /// By meaning and by words, added up.
+    /// By meaning and by words, as a sum.
     #[default]
     Hybrid,
     /// By meaning only: cosine of the embeddings.
@@ -81,7 +81,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// As `--mode` takes it and the records show it.
+    /// The value of `--mode` and of records.
     pub fn name(self) -> &'static str {
         match self {
             Self::Hybrid => "hybrid",
@@ -91,7 +91,7 @@ impl Mode {
     }
 }
 
-/// What a result is.
+/// The unit of a result.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Grouping {
@@ -102,14 +102,14 @@ pub enum Grouping {
     Passages,
 }
 
-/// The order of results. Other orders than that of the scores are of all that match, so that the first of them are not
-/// the best ones, and each that matches costs its exact score.
+/// The order of results. With another order than that of the scores, all matches are sorted: so the first results are
+/// not the best ones, and each match costs its exact score.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Sort {
-    /// Best first; without anything to rank by, as [`Sort::Modified`].
+    /// Best first; without anything to rank by, like [`Sort::Modified`].
     #[default]
     Score,
-    /// The most recently changed notes first.
+    /// The most recently modified notes first.
     Modified,
     /// By path.
     Path,
@@ -136,14 +136,14 @@ impl Default for Query {
 }
 
 impl Query {
-    /// Ranks by the words of a text, taken as they are: no syntax.
+    /// Creates a query that ranks by the words of a text, without syntax.
     pub fn literal(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }
     }
 
-    /// Passages whose vectors are near a vector that is already there: of a text that was embedded before, or of
-    /// something else that the index's model embeds. Its length does not matter. With a `text` and [`Mode::Hybrid`],
-    /// the text ranks by its words beside it.
+    /// Searches for passages whose vectors are close to an existing vector: of a text that was embedded before, or of
+    /// anything else that the index's model embeds. Its length does not matter. With a `text` and [`Mode::Hybrid`], the
+    /// words of the text also count.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -168,30 +168,30 @@ impl Query {
         Self { vector: Some(vector.into()), mode: Mode::Semantic, ..Self::default() }
     }
 
-    /// Notes similar to one, named by its path or by a link to it.
+    /// Searches for notes similar to one, which is named by its path or by a link to it.
     pub fn like(note: impl Into<String>) -> Self {
         Self { like: Some(note.into()), ..Self::default() }
     }
 
-    /// Sets how passages are ranked.
+    /// Sets the ranking mode.
     #[must_use]
     pub fn mode(self, mode: Mode) -> Self {
         Self { mode, ..self }
     }
 
-    /// Sets how many results come back at most.
+    /// Sets the most results.
     #[must_use]
     pub fn limit(self, limit: usize) -> Self {
         Self { limit, ..self }
     }
 
-    /// Sets what a result is.
+    /// Sets the unit of a result.
     #[must_use]
     pub fn grouping(self, grouping: Grouping) -> Self {
         Self { grouping, ..self }
     }
 
-    /// Sets what must hold.
+    /// Sets the filter.
     #[must_use]
     pub fn filter(self, filter: Filter) -> Self {
         Self { filter, ..self }
@@ -209,37 +209,37 @@ impl Query {
         Self { sort, ..self }
     }
 
-    /// Adds a condition, which must hold beside those that are there.
+    /// Adds a condition that must hold besides the existing ones.
     #[must_use]
     pub fn condition(mut self, condition: Condition) -> Self {
         self.condition = Expression::all(self.condition.into_iter().chain([condition]).collect());
         self
     }
 
-    /// Reads the query syntax, whose operators `vault-search --help` lists: `"exact phrase"`, `-word`, `word*`, `OR`,
+    /// Parses the query syntax, whose operators `vault-search --help` lists: `"exact phrase"`, `-word`, `word*`, `OR`,
     /// parentheses, `tag:x`, `path:glob`, `file:x`, `date:2023-12`, `[property:value]`, `line:(…)`, `section:(…)`,
-    /// `task-todo:x`, `/regex/`. All other words are ranked by. What is not closed runs to the end; what looks like an
-    /// operator and is none is words; `--` ends the syntax. Groups nest sixteen deep; parentheses further in are
-    /// characters.
+    /// `task-todo:x`, `/regex/`. All other words affect the ranking. Unclosed quotes and groups extend to the end. Text
+    /// that only looks like an operator is read as words; `--` ends the syntax. Groups nest up to sixteen deep; deeper
+    /// parentheses are characters.
     ///
     /// # Errors
-    /// [`ErrorKind::Query`](crate::ErrorKind::Query) for a glob, tag, date or regular expression that cannot be
-    /// understood, and for more than 200 conditions.
+    /// [`ErrorKind::Query`](crate::ErrorKind::Query) for an invalid glob, tag, date or regular expression, and for more
+    /// than 200 conditions.
     pub fn parse(text: &str) -> Result<Self> {
         Self::parse_at(text, &Zoned::now())
     }
 
-    /// The same, where dates such as `yesterday` count from a moment of the caller's.
+    /// Like [`Query::parse`], with dates such as `yesterday` relative to the given moment.
     ///
     /// # Errors
-    /// As [`Query::parse`].
+    /// The errors of [`Query::parse`].
     pub fn parse_at(text: &str, now: &Zoned) -> Result<Self> {
         let ParsedQuery { text, prefixes, condition, has_free_words, unknown } = grammar::parse(text, now)?;
         let words_are_conditions = condition.is_some() && !has_free_words;
         Ok(Self { text, prefixes, condition, words_are_conditions, unknown_operators: unknown, ..Self::default() })
     }
 
-    /// Whether there is nothing to rank by and nothing to filter by.
+    /// Whether the query has neither words to rank by nor conditions.
     pub fn is_empty(&self) -> bool {
         self.text.trim().is_empty()
             && self.condition.is_none()
@@ -248,12 +248,12 @@ impl Query {
             && self.filter.is_empty()
     }
 
-    /// Whether each note that meets the condition is a result, however it is ranked.
+    /// Whether each note that meets the condition is a result, whatever its score.
     pub(super) fn finds_all(&self) -> bool {
         self.words_are_conditions && self.like.is_none() && self.min_score.is_none_or(|least| least <= 0.0)
     }
 
-    /// The condition, and the filter as one. `None`: every note meets them.
+    /// The condition and the filter as one condition. `None`: every note meets them.
     pub(super) fn whole_condition(&self) -> Option<Condition> {
         let filter = &self.filter;
         let is = |tests: Vec<Test>| tests.into_iter().map(Expression::Is).collect::<Vec<_>>();

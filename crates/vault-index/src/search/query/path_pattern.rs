@@ -1,4 +1,4 @@
-//! Which paths does a `path:` pattern mean? Globs over characters of any script, with case folded.
+//! Matches paths with a `path:` pattern: globs over characters of any script, with case folded.
 
 use globset::GlobBuilder;
 use regex::{Regex, RegexBuilder};
@@ -7,18 +7,18 @@ use unicode_normalization::UnicodeNormalization;
 use crate::error::{Error, ErrorKind, Result};
 use crate::path::VaultPath;
 
-/// A `path:` pattern: a glob that matches a note's path, everything under the folder it names, or the note it names
-/// without `.md`. Case is folded, as the file systems of two of our three systems do.
+/// A `path:` pattern: a glob that matches a note's path, the name of a folder, which matches everything below it, or
+/// the path of a note without `.md`. Case is folded, as in the file systems of two of our three operating systems.
 #[derive(Debug, Clone)]
 pub(crate) struct PathPattern(Regex);
 
 impl PathPattern {
-    /// Reads a pattern.
+    /// Parses a pattern.
     ///
     /// # Errors
-    /// [`ErrorKind::Query`] when it names nothing, or is a glob that cannot be understood.
+    /// [`ErrorKind::Query`] when it is empty, or an invalid glob.
     pub(crate) fn new(pattern: &str) -> Result<Self> {
-        // Paths are NFC, so the pattern has to be: `?` and `[…]` match a letter with its accent then.
+        // Paths are NFC, so the pattern must be too: then `?` and `[…]` match a letter with its accent.
         let normal: String = pattern.trim().nfc().collect();
         let stem = normal.trim_start_matches("./").trim_start_matches('/').trim_end_matches('/');
         let bad = |message: String| {
@@ -45,21 +45,21 @@ impl PathPattern {
         regex.map(Self).map_err(|error| bad(format!("`{pattern}` is not a path pattern")).because(error))
     }
 
-    /// Whether it means this path.
+    /// Whether the pattern matches this path.
     pub(crate) fn matches(&self, path: &VaultPath) -> bool {
         self.0.is_match(path.as_str())
     }
 }
 
-/// The regular expression of a glob over characters. The glob library makes one over bytes: a letter outside ASCII is
-/// a row of `\xNN` in it, so that `?` would match a part of one, and its case would not fold.
+/// Converts a glob's regular expression from bytes to characters. The glob library writes a non-ASCII letter as a
+/// series of `\xNN`, so that `?` would match a part of it, and its case would not fold.
 fn characters(regex: &str) -> String {
     let mut out = String::with_capacity(regex.len());
     let mut letter: Vec<u8> = Vec::new();
     let mut rest = regex.strip_prefix("(?-u)").unwrap_or(regex);
     while let Some(next) = rest.chars().next() {
         let byte = rest.strip_prefix("\\x").and_then(|hex| u8::from_str_radix(hex.get(..2)?, 16).ok());
-        // Any other backslash goes with the character behind it, which may be a backslash.
+        // Any other backslash belongs to the next character, which may be a backslash.
         let length = match (byte, next) {
             (Some(_), _) => 4,
             (None, '\\') => 1 + rest[1..].chars().next().map_or(0, char::len_utf8),

@@ -9,31 +9,31 @@ use crate::search::query::dates::{DateEdge, date, date_of};
 use crate::search::query::text_condition::{Text, TextMatcher, TextPattern, TextTest};
 use crate::store::PropertyValue;
 
-/// `KEY`, `KEY=VALUE`, `KEY!=VALUE`, `KEY<VALUE`, `KEY~TEXT`, … on a frontmatter property. Keys fold case.
+/// `KEY`, `KEY=VALUE`, `KEY!=VALUE`, `KEY<VALUE`, `KEY~TEXT`, … on a frontmatter property. Keys ignore case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PropertyTest {
     /// The property's name.
     pub key: String,
-    /// What is asked of it.
+    /// The comparison.
     pub test: Comparison,
-    /// What it is compared with; unused by [`Comparison::Exists`].
+    /// The value to compare with; unused by [`Comparison::Exists`].
     pub value: String,
 }
 
-/// How a property is compared. Numbers compare as numbers; all else as text, with case folded and without white space
-/// around it; a list holds when one of its items does (for `!=`: when none is equal).
+/// The kind of comparison. Numbers compare as numbers; everything else as text, with case folded and without
+/// surrounding white space. A list passes if one of its items does (for `!=`: if none is equal).
 ///
-/// A property that is a month, a day, or a day with a time, compares as a date with all that [`DateEdge::parse`] reads. A
-/// period such as `2026-03` or `yesterday` is equal to what lies within it, greater than what is before it, less than
-/// what is after it.
+/// A property that is a month, a day, or a day with a time, is compared as a date, with any value that
+/// [`DateEdge::parse`] reads. A period such as `2026-03` or `yesterday` is equal to the dates within it, greater than
+/// earlier dates, and less than later ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Comparison {
-    /// The key is there, whatever it holds: nothing, an empty list, a map.
+    /// The key is present with any value, including nothing, an empty list or a map.
     Exists,
     /// Equal.
     Equal,
-    /// There, even if empty, and not equal.
+    /// Present, even if empty, and not equal.
     NotEqual,
     /// Less than.
     Less,
@@ -43,11 +43,11 @@ pub enum Comparison {
     Greater,
     /// Greater than or equal.
     GreaterOrEqual,
-    /// Contains this text; case and diacritics do not matter. Written `/…/`: matches this regular expression.
+    /// Contains this text, ignoring case and diacritics. Written `/…/`: matches this regular expression.
     Contains,
 }
 
-/// How comparisons are written; the first that fits is read.
+/// The signs of comparisons; the first match is read.
 const SIGNS: [(&str, Comparison); 8] = [
     (">=", Comparison::GreaterOrEqual),
     ("<=", Comparison::LessOrEqual),
@@ -60,13 +60,13 @@ const SIGNS: [(&str, Comparison); 8] = [
 ];
 
 impl Comparison {
-    /// The comparison that a sign means.
+    /// The comparison for a sign.
     pub(super) fn written(sign: &str) -> Option<Self> {
         SIGNS.iter().find(|(written, _)| *written == sign).map(|(_, test)| *test)
     }
 }
 
-/// As `--prop` takes it.
+/// In the syntax of `--prop`.
 impl std::fmt::Display for PropertyTest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match SIGNS.iter().rfind(|(_, test)| *test == self.test) {
@@ -85,7 +85,7 @@ impl std::str::FromStr for PropertyTest {
         let signed = SIGNS.iter().find_map(|(sign, test)| Some((*test, rest.strip_prefix(sign)?)));
         let (test, value) = signed.unwrap_or((Comparison::Exists, rest));
         let (key, value) = (key.trim(), value.trim());
-        // `=>` is a typing error, not a value that begins with `>`.
+        // `=>` is a typo, not a value that begins with `>`.
         let odd = match test {
             Comparison::Exists => !value.is_empty(),
             Comparison::Contains => false,
@@ -105,10 +105,10 @@ impl std::str::FromStr for PropertyTest {
 }
 
 impl PropertyTest {
-    /// What values are compared with, `now` being what words such as `yesterday` count from.
+    /// Compiles the condition. Words such as `yesterday` are relative to `now`.
     ///
     /// # Errors
-    /// A regular expression that cannot be understood.
+    /// For an invalid regular expression.
     pub(in crate::search) fn matcher(&self, now: &Zoned) -> Result<PropertyMatcher> {
         let text = self.value.trim().to_lowercase();
         let edge = |edge| date_of(&text, edge, now);
@@ -117,10 +117,10 @@ impl PropertyTest {
         Ok(PropertyMatcher { test: self.test, number, period, text, contained: self.contained()?, now: now.clone() })
     }
 
-    /// What a value has to contain.
+    /// Compiles the text that a value must contain.
     ///
     /// # Errors
-    /// A regular expression that cannot be understood.
+    /// For an invalid regular expression.
     pub(super) fn contained(&self) -> Result<Option<TextMatcher>> {
         if self.test != Comparison::Contains {
             return Ok(None);
@@ -134,21 +134,21 @@ impl PropertyTest {
     }
 }
 
-/// A [`PropertyTest`] that is ready to be asked of many notes.
+/// A [`PropertyTest`] that is compiled, to test many notes.
 pub(in crate::search) struct PropertyMatcher {
     test: Comparison,
     number: Option<f64>,
-    /// The first moment of the date and the first one after it; twice the same where it is a moment.
+    /// The first moment of the date and the first one after it; twice the same for a timestamp.
     period: Option<(Timestamp, Timestamp)>,
-    /// Folded.
+    /// Folded text.
     text: String,
-    /// Of [`Comparison::Contains`].
+    /// For [`Comparison::Contains`].
     contained: Option<TextMatcher>,
     now: Zoned,
 }
 
 impl PropertyMatcher {
-    /// Whether the values of a property that is there (none: it is empty) pass.
+    /// Whether the values of an existing property pass. Without values, the property is empty.
     pub(in crate::search) fn holds(&self, values: &[PropertyValue]) -> bool {
         let equal = |value: &PropertyValue| self.order(value).is_some_and(Ordering::is_eq);
         match self.test {
@@ -169,8 +169,8 @@ impl PropertyMatcher {
         }
     }
 
-    /// How a value stands to what is wanted. `None`: a number and a word, or a date and a word, are neither less nor
-    /// greater nor equal.
+    /// Compares a value with the requested one. `None`: they are not comparable, such as a number and a word, or a date
+    /// and a word.
     fn order(&self, value: &PropertyValue) -> Option<Ordering> {
         if let (Some(a), Some(b)) = (value.number, self.number) {
             return a.partial_cmp(&b);
@@ -178,7 +178,7 @@ impl PropertyMatcher {
         let text = value.text.trim().to_lowercase();
         let date = date(&text, &self.now);
         if let (Some((from, to)), Some((start, end))) = (date, self.period) {
-            // A month is within what it ends with or before; a moment, within what it begins before.
+            // A month is within a period if it ends within it; a timestamp, if it is before the period's end.
             let is_within = if from < to { to <= end } else { from < end || from == start };
             return Some(match from {
                 from if from < start => Ordering::Less,

@@ -1,4 +1,4 @@
-//! Whether a text holds words, the beginning of a word, a run of characters, or what a regular expression matches.
+//! Tests whether a text contains words, a prefix of a word, a series of characters, or a match of a regular expression.
 
 use std::cell::OnceCell;
 use std::fmt;
@@ -9,50 +9,50 @@ use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
 use crate::error::{Error, ErrorKind, Result};
 use crate::terms::{TermMatch, Terms, letters};
 
-/// Characters that a regular expression may have.
+/// The most characters of a regular expression.
 const MAX_PATTERN: usize = 1000;
 
-/// What a compiled regular expression may take in memory. In bytes.
+/// The memory limit of a compiled regular expression, in bytes.
 const MAX_COMPILED: usize = 4_000_000;
 
-/// What is asked of a text.
+/// A test of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TextTest {
-    /// What it has to hold.
+    /// The pattern that the text must contain.
     pub holds: TextPattern,
     /// Whether upper and lower case differ.
     pub match_case: bool,
 }
 
-/// What a text has to hold.
+/// A pattern that a text must contain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TextPattern {
-    /// These words, side by side. Diacritics and punctuation do not count. What has no word in it, such as `=>`, is
-    /// looked for as it stands.
+    /// These words, side by side. Diacritics and punctuation are ignored. A text without a word, such as `=>`, is
+    /// searched literally.
     Words(String),
-    /// A word that begins so.
+    /// A word that starts with this.
     Prefix(String),
-    /// These characters, anywhere. Diacritics do not count.
+    /// These characters, anywhere. Diacritics are ignored.
     Characters(String),
-    /// What a regular expression matches, in the syntax of the crate `regex`; `^` and `$` are the ends of lines.
+    /// A regular expression, in the syntax of the crate `regex`; `^` and `$` match at line ends.
     Regex(String),
 }
 
 impl TextTest {
-    /// With case ignored.
+    /// Creates a test that ignores case.
     ///
     /// # Errors
-    /// [`ErrorKind::Query`] for a regular expression that cannot be understood, is longer than 1,000 characters, or
-    /// would take more than 4 MB.
+    /// [`ErrorKind::Query`] for a regular expression that is invalid, is longer than 1,000 characters, or would take
+    /// more than 4 MB.
     pub fn new(holds: TextPattern) -> Result<Self> {
         let test = Self { holds, match_case: false };
         test.matcher()?;
         Ok(test)
     }
 
-    /// Ready to be asked of many texts.
+    /// Compiles the test, to apply it to many texts.
     pub(in crate::search) fn matcher(&self) -> Result<TextMatcher> {
         let case = self.match_case;
         Ok(match &self.holds {
@@ -63,7 +63,7 @@ impl TextTest {
                     None => TextMatcher::Raw(text.clone()),
                     Some(terms) => {
                         let cased = case.then(|| cased_words(text, matching)).map(|words| {
-                            // Scripts without spaces between words have no cases.
+                            // Scripts without spaces between words have no case.
                             let spaced = words.chars().all(|c| (c as u32) < 0x0e00);
                             if spaced { words } else { words.trim().to_string() }
                         });
@@ -77,7 +77,7 @@ impl TextTest {
     }
 }
 
-/// As it is written in a query.
+/// In the syntax of a query.
 impl fmt::Display for TextTest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.match_case {
@@ -91,14 +91,14 @@ impl fmt::Display for TextTest {
     }
 }
 
-/// Text between quotes, as a query has it.
+/// A text in quotes, in the syntax of a query.
 pub(super) fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
 /// A [`TextTest`] that is compiled.
 pub(in crate::search) enum TextMatcher {
-    /// Terms as the keyword index has them, and the words with their case where that matters.
+    /// Terms in the form of the keyword index, and the words with their case if that matters.
     Words {
         terms: String,
         cased: Option<String>,
@@ -107,7 +107,7 @@ pub(in crate::search) enum TextMatcher {
         text: String,
         case: bool,
     },
-    /// What has no term, such as `=>`.
+    /// A text without terms, such as `=>`.
     Raw(String),
     Regex(Regex),
 }
@@ -126,7 +126,7 @@ impl TextMatcher {
     }
 }
 
-/// A text that several tests are asked of: its terms are made once.
+/// A text to which several tests apply; its terms are computed only once.
 pub(in crate::search) struct Text<'a> {
     raw: &'a str,
     terms: OnceCell<String>,
@@ -137,7 +137,7 @@ impl<'a> Text<'a> {
         Self { raw, terms: OnceCell::new() }
     }
 
-    /// One after another, with a space before and behind each.
+    /// All terms, with a space before and after each.
     fn terms(&self) -> &str {
         self.terms.get_or_init(|| {
             let mut terms = String::from(" ");
@@ -150,7 +150,7 @@ impl<'a> Text<'a> {
     }
 }
 
-/// The terms of a phrase as they stand in [`Text::terms`]. `None`: there are none.
+/// The terms of a phrase in the form of [`Text::terms`]. `None`: it has no terms.
 fn terms(phrase: &str, matching: TermMatch) -> Option<String> {
     let terms = Terms::new().phrase(phrase);
     let is_prefix = matching == TermMatch::Prefix || terms.last()?.matching == TermMatch::Prefix;
@@ -173,13 +173,13 @@ fn regex(pattern: &str, case: bool) -> Result<Regex> {
         }
         Err(error) => refuse(
             format!("`/{pattern}/` is not a regular expression: {}", reason(&error.to_string())),
-            "put \"quotes\" around what is to be found as it stands",
+            "put \"quotes\" around text to search for it literally",
         ),
     }
 }
 
-/// The reason and the position in an error of the crate `regex`, which is a picture: the pattern, a `^` below the
-/// place, and a line that begins with `error: `.
+/// The reason and the position in an error of the crate `regex`, which is formatted as a picture: the pattern, a `^`
+/// below the position, and a line that begins with `error: `.
 fn reason(picture: &str) -> String {
     let reason = picture.lines().find_map(|line| line.strip_prefix("error: ")).unwrap_or("it has an error");
     let caret = picture.lines().find(|line| line.trim_start().starts_with('^'));
@@ -190,8 +190,8 @@ fn reason(picture: &str) -> String {
     }
 }
 
-/// Letters and digits with their case, without diacritics, a space before and behind each word; with
-/// [`TermMatch::Prefix`] none at the end.
+/// Letters and digits with their case, without diacritics, with a space before and after each word; with
+/// [`TermMatch::Prefix`] without the last space.
 fn cased_words(text: &str, matching: TermMatch) -> String {
     let mut words = String::with_capacity(text.len() + 2);
     words.push(' ');

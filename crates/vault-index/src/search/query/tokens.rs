@@ -1,15 +1,15 @@
-//! Where the words, quotes, operators and brackets of a query end.
+//! Splits a query into words, quotes, operators and brackets.
 
 use unicode_normalization::char::is_combining_mark;
 
-/// Bytes of an operator's key.
+/// The most bytes of an operator's key.
 const MAX_KEY: usize = 64;
 
-/// Bytes between `[` and `]`.
+/// The most bytes between `[` and `]`.
 const MAX_PROPERTY: usize = 1000;
 
-/// The word at the beginning of a text, up to white space or a `)` that it has not opened. Quotes behind `:` hold it
-/// together.
+/// The word at the start of a text, up to white space or a `)` that it has not opened. Quotes after `:` belong to the
+/// word.
 pub(super) fn word_at(text: &str, in_group: bool) -> &str {
     let (mut in_quotes, mut open, mut before) = (false, 0_usize, ' ');
     for (at, c) in text.char_indices() {
@@ -28,7 +28,7 @@ pub(super) fn word_at(text: &str, in_group: bool) -> &str {
     text
 }
 
-/// The key of an operator at the beginning of a text that has a value, and the text from there on.
+/// The key of an operator with a value at the start of a text, and the text from the value on.
 pub(super) fn key_at(text: &str) -> Option<(&str, &str)> {
     let is_of_key = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     let length = text.bytes().take(MAX_KEY + 1).position(|byte| !is_of_key(byte))?;
@@ -37,7 +37,7 @@ pub(super) fn key_at(text: &str) -> Option<(&str, &str)> {
     (is_key && behind.starts_with(|c: char| !c.is_whitespace())).then_some((key, behind))
 }
 
-/// The text up to the closing quote, and what follows that. `\"` is a quote and `\\` a backslash.
+/// The text up to the closing quote, and the rest. `\"` is a quote and `\\` a backslash.
 pub(super) fn quoted_at(text: &str) -> (String, &str) {
     let mut quoted = String::new();
     let mut characters = text.char_indices().peekable();
@@ -53,8 +53,9 @@ pub(super) fn quoted_at(text: &str) -> (String, &str) {
     (quoted, "")
 }
 
-/// The regular expression at the beginning of a text, without its slashes. It has neither white space at an end nor a
-/// slash in it that is not escaped, and white space or the end follows it: `/etc/passwd` and `a / b / c` have none.
+/// The regular expression at the start of a text, without its slashes. It has no white space at its ends and no
+/// unescaped slash inside, and is followed by white space or the end. For example, `/etc/passwd` and `a / b / c` are
+/// not regular expressions.
 pub(super) fn regex_at(text: &str, in_group: bool) -> Option<&str> {
     let inside = text.strip_prefix('/')?;
     let pattern = &inside[..slash_at(inside)?];
@@ -63,7 +64,7 @@ pub(super) fn regex_at(text: &str, in_group: bool) -> Option<&str> {
     (ends && !pattern.is_empty() && pattern.trim() == pattern).then_some(pattern)
 }
 
-/// Where the first slash is that is not escaped.
+/// The position of the first unescaped slash.
 fn slash_at(text: &str) -> Option<usize> {
     let mut is_escaped = false;
     text.bytes().position(|byte| {
@@ -73,8 +74,8 @@ fn slash_at(text: &str) -> Option<usize> {
     })
 }
 
-/// `[key]` or `[key:value]` at the beginning of a text: key, value and length. What people write between brackets
-/// otherwise is none: `[[link]]`, `[text](address)`, `[^1]`, `[!note]`, `[ ]`, `[2]`.
+/// `[key]` or `[key:value]` at the start of a text: key, value and length. Other common uses of brackets do not count:
+/// `[[link]]`, `[text](address)`, `[^1]`, `[!note]`, `[ ]`, `[2]`.
 pub(super) fn property_at(text: &str) -> Option<(String, Option<&str>, usize)> {
     let inside = text.strip_prefix('[')?;
     let (mut in_quotes, mut is_escaped, mut before) = (false, false, '[');
@@ -108,7 +109,7 @@ pub(super) fn property_at(text: &str) -> Option<(String, Option<&str>, usize)> {
             _ => {}
         }
         is_escaped = c == '\\' && !is_escaped;
-        // Signs of a comparison stand between the place where a value begins and its quotes.
+        // The signs of a comparison are between the start of a value and its quotes.
         let is_sign = matches!(c, '<' | '>' | '~') && ":( <".contains(before) || c == '=' && before == '<';
         before = match c {
             _ if is_sign => '<',
@@ -119,7 +120,7 @@ pub(super) fn property_at(text: &str) -> Option<(String, Option<&str>, usize)> {
     None
 }
 
-/// How the word begins that `canv*` stands for.
+/// The prefix that `canv*` means.
 pub(super) fn prefix(word: &str) -> Option<&str> {
     let start = word.strip_suffix('*')?;
     let is_plain = |c: char| c.is_alphanumeric() || is_combining_mark(c) || "-_.'’".contains(c);

@@ -1,25 +1,25 @@
-//! Words of the query that stand side by side in a passage, in the same order, or that are the whole name of its note, earn
-//! it a share of the score that its words leave open.
+//! Query words that are adjacent in a passage, in the same order, or that are the whole name of its note, earn the
+//! passage a share of the score that its words leave open.
 //!
-//! | looked up | share |
+//! | phrase | share |
 //! | --- | --- |
 //! | the whole query, without stop words at its ends | `WHOLE` |
 //! | each run that punctuation joins, for example `max_retry_count`, `std::copy_if` or `2024-05-01` | `JOINED`, by how much of the query's information (the sum of idf) is in the run |
 //! | each run that hyphens alone join, for example `two-dimensional`: a word of the language rather than a name | `HYPHENATED`, likewise |
 //! | each name of a note inside the query, for example `Kanban` in `best plugin for kanban` | `NAMED`, likewise, to all passages of the note |
 //!
-//! Of a query that stands as a whole in few passages, these are what was asked for, however near others are in meaning:
-//! their whole score is at least `LEAST` of what words alone would give, by how rare the phrase is (its idf, as a share of
-//! that of one passage).
+//! If a query occurs as a whole in few passages, these are probably what the user wants, however close others are in
+//! meaning. So their whole score is at least `LEAST` of the score that words alone would give, multiplied by the rarity
+//! of the phrase (its idf, as a share of that of one passage).
 //!
-//! Only runs with two words count that are no stop words and stand in some passage; a name may have one. A passage with the
-//! shares `a` and `b` leaves `(1 - a)(1 - b)` of what it left open: its lexical score stays at most 1, and the same whatever
-//! else matches.
+//! Only runs with two words count that are not stop words and that occur in some passage; a name may have one such
+//! word. A passage with the shares `a` and `b` leaves `(1 - a)(1 - b)` of what it left open: its lexical score stays at
+//! most 1, and does not depend on other matches.
 //!
-//! A look-up takes about as long as that of the rarest word in it, that of a name some microseconds. The shares were
-//! measured: a phrase needs one near 1 to outrank passages that are nearer in meaning, and on the collections of questions
-//! `HYPHENATED` above .2 takes more from the first ten than it gives, as does a share of .02 for any two neighbouring words
-//! of the query.
+//! A look-up takes about as long as that of its rarest word; that of a name takes some microseconds. The shares were
+//! measured: a phrase needs one near 1 to outrank passages that are closer in meaning. On the question collections,
+//! `HYPHENATED` above .2 removes more answers from the first ten than it adds, and so does a share of .02 for any two
+//! neighbouring words of the query.
 
 use std::ops::Range;
 
@@ -41,24 +41,24 @@ const HYPHENATED: f64 = 0.2;
 
 const NAMED: f64 = 0.5;
 
-/// Longer names inside a query are not looked for.
+/// Longer names inside a query are not looked up.
 const MAX_NAME_WORDS: usize = 6;
 
-/// Words side by side, as a range of the query's text.
+/// Adjacent words, as a range of the query's text.
 struct Run {
     range: Range<usize>,
     share: f64,
     is_whole: bool,
 }
 
-/// A word of the query: where it is, and how much it tells (idf). Stop words and words in no passage tell nothing.
+/// A word of the query: its position, and its information (idf), which is 0 for stop words and words in no passage.
 struct Word {
     span: Range<usize>,
     idf: Option<f64>,
     is_in_a_name: bool,
 }
 
-/// Raises the lexical scores of passages that have words of the text side by side, and of notes that are called so.
+/// Raises the lexical scores of passages that contain words of the text side by side, and of notes with such a name.
 pub(in crate::search) fn add_adjacent(
     store: &Store,
     snapshot: &Snapshot,
@@ -93,7 +93,7 @@ pub(in crate::search) fn add_adjacent(
 fn words(text: &str, lexical: &WordScores, passages: usize) -> Vec<Word> {
     let mut words: Vec<Word> = Vec::new();
     Terms::new().each(text, |term, span| {
-        // Of a script without spaces, terms overlap: those that do not are enough.
+        // In a script without spaces, terms overlap; those that do not overlap suffice.
         if words.last().is_none_or(|last| last.span.end <= span.start) {
             let idf = if is_stop_word(term) { None } else { lexical.idf_of(term, passages) };
             words.push(Word { span, idf, is_in_a_name: lexical.is_in_a_name(term) });
@@ -102,15 +102,15 @@ fn words(text: &str, lexical: &WordScores, passages: usize) -> Vec<Word> {
     words
 }
 
-/// How much some words tell.
+/// The information in some words.
 fn told(words: &[Word]) -> f64 {
     words.iter().filter_map(|word| word.idf).sum()
 }
 
-/// What is looked up in passages.
+/// The runs to look up in passages.
 fn runs(text: &str, words: &[Word]) -> Vec<Run> {
     let all = told(words);
-    // From the first word that tells something to the last, where there are two; and how much all of them tell.
+    // From the first word with information to the last, if there are two; and the information in all of them.
     let telling = |words: &[Word]| {
         let telling: Vec<&Word> = words.iter().filter(|word| word.idf.is_some()).collect();
         let [first, .., last] = &telling[..] else { return None };
@@ -129,7 +129,7 @@ fn runs(text: &str, words: &[Word]) -> Vec<Run> {
     whole.into_iter().chain(joined).collect()
 }
 
-/// What may be the name of a note: not all of the query, which is looked up as a name anyway.
+/// The runs that may be the name of a note, except the whole query, which is looked up as a name anyway.
 fn names(words: &[Word]) -> Vec<Run> {
     let all = told(words);
     let is_possible = |word: &Word| word.idf.is_none() || word.is_in_a_name;

@@ -1,22 +1,22 @@
-//! Ranking by words: BM25 over the fields of passages and of their notes, as a share of the best score there can be.
+//! Ranking by words: BM25 over the fields of passages and of their notes, as a share of the best possible score.
 //!
 //! A word of the query stands for some forms, each with a weight (`query_expansion.rs`). A passage's score is the sum
-//! over the words of `q · idf · f·(k1 + 1) / (f + k1·(1 - b + b·length/average))`, where `q` is how often the query has
-//! the word, `f` counts the forms in each field times the field's weight times the form's, `length` is the number of
-//! terms of the text, and `idf = ln(1 + (N - n + ½) / (n + ½))` where `n` of `N` passages hold one of the forms (Okapi
-//! BM25 as in Lucene, whose idf is never below 0; k1 = .9 and b = .4 as in Anserini). A fixed share of each word's
-//! score is that of the exact word alone, so that it outranks the others of its stem. No passage can reach more than
-//! `(k1 + 1) · Σ q·idf`; the lexical score is the share of it that is reached: 0 to 1, and the same whatever else
-//! matches or is filtered.
+//! over the words of `q · idf · f·(k1 + 1) / (f + k1·(1 - b + b·length/average))`. Here `q` is the number of
+//! occurrences of the word in the query; `f` is the number of occurrences of the forms in each field, times the weights
+//! of the field and the form; `length` is the number of terms of the text; and `idf = ln(1 + (N - n + ½) / (n + ½))` if
+//! `n` of `N` passages contain one of the forms (Okapi BM25 as in Lucene, whose idf is never below 0; k1 = .9 and b =
+//! .4 as in Anserini). A fixed share of each word's score is that of the exact word alone, so that it outranks other
+//! words of its stem. The score is at most `(k1 + 1) · Σ q·idf`; the lexical score is the share of this maximum: 0 to
+//! 1, independent of other matches and filters.
 //!
-//! Of a passage that many notes repeat, half counts, but for what the fields of its note earn alone
+//! A passage that many notes repeat gets half, except for the score of the fields of its note alone
 //! (`repeated_passages.rs`).
 //!
-//! Stop words, which are looked up where there are no others, count once in each field: they are in so many places that
-//! each would be waited for, and how often they stand there says nothing.
+//! Stop words, which are looked up only if the query has no other words, count once in each field: they have so many
+//! occurrences that reading each would take too long, and their number says nothing.
 //!
-//! SQLite only stores where the terms are: its own `bm25()` has a fixed k1 and b, looks up the length of every passage,
-//! and scores a word that is in more than half of the passages as 0.
+//! SQLite only stores the positions of the terms: its own `bm25()` has a fixed k1 and b, looks up the length of every
+//! passage, and scores a word that is in more than half of the passages as 0.
 
 use std::collections::{HashMap, HashSet};
 
@@ -40,36 +40,36 @@ const FIELDS: [f64; FIELD_COUNT] = {
     weights
 };
 
-/// The share of the exact word in a word's score.
+/// The share of the exact word in the score of a word.
 const EXACT: f64 = 0.1;
 
 const K1: f64 = 0.9;
 
 const B: f64 = 0.4;
 
-/// Words that begin with the last word of the query are not looked for at more places than these where there is that word
-/// itself: a part of a word says little then, and each place costs a third of a microsecond.
+/// If the last word of the query itself exists, words that begin with it are looked up only up to this number of
+/// occurrences: a part of a word says little then, and each occurrence costs a third of a microsecond.
 const MAX_PLACES: usize = 30_000;
 
-/// How well every passage matches the words of a query.
+/// The word scores of every passage for a query.
 pub(in crate::search) struct WordScores {
     /// By position in the snapshot; empty when nothing matches.
     scores: Vec<f32>,
-    /// In the query's order, those of a word next to each other.
+    /// In the query's order; the terms of one word are adjacent.
     found: Vec<FoundTerm>,
-    /// How many words were looked up.
+    /// The number of words that were looked up.
     words: usize,
-    /// What the whole score of passages is at least, by position, ascending.
+    /// The least total scores of passages, by position, ascending.
     least: Vec<(u32, f32)>,
-    /// By id: notes whose names together hold a form of each word.
+    /// By id: the notes whose names together contain a form of each word.
     in_names: Vec<FileId>,
-    /// The same of names and folders.
+    /// By id: the notes whose names and folders together contain a form of each word.
     in_paths: Vec<FileId>,
 }
 
-/// A term that the query stands for, and the passages that hold it, by position, ascending.
+/// A term that the query stands for, and the passages that contain it, by position, ascending.
 struct FoundTerm {
-    /// The word of the query that it stands for, by its place among them.
+    /// The index of its word in the query.
     word: usize,
     term: String,
     holders: Vec<u32>,
@@ -78,13 +78,13 @@ struct FoundTerm {
 }
 
 impl FoundTerm {
-    /// The term as it is written without hyphens.
+    /// The term as it is written, without hyphens.
     fn shown(&self) -> &str {
         self.term.strip_prefix(HYPHENATED).unwrap_or(&self.term)
     }
 }
 
-/// What counts terms in passages.
+/// Counts terms in passages.
 struct Counter<'a> {
     store: &'a Store,
     passages: &'a [PassageRow],
@@ -92,17 +92,17 @@ struct Counter<'a> {
     average_length: f64,
     sums: Vec<f64>,
     found: Vec<FoundTerm>,
-    /// The word that is looked up, by its place among them.
+    /// The index of the word that is looked up.
     word: usize,
-    /// Whether passages are looked at, not only the fields of notes.
+    /// Whether passages are searched, not only the fields of notes.
     in_passages: bool,
-    /// Of this word: the notes that have a form of it in a name; its forms in each passage by their weights, and the
-    /// passages that have any, each once.
+    /// For this word: the notes that have a form of it in a name; its weighted forms in each passage; and the passages
+    /// that have any, each once.
     named: Vec<FileId>,
-    /// The notes that have one in a folder's name.
+    /// The notes that have a form of it in a folder's name.
     in_folders: Vec<FileId>,
     counts: Vec<f64>,
-    /// Of passages that many notes repeat, what of it is in the fields of their notes.
+    /// For passages that many notes repeat, the part of the count from the fields of their notes.
     note_counts: HashMap<u32, f64>,
     holders: Vec<u32>,
 }
@@ -119,18 +119,19 @@ impl WordScores {
         }
     }
 
-    /// Whether no word matches anything.
+    /// Whether no word matches.
     pub(super) fn is_none(&self) -> bool {
         self.scores.is_empty()
     }
 
-    /// Given scores, by position.
+    /// Creates the scores from given ones, by position.
     #[cfg(test)]
     pub(super) fn of_scores(scores: Vec<f32>) -> Self {
         Self { scores, ..Self::none() }
     }
 
-    /// Looks the words up; `in_passages` says whether not only in the notes' own fields, which say what names hold.
+    /// Looks the words up. Without `in_passages`, only the notes' own fields are searched, which tell the matches in
+    /// names.
     pub(in crate::search) fn run(
         store: &Store,
         passages: &[PassageRow],
@@ -138,7 +139,7 @@ impl WordScores {
         expanded: &ExpandedQuery,
         in_passages: bool,
     ) -> Result<Self> {
-        // A look at names alone goes through no passages.
+        // Looking up names only does not need the passages.
         let counted = if in_passages { passages } else { &[] };
         let total: f64 = counted.iter().map(|p| f64::from(p.length)).sum();
         let mut counter = Counter {
@@ -199,20 +200,21 @@ impl WordScores {
         self.found.iter().any(|found| found.in_name && found.term == term)
     }
 
-    /// The inverse document frequency of a term of the query. `None` where no passage has it, or it was not looked up.
+    /// The inverse document frequency of a term of the query. `None` if no passage has it, or it was not looked up.
     pub(super) fn idf_of(&self, term: &str, passages: usize) -> Option<f64> {
         let holders = self.found.iter().find(|found| found.term == term)?.holders.len();
         Some(idf(passages, holders))
     }
 
-    /// Gives a passage a share of what its score is less than 1.
+    /// Adds to a passage's score a share of its distance from 1.
     pub(super) fn raise(&mut self, position: usize, share: f32) {
         if let Some(score) = self.scores.get_mut(position) {
             *score += share * (1.0 - *score);
         }
     }
 
-    /// Gives passages a least score, whatever they mean: a share of what words alone would give. By position, ascending.
+    /// Sets the least scores of passages, independent of their meaning: a share of what words alone would give. By
+    /// position, ascending.
     pub(super) fn set_least(&mut self, shares: impl Iterator<Item = (u32, f32)>) {
         self.least = shares.map(|(position, share)| (position, share * self.score(position as usize))).collect();
     }
@@ -222,37 +224,37 @@ impl WordScores {
         !self.least.is_empty()
     }
 
-    /// The least score of a passage, as a share of the best there is by words.
+    /// The least score of a passage, as a share of the best possible one by words.
     pub(super) fn least(&self, position: usize) -> f32 {
         let at = self.least.binary_search_by_key(&(position as u32), |(position, _)| *position);
         at.map_or(0.0, |at| self.least[at].1)
     }
 
-    /// 0 where no word matches.
+    /// The score; 0 if no word matches.
     #[inline]
     pub(in crate::search) fn score(&self, position: usize) -> f32 {
         self.scores.get(position).copied().unwrap_or(0.0)
     }
 
-    /// By id: notes whose names (title, file name, aliases) together hold all words, each in any of its forms.
+    /// By id: the notes whose names (title, file name, aliases) together contain all words, each in any of its forms.
     pub(super) fn in_names(&self) -> &[FileId] {
         &self.in_names
     }
 
-    /// By id: notes whose names and folders together hold all words, each in any of its forms; those of
-    /// [`Self::in_names`] among them.
+    /// By id: the notes whose names and folders together contain all words, each in any of its forms; they include
+    /// those of [`Self::in_names`].
     pub(super) fn in_paths(&self) -> &[FileId] {
         &self.in_paths
     }
 
-    /// What says how much of names the words cover. `typed` are the terms that the query has.
+    /// A measure of how much of a name the words cover. `typed` are the terms in the query.
     pub(super) fn coverage<'a>(&'a self, typed: &'a HashSet<String>) -> Coverage<'a> {
         let mut words_of: HashMap<&str, Vec<usize>> = HashMap::new();
         self.found.iter().for_each(|found| words_of.entry(found.shown()).or_default().push(found.word));
         Coverage { words_of, typed, held: vec![false; self.words] }
     }
 
-    /// The terms that a passage or its note holds, of those that the query stands for, in the query's order.
+    /// The terms of the query that a passage or its note contains, in the query's order.
     pub(in crate::search) fn terms_of(&self, position: usize) -> Vec<String> {
         let holds = |found: &&FoundTerm| found.holders.binary_search(&(position as u32)).is_ok();
         let mut terms: Vec<String> = Vec::new();
@@ -265,17 +267,17 @@ impl WordScores {
     }
 }
 
-/// How much of a name the words of a query cover.
+/// Measures how much of a name the words of a query cover.
 pub(super) struct Coverage<'a> {
-    /// By the terms that they stand for.
+    /// The words, by the terms that they stand for.
     words_of: HashMap<&'a str, Vec<usize>>,
     typed: &'a HashSet<String>,
     held: Vec<bool>,
 }
 
 impl Coverage<'_> {
-    /// 0 to 1: a term that the query has counts by its length, another form of one of its words by half of that. `None`
-    /// unless the name holds all words, each in any of its forms.
+    /// Returns 0 to 1: a term of the query counts by its length, another form of one of its words by half of its
+    /// length. `None` unless the name contains all words, each in any of its forms.
     pub(in crate::search) fn of(&mut self, terms: &mut Terms, name: &str) -> Option<f32> {
         self.held.fill(false);
         let (mut covered, mut length) = (0.0, 0.0);
@@ -297,13 +299,12 @@ impl Coverage<'_> {
 }
 
 impl Counter<'_> {
-    /// Counts a form wherever it stands.
+    /// Counts all occurrences of a form.
     fn look_up(&mut self, form: &WordForm) -> Result<()> {
         self.look_up_others(form, usize::MAX, |_| true)
     }
 
-    /// Counts the terms that a form stands for and that are `wanted`; nothing if all that it stands for
-    /// is at more than `most` places.
+    /// Counts the terms of a form that are `wanted`; nothing if the form has more than `most` occurrences in all.
     fn look_up_others(&mut self, form: &WordForm, most: usize, wanted: impl Fn(&str) -> bool) -> Result<()> {
         let mut places: Vec<(u32, f64, bool)> = Vec::new();
         let mut found: Vec<FoundTerm> = Vec::new();
@@ -366,7 +367,7 @@ impl Counter<'_> {
                 *self.note_counts.entry(position).or_default() += weight;
             }
         }
-        // Terms of notes came before those of passages.
+        // The terms of notes came before those of passages.
         found.sort_by(|a, b| a.term.cmp(&b.term));
         found.dedup_by(|b, a| {
             let is_same = a.term == b.term;
@@ -384,10 +385,10 @@ impl Counter<'_> {
         Ok(())
     }
 
-    /// The position of a passage, guessed from that of the passage before it: ids ascend, mostly without gaps.
+    /// The position of a passage, guessed from that of the previous one: ids ascend, mostly without gaps.
     fn position(&self, id: i64, before: u32) -> Option<u32> {
         let first = self.passages.get(before as usize)?.id;
-        // A damaged index can hold any number.
+        // A damaged index can contain any number.
         let gap = id.checked_sub(first).and_then(|gap| usize::try_from(gap).ok()).unwrap_or(0);
         let guess = (before as usize).saturating_add(gap);
         match self.passages.get(guess).is_some_and(|passage| passage.id == id) {
@@ -396,12 +397,12 @@ impl Counter<'_> {
         }
     }
 
-    /// Of what the passages counted so far hold.
+    /// The inverse document frequency of the passages counted so far.
     fn idf(&self) -> f64 {
         idf(self.passages.len(), self.holders.len())
     }
 
-    /// Adds to the score of each passage, by what was counted so far. Returns the most that one can get.
+    /// Adds to the score of each passage from the counts so far. Returns the maximum of the added score.
     fn add(&mut self, weight: f64, idf: f64) -> f64 {
         let best = weight * idf * (K1 + 1.0);
         for at in self.holders.iter().map(|at| *at as usize) {

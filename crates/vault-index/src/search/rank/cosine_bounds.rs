@@ -1,8 +1,9 @@
-//! Ranking by meaning: the cosine of the query and every passage, as an upper bound first, exactly where it matters.
+//! Ranking by meaning: the cosine of the query and every passage, first as an upper bound, and exactly where it
+//! matters.
 //!
-//! A note that does not say its file's name has a short vector of that name. It is weighed in here:
-//! `max(r·c, (r - w)·c + w·t)` with the passage's cosine `c`, the name's `t` and `w` = [`TITLE_WEIGHT`]; `r` is 1, or
-//! [`REPEATED`] where many notes have the passage. So a fitting name helps, and one that says nothing does no harm.
+//! A note that does not contain its file's name has a short vector of that name, which is included here: `max(r·c, (r -
+//! w)·c + w·t)` with the passage's cosine `c`, the name's `t` and `w` = [`TITLE_WEIGHT`]; `r` is 1, or [`REPEATED`] if
+//! many notes have the passage. So a relevant name raises the score, and an irrelevant one does not lower it.
 
 use std::sync::OnceLock;
 
@@ -12,15 +13,15 @@ use crate::search::vector_rows::{PassageSlots, VectorRows, VectorSource};
 use crate::store::{PassageRow, Slot};
 use crate::vectors::{Interval, QueryCodes, rescore};
 
-/// How much the name of the file counts against the passage.
+/// The weight of the file's name against the passage.
 const TITLE_WEIGHT: f32 = 0.25;
 
-/// One query's vector, compared with those of the passages.
+/// The vector of one query, compared with those of the passages.
 pub(in crate::search) struct CosineBounds<'a> {
     query: Vec<f32>,
-    /// `None`: nothing is ranked by meaning.
+    /// `None`: meaning is not ranked.
     scan: Option<CodeScan<'a>>,
-    /// Whether names of files are weighed in: not where the query is a whole note.
+    /// Whether names of files are included; not if the query is a whole note.
     with_titles: bool,
 }
 
@@ -33,9 +34,9 @@ struct CodeScan<'a> {
 /// A passage's exact cosine and its parts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::search) struct Cosine {
-    /// With the file's name weighed in; half of the passage's own where many notes have it.
+    /// Including the file's name; half of the passage's own cosine if many notes have it.
     pub score: f32,
-    /// That of the file's name, where it has a vector.
+    /// The cosine of the file's name, if it has a vector.
     pub title: Option<f32>,
 }
 
@@ -44,18 +45,18 @@ impl<'a> CosineBounds<'a> {
         Self { query: Vec::new(), scan: None, with_titles: false }
     }
 
-    /// Whether nothing is ranked by meaning.
+    /// Whether meaning is not ranked.
     pub(in crate::search) fn is_none(&self) -> bool {
         self.scan.is_none()
     }
 
-    /// Whether the passage has a vector that the query's is compared with.
+    /// Whether the passage has a vector that is compared with the query's.
     pub(in crate::search) fn has_vector(&self, passage: &PassageRow) -> bool {
         self.scanned_slots(passage).is_some()
     }
 
-    /// Compares a query's vector with those of the index; where they are read from the index, all at once and now.
-    /// `slots` are those of the passages, once they are known.
+    /// Compares a query's vector with those of the index; if they are read from the index, all at once and now. `slots`
+    /// are those of the passages, once they are known.
     pub(in crate::search) fn new(
         query: Vec<f32>,
         source: VectorSource<'a>,
@@ -81,7 +82,7 @@ impl<'a> CosineBounds<'a> {
                 VectorRows::Intervals(store.intervals(other.map(|other| *other), &codes)?)
             }
         };
-        // Where there are no rows, not even [`NO_ROW`] can be asked for.
+        // Without rows, not even [`NO_ROW`] can be read.
         let has_rows = match &rows {
             VectorRows::Codes(codes) => codes.len() > 0,
             VectorRows::Intervals(intervals) => !intervals.is_empty(),
@@ -91,7 +92,7 @@ impl<'a> CosineBounds<'a> {
         Ok(Self { query, scan, with_titles })
     }
 
-    /// The bytes that [`upper_bounds`](Self::upper_bounds) reads for a passage, about.
+    /// Estimates the bytes that [`upper_bounds`](Self::upper_bounds) reads for a passage.
     pub(super) fn bytes_scanned(&self) -> usize {
         match &self.scan {
             Some(CodeScan { rows: VectorRows::Codes(codes), .. }) => codes.bytes_scanned(),
@@ -99,8 +100,8 @@ impl<'a> CosineBounds<'a> {
         }
     }
 
-    /// The most that the scores of the first `count` of some passages can be, whose positions ascend; what is read for
-    /// those after them is prefetched. Negative infinity: it has no vector.
+    /// The upper bounds of the scores of the first `count` of some passages, whose positions ascend; the data of the
+    /// others is prefetched. Negative infinity: the passage has no vector.
     pub(super) fn upper_bounds(&self, passages: &[PassageRow], positions: &[u32], count: usize) -> Vec<f32> {
         let Some(scan) = &self.scan else { return vec![f32::NEG_INFINITY; count] };
         let mut uppers = scan.upper_bounds(&scan.slots.texts_of(positions), count);
@@ -120,7 +121,8 @@ impl<'a> CosineBounds<'a> {
         uppers
     }
 
-    /// What the scores of some passages, whose positions ascend, lie within. [`Interval::NONE`]: it has no vector.
+    /// The intervals of the scores of some passages, whose positions ascend. [`Interval::NONE`]: the passage has no
+    /// vector.
     pub(in crate::search) fn intervals(&self, passages: &[PassageRow], positions: &[u32]) -> Vec<Interval> {
         let Some(scan) = &self.scan else { return vec![Interval::NONE; positions.len()] };
         let passages = positions.iter().map(|position| &passages[*position as usize]);
@@ -148,7 +150,7 @@ impl<'a> CosineBounds<'a> {
         Ok(Some(Cosine { score: weigh(passage, text, title), title }))
     }
 
-    /// The slots of the passage's vector and of its file's name, where they are among the codes.
+    /// The slots of the passage's vector and of its file's name, if they have codes.
     fn scanned_slots(&self, passage: &PassageRow) -> Option<(Slot, Option<Slot>)> {
         let scan = self.scan.as_ref()?;
         let [text, title] = self.slots(passage).map(|slot| scan.rows.slot(slot));
@@ -178,8 +180,8 @@ impl CodeScan<'_> {
     }
 }
 
-/// The cosine of a passage and that of its file's name as one. Grows with both: so bounds of the parts give bounds of the
-/// whole.
+/// Combines the cosine of a passage with that of its file's name. The result increases with both, so bounds of the
+/// parts give bounds of the whole.
 fn weigh(passage: &PassageRow, text: f32, title: Option<f32>) -> f32 {
     let own = if passage.is_repeated() { REPEATED } else { 1.0 };
     match title {

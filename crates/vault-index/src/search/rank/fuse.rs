@@ -1,20 +1,21 @@
-//! Keyword and vector results become one: a weighted sum of absolute scores, its k best found exactly.
+//! Fuses keyword and vector results: a weighted sum of absolute scores, with the k best found exactly.
 //!
-//! `score = w_s · max(0, cosine) + w_l · lexical`, at most .8; what a note is called can lift it into one of the bands
-//! above (`name_match.rs`). Both parts are absolute, so the sum is: the same passage and query have the same score
-//! whatever else matches. A passage without a vector has an estimated cosine (`imputed_cosine.rs`); of one that many
-//! notes repeat, half is in both parts already (`repeated_passages.rs`), and what has the whole query word for word has
-//! a least score (`adjacent_words.rs`).
+//! `score = w_s · max(0, cosine) + w_l · lexical`, at most .8; the name of a note can lift it into one of the bands
+//! above (`name_match.rs`). Both parts are absolute, so the sum is too: the same passage and query have the same score
+//! whatever else matches. A passage without a vector has an estimated cosine (`imputed_cosine.rs`). For a passage that
+//! many notes repeat, both parts are already halved (`repeated_passages.rs`). A passage that contains the whole query
+//! word for word has a least score (`adjacent_words.rs`).
 //!
-//! The weights are equal: so measured on three public collections, on the links of four vaults and on questions to the
-//! demo vault whose words the wanted note does not hold (the table is in `benches/record/`). The square root of the
-//! lexical share does as well on the collections, but lets one word in common outweigh the meaning in a small vault.
+//! The weights are equal, as the result of measurements on three public collections, on the links of four vaults and on
+//! questions to the demo vault whose words the wanted note does not contain (the table is in `benches/record/`). The
+//! square root of the lexical share does as well on the collections, but lets one common word outweigh the meaning in a
+//! small vault.
 //!
-//! The lexical part is exact for every passage; the cosine has an upper bound first, from four bits a dimension, and an
-//! interval from eight where that bound reaches the k best (`prune.rs`). What is left is scored exactly, by descending
-//! upper end, until the next can no longer reach the k-th best: the result is the exact k best of all passages, with no
-//! cut-off of candidates before the merge. The bounds need no slack for the sum: each step of it, rounded as it is, grows with
-//! the cosine, and bounds and exact scores go through the same steps.
+//! The lexical part is exact for every passage. The cosine first has an upper bound, from four bits per dimension, and
+//! an interval from eight if that bound reaches the k best (`prune.rs`). The remaining passages are scored exactly, by
+//! descending upper end, until the next can no longer reach the k-th best. The result is the exact k best of all
+//! passages, without a cut-off of candidates before the fusion. The bounds need no slack for the sum, because each of
+//! its steps, including rounding, increases with the cosine, and bounds and exact scores go through the same steps.
 
 use std::collections::HashSet;
 
@@ -29,7 +30,7 @@ use crate::search::rank::name_match::{Band, Bands, ORDINARY};
 use crate::store::PassageRow;
 use crate::vectors::{Interval, TopK};
 
-/// What the parts of a score are multiplied by.
+/// The weights of the parts of a score.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::search) struct Weights {
     pub semantic: f32,
@@ -42,38 +43,39 @@ impl Weights {
     pub(in crate::search) const LEXICAL: Self = Self { semantic: 0.0, lexical: ORDINARY };
     pub(in crate::search) const NONE: Self = Self { semantic: 0.0, lexical: 0.0 };
 
-    /// The same scale, while there are no vectors yet.
+    /// The weights while there are no vectors yet, on the same scale.
     pub(in crate::search) fn without_semantic(self) -> Self {
         Self { semantic: 0.0, ..self }
     }
 }
 
-/// The score below which nothing is found.
+/// The minimum score of a result.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::search) struct Floor {
-    /// Of passages that have a vector.
+    /// For passages that have a vector.
     with_meaning: f32,
-    /// Of those that words alone rank.
+    /// For passages that are ranked by words only.
     words_alone: f32,
 }
 
-/// Measured on the demo vault: the answer to its hardest question has the cosine .302, for words that mean nothing it is
-/// at most .27. Of 618 questions to three public collections none is below the floor. No name is.
+/// Measured on the demo vault: the answer to its hardest question has the cosine .302, and meaningless words have at
+/// most .27. For 618 questions to three public collections, no answer is below the floor. No name match is below it
+/// either.
 pub(in crate::search) const HYBRID_FLOOR: f32 = 0.14 * ORDINARY;
 const SEMANTIC_FLOOR: f32 = 0.28 * ORDINARY;
 
-/// As a share of the best score there can be by words.
+/// As a share of the best possible score by words.
 const LEXICAL_FLOOR: f32 = 0.02;
 
-/// So many times the floor is no weak result any more: the cosine .49 where no word is in common. What questions have in
-/// common with notes that answer them in other words is mostly above it, with notes about other things below.
+/// A result is weak up to this multiple of the floor, which is the cosine .49 without a common word. Questions and
+/// notes that answer them in other words are mostly above it, unrelated notes below.
 const WEAK: f32 = 1.75;
 
 impl Floor {
-    /// Whatever has anything in common with the query.
+    /// The floor of 0 accepts everything that has anything in common with the query.
     pub(in crate::search) const NONE: Self = Self { with_meaning: 0.0, words_alone: 0.0 };
 
-    /// What was asked for, else what was measured.
+    /// The requested floor, otherwise the measured one.
     pub(in crate::search) fn of(asked: Option<f32>, mode: Mode, weights: Weights) -> Self {
         let words_alone = weights.lexical * LEXICAL_FLOOR;
         let with_meaning = match mode {
@@ -88,7 +90,7 @@ impl Floor {
         if has_meaning { self.with_meaning } else { self.words_alone }
     }
 
-    /// Whether a score above the measured floor is so little above it that chance may have brought it there.
+    /// Whether a score is so close above the measured floor that it may be due to chance.
     pub(in crate::search) fn is_barely_reached(&self, score: f32, has_meaning: bool) -> bool {
         score < WEAK * self.least(has_meaning)
     }
@@ -102,18 +104,18 @@ pub(in crate::search) struct ScoredPassage {
     pub score: f32,
     pub lexical: f32,
     pub semantic: Option<f32>,
-    /// The cosine that a passage without a vector is taken to have.
+    /// The estimated cosine of a passage without a vector.
     pub estimated: Option<f32>,
     pub title: Option<f32>,
     pub name: Option<NameMatch>,
-    /// The least score of a passage that holds the whole query, where that is more than the sum.
+    /// The least score of a passage that contains the whole query, if it is higher than the sum.
     pub least: Option<f32>,
-    /// How many notes have the passage, where that halves what it earns.
+    /// The number of notes with this passage, if that halves its score.
     pub repeated: Option<usize>,
 }
 
 impl ScoredPassage {
-    /// A passage that is listed, not ranked.
+    /// A passage of a list without a ranking.
     pub(in crate::search) fn listed(passage: &PassageRow) -> Self {
         let (passage, note) = (passage.id, passage.note);
         Self {
@@ -131,25 +133,25 @@ impl ScoredPassage {
     }
 }
 
-/// All that can be found, with the parts of its score.
+/// All passages that can be found, with the parts of their scores.
 #[derive(Clone, Copy)]
 pub(in crate::search) struct Candidates<'a> {
     pub passages: &'a [PassageRow],
-    /// By position, as `passages`. `None`: all.
+    /// By position, as in `passages`. `None`: all passages.
     pub eligible: Option<&'a [bool]>,
     pub lexical: &'a WordScores,
     pub semantic: &'a CosineBounds<'a>,
-    /// For passages without a vector.
+    /// Estimates for passages without a vector.
     pub estimate: Option<ImputedCosine>,
     pub names: &'a Bands,
     pub weights: Weights,
     pub grouping: Grouping,
-    /// How many are wanted.
+    /// The number of results.
     pub k: usize,
     pub floor: Floor,
 }
 
-/// A passage, by its position, and what its score lies within.
+/// A passage, by its position, and the bounds of its score.
 #[derive(Clone, Copy)]
 pub(in crate::search) struct BoundedPassage {
     pub position: u32,
@@ -158,8 +160,8 @@ pub(in crate::search) struct BoundedPassage {
 
 impl Candidates<'_> {
     /// The `k` best with at least `floor`, and all that tie with the last of them; best first, ties in the order of
-    /// their passages' ids. With [`Grouping::BestPassage`] each note is there once, by the first of its best passages.
-    /// `kept` is what `prune.rs` keeps of these candidates.
+    /// their passages' ids. With [`Grouping::BestPassage`] each note occurs once, with the first of its best passages.
+    /// `kept` is the result of `prune.rs` for these candidates.
     pub(in crate::search) fn best(
         &self,
         mut kept: Vec<BoundedPassage>,
@@ -187,13 +189,13 @@ impl Candidates<'_> {
         Ok(scored)
     }
 
-    /// The bytes of codes that a pass over all candidates reads, about.
+    /// Estimates the bytes of codes that a pass over all candidates reads.
     pub(super) fn bytes_scanned(&self) -> usize {
         let eligible = |eligible: &[bool]| eligible.iter().filter(|eligible| **eligible).count();
         self.eligible.map_or(self.passages.len(), eligible) * self.semantic.bytes_scanned()
     }
 
-    /// What the scores of some passages lie within.
+    /// The bounds of the scores of some passages.
     pub(super) fn bounds_of(&self, positions: &[u32]) -> impl Iterator<Item = BoundedPassage> {
         let bounded = |(position, cosine): (&u32, Interval)| {
             let score = |end: f32| self.score(*position as usize, cosine.is_some().then_some(end));
@@ -203,7 +205,7 @@ impl Candidates<'_> {
         positions.iter().zip(self.semantic.intervals(self.passages, positions)).map(bounded)
     }
 
-    /// What there is one result of.
+    /// The unit of which there is only one result.
     pub(super) fn group(&self, position: u32) -> u32 {
         match self.grouping {
             Grouping::Passages => position,
@@ -211,18 +213,18 @@ impl Candidates<'_> {
         }
     }
 
-    /// Whether the score of any passage can be more than its [`sum`](Self::sum).
+    /// Whether the score of any passage can be higher than its [`sum`](Self::sum).
     pub(super) fn raises_any(&self) -> bool {
         !self.names.is_empty() || self.lexical.has_least() || self.estimate.is_some()
     }
 
-    /// Whether that of this passage can: by a name, a least score, or the estimate of a cosine that is not known.
+    /// Whether the score of this passage can be: by a name, a least score, or the estimate of an unknown cosine.
     pub(super) fn raises(&self, position: usize, has_cosine: bool) -> bool {
         let is_estimated = !has_cosine && self.estimate.is_some();
         is_estimated || self.names.of(position).is_some() || self.lexical.least(position) > 0.0
     }
 
-    /// The score of a passage whose cosine with the query is `cosine`; grows with it.
+    /// The score of a passage whose cosine with the query is `cosine`; increases with it.
     pub(super) fn score(&self, position: usize, cosine: Option<f32>) -> f32 {
         let lexical = self.lexical.score(position);
         let meaning = cosine.or_else(|| self.estimated(lexical)).map_or(0.0, |cosine| cosine.max(0.0));

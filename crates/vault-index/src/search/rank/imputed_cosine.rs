@@ -1,45 +1,46 @@
-//! The cosine that a passage without a vector is taken to have, from passages with vectors that match the same words.
+//! The estimated cosine of a passage without a vector, from passages with vectors that match the same words.
 //!
-//! Where vectors are still missing, a cosine of 0 would rank every passage that waits below every one that does not.
-//! Of the passages with a vector, the [`NEIGHBOURS`] that match the query's words best give a line by ridge regression
-//! of their cosine on their lexical score, and the estimate is
+//! While vectors are missing, a cosine of 0 would rank every pending passage below all others. Of the passages with a
+//! vector, the [`NEIGHBOURS`] that match the query's words best give a line by ridge regression of their cosine on
+//! their lexical score, and the estimate is
 //!
 //! ```text
 //! line(lexical) + 2 · (1 - share) · deviation
 //! ```
 //!
-//! where `share` is that of the matching passages which have a vector, and `deviation` the standard deviation of the
-//! cosines around the line. The line alone is too low while few have a vector: the best of those few stand above it by
-//! chance as much as by their meaning, and the first results would be whatever happens to have been embedded.
-//! Measured with `eval --shares` on three public collections (`benches/record/`).
+//! where `share` is the share of matching passages that have a vector, and `deviation` is the standard deviation of the
+//! cosines around the line. The line alone is too low while few have a vector: the best of those few are above it by
+//! chance as much as by their meaning, and the first results would be whatever has been embedded by then. Measured with
+//! `eval --shares` on three public collections (`benches/record/`).
 //!
-//! It depends on the query and the state of the index only, not on filters. What matches no word has no estimate.
+//! It depends only on the query and the state of the index, not on filters. A passage that matches no word has no
+//! estimate.
 
 use crate::error::Result;
 use crate::search::rank::bm25::WordScores;
 use crate::search::rank::cosine_bounds::CosineBounds;
 use crate::store::PassageRow;
 
-/// The passages whose cosines are looked at.
+/// The number of passages whose cosines are used.
 const NEIGHBOURS: usize = 100;
 
-/// Keeps the line level while the lexical scores of the neighbours hardly differ.
+/// Keeps the line flat while the lexical scores of the neighbours hardly differ.
 const RIDGE: f64 = 0.2;
 
-/// Standard deviations above the line, while hardly any passage has a vector.
+/// Standard deviations above the line while hardly any passage has a vector.
 const DEVIATIONS: f64 = 2.0;
 
 /// An estimate for each passage that matches a word; see the module.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::search) struct ImputedCosine {
-    /// Of a lexical score of 0.
+    /// For a lexical score of 0.
     base: f64,
     /// Not negative.
     slope: f64,
 }
 
 impl ImputedCosine {
-    /// `None`: no passage needs one, or none with a vector matches a word, so that words alone decide.
+    /// `None`: no passage needs an estimate, or no passage with a vector matches a word, so that only words rank.
     pub(in crate::search) fn new(
         passages: &[PassageRow],
         lexical: &WordScores,
@@ -61,7 +62,7 @@ impl ImputedCosine {
                 lexical.score(*b).total_cmp(&lexical.score(*a)).then(a.cmp(b))
             });
             known.truncate(NEIGHBOURS);
-            // Sums must not depend on the order in which they are selected.
+            // Sorted, because sums must not depend on the order of selection.
             known.sort_unstable();
         }
         let mut points = Vec::with_capacity(known.len());
@@ -73,7 +74,7 @@ impl ImputedCosine {
         Ok(Some(Self::of(&points, share)))
     }
 
-    /// From pairs of lexical score and cosine.
+    /// Fits the line to pairs of lexical score and cosine.
     fn of(points: &[(f64, f64)], share: f64) -> Self {
         let mean = |of: &dyn Fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / points.len().max(1) as f64;
         let (lexical, cosine) = (mean(&|p| p.0), mean(&|p| p.1));
@@ -85,7 +86,7 @@ impl ImputedCosine {
         Self { base: line + DEVIATIONS * (1.0 - share) * deviation, slope }
     }
 
-    /// 0 to 1; grows with the lexical score. `None`: no word matches.
+    /// 0 to 1; increases with the lexical score. `None`: no word matches.
     pub(in crate::search) fn cosine(&self, lexical: f32) -> Option<f32> {
         (lexical > 0.0).then(|| (self.base + self.slope * f64::from(lexical)).clamp(0.0, 1.0) as f32)
     }

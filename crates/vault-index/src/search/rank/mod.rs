@@ -1,6 +1,6 @@
-//! How the passages that may be found are ranked. A query's words are expanded and scored by BM25, its vector is compared
-//! with those of the passages, names of notes lift a passage into a band of its own, and the parts are fused: bounds
-//! first, then the exact scores of the passages that can still be among the k best.
+//! Ranking of the eligible passages. The words of a query are expanded and scored by BM25, its vector is compared with
+//! those of the passages, names of notes lift a passage into a higher band, and the parts are fused: first bounds, then
+//! the exact scores of the passages that can still be among the k best.
 
 mod spelling;
 pub(super) mod query_expansion;

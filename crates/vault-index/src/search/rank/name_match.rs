@@ -1,18 +1,21 @@
-//! Notes whose name is what was asked, or nearly: which they are, and the scores they have for it.
+//! Notes whose name equals or nearly equals the query, and their scores.
 //!
-//! A name is a title, a file's name or an alias; how names are folded is said in `terms/name_key.rs`.
+//! A name is a title, a file's name or an alias; `terms/name_key.rs` describes how names are folded.
 //!
 //! | the query | score |
 //! | --- | --- |
-//! | is a name, folded | above .9: spelled the same first, then nearest the vault's root, then names of files |
-//! | is how a name begins, or has all its words in one name, or in a whole name and its folders | .8 to .9, by the share of the name (and the folders) that it covers |
-//! | anything else | 0 to .8, the ordinary score |
+//! | equals a name, folded | above .9: the same spelling first, then the nearest to the vault's root, then names of
+//! files |
+//! | is the start of a name, or has all its words in one name, or in a whole name and its folders | .8 to .9, by the
+//! share of the name (and the folders) that it covers |
+//! | does not match a name | 0 to .8, the ordinary score |
 //!
-//! Within each, the ordinary score decides between equals. All grow with it, so that its bounds are bounds of them.
+//! Within each band, the ordinary score decides between equals. All scores increase with it, so its bounds give their
+//! bounds.
 //!
-//! A query whose last word no note has is still being typed, or has a slip: then the names that begin with it, or with
-//! what it may mean, have the upper half of their band, and those that hold its words elsewhere the lower one. A query of
-//! whole words does not say where in a name they are.
+//! If no note contains the last word of a query, the query is still being typed, or has a typo. Then names that begin
+//! with the query, or with a corrected query, get the upper half of their band, and names that contain its words
+//! elsewhere the lower half. A query of whole words does not say where they are in a name.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -27,53 +30,53 @@ use crate::search::rank::bm25::WordScores;
 use crate::store::{NoteMeta, Store};
 use crate::terms::{TermMatch, Terms, is_stop_word, name_key};
 
-/// The best score that there is without a name.
+/// The best score without a name match.
 pub(super) const ORDINARY: f32 = 0.8;
 
-/// Between the halves of the scores of names that are nearly the query.
+/// The border between the halves of the scores of near matches.
 const MIDDLE: f32 = 0.85;
 
-/// The best score of a name that is not the query.
+/// The best score of a near match.
 const NEARLY: f32 = 0.9;
 
-/// Of the names that begin with the query, so many are looked at, the shortest.
+/// The number of names starting with the query that are considered, the shortest first.
 const MAX_BEGINNING: usize = 2000;
 
-/// Of the notes whose folders hold a word of the query, so many are looked at.
+/// The number of notes with a query word in their folders that are considered.
 const MAX_IN_FOLDERS: usize = 2000;
 
-/// How the names of a note match.
+/// The match of the names of a note.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::search) enum Band {
-    /// The name is the query.
+    /// The name equals the query.
     Equal { spelling: Spelling, folders: u16, is_file_name: bool },
-    /// It begins with the query or holds its words, which cover so much of it, 0 to 1.
+    /// It starts with the query or contains its words, which cover this share of it, 0 to 1.
     Nearly { how: NameMatch, coverage: f32, half: Option<BandHalf> },
 }
 
-/// A part of the scores of names that are nearly the query.
+/// A half of the scores of near matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::search) enum BandHalf {
     Lower,
     Upper,
 }
 
-/// How a name that is the query is spelled.
+/// The spelling of a name that equals the query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::search) enum Spelling {
-    /// Equal only when folded.
+    /// Equal only after folding.
     Folded,
-    /// Equal but for case.
+    /// Equal except for case.
     OtherCase,
     Same,
 }
 
 impl Band {
-    /// The score of a passage that has this one without a name. Grows with it.
+    /// The score of a passage with this ordinary score. Increases with it.
     pub(in crate::search) fn score(self, ordinary: f32) -> f32 {
         match self {
-            // A step of a third each for the spellings, within it one for each folder, of which names of files have the
-            // first half; within those the score.
+            // A step of a third for each spelling; within it one for each folder, with names of files in the first
+            // half; within those the score.
             Self::Equal { spelling, folders, is_file_name } => {
                 let depth = f32::from(folders) + if is_file_name { 0.5 } else { 1.0 } - 0.5 * ordinary;
                 let steps = f32::from(spelling as u8) + 1.0 / (1.0 + depth);
@@ -103,16 +106,16 @@ impl Band {
     }
 }
 
-/// The bands of passages; those of most are none.
+/// The bands of passages; most passages have none.
 #[derive(Debug, Default)]
 pub(in crate::search) struct Bands {
-    /// By position in the snapshot: 0, or 1 + the place in `bands`. Empty where no name matches.
+    /// By position in the snapshot: 0, or 1 + the index in `bands`. Empty if no name matches.
     of_passages: Vec<u32>,
     bands: Vec<Band>,
 }
 
 impl Bands {
-    /// Each note's band for all its passages, of so many.
+    /// Assigns each note's band to all its passages; `passages` is the number of passages.
     pub(in crate::search) fn new(notes: Vec<(FileId, Band)>, of_notes: &NotePassages, passages: usize) -> Self {
         let mut of_passages = vec![0; passages];
         for ((note, _), at) in notes.iter().zip(1..) {
@@ -132,7 +135,8 @@ impl Bands {
     }
 }
 
-/// The notes with a name that the query is or begins, or that holds its words. `meant` are its texts without slips.
+/// The notes with a name that the query equals or starts, or that contains its words. `meant` are its texts with typos
+/// corrected.
 pub(in crate::search) fn named(
     store: &Store,
     query: &str,
@@ -155,7 +159,7 @@ pub(in crate::search) fn named(
     if equal.is_empty()
         && let Some(stem) = query.strip_suffix(".md").or_else(|| query.strip_suffix(".markdown"))
     {
-        // A file's name as it is listed.
+        // A file's name in the form of a listing.
         equal = store.notes_named(&name_key(stem))?;
         spelled = stem;
     }
@@ -170,7 +174,7 @@ pub(in crate::search) fn named(
         Some(last) => meant.is_empty() && store.is_in_a_note(&last.text, last.matching)?,
         None => true,
     };
-    // A letter that is a word of its own, as in `R` or `°C`, begins too many names to be the beginning of one.
+    // A single letter as a word, as in `R` or `°C`, starts too many names to be taken as a prefix.
     let is_letter = is_whole
         && key.chars().count() == 1
         && last.is_some_and(|last| last.matching == TermMatch::Whole && last.text == key);
@@ -192,7 +196,7 @@ pub(in crate::search) fn named(
             }
         }
     }
-    // A name in a folder, in any order: `pruning readme`. Its folder alone makes no name.
+    // A name and its folder, in any order: `pruning readme`. The folder alone does not make a match.
     let others = lexical.in_paths().iter().filter(|note| lexical.in_names().binary_search(note).is_err());
     for note in others.take(MAX_IN_FOLDERS) {
         let Some(NoteMeta { path, .. }) = store.note_meta(*note)? else { continue };

@@ -1,11 +1,12 @@
-//! The vector of a note, by which similar notes are found: the sum of its passages' vectors, without what many notes have.
+//! The vector of a note, by which similar notes are found: the sum of its passages' vectors without text that many
+//! notes share.
 //!
-//! Two notes of one template share most of their text, and are alike in nothing that they are about. So lines that too many
-//! notes have word for word are left out, and what remains of a passage is embedded anew. A note that is all template has
-//! the direction of its passages as they are; so has every note where a text to embed would leave this machine, or where
-//! the vectors are of another model.
+//! Two notes from one template share most of their text without having the same subject. So lines that too many notes
+//! have word for word are left out, and the rest of a passage is embedded again. A note that is all template gets the
+//! direction of its passages as they are. So does every note if a text to embed would leave this machine, or if the
+//! vectors are of another model.
 //!
-//! Each line is one look-up, some tens of microseconds; an embedding takes some milliseconds a passage.
+//! Each line is one look-up of some tens of microseconds; an embedding takes some milliseconds per passage.
 
 use std::collections::HashMap;
 
@@ -17,17 +18,17 @@ use crate::search::snapshot::Snapshot;
 use crate::store::{Store, may_share};
 use crate::terms::TermMatch;
 
-/// Lines that are looked up at most; those after them are the note's own.
+/// The most lines that are looked up; later lines count as the note's own.
 const MAX_LINES: usize = 400;
 
-/// The sum of the vectors of what is a note's own.
+/// The sum of the vectors of the note's own text.
 pub(in crate::search) fn note_vector(snapshot: &Snapshot, note: FileId) -> Result<Vec<f32>> {
     let (slots, mut texts) = {
         let store = snapshot.store();
         let Some(slots) = store.passage_vectors(note)? else {
             return Err(Error::new(
                 ErrorKind::NotFound,
-                "this is not an indexed note, so nothing is known to be like it",
+                "this is not an indexed note, so similar notes cannot be searched",
             )
             .with_remedy("name a note; attachments and what is excluded or skipped have no text in the index"));
         };
@@ -65,16 +66,16 @@ pub(in crate::search) fn note_vector(snapshot: &Snapshot, note: FileId) -> Resul
         let error = |message, remedy| Err(Error::new(ErrorKind::NotFound, message).with_remedy(remedy));
         return match slots.iter().any(Option::is_some) {
             true => error(
-                "the model can read nothing of this note, so nothing is known to be like it",
+                "the model cannot read this note's text, so similar notes cannot be searched",
                 "search for its words",
             ),
-            false => error("this note has no vectors yet", "run `vault-index sync` to its end"),
+            false => error("this note has no vectors yet", "run `vault-index sync` and let it finish"),
         };
     }
     Ok(sum)
 }
 
-/// Of each passage of a note what too many notes do not have, in their order. `None`: all of it.
+/// The text of each passage of a note that few other notes share, in order. `None`: all of it.
 fn own_texts(snapshot: &Snapshot, store: &Store, note: FileId) -> Result<Vec<Option<String>>> {
     let mut known: HashMap<String, bool> = HashMap::new();
     let mut own_texts = Vec::new();
@@ -102,7 +103,7 @@ fn own_texts(snapshot: &Snapshot, store: &Store, note: FileId) -> Result<Vec<Opt
     Ok(own_texts)
 }
 
-/// Whether too many notes have the words of a line, side by side.
+/// Whether too many notes contain the words of a line, side by side.
 fn is_of_many(snapshot: &Snapshot, store: &Store, line: &str) -> Result<bool> {
     let holders = passages_with_phrase(store, line, TermMatch::Whole)?.unwrap_or_default();
     let mut notes: Vec<FileId> =

@@ -1,5 +1,5 @@
-//! The first step of a ranking: leaves out the passages that cannot be among the k best, in one pass over all of them, for
-//! one query or for many at once.
+//! The first step of a ranking: leaves out the passages that cannot be among the k best, in one pass over all passages,
+//! for one or many queries.
 //!
 //! ```text
 //! for each chunk of passages, for each query
@@ -9,9 +9,9 @@
 //!     least = the k-th best lower end so far
 //! ```
 //!
-//! A chunk's codes are read from memory once and stay in the cache while all queries are compared with them. Where there
-//! are many passages, threads share them. Each thread has its own `least`, never above that of all passages, so that no
-//! passage among the k best is left out.
+//! A chunk's codes are read from memory once and stay in the cache while all queries are compared with them. If there
+//! are many passages, threads share them. Each thread has its own `least`, which is never above that of all passages,
+//! so that no passage among the k best is left out.
 
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -20,13 +20,14 @@ use std::sync::OnceLock;
 use crate::search::rank::fuse::{BoundedPassage, Candidates};
 use crate::vectors::TopK;
 
-/// How many bytes a thread must have to read to be worth starting. To start one takes about 30 µs, so on an idle machine
-/// two threads are faster than one from 10,000 rows of 384 dimensions on (2 MB). On a busy machine a new thread can wait
-/// 4 ms for a core, which is too much where the whole scan takes less than one: so from about 85,000 rows on.
+/// The number of bytes to read per thread that makes starting it worthwhile. Starting one takes about 30 µs, so on an
+/// idle machine two threads are faster than one from 10,000 rows of 384 dimensions on (2 MB). On a busy machine a new
+/// thread can wait 4 ms for a core, which is too much if the whole scan takes less than one; so the limit is at about
+/// 85,000 rows.
 const BYTES_PER_THREAD: usize = 8 << 20;
 
-/// Passages that are looked at together, and those after them whose codes are prefetched. The codes of a chunk of 384
-/// dimensions are 96 kB.
+/// The number of passages that are processed together, and of the following passages whose codes are prefetched. The
+/// codes of a chunk of 384 dimensions are 96 kB.
 const CHUNK: usize = 512;
 const AHEAD: usize = 64;
 
@@ -36,7 +37,7 @@ pub(in crate::search) fn prune(queries: &[Candidates<'_>]) -> Vec<Vec<BoundedPas
     prune_by(threads_for(bytes), CHUNK, queries)
 }
 
-/// The same on so many threads, so many passages at a time: whatever they are, the k best are kept.
+/// Implements [`prune`] with a number of threads and a chunk size. The k best are kept whatever these are.
 pub(super) fn prune_by(threads: usize, chunk: usize, queries: &[Candidates<'_>]) -> Vec<Vec<BoundedPassage>> {
     let passages = queries.iter().map(|query| query.passages.len()).max().unwrap_or(0);
     let length = passages.div_ceil(threads).max(1);
@@ -66,11 +67,11 @@ fn prune_range(positions: Range<u32>, chunk: usize, queries: &[Candidates<'_>]) 
 struct Pass<'a> {
     query: &'a Candidates<'a>,
     raises_any: bool,
-    /// Positions that are not looked at yet.
+    /// Positions that have not been processed yet.
     rest: Range<u32>,
-    /// How many are looked at together.
+    /// The number of passages that are processed together.
     chunk: usize,
-    /// The next positions that may be found, and [`AHEAD`] after them.
+    /// The next eligible positions, and [`AHEAD`] after them.
     window: Vec<u32>,
     /// The k best lower ends.
     best: TopK<u32>,
@@ -85,7 +86,7 @@ impl<'a> Pass<'a> {
         Self { query, raises_any, rest, chunk, window, best, kept: Vec::new() }
     }
 
-    /// Looks at the next chunk of passages that may be found. False: there is none.
+    /// Processes the next chunk of eligible passages. False: there are no more.
     fn go_on(&mut self) -> bool {
         let (query, missing, rest) = (self.query, self.chunk + AHEAD - self.window.len(), &mut self.rest);
         match query.eligible {
@@ -98,13 +99,13 @@ impl<'a> Pass<'a> {
         let mut reaching = Vec::new();
         for (position, cosine) in self.window.drain(..count).zip(uppers) {
             let (at, has_cosine) = (position as usize, cosine > f32::NEG_INFINITY);
-            // Nearly all are out by this.
+            // Nearly all passages are excluded by this.
             let sum = query.sum(cosine.max(0.0), query.lexical.score(at));
             if sum < least && !(self.raises_any && query.raises(at, has_cosine)) {
                 continue;
             }
             let upper = query.score(at, has_cosine.then_some(cosine));
-            // A passage that shares neither words nor any meaning is not a result, however low the floor.
+            // A passage that shares neither words nor any meaning is not a result, however low the floor is.
             if upper >= least && upper > 0.0 && upper >= query.floor.least(has_cosine) {
                 reaching.push(position);
             }
@@ -125,9 +126,9 @@ impl<'a> Pass<'a> {
     }
 }
 
-/// How many threads read so many bytes, the caller's included.
+/// The number of threads for this number of bytes, including the caller's.
 fn threads_for(bytes: usize) -> usize {
-    // Asking the system takes longer than a small scan.
+    // Cached, because asking the system takes longer than a small scan.
     static CORES: OnceLock<usize> = OnceLock::new();
     if bytes < 2 * BYTES_PER_THREAD {
         return 1;

@@ -1,6 +1,6 @@
-//! Query expansion: each word of a query stands for itself, for words of the vault of the same stem, for words that begin
-//! with it, and, where no note has any of these, for the words that it may be a misspelling of, that end with it, or that
-//! it is made of.
+//! Query expansion: each word of a query stands for itself, for words of the vault with the same stem, and for words
+//! that begin with it. If no note has any of these, it stands for the words that it may be a misspelling of, that end
+//! with it, or that it is composed of.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -13,58 +13,59 @@ use crate::search::vocabulary::Vocabulary;
 use crate::store::Store;
 use crate::terms::{QueryTerm, TermMatch, Terms, is_stop_word, stem};
 
-/// The weight of the other words of a word's stem, and of those that are written with hyphens, or without them.
+/// The weight of other words with the same stem, and of words that differ only in hyphens.
 const SAME_STEM: f64 = 0.8;
 
 /// The weight of words that begin with the last word of a query.
 const BEGINS_SO: f64 = 0.4;
 
-/// The weight of words that it may be a slip of.
+/// The weight of words that it may be a misspelling of.
 const SLIP: f64 = 0.7;
 
-/// From so many letters on, the last word of a query stands for those that begin with it too.
+/// With at least this number of letters, the last word of a query also stands for words that begin with it.
 const LEAST_LETTERS_OF_PREFIX: usize = 3;
 
-/// More words than this are not looked up: the rarest stay. A query of 100 kB is a text, and its rare words
-/// say what it is about.
+/// The most words that are looked up: the rarest ones. A query of 100 kB is a text, and its rare words carry its
+/// subject.
 const MAX_WORDS: usize = 48;
 
-/// The number of different words among which the rarest are chosen.
+/// The number of distinct words among which the rarest are chosen.
 const MAX_CONSIDERED: usize = 1500;
 
-/// So many words of a query are read as slips: each looks through all words of the vault.
+/// The most words of a query that are corrected as misspellings, because each correction scans all words of the vault.
 const MAX_SLIPS: usize = 4;
 
-/// Of equally near words the most frequent are meant.
+/// The number of corrections for a word. Among equally near words the most frequent are taken.
 const MAX_MEANT: usize = 3;
 
-/// A query's words, each with what it stands for.
+/// A query's words, with the forms that each stands for.
 #[derive(Default)]
 pub(in crate::search) struct ExpandedQuery {
     pub words: Vec<ExpandedWord>,
     pub substitutions: Vec<Substitution>,
-    /// The words of them that are slips. What a word is a part of, or made of, was not meant: the model reads the word.
+    /// The misspelled words. Compounds and their parts do not count, because they were not misspelled: the model reads
+    /// the word.
     slips: Vec<String>,
-    /// Words that are in no note and near to none that is.
+    /// Words that no note contains and that are not near to one of a note.
     unknown: Vec<String>,
-    /// How many words were looked for in vain.
+    /// The number of words that were not found.
     in_no_note: usize,
-    /// The text as it may have been meant, the likeliest first. Empty where no word is read as another.
+    /// The corrected texts, the most probable first. Empty if no word is corrected.
     pub meant: Vec<String>,
 }
 
-/// A word of the query, and what notes may have for it.
+/// A word of the query, and its forms in notes.
 pub(in crate::search) struct ExpandedWord {
-    /// How often the query has it.
+    /// The number of its occurrences in the query.
     pub count: f64,
-    /// The word itself first; slips have no such form.
+    /// The word itself first; misspelled words do not have this form.
     pub forms: Vec<WordForm>,
-    /// What it is the beginning of. Looked for beside `forms`, and only where they are in a note not weighed in how rare
-    /// the word is.
+    /// The word as a prefix. It is looked up besides `forms`, and it counts towards the rarity of the word only if no
+    /// note has one of those.
     pub beginning: Option<WordForm>,
 }
 
-/// A term of notes, or how terms of notes begin.
+/// A term of notes, or a prefix of terms.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::search) struct WordForm {
     pub text: String,
@@ -73,24 +74,24 @@ pub(in crate::search) struct WordForm {
     pub is_exact: bool,
 }
 
-/// What is read.
+/// The text of the query.
 pub(in crate::search) struct QueryText<'a> {
     pub text: &'a str,
-    /// Those of its words that stand for all that begin with them.
+    /// Those of its words that stand for all words that begin with them.
     pub prefixes: &'a [String],
 }
 
-/// What is known of a word of the query before the vault is asked.
+/// A word of the query before the vault is searched.
 struct QueryWord {
     term: QueryTerm,
     count: f64,
     is_last: bool,
-    /// What it is a part of, as that is written without hyphens.
+    /// The compounds that it is a part of, written without hyphens.
     compounds: Vec<String>,
 }
 
 impl ExpandedQuery {
-    /// Looks the words up. `vocabulary` is asked for where a word is in no note.
+    /// Looks the words up. `vocabulary` is called if no note has a word.
     pub(in crate::search) fn new<'v>(
         store: &Store,
         asked: &QueryText<'_>,
@@ -108,13 +109,13 @@ impl ExpandedQuery {
         Ok(expanded)
     }
 
-    /// The text to embed: slips say nothing to a model.
+    /// The text to embed, with misspellings corrected, because a model cannot interpret them.
     pub(in crate::search) fn text<'t>(&'t self, asked: &'t str) -> &'t str {
         self.meant.first().map_or(asked, String::as_str)
     }
 
-    /// Words of the text that nothing is known for, as they are written. A part of a word is none, as of a compound or in
-    /// a script without spaces.
+    /// Words of the text without any match, as they are written. Parts of a word, as in a compound or in a script
+    /// without spaces, do not count.
     pub(in crate::search) fn unknown_of(&self, text: &str) -> Vec<String> {
         let mut unknown: Vec<String> = Vec::new();
         if !self.unknown.is_empty() {
@@ -179,7 +180,7 @@ impl ExpandedQuery {
         Ok(word)
     }
 
-    /// In the n-th text each slip is the n-th word that it may mean, or the last.
+    /// In the n-th text each misspelling is replaced by its n-th correction, or the last one.
     fn meant(&self, text: &str) -> Vec<String> {
         let meant: Vec<&Substitution> =
             self.substitutions.iter().filter(|substitution| self.slips.contains(&substitution.word)).collect();
@@ -202,14 +203,14 @@ impl ExpandedQuery {
     }
 }
 
-/// A word that was asked for as a beginning.
+/// A word that was requested as a prefix.
 fn beginning_so(typed: &QueryWord) -> ExpandedWord {
     let text = typed.term.text.clone();
     let form = WordForm { text, matching: TermMatch::Prefix, weight: 1.0, is_exact: true };
     ExpandedWord { count: typed.count, forms: vec![form], beginning: None }
 }
 
-/// The other words of the stem of a word that has this weight.
+/// The other words with the stem of a word, with this weight.
 fn of_same_stem(store: &Store, word: &str, weight: f64) -> Result<impl Iterator<Item = WordForm>> {
     let words = store.words_with_stem(&stem(word))?;
     let others: Vec<String> = words.into_iter().filter(|other| other != word).collect();
@@ -217,7 +218,7 @@ fn of_same_stem(store: &Store, word: &str, weight: f64) -> Result<impl Iterator<
     Ok(others.into_iter().map(move |text| WordForm { text, matching: TermMatch::Whole, weight, is_exact: false }))
 }
 
-/// Whether a note has anything that the word stands for. Words of the vocabulary may be in none any more.
+/// Whether a note has any form of the word. Words of the vocabulary may no longer be in a note.
 fn is_in_a_note(store: &Store, word: &ExpandedWord) -> Result<bool> {
     for form in word.forms.iter().chain(&word.beginning) {
         if store.is_in_a_note(&form.text, form.matching)? {
@@ -227,7 +228,7 @@ fn is_in_a_note(store: &Store, word: &ExpandedWord) -> Result<bool> {
     Ok(false)
 }
 
-/// The words that a word may be a slip of: the nearest that a note has, and of equally near ones the most frequent.
+/// The corrections of a word: the nearest words that a note has, and among equally near ones the most frequent.
 fn nearest(store: &Store, vocabulary: &Vocabulary, word: &str) -> Result<Vec<String>> {
     let mut nearest = Vec::new();
     let mut distance = None;
@@ -243,7 +244,7 @@ fn nearest(store: &Store, vocabulary: &Vocabulary, word: &str) -> Result<Vec<Str
     most_frequent(store, nearest)
 }
 
-/// The most frequent of some words, of those that a note has.
+/// The most frequent of the words that a note has.
 fn most_frequent(store: &Store, words: Vec<String>) -> Result<Vec<String>> {
     let mut counted: Vec<(u64, String)> = Vec::with_capacity(words.len());
     for word in words {
@@ -257,7 +258,7 @@ fn most_frequent(store: &Store, words: Vec<String>) -> Result<Vec<String>> {
     Ok(counted.into_iter().map(|(_, word)| word).collect())
 }
 
-/// The words to look up, each once, in the query's order: no stop words unless there is nothing else.
+/// The words to look up, each once, in the query's order: no stop words unless there are no others.
 fn choose(store: &Store, text: &str) -> Result<Vec<QueryWord>> {
     let mut known: HashMap<QueryTerm, usize> = HashMap::new();
     let mut words: Vec<QueryWord> = Vec::new();
@@ -285,7 +286,7 @@ fn choose(store: &Store, text: &str) -> Result<Vec<QueryWord>> {
             }
         }
     }
-    // A word that something follows is whole.
+    // A word that is followed by another character is complete.
     if let Some(last) = last.filter(|_| text.ends_with(|c: char| c.is_alphanumeric() || is_combining_mark(c))) {
         words[last].is_last = true;
     }

@@ -1,30 +1,30 @@
-//! Spelling correction and compounds: the words of a vault that stand for one it does not have. These are the nearest
-//! words, of which it may be a misspelling, those that end with it, as *Krankenversicherung* does with *Versicherung*, and
-//! those that it is made of.
+//! Spelling correction and compounds: the words of a vault that can replace a word that it lacks. These are the nearest
+//! words, of which it may be a misspelling, words that end with it, as *Krankenversicherung* does with *Versicherung*,
+//! and words that it is composed of.
 //!
-//! The distance is that of optimal string alignment: letters inserted, left out or replaced count one each, and so do two
-//! neighbours that changed places. An edit of the first letter counts half more, since slips are rare there.
+//! The distance is that of optimal string alignment: letters inserted, deleted or replaced count one each, and so do
+//! two swapped neighbours. An edit of the first letter counts half more, because typos are rare there.
 
 use crate::search::vocabulary::{NO_SLIP, Vocabulary, letters};
 
-/// Shorter words have too many others within one edit. Whatever is not in a vault may be a word all the same, rightly
-/// spelt: what is near must be near enough to be rare by chance.
+/// Shorter words are not corrected, because too many other words are within one edit. A word that is missing from a
+/// vault may still be spelled correctly, so a correction must be near enough to be unlikely by chance.
 const LEAST_LETTERS: usize = 5;
 
-/// From so many letters on, the first letter can be wrong.
+/// With at least this number of letters, the first letter can be wrong.
 const FIRST_LETTER: usize = 6;
 
-/// From so many letters on, a word can have two edits.
+/// With at least this number of letters, a word can have two edits.
 const TWO_EDITS: usize = 9;
 
-/// A part of a word has so many letters or more, digits among them: shorter ones are in many words by chance.
+/// The least number of letters, including digits, in a part of a word: shorter parts are in many words by chance.
 const LEAST_PART: usize = 4;
 const LEAST_PART_WITH_DIGIT: usize = 3;
 
-/// A part that is all that is known of a word has so many letters or more.
+/// The least number of letters in a part, if it is the only known part of the word.
 const LEAST_ONLY_PART: usize = 6;
 
-/// A word that may have been meant.
+/// A possible correction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NearWord {
     pub word: String,
@@ -33,7 +33,8 @@ pub(super) struct NearWord {
 }
 
 impl Vocabulary {
-    /// The words that end with a word, in order: what a compound is, it says at its end. Linear in the vocabulary.
+    /// The words that end with a word, in order, because the end of a compound says what it is. Linear in the
+    /// vocabulary.
     pub(super) fn ending_with(&self, word: &str) -> Vec<String> {
         let has_digit = word.chars().any(|c| c.is_ascii_digit());
         let least = if has_digit { LEAST_PART_WITH_DIGIT } else { LEAST_PART };
@@ -43,7 +44,8 @@ impl Vocabulary {
         self.all().filter(|there| there.len() > word.len() && there.ends_with(word)).map(str::to_owned).collect()
     }
 
-    /// The two words that a word is made of, or else the longest that it begins or ends with. Linear in the vocabulary.
+    /// The two words that a word is composed of, or otherwise the longest word that it starts or ends with. Linear in
+    /// the vocabulary.
     pub(super) fn parts(&self, word: &str) -> Vec<String> {
         let count = |part: &str| part.chars().count();
         let is_part = |part: &&str| part.len() < word.len() && count(part) >= LEAST_PART;
@@ -64,7 +66,7 @@ impl Vocabulary {
         longest.map(str::to_owned).into_iter().collect()
     }
 
-    /// The words that a word may be a slip of, nearest first, equally near ones in order; not the word itself. Linear in
+    /// The possible corrections of a word, nearest first, equally near ones in order; not the word itself. Linear in
     /// the vocabulary: some 5 ms for 100,000 words.
     pub(super) fn near(&self, word: &str) -> Vec<NearWord> {
         let wanted: Vec<char> = word.chars().collect();
@@ -80,7 +82,7 @@ impl Vocabulary {
         for (end, letters) in &self.ends {
             let there = &self.words[start..*end as usize];
             start = *end as usize;
-            // An edit adds a letter, takes one away, or does both.
+            // An edit adds a letter, removes one, or does both.
             if *letters == NO_SLIP
                 || (letters ^ its_letters).count_ones() as usize > 2 * edits
                 || there.len().abs_diff(word.len()) > 4 * edits
@@ -98,7 +100,7 @@ impl Vocabulary {
     }
 }
 
-/// The largest distance of a word of so many letters, in half edits.
+/// The largest distance for a word with this number of letters, in half edits.
 fn most(letters: usize) -> u32 {
     match letters {
         TWO_EDITS.. => 5,
@@ -107,7 +109,7 @@ fn most(letters: usize) -> u32 {
     }
 }
 
-/// The last three rows of the table of distances, kept for the next word.
+/// The last three rows of the table of distances, reused for the next word.
 #[derive(Default)]
 struct Rows {
     there: Vec<char>,
@@ -115,7 +117,7 @@ struct Rows {
 }
 
 impl Rows {
-    /// In half edits. `None`: it is more than `most`.
+    /// The distance in half edits. `None`: it is more than `most`.
     fn distance(&mut self, wanted: &[char], there: &str, most: u32) -> Option<u32> {
         self.there.clear();
         self.there.extend(there.chars());

@@ -1,8 +1,8 @@
-//! Which passages a query's conditions let be found, before anything is ranked.
+//! The passages that the conditions of a query admit, before ranking.
 //!
-//! A condition is asked of whole notes. Its answer is the notes that meet it and, of those, the passages that hold what
-//! was asked for. What the keyword index can say is asked of it; lines, sections, tasks and regular expressions read the
-//! texts of the passages that are left.
+//! A condition applies to whole notes. Its result is the notes that meet it and, among their passages, those that
+//! contain a requested text. The keyword index is used where it suffices; lines, sections, tasks and regular
+//! expressions require reading the texts of the remaining passages.
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
@@ -27,20 +27,20 @@ use crate::search::snapshot::Snapshot;
 use crate::store::{PropertyValue, Store};
 use crate::terms::TermMatch;
 
-/// Texts of passages that are read before they are looked through, on all cores. The index is not locked meanwhile: a
-/// thread that waits for others may take up another search.
+/// The number of passage texts that are read before they are searched, on all cores. The index is not locked during the
+/// search, because a thread that waits for others may start another search.
 const TEXTS_AT_ONCE: usize = 4096;
 
-/// The same of whole notes, some of which are long.
+/// The same limit for whole notes, in bytes, because some are long.
 const BYTES_AT_ONCE: usize = 16 << 20;
 
-/// Whether each passage may be found, by position. `None`: all may.
+/// Whether each passage is eligible, by position. `None`: all are.
 pub(in crate::search) fn eligible(snapshot: &Snapshot, query: &Query) -> Result<Option<Vec<bool>>> {
     let Some(condition) = query.whole_condition() else { return Ok(None) };
     Evaluator::new(snapshot).passages(&condition).map(Some)
 }
 
-/// Says which notes and passages meet conditions.
+/// Evaluates conditions for notes and passages.
 pub(in crate::search) struct Evaluator<'a> {
     snapshot: &'a Snapshot,
     now: Zoned,
@@ -48,11 +48,11 @@ pub(in crate::search) struct Evaluator<'a> {
     days: OnceCell<HashMap<FileId, Days>>,
 }
 
-/// The answer to a condition, by position of passages.
+/// The result of a condition, by position of passages.
 struct ConditionMatches {
     /// All passages of the notes that meet it.
     notes: Vec<bool>,
-    /// Those of them that hold what was asked for. `None`: no text was asked for.
+    /// Those of them that contain a requested text. `None`: no text was requested.
     holding: Option<Vec<bool>>,
 }
 
@@ -67,13 +67,13 @@ impl<'a> Evaluator<'a> {
         Self { snapshot, now: Zoned::now(), notes: OnceCell::new(), days: OnceCell::new() }
     }
 
-    /// The passages that are found under a condition.
+    /// The passages that are found with the condition.
     pub(in crate::search) fn passages(&self, condition: &Condition) -> Result<Vec<bool>> {
         let all = vec![true; self.snapshot.passages.len()];
         self.evaluate(condition, &all).map(ConditionMatches::passages)
     }
 
-    /// What meets a condition among the passages of some notes. Of other notes the answer may say anything.
+    /// Evaluates a condition for the passages of some notes. The result for other notes is undefined.
     fn evaluate(&self, condition: &Condition, among: &[bool]) -> Result<ConditionMatches> {
         match condition {
             Expression::Is(test) => self.test(test, among),
@@ -85,7 +85,7 @@ impl<'a> Evaluator<'a> {
             Expression::All(parts) => {
                 let mut notes = among.to_vec();
                 let mut holding: Option<Vec<bool>> = None;
-                // What reads texts comes last, and reads those of the notes that are left.
+                // Conditions that read texts come last, and read only those of the remaining notes.
                 let (slow, quick): (Vec<_>, Vec<_>) = parts.iter().partition(|part| reads_texts(part));
                 for part in quick.into_iter().chain(slow) {
                     let answer = self.evaluate(part, &notes)?;
@@ -180,7 +180,7 @@ impl<'a> Evaluator<'a> {
         Ok(notes.filter(|(_, path, modified)| holds(path, *modified)).map(|(note, ..)| *note).collect())
     }
 
-    /// Calls `each` for every note, with the positions of its passages, which stand next to each other.
+    /// Calls `each` for every note, with the positions of its passages, which are adjacent.
     fn each_note(&self, mut each: impl FnMut(FileId, Range<usize>)) {
         let mut start = 0;
         for of_note in self.snapshot.passages.chunk_by(|a, b| a.note == b.note) {
@@ -189,7 +189,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// The notes of some passages that hold what is asked for.
+    /// The notes of the passages that contain a requested text.
     fn holding(&self, holding: Vec<bool>) -> ConditionMatches {
         ConditionMatches { notes: self.whole_notes(&holding), holding: Some(holding) }
     }
@@ -203,7 +203,7 @@ impl<'a> Evaluator<'a> {
         notes
     }
 
-    /// The passages that hold a text.
+    /// The passages that contain a text.
     fn text(&self, test: &TextTest, among: &[bool]) -> Result<Vec<bool>> {
         let indexed = self.indexed(test)?;
         match indexed {
@@ -215,8 +215,8 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// The passages that hold words, as the keyword index knows them; where case matters, those that may. `None`: it
-    /// cannot say.
+    /// The passages that contain words, according to the keyword index; for case-sensitive words, those that may
+    /// contain them. `None`: the index cannot tell.
     fn indexed(&self, test: &TextTest) -> Result<Option<Vec<bool>>> {
         let store = self.snapshot.store();
         let holders = match &test.holds {
@@ -230,7 +230,7 @@ impl<'a> Evaluator<'a> {
         Ok(Some(found))
     }
 
-    /// The passages, or the notes, that may hold all that is asked for. `None`: any may.
+    /// The passages, or the notes, that may contain all requested texts. `None`: any may.
     fn candidates(&self, tests: &Expression<TextTest>, scope: Scope) -> Result<Option<Vec<bool>>> {
         let joined = |parts: &[Expression<TextTest>], join: fn(&mut [bool], &[bool])| {
             let mut joined: Option<Vec<bool>> = None;
@@ -245,7 +245,7 @@ impl<'a> Evaluator<'a> {
             Ok::<_, Error>((joined, is_complete))
         };
         Ok(match tests {
-            // A section reaches over several passages.
+            // A section may span several passages.
             Expression::Is(test) if scope == Scope::Section => self.indexed(test)?.map(|held| self.whole_notes(&held)),
             Expression::Is(test) => self.indexed(test)?,
             Expression::Not(_) => None,
@@ -256,7 +256,7 @@ impl<'a> Evaluator<'a> {
         })
     }
 
-    /// The passages in which something holds all that is asked for.
+    /// The passages in which a unit of the scope contains all requested texts.
     fn within(&self, scope: Scope, tests: &Expression<TextTest>, among: &[bool]) -> Result<Vec<bool>> {
         let matchers = tests.clone().map(&|test| test.matcher())?;
         let holds = |text: &str| {
@@ -291,7 +291,7 @@ impl<'a> Evaluator<'a> {
                     tasks
                 };
                 let found = self.reading(candidates, among, |text| !passing(text).is_empty())?;
-                // Code may begin in a passage before.
+                // Code may start in an earlier passage.
                 self.reading_notes(&self.whole_notes(&found), |note| {
                     let code = code_blocks(&note.body);
                     let is_in_code = |task: &Range<usize>| code.iter().any(|code| code.contains(&task.start));
@@ -326,7 +326,7 @@ impl<'a> Evaluator<'a> {
         Ok(found)
     }
 
-    /// The passages that the parts reach into which pass, of notes whose passages are given.
+    /// The passages that overlap with passing parts, for notes whose passages are given.
     fn reading_notes(
         &self,
         notes: &[bool],
@@ -365,7 +365,7 @@ impl<'a> Evaluator<'a> {
 /// The text of a note without its frontmatter.
 struct NoteText {
     body: String,
-    /// Where its passages begin.
+    /// The starts of its passages.
     starts: Vec<usize>,
     first_line: u32,
     /// The lines of its headings.
@@ -389,7 +389,7 @@ impl NoteText {
         Ok(Self { body, starts, first_line, headings })
     }
 
-    /// The passages, counted from 0, that a part of the body reaches into.
+    /// The passages, counted from 0, that a part of the body overlaps.
     fn passages(&self, part: &Range<usize>) -> Range<usize> {
         let from = self.starts.partition_point(|start| *start <= part.start).saturating_sub(1);
         from..self.starts.partition_point(|start| *start < part.end).max(from + 1)
@@ -414,13 +414,13 @@ fn or(any: &mut [bool], others: &[bool]) {
     any.iter_mut().zip(others).for_each(|(one, other)| *one |= *other);
 }
 
-/// What one or the other holds.
+/// The union of two sets.
 fn either(one: Option<Vec<bool>>, mut other: Vec<bool>) -> Vec<bool> {
     one.iter().for_each(|one| or(&mut other, one));
     other
 }
 
-/// Times of files end in 1677 and 2262; a date beyond is the end it is beyond.
+/// Times of files are limited to 1677 to 2262; a later or earlier date is clamped.
 fn nanoseconds(moment: Timestamp) -> i64 {
     moment.as_nanosecond().clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
 }
@@ -433,7 +433,7 @@ fn with_property(store: &Store, test: &PropertyTest, now: &Zoned) -> Result<Hash
     }
     let mut of_notes: HashMap<FileId, Vec<PropertyValue>> = HashMap::new();
     if test.test == Comparison::NotEqual {
-        // A property that is empty has no values, and is not equal to any.
+        // An empty property has no values, and is not equal to any.
         of_notes.extend(store.notes_with_property(&key)?.into_iter().map(|note| (note, Vec::new())));
     }
     for (note, value) in store.property_values(&key)? {

@@ -1,4 +1,4 @@
-//! The note that a person names, or the names that are nearest to it.
+//! Finds the note that a person names, or the most similar names.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::likeness::nearest;
@@ -6,8 +6,8 @@ use crate::links::{Names, ranked};
 use crate::path::{FileId, VaultPath};
 use crate::store::Store;
 
-/// The note that a person names: by its path, with or without its ending, or as a link from the vault's root would. Of files
-/// whose paths differ in case only it is the one that is spelled so, which a link does not look at.
+/// The note that a person names: by its path, with or without its extension, or as in a link from the vault's root.
+/// Among files whose paths differ only in case, the exact spelling wins, which a link would ignore.
 pub(crate) fn find_note(store: &Store, name: &str) -> Result<FileId> {
     let name = name.trim().trim_start_matches("[[").trim_end_matches("]]");
     if let Some(path) = VaultPath::new(name)
@@ -35,7 +35,7 @@ pub(crate) fn find_note(store: &Store, name: &str) -> Result<FileId> {
     })
 }
 
-/// Whether a path ends with segments, with or without its ending.
+/// Whether a path ends with segments, with or without its extension.
 fn ends_with(path: &VaultPath, segments: &str) -> bool {
     let segments = segments.trim_start_matches(['.', '/']);
     let path = path.as_str();

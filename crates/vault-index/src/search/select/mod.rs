@@ -1,5 +1,5 @@
-//! Which passages may be found at all: the conditions and filters of a query, evaluated on a snapshot before anything is
-//! ranked. `eligible` is the entry, `find_note` says which note a name means, and `holders` which passages hold a
+//! The eligible passages: the conditions and filters of a query, evaluated on a snapshot before ranking. `eligible` is
+//! the entry point, `find_note` finds the note that a name means, and `phrase` finds the passages that contain a
 //! phrase.
 
 pub(super) mod find_note;

@@ -1,4 +1,4 @@
-//! The day that a note is of: as a property says, or its name.
+//! The date of a note, from a property or its name.
 
 use std::collections::HashMap;
 
@@ -10,11 +10,11 @@ use crate::path::{FileId, VaultPath};
 use crate::search::query::dates::{days_of_property, period, written_day, written_month};
 use crate::store::Store;
 
-/// The first day that a note is of, and the one after the last.
+/// The first day of a note's date, and the day after the last.
 pub(super) type Days = (Date, Option<Date>);
 
-/// The days of all notes that are of any: by the property `date`, else by the name of the file, else by the property
-/// `created`. Times with a zone are of the local day.
+/// The dates of all notes that have one: by the property `date`, else by the name of the file, else by the property
+/// `created`. Times with a zone are converted to the local day.
 pub(super) fn days_of_notes(store: &Store, now: &Zoned) -> Result<HashMap<FileId, Days>> {
     let mut days: HashMap<FileId, Days> = HashMap::new();
     let mut add = |note, of: Option<Days>| {
@@ -29,8 +29,8 @@ pub(super) fn days_of_notes(store: &Store, now: &Zoned) -> Result<HashMap<FileId
     Ok(days)
 }
 
-/// The days that the name of a file says: the day in it, else a week, month or quarter (`2023-W05`, `2023-02 Monthly`,
-/// `Review 2023-Q1`), else the year or month that the name is (`2023`, `July 2022`).
+/// The days in the name of a file: the day in it, else a week, month or quarter (`2023-W05`, `2023-02 Monthly`, `Review
+/// 2023-Q1`), else the year or month that is the whole name (`2023`, `July 2022`).
 fn days_in_name(path: &VaultPath) -> Option<Days> {
     if let Some(day) = day_in_name(path) {
         return Some((day, day.tomorrow().ok()));
@@ -47,9 +47,9 @@ fn days_in_name(path: &VaultPath) -> Option<Days> {
     .filter(is_plausible)
 }
 
-/// The day in the name of a file: `2022-07-24`, `2022_07_24`, `2022.07.24`, `20220724`, and the last with a time of four
-/// or six digits; or the day that the name is, as [`written_day`] reads it. `None` where there is none, or where there are
-/// several.
+/// The day in the name of a file: `2022-07-24`, `2022_07_24`, `2022.07.24`, `20220724`, and the last with a time of
+/// four or six digits; or the day that the whole name means to [`written_day`]. `None` if there is no day, or more than
+/// one.
 fn day_in_name(path: &VaultPath) -> Option<Date> {
     let name = path.stem();
     let bytes = name.as_bytes();
@@ -73,7 +73,7 @@ fn day_in_name(path: &VaultPath) -> Option<Date> {
     found.or_else(|| written_day(name))
 }
 
-/// A day at the beginning of a text, with one separator twice and no digit after it.
+/// A day at the start of a text, with the same separator twice and no digit after it.
 fn separated(text: &[u8]) -> Option<Date> {
     let separator = *text.get(4)?;
     let is_date = matches!(separator, b'-' | b'_' | b'.') && *text.get(7)? == separator;
@@ -86,7 +86,7 @@ fn date(year: &[u8], month: &[u8], day: &[u8]) -> Option<Date> {
         let is_number = digits.iter().all(u8::is_ascii_digit);
         std::str::from_utf8(digits).ok().filter(|_| is_number)?.parse::<i16>().ok()
     };
-    // Other numbers of eight digits have other beginnings, most often.
+    // Other numbers of eight digits mostly start differently.
     let year = number(year).filter(|year| (1800..=2199).contains(year))?;
     Date::new(year, i8::try_from(number(month)?).ok()?, i8::try_from(number(day)?).ok()?).ok()
 }

@@ -1,9 +1,9 @@
-//! The lines, blocks, sections and tasks of a text, in which things stand together.
+//! The lines, blocks, sections and tasks of a text, which are the scopes of conditions.
 
 use std::collections::HashSet;
 use std::ops::Range;
 
-/// The blocks: runs of lines without a blank one between them, of which each item of a list begins another.
+/// The blocks: runs of lines without a blank line between them; each list item starts another one.
 pub(super) fn blocks(text: &str) -> Vec<Range<usize>> {
     let mut blocks = Vec::new();
     let (mut start, mut at) = (0, 0);
@@ -24,13 +24,13 @@ pub(super) fn blocks(text: &str) -> Vec<Range<usize>> {
     blocks
 }
 
-/// The tasks, each with its mark: items of lists that begin with a mark between brackets, and the lines that go on. Code
-/// that looks like one is one here.
+/// The tasks, each with its mark: list items that begin with a mark in brackets, with their continuation lines. Code
+/// that looks like a task counts as one here.
 pub(super) fn tasks(text: &str) -> Vec<(char, Range<usize>)> {
     blocks(text).into_iter().filter_map(|block| Some((mark(item(&text[block.clone()])?)?, block))).collect()
 }
 
-/// The sections: what lies between headings, which are the lines with these numbers, counted from that of the first line.
+/// The sections between headings, which are the lines with these numbers, counted from that of the first line.
 pub(super) fn sections(text: &str, first_line: u32, headings: &HashSet<u32>) -> Vec<Range<usize>> {
     let mut sections = Vec::new();
     let (mut start, mut at) = (0, 0);
@@ -45,7 +45,7 @@ pub(super) fn sections(text: &str, first_line: u32, headings: &HashSet<u32>) -> 
     sections
 }
 
-/// What follows the mark of a list's item at the beginning of a line, within quotes too.
+/// The text after the mark of a list item at the start of a line, also within quotes.
 fn item(line: &str) -> Option<&str> {
     let line = line.trim_start_matches([' ', '\t', '>']);
     let digits = line.bytes().take_while(u8::is_ascii_digit).count();

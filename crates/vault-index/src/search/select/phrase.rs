@@ -1,12 +1,12 @@
-//! The passages that hold words side by side, looked up in the keyword index.
+//! The passages that contain adjacent words, looked up in the keyword index.
 
 use crate::error::Result;
 use crate::store::Store;
 use crate::terms::{TermMatch, Terms};
 
-/// Passages that hold words side by side (with [`TermMatch::Prefix`], the last of them may go on), in their own fields or
-/// those of their notes: exactly, except for case, diacritics and punctuation. In no order, some twice. `None`: there is no
-/// word in the text.
+/// The passages that contain words side by side (with [`TermMatch::Prefix`], the last one may continue), in their own
+/// fields or those of their notes: exactly, except for case, diacritics and punctuation. In no order, some twice.
+/// `None`: the text has no words.
 pub(crate) fn passages_with_phrase(store: &Store, text: &str, matching: TermMatch) -> Result<Option<Vec<i64>>> {
     phrase_expression(text, matching).map(|expression| store.passages_with(&expression)).transpose()
 }

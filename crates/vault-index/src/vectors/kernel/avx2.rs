@@ -6,24 +6,24 @@ use std::arch::x86_64::*;
 use super::groups::in_groups;
 use super::{Kernel, LINE, Line};
 
-/// Bytes of a register.
+/// The number of bytes in a register.
 const HALF: usize = LINE / 2;
 
 /// This kernel, if the machine can run it.
 pub(super) fn kernel() -> Option<Kernel> {
     is_x86_feature_detected!("avx2").then_some(Kernel {
         name: "avx2",
-        // SAFETY: `Kernel::dots` has checked lengths and rows; the feature was detected above, and no
-        // other code makes this kernel.
+        // SAFETY: `Kernel::dots` has checked lengths and rows; the feature was detected above, and no other code
+        // creates this kernel.
         dots: |query, rows, which, out| unsafe { dots(query, rows, which, out) },
     })
 }
 
-/// The query times the rows with the numbers `which[0]`, `which[1]`, … up to `out.len()`.
+/// Multiplies the query with the rows with the numbers `which[0]`, `which[1]`, … up to `out.len()`.
 ///
 /// # Safety
-/// The machine has the feature. `query.len() == 2·w` with `w` a multiple of [`LINE`], `out` is no longer than `which`, and
-/// each of its rows is within `rows`.
+/// The machine has the feature. `query.len() == 2·w` with `w` a multiple of [`LINE`], `out` is no longer than `which`,
+/// and each of its rows is within `rows`.
 #[target_feature(enable = "avx2")]
 unsafe fn dots(query: &[i8], rows: &[Line], which: &[u32], out: &mut [i32]) {
     // SAFETY: by the caller's promise, each of the four rows is `width` bytes within `rows`.
@@ -31,7 +31,7 @@ unsafe fn dots(query: &[i8], rows: &[Line], which: &[u32], out: &mut [i32]) {
     in_groups(query, rows, which, out, dot);
 }
 
-/// The query times four rows, so that the query is loaded once and the sums are independent.
+/// Multiplies the query with four rows at once, so that the query is loaded once and the sums are independent.
 ///
 /// # Safety
 /// `query.len() == 2·w` with `w` a multiple of [`LINE`], and each of `rows` points to `w` bytes;
@@ -43,7 +43,7 @@ unsafe fn dot_four(query: &[i8], rows: [*const u8; 4], ahead: [*const u8; 4]) ->
     let (low_bits, ones) = (_mm256_set1_epi8(15), _mm256_set1_epi16(1));
     let mut sums = [_mm256_setzero_si256(); 4];
     for at in (0..width).step_by(LINE) {
-        // SAFETY: 64 bytes from `at` lie within both halves of the query, as `at + LINE <= width`.
+        // SAFETY: 64 bytes from `at` are within both halves of the query, because `at + LINE <= width`.
         let load = |at: usize| unsafe { _mm256_loadu_si256(query.as_ptr().add(at).cast()) };
         let for_low = [load(at), load(at + HALF)];
         let for_high = [load(width + at), load(width + at + HALF)];

@@ -1,15 +1,16 @@
-//! Rows taken several at a time while later ones are prefetched: what the kernels for x86-64 share.
+//! Processes rows several at a time while later ones are prefetched: shared by the kernels for x86-64.
 
 use super::{LINE, Line};
 
-/// How far ahead rows are prefetched, in bytes. The hardware prefetcher stops at each page of 4 KiB, and knows nothing of
-/// rows that are apart. From 4 to 8 KiB all were equally good, and better than none when the rows came from memory.
+/// The distance at which rows are prefetched, in bytes. The hardware prefetcher stops at each page of 4 KiB, and does
+/// not predict rows that are not adjacent. All distances from 4 to 8 KiB were equally good, and better than no
+/// prefetching when the rows came from memory.
 const BYTES_AHEAD: usize = 6144;
 
-/// Calls `dot` with the addresses of `N` rows at a time, and with those of rows to prefetch meanwhile. A last group that
-/// is not full repeats its last row in place of those that are missing.
+/// Calls `dot` with the addresses of `N` rows at a time, and with those of rows to prefetch meanwhile. If the last
+/// group is not full, its last row is repeated for the missing ones.
 ///
-/// Inlined, so that `dot` may be a function of an instruction set that the caller has.
+/// Inlined, so that `dot` may be a function of an instruction set that only the caller enables.
 #[inline(always)]
 pub(super) fn in_groups<const N: usize>(
     query: &[i8],

@@ -1,18 +1,19 @@
-//! The inner loop: an int8 query times rows of 4-bit codes; `scalar` is the specification, each other file a machine's.
+//! The inner loop: an int8 query times rows of 4-bit codes; `scalar` is the specification, the other files are for
+//! machines.
 //!
-//! A row is `w` bytes in whole [`Line`]s; each byte holds two codes of 4 bits. A query is
-//! `2·w` codes of 8 bits: those for the low halves of the row's bytes, then those for the high ones.
+//! A row is `w` bytes in whole [`Line`]s; each byte contains two codes of 4 bits. A query is `2·w` codes of 8 bits:
+//! those for the low halves of the row's bytes, then those for the high ones.
 //!
 //! ```text
 //! dot(query, row) = Σ query[j] · (row[j] & 15)  +  query[w + j] · (row[j] >> 4)      0 ≤ j < w
 //! ```
 //!
-//! All is integer, and no sum overflows an i32 (`127 · 15 · 2¹⁶ < 2²⁷`), so the order of the sums
-//! does not matter and every kernel gives what `scalar` gives, bit for bit. Query codes are in
-//! -127..=127 ([`quantize`](super::Quantized) never gives -128), though -128 would do no harm.
+//! All numbers are integers, and no sum overflows an i32 (`127 · 15 · 2¹⁶ < 2²⁷`), so the order of the sums does not
+//! matter and every kernel gives the result of `scalar`, bit for bit. Query codes are in -127..=127
+//! ([`quantize`](super::Quantized) never gives -128), though -128 would do no harm.
 //!
-//! A new kernel is a new file with the function of a [`Kernel`] and an entry in [`Kernel::all`].
-//! The only `unsafe` code of the crate's own is in these files.
+//! To add a kernel, add a file with the function of a [`Kernel`] and an entry in [`Kernel::all`]. These files contain
+//! the only `unsafe` code of the crate's own.
 
 #[cfg(target_arch = "x86_64")]
 mod groups;
@@ -24,10 +25,11 @@ mod avx512;
 mod neon;
 mod scalar;
 
-/// Bytes in a [`Line`].
+/// The number of bytes in a [`Line`].
 pub const LINE: usize = 64;
 
-/// A part of a row: one cache line, and the widest vector register. Being aligned, no load touches two cache lines.
+/// A part of a row: one cache line, and the widest vector register. It is aligned, so that no load touches two cache
+/// lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C, align(64))]
 pub struct Line(pub [u8; LINE]);
@@ -46,7 +48,7 @@ impl Kernel {
     /// The portable kernel: plain Rust, which the compiler vectorises for the build's target.
     pub const SCALAR: Self = Self { name: "scalar", dots: scalar::dots };
 
-    /// The fastest kernel of this machine. A few loads: the machine is asked once a process.
+    /// The fastest kernel of this machine. Costs a few loads, because its features are detected once per process.
     pub fn best() -> Self {
         Self::all().next().unwrap_or(Self::SCALAR)
     }
@@ -62,7 +64,7 @@ impl Kernel {
         kernels.into_iter().flatten()
     }
 
-    /// What it is called in benchmarks and reports.
+    /// The name of the kernel in benchmarks and reports.
     pub fn name(&self) -> &'static str {
         self.name
     }
@@ -70,8 +72,8 @@ impl Kernel {
     /// `out[i] = dot(query, row which[i])`. `which` may be longer than `out`: the rows after those are only prefetched.
     ///
     /// # Panics
-    /// If the lengths do not fit: `query.len() == 2·w`, `w` a multiple of [`LINE`] above zero, `which` no shorter than
-    /// `out`, and each row whose dot product is wanted within `rows`.
+    /// If the lengths do not match: `query.len() == 2·w`, `w` a multiple of [`LINE`] above zero, `which` at least as
+    /// long as `out`, and each row whose dot product is requested within `rows`.
     pub fn dots(&self, query: &[i8], rows: &[Line], which: &[u32], out: &mut [i32]) {
         assert!(!query.is_empty() && query.len().is_multiple_of(2 * LINE), "a query of {} codes", query.len());
         let Some(last) = which[..out.len()].iter().max() else { return };

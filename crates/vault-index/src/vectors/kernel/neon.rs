@@ -1,4 +1,5 @@
-//! The inner loop for AArch64: with the dot-product extension where there is one, with widening products elsewhere.
+//! The inner loop for AArch64: with the dot-product extension where the processor has it, with widening products
+//! elsewhere.
 #![expect(unsafe_code, reason = "loads through pointers, and functions that need a feature of the machine")]
 
 use std::arch::aarch64::*;
@@ -6,27 +7,27 @@ use std::arch::asm;
 
 use super::{Kernel, LINE, Line};
 
-/// The kernel on `sdot`, if the machine has it: all but the first generation do.
+/// The kernel with `sdot`, if the machine has it: all but the first generation do.
 pub(super) fn dotprod() -> Option<Kernel> {
     std::arch::is_aarch64_feature_detected!("dotprod").then_some(Kernel {
         name: "neon-dotprod",
-        // SAFETY: `Kernel::dots` has checked lengths and rows; the feature was detected above, and no
-        // other code makes this kernel.
+        // SAFETY: `Kernel::dots` has checked lengths and rows; the feature was detected above, and no other code
+        // creates this kernel.
         dots: |query, rows, which, out| unsafe { dots_dotprod(query, rows, which, out) },
     })
 }
 
-/// The kernel on plain NEON.
+/// The kernel with plain NEON.
 pub(super) fn widening() -> Option<Kernel> {
     std::arch::is_aarch64_feature_detected!("neon").then_some(Kernel {
         name: "neon",
-        // SAFETY: `Kernel::dots` has checked lengths and rows; the feature was detected above, and no
-        // other code makes this kernel.
+        // SAFETY: `Kernel::dots` has checked lengths and rows; the feature was detected above, and no other code
+        // creates this kernel.
         dots: |query, rows, which, out| unsafe { dots_widening(query, rows, which, out) },
     })
 }
 
-/// The query times the rows with the numbers `which[0]`, `which[1]`, … up to `out.len()`.
+/// Multiplies the query with the rows with the numbers `which[0]`, `which[1]`, … up to `out.len()`.
 ///
 /// # Safety
 /// `query.len() == 2·w` with `w` a multiple of [`LINE`], and each row of `which` is within `rows`.
@@ -46,7 +47,7 @@ unsafe fn dots_dotprod(query: &[i8], rows: &[Line], which: &[u32], out: &mut [i3
     }
 }
 
-/// As [`dots_dotprod`].
+/// Like [`dots_dotprod`].
 ///
 /// # Safety
 /// As [`dots_dotprod`].
@@ -72,7 +73,7 @@ unsafe fn dots_widening(query: &[i8], rows: &[Line], which: &[u32], out: &mut [i
     }
 }
 
-/// 16 bytes of a row as two registers of codes, and what they are multiplied by.
+/// 16 bytes of a row as two registers of codes, and their factors from the query.
 struct LoadedCodes {
     low: int8x16_t,
     high: int8x16_t,
@@ -91,13 +92,13 @@ unsafe fn load(query: &[i8], rows: &[Line], row: usize, at: usize) -> LoadedCode
         let query = query.as_ptr().add(at);
         (vld1q_u8(rows.as_ptr().cast::<u8>().add(row * width + at)), vld1q_s8(query), vld1q_s8(query.add(width)))
     };
-    // 0 to 15 are the same with a sign.
+    // The codes 0 to 15 have the same bits as signed numbers.
     let low = vreinterpretq_s8_u8(vandq_u8(bytes, vdupq_n_u8(15)));
     let high = vreinterpretq_s8_u8(vshrq_n_u8::<4>(bytes));
     LoadedCodes { low, high, for_low, for_high }
 }
 
-/// Four products of i8 to each i32. The intrinsic for it is not stable yet.
+/// Adds four products of i8 to each i32. The intrinsic for it is not stable yet.
 #[inline]
 #[target_feature(enable = "neon,dotprod")]
 fn sdot(mut sum: int32x4_t, a: int8x16_t, b: int8x16_t) -> int32x4_t {
