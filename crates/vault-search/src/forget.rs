@@ -20,10 +20,10 @@ use crate::terminal::{can_ask, confirm};
 /// The options of `forget`.
 #[derive(Debug, Args)]
 pub struct ForgetArgs {
-    /// Do not ask
+    /// Skip confirmation
     #[arg(long)]
     pub yes: bool,
-    /// Delete the index alone, which the next sync makes again
+    /// Delete only the index, which the next sync rebuilds
     ///
     /// Journal, macros and conversations stay.
     #[arg(long)]

@@ -20,7 +20,7 @@ pub struct JsonArgs {
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,
-    /// Print the JSON schema of the output, and do nothing else
+    /// Print the JSON schema of the output, and exit
     ///
     /// It describes what --json prints.
     #[arg(long, hide_short_help = true)]
@@ -37,7 +37,7 @@ pub struct ListArgs {
     /// Print JSON Lines: one record per line
     #[arg(long, conflicts_with = "json")]
     pub jsonl: bool,
-    /// Print the JSON schema of the output, and do nothing else
+    /// Print the JSON schema of the output, and exit
     ///
     /// It describes what --json prints, or with --jsonl one line.
     #[arg(long, hide_short_help = true)]

@@ -29,12 +29,12 @@ pub struct VaultArgs {
     /// The folder that holds the notes [env: VAULT_DIR]
     ///
     /// Default: the nearest parent folder with an `.obsidian` folder, else the vault that config.toml names, else the
-    /// current folder. Commands that work on several vaults take the option several times.
+    /// current folder. Repeatable for commands that work on several vaults.
     #[arg(long, value_name = "DIR", global = true)]
     pub vault: Vec<PathBuf>,
     /// The index file [env: VAULT_INDEX_FILE]
     ///
-    /// Default: one for each vault in the user's cache folder.
+    /// Default: one file per vault in the user's cache folder.
     #[arg(long, value_name = "FILE", global = true)]
     pub index: Option<PathBuf>,
 }
