@@ -51,7 +51,7 @@ impl fmt::Display for Failure {
         match self {
             Self::Error(text) | Self::Refused(text) => f.write_str(text),
             Self::Usage(error) => error.fmt(f),
-            Self::PipeClosed => f.write_str("the reader has gone"),
+            Self::PipeClosed => f.write_str("standard output was closed"),
             Self::Interrupted(text) => f.write_str(text),
         }
     }

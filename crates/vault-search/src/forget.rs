@@ -57,12 +57,12 @@ pub fn forget(vault_args: &VaultArgs, args: &ForgetArgs, out: &mut Out) -> CliRe
         out.line(&format!("nothing is stored about {name}"))?;
         return Ok(Outcome::Done);
     }
-    let undo = if has_journal { " Nothing can be undone any more." } else { "" };
+    let undo = if has_journal { " Nothing can be undone afterwards." } else { "" };
     let question = format!("Delete the index, journal, log, macros and conversations of {name}? Its notes stay.{undo}");
     if !(args.yes || can_ask() && confirm(&question)) {
         let refusal = format!(
-            "{name}: nothing was deleted, since nobody agreed (see with `vault-tools undo --list` and `vault-tools macro \
-             list` what would be lost, then add --yes)"
+            "{name}: nothing was deleted, because this needs confirmation (`vault-tools undo --list` and `vault-tools \
+             macro list` show what would be lost; then add --yes)"
         );
         return Err(Failure::Refused(refusal));
     }
@@ -76,8 +76,9 @@ pub fn forget(vault_args: &VaultArgs, args: &ForgetArgs, out: &mut Out) -> CliRe
 
 /// Deletes an index that is so damaged that it cannot be rebuilt in its place: nothing that cannot be made again goes.
 fn forget_index(index: Index, name: &str, yes: bool, out: &mut Out) -> CliResult {
-    if !(yes || can_ask() && confirm(&format!("Delete the index of {name}? The next sync makes it again."))) {
-        return Err(Failure::Refused(format!("{name}: nothing was deleted, since nobody agreed (add --yes)")));
+    if !(yes || can_ask() && confirm(&format!("Delete the index of {name}? The next sync rebuilds it."))) {
+        let refusal = format!("{name}: nothing was deleted, because this needs confirmation (add --yes)");
+        return Err(Failure::Refused(refusal));
     }
     print_deleted(&index.forget()?, out)
 }
@@ -101,12 +102,11 @@ pub fn adopt(vault_args: &VaultArgs, args: &AdoptArgs, out: &mut Out) -> CliResu
     if old == vault {
         return Err(Error::new(ErrorKind::Query, "this is where the vault is now, so there is nothing to adopt")
             .at(old)
-            .with_remedy("name the folder as it was before it moved, and with --vault where it is now")
+            .with_remedy("give the folder that the vault was in before it moved, and its new folder with --vault")
             .into());
     }
     if std::fs::read_dir(&old).is_ok_and(|mut entries| entries.next().is_some()) {
-        let message =
-            format!("{}: this folder is still there, so what is stored about it stays its own", old.display());
+        let message = format!("{}: this folder is still there, so it keeps what is stored about it", old.display());
         return Err(Failure::Refused(message));
     }
     let mut adopted = Vec::new();

@@ -54,8 +54,8 @@ impl TryFrom<String> for Hyperlink {
         named.or_else(|| (is_template && is_plain).then_some(text)).map(Self).ok_or_else(|| {
             let names: Vec<&str> = NAMED.iter().map(|(name, _)| *name).collect();
             format!(
-                "hyperlink is one of {}, or a URL with {{path}} or {{file}}, and {{line}}, {{vault}} and {{heading}} as \
-                 you like",
+                "hyperlink is one of {}, or a URL with {{path}} or {{file}}; {{line}}, {{vault}} and {{heading}} are \
+                 optional",
                 names.join(", ")
             )
         })

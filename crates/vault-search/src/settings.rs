@@ -62,7 +62,7 @@ impl VaultArgs {
 
 /// An option was given that does nothing for a command that is as `why` says.
 pub(crate) fn no_effect(option: &str, why: &str) -> Failure {
-    Failure::Error(format!("{option} has no effect here, since this command {why} (leave it out)"))
+    Failure::Error(format!("{option} has no effect here, because this command {why} (leave it out)"))
 }
 
 /// The vaults that a command works on, their index file, and the user's `config.toml`.

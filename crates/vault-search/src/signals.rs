@@ -24,7 +24,7 @@ pub fn install_handler() {
         let is_writing = WRITING.load(Ordering::SeqCst) > 0;
         if is_first && LISTENING.load(Ordering::SeqCst) > 0 {
             if is_writing {
-                note("stopping once the change under way is complete; another signal ends it at once");
+                note("stopping after the current change; another signal ends the program at once");
             }
             return;
         }

@@ -42,8 +42,7 @@ pub(super) fn open(setting: Option<&str>, file: &Path, line: u32) -> CliResult<(
     let editor = setting.map(str::to_owned).or_else(|| variable("VISUAL")).or_else(|| variable("EDITOR"));
     let Some(editor) = editor else {
         return Err(Failure::Error(
-            "no editor is named to open the note in (set EDITOR, or in config.toml editor = \"obsidian\" or a command)"
-                .to_owned(),
+            "no editor is configured (set EDITOR, or in config.toml editor = \"obsidian\" or a command)".to_owned(),
         ));
     };
     let mut command = if editor == OBSIDIAN { obsidian(file) } else { shell_command(&editor) };

@@ -46,11 +46,10 @@ pub(super) fn run(vault_args: &IndexedVaultArgs, args: &GraphArgs, out: &mut Out
         refuse_notes(file)?;
     }
     if args.format.is_none() && args.output.is_none() && out.paint.is_terminal() {
-        let long =
-            Error::new(ErrorKind::Query, "the link graph is one long line of JSON, which nobody reads on a terminal");
+        let long = Error::new(ErrorKind::Query, "the link graph is one long line of JSON, which is not for a terminal");
         return Err(long
             .with_remedy(
-                "`vault-index graph --format html -o graph.html` makes a page that draws it, --format json prints it",
+                "`vault-index graph --format html -o graph.html` draws it as a page; --format json prints it anyway",
             )
             .into());
     }
@@ -102,7 +101,7 @@ fn write_file(graph: &GraphData, format: GraphFormat, vault: &str, file: &Path) 
     let new = new.tempfile_in(folder).map_err(io)?;
     let mut out = Out::to(BufWriter::new(new.reopen().map_err(io)?));
     let written = write(graph, format, vault, &mut out).and_then(|()| out.flush());
-    written.map_err(|error| cannot_write("cannot be written; what was there before is as it was", error))?;
+    written.map_err(|error| cannot_write("cannot be written; the old file is unchanged", error))?;
     drop(out);
     if let Ok(old) = std::fs::metadata(file) {
         std::fs::set_permissions(new.path(), old.permissions()).map_err(io)?;

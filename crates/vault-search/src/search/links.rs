@@ -123,7 +123,7 @@ pub(super) fn mentions(vault_args: &IndexedVaultArgs, args: &MentionsArgs, out: 
     let ask = |index: &Index| {
         let short = |name: &String| name.chars().filter(|c| c.is_alphanumeric()).count() < 3 && name.is_ascii();
         for name in index.names_of(name)?.into_iter().filter(short) {
-            note(&format!("`{name}` is short: some of what is found may be another word"));
+            note(&format!("`{name}` is short, so some of these mentions may be other words"));
         }
         index.mentions(name)
     };
@@ -194,7 +194,7 @@ pub(super) fn unresolved(vault_args: &IndexedVaultArgs, args: &UnresolvedArgs, o
             let links = index.unresolved_subpaths()?.iter().map(|name| name.count).sum();
             if links > 0 {
                 let links = counted(links, "link");
-                note(&format!("{links} to a heading or block that its note does not have; --headings lists them"));
+                note(&format!("{links} to a missing heading or block; --headings lists them"));
             }
         }
         Ok(names)

@@ -28,14 +28,14 @@ pub(super) fn of(
         }
     }
     if answer.fell_back && !answer.results.is_empty() {
-        let why = "nothing is near it in meaning, so words alone rank (is it in another language than the model's?)";
+        let why = "no note is close to it in meaning, so words alone rank (does the model know its language?)";
         notices.push(why.to_string());
     }
     notices.extend(unmatched.excluded.iter().cloned());
     for (text, notes) in &unmatched.left_out {
         let notes = counted(*notes, "note");
         let word = text.trim_start_matches('-').trim_matches('"');
-        notices.push(format!("`-{word}` leaves out {notes}; write \"-{word}\" in quotes to search for it"));
+        notices.push(format!("`-{word}` leaves out {notes}; to search for it, write \"-{word}\" in quotes"));
     }
     let is_unexplained = why.is_none();
     let mut why: Vec<String> = why.into_iter().collect();

@@ -112,7 +112,7 @@ pub(super) fn run(args: &SearchArgs, out: &mut Out) -> CliResult {
     out.flush()?;
     for index in going_on {
         if let Err(error) = background::start(index) {
-            note(&format!("embedding does not go on in the background: {error}"));
+            note(&format!("cannot embed in the background: {error}"));
         }
     }
     answer.notices.iter().skip(said_before.iter().len()).for_each(|text| note(text));

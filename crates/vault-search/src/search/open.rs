@@ -73,7 +73,7 @@ pub(super) fn to_rebuild(settings: &IndexSettings, vault: &Path, agreed: bool) -
     if index.has_lost_its_model() {
         let model = ModelName::default();
         note(&format!(
-            "the index is too damaged to say which model it had; it is rebuilt with {model} \
+            "the index is too damaged to tell its model, so it is rebuilt with {model} \
              (for another one: vault-index rebuild --model NAME)"
         ));
         index = Index::open(vault, settings.options().model(model))?;

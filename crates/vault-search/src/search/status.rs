@@ -43,7 +43,7 @@ fn rows(status: &Status) -> Vec<(String, String)> {
         "passages",
         match status.pending {
             0 => format!("{}, all with vectors", status.chunks),
-            pending => format!("{}; still to be made: {}: vault-index sync", status.chunks, counted(pending, "vector")),
+            pending => format!("{}; still to embed: {}: vault-index sync", status.chunks, counted(pending, "passage")),
         },
     );
     if status.unread > 0 {
@@ -72,10 +72,10 @@ fn failed(text: &FailedText) -> String {
 fn background(status: &BackgroundStatus) -> String {
     match status {
         BackgroundStatus { process: Some(process), started: Some(started), .. } => {
-            format!("{process} embeds since {}: vault-index stop ends it", local_time(*started))
+            format!("{process} has been embedding since {}: vault-index stop ends it", local_time(*started))
         }
         BackgroundStatus { started: Some(started), ended: None, .. } => {
-            format!("a process that began at {} was killed", local_time(*started))
+            format!("a process that started at {} was killed", local_time(*started))
         }
         BackgroundStatus { ended: Some(ended), error: Some(error), .. } => {
             format!("failed at {}: {error}", local_time(*ended))
@@ -181,7 +181,10 @@ pub(super) fn models(vault_args: &IndexedVaultArgs, args: &ListArgs, out: &mut O
             true => Ok(()),
             false => {
                 let features = missing.into_iter().collect::<Vec<_>>().join(",");
-                out.line(&format!("to have what is not in this program, {}", ModelInfo::install_with(&features)))
+                out.line(&format!(
+                    "to get the models that are not in this program, {}",
+                    ModelInfo::install_with(&features)
+                ))
             }
         }
     })

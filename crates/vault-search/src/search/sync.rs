@@ -58,7 +58,11 @@ const STOPPING: Duration = Duration::from_secs(10);
 pub(super) fn stop(vault_args: &IndexedVaultArgs, _: &StopArgs, out: &mut Out) -> CliResult {
     let settings = IndexSettings::load(vault_args)?;
     let was_at_work = open::to_read(&settings, settings.only_vault()?)?.stop_background(STOPPING)?;
-    out.line(if was_at_work { "stopped; what was embedded is kept" } else { "nothing is embedded in the background" })?;
+    out.line(if was_at_work {
+        "stopped; what was embedded is kept"
+    } else {
+        "no process is embedding in the background"
+    })?;
     Ok(Outcome::Done)
 }
 

@@ -142,7 +142,7 @@ impl TerminalPrompt<'_> {
                         Err(error) if error.kind() == ErrorKind::Cancelled => return Err(error),
                         Err(error) => {
                             say("error", &error.within("without what is left out").one_line());
-                            note("nothing is left out; this is all of it again:");
+                            note("nothing was left out; here is the whole change again:");
                             Some(all.clone())
                         }
                     };
@@ -288,7 +288,7 @@ pub fn edited(what: &str, value: &Value) -> Result<Option<Value>> {
         let ended = editor.arg(file.path()).stdin(terminal_input()).status().map_err(failed)?;
         drop(ignoring);
         if !ended.success() {
-            return Err(Error::new(ErrorKind::Cancelled, format!("the editor ended with an error; {what}: as before")));
+            return Err(Error::new(ErrorKind::Cancelled, format!("the editor ended with an error; {what}: unchanged")));
         }
         // Many editors replace the file instead of writing into it.
         let text = std::fs::read_to_string(file.path()).map_err(failed)?;

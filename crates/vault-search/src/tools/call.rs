@@ -253,7 +253,7 @@ impl CallEditor<'_> {
                 return Ok((self.prepare(args)?, None));
             }
             if !can_ask() {
-                let remedy = "it changes nothing: run it with --yes in place of --dry-run";
+                let remedy = "it changes nothing: run it with --yes instead of --dry-run";
                 let error = match self.args.dry_run {
                     true => nobody_to_ask_but(tool, remedy),
                     false => nobody_to_ask(tool),

@@ -10,8 +10,9 @@ use crate::{Paint, ask, note, sanitize_line};
 use super::approve::{PartChoice, page, show};
 use super::preview_text::{cut, file_line, texts_of_diff};
 
-const KEYS: &str = "y keep it, n leave it out, a keep all of this file or step, d leave out all of it, \
-k keep all that follows, q leave out all that follows, /TEXT keep all up to the next that names TEXT, w show it whole";
+const KEYS: &str = "y keep it, n leave it out, a keep the rest of this file or step, d leave out the rest of it, \
+k keep everything from here, q leave out everything from here, /TEXT keep everything before the next that names TEXT, \
+w show it whole";
 
 /// What is kept or left out as one.
 struct Part {
@@ -25,7 +26,7 @@ struct Part {
 pub fn choose_hunks(mut files: Vec<EditedFile>) -> PartChoice<Vec<EditedFile>> {
     let parts = parts_of_files(&files, 0);
     if parts.len() < 2 {
-        note("all of this belongs together, so it is done as a whole or not at all");
+        note("this change belongs together, so it is made as a whole or not at all");
         return PartChoice::Whole;
     }
     let Some(kept) = choose(&parts) else { return PartChoice::Nothing };
@@ -42,7 +43,7 @@ pub(super) fn choose_of_plan(
     let mut parts = parts_of_calls(&calls, plan);
     parts.extend(parts_of_files(&files, plan.steps.len()));
     if parts.len() < 2 {
-        note("all of this plan belongs together, so it is done as a whole or not at all");
+        note("this plan belongs together, so it runs as a whole or not at all");
         return Ok(PartChoice::Whole);
     }
     let Some(kept) = choose(&parts) else { return Ok(PartChoice::Nothing) };
@@ -61,7 +62,7 @@ pub(super) fn choose_of_plan(
         let is_other = |file: &EditedFile| other.iter().any(|other| other.path() == file.path());
         let mut changed: Vec<EditedFile> = now.into_iter().filter(is_other).collect();
         if !changed.is_empty() {
-            note("without these calls, some files change in another way:");
+            note("without these calls, some files change differently:");
             let Some(kept) = choose(&parts_of_files(&changed, 0)) else { return Ok(PartChoice::Nothing) };
             leave_out(&mut changed, &kept);
             files.extend(changed);
@@ -151,7 +152,7 @@ fn choose(parts: &[Part]) -> Option<Vec<bool>> {
                 let wanted = text[1..].to_lowercase();
                 let next = parts[at + 1..].iter().position(|part| part.title.to_lowercase().contains(&wanted));
                 let Some(next) = next else {
-                    note("nothing that follows names it");
+                    note("no later part names it");
                     continue;
                 };
                 (next + 1, true)

@@ -45,7 +45,7 @@ pub(super) fn with_vaults(
 ) -> CliResult {
     let vaults = settings::open_all(&crate::Settings::load(vault_args)?)?;
     if vaults.len() > 1 && (context.editor.active_file.is_some() || context.editor.selection_from.is_some()) {
-        let message = "an active file and a selection are of one vault, and several are open";
+        let message = "an active file or a selection belongs to one vault, but several are open";
         return Err(Error::new(ErrorKind::InvalidArguments, message).with_remedy("name one vault").into());
     }
     let toolboxes = vaults.into_iter().map(|vault| toolbox(vault, context)).collect::<CliResult<Vec<Toolbox>>>()?;

@@ -65,7 +65,7 @@ pub(super) fn schema(args: &SchemaArgs, out: &mut Out) -> CliResult {
     let one = |spec: &ToolSpec| definition(spec, args.provider);
     match args.tool.as_deref() {
         Some("plan") if args.provider.is_some() => {
-            return Err(Error::new(ErrorKind::InvalidArguments, "a plan is no tool, so no API takes it as one")
+            return Err(Error::new(ErrorKind::InvalidArguments, "a plan is not a tool, so no API accepts it as one")
                 .at("--for")
                 .with_remedy("leave out --for")
                 .into());

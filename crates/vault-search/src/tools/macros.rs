@@ -58,7 +58,7 @@ pub(super) fn list(vault_args: &VaultArgs, args: &MacroListArgs, out: &mut Out) 
     };
     let rows: Vec<MacroRow> = macros.into_iter().map(MacroRow::from).collect();
     if rows.is_empty() && !args.output.json && !args.output.jsonl {
-        note("none is saved yet; macro list --shipped lists those that come with the program");
+        note("no macro is saved yet; macro list --shipped lists those that come with the program");
     }
     out.list(args.output.format(), &rows, |out, rows| {
         for row in rows {

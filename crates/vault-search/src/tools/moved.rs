@@ -16,7 +16,7 @@ pub(super) fn hint_at_adopt(vault: &Vault) {
     {
         let old = sanitize_line(&old.to_string_lossy());
         note(&format!(
-            "there is a history of {old}, which is gone: if this vault was there, vault-tools adopt \"{old}\""
+            "there is a history of {old}, which no longer exists: if this vault was there, run vault-tools adopt \"{old}\""
         ));
     }
 }

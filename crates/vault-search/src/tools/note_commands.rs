@@ -72,7 +72,7 @@ fn calls(command: &NoteCommand, toolbox: &Toolbox) -> Result<Calls> {
             let named = named()?;
             let folder = named.folder(&args.folder);
             if folder.to_lowercase().ends_with(".md") {
-                let message = format!("`{folder}` is the name of a note, and move takes a folder");
+                let message = format!("`{folder}` is the name of a note, but move takes a folder");
                 let remedy = "vault-tools rename gives a note another name";
                 return Err(Error::new(ErrorKind::InvalidArguments, message).with_remedy(remedy));
             }
@@ -192,7 +192,7 @@ fn value(args: &SetArgs) -> Result<Value> {
     match value {
         None => Err(wrong(format!("`{}` is not valid YAML", sanitize_line(&args.value)))
             .with_remedy("to take it as text, add --text")),
-        Some(Value::Null) => Err(wrong(format!("`{}` is no value", sanitize_line(&args.value)))
+        Some(Value::Null) => Err(wrong(format!("`{}` is not a value", sanitize_line(&args.value)))
             .with_remedy("vault-tools prop remove removes a property; for a text, add --text")),
         Some(value) => Ok(value),
     }

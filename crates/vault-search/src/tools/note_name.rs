@@ -51,7 +51,7 @@ impl<'t> NamedNotes<'t> {
                 let listed = paths[..paths.len().min(LISTED)].join(", ");
                 let message = format!("`{name}` can be {} notes: {listed}{more}", paths.len());
                 Err(Error::new(ErrorKind::Ambiguous, sanitize_line(&message))
-                    .with_remedy("name the one that is meant by its path"))
+                    .with_remedy("give the path of one of them"))
             }
         }
     }
@@ -135,8 +135,8 @@ impl<'t> NamedNotes<'t> {
     fn refuse_subpath(&self, name: &str) -> Result<()> {
         match name.split_once('#') {
             Some((note, _)) if !self.called(note).is_empty() => {
-                let message = format!("`{name}` is a place in a note, and a command takes the note");
-                Err(Error::new(ErrorKind::InvalidArguments, message).with_remedy(format!("name it `{}`", note.trim())))
+                let message = format!("`{name}` is a place in a note, but the command takes a whole note");
+                Err(Error::new(ErrorKind::InvalidArguments, message).with_remedy(format!("write `{}`", note.trim())))
             }
             _ => Ok(()),
         }
@@ -147,7 +147,7 @@ impl<'t> NamedNotes<'t> {
         if self.entries.iter().any(|entry| entry.stat.kind == EntryKind::Folder && entry.path.as_str() == folder) {
             let message = format!("`{name}` is a folder, not a note");
             return Error::new(ErrorKind::InvalidArguments, message)
-                .with_remedy("name the notes; a folder is renamed by vault-tools call vault.rename");
+                .with_remedy("name the notes; vault-tools call vault.rename renames a folder");
         }
         let listed: BTreeSet<SafePath> =
             self.toolbox.notes().unwrap_or_default().into_iter().map(|entry| entry.path).collect();

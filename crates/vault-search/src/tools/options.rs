@@ -15,7 +15,7 @@ const OPTIONS: [(&str, &str); 9] = [
     ),
     ("the editor has no cursor", " (give --active-file NOTE and --cursor LINE:CH)"),
     ("no file is active", " (give --active-file NOTE)"),
-    ("nothing was done, so that these later changes are not lost", "; --force undoes it all the same"),
+    ("nothing was done, so that these later changes are not lost", "; --force undoes it anyway"),
     ("there is no transaction that could be undone", " (`undo --list` shows all)"),
 ];
 

@@ -84,7 +84,7 @@ pub fn run_value(
 ) -> CliResult {
     if let Some((_, time)) = args.digest.as_deref().and_then(|digest| digest.split_once('@')) {
         let time: Timestamp = time.parse().map_err(|error| {
-            Error::new(ErrorKind::InvalidArguments, format!("what follows the @ is not a time: {error}"))
+            Error::new(ErrorKind::InvalidArguments, format!("the part after @ is not a time: {error}"))
                 .at("--digest")
                 .with_remedy("copy it as the preview prints it")
         })?;
@@ -141,7 +141,7 @@ pub fn run_value(
 fn say_notices(notices: &[String]) {
     notices.iter().take(MAX_NOTICES).for_each(|notice| note(&sanitize_line(notice)));
     if let Some(more @ 1..) = notices.len().checked_sub(MAX_NOTICES) {
-        note(&format!("{more} more; plan preview and --jsonl have them all"));
+        note(&format!("{more} more; plan preview and --jsonl list them all"));
     }
 }
 
@@ -205,7 +205,7 @@ fn approved(
         // The new digest is printed beside what it stands for, and nowhere else.
         Some(shown) => {
             let other = Error::new(ErrorKind::Conflict, "the plan no longer does what was approved")
-                .with_remedy("look at it again with plan preview, which prints its new digest");
+                .with_remedy("run plan preview, which shows it again and prints its new digest");
             settle_shown(change, shown.split('@').next().unwrap_or_default(), other)
         }
         None if args.yes => settle(change, &grants, &mut AutoApprover),

@@ -14,7 +14,7 @@ use vault_tools::{
 use crate::{CliResult, Settings, UserConfig, VaultArgs, note, say, vaults_from};
 
 /// The remedy for a `tools.toml` that holds something else.
-const REMEDY: &str = "vault-tools --help says what it may hold";
+const REMEDY: &str = "vault-tools --help lists its settings";
 
 /// Opens the vault that is meant. Its `.vault.toml` is not checked.
 ///
@@ -117,9 +117,7 @@ pub fn policy_of(name: &str) -> Result<Policy> {
     let globs = globs.filter(|name| is_glob(name) && !name.contains("__"));
     for glob in globs {
         if !tools.iter().map(|tool| &tool.spec().name).any(|tool| is_tool_of(glob, tool)) {
-            return Err(
-                Error::new(ErrorKind::Config, format!("no tool is called as in {glob:?}")).at(of_user("tools.toml"))
-            );
+            return Err(Error::new(ErrorKind::Config, format!("no tool matches {glob:?}")).at(of_user("tools.toml")));
         }
     }
     let named = settings.allowed_tools.iter().chain(&settings.denied_tools).filter(|name| !is_glob(name));
@@ -161,7 +159,7 @@ fn warn_of_absent_paths(settings: &Policy, vault: &Vault) -> Result<()> {
         let entries = entries.get_or_insert_with(|| vault.sandbox().walk(None).unwrap_or_default());
         if !entries.iter().any(|entry| policy.permits_path(entry.path.as_str()) == is_allowed) {
             // The settings are those of all vaults, so this is no error.
-            say("warning", &format!("tools.toml: nothing in this vault is called {path:?}"));
+            say("warning", &format!("tools.toml: nothing in this vault matches {path:?}"));
         }
     }
     Ok(())

@@ -59,7 +59,7 @@ fn recover(vault: &Vault, args: &UndoArgs, out: &mut Out) -> CliResult {
     }
     if !args.keep && !recovered.left.is_empty() {
         return Err(Failure::Refused(format!(
-            "transaction {id} was rolled back only in part: what is named above stays as it is"
+            "transaction {id} was rolled back only in part: the items above were not rolled back"
         )));
     }
     if !is_json {
@@ -162,8 +162,9 @@ pub(super) fn prune(vault_args: &VaultArgs, args: &PruneArgs, out: &mut Out) -> 
     (options.older_than, options.max_bytes) = (older_than, max_bytes);
     let PruneReport { transactions, left, .. } = vault.prunable(&options)?;
     if transactions > 0 && left == 0 {
-        let question = format!("Drop all {}? Nothing can be undone any more.", counted(transactions, "transaction"));
-        let remedy = "it would drop every transaction, so that nothing can be undone any more; add --yes";
+        let question =
+            format!("Delete all {}? Nothing can be undone afterwards.", counted(transactions, "transaction"));
+        let remedy = "it would delete every transaction, and nothing could be undone afterwards; add --yes";
         agreed(args.yes, "this", remedy, &question)?;
     }
     let pruned = vault.prune(&options)?;
@@ -190,8 +191,8 @@ pub(super) fn reset_journal(vault_args: &VaultArgs, args: &ResetArgs, out: &mut 
         out.line("there is no journal")?;
         return Ok(Outcome::Done);
     }
-    let question = format!("Move {} aside? What it holds can no longer be undone.", files.join(" and "));
-    agreed(args.yes, "this", "what the journal holds could no longer be undone; add --yes", &question)?;
+    let question = format!("Move {} aside? Its transactions can no longer be undone.", files.join(" and "));
+    agreed(args.yes, "this", "the journal's transactions could no longer be undone; add --yes", &question)?;
     for path in vault.reset_journal()? {
         out.line(&format!("the journal is now {}", shown(&path)))?;
     }
