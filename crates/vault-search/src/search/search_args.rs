@@ -139,8 +139,8 @@ pub(super) struct SearchArgs {
     /// A property is in the frontmatter, or it is an inline field as in Dataview (KEY:: VALUE). KEY: it exists, even if
     /// empty; KEY!=VALUE: it exists and differs; KEY~TEXT: it contains TEXT; also KEY<=VALUE, KEY>VALUE and KEY>=VALUE.
     /// Repeated: all must match. Numbers compare as numbers; months, days and times as dates ('due<2026-03',
-    /// 'due>=yesterday'; a month or a year equals every day in it); anything else as text, ignoring case. Of a list, one
-    /// matching item is enough; MAP.KEY is a key of a map.
+    /// 'due>=yesterday'; a month or a year equals every day in it); anything else as text, ignoring case. Of a list,
+    /// one matching item is enough; MAP.KEY is a key of a map.
     #[arg(long, value_name = "TEST", help_heading = "Filters", allow_hyphen_values = true)]
     pub prop: Vec<String>,
 
@@ -176,8 +176,8 @@ pub(super) struct SearchArgs {
     pub print0: bool,
     /// Print the number of notes that match, or with --chunks of passages
     ///
-    /// With --group folder, prints a number for each folder. A note matches if it has a word of the query, unless --mode
-    /// says otherwise.
+    /// With --group folder, prints a number for each folder. A note matches if it has a word of the query, unless
+    /// --mode says otherwise.
     #[arg(long, help_heading = "Output",
           conflicts_with_all = ["jsonl", "files", "compact", "grep", "print0", "explain", "limit", "sort", "rerank", "best_last"])]
     pub count: bool,
@@ -213,9 +213,9 @@ pub(super) struct SearchArgs {
     /// Wait up to this many seconds for the index
     ///
     /// Waits for changed notes to be read, missing vectors to be computed, and other processes to finish writing. By
-    /// default, changed notes are read to the end on a terminal, and elsewhere for up to 10 seconds; vectors are computed
-    /// on a terminal if 5 seconds are enough for all of them, and elsewhere for up to 1 second; other processes are not
-    /// waited for.
+    /// default, changed notes are read to the end on a terminal, and elsewhere for up to 10 seconds; vectors are
+    /// computed on a terminal if 5 seconds are enough for all of them, and elsewhere for up to 1 second; other
+    /// processes are not waited for.
     #[arg(long, value_name = "SECONDS", hide_short_help = true, help_heading = "Vault and index", value_parser = seconds,
           allow_hyphen_values = true)]
     pub wait: Option<Duration>,
@@ -257,14 +257,14 @@ fn seconds(text: &str) -> Result<Duration, String> {
 /// Reads the command line.
 ///
 /// # Errors
-/// What clap says about it.
+/// Usage errors of clap, and its output for `--help` and `--version`.
 pub(super) fn parse(args: impl IntoIterator<Item = OsString>) -> CliResult<SearchArgs> {
     let command = SearchArgs::command();
     Ok(SearchArgs::try_parse_from(options_first(args, &command))?)
 }
 
-/// Moves the query's words behind a `--`, so that `-word` is a word wherever it stands. Long options stay
-/// options, an unknown one stays an error. The user's own `--` stays in the words: there it ends the syntax.
+/// Moves the query's words after a `--`, so that `-word` is a word in any position. Long options stay options, and an
+/// unknown one stays an error. A `--` that the user typed stays among the words, where it ends the query syntax.
 fn options_first(args: impl IntoIterator<Item = OsString>, command: &clap::Command) -> Vec<OsString> {
     let mut args = args.into_iter();
     let mut options: Vec<OsString> = args.next().into_iter().collect();
@@ -318,15 +318,15 @@ fn kind(arg: &str, command: &clap::Command) -> Kind {
 }
 
 impl SearchArgs {
-    /// The query as it was typed.
+    /// Returns the query as it was typed.
     pub(super) fn typed(&self) -> String {
         self.words.join(" ")
     }
 
-    /// The query, with all options.
+    /// Returns the query with all options.
     ///
     /// # Errors
-    /// A filter that cannot be understood, or nothing to search for.
+    /// An invalid filter, options that contradict each other, or nothing to search for.
     pub(super) fn query(&self, config: &UserConfig, now: &Zoned) -> Result<Query> {
         let query = self.with_options(Query::parse_at(&self.typed(), now)?, config, now)?;
         let has_words = !query.text.is_empty();
@@ -354,10 +354,10 @@ impl SearchArgs {
         Ok(query)
     }
 
-    /// A query of `--queries`: the line as it stands, with all options.
+    /// Returns a query of `--queries`: the literal line, with all options.
     ///
     /// # Errors
-    /// A filter that cannot be understood.
+    /// An invalid filter.
     pub(super) fn literal(&self, line: &str, config: &UserConfig, now: &Zoned) -> Result<Query> {
         self.with_options(Query::literal(line), config, now)
     }
@@ -380,9 +380,10 @@ impl SearchArgs {
             filter.properties.push(test.parse::<PropertyTest>()?);
         }
         query.like.clone_from(&self.like);
-        // Notes are alike by meaning, whatever the configuration says of searches.
+        // Similar notes are found by meaning, so the mode in the configuration does not apply.
         let configured = config.mode.filter(|_| self.like.is_none());
-        // Meaning is near to anything: what is near a word is not to be counted with what holds it.
+        // Count by words, because everything is close in meaning to some degree: a count should not include notes that
+        // do not have a word of the query.
         let counted = (self.count && self.like.is_none()).then_some(Mode::Lexical);
         query.mode = self.mode.or(configured).or(counted).unwrap_or_default();
         query.limit = self.limit.or(config.limit).unwrap_or(query.limit).max(self.open.unwrap_or(0));
@@ -392,10 +393,10 @@ impl SearchArgs {
         Ok(query)
     }
 
-    /// The reranker, if one was asked for.
+    /// Loads the reranker, if one was requested.
     ///
     /// # Errors
-    /// It is not built in, its files are not there, or there is no ONNX Runtime.
+    /// It is not built in, its files do not exist, or ONNX Runtime is missing.
     pub(super) fn reranking(&self) -> Result<Option<Rerank>> {
         let Some(name) = &self.rerank else { return Ok(None) };
         let mut rerank = Rerank::new(name.load(None)?);
@@ -403,7 +404,8 @@ impl SearchArgs {
         Ok(Some(rerank))
     }
 
-    /// Whether a person waits for the answer and reads it. Anything else is a script, also where a person starts it.
+    /// Whether a person waits for the answer and reads it. Otherwise it is treated as a script, even if a person
+    /// started it.
     pub(super) fn is_seen(&self) -> bool {
         std::io::stdout().is_terminal() && crate::stderr_is_terminal() && !self.is_for_programs()
     }
@@ -413,12 +415,12 @@ impl SearchArgs {
         output.json || output.jsonl || self.files || self.grep || self.print0 || self.count || self.queries.is_some()
     }
 
-    /// What is done before the search.
+    /// Returns how the index is brought up to date before the search.
     pub(super) fn sync_policy(&self, mode: Mode) -> SyncPolicy {
         let wait = self.wait.map_or(Wait::Unasked { is_seen: self.is_seen() }, Wait::AtMost);
         match mode {
             _ if self.no_sync => SyncPolicy::Skip,
-            // Words are found without vectors.
+            // A lexical search needs no vectors.
             Mode::Lexical if self.like.is_none() => SyncPolicy::Text(wait),
             _ => SyncPolicy::All(wait),
         }

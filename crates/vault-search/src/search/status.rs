@@ -1,4 +1,4 @@
-//! `vault-index status`, `check` and `models`: what the index holds, whether it is sound, what could fill it.
+//! `vault-index status`, `check` and `models`: the content of the index, whether it is sound, and models for it.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -127,7 +127,7 @@ pub(super) fn check(vault_args: &IndexedVaultArgs, args: &CheckArgs, out: &mut O
     Ok(outcome)
 }
 
-/// The last line of a check.
+/// Returns the last line of a check.
 fn verdict(record: &CheckRecord, repair: bool) -> String {
     let faults = counted(record.report.faults.len(), "fault");
     let mut text = match (record.report.faults.len(), record.report.repaired) {
@@ -190,7 +190,7 @@ pub(super) fn models(vault_args: &IndexedVaultArgs, args: &ListArgs, out: &mut O
     })
 }
 
-/// The model of the vault's index, if there is one.
+/// Returns the model of the vault's index, if there is an index.
 fn model_of(settings: &IndexSettings, vault: &Path) -> Option<String> {
     open::to_read(settings, vault).ok()?.status().ok().map(|status| status.model)
 }
