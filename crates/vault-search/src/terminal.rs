@@ -9,7 +9,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode, utf8_percent_
 
 use crate::sanitize::sanitize;
 
-/// The styling that an output supports. The default is none.
+/// The styling that an output supports. By default, text is not styled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Paint {
     colors: bool,

@@ -92,8 +92,8 @@ pub(super) fn pending_summed(mut report: Report) -> Report {
     report
 }
 
-/// Prints the summary of a sync: a paragraph, then warnings and skipped files. If nothing has changed and none of them is
-/// new, they are only counted.
+/// Prints the summary of a sync: a paragraph, then warnings and skipped files. If nothing has changed and none of them
+/// is new, they are only counted.
 fn summary(report: &Report, all: bool, out: &mut Out) -> io::Result<()> {
     let old = report.warnings.len() + report.skipped.len();
     let mut text = paragraph(report);

@@ -1,4 +1,4 @@
-//! Lets a person choose which parts of a change are made, one after the other, as with `git add -p`.
+//! Lets the user choose the parts of a change to make, one after the other, like `git add -p`.
 
 use std::collections::BTreeSet;
 
@@ -14,15 +14,15 @@ const KEYS: &str = "y keep it, n leave it out, a keep the rest of this file or s
 k keep everything from here, q leave out everything from here, /TEXT keep everything before the next that names TEXT, \
 w show it whole";
 
-/// What is kept or left out as one.
+/// A part of a change, which is kept or left out as a whole.
 struct Part {
     title: String,
     diff: String,
-    /// The file or step, for keys that answer for all of its parts.
+    /// The number of the file or step, for keys that apply to all of its parts.
     group: usize,
 }
 
-/// Asks about each hunk of some files.
+/// Asks about each hunk of the files.
 pub fn choose_hunks(mut files: Vec<EditedFile>) -> PartChoice<Vec<EditedFile>> {
     let parts = parts_of_files(&files, 0);
     if parts.len() < 2 {
@@ -34,7 +34,7 @@ pub fn choose_hunks(mut files: Vec<EditedFile>) -> PartChoice<Vec<EditedFile>> {
     PartChoice::Part(files)
 }
 
-/// Asks about each call and hunk of a plan. `again` previews the plan without some of its calls.
+/// Asks about each call and each hunk of a plan. `again` previews the plan without some of its calls.
 pub(super) fn choose_of_plan(
     plan: &PlanPreview,
     again: impl FnOnce(&BTreeSet<CallId>) -> Result<PlanPreview>,
@@ -54,7 +54,7 @@ pub(super) fn choose_of_plan(
         calls.into_iter().zip(kept_calls).filter(|(_, kept)| !**kept).map(|(call, _)| call.id).collect();
     let mut chosen = if without.is_empty() { plan.clone() } else { again(&without)? };
     if !without.is_empty() {
-        // What the other calls do to a file can be something else now.
+        // Without these calls, the other calls can change a file differently. Ask again about such files.
         let now = chosen.separable_files();
         let (same, other): (Vec<EditedFile>, Vec<EditedFile>) =
             files.into_iter().partition(|file| now.iter().any(|now| now.is_same_edit(file)));
@@ -113,7 +113,7 @@ fn parts_of_calls(calls: &[SeparableCall], plan: &PlanPreview) -> Vec<Part> {
     calls.iter().map(part).collect()
 }
 
-/// Leaves out the hunks that are not kept, in the order of [`parts_of_files`].
+/// Leaves out the hunks that are not kept; `kept` is in the order of [`parts_of_files`].
 fn leave_out(files: &mut [EditedFile], kept: &[bool]) {
     let mut kept = kept.iter();
     for file in files {
@@ -125,7 +125,7 @@ fn leave_out(files: &mut [EditedFile], kept: &[bool]) {
     }
 }
 
-/// Asks about each part; whether it is kept. `None` at the end of input.
+/// Asks about each part, and returns whether it is kept. `None` at the end of input.
 fn choose(parts: &[Part]) -> Option<Vec<bool>> {
     let mut kept: Vec<bool> = Vec::new();
     while let Some(part) = parts.get(kept.len()) {

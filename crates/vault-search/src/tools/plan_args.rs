@@ -1,4 +1,4 @@
-//! The options of `vault-tools plan` and `vault-tools macro`, and the context that tools and plans get.
+//! The options of `vault-tools plan` and `vault-tools macro`, and the context of tools and plans.
 
 use std::path::PathBuf;
 
@@ -35,8 +35,8 @@ pub struct ContextArgs {
     /// Allow deleting; each deletion still needs approval
     #[arg(long)]
     pub allow_delete: bool,
-    /// Whether the call comes from a command that deletes, such as `delete`. Then it needs approval, even if the settings
-    /// let it run without.
+    /// Whether the call comes from a command that deletes, such as `delete`. Then it needs approval, even if the
+    /// settings let it run without.
     #[arg(skip)]
     pub asks_to_delete: bool,
 }

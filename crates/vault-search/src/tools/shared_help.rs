@@ -1,4 +1,4 @@
-//! The examples of the commands that `vault-tools` and `vault-agent` share, in the name of the program that shows them.
+//! The help of commands that `vault-tools` and `vault-agent` share, with the name of the program that shows it.
 
 use clap::Command;
 
