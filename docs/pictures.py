@@ -44,7 +44,7 @@ def main():
     if len(sys.argv) not in (1, 2):
         sys.exit(__doc__)
     lines = [line for name in AGENT for line in [*screen_lines(name), []]][:-1]
-    title = "A terminal: a question and its answer with sources, a change after a yes, and its undo"
+    title = "A terminal: a question and its answer with sources, a change after approval, and its undo"
     (DOCS / "agent.svg").write_text(terminal_svg(lines, title))
     if len(sys.argv) == 2:
         draw_session_and_graph(Path(sys.argv[1]).resolve())
