@@ -1,4 +1,4 @@
-"""What a command shows in a terminal of a fixed size, with tmux, beside the screens that are in the repository.
+"""Runs a command in a tmux terminal of a fixed size, and compares its screen with one recorded in the repository.
 
 Needs tmux, Python 3.9 and Linux.
 """
@@ -11,14 +11,14 @@ from pathlib import Path
 
 
 class Keys(str):
-    """Keys that are pressed without Enter, by tmux's names for them; none: only waited for."""
+    """Keys to press without Enter, by tmux's names for them; empty: only wait for the text."""
 
 
 def screen_of(program, folder, name, vault, columns, rows, command, answers=(), **environment):
-    """The screen of a terminal of this size after a command.
+    """Returns the screen of a terminal of this size after a command.
 
-    `answers` are pairs: a text to wait for, and what is typed then. Where one of them types nothing, the screen is that of
-    the question that has the text, and then n is typed.
+    `answers` are pairs of a text to wait for and an answer to type. If an answer is None, the result is the screen of
+    the question with this text, and then n is typed.
     """
     environment = {
         "PATH": f"{program.parent}:{os.environ['PATH']}",
@@ -54,7 +54,7 @@ def screen_of(program, folder, name, vault, columns, rows, command, answers=(), 
     try:
         at, question = 0, None
         for text, answer in answers:
-            # Behind what was waited for before: questions repeat.
+            # Search only after the text of the last answer, because questions repeat.
             at = wait_for(lambda: shown.read_text(errors="replace").find(text, at) + 1) + len(text)
             if isinstance(answer, Keys):
                 if answer:
@@ -71,7 +71,7 @@ def screen_of(program, folder, name, vault, columns, rows, command, answers=(), 
 
 
 def folders(folder):
-    """Where a program keeps what is the user's, below a folder."""
+    """Returns variables that place the user's folders below a folder."""
     return {f"XDG_{name.upper()}_HOME": f"{folder}/{name}" for name in ("cache", "config", "state")}
 
 
@@ -80,7 +80,7 @@ def quoted(text):
 
 
 def differs(file, screen, write):
-    """Whether a screen is not the one in the file, which is printed; with `write`, the file is written instead."""
+    """Returns whether a screen differs from the recorded one, and prints the difference. `write` records it instead."""
     screen = "\n".join(line.rstrip() for line in screen.rstrip().split("\n")) + "\n"
     if write:
         file.write_text(screen)
@@ -93,7 +93,7 @@ def differs(file, screen, write):
 
 
 def still_running(program):
-    """The processes of a program, by their numbers."""
+    """Returns the ids of the processes of a program."""
 
     def program_of(pid):
         try:

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Draws the pictures of README.md from what the programs print: docs/pictures.py [BIN]
+"""Draws the pictures of README.md from the output of the programs: docs/pictures.py [BIN]
 
 BIN is the folder of the release binaries vault-search, vault-index and vault-tools. The programs run in a
-pseudo-terminal on a copy of testdata/vaults/demo; nothing is drawn that they did not print. Writes docs/session.svg
-and docs/graph.svg. docs/agent.svg is drawn from the screens in crates/vault-agent/tests/terminal, which continuous
-integration replays; without BIN only that one. Needs Python 3.9 on Linux or macOS and nothing else.
+pseudo-terminal on a copy of testdata/vaults/demo, and only their output is drawn. Writes docs/session.svg and
+docs/graph.svg. Also writes docs/agent.svg, from the screens in crates/vault-agent/tests/terminal, which continuous
+integration replays; without BIN, writes only this one. Needs only Python 3.9 on Linux or macOS.
 """
 
 import fcntl
@@ -27,7 +27,7 @@ DOCS = Path(__file__).resolve().parent
 DEMO = DOCS.parent / "testdata" / "vaults" / "demo"
 SCREENS = DOCS.parent / "crates" / "vault-agent" / "tests" / "terminal"
 COLUMNS = 92
-# The session: what is typed. At most 15 lines with their output, so that a reader takes it in at a glance.
+# The commands of the session. With their output they are at most 15 lines, so that a reader grasps them at a glance.
 SESSION = [
     "vault-tools rename Magnitudes 'Star brightness' --yes",
     "vault-index backlinks 'Star brightness'",
@@ -44,14 +44,14 @@ def main():
     if len(sys.argv) not in (1, 2):
         sys.exit(__doc__)
     lines = [line for name in AGENT for line in [*screen_lines(name), []]][:-1]
-    title = "A terminal: a question and its answer with sources, a change after a yes, and its undo"
+    title = "A terminal: a question and its answer with sources, a change after approval, and its undo"
     (DOCS / "agent.svg").write_text(terminal_svg(lines, title))
     if len(sys.argv) == 2:
         draw_session_and_graph(Path(sys.argv[1]).resolve())
 
 
 def screen_lines(name):
-    """A recorded screen without its last prompt; what was typed, diffs and remarks in their colours."""
+    """Returns a recorded screen without its last prompt, with colours for input, diffs and notices."""
     marks = {"$ ": "prompt", "> ": "prompt", "+": "green", "-": "red", "tool:": "dim", "note:": "dim", "taken out:": "yellow"}
     lines = []
     for line in (SCREENS / f"{name}.txt").read_text().rstrip("$\n").split("\n"):
@@ -93,7 +93,7 @@ def draw_session_and_graph(binaries):
 
 
 def run(command, folder, environment):
-    """The output of a shell command on a terminal."""
+    """Runs a shell command in a terminal and returns its output."""
     pid, terminal = pty.fork()
     if pid == 0:
         fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 50, COLUMNS, 0, 0))
@@ -103,7 +103,7 @@ def run(command, folder, environment):
     while True:
         try:
             part = os.read(terminal, 65536)
-        except OSError:  # Linux: the other end is closed.
+        except OSError:  # On Linux, the other end is closed.
             break
         if not part:
             break
@@ -118,7 +118,7 @@ COLOURS = {30: "dim", 31: "red", 32: "green", 33: "yellow", 34: "blue", 35: "mag
 
 
 def lines_of(output):
-    """Lines as lists of (classes, text), folded at the width of the terminal."""
+    """Returns lines as lists of (classes, text), wrapped at the width of the terminal."""
     output = re.sub(r"\x1b\]8;[^\x07\x1b]*(?:\x07|\x1b\\)", "", output)  # links
     lines, styles = [], set()
     for line in output.replace("\r\n", "\n").rstrip("\n").split("\n"):
@@ -160,7 +160,7 @@ ADVANCE, LEADING, MARGIN, BAR = 8.2, 18, 18, 30
 
 
 def terminal_svg(lines, title):
-    """A dark window, which can be read on light and on dark pages."""
+    """Draws a dark window, which is readable on light and on dark pages."""
     width = round(COLUMNS * ADVANCE + 2 * MARGIN)
     height = BAR + LEADING * len(lines) + MARGIN
     parts = [
@@ -189,14 +189,14 @@ def terminal_svg(lines, title):
     return "\n".join([*parts, "</svg>\n"])
 
 
-# Notes with this many neighbours get their name.
+# LABELLED: notes with at least this many neighbours get a label.
 WIDTH, HEIGHT, LABELLED = 820, 520, 4
 # Readable on white and on black.
 PALETTE = ["#d1495b", "#2e86ab", "#3f9142", "#b5761f", "#8e5ea2", "#0f9b8e", "#c4568f", "#7a7f87", "#5c7cfa", "#a0522d"]
 
 
 def graph_svg(graph):
-    """The notes as `vault-index graph` lists them: one colour for each folder, the most linked with their names."""
+    """Draws the notes from `vault-index graph`: one colour per folder, and labels for the most linked notes."""
     paths = [node["path"] for node in graph["nodes"] if node["kind"] == "note"]
     position_of = {path: at for at, path in enumerate(paths)}
     edges = {
@@ -235,7 +235,7 @@ def graph_svg(graph):
             name = str(Path(paths[at]).with_suffix(""))
         y -= 6 + 1.5 * math.sqrt(degrees[at])
         half = 3.4 * len(name)
-        # Not over another label, and not beyond the picture.
+        # Skip labels that would cover another label or extend beyond the picture.
         if degrees[at] < LABELLED or x < half or x + half > WIDTH:
             continue
         if any(abs(x - other_x) < half + other_half and abs(y - other_y) < 14 for other_x, other_y, other_half in taken):
@@ -247,7 +247,7 @@ def graph_svg(graph):
 
 
 def layout(count, edges):
-    """Fruchterman and Reingold's force-directed layout, with a fixed seed, fitted into the picture."""
+    """Returns a force-directed layout (Fruchterman and Reingold) with a fixed seed, scaled to the picture."""
     chance = random.Random(7)
     points = [[chance.uniform(-1, 1), chance.uniform(-1, 1)] for _ in range(count)]
     ideal = 1.6 / math.sqrt(count)

@@ -1,7 +1,6 @@
-//! What agent-loop adds to its models: the way through the proxy, the loop around a scripted model, the parser of calls
-//! in text.
+//! The overhead of agent-loop: the proxy, the loop around a scripted model, and the parser of calls in text.
 //!
-//! `cargo bench -p benches --bench agent_loop`; a word behind `--` (`proxy`, `loop`, `parser`) chooses one.
+//! `cargo bench -p benches --bench agent_loop`; a word after `--` (`proxy`, `loop`, `parser`) selects one.
 
 #![allow(clippy::print_stdout, reason = "a program that reports")]
 
@@ -21,9 +20,9 @@ use futures_util::{StreamExt, stream};
 use serde_json::json;
 use tokio::sync::mpsc;
 
-/// Streams whose first bytes are timed.
+/// The number of streams whose first bytes are timed.
 const STREAMS: usize = 1_000;
-/// Calls in a reply of the loop's model.
+/// The number of calls in a reply of the loop's model.
 const PARALLEL: usize = 4;
 
 fn main() {
@@ -40,7 +39,7 @@ fn main() {
     }
 }
 
-/// Says `x` when it is told to, and when it said so.
+/// A model that sends `x` on a signal, and reports when it did.
 struct Told {
     tell: Mutex<mpsc::UnboundedReceiver<()>>,
     said: Arc<Mutex<Instant>>,
@@ -67,7 +66,7 @@ impl Model for Told {
     }
 }
 
-/// From the backend's first delta to its event in the client's hands, over one connection that is kept.
+/// Times the way from the backend's first delta to its event at the client, over one reused connection.
 fn first_byte() {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
@@ -128,7 +127,8 @@ fn read_until(connection: &mut TcpStream, seen: &mut String, wanted: &str) {
     }
 }
 
-/// A run over a scripted model, which checks every request, with tools that do nothing: what is left is the loop.
+/// Times runs with a scripted model, which checks every request, and tools that do nothing, so that only the loop
+/// counts.
 fn overhead() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let mut per_call = Vec::new();
@@ -141,13 +141,13 @@ fn overhead() {
     println!("loop: a call of 1,000 turns takes {:.2} of one of 100 turns (1 is linear)", per_call[1] / per_call[0]);
 }
 
-/// Calls in every reply, then says that it is done.
+/// A model that calls tools in every reply, and then ends with a text.
 fn script(turns: usize) -> ScriptedModel {
     let calls = |turn| (0..PARALLEL).map(move |index| ("look", json!({"number": turn * PARALLEL + index})));
     ScriptedModel::new((0..turns).map(|turn| ScriptedReply::calls(calls(turn))).chain([ScriptedReply::text("done")]))
 }
 
-/// Microseconds of one run.
+/// Returns the duration of one run in microseconds.
 async fn run(turns: usize) -> f64 {
     #[derive(serde::Deserialize, schemars::JsonSchema)]
     struct Number {
@@ -164,7 +164,7 @@ async fn run(turns: usize) -> f64 {
     time.as_secs_f64() * 1e6
 }
 
-/// Text with a call in every two thousand bytes, in deltas as models send them and in large ones.
+/// Parses text with a call every two thousand bytes, in deltas as models send them and in large ones.
 fn parser() {
     let call = r#"<tool_call>{"name":"search","arguments":{"query":"pruning \"roses\" in <b>spring</b>"}}</tool_call>"#;
     let text =

@@ -1,8 +1,8 @@
-//! The stages of indexing and searching, each by itself: parse, chunk, links, sync, search.
+//! The stages of indexing and searching, each on its own: parse, chunk, links, sync, search.
 //!
-//! Words, lengths and links are those of `make_vault`. Searches run on vectors of hashed words, as many and as long as
-//! the model's: to embed 16,000 passages would take longer than all the rest. What the model adds to a search is
-//! `search/embed_query`.
+//! Words, lengths and links are those of `make_vault`. Searches run on vectors of hashed words, in the same number and
+//! length as the model's, because embedding 16,000 passages would take longer than all other benches. The time that the
+//! model adds to a search is `search/embed_query`.
 
 use std::cell::LazyCell;
 use std::hint::black_box;
@@ -20,7 +20,7 @@ use vault_index::{
     Embedder, FileId, HashedEmbedder, Index, LoadOptions, Mode, ModelName, Options, Query, Role, SyncOptions, VaultPath,
 };
 
-/// Notes of the vault.
+/// The number of notes in the vault.
 const NOTES: usize = 5000;
 
 fn main() {
@@ -37,7 +37,7 @@ fn main() {
     criterion.final_summary();
 }
 
-/// Bytes to notes, notes to chunks; all notes of the vault a turn.
+/// Parses bytes to notes, and splits notes into chunks; each iteration covers all notes of the vault.
 fn notes(criterion: &mut Criterion, vault: &Vault) {
     let files = vault.files();
     let parse_all =
@@ -56,7 +56,7 @@ fn notes(criterion: &mut Criterion, vault: &Vault) {
     group.finish();
 }
 
-/// A large vault's links, from the list of its files to the graph.
+/// Resolves the links of a large vault, from the list of its files to the graph.
 fn links(criterion: &mut Criterion) {
     let table = make_links(&LinkPlan { notes: 46_000, links: 290_000, seed: 1 });
     let path = |text: &String| VaultPath::new(text).expect("a path");
@@ -97,13 +97,13 @@ fn graph_of(files: &[(FileId, VaultPath)], table: &LinkTable) -> Graph {
     }))
 }
 
-/// A first sync, and one that finds nothing to do; without vectors.
+/// Times a first sync, and one that finds nothing to do; without vectors.
 fn sync(criterion: &mut Criterion, vault: &Vault) {
     let text_only = || SyncOptions::new().without_vectors();
     let synced = LazyCell::new(|| {
         let index = vault.index("unchanged", None);
         index.sync_with(&text_only()).expect("a sync");
-        // Files as young as these are read once more.
+        // Files that are as recent as these are read once more.
         std::thread::sleep(Duration::from_secs(3));
         index.sync_with(&text_only()).expect("a sync");
         index
@@ -123,7 +123,7 @@ fn sync(criterion: &mut Criterion, vault: &Vault) {
         let new_index = || {
             let folder = tempfile::tempdir_in(vault.folder.path()).expect("a folder");
             let options = Options::new().index_file(folder.path().join("index.db"));
-            // Dropped in this order: the index before its folder.
+            // Drop the index before its folder.
             (Index::open(vault.notes(), options).expect("an index"), folder)
         };
         let first = |(index, folder): (Index, TempDir)| {
@@ -136,7 +136,7 @@ fn sync(criterion: &mut Criterion, vault: &Vault) {
     group.finish();
 }
 
-/// Warm searches of the vault, and what a query costs the model.
+/// Times warm searches of the vault, and the embedding of a query.
 fn search(criterion: &mut Criterion, vault: &Vault) {
     let text = "how to keep the garden through a dry summer";
     let indexed = LazyCell::new(|| {
@@ -156,7 +156,7 @@ fn search(criterion: &mut Criterion, vault: &Vault) {
     }
     group.bench_function("embed_query", |bencher| {
         let model = bundled();
-        // The first texts pay for loading and laying out the weights.
+        // The first texts include the time for loading the weights and arranging them in memory.
         let many: Vec<String> = (0..8).map(|n| format!("{text} {n}")).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
         model.embed(&many, Role::Query).expect("vectors");
@@ -169,7 +169,7 @@ fn bundled() -> Arc<dyn Embedder> {
     ModelName::MiniLm.load(&LoadOptions::default()).expect("the bundled model")
 }
 
-/// The vault of all benches but `links`, in a folder that goes with it.
+/// The vault of all benches except `links`, in a folder that is deleted with it.
 struct Vault {
     folder: TempDir,
 }
@@ -194,7 +194,7 @@ impl Vault {
         notes_in(&self.notes()).expect("notes").into_iter().map(file).collect()
     }
 
-    /// An index beside the notes; without an embedder, of the bundled model.
+    /// Opens an index next to the notes; without an embedder, with the bundled model.
     fn index(&self, name: &str, embedder: Option<Arc<dyn Embedder>>) -> Index {
         let mut options = Options::new().index_file(self.folder.path().join(name).join("index.db"));
         options.embedder = embedder;
@@ -202,7 +202,8 @@ impl Vault {
     }
 }
 
-/// Hashed words, repeated to the length of the model's vectors, for passages as the model's tokens cut them.
+/// An embedder of hashed words, repeated to the length of the model's vectors. It counts tokens like the model, so that
+/// passages are the same.
 struct Stretched {
     bundled: Arc<dyn Embedder>,
 }

@@ -1,8 +1,8 @@
-//! Exact search by meaning as a user calls it, a warm `Searcher::search`, beside the peers, all in turns.
+//! Exact semantic search as a user calls it, a warm `Searcher::search`, compared with the peers, all in turns.
 //!
-//! The index is filled through an embedder that gives the bench's vectors, which are resampled from real embeddings
-//! (`src/rows.rs`); queries are real ones. 100,000 rows; 1,000,000 too with `BENCH_LARGE=1`. usearch takes part with
-//! `--features peers`. What counts is the median of the ratios within a round.
+//! The index is filled by an embedder that returns the bench's vectors, which are resampled from real embeddings
+//! (`src/rows.rs`); the queries are real. There are 100,000 rows, with `BENCH_LARGE=1` also 1,000,000. usearch is
+//! included with `--features peers`. The result is the median of the ratios within a round.
 
 #![allow(clippy::print_stdout, reason = "a program that reports")]
 
@@ -17,12 +17,12 @@ use vault_index::{Kernel, LoadOptions, Mode, ModelName, Query, Role};
 
 const ROWS: usize = 100_000;
 const LARGE: usize = 1_000_000;
-/// Queries of a round.
+/// The number of queries in a round.
 const QUERIES: usize = 16;
 const K: usize = 10;
 
 fn main() {
-    // Tests of benches run without this argument.
+    // When benches are run as tests, this argument is missing.
     if !std::env::args().any(|argument| argument == "--bench") {
         return;
     }
@@ -103,12 +103,12 @@ fn measure(real: &RealVectors, count: usize, rounds: usize) {
         let recall = recall(name).map(|recall| format!("{recall:.3}")).unwrap_or_default();
         println!("| {name} | {:.3} | {:.2} | {recall} |", turns.ms(name), turns.ratio("ours", name));
     }
-    // For `benches/peers/scan.py`, which prints ratios to this.
+    // For `benches/peers/scan.py`, which prints ratios relative to this.
     let text = format!("{{\"rows\": {count}, \"k\": {K}, \"ms\": {}}}\n", turns.ms("ours"));
     std::fs::write(folder.with_file_name(format!("ours-{count}.json")), text).expect("a file");
 }
 
-/// What the bundled model adds to a search by text.
+/// Times the embedding of a query by the bundled model, which is part of a search by text.
 fn embedding() {
     let model = ModelName::MiniLm.load(&LoadOptions::default()).expect("the bundled model");
     let mut turns = Turns::new();

@@ -1,8 +1,8 @@
 //! The tools on a vault of 5,000 notes: reads in a warm process, a rename with 50 backlinks, a plan of 1,000 creations.
 //!
-//! Nothing is embedded. A call is timed with all that belongs to it: the check of its arguments, the rules, its line in
-//! the log, and for changes the journal, which is on the disk when the call returns. `-- memory` alone prints the peak
-//! memory of plans, each in a process of its own.
+//! Nothing is embedded. A call is timed as a whole: with the check of its arguments, the policy, its line in the log,
+//! and for changes the journal, which is on disk when the call returns. `-- memory` prints only the peak memory of
+//! plans, each in its own process.
 
 use std::cell::LazyCell;
 use std::path::Path;
@@ -19,13 +19,13 @@ use vault_tools::approval::{AutoApprover, HeadlessApprover, run_plan};
 use vault_tools::plan::{Parameters, RunStatus, preview, validate};
 use vault_tools::{Cancel, Force, Headless, Policy, Toolbox, VaultOptions};
 
-/// Notes of the vault.
+/// The number of notes in the vault.
 const NOTES: usize = 5000;
-/// Notes that link to the one that is renamed.
+/// The number of notes that link to the renamed note.
 const BACKLINKS: usize = 50;
-/// Files that the plan makes.
+/// The number of files that the plan creates.
 const CREATIONS: usize = 1000;
-/// Set for a process that runs one plan of so many creations and says how much memory it took.
+/// A variable for a process that runs one plan with this number of creations, and reports its memory.
 const CHILD: &str = "BENCH_PLAN_MEMORY";
 
 #[allow(clippy::print_stdout, reason = "a program that reports")]
@@ -47,7 +47,7 @@ fn main() {
         reads(&mut criterion, &vault);
         renames(&mut criterion, &vault, "rename_note");
         plans(&mut criterion, &vault);
-        // By now the journal holds dozens of runs of a thousand files.
+        // By now the journal contains dozens of runs with a thousand files.
         renames(&mut criterion, &vault, "rename_note_later");
         criterion.final_summary();
     }
@@ -57,7 +57,7 @@ fn main() {
     }
 }
 
-/// Calls that read, one after the other.
+/// Times read-only calls, one after the other.
 fn reads(criterion: &mut Criterion, vault: &LazyCell<Vault>) {
     let mut warm = None;
     let mut group = criterion.benchmark_group("read");
@@ -81,7 +81,7 @@ fn reads(criterion: &mut Criterion, vault: &LazyCell<Vault>) {
     group.finish();
 }
 
-/// A rename, and what the next reader of the index waits for after it.
+/// Times a rename, and the time that the next reader of the index waits after it.
 fn renames(criterion: &mut Criterion, vault: &LazyCell<Vault>, name: &str) {
     let mut group = criterion.benchmark_group(name);
     group.sample_size(10).sampling_mode(SamplingMode::Flat);
@@ -115,7 +115,7 @@ fn renames(criterion: &mut Criterion, vault: &LazyCell<Vault>, name: &str) {
     group.finish();
 }
 
-/// A plan from its text to the last file, and its undo.
+/// Times a plan from its text to the last file, and its undo.
 fn plans(criterion: &mut Criterion, vault: &LazyCell<Vault>) {
     let mut group = criterion.benchmark_group("plan");
     group.sample_size(10).sampling_mode(SamplingMode::Flat);
@@ -136,7 +136,7 @@ fn plans(criterion: &mut Criterion, vault: &LazyCell<Vault>) {
     group.finish();
 }
 
-/// Makes so many files by a plan and takes them back: how long check, preview and run took, and the undo.
+/// Creates `count` files by a plan, and undoes it. Returns the times of check, preview and run, and of the undo.
 fn create(toolbox: &mut Toolbox, count: usize) -> [Duration; 2] {
     let started = Instant::now();
     let checked = validate(&plan(), toolbox).expect("a plan");
@@ -170,9 +170,9 @@ fn plan() -> Value {
     })
 }
 
-/// Peak memory of processes that run plans, as a table.
+/// Returns a table of the peak memory of processes that run plans.
 fn memory(vault: &Vault) -> String {
-    // So that each process finds it made.
+    // Create it first, so that each process finds it.
     vault.toolbox().vault().index().expect("an index");
     let mut table = "\n| a plan of so many creations, then its undo | peak memory |\n| --- | --- |\n".to_owned();
     for count in [1, 1000, 4000] {
@@ -187,7 +187,7 @@ fn memory(vault: &Vault) -> String {
 
 fn plan_in_child(task: &str) -> String {
     let (count, folder) = task.split_once(' ').expect("a number and a folder");
-    // With a journal of its own: what it holds is known to who changes the vault.
+    // With its own journal, because the content of a journal is in the memory of a process that changes the vault.
     let state = tempfile::tempdir().expect("a folder");
     create(&mut toolbox(Path::new(folder), state.path()), count.parse().expect("a number"));
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -195,7 +195,7 @@ fn plan_in_child(task: &str) -> String {
     peak.map_or("unknown here".into(), |kilobytes: f64| format!("{:.0} MB", kilobytes / 1024.0))
 }
 
-/// The vault in a folder that goes with it, index and state beside it.
+/// The vault in a folder that is deleted with it, next to its index and state.
 struct Vault {
     folder: TempDir,
 }

@@ -1,12 +1,13 @@
-//! The folder for data that takes long to make and is the same from run to run.
+//! The folder for data that is slow to create and the same in each run.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// `bench-data` in the target folder, made if it is not there; the environment's `BENCH_DATA` goes before it.
+/// Returns the folder, which is `BENCH_DATA` from the environment, else `bench-data` in the target folder. Creates it
+/// if it does not exist.
 ///
 /// # Errors
-/// When it cannot be made.
+/// If it cannot be created.
 pub fn data_folder() -> io::Result<PathBuf> {
     let folder = match (std::env::var_os("BENCH_DATA"), std::env::var_os("CARGO_TARGET_DIR")) {
         (Some(folder), _) => PathBuf::from(folder),

@@ -1,7 +1,7 @@
-//! An index over given vectors, filled as any other: notes are synced, and a model that knows the vectors embeds them.
+//! An index over given vectors, filled like any other: notes are synced, and a model with the vectors embeds them.
 //!
-//! A note has [`ROWS_PER_NOTE`] sections, each a passage, whose text is `row N`; the text `query N` gets the vector of a
-//! query. Titles stand in the frontmatter, so that no vector is made of them.
+//! A note has [`ROWS_PER_NOTE`] sections, each a passage, whose text is `row N`; the text `query N` gets the vector of
+//! a query. Titles are in the frontmatter, so that they get no vector.
 
 use std::collections::HashSet;
 use std::error::Error;
@@ -22,7 +22,7 @@ pub const TAG_10: &str = "tenth";
 /// The tag of one note in a hundred.
 pub const TAG_1: &str = "hundredth";
 
-/// A model that gives stored vectors.
+/// A model that returns stored vectors.
 #[derive(Debug)]
 pub struct StoredVectors {
     dimensions: usize,
@@ -31,7 +31,7 @@ pub struct StoredVectors {
 }
 
 impl StoredVectors {
-    /// Vectors of unit length, one after the other.
+    /// Creates the model from vectors of unit length, one after the other.
     pub fn new(dimensions: usize, rows: Vec<f32>, queries: Vec<f32>) -> Self {
         Self { dimensions, rows, queries }
     }
@@ -41,7 +41,7 @@ impl StoredVectors {
         &self.rows
     }
 
-    /// The vector of a query; they repeat.
+    /// Returns the vector of a query; they repeat.
     pub fn query(&self, number: usize) -> &[f32] {
         let number = number % (self.queries.len() / self.dimensions);
         &self.queries[number * self.dimensions..][..self.dimensions]
@@ -49,7 +49,7 @@ impl StoredVectors {
 }
 
 impl TokenCount for StoredVectors {
-    /// So many that each section is a passage of its own.
+    /// Returns a number so large that each section becomes its own passage.
     fn count(&self, text: &str) -> usize {
         200 * text.matches("row ").count()
     }
@@ -91,10 +91,10 @@ pub struct IndexedRows {
 }
 
 impl IndexedRows {
-    /// The index in `folder`; made there if it is missing.
+    /// Opens the index in `folder`, and creates it if it is missing.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// If it cannot be created.
     pub fn new(folder: &Path, vectors: &Arc<StoredVectors>) -> Result<Self> {
         let (vault, count) = (folder.join("vault"), vectors.rows.len() / vectors.dimensions);
         fs::create_dir_all(&vault)?;
@@ -125,7 +125,7 @@ impl IndexedRows {
         Ok(Self { searcher: index.searcher()? })
     }
 
-    /// The rows of the notes with a tag (of all without one), as [`IndexedRows::search`] finds them.
+    /// Returns the rows of the notes with a tag, or of all notes without one, as [`IndexedRows::search`] finds them.
     pub fn tagged(count: usize, tag: Option<&str>) -> HashSet<usize> {
         let every = match tag {
             Some(TAG_10) => 10,
@@ -135,16 +135,16 @@ impl IndexedRows {
         (0..count).filter(|row| (row / ROWS_PER_NOTE).is_multiple_of(every)).collect()
     }
 
-    /// The query for the `k` best passages, whatever their scores, of the notes with a tag or of all.
+    /// Returns the query for the `k` best passages, whatever their scores, of the notes with a tag or of all notes.
     ///
     /// # Panics
-    /// If the tag is none.
+    /// If the tag is invalid.
     pub fn query(query: Query, k: usize, tag: Option<&str>) -> Query {
         let filter = tag.map_or_else(Filter::default, |tag| Filter::default().tag(tag).expect("a tag"));
         query.limit(k).grouping(Grouping::Passages).min_score(0.0).filter(filter)
     }
 
-    /// The public call that is measured.
+    /// Makes the public call that is measured.
     ///
     /// # Panics
     /// If the search fails.
@@ -152,7 +152,7 @@ impl IndexedRows {
         self.searcher.search(query).expect("hits")
     }
 
-    /// The same for many queries.
+    /// [`Self::search`] for many queries.
     ///
     /// # Panics
     /// If a search fails.
@@ -160,7 +160,8 @@ impl IndexedRows {
         self.searcher.search_many(queries).into_iter().map(|hits| hits.expect("hits")).collect()
     }
 
-    /// The rows that were found, with their cosines: scores leave room above them for names.
+    /// Returns the rows that were found, with their cosines, which differ from scores: scores reserve a range above
+    /// them for names.
     pub fn rows(hits: &Hits) -> Vec<(usize, f32)> {
         let row = |text: &str| text.trim().rsplit(' ').next().and_then(|word| word.parse().ok()).unwrap_or(usize::MAX);
         hits.results.iter().map(|hit| (row(&hit.text), hit.why.semantic.unwrap_or_default())).collect()

@@ -1,5 +1,5 @@
-//! What is measured with: vaults and texts that are made, rows that are scanned, recordings that are replayed, the peers,
-//! the judging of results.
+//! Tools for the benches: generated vaults and texts, rows to scan, recordings to replay, the peers, and the evaluation
+//! of results.
 
 mod notes;
 mod random;

@@ -1,33 +1,33 @@
-//! Files and links of a vault without its texts: what the resolver gets.
+//! Generates the files and links of a vault without its texts, as input of the resolver.
 
 use crate::random::Random;
 
-/// What the table is to be like.
+/// The plan of a table of links.
 #[derive(Debug, Clone)]
 pub struct LinkPlan {
-    /// How many notes; one in fifty is the `index.md` of its folder.
+    /// The number of notes. One in fifty is the `index.md` of its folder.
     pub notes: usize,
-    /// How many links; one in twenty leads nowhere, three in twenty are paths.
+    /// The number of links. One in twenty is unresolved, three in twenty are paths.
     pub links: usize,
-    /// The same seed and plan give the same table.
+    /// The seed. The same seed and plan give the same table.
     pub seed: u64,
 }
 
 /// The files of a vault, and the links in them.
 #[derive(Debug, Clone)]
 pub struct LinkTable {
-    /// Paths of the notes.
+    /// The paths of the notes.
     pub paths: Vec<String>,
-    /// In which note, as an index into `paths`, and to which path, as written.
+    /// The links: the note, as an index into `paths`, and the path as written.
     pub links: Vec<(usize, String)>,
 }
 
-/// Makes the table. Linear in notes and links.
+/// Generates the table, in time linear in notes and links.
 pub fn make_links(plan: &LinkPlan) -> LinkTable {
     let mut random = Random(plan.seed);
     let folders = (plan.notes / 50).max(1);
     let folder = |note: usize| format!("area {}/topic {}", note % folders % 12, note % folders);
-    // The first note of each folder is its index: many files of one name.
+    // The first note of each folder is its index, so that many files have the same name.
     let name = |note: usize| if note < folders { "index".to_string() } else { format!("Note {note}") };
     let paths = (0..plan.notes).map(|note| format!("{}/{}.md", folder(note), name(note))).collect();
     let links = (0..plan.links).map(|_| {

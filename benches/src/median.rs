@@ -1,6 +1,6 @@
-//! The middle of some measurements: what counts on a noisy machine.
+//! The median of measurements, which is robust on a noisy machine.
 
-/// The middle one; of an even number, the larger of the two in the middle. NaN if there is none.
+/// Returns the median; for an even number of values, the larger of the two in the middle. NaN without values.
 pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

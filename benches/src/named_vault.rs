@@ -1,5 +1,4 @@
-//! A vault whose notes are called by words and phrases that stand in many other notes: the hardest case for who types a
-//! name.
+//! Generates a vault whose notes have names that occur in many other notes: the hardest case for a search by name.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io;
@@ -8,19 +7,19 @@ use std::path::Path;
 use crate::random::Random;
 use crate::words::learn;
 
-/// Words of the longest name.
+/// The maximum number of words of a name.
 const LONGEST: usize = 4;
-/// Other notes that hold a name in their text, at least.
+/// The minimum number of other notes whose text contains a name.
 const HOLDERS: usize = 20;
-/// Bytes of a note, on average.
+/// The average number of bytes of a note.
 const BYTES: usize = 320;
 
-/// Writes so many notes into `folder`, which is made: each is called by a phrase of one to four words that stands in
-/// the text of at least twenty others. An odd number has its name as a title instead, and its file is called `index`.
-/// One in a hundred has a name that another note has too.
+/// Writes the notes into `folder`, which is created. The name of each is a phrase of one to four words that is in the
+/// text of at least twenty others. Notes with an odd number have their name as title instead, and their file is
+/// `index.md`. One in a hundred has the same name as another note.
 ///
 /// # Errors
-/// When a file cannot be read or written, or the texts have too few phrases.
+/// If a file cannot be read or written, or the texts have too few phrases.
 pub fn make_named_vault(folder: &Path, source: &Path, notes: usize, seed: u64) -> io::Result<()> {
     let chain = learn(source)?;
     let mut random = Random(seed);
@@ -35,7 +34,7 @@ pub fn make_named_vault(folder: &Path, source: &Path, notes: usize, seed: u64) -
         texts.push(text);
     }
     let mut names = phrases(&texts);
-    // Fisher and Yates.
+    // A Fisher–Yates shuffle.
     for at in (1..names.len()).rev() {
         names.swap(at, random.below(at + 1));
     }
@@ -58,7 +57,7 @@ pub fn make_named_vault(folder: &Path, source: &Path, notes: usize, seed: u64) -
     Ok(())
 }
 
-/// The phrases that enough texts hold, each once, the first letter a capital, in the order of their letters.
+/// Returns the phrases that enough texts contain, without duplicates, capitalized and in alphabetical order.
 fn phrases(texts: &[String]) -> Vec<String> {
     let mut holders: BTreeMap<String, usize> = BTreeMap::new();
     for text in texts {
@@ -89,7 +88,7 @@ mod tests {
     #[test]
     fn a_name_stands_in_many_other_notes() {
         let folder = tempfile::tempdir().unwrap();
-        // Fewer notes have fewer phrases than notes.
+        // With fewer notes, there would be fewer phrases than notes.
         let make = |name: &str| -> Vec<(String, String)> {
             let vault = folder.path().join(name);
             make_named_vault(&vault, &demo_vault(), 2500, 1).unwrap();

@@ -3,10 +3,10 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// All `.md` files below `folder`, sorted.
+/// Returns all `.md` files below `folder`, sorted by path.
 ///
 /// # Errors
-/// When a folder cannot be read.
+/// If a folder cannot be read.
 pub fn notes_in(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut notes = Vec::new();
     let mut folders = vec![folder.to_path_buf()];

@@ -1,6 +1,6 @@
-//! Numbers by chance, the same ones for the same seed on every machine.
+//! Random numbers, which are the same for the same seed on every machine.
 
-/// SplitMix64 (Steele, Lea, Flood 2014): enough for choosing words.
+/// SplitMix64 (Steele, Lea, Flood 2014), which is good enough for choosing words.
 pub struct Random(pub u64);
 
 impl Random {
@@ -12,12 +12,12 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number below `n`, 0 if there is none.
+    /// Returns a number below `n`, or 0 if `n` is 0.
     pub fn below(&mut self, n: usize) -> usize {
         (self.next() % n.max(1) as u64) as usize
     }
 
-    /// Fisher and Yates.
+    /// Shuffles a list (Fisher–Yates).
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for at in (1..items.len()).rev() {
             items.swap(at, self.below(at + 1));
@@ -28,12 +28,12 @@ impl Random {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Uniform between -1 and 1.
+    /// Returns a number that is uniform between -1 and 1.
     pub(crate) fn signed(&mut self) -> f32 {
         (2.0 * self.unit() - 1.0) as f32
     }
 
-    /// Log-normal with the given mean and sigma 0.6.
+    /// Returns a log-normal number with the given mean and sigma 0.6.
     pub(crate) fn length(&mut self, mean: usize) -> usize {
         let normal = (0..12).map(|_| self.unit()).sum::<f64>() - 6.0;
         (mean as f64 * (0.6 * normal - 0.18).exp()) as usize

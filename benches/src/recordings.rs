@@ -1,4 +1,5 @@
-//! Recorded replies of providers, read by the wires of agent-loop and compared with a plain reading of the same bytes.
+//! Recorded replies of providers, parsed by the wires of agent-loop and compared with a plain reading of the same
+//! bytes.
 //!
 //! ```text
 //! file ──> recordings ──┬─> wire of agent-loop ──> Reply ──┐
@@ -34,11 +35,11 @@ pub struct Recording {
     pub body: String,
 }
 
-/// Reads the recordings of a file: a cassette of vcrpy (`interactions`) or httpmock (`when` and `then`) in YAML or JSON,
-/// otherwise the body of one response.
+/// Reads the recordings of a file: a cassette of vcrpy (`interactions`) or httpmock (`when` and `then`) in YAML or
+/// JSON, otherwise the body of one response.
 ///
 /// # Errors
-/// When the file cannot be read, or is not UTF-8.
+/// If the file cannot be read, or is not UTF-8.
 pub fn recordings_in(path: &Path) -> std::io::Result<Vec<Recording>> {
     let text = fs::read_to_string(path)?;
     let documents = serde_yaml::Deserializer::from_str(&text).map(Value::deserialize);
@@ -70,18 +71,18 @@ fn exchanges(document: &Value) -> Vec<Recording> {
     document["interactions"].as_array().into_iter().flatten().map(exchange).collect()
 }
 
-/// How a wire read a recording.
+/// The verdict on how a wire parsed a recording.
 #[derive(Debug, PartialEq)]
 pub enum Verdict {
-    /// Text, calls, end and tokens are those of the recording; or an error was read as one.
+    /// Text, calls, end and tokens match the recording; or an error was parsed as an error.
     Right,
-    /// What differs.
+    /// The difference.
     Wrong(String),
-    /// The body is no reply of a known format, for example a list of models.
+    /// The body is not a reply of a known format; for example, a list of models.
     NoReply,
 }
 
-/// Reads a recording over the wire that its body, or of an error the path of its request, shows.
+/// Parses a recording with the wire of its body or, for an error, of the path of its request.
 pub async fn replay(recording: &Recording) -> (Option<Wire>, Verdict) {
     let events = events_of(&recording.body);
     let is_error = !(200..300).contains(&recording.status);
@@ -91,7 +92,7 @@ pub async fn replay(recording: &Recording) -> (Option<Wire>, Verdict) {
     let verdict = match (read(wire, recording).await, expected) {
         (Err(_), None) => Verdict::Right,
         (Err(error), Some(_)) => Verdict::Wrong(error.text_with_source()),
-        // Groq's error about a call that it could not read is told to the model.
+        // Groq's error about a call that it could not parse is sent to the model.
         (Ok(reply), None) if is_fault(&reply) => Verdict::Right,
         (Ok(_), None) => Verdict::Wrong("an error was read as a reply".into()),
         (Ok(reply), Some(expected)) => expected.compare(&reply),
@@ -115,7 +116,7 @@ fn wire_of_path(path: &str) -> Option<Wire> {
     ends.into_iter().find(|(end, _)| path.ends_with(end)).map(|(_, wire)| wire)
 }
 
-/// Gives one reply, in pieces whose borders are anywhere.
+/// A transport that returns one reply in pieces with arbitrary borders.
 struct Recorded(Mutex<Option<HttpReply>>);
 
 impl Transport for Recorded {

@@ -1,4 +1,4 @@
-//! Rows to scan: real embeddings, stored from run to run, and as many more as are wanted, resampled from them.
+//! Rows to scan: real embeddings, stored between runs, and any number of rows that are resampled from them.
 
 use std::collections::HashSet;
 use std::error::Error;
@@ -18,35 +18,36 @@ use crate::words::demo_vault;
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
-/// The seed of the rows that are scanned, so that the peers in Python get the same.
+/// The seed of the rows, which is fixed so that the peers in Python get the same rows.
 pub const ROWS_SEED: u64 = 7;
 
-/// Raised when other texts are embedded, so that old vectors are made again.
+/// A version to increment when other texts are embedded, so that old vectors are computed again.
 const VERSION: u32 = 1;
-/// Notes that are made besides those of the demo vault: about 2,500 passages.
+/// The number of notes that are generated in addition to the demo vault: about 2,500 passages.
 const NOTES: usize = 700;
-/// How many texts are embedded as queries.
+/// The number of texts that are embedded as queries.
 const QUERIES: usize = 32;
-/// The length of the noise that [`resample`] adds: two rows of one vector have a cosine of about .8 then, as passages
-/// of one topic have.
+/// The length of the noise that [`resample`] adds. With it, two rows from the same vector have a cosine of about .8,
+/// like passages on the same topic.
 const NOISE: f32 = 0.5;
 
-/// Vectors of real texts, by the bundled model.
+/// Vectors of real texts, computed by the bundled model.
 #[derive(Debug, Clone)]
 pub struct RealVectors {
     /// The length of every vector.
     pub dimensions: usize,
-    /// Passages of the demo vault and of a vault that was made, one vector after the other.
+    /// Passages of the demo vault and of a generated vault, one vector after the other.
     pub passages: Vec<f32>,
     /// Sentences, embedded as queries.
     pub queries: Vec<f32>,
 }
 
 impl RealVectors {
-    /// Those that are stored in `folder`; made and stored there if there are none, which takes about a minute.
+    /// Reads the vectors that are stored in `folder`. If there are none, computes and stores them, which takes about a
+    /// minute.
     ///
     /// # Errors
-    /// When texts or vectors cannot be read or written, or the model fails.
+    /// If texts or vectors cannot be read or written, or the model fails.
     pub fn stored_in(folder: &Path) -> Result<Self> {
         let model = ModelName::MiniLm.load(&LoadOptions::default())?;
         let dimensions = model.dimensions();
@@ -74,7 +75,7 @@ impl RealVectors {
     }
 }
 
-/// The texts of all passages, each once, as the indexer gives them to the model.
+/// Returns the texts of all passages, without duplicates, as the indexer gives them to the model.
 fn passage_texts(model: &dyn Embedder, folder: &Path) -> Result<Vec<String>> {
     let vault = folder.join(format!("notes-{}", std::process::id()));
     make_vault(&vault, &demo_vault(), &VaultPlan { notes: NOTES, bytes: 1500, links: 6, seed: 2 })?;
@@ -104,18 +105,18 @@ fn embed(model: &dyn Embedder, texts: &[String], role: Role) -> Result<Vec<f32>>
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     let mut vectors = Vec::new();
     for batch in texts.chunks(model.batch_size().max(1)) {
-        // A text without any content has a vector of zeros, which no noise should make a row of.
+        // A text without content has a zero vector. Skip it, because with noise it would become a meaningless row.
         let real = model.embed(batch, role)?.into_iter().filter(|vector| vector.iter().any(|x| *x != 0.0));
         vectors.extend(real.flatten());
     }
     Ok(vectors)
 }
 
-/// `count` rows of unit length, each a vector of `real` chosen by chance with a little noise: the structure stays.
-/// The same seed gives the same rows, and a longer list begins with the shorter one.
+/// Returns `count` rows of unit length, each a random vector of `real` with a little noise, which preserves the
+/// structure. The same seed gives the same rows, and a longer list begins with the shorter one.
 ///
 /// # Panics
-/// If `real` is empty while rows are wanted.
+/// If `real` is empty and `count` is not 0.
 pub fn resample(real: &[f32], dimensions: usize, count: usize, seed: u64) -> Vec<f32> {
     // A uniform number between -1 and 1 has a mean square of one third.
     let each = NOISE * (3.0 / dimensions as f32).sqrt();
@@ -129,7 +130,7 @@ pub fn resample(real: &[f32], dimensions: usize, count: usize, seed: u64) -> Vec
     rows
 }
 
-/// `count` rows of unit length in all directions: the worst case of a scan that leaves rows out.
+/// Returns `count` rows of unit length in random directions: the worst case for a scan that skips rows.
 pub fn random_rows(dimensions: usize, count: usize, seed: u64) -> Vec<f32> {
     let mut random = Random(seed);
     let mut rows: Vec<f32> = (0..count * dimensions).map(|_| random.signed()).collect();
@@ -142,10 +143,11 @@ fn to_unit(row: &mut [f32]) {
     row.iter_mut().for_each(|x| *x /= norm);
 }
 
-/// Writes floats one after the other, little-endian, as numpy's `fromfile` reads them; the file is whole or not there.
+/// Writes floats one after the other, little-endian, as numpy's `fromfile` reads them. The file is complete or does not
+/// exist.
 ///
 /// # Errors
-/// When it cannot be written.
+/// If it cannot be written.
 pub fn write_floats(path: &Path, floats: &[f32]) -> io::Result<()> {
     let part = path.with_extension("part");
     let mut file = BufWriter::with_capacity(1 << 20, File::create(&part)?);
@@ -156,10 +158,10 @@ pub fn write_floats(path: &Path, floats: &[f32]) -> io::Result<()> {
     fs::rename(&part, path)
 }
 
-/// Reads what [`write_floats`] wrote.
+/// Reads a file of [`write_floats`].
 ///
 /// # Errors
-/// When it cannot be read.
+/// If it cannot be read.
 pub fn read_floats(path: &Path) -> io::Result<Vec<f32>> {
     let bytes = fs::read(path)?;
     Ok(bytes.as_chunks::<4>().0.iter().map(|&four| f32::from_le_bytes(four)).collect())

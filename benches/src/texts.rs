@@ -1,4 +1,4 @@
-//! Texts of about one length, to embed: the words are those of the vaults.
+//! Texts of similar lengths to embed, with the words of a vault.
 
 use std::collections::HashSet;
 use std::io;
@@ -7,12 +7,12 @@ use std::path::Path;
 use crate::random::Random;
 use crate::words::learn;
 
-/// `count` texts, all different: each is as many sentences as it takes until `is_long_enough`.
+/// Returns `count` different texts. Each gets sentences until `is_long_enough`.
 ///
 /// Words are learned from the vault `source`. The same seed gives the same texts.
 ///
 /// # Errors
-/// When a note cannot be read, or the source has no words.
+/// If a note cannot be read, or the source has no words.
 pub fn make_texts(
     source: &Path,
     count: usize,

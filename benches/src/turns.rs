@@ -1,4 +1,4 @@
-//! Measurements in turns, A B C A B C …, so that whatever else the machine does falls on all alike.
+//! Measurements in turns, A B C A B C …, so that other load of the machine affects all runners alike.
 
 use std::time::Instant;
 
@@ -13,22 +13,22 @@ pub struct Turns<'a> {
 struct Runner<'a> {
     name: String,
     run: Box<dyn FnMut(usize) + 'a>,
-    /// Milliseconds a query, one a round.
+    /// The milliseconds per query of each round.
     times: Vec<f64>,
 }
 
 impl<'a> Turns<'a> {
-    /// Without runners.
+    /// Creates a measurement without runners.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a runner; it answers the query whose number it is given.
+    /// Adds a runner, which answers the query with the number that it gets.
     pub fn add(&mut self, name: &str, run: impl FnMut(usize) + 'a) {
         self.runners.push(Runner { name: name.to_owned(), run: Box::new(run), times: Vec::new() });
     }
 
-    /// Lets all of them answer queries 0 to `queries`, `rounds` times, after one round that does not count.
+    /// Runs all runners on the queries below `queries`, in `rounds` rounds after a warm-up round that does not count.
     pub fn run(&mut self, queries: usize, rounds: usize) {
         for round in 0..=rounds {
             for runner in &mut self.runners {
@@ -42,17 +42,17 @@ impl<'a> Turns<'a> {
         }
     }
 
-    /// Their names, in the order they were added.
+    /// Returns the names of the runners, in the order in which they were added.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.runners.iter().map(|runner| runner.name.as_str())
     }
 
-    /// Milliseconds a query: the median of the rounds. NaN for a name that is not there.
+    /// Returns the milliseconds per query of a runner, as the median of the rounds. NaN for an unknown name.
     pub fn ms(&self, name: &str) -> f64 {
         median(self.times(name))
     }
 
-    /// How many times the time of `one` the `other` takes: the median of the ratios within a round.
+    /// Returns the time of `other` divided by that of `one`, as the median of the ratios within a round.
     pub fn ratio(&self, one: &str, other: &str) -> f64 {
         let pairs = self.times(one).iter().zip(self.times(other));
         median(&pairs.map(|(one, other)| other / one).collect::<Vec<f64>>())

@@ -1,7 +1,7 @@
 //! A generator of vaults: notes of realistic lengths, links, tags, headings and duplicates, seeded.
 //!
-//! Words follow a chain of pairs learned from the demo vault's notes, so that word frequencies, sentence lengths and
-//! tokens per word are those of real notes. Lengths are log-normal around the mean asked for.
+//! Words follow a Markov chain of word pairs from the notes of the demo vault, so that word frequencies, sentence
+//! lengths and tokens per word are realistic. Lengths are log-normal around the requested mean.
 
 use std::fmt::Write as _;
 use std::io;
@@ -10,23 +10,23 @@ use std::path::Path;
 use crate::random::Random;
 use crate::words::{Chain, learn};
 
-/// What a vault is to be like.
+/// The plan of a vault.
 #[derive(Debug, Clone)]
 pub struct VaultPlan {
-    /// How many notes.
+    /// The number of notes.
     pub notes: usize,
-    /// Bytes of a note, on average.
+    /// The average number of bytes of a note.
     pub bytes: usize,
-    /// Links a note, on average; one in twenty leads nowhere.
+    /// The average number of links of a note. One in twenty is unresolved.
     pub links: usize,
-    /// The same seed and plan give the same vault.
+    /// The seed. The same seed and plan give the same vault.
     pub seed: u64,
 }
 
-/// Writes the vault into `folder`, which is made. `source` is the vault whose words are learned.
+/// Writes the vault into `folder`, which is created. `source` is the vault whose words are learned.
 ///
 /// # Errors
-/// When a file cannot be read or written, or the source has no words.
+/// If a file cannot be read or written, or the source has no words.
 pub fn make_vault(folder: &Path, source: &Path, plan: &VaultPlan) -> io::Result<()> {
     let chain = learn(source)?;
     let mut random = Random(plan.seed);
@@ -39,7 +39,7 @@ pub fn make_vault(folder: &Path, source: &Path, plan: &VaultPlan) -> io::Result<
     for (n, title) in titles.iter().enumerate() {
         let place = random.below(folders);
         let path = folder.join(format!("area {}/topic {place}/{title}.md", place % 12));
-        // One note in fifty is a copy of the one before.
+        // One note in fifty is a copy of the previous one.
         if n == 0 || random.below(50) != 0 {
             last = note(&chain, &mut random, title, &titles, plan);
         }

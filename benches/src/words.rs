@@ -1,4 +1,4 @@
-//! Words as people write them: a chain of pairs learned from the notes of a vault, and sentences out of it.
+//! Generates sentences from a Markov chain of the word pairs in the notes of a vault.
 
 use std::collections::HashMap;
 use std::io;
@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use crate::notes::notes_in;
 use crate::random::Random;
 
-/// The vault whose words are learned: the repository's own.
+/// The vault whose words are learned: the demo vault of the repository.
 pub fn demo_vault() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/vaults/demo")
 }
 
-/// Which words begin a sentence, and which follow a word, as often as they do.
+/// The words that begin a sentence, and the words that follow each word, with their frequencies as repetitions.
 pub(crate) struct Chain {
     pub(crate) starts: Vec<String>,
     next: HashMap<String, Vec<String>>,
@@ -21,7 +21,7 @@ pub(crate) struct Chain {
 /// Learns from all notes below `source`.
 ///
 /// # Errors
-/// When a note cannot be read, or there are no words.
+/// If a note cannot be read, or there are no words.
 pub(crate) fn learn(source: &Path) -> io::Result<Chain> {
     let mut chain = Chain { starts: Vec::new(), next: HashMap::new() };
     for path in notes_in(source)? {

@@ -1,4 +1,4 @@
-//! The files of `vault-agent` that are about a vault: saved conversations and changes that wait for approval.
+//! The files of `vault-agent` that belong to a vault: saved conversations and changes that wait for approval.
 //!
 //! ```text
 //! STATE/vault-agent/sessions/ID.json     {"vaults": [FOLDER, …], …}, beside ID.jsonl and ID.lock
@@ -16,7 +16,7 @@ use vault_index::{Error, ErrorKind, Result, dirs};
 /// The folders of `vault-agent` whose files name vaults.
 const FOLDERS: [&str; 2] = ["sessions", "approvals"];
 
-/// A folder of `vault-agent` in the user's state folder; `None` where the system names none.
+/// Returns a folder of `vault-agent` in the user's state folder, or `None` if the system has no state folder.
 pub fn agent_folder(name: &str) -> Option<PathBuf> {
     Some(dirs::state_folder()?.parent()?.join("vault-agent").join(name))
 }
@@ -27,7 +27,8 @@ struct AgentFile {
     content: Value,
 }
 
-/// The files that name a vault. Files that cannot be read are left out: `vault-agent` does not list them either.
+/// Returns the files that name a vault. Skips files that cannot be read, because `vault-agent` does not list them
+/// either.
 fn files_about(vault: &Path) -> Vec<AgentFile> {
     let folders = FOLDERS.iter().filter_map(|name| agent_folder(name));
     let paths = folders.filter_map(|folder| fs::read_dir(folder).ok()).flatten().flatten().map(|entry| entry.path());
@@ -48,7 +49,8 @@ impl AgentFile {
             || self.content["vaults"].as_array().is_some_and(|all| all.iter().any(is_vault))
     }
 
-    /// The lock of a conversation, so that no program writes it meanwhile; `None` for a file without one.
+    /// Locks a conversation, so that no other program writes it meanwhile. Returns `None` for a file without a lock
+    /// file.
     fn lock(&self) -> Result<Option<File>> {
         let path = self.path.with_extension("lock");
         let file = match File::open(&path) {
@@ -66,7 +68,7 @@ impl AgentFile {
         }
     }
 
-    /// Replaces the folder of a vault by another one, in a new file that takes this one's place.
+    /// Replaces the folder of a vault by another one. Writes a new file and renames it over this one.
     fn rename_vault(mut self, old: &Path, new: &Path) -> Result<()> {
         let folders = self.content.as_object_mut().into_iter().flat_map(|object| {
             let is_folder = |(name, _): &(&String, &mut Value)| matches!(name.as_str(), "vault" | "vaults");
@@ -94,8 +96,8 @@ pub(crate) fn is_any(vault: &Path) -> bool {
     !files_about(vault).is_empty()
 }
 
-/// Deletes the conversations about a vault, also those about several vaults, and its changes that wait for approval.
-/// Returns the deleted files.
+/// Deletes the conversations about a vault, including those about several vaults, and its changes that wait for
+/// approval. Returns the deleted files.
 ///
 /// # Errors
 /// [`ErrorKind::Locked`] while another program has one of the conversations open: then nothing is deleted.
@@ -104,7 +106,7 @@ pub(crate) fn forget(vault: &Path) -> Result<Vec<PathBuf>> {
     let locks = files.iter().map(AgentFile::lock).collect::<Result<Vec<_>>>()?;
     let mut deleted = Vec::new();
     for (file, lock) in files.iter().zip(locks) {
-        // Windows removes no file that is open.
+        // Windows cannot delete a file that is open.
         drop(lock);
         for path in ["json", "jsonl", "lock"].map(|end| file.path.with_extension(end)) {
             match fs::remove_file(&path) {
@@ -117,7 +119,7 @@ pub(crate) fn forget(vault: &Path) -> Result<Vec<PathBuf>> {
     Ok(deleted)
 }
 
-/// Gives the files that name the vault `old` to the vault `new`. Returns how many there were.
+/// Changes the vault from `old` to `new` in the files that name it. Returns the number of files.
 ///
 /// # Errors
 /// As [`forget`].

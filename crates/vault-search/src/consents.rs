@@ -1,4 +1,4 @@
-//! The consents to send the notes of a vault to a remote model, as a file in the user's state folder.
+//! The file of consents to send the notes of a vault to a remote model, in the user's state folder.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use vault_index::private_file::{private_file, private_folder};
 use vault_index::{Error, Result, dirs};
 
-/// What somebody agreed to; one JSON object per line.
+/// The consent to send the notes of a vault to a model, stored as one JSON object per line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Consent {
     pub vault: String,
@@ -21,16 +21,16 @@ impl Consent {
     }
 }
 
-/// The file that records consent. Where the system names no folder there is none, and consent is asked for each time.
+/// The file that records consents. `None` if the system has no state folder: then consent is asked for each time.
 pub(crate) struct ConsentFile(Option<PathBuf>);
 
 impl ConsentFile {
-    /// That of the user.
+    /// The file of the user.
     pub fn of_user() -> Self {
         Self(dirs::state_folder().map(|folder| folder.join("sending-agreed.jsonl")))
     }
 
-    /// A line that cannot be read counts for nothing, so it is asked again.
+    /// Returns all consents. Lines that cannot be parsed are skipped, so consent is asked for again.
     pub fn read(&self) -> Vec<Consent> {
         let text = self.0.as_ref().and_then(|file| std::fs::read_to_string(file).ok()).unwrap_or_default();
         text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
@@ -42,12 +42,12 @@ impl ConsentFile {
             private_folder(folder)?;
         }
         drop(private_file(file)?);
-        // Appended, so that two commands at once lose nothing.
+        // Append, so that two concurrent commands lose nothing.
         let open = OpenOptions::new().append(true).open(file);
         open.and_then(|mut open| open.write_all(&lines(consents)?)).map_err(|error| Error::io(file, error))
     }
 
-    /// Carries consent over to the new folder of a vault that has moved.
+    /// Copies the consents of a vault that has moved to its new folder.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -59,7 +59,7 @@ impl ConsentFile {
         if missing.is_empty() { Ok(()) } else { self.add(&missing) }
     }
 
-    /// Forgets what was agreed to for a vault.
+    /// Removes the consents for a vault.
     ///
     /// # Errors
     /// When the file cannot be written.

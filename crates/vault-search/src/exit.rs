@@ -6,31 +6,31 @@ use std::io::{self, Write};
 use crate::sanitize::{sanitize, wrapped};
 use crate::terminal::Paint;
 
-/// How a command ended well.
+/// The outcome of a command that ran to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// Done or found; an empty list too. Exit code 0.
+    /// Done or found; also an empty list. Exit code 0.
     Done,
     /// A search that found nothing, or a check that failed. Exit code 1.
     Nothing,
 }
 
-/// Why a command ended early.
+/// The reason why a command failed or ended early.
 #[derive(Debug)]
 pub enum Failure {
     /// An error. Exit code 2.
     Error(String),
     /// Refused, denied, or in conflict with another process. Exit code 3.
     Refused(String),
-    /// What clap has to say: help and the version are 0, the rest is 2.
+    /// A message of clap. Exit code 0 for the help and the version, 2 for usage errors.
     Usage(clap::Error),
-    /// The reader of standard output has gone: a quiet end, exit code 0.
+    /// The reader of standard output closed the pipe: ends without a message. Exit code 0.
     PipeClosed,
-    /// Ctrl-C or SIGTERM, and what becomes of the work. Exit code 2.
+    /// Ctrl-C or SIGTERM, with a message about the state of the work. Exit code 2.
     Interrupted(&'static str),
 }
 
-/// What a command returns.
+/// The result of a command.
 pub type CliResult<T = Outcome> = Result<T, Failure>;
 
 impl Failure {
@@ -45,13 +45,13 @@ impl Failure {
     }
 }
 
-/// What is said of it, without a mark before it.
+/// The message, without a prefix such as `error:`.
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Error(text) | Self::Refused(text) => f.write_str(text),
             Self::Usage(error) => error.fmt(f),
-            Self::PipeClosed => f.write_str("the reader has gone"),
+            Self::PipeClosed => f.write_str("standard output was closed"),
             Self::Interrupted(text) => f.write_str(text),
         }
     }
@@ -63,7 +63,7 @@ impl From<clap::Error> for Failure {
     }
 }
 
-/// A bare I/O error comes from writing to standard output; those of files name their path where they happen.
+/// A bare I/O error comes from writing to standard output, because errors of files get their path where they occur.
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         match error.kind() {
@@ -79,15 +79,15 @@ impl From<serde_json::Error> for Failure {
     }
 }
 
-/// A line for people on standard error, broken between words on a terminal. It is never data, so a closed standard error is
-/// no failure.
+/// Prints a line for people on standard error, wrapped on a terminal. The line is never data, so a closed standard
+/// error is ignored.
 pub fn say(kind: &str, text: &str) {
     let line = format!("{kind}: {}", sanitize(text));
     let line = Paint::stderr().width().map_or_else(|| line.clone(), |width| wrapped(&line, width));
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
-/// Says something a person should know that stops nothing.
+/// Prints a notice on standard error: something the user should know that is not an error.
 pub fn note(text: &str) {
     say("note", text);
 }

@@ -1,6 +1,6 @@
-//! `forget` and `adopt`: everything that is stored about a vault is deleted, or taken over by the folder that the vault
-//! has moved to. That is the index with the consents to its model, the journal with log, plans and macros, and the
-//! conversations and waiting changes of `vault-agent`.
+//! `forget` and `adopt`: delete everything that is stored about a vault, or take it over for the folder that the vault
+//! has moved to. This covers the index with the consents for its model, the journal with log, plans and macros, and the
+//! conversations and pending changes of `vault-agent`.
 
 use std::path::{Path, PathBuf};
 
@@ -20,10 +20,10 @@ use crate::terminal::{can_ask, confirm};
 /// The options of `forget`.
 #[derive(Debug, Args)]
 pub struct ForgetArgs {
-    /// Do not ask
+    /// Skip confirmation
     #[arg(long)]
     pub yes: bool,
-    /// Delete the index alone, which the next sync makes again
+    /// Delete only the index, which the next sync rebuilds
     ///
     /// Journal, macros and conversations stay.
     #[arg(long)]
@@ -38,10 +38,11 @@ pub struct AdoptArgs {
     pub old: PathBuf,
 }
 
-/// Deletes everything that is stored about a vault, whose folder may be gone, once a person agreed; prints the paths.
+/// Deletes everything that is stored about a vault, after confirmation, and prints the paths. The folder of the vault
+/// may no longer exist.
 ///
 /// # Errors
-/// [`Failure::Refused`] when nobody agreed, or while another program uses it; files that cannot be deleted.
+/// [`Failure::Refused`] without confirmation, or while another program uses the files; files that cannot be deleted.
 pub fn forget(vault_args: &VaultArgs, args: &ForgetArgs, out: &mut Out) -> CliResult {
     let settings = Settings::load_with_missing(vault_args)?;
     let vault = settings.only_vault()?;
@@ -52,21 +53,21 @@ pub fn forget(vault_args: &VaultArgs, args: &ForgetArgs, out: &mut Out) -> CliRe
     }
     let has_journal = has_journal(vault)?;
     if !has_journal && !index.is_kept()? && !agent_files::is_any(vault) {
-        // An index that was deleted by hand leaves its consents.
+        // The consents remain if an index was deleted by hand.
         ConsentFile::of_user().forget(vault)?;
         out.line(&format!("nothing is stored about {name}"))?;
         return Ok(Outcome::Done);
     }
-    let undo = if has_journal { " Nothing can be undone any more." } else { "" };
+    let undo = if has_journal { " Nothing can be undone afterwards." } else { "" };
     let question = format!("Delete the index, journal, log, macros and conversations of {name}? Its notes stay.{undo}");
     if !(args.yes || can_ask() && confirm(&question)) {
         let refusal = format!(
-            "{name}: nothing was deleted, since nobody agreed (see with `vault-tools undo --list` and `vault-tools macro \
-             list` what would be lost, then add --yes)"
+            "{name}: nothing was deleted, because this needs confirmation (`vault-tools undo --list` and `vault-tools \
+             macro list` show what would be lost; then add --yes)"
         );
         return Err(Failure::Refused(refusal));
     }
-    // The index comes last: it can be made again, so a failure before it loses least.
+    // The index comes last, because it can be rebuilt: a failure before it loses least.
     let mut deleted = agent_files::forget(vault)?;
     deleted.extend(forget_journal(vault)?);
     deleted.extend(index.forget()?);
@@ -74,10 +75,12 @@ pub fn forget(vault_args: &VaultArgs, args: &ForgetArgs, out: &mut Out) -> CliRe
     print_deleted(&deleted, out)
 }
 
-/// Deletes an index that is so damaged that it cannot be rebuilt in its place: nothing that cannot be made again goes.
+/// Deletes only the index, for example one that is too damaged to be rebuilt in place. Loses nothing that cannot be
+/// rebuilt.
 fn forget_index(index: Index, name: &str, yes: bool, out: &mut Out) -> CliResult {
-    if !(yes || can_ask() && confirm(&format!("Delete the index of {name}? The next sync makes it again."))) {
-        return Err(Failure::Refused(format!("{name}: nothing was deleted, since nobody agreed (add --yes)")));
+    if !(yes || can_ask() && confirm(&format!("Delete the index of {name}? The next sync rebuilds it."))) {
+        let refusal = format!("{name}: nothing was deleted, because this needs confirmation (add --yes)");
+        return Err(Failure::Refused(refusal));
     }
     print_deleted(&index.forget()?, out)
 }
@@ -92,8 +95,8 @@ fn print_deleted(deleted: &[PathBuf], out: &mut Out) -> CliResult {
 /// Takes over everything that is stored about a vault whose folder has moved.
 ///
 /// # Errors
-/// [`Failure::Refused`] when the old folder is still there or another program uses what is stored about it; when nothing
-/// is stored about it, or this vault has an index or a journal of its own.
+/// [`Failure::Refused`] if the old folder still has files, or another program uses the files; also an error if nothing
+/// is stored about the old folder, or this vault has an index or a journal of its own.
 pub fn adopt(vault_args: &VaultArgs, args: &AdoptArgs, out: &mut Out) -> CliResult {
     let settings = Settings::load(vault_args)?;
     let vault = settings.only_vault()?;
@@ -101,19 +104,18 @@ pub fn adopt(vault_args: &VaultArgs, args: &AdoptArgs, out: &mut Out) -> CliResu
     if old == vault {
         return Err(Error::new(ErrorKind::Query, "this is where the vault is now, so there is nothing to adopt")
             .at(old)
-            .with_remedy("name the folder as it was before it moved, and with --vault where it is now")
+            .with_remedy("give the folder that the vault was in before it moved, and its new folder with --vault")
             .into());
     }
     if std::fs::read_dir(&old).is_ok_and(|mut entries| entries.next().is_some()) {
-        let message =
-            format!("{}: this folder is still there, so what is stored about it stays its own", old.display());
+        let message = format!("{}: this folder is still there, so it keeps what is stored about it", old.display());
         return Err(Failure::Refused(message));
     }
     let mut adopted = Vec::new();
     if adopt_journal(&old, vault)? {
         adopted.push("journal, log and macros");
     }
-    // A search in the new folder has made an index there, which is as good: the journal is what cannot be made again.
+    // If a search in the new folder has already built an index there, keep it: only the journal cannot be rebuilt.
     let has_index = settings.index_file.is_none() && Index::open(vault, settings.index_options())?.is_kept()?;
     let has_more = !adopted.is_empty() || agent_files::is_any(&old);
     if !(has_index && has_more) {
@@ -146,7 +148,7 @@ fn forget_journal(vault: &Path) -> CliResult<Vec<PathBuf>> {
     Ok(State::of(vault)?.forget()?)
 }
 
-/// Whether there was one.
+/// Takes over the journal, and returns whether there was one.
 #[cfg(feature = "tools")]
 fn adopt_journal(old: &Path, new: &Path) -> CliResult<bool> {
     let old = State::of(old)?;

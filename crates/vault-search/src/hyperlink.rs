@@ -1,18 +1,18 @@
-//! Where a printed path leads when it is clicked: to the file, to Obsidian or to an editor, as the setting `hyperlink`
-//! says.
+//! The URLs of printed paths: a click opens the file, Obsidian or an editor, depending on the setting `hyperlink`.
 
 use std::path::Path;
 
 use crate::{url_path, url_text};
 use serde::Deserialize;
 
-/// The URL of a path, as a template: `{path}` is the absolute path, `{file}` the path in the vault, `{vault}` the name of
-/// the vault's folder, `{line}` the line, `{heading}` the heading behind a `#`, or nothing.
+/// A template for the URL of a path. `{path}` is the absolute path, `{file}` the path in the vault, `{vault}` the name
+/// of the vault's folder, `{line}` the line, and `{heading}` a `#` with the heading, or empty.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Hyperlink(String);
 
-/// Templates by name. The line can be given to Obsidian only by its plugin Advanced URI; without it, the heading is.
+/// Templates by name. Only the plugin Advanced URI lets a URL name a line in Obsidian; without it, the URL names the
+/// heading.
 const NAMED: [(&str, &str); 8] = [
     ("file", "file://{path}"),
     ("obsidian", "obsidian://open?vault={vault}&file={file}{heading}"),
@@ -24,7 +24,7 @@ const NAMED: [(&str, &str); 8] = [
     ("none", ""),
 ];
 
-/// What a link leads to.
+/// The target of a link.
 pub struct Target<'a> {
     /// The file on disk.
     pub file: &'a Path,
@@ -34,7 +34,7 @@ pub struct Target<'a> {
     pub path: &'a str,
     /// The line, from 1.
     pub line: u32,
-    /// The heading that the line stands below.
+    /// The heading above the line.
     pub heading: Option<&'a str>,
 }
 
@@ -54,8 +54,8 @@ impl TryFrom<String> for Hyperlink {
         named.or_else(|| (is_template && is_plain).then_some(text)).map(Self).ok_or_else(|| {
             let names: Vec<&str> = NAMED.iter().map(|(name, _)| *name).collect();
             format!(
-                "hyperlink is one of {}, or a URL with {{path}} or {{file}}, and {{line}}, {{vault}} and {{heading}} as \
-                 you like",
+                "hyperlink is one of {}, or a URL with {{path}} or {{file}}; {{line}}, {{vault}} and {{heading}} are \
+                 optional",
                 names.join(", ")
             )
         })
@@ -63,14 +63,14 @@ impl TryFrom<String> for Hyperlink {
 }
 
 impl Hyperlink {
-    /// The URL of a file; empty where nothing is to be clicked.
+    /// Returns the URL of a file, or an empty string if links are off.
     pub fn url(&self, target: &Target<'_>) -> String {
         if self.0.is_empty() {
             return String::new();
         }
         let vault = target.vault.file_name().map_or_else(Default::default, |name| name.to_string_lossy());
         let heading = target.heading.map_or_else(String::new, |heading| url_text(&format!("#{}", linkable(heading))));
-        // The values are encoded, so that none of them holds a name in braces.
+        // The values are encoded, so none of them contains braces, which a later replacement would match.
         self.0
             .replace("{path}", &url_path(target.file))
             .replace("{file}", &url_text(target.path))
@@ -80,7 +80,7 @@ impl Hyperlink {
     }
 }
 
-/// A heading as Obsidian writes it in a link: what would end the link or name something else is a space.
+/// Returns a heading as Obsidian writes it in a link: characters with a meaning in links become spaces.
 fn linkable(heading: &str) -> String {
     let spaced: String = heading.chars().map(|c| if "#^|:%[]\\".contains(c) { ' ' } else { c }).collect();
     spaced.split_whitespace().collect::<Vec<_>>().join(" ")

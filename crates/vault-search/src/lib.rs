@@ -1,10 +1,9 @@
 //! The commands `vault-search`, `vault-index` and `vault-tools`, and the parts of a command line that they share with
-//! `vault-agent`: settings, output, a terminal filter, signals, manuals, exit codes, and the approval of a change in a
-//! terminal.
+//! `vault-agent`: settings, output, sanitizing, signals, manual pages, exit codes, and approval in a terminal.
 //!
 //! Data goes to standard output ([`Out`]), everything else to standard error ([`say`]). Text from outside the program
-//! goes through [`sanitize`] before a terminal gets it. The library is for `vault-agent`; other programs are better
-//! served by the crates `vault-index` and `vault-tools`.
+//! goes through [`sanitize`] before it reaches a terminal. This library exists for `vault-agent`; other programs should
+//! use the crates `vault-index` and `vault-tools`.
 //!
 //! ```
 //! use vault_search::{CliResult, Out, Outcome, sanitize_line};
@@ -19,7 +18,7 @@
 
 #![deny(missing_docs)]
 
-// In order of dependencies: a module uses only those above it. A test checks it.
+// In order of dependencies: a module uses only those above it. A test checks this.
 mod program;
 mod sanitize;
 mod terminal;

@@ -1,10 +1,11 @@
-//! What a library logs and a person should know goes to standard error: that an index is rebuilt, and why.
+//! A logger that prints one kind of library message on standard error: that an index is rebuilt, and why.
 
 use log::{Level, LevelFilter, Log, Metadata, Record};
 
 use crate::exit::note;
 
-/// The module that rebuilds indexes. Other warnings reach a person as errors and notices of the commands.
+/// The module that rebuilds indexes. Other warnings are not printed, because the commands report them as errors and
+/// notices.
 const TARGET: &str = "vault_index::index::rebuild";
 
 struct Logger;
@@ -23,9 +24,9 @@ impl Log for Logger {
     fn flush(&self) {}
 }
 
-/// Sends to standard error what the libraries log for people.
+/// Installs a logger that prints the messages of the libraries for people on standard error.
 pub fn install_logger() {
-    // A program with a logger of its own keeps it.
+    // A program that has already set a logger keeps it.
     if log::set_logger(&Logger).is_ok() {
         log::set_max_level(LevelFilter::Warn);
     }

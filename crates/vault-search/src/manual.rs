@@ -1,4 +1,4 @@
-//! Completions and manual pages: what a package installs beside a command.
+//! Shell completions and manual pages, which a package installs along with a command.
 
 use std::fs;
 use std::io;
@@ -19,24 +19,24 @@ pub struct CompletionsArgs {
     pub shell: Shell,
 }
 
-/// Prints the completions of all commands, to be sourced together.
+/// Prints the completions of all commands as one script.
 ///
 /// # Errors
 /// Output that cannot be written.
 pub fn completions(commands: impl IntoIterator<Item = Command>, shell: Shell, out: &mut Out) -> CliResult {
     for (n, mut command) in commands.into_iter().enumerate() {
-        // The generator panics when it cannot write, so it writes to memory.
+        // The generator panics if it cannot write, so let it write to memory.
         let mut script = Vec::new();
         let name = command.get_name().to_string();
         generate(shell, &mut command, &name, &mut script);
         let mut script = String::from_utf8_lossy(&script).into_owned();
         if shell == Shell::Bash {
-            // The generator takes the `-` in a program's name for the mark of a sub-command in half of its labels, so that
-            // no option of a sub-command was completed.
+            // In half of its labels, the generator treats the `-` in a program's name as the separator of a
+            // sub-command, and then no option of a sub-command is completed.
             script = script.replace(&name.replace('-', "__subcmd__"), &name.replace('-', "__"));
         }
         for line in script.lines() {
-            // PowerShell takes `using` only at the very top.
+            // PowerShell accepts `using` only at the top of a script.
             if n == 0 || !(shell == Shell::PowerShell && line.starts_with("using ")) {
                 out.line(line)?;
             }
@@ -45,14 +45,13 @@ pub fn completions(commands: impl IntoIterator<Item = Command>, shell: Shell, ou
     Ok(Outcome::Done)
 }
 
-/// Prints a page for each command, which describes its sub-commands too; or writes a page for each command and
-/// sub-command to a folder.
+/// Prints one page per command, which includes its sub-commands; or writes a page for each command and sub-command to a
+/// folder.
 ///
 /// # Errors
 /// Output that cannot be written.
 pub fn pages(commands: impl IntoIterator<Item = Command>, folder: Option<&Path>, out: &mut Out) -> CliResult {
-    // `help` is a command without a page of its own. Building gives sub-commands the options they share, and their
-    // full names.
+    // `help` gets no page. Building a command gives its sub-commands the global options and their full names.
     let commands = commands.into_iter().map(|command| {
         let mut command = command.disable_help_subcommand(true);
         command.build();
@@ -96,7 +95,7 @@ fn page_with_sections(command: &Command) -> io::Result<String> {
     Ok(text)
 }
 
-/// A section for each sub-command, with its options.
+/// Adds a section for each sub-command, with its options.
 fn add_sections(command: &Command, text: &mut String) -> io::Result<()> {
     for sub in command.get_subcommands() {
         if sub.has_subcommands() {
@@ -112,7 +111,7 @@ fn add_sections(command: &Command, text: &mut String) -> io::Result<()> {
         man.render_extra_section(&mut section)?;
         text.push_str(&format!(".SH \"{name}\"\n"));
         for line in String::from_utf8_lossy(&section).lines() {
-            // The page's head has set the quotes for all sections.
+            // The head of the page has already set the quotes for all sections.
             if line.starts_with(".ie ") || line.starts_with(".el ") {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! Standard output: text for people, one JSON document, or JSON Lines; and the schema of each.
+//! Standard output: text for people, one JSON document, or JSON Lines; and the schemas of the JSON.
 
 use std::fmt;
 use std::io::{self, BufWriter, Write};
@@ -20,7 +20,7 @@ pub struct JsonArgs {
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,
-    /// Print the JSON schema of the output, and do nothing else
+    /// Print the JSON schema of the output, and exit
     ///
     /// It describes what --json prints.
     #[arg(long, hide_short_help = true)]
@@ -37,7 +37,7 @@ pub struct ListArgs {
     /// Print JSON Lines: one record per line
     #[arg(long, conflicts_with = "json")]
     pub jsonl: bool,
-    /// Print the JSON schema of the output, and do nothing else
+    /// Print the JSON schema of the output, and exit
     ///
     /// It describes what --json prints, or with --jsonl one line.
     #[arg(long, hide_short_help = true)]
@@ -45,7 +45,7 @@ pub struct ListArgs {
 }
 
 impl ListArgs {
-    /// Which of the three forms is wanted.
+    /// Returns the format that the options select.
     pub fn format(&self) -> Format {
         match (self.json, self.jsonl) {
             (true, _) => Format::Json,
@@ -55,7 +55,7 @@ impl ListArgs {
     }
 }
 
-/// What a list is printed as.
+/// The format of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// Text for people.
@@ -66,10 +66,10 @@ pub enum Format {
     JsonLines,
 }
 
-/// Where data is written.
+/// The output of a command: a writer, and how text is styled for it.
 pub struct Out {
     writer: Box<dyn Write + Send>,
-    /// How it may be decorated.
+    /// The styling that the writer supports.
     pub paint: Paint,
     is_indented: bool,
 }
@@ -87,37 +87,37 @@ impl Out {
         Self { writer: Box::new(BufWriter::new(io::stdout())), paint, is_indented: paint.is_terminal() }
     }
 
-    /// Another writer, which is no terminal.
+    /// Another writer, treated as not a terminal.
     pub fn to(writer: impl Write + Send + 'static) -> Self {
         Self { writer: Box::new(writer), paint: Paint::default(), is_indented: false }
     }
 
-    /// JSON documents are indented even where nobody sees them.
+    /// Indents JSON documents, even when the output is not a terminal.
     #[must_use]
     pub fn indented(self) -> Self {
         Self { is_indented: true, ..self }
     }
 
-    /// A line of text; whatever in it comes from outside has been sanitized.
+    /// Writes a line of text. Text in it from outside the program must have been sanitized.
     ///
     /// # Errors
-    /// As the writer's, like those of the methods below.
+    /// This method and those below return the errors of the writer.
     pub fn line(&mut self, text: &str) -> io::Result<()> {
         self.writer.write_all(text.as_bytes())?;
         self.writer.write_all(b"\n")
     }
 
-    /// Text as it is, without a line feed.
+    /// Writes text as it is, without adding a line feed.
     pub fn text(&mut self, text: &str) -> io::Result<()> {
         self.writer.write_all(text.as_bytes())
     }
 
-    /// Bytes as they are.
+    /// Writes bytes as they are.
     pub fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.writer.write_all(bytes)
     }
 
-    /// One JSON document: indented on a terminal, else on one line.
+    /// Writes one JSON document: indented on a terminal or if [`Self::indented`] was called, else on one line.
     pub fn json<T: Serialize + ?Sized>(&mut self, value: &T) -> io::Result<()> {
         match self.is_indented {
             true => self.json_text(serde_json::to_string_pretty(value)?),
@@ -125,7 +125,7 @@ impl Out {
         }
     }
 
-    /// One line of JSON.
+    /// Writes one line of JSON.
     pub fn record<T: Serialize + ?Sized>(&mut self, value: &T) -> io::Result<()> {
         self.json_text(serde_json::to_string(value)?)
     }
@@ -135,18 +135,18 @@ impl Out {
         self.line(&text)
     }
 
-    /// The schema of `T`.
+    /// Writes the JSON schema of `T`.
     pub fn schema<T: JsonSchema>(&mut self) -> CliResult {
         self.json_text(serde_json::to_string_pretty(&schema_for!(T))?)?;
         Ok(Outcome::Done)
     }
 
-    /// The schema of a list of `T`, or with `--jsonl` of one.
+    /// Writes the JSON schema of a list of `T`, or with `--jsonl` of one `T`.
     pub fn list_schema<T: JsonSchema>(&mut self, args: &ListArgs) -> CliResult {
         if args.jsonl { self.schema::<T>() } else { self.schema::<Vec<T>>() }
     }
 
-    /// A list in the form that is wanted; `human` prints it for people.
+    /// Writes a list in the given format; `human` prints it for people.
     pub fn list<T: Serialize>(
         &mut self,
         format: Format,
@@ -161,7 +161,7 @@ impl Out {
         Ok(Outcome::Done)
     }
 
-    /// Two columns, the first as wide as its widest entry. Both are sanitized.
+    /// Writes two columns, the first as wide as its widest entry. Sanitizes both.
     pub fn table(&mut self, rows: &[(String, String)]) -> io::Result<()> {
         let width = rows.iter().map(|(name, _)| columns(name)).max().unwrap_or(0);
         for (name, value) in rows {
@@ -172,15 +172,15 @@ impl Out {
         Ok(())
     }
 
-    /// Writes what is buffered.
+    /// Flushes the buffer.
     pub fn flush(&mut self) -> io::Result<()> {
         self.writer.flush()
     }
 
-    /// Ends the command: writes what is left, says what went wrong, and gives the exit code.
+    /// Ends the command: flushes the output, prints the error, if any, and returns the exit code.
     pub fn finish(mut self, result: CliResult) -> ExitCode {
         let result = result.and_then(|outcome| match self.flush().map_err(Failure::from) {
-            // A check that failed has failed, whether or not anybody reads why.
+            // The outcome of a check counts even if the reader has closed the pipe.
             Ok(()) | Err(Failure::PipeClosed) => Ok(outcome),
             Err(failure) => Err(failure),
         });
@@ -189,7 +189,7 @@ impl Out {
             Ok(Outcome::Nothing) => return ExitCode::from(1),
             Err(failure) => failure,
         };
-        // What was found before it went wrong is still wanted; a second failure to write adds nothing.
+        // Output from before the failure is still useful. If this flush fails too, one error message is enough.
         let _ = self.flush();
         match &failure {
             Failure::Error(text) | Failure::Refused(text) => say("error", text),
@@ -201,22 +201,22 @@ impl Out {
     }
 }
 
-/// A number with a noun whose plural has an s: `1 note`, `2 notes`.
+/// Formats a number with a noun whose plural ends in s: `1 note`, `2 notes`.
 pub fn counted(number: usize, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
-/// A number with the words for one and for many: `1 file is`, `2 files are`.
+/// Formats a number with the words for one and for many: `1 file is`, `2 files are`.
 pub fn counted_as(number: usize, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
 }
 
-/// A writer for tests, whose content can be read afterwards.
+/// A writer for tests that captures the output.
 #[derive(Debug, Clone, Default)]
 pub struct CapturedOutput(Arc<Mutex<Vec<u8>>>);
 
 impl CapturedOutput {
-    /// What was written.
+    /// Returns the captured text.
     ///
     /// # Panics
     /// If it is not UTF-8.

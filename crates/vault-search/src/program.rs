@@ -1,30 +1,30 @@
-//! The name by which this program was started: one file answers to several names.
+//! The name by which this program was started, because one executable file serves several commands.
 
 use std::ffi::{OsStr, OsString};
 use std::iter::once;
 use std::path::Path;
 
-/// Names the command in place of the file's name, as the first argument. A launcher of Windows starts the one file so,
-/// since links do not survive in a zip archive: `vault-agent.exe --started-as vault-search WORDS`.
+/// A first argument after which comes the name of the command, which then replaces the name of the file. A launcher on
+/// Windows uses it, because a zip archive cannot hold links: `vault-agent.exe --started-as vault-search WORDS`.
 pub(crate) const STARTED_AS: &str = "--started-as";
 
-/// The arguments of this process, headed by the name it was started by. Read arguments from here, not from the
-/// standard library, which knows nothing of launchers.
+/// Returns the arguments of this process, the first of which is the name by which it was started. Use this instead of
+/// [`std::env::args_os`], which does not handle launchers.
 pub fn arguments() -> impl Iterator<Item = OsString> {
     named(std::env::args_os().collect()).into_iter()
 }
 
-/// The name by which this program was started, for advice on what to run next.
+/// Returns the name by which this program was started, for messages that suggest a command.
 pub fn program() -> String {
     arguments().next().map(|path| stem(&path)).unwrap_or_default()
 }
 
-/// The words that start this program again from anywhere.
+/// Returns the command line that starts this program again from any folder.
 pub fn command_line() -> Vec<String> {
     let name = program();
     let Ok(file) = std::env::current_exe() else { return vec![name] };
     let words = once(file.to_string_lossy().into_owned());
-    // A symbolic link was resolved, or a launcher started the file.
+    // The names differ if a symbolic link was resolved or a launcher started the file.
     match stem(file.as_os_str()) == name {
         true => words.collect(),
         false => words.chain([STARTED_AS.to_owned(), name]).collect(),

@@ -1,11 +1,11 @@
-//! The filter between text from outside and a terminal: nothing in it moves the cursor, hides, or reverses what follows.
+//! Sanitizes untrusted text for a terminal: nothing in it moves the cursor, is invisible, or reverses other text.
 
 use std::borrow::Cow;
 
 use unicode_width::UnicodeWidthStr;
 
-/// Text as it may be shown on a terminal: control characters become pictures, characters that nobody would see are
-/// named, tabs become two spaces. Line feeds stay, and the carriage return that ends a line is left out.
+/// Makes text safe for a terminal: control characters become control pictures, invisible characters become their code
+/// such as `<U+200B>`, tabs become two spaces. Line feeds stay, and a carriage return at the end of a line is removed.
 pub fn sanitize(text: &str) -> Cow<'_, str> {
     if !text.chars().any(|c| is_unsafe(c) || is_joiner(c)) {
         return Cow::Borrowed(text);
@@ -24,12 +24,12 @@ pub fn sanitize(text: &str) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
-/// [`sanitize`] for text on one line: line feeds become spaces.
+/// [`sanitize`], with line feeds replaced by spaces.
 pub fn sanitize_line(text: &str) -> String {
     sanitize(text).replace('\n', " ")
 }
 
-/// [`sanitize_line`], cut with `…` behind `most` characters.
+/// [`sanitize_line`], truncated with `…` after `most` characters.
 pub fn shortened(text: &str, most: usize) -> String {
     let line = sanitize_line(text);
     match line.char_indices().nth(most) {
@@ -38,7 +38,7 @@ pub fn shortened(text: &str, most: usize) -> String {
     }
 }
 
-/// JSON as it may be shown on a terminal, still JSON of the same value: what [`sanitize`] would replace is escaped.
+/// Makes JSON safe for a terminal without changing its value: escapes the characters that [`sanitize`] would replace.
 pub fn escape_json(json: String) -> String {
     if !json.chars().any(is_unsafe) {
         return json;
@@ -46,7 +46,7 @@ pub fn escape_json(json: String) -> String {
     let mut safe = String::with_capacity(json.len() + 8);
     for c in json.chars() {
         match is_unsafe(c) {
-            // Serialized JSON has such characters within strings only.
+            // Serialized JSON contains such characters only within strings.
             true => safe.extend(c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}"))),
             false => safe.push(c),
         }
@@ -54,14 +54,14 @@ pub fn escape_json(json: String) -> String {
     safe
 }
 
-/// The columns that sanitized text takes on a terminal.
+/// Returns the number of columns that text takes on a terminal once it is sanitized.
 pub fn columns(text: &str) -> usize {
     sanitize(text).width()
 }
 
-/// The most columns that one character takes, sanitized. Of a sequence that terminals show as one (emoji that are joined,
-/// flags) those of its parts, since not all terminals do; a character that makes an emoji of the one before it takes the
-/// column that this gains.
+/// Returns the maximum number of columns that one character takes once it is sanitized. The parts of a sequence that is
+/// shown as one glyph, such as a joined emoji or a flag, count on their own, because not all terminals join them. The
+/// variation selector U+FE0F counts 1, because it can turn the character before it into an emoji that is wider by 1.
 pub fn char_columns(c: char) -> usize {
     match c {
         '\u{fe0f}' => 1,
@@ -70,12 +70,12 @@ pub fn char_columns(c: char) -> usize {
     }
 }
 
-/// The most columns that text takes on a terminal: the sum of [`char_columns`].
+/// Returns the maximum number of columns that text takes on a terminal: the sum of [`char_columns`].
 pub fn most_columns(text: &str) -> usize {
     text.chars().map(char_columns).sum()
 }
 
-/// Sanitized text on one line, cut with `…` where it takes more than `width` columns.
+/// Truncates a line of sanitized text with `…` if it takes more than `width` columns.
 pub fn cut_to(text: &str, width: usize) -> String {
     match most_columns(text) <= width {
         true => text.to_owned(),
@@ -83,8 +83,8 @@ pub fn cut_to(text: &str, width: usize) -> String {
     }
 }
 
-/// Sanitized text whose lines take at most `width` columns, broken between words; a word that is wider stays whole. What
-/// is broken goes on below, indented.
+/// Wraps sanitized text between words to lines of at most `width` columns; a wider word stays whole. Continuation lines
+/// are indented.
 pub fn wrapped(text: &str, width: usize) -> String {
     const INDENT: &str = "  ";
     let mut lines: Vec<String> = Vec::new();
@@ -102,7 +102,7 @@ pub fn wrapped(text: &str, width: usize) -> String {
     lines.join("\n")
 }
 
-/// How many bytes of a text fit in so many columns.
+/// Returns the number of bytes of a text that fit in `width` columns.
 pub(crate) fn fitting(text: &str, width: usize) -> usize {
     let mut columns = 0;
     for (at, c) in text.char_indices() {
@@ -114,7 +114,7 @@ pub(crate) fn fitting(text: &str, width: usize) -> usize {
     text.len()
 }
 
-/// `text` and the spaces that fill it up to `width` columns.
+/// Pads `text` with spaces to `width` columns.
 pub fn padded(text: &str, width: usize) -> String {
     format!("{text}{}", " ".repeat(width.saturating_sub(columns(text))))
 }
@@ -126,7 +126,7 @@ fn is_unsafe(c: char) -> bool {
 fn replacement(c: char) -> String {
     match c {
         '\t' => "  ".to_string(),
-        // Control pictures: U+241B stands for the escape character, and so on.
+        // Control pictures: for example, U+241B shows the escape character.
         '\0'..='\x1f' => char::from_u32(0x2400 + u32::from(c)).unwrap_or('\u{fffd}').to_string(),
         '\x7f' => '\u{2421}'.to_string(),
         c if is_invisible(c) || is_joiner(c) => format!("<U+{:04X}>", u32::from(c)),
@@ -134,13 +134,13 @@ fn replacement(c: char) -> String {
     }
 }
 
-/// Characters that turn the direction of what follows, or end a line.
+/// Whether a character changes the direction of the text after it, or ends a line.
 fn is_direction(c: char) -> bool {
     matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{2028}' | '\u{2029}')
 }
 
-/// Characters without a glyph, by which a text could say more to a model than to its reader. Those that join letters
-/// and choose the look of emoji are not among them, see [`is_stray`]: people write with them.
+/// Whether a character has no glyph, so that a text could tell a model more than its reader sees. Joiners and variation
+/// selectors are not included, because ordinary text and emoji use them; see [`is_stray`].
 fn is_invisible(c: char) -> bool {
     matches!(c,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
@@ -149,13 +149,13 @@ fn is_invisible(c: char) -> bool {
         | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Characters that join letters, and that choose the look of the one before them.
+/// Whether a character joins letters (U+200C, U+200D) or selects the variation of the character before it.
 fn is_joiner(c: char) -> bool {
     matches!(c, '\u{200c}' | '\u{200d}' | '\u{fe00}'..='\u{fe0f}')
 }
 
-/// Whether a joiner follows nothing that it could join: a run of them would say any number of things that nobody sees.
-/// A selector may stand before a joiner, as in an emoji of several.
+/// Whether a joiner follows a character that it cannot join. Stray joiners are shown, because a run of them could hide
+/// a message. A selector may come before a joiner, as in an emoji that consists of several.
 fn is_stray(before: Option<char>, c: char) -> bool {
     let is_selector = |c: char| is_joiner(c) && c >= '\u{fe00}';
     match before {

@@ -1,5 +1,5 @@
-//! Which vaults and which index a command works on, and the user's `config.toml`: flags go before the environment, and
-//! the environment before the file.
+//! The vaults and the index that a command works on, and the user's `config.toml`. Flags override environment
+//! variables, which override the file.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -29,18 +29,18 @@ pub struct VaultArgs {
     /// The folder that holds the notes [env: VAULT_DIR]
     ///
     /// Default: the nearest parent folder with an `.obsidian` folder, else the vault that config.toml names, else the
-    /// current folder. Commands that work on several vaults take the option several times.
+    /// current folder. Repeatable for commands that work on several vaults.
     #[arg(long, value_name = "DIR", global = true)]
     pub vault: Vec<PathBuf>,
     /// The index file [env: VAULT_INDEX_FILE]
     ///
-    /// Default: one for each vault in the user's cache folder.
+    /// Default: one file per vault in the user's cache folder.
     #[arg(long, value_name = "FILE", global = true)]
     pub index: Option<PathBuf>,
 }
 
 impl VaultArgs {
-    /// Refuses the options before or after a command that works on no vault.
+    /// Refuses these options for a command that works on no vault.
     ///
     /// # Errors
     /// An option that was given.
@@ -51,7 +51,7 @@ impl VaultArgs {
         self.refuse_index()
     }
 
-    /// Refuses `--index` before or after a command that uses no index.
+    /// Refuses `--index` for a command that uses no index.
     ///
     /// # Errors
     /// As [`Self::refuse`].
@@ -60,17 +60,17 @@ impl VaultArgs {
     }
 }
 
-/// An option was given that does nothing for a command that is as `why` says.
+/// The error for an option that has no effect on a command; `why` completes "this command …".
 pub(crate) fn no_effect(option: &str, why: &str) -> Failure {
-    Failure::Error(format!("{option} has no effect here, since this command {why} (leave it out)"))
+    Failure::Error(format!("{option} has no effect here, because this command {why} (leave it out)"))
 }
 
 /// The vaults that a command works on, their index file, and the user's `config.toml`.
 #[derive(Debug)]
 pub struct Settings {
-    /// At least one; canonical, each once, in the order in which they were named.
+    /// At least one canonical path, without duplicates, in the order in which they were named.
     pub vaults: Vec<PathBuf>,
-    /// The index file that was named.
+    /// The index file, if one was named.
     pub index_file: Option<PathBuf>,
     /// The user's file.
     pub config: UserConfig,
@@ -80,16 +80,16 @@ impl Settings {
     /// Reads flags, environment and configuration.
     ///
     /// # Errors
-    /// A configuration that cannot be parsed; a vault that does not exist; the home folder or `/` where nobody named
-    /// them; an index file that cannot be one.
+    /// A configuration that cannot be parsed; a vault that does not exist; the home folder or `/` unless they were
+    /// named; an index file with the name of a note, or for several vaults.
     pub fn load(args: &VaultArgs) -> CliResult<Self> {
         Self::merge(args, &Environment::of_process()?, UserConfig::load()?, dirs::canonical_vault)
     }
 
-    /// The same for vaults whose folders may be missing.
+    /// [`Self::load`] for vaults whose folders may be missing.
     ///
     /// # Errors
-    /// As [`Self::load`], but for a folder that is missing.
+    /// Those of [`Self::load`], except for a missing folder.
     pub fn load_with_missing(args: &VaultArgs) -> CliResult<Self> {
         Self::merge(args, &Environment::of_process()?, UserConfig::load()?, dirs::vault_or_gone)
     }
@@ -119,10 +119,10 @@ impl Settings {
         Ok(Self { vaults, index_file, config })
     }
 
-    /// The vault of a command that works on one.
+    /// Returns the vault of a command that works on one.
     ///
     /// # Errors
-    /// When several were named.
+    /// If several were named.
     pub fn only_vault(&self) -> CliResult<&Path> {
         match self.vaults.as_slice() {
             [vault] => Ok(vault),
@@ -132,7 +132,7 @@ impl Settings {
         }
     }
 
-    /// How the index of a vault is opened.
+    /// Returns the options with which the index of a vault is opened.
     pub fn index_options(&self) -> Options {
         let mut options = Options::new().exclude(&self.config.exclude);
         options.index_file.clone_from(&self.index_file);
@@ -140,17 +140,17 @@ impl Settings {
     }
 }
 
-/// The folders of the vaults that are meant where the user is in the folder `current`, as they were named.
+/// Returns the folders of the vaults that a command would work on in the folder `current`, as they were named.
 ///
 /// # Errors
-/// A configuration that cannot be parsed; the home folder or `/` where nobody named them.
+/// A configuration that cannot be parsed; the home folder or `/` unless they were named.
 pub fn vaults_from(current: &Path, args: &VaultArgs) -> CliResult<Vec<PathBuf>> {
     let environment = Environment { current: current.to_owned(), ..Environment::of_process()? };
     Ok(named_vaults(args, &environment, &UserConfig::load()?)?.folders)
 }
 
 fn named_vaults(args: &VaultArgs, environment: &Environment<'_>, config: &UserConfig) -> CliResult<NamedVaults> {
-    // An index that is named may be of any folder.
+    // An index that was named may belong to any folder.
     let is_default = args.index.is_none() && environment.get("VAULT_INDEX_FILE").is_none();
     find_vaults(&VaultSources {
         flags: &args.vault,
@@ -176,7 +176,7 @@ fn check_index_file(file: &Path, vaults: usize) -> Result<()> {
     Ok(())
 }
 
-/// Where a command runs.
+/// The environment of a command: folders and variables.
 pub(crate) struct Environment<'a> {
     pub current: PathBuf,
     pub home: Option<PathBuf>,
@@ -189,7 +189,7 @@ impl Environment<'_> {
         Ok(Self { current, home: dirs::home(), variable: &|name| std::env::var_os(name) })
     }
 
-    /// A variable; one that is set to nothing is not set.
+    /// Returns a variable; an empty one counts as not set.
     pub fn get(&self, name: &str) -> Option<OsString> {
         (self.variable)(name).filter(|value| !value.is_empty())
     }
@@ -199,25 +199,25 @@ impl Environment<'_> {
 #[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct UserConfig {
-    /// The vault, or a list of vaults, where neither a flag nor the current folder names one. `~/` is the home folder.
+    /// The vault, or a list of vaults, for when no flag, variable or current folder names one. `~/` is the home folder.
     pub vault: FolderList,
-    /// As `--model` takes it.
+    /// The embedding model, like `--model`.
     pub model: Option<String>,
-    /// As `--base-url` takes it.
+    /// The URL of a remote model's service, like `--base-url`.
     pub base_url: Option<String>,
-    /// Globs of what no vault's index holds.
+    /// Globs of files that no vault's index includes.
     pub exclude: Vec<String>,
-    /// Results of a search.
+    /// The maximum number of results of a search.
     pub limit: Option<usize>,
-    /// How a search ranks.
+    /// The ranking mode of searches.
     pub mode: Option<Mode>,
-    /// Whether the best result stands last on a terminal, nearest the prompt.
+    /// Whether the best result is printed last on a terminal, nearest the prompt.
     pub best_last: bool,
-    /// Whether embedding goes on in the background after a search. `None`: yes.
+    /// Whether embedding continues in the background after a search. `None` means yes.
     pub background: Option<bool>,
-    /// Where printed paths lead when they are clicked.
+    /// The target of a click on a printed path.
     pub hyperlink: Hyperlink,
-    /// What `--open` opens a note in: `obsidian`, or the command of an editor. `None`: `$VISUAL`, `$EDITOR`.
+    /// The editor of `--open`: `obsidian`, or a command. `None` means `$VISUAL`, else `$EDITOR`.
     pub editor: Option<String>,
 }
 
@@ -225,16 +225,16 @@ const REMEDY: &str = "it may hold vault, model, base_url, exclude = [\"GLOB\"], 
                       \"semantic\" or \"lexical\", best_last = true, background = false, \
                       hyperlink = \"vscode\" (or another) and editor = \"obsidian\" (or a command)";
 
-/// Where the user's file is, or would be.
+/// Returns the path of the user's configuration file, which may not exist.
 pub(crate) fn config_file() -> PathBuf {
     dirs::config_folder().unwrap_or_default().join("config.toml")
 }
 
 impl UserConfig {
-    /// The user's file; the default where there is none.
+    /// Reads the user's file; returns the default if it does not exist.
     ///
     /// # Errors
-    /// When it cannot be read, or holds what it may not hold.
+    /// If it cannot be read, or has an unknown setting or an invalid value.
     pub fn load() -> Result<Self> {
         match dirs::config_folder() {
             Some(_) => Self::from_file(&config_file()),
@@ -255,7 +255,7 @@ impl UserConfig {
 pub(crate) mod tests {
     use super::*;
 
-    /// What is meant in the system's folder for temporary files, with these variables and no home folder.
+    /// The settings in the system's folder for temporary files, with these variables and no home folder.
     pub(crate) fn merged(
         args: &VaultArgs,
         variables: &[(&str, &OsString)],

@@ -1,5 +1,5 @@
-//! Ctrl-C and SIGTERM: the first asks whoever listens to stop, the second ends the process at once. While the vault is
-//! written somebody always listens, so that nothing is left half-written without a word.
+//! Ctrl-C and SIGTERM: the first signal asks a listener to stop, the second ends the process at once. There is always a
+//! listener while the vault is being written, so that no change is left half-written without a message.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -10,12 +10,12 @@ static LISTENING: AtomicUsize = AtomicUsize::new(0);
 static WRITING: AtomicUsize = AtomicUsize::new(0);
 static IGNORING: AtomicUsize = AtomicUsize::new(0);
 
-/// What a shell expects of a command that a signal ended.
+/// The exit code that a shell expects of a command that SIGINT ended.
 const ENDED_BY_SIGNAL: i32 = 130;
 
-/// Takes over the signals. Where nobody listens they end the process, as they would have.
+/// Installs the signal handler. Without a listener, a signal ends the process, as it would without the handler.
 pub fn install_handler() {
-    // A program with a handler of its own keeps it; then long work simply runs to its end.
+    // A program that has already set a handler keeps it; then long work runs to its end.
     let _ = ctrlc::set_handler(|| {
         if IGNORING.load(Ordering::SeqCst) > 0 {
             return;
@@ -24,7 +24,7 @@ pub fn install_handler() {
         let is_writing = WRITING.load(Ordering::SeqCst) > 0;
         if is_first && LISTENING.load(Ordering::SeqCst) > 0 {
             if is_writing {
-                note("stopping once the change under way is complete; another signal ends it at once");
+                note("stopping after the current change; another signal ends the program at once");
             }
             return;
         }
@@ -35,23 +35,23 @@ pub fn install_handler() {
     });
 }
 
-/// While it lives, the first signal is a request and not the end.
+/// A listener: while it lives, the first signal is a request to stop and does not end the process.
 #[derive(Debug)]
 pub struct SignalGuard(());
 
-/// Begins to listen.
+/// Starts to listen for signals.
 pub fn listen() -> SignalGuard {
     LISTENING.fetch_add(1, Ordering::SeqCst);
     SignalGuard(())
 }
 
 impl SignalGuard {
-    /// What long calls look at.
+    /// Returns the flag that a signal sets, for calls that check it while they run.
     pub fn flag(&self) -> &'static AtomicBool {
         &REQUESTED
     }
 
-    /// Whether a signal asked to stop.
+    /// Whether a signal has asked to stop.
     pub fn is_cancelled(&self) -> bool {
         REQUESTED.load(Ordering::SeqCst)
     }
@@ -63,11 +63,12 @@ impl Drop for SignalGuard {
     }
 }
 
-/// While it lives, signals are ignored: those of the keyboard are meant for the program that has the terminal.
+/// While it lives, signals are ignored, because signals from the keyboard are meant for the program that has the
+/// terminal.
 #[derive(Debug)]
 pub struct IgnoreSignalsGuard(());
 
-/// Begins to ignore signals, for as long as an editor or a pager runs.
+/// Starts to ignore signals while an editor or a pager runs.
 pub fn ignore_signals() -> IgnoreSignalsGuard {
     IGNORING.fetch_add(1, Ordering::SeqCst);
     IgnoreSignalsGuard(())
@@ -79,13 +80,13 @@ impl Drop for IgnoreSignalsGuard {
     }
 }
 
-/// While it lives, the vault is being written: the first signal waits for the end of the change.
+/// While it lives, the vault is being written: the first signal takes effect at the end of the change.
 #[derive(Debug)]
 pub struct WriteGuard {
     _listening: SignalGuard,
 }
 
-/// Begins to write.
+/// Starts a section in which the vault is written.
 pub fn write_section() -> WriteGuard {
     WRITING.fetch_add(1, Ordering::SeqCst);
     WriteGuard { _listening: listen() }

@@ -1,4 +1,4 @@
-//! What a terminal adds: colors, links that open, a width, and a person who can be asked.
+//! The terminal: colors, hyperlinks, its size, and questions to the user.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, IsTerminal, Write, stderr, stdin, stdout};
@@ -9,7 +9,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode, utf8_percent_
 
 use crate::sanitize::sanitize;
 
-/// How output may be decorated. The default: not at all.
+/// The styling that an output supports. By default, text is not styled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Paint {
     colors: bool,
@@ -19,12 +19,12 @@ pub struct Paint {
 }
 
 impl Paint {
-    /// What standard output can show.
+    /// The styling of standard output.
     pub fn stdout() -> Self {
         Self::new(stdout().is_terminal())
     }
 
-    /// What standard error can show.
+    /// The styling of standard error.
     pub fn stderr() -> Self {
         Self::new(stderr().is_terminal())
     }
@@ -41,7 +41,7 @@ impl Paint {
         Self { colors: !is_dumb && !is_set("NO_COLOR"), links: !is_dumb, width: Some(width), height }
     }
 
-    /// Everything on, for tests.
+    /// A terminal with colors and links, for tests.
     pub fn full(width: usize) -> Self {
         Self { colors: true, links: true, width: Some(width), height: None }
     }
@@ -51,27 +51,27 @@ impl Paint {
         self.width.is_some()
     }
 
-    /// Columns for running text: those of the terminal, within what reads well.
+    /// The columns for running text: those of the terminal, limited to 100 so that lines stay readable.
     pub fn columns(&self) -> usize {
         self.width.unwrap_or(100).clamp(20, 100)
     }
 
-    /// All columns of the terminal, if it is one.
+    /// All columns of the terminal, at least 20; `None` without a terminal.
     pub fn width(&self) -> Option<usize> {
         self.width.map(|width| width.max(20))
     }
 
-    /// The rows of the terminal, where it says.
+    /// The rows of the terminal, if it reports them.
     pub fn height(&self) -> Option<usize> {
         self.height
     }
 
-    /// Whether text is styled at all.
+    /// Whether text is styled.
     pub fn has_colors(&self) -> bool {
         self.colors
     }
 
-    /// Text in a style by its numbers in an escape sequence (SGR): `1;3` is bold and italic.
+    /// Styles text by the parameters of an SGR escape sequence; for example, `1;3` is bold and italic.
     pub fn style(&self, code: &str, text: &str) -> String {
         match self.colors && !text.is_empty() && !code.is_empty() {
             true => format!("\x1b[{code}m{text}\x1b[0m"),
@@ -79,37 +79,37 @@ impl Paint {
         }
     }
 
-    /// A name, a heading, a matched word.
+    /// Styles a name, a heading or a matched word.
     pub fn bold(&self, text: &str) -> String {
         self.style("1", text)
     }
 
-    /// What matters less.
+    /// Styles less important text.
     pub fn dim(&self, text: &str) -> String {
         self.style("2", text)
     }
 
-    /// A path.
+    /// Styles a path.
     pub fn path(&self, text: &str) -> String {
         self.style("36", text)
     }
 
-    /// What went well.
+    /// Styles a success.
     pub fn good(&self, text: &str) -> String {
         self.style("32", text)
     }
 
-    /// What needs attention.
+    /// Styles a warning.
     pub fn bad(&self, text: &str) -> String {
         self.style("33", text)
     }
 
-    /// Whether the terminal can open what is printed.
+    /// Whether the terminal may get hyperlinks.
     pub fn has_links(&self) -> bool {
         self.links
     }
 
-    /// `shown`, which opens a URL where the terminal can (OSC 8).
+    /// Makes `shown` a hyperlink (OSC 8) to a URL, if the terminal may get hyperlinks.
     pub fn link(&self, url: &str, shown: &str) -> String {
         match self.links && !url.is_empty() {
             true => format!("\x1b]8;;{url}\x1b\\{shown}\x1b]8;;\x1b\\"),
@@ -117,10 +117,10 @@ impl Paint {
         }
     }
 
-    /// Text with unified diffs in it, sanitized.
+    /// Sanitizes text and styles the unified diffs in it.
     pub fn diff(&self, text: &str) -> String {
         let mut painted = String::new();
-        // The lines that are left of a hunk, old and new: within one, no line is a header, whatever it begins with.
+        // The remaining old and new lines of a hunk. Within a hunk no line is a header, even if it begins with `---`.
         let mut left = (0_usize, 0_usize);
         for line in text.lines() {
             let line = sanitize(line);
@@ -147,25 +147,26 @@ impl Paint {
     }
 }
 
-/// How many lines a hunk has of the old and of the new text, by its first line: `@@ -1,3 +1,4 @@`.
+/// Parses the numbers of old and new lines from the first line of a hunk, such as `@@ -1,3 +1,4 @@`.
 fn hunk_lines(line: &str) -> Option<(usize, usize)> {
     let mut ranges = line.strip_prefix("@@ -")?.split(' ');
     let count = |range: &str| range.split_once(',').map_or(Some(1), |(_, count)| count.parse().ok());
     Some((count(ranges.next()?)?, count(ranges.next()?.strip_prefix('+')?)?))
 }
 
-/// Whether a person sees standard error, and so progress.
+/// Whether standard error is a terminal, so that a person sees progress.
 pub fn stderr_is_terminal() -> bool {
     stderr().is_terminal()
 }
 
-/// Whether a person can be asked: one who sees standard error and has a keyboard, whatever standard input is.
+/// Whether the user can be asked: standard error is a terminal, and there is a terminal to read from, even if standard
+/// input is not one.
 pub fn can_ask() -> bool {
     let has_input = stdin().is_terminal() && !is_in_background(&stdin());
     stderr().is_terminal() && (has_input || tty().is_some())
 }
 
-/// The terminal of this process, if it has one that it may read.
+/// Opens the terminal of this process, if it has one and may read from it.
 fn tty() -> Option<File> {
     let tty = if cfg!(unix) { File::open("/dev/tty").ok()? } else { return None };
     (!is_in_background(&tty)).then_some(tty)
@@ -182,7 +183,7 @@ fn is_in_background<T>(_terminal: &T) -> bool {
     false
 }
 
-/// The input of a program that a person types into.
+/// Returns the standard input for a program that the user types into, such as an editor.
 pub fn terminal_input() -> Stdio {
     match tty() {
         Some(tty) if !stdin().is_terminal() => tty.into(),
@@ -190,53 +191,53 @@ pub fn terminal_input() -> Stdio {
     }
 }
 
-/// The program of a command line as a person writes it, with its options; arguments are added.
+/// Returns a command that runs a command line in a shell, so that it may contain options; arguments are appended.
 pub fn shell_command(line: &str) -> Command {
     let mut command = Command::new("sh");
     command.args(["-c", &format!("{line} \"$@\""), "sh"]);
     command
 }
 
-/// Asks on standard error; `None` at the end of input.
+/// Asks a question on standard error and returns the trimmed answer, or `None` at the end of input.
 pub fn ask(question: &str) -> Option<String> {
     typed(question).map(|line| line.trim().to_string())
 }
 
-/// Asks for a text of several lines, which a line with a dot alone or the end of input ends; `None` if there are none.
+/// Asks for a text of several lines, up to a line with only a dot or the end of input. Returns `None` without a line.
 pub fn ask_for_lines(question: &str) -> Option<String> {
     let _ = writeln!(stderr(), "{} (a line with a dot alone ends it)", sanitize(question));
     let lines: Vec<String> = std::iter::from_fn(|| typed("|")).take_while(|line| line.trim_end() != ".").collect();
     (!lines.is_empty()).then(|| lines.concat().trim_end_matches(['\n', '\r']).to_string())
 }
 
-/// A line as it was typed.
+/// Reads a line as it was typed, after a question.
 fn typed(question: &str) -> Option<String> {
     let mut err = stderr().lock();
     let _ = write!(err, "{} ", sanitize(question));
     let _ = err.flush();
     let mut answer = String::new();
     let read = match tty() {
-        // Standard input may be what a command works on.
+        // Standard input may hold data for the command.
         Some(tty) if !stdin().is_terminal() => BufReader::new(tty).read_line(&mut answer).ok()?,
         _ => stdin().read_line(&mut answer).ok()?,
     };
     (read > 0).then_some(answer)
 }
 
-/// Asks for a yes; anything else is a no.
+/// Asks for confirmation. Any answer other than yes means no.
 pub fn confirm(question: &str) -> bool {
     ask(&format!("{question} [y/N]")).is_some_and(|answer| matches!(answer.to_lowercase().as_str(), "y" | "yes"))
 }
 
-/// What stands for itself in a URL: unreserved characters.
+/// The characters to encode in a URL: all except the unreserved ones.
 const IN_URL: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// Text as a part of a URL.
+/// Percent-encodes text as a part of a URL.
 pub fn url_text(text: &str) -> String {
     utf8_percent_encode(text, IN_URL).to_string()
 }
 
-/// An absolute path as a part of a URL, by its bytes on disk; it begins with `/` and keeps it between its names.
+/// Percent-encodes an absolute path as a part of a URL, by its bytes on disk. It begins with `/`, and slashes are kept.
 pub fn url_path(file: &Path) -> String {
     const IN_PATH: &AsciiSet = &IN_URL.remove(b'/');
     #[cfg(unix)]

@@ -1,4 +1,4 @@
-//! Which vault is meant: flags over environment, over the folder that the user is in, over configuration.
+//! Finds the vaults that a command works on: from flags, environment, current folder and configuration, in this order.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::exit::{CliResult, Failure, note};
 
-/// Folders in a settings file: one as a text, or a list.
+/// Folders in a settings file: one folder as a string, or a list of folders.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(from = "FolderValue")]
 pub struct FolderList(pub Vec<String>);
@@ -28,38 +28,38 @@ impl From<FolderValue> for FolderList {
     }
 }
 
-/// Where a vault may be named.
+/// The sources that may name a vault.
 #[derive(Debug, Clone, Default)]
 pub struct VaultSources<'a> {
-    /// `--vault`, each time it is given.
+    /// The values of `--vault`.
     pub flags: &'a [PathBuf],
-    /// `VAULT_DIR`; empty counts as not set.
+    /// `VAULT_DIR`; an empty value counts as not set.
     pub variable: Option<OsString>,
     /// The current folder.
     pub current: PathBuf,
-    /// The default of the user's configuration, one folder or several, where `~/` is the home folder, and the file that it
-    /// stands in.
+    /// The default of the user's configuration, one folder or several, where `~/` is the home folder, and the path of
+    /// the configuration file.
     pub configured: Option<(Vec<String>, PathBuf)>,
     /// The home folder.
     pub home: Option<PathBuf>,
-    /// The nearest folder upward that has an index of its own, if one has.
+    /// The nearest folder that has an index of its own, among the current folder and its ancestors.
     pub indexed: Option<PathBuf>,
 }
 
-/// The vaults that are meant.
+/// The vaults that a command works on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedVaults {
-    /// At least one, as it is named; whether it exists is not checked.
+    /// At least one folder, as it was named. A folder may not exist.
     pub folders: Vec<PathBuf>,
-    /// Where they are named, if not on the command line: a variable or a file.
+    /// The variable or file that names them; `None` if the command line or the current folder does.
     pub named_in: Option<PathBuf>,
 }
 
-/// The vaults that are meant. Where none is named, the nearest folder upward with an `.obsidian`, or with an index of its
-/// own, which is said, or the current folder.
+/// Finds the vaults that a command works on. If none is named, this is the nearest folder upward with an `.obsidian`
+/// folder, else the nearest one with an index of its own (with a notice), else the current folder.
 ///
 /// # Errors
-/// [`Failure::Refused`] for the home folder and `/` where nobody named them.
+/// [`Failure::Refused`] for the home folder and `/` unless they were named.
 pub fn find_vaults(sources: &VaultSources<'_>) -> CliResult<NamedVaults> {
     if !sources.flags.is_empty() {
         return Ok(NamedVaults { folders: sources.flags.to_vec(), named_in: None });
@@ -90,7 +90,8 @@ pub fn find_vaults(sources: &VaultSources<'_>) -> CliResult<NamedVaults> {
     }
 }
 
-/// One folder, or several separated as in `PATH`; a folder whose name holds the separator is one folder.
+/// Splits a list of folders, separated as in `PATH`. The text is one folder if a folder of this name exists, because
+/// its name may contain the separator.
 fn folders_of(text: &OsStr) -> Vec<PathBuf> {
     match Path::new(text).is_dir() {
         true => vec![PathBuf::from(text)],

@@ -1,4 +1,4 @@
-//! The answer to a search of one vault or several, as JSON has it.
+//! The answer to a search of one vault or several, with the fields of the JSON output.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{HashMap, HashSet};
@@ -9,12 +9,12 @@ use serde::Serialize;
 
 use vault_index::{Grouping, Hit, Hits, Mode, NameMatch, NearMiss, Query, Sort, Substitution};
 
-/// The answer to a search of all vaults together. Its fields are only ever added to: scripts rely on them.
+/// The answer to a search of all vaults together. Fields are only ever added, because scripts rely on them.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct SearchAnswer {
     /// The query, as it was typed.
     pub query: String,
-    /// The note that similar ones were searched for, if any.
+    /// The note to which similar notes were searched for, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub like: Option<String>,
     /// How passages were ranked: `hybrid`, `semantic` or `lexical`.
@@ -25,45 +25,45 @@ pub(super) struct SearchAnswer {
     pub reranker: Option<String>,
     /// The vault's folder; null for a search of several.
     pub vault: Option<String>,
-    /// The folders of a search of several vaults.
+    /// The folders of the vaults of a search of several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub vaults: Vec<String>,
-    /// Notes in the index.
+    /// The number of notes in the index.
     pub indexed: usize,
-    /// Passages that have no vector yet, and notes that are not read yet.
+    /// The number of passages that have no vector yet, plus that of notes that are not read yet.
     pub pending: usize,
-    /// Milliseconds of the search, without bringing the index up to date.
+    /// The duration of the search in milliseconds, without the time for bringing the index up to date.
     pub took_ms: u64,
-    /// Why there is no answer; only with `--queries`, which goes on with the next one.
+    /// The reason why there is no answer; only with `--queries`, which continues with the next query.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Words of the query that are in no note, and what was searched for in their place.
+    /// Words of the query that are in no note, with the words that were searched for instead.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub substitutions: Vec<Substitution>,
-    /// What looks like an operator and is none, so that its words were searched for.
+    /// Unknown operators such as `foo:bar`, which were searched for as words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unknown_operators: Vec<String>,
-    /// What standard error says about the answer, a sentence each; not with `--queries`.
+    /// The notices that standard error gets about the answer, one sentence each; not with `--queries`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<String>,
-    /// How many notes (with `--chunks`: passages) match; only with `--count`, which lists none.
+    /// The number of notes (with `--chunks`: passages) that match; only with `--count`, which lists no results.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<usize>,
-    /// How many of them each folder has, the one with most first; only with `--count --group folder`.
+    /// The same number for each folder, the largest first; only with `--count --group folder`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub folders: Vec<FolderCount>,
-    /// Best first, or as `--sort` and `--group` say.
+    /// The results, best first, or in the order of `--sort` and `--group`.
     pub results: Vec<SearchResult>,
-    /// Words of the query that are in no note of any vault and were not read as another.
+    /// Words of the query that are in no note of any vault and were not corrected.
     #[serde(skip)]
     pub unknown_words: Vec<String>,
-    /// Notes that are not read yet.
+    /// The number of notes that are not read yet.
     #[serde(skip)]
     pub unread: usize,
-    /// The nearest notes where nothing was found, best first.
+    /// The nearest notes if nothing was found, best first.
     #[serde(skip)]
     pub near_misses: Vec<NearMiss>,
-    /// Words alone rank, though meaning was to.
+    /// Whether words alone rank, although the mode was hybrid.
     #[serde(skip)]
     pub fell_back: bool,
 }
@@ -71,37 +71,37 @@ pub(super) struct SearchAnswer {
 /// One result of a search.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct SearchResult {
-    /// The folder of the vault it lies in; only in a search of several.
+    /// The folder of its vault; only in a search of several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vault: Option<String>,
     #[serde(flatten)]
     pub hit: Hit,
-    /// The folder the note lies in, empty for the vault's own; only with `--group folder`.
+    /// The folder of the note, empty for the vault's root; only with `--group folder`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub folder: Option<String>,
-    /// The file, by its name on disk; only with `--absolute`.
+    /// The absolute path of the file, as spelled on disk; only with `--absolute`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub absolute_path: Option<String>,
-    /// The vault it lies in, as a position among those searched.
+    /// The position of its vault among the searched ones.
     #[serde(skip)]
     pub vault_index: usize,
-    /// The file, by its name on disk.
+    /// The file. Its name may be spelled differently on disk until it is looked up.
     #[serde(skip)]
     pub file: PathBuf,
 }
 
-/// A folder, and how many notes or passages in it match.
+/// A folder, and the number of notes or passages in it that match.
 #[derive(Debug, PartialEq, Serialize, JsonSchema)]
 pub(super) struct FolderCount {
-    /// The folder, empty for the vault's own; of several vaults, with the vault's.
+    /// The folder, empty for the vault's root; in a search of several vaults, it begins with the vault's folder.
     pub folder: String,
-    /// How many.
+    /// The number of matches.
     pub count: usize,
 }
 
 impl SearchAnswer {
-    /// Merges the hits of all vaults, in the order of the vaults: best first, or as the query sorts them, at most as many
-    /// as it wants.
+    /// Merges the hits of all vaults, which are in the order of the vaults. The results are sorted as the query
+    /// demands, best first by default, and limited to the number it asks for.
     pub(super) fn new(typed: String, query: &Query, hits: Vec<Hits>, vaults: &[PathBuf]) -> Self {
         let text = |vault: &PathBuf| vault.to_string_lossy().into_owned();
         let several = vaults.len() > 1;
@@ -150,8 +150,8 @@ impl SearchAnswer {
                 hit,
             }));
         }
-        // Stable: each vault's own order, and the order of the vaults, decide between equals. Notes of which a name is the
-        // query are first, also where a reranker gave the scores.
+        // The sort is stable: between equals, the order within a vault and the order of the vaults decide. Notes with a
+        // name equal to the query come first, even if a reranker gave the scores.
         let is_named = |result: &SearchResult| result.hit.why.name == Some(NameMatch::Equal);
         let by_score = |a: &SearchResult, b: &SearchResult| {
             let by_score = b.hit.score.partial_cmp(&a.hit.score).unwrap_or(Ordering::Equal);
@@ -173,14 +173,14 @@ impl SearchAnswer {
         answer
     }
 
-    /// A vault that lies in another one has the same notes: each counts as the first of its results.
+    /// Removes duplicates of notes, which occur if one vault is inside another: the first result of a note is kept.
     fn leave_out_repeats(&mut self, grouping: Grouping) {
         let passage = |result: &SearchResult| (grouping == Grouping::Passages).then_some(result.hit.start_line);
         let mut listed = HashSet::new();
         self.results.retain(|result| listed.insert((result.file.clone(), passage(result))));
     }
 
-    /// Puts the results of a folder together; the folder with the first result comes first.
+    /// Groups the results by folder. The folder with the first result comes first.
     pub(super) fn group_by_folder(&mut self) {
         let mut order: HashMap<(usize, String), usize> = HashMap::new();
         for result in &mut self.results {
@@ -195,7 +195,7 @@ impl SearchAnswer {
 }
 
 impl SearchResult {
-    /// Its path as it is shown: relative to its vault, or with its vault's folder where there are several.
+    /// Returns its path for display: relative to its vault, or with the vault's folder if there are several.
     pub(super) fn shown_path(&self) -> String {
         match (&self.absolute_path, &self.vault) {
             (Some(path), _) => path.clone(),
@@ -204,7 +204,7 @@ impl SearchResult {
         }
     }
 
-    /// Its folder as it is shown, with a slash at the end.
+    /// Returns its folder for display, with a slash at the end.
     pub(super) fn shown_folder(&self) -> Option<String> {
         let folder = self.folder.as_deref()?;
         let within = |base: &str| format!("{}/", [base, folder].join("/").trim_matches('/'));

@@ -1,7 +1,7 @@
-//! Embedding goes on in a process of its own after the answer, so that people who only search get ranking by meaning.
+//! Embedding in a background process after a search, so that people who only search get ranking by meaning.
 //!
-//! The process is this program under another name (see [`BACKGROUND`]). It belongs to no terminal, keeps no file that
-//! was open, and takes what processor time nobody else wants.
+//! The process is this program under another name (see [`BACKGROUND`]). It is detached from the terminal, inherits no
+//! open files, and has the lowest priority.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -11,15 +11,15 @@ use vault_index::{Index, Options, SyncOptions};
 
 use crate::settings::UserConfig;
 
-/// The name by which this program embeds and does nothing else: `NAME VAULT INDEX`.
+/// The name under which this program only embeds: `NAME VAULT INDEX`.
 pub(crate) const BACKGROUND: &str = "vault-embed";
 
-/// A process ends after this long; the next search starts another one.
+/// The maximum run time of a process; the next search starts another one.
 const AT_MOST: Duration = Duration::from_secs(15 * 60);
 
-/// Whether a process has anything to do for this index and may run. Not where that is turned off, the machine runs on
-/// battery or is a build server (`CI` is set), the index cannot be written, its model does not run in this process, or the
-/// last process failed within the hour.
+/// Whether a process may run and has anything to do for this index. It may not run if it is turned off, the machine
+/// runs on battery or is a build server (`CI` is set), the index cannot be written, its model does not run in this
+/// process, or the last process failed within the hour.
 pub(crate) fn is_due(index: &Index, config: &UserConfig) -> bool {
     is_allowed(|name| std::env::var(name).ok(), config.background)
         && !is_on_battery()
@@ -27,7 +27,7 @@ pub(crate) fn is_due(index: &Index, config: &UserConfig) -> bool {
         && index.has_background_work().unwrap_or(false)
 }
 
-/// Asks without opening the file, see the locks of POSIX in vault-index's `open_file`.
+/// Checks without opening the file, because of POSIX locks: see `open_file` in vault-index.
 fn is_writable(file: &Path) -> bool {
     #[cfg(unix)]
     return rustix::fs::access(file, rustix::fs::Access::WRITE_OK).is_ok();
@@ -35,7 +35,7 @@ fn is_writable(file: &Path) -> bool {
     std::fs::metadata(file).is_ok_and(|file| !file.permissions().readonly())
 }
 
-/// By the environment, else by `config.toml`.
+/// Whether the environment allows it, else `config.toml`.
 fn is_allowed(variable: impl Fn(&str) -> Option<String>, config: Option<bool>) -> bool {
     let is_set = |name| variable(name).filter(|value| !value.is_empty());
     let chosen =
@@ -43,7 +43,7 @@ fn is_allowed(variable: impl Fn(&str) -> Option<String>, config: Option<bool>) -
     is_set("CI").is_none() && chosen.or(config).unwrap_or(true)
 }
 
-/// Whether the machine has a plug and is not plugged in, where the system says so by files (Linux).
+/// Whether the machine has a power supply and is not plugged in. Known only on Linux, from files of the system.
 fn is_on_battery() -> bool {
     let supplies = std::fs::read_dir("/sys/class/power_supply").into_iter().flatten().flatten();
     let read = |folder: &Path, name: &str| std::fs::read_to_string(folder.join(name)).unwrap_or_default();
@@ -55,14 +55,15 @@ fn is_on_battery() -> bool {
     !plugs.is_empty() && plugs.iter().all(|is_online| !is_online)
 }
 
-/// Starts a process that embeds what is pending. It ends by itself where another one is at work already.
+/// Starts a process that embeds pending passages. It exits if another one is already embedding.
 ///
 /// # Errors
-/// When this program's file is gone, or no process can be started.
+/// If this program's file no longer exists, or no process can be started.
 pub(crate) fn start(index: &Index) -> std::io::Result<()> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args([crate::program::STARTED_AS, BACKGROUND]).arg(index.vault()).arg(index.index_file());
-    // Whoever waits for the output, the folder or the terminal of the search waits for the search alone.
+    // The process must not hold on to the output, the folder or the terminal of the search: a program that waits for
+    // one of them should wait only for the search.
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).current_dir("/");
     #[cfg(windows)]
     {
@@ -75,13 +76,13 @@ pub(crate) fn start(index: &Index) -> std::io::Result<()> {
     command.spawn().map(drop)
 }
 
-/// Starts a process that embeds what is pending, if it has anything to do and may run. Whether it was started.
+/// Starts a process that embeds pending passages, if it may run and has anything to do. Returns whether it was started.
 #[doc(hidden)]
 pub fn embed_in_background(index: &Index, config: &UserConfig) -> bool {
     is_due(index, config) && start(index).is_ok()
 }
 
-/// What the process does.
+/// The main function of the background process.
 #[doc(hidden)]
 pub fn embed_main() -> ExitCode {
     detach();
@@ -93,14 +94,14 @@ pub fn embed_main() -> ExitCode {
     let options = SyncOptions::new().cancel(listening.flag()).deadline(Instant::now() + AT_MOST);
     let done =
         Index::open(vault, Options::new().index_file(index)).and_then(|index| index.embed_in_background(&options));
-    // Nobody reads an error here; `vault-index status` has it.
+    // An error is not printed, because there is no output; `vault-index status` reports it.
     if done.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Leaves the session and the files of whoever started this process, and asks for little.
+/// Detaches from the session and the open files of the parent process, and lowers the priority.
 #[cfg(unix)]
 fn detach() {
-    // Descriptors that a shell left open, such as a pipe's.
+    // Descriptors that a shell left open, for example of a pipe.
     let open: Vec<i32> = ["/proc/self/fd", "/dev/fd"]
         .iter()
         .find_map(|folder| std::fs::read_dir(folder).ok())
@@ -109,12 +110,12 @@ fn detach() {
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
         .collect();
     for descriptor in open.into_iter().filter(|descriptor| *descriptor > 2) {
-        // The folder's own is closed already.
+        // The descriptor of the folder itself is already closed.
         let _ = nix::unistd::close(descriptor);
     }
-    // Fails for the leader of a process group, which a child is not.
+    // This fails only for the leader of a process group, which a child process is not.
     let _ = rustix::process::setsid();
-    // Linux derives the lowest priority for the disk, too.
+    // Linux derives the lowest disk priority from it, too.
     let _ = rustix::process::nice(19);
 }
 

@@ -7,10 +7,11 @@ use vault_index::{Error, ErrorKind, LoadOptions, ModelName, Result};
 use crate::consents::{Consent, ConsentFile};
 use crate::{CliResult, Failure, can_ask, confirm};
 
-/// Makes sure that somebody agreed, asking on a terminal. `command` is the one that takes `--yes`.
+/// Makes sure that the user consented to send the notes to the model, and asks on a terminal. `agreed` is `--yes`;
+/// `command` is the command whose `--yes` the error names.
 ///
 /// # Errors
-/// [`Failure::Refused`] when nobody agreed.
+/// [`Failure::Refused`] without consent.
 pub(super) fn obtain(
     vault: &Path,
     (model, base_url): &(ModelName, Option<String>),
@@ -25,12 +26,12 @@ pub(super) fn obtain(
         return Ok(());
     }
     let question = format!(
-        "The notes of {} would leave this machine, to be embedded by {}. Send them, now and in future?",
+        "To embed the notes of {}, their text is sent to {}. Send it, now and in future?",
         wanted.vault, wanted.model
     );
     if !(agreed || can_ask() && confirm(&question)) {
         return Err(Failure::Refused(
-            Error::new(ErrorKind::Model, format!("the notes would be sent to {}, and nobody agreed", wanted.model))
+            Error::new(ErrorKind::Model, format!("sending the notes to {} needs your consent", wanted.model))
                 .at(vault)
                 .with_remedy(format!(
                     "agree once with `vault-index {command} --model {model}{} --yes`",
@@ -42,9 +43,9 @@ pub(super) fn obtain(
     Ok(memory.add(&[wanted])?)
 }
 
-/// The model's id, which names its address, if it sends texts elsewhere. No server is asked anything.
+/// The model's id, which contains its address, if it sends texts to another machine. Connects to no server.
 fn destination(model: &ModelName, base_url: Option<&str>) -> Result<Option<String>> {
-    // Dimensions are given only so that the server is not asked for them.
+    // With dimensions given, loading does not ask the server for them.
     let mut options = LoadOptions::default();
     (options.base_url, options.dimensions) = (base_url.map(str::to_string), Some(1));
     match model {

@@ -1,4 +1,4 @@
-//! Opens a note at a line: in the editor that the setting `editor`, `$VISUAL` or `$EDITOR` names, or in Obsidian.
+//! Opens a note at a line in an editor (the setting `editor`, else `$VISUAL`, else `$EDITOR`) or in Obsidian.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::{Command, ExitStatus};
 
 use crate::{CliResult, Failure, ignore_signals, shell_command, terminal_input, url_path};
 
-/// What the setting says for Obsidian.
+/// The value of the setting for Obsidian.
 const OBSIDIAN: &str = "obsidian";
 
 /// Editors that take the line as `+7` before the file.
@@ -36,14 +36,13 @@ const SUFFIX: [&str; 4] = ["subl", "sublime_text", "zed", "zeditor"];
 /// Opens a file at a line, and waits for the editor.
 ///
 /// # Errors
-/// No editor is named; it cannot be started, or ends with an error.
+/// No editor is configured; it cannot be started, or it ends with an error.
 pub(super) fn open(setting: Option<&str>, file: &Path, line: u32) -> CliResult<()> {
     let variable = |name| std::env::var(name).ok().filter(|line| !line.trim().is_empty());
     let editor = setting.map(str::to_owned).or_else(|| variable("VISUAL")).or_else(|| variable("EDITOR"));
     let Some(editor) = editor else {
         return Err(Failure::Error(
-            "no editor is named to open the note in (set EDITOR, or in config.toml editor = \"obsidian\" or a command)"
-                .to_owned(),
+            "no editor is configured (set EDITOR, or in config.toml editor = \"obsidian\" or a command)".to_owned(),
         ));
     };
     let mut command = if editor == OBSIDIAN { obsidian(file) } else { shell_command(&editor) };
@@ -62,7 +61,7 @@ fn shown(ended: ExitStatus) -> String {
     ended.code().map_or_else(|| ended.to_string(), |code| format!("exit code {code}"))
 }
 
-/// What is added to the command of an editor. Of one that is not known, only that it takes a file.
+/// Returns the arguments for an editor to open a file at a line. An unknown editor gets only the file.
 fn arguments(editor: &str, file: &Path, line: u32) -> Vec<OsString> {
     let program = editor.split_whitespace().next().unwrap_or_default();
     let name = Path::new(program).file_stem().unwrap_or_default().to_string_lossy().to_lowercase();
@@ -79,7 +78,7 @@ fn arguments(editor: &str, file: &Path, line: u32) -> Vec<OsString> {
     }
 }
 
-/// What opens a note in Obsidian, which cannot be told a line.
+/// Returns the command that opens a note in Obsidian. There is no way to give it a line.
 fn obsidian(file: &Path) -> Command {
     let (program, before): (_, &[&str]) = match std::env::consts::OS {
         "macos" => ("open", &[]),

@@ -1,5 +1,4 @@
-//! The lines of a passage that are shown, as a person sees its text: those where most of the query's words stand, within
-//! so many columns.
+//! Excerpts of passages: the lines with most of the query's words, without markup, within a width and a height.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -9,27 +8,28 @@ use vault_index::{HEADING_MARK, best_match, body_start, matched_ranges, readable
 use crate::sanitize::fitting;
 use crate::{Paint, char_columns, most_columns, sanitize_line};
 
-/// A line of an excerpt: its pieces in order, and whether each is a matched word.
+/// A line of an excerpt: its pieces in order, each with whether it is a matched word.
 type Line = Vec<(String, bool)>;
 
-/// What stands where a text is cut, and its columns with the space beside it.
+/// The mark where text is truncated, and its columns with the space next to it.
 const CUT: &str = "…";
 const CUT_COLUMNS: usize = 2;
 
-/// The lines that show best why a passage matches, at most `height` of at most `width` columns, with matched words in
-/// bold.
+/// Returns the lines that show best why a passage matches: at most `height` lines of at most `width` columns, with
+/// matched words in bold.
 pub(super) fn excerpt(text: &str, terms: &[String], width: usize, height: usize, paint: &Paint) -> Vec<String> {
     let text = seen(text, terms);
     let lines = if height == 1 { vec![one_line(&text, terms, width)] } else { lines(&text, terms, width, height) };
     lines.iter().filter(|line| !line.is_empty()).map(|line| painted(line, paint)).collect()
 }
 
-/// The same on one line, whose words need not stand on one line of the note.
+/// Returns an excerpt on one line. Its words may be from several lines of the note.
 pub(super) fn snippet(text: &str, terms: &[String], width: usize, paint: &Paint) -> String {
     painted(&one_line(&seen(text, terms), terms, width), paint)
 }
 
-/// The text without its markup; with it, where words match in nothing but that, as in the target of a link.
+/// Returns the text without its markup. Keeps the markup if words match only there, for example in the target of a
+/// link.
 fn seen<'a>(text: &'a str, terms: &[String]) -> Cow<'a, str> {
     let readable = readable(text);
     let is_lost = || best_match(&readable, terms).is_none() && best_match(text, terms).is_some();
@@ -38,15 +38,15 @@ fn seen<'a>(text: &'a str, terms: &[String]) -> Cow<'a, str> {
 
 fn lines(text: &str, terms: &[String], width: usize, height: usize) -> Vec<Line> {
     let marked = matched_ranges(text, terms);
-    // Any of the rows may be the one that is cut.
+    // Reserve columns for the mark in all rows, because any of them may be the one that is truncated.
     let rows = rows(text, width.saturating_sub(CUT_COLUMNS).max(8));
     let matches = |row: &Range<usize>| marked.iter().any(|mark| mark.start < row.end && mark.end > row.start);
     let best = best_match(text, terms).map_or(0, |at| rows.partition_point(|row| row.end <= at));
-    // A row of context reads better than a match at the very top, and more rows than none; no match comes before the best.
+    // Show one row of context before the match, and use the whole height; but show no other match before the best one.
     let earliest = rows[..best.min(rows.len())].iter().rposition(matches).map_or(0, |row| row + 1);
     let first = best.saturating_sub(1).min(rows.len().saturating_sub(height)).max(earliest).min(best);
     let mut shown = &rows[first.min(rows.len())..rows.len().min(first + height)];
-    // A heading says nothing without what stands under it.
+    // A heading at the end is useless without the text under it.
     while let [_, .., last] = shown
         && is_heading(text, last.start)
         && !matches(last)
@@ -67,7 +67,7 @@ fn lines(text: &str, terms: &[String], width: usize, height: usize) -> Vec<Line>
 
 fn one_line(text: &str, terms: &[String], width: usize) -> Line {
     let marked = matched_ranges(text, terms);
-    // The headings before the text are not repeated, though they may match.
+    // The headings before the text are not repeated, even if they match.
     let at = best_match(text, terms).unwrap_or(0).max(body_start(text));
     let line = text[..at].rfind('\n').map_or(0, |feed| feed + 1);
     let start = start_before(text, line, at, width / 3);
@@ -81,9 +81,9 @@ fn one_line(text: &str, terms: &[String], width: usize) -> Line {
     let mut left = width;
     let begins = start + (text[start..].len() - text[start..].trim_start().len());
     let end = text.trim_end().len().max(begins);
-    // Words with the space before each, while there is room for what says that there is more.
+    // Add words, each with the space before it, while there is room for the mark that more text follows.
     let mut at = begins;
-    // Where a heading begins that nothing of its text is shown after.
+    // The position of a heading at the end of the line so far, after which no text has been added yet.
     let mut heading: Option<usize> = None;
     while at < end {
         let space = text[at..end].len() - text[at..end].trim_start().len();
@@ -96,7 +96,7 @@ fn one_line(text: &str, terms: &[String], width: usize) -> Line {
         let room = left.saturating_sub(if to < end { CUT_COLUMNS } else { 0 });
         let columns = gap + most_columns(&text[from..to]);
         if columns > room {
-            // A word that fills the line, as in a script without spaces, is cut where the line ends.
+            // A word that fills the line, as in a script without spaces, is truncated at the end of the line.
             let fits = fitting(&text[from..to], left.saturating_sub(gap + CUT_COLUMNS));
             if fits > 0 && (columns > width / 2 || at == begins) {
                 push(&mut shown, text, gap, from..from + fits, &marked);
@@ -115,7 +115,8 @@ fn one_line(text: &str, terms: &[String], width: usize) -> Line {
     shown
 }
 
-/// Takes the heading away that a line ends with, from so many pieces on, unless a matched word is in it.
+/// Removes the heading at the end of a line, which begins at the piece `heading`, unless it contains a matched word.
+/// Returns whether it was removed.
 fn without_heading(line: &mut Line, heading: Option<usize>) -> bool {
     let Some(from) = heading.filter(|from| !line[*from..].iter().any(|(_, is_match)| *is_match)) else { return false };
     line.truncate(from);
@@ -134,7 +135,8 @@ fn push(line: &mut Line, text: &str, gap: usize, word: Range<usize>, marked: &[R
     line.extend(pieces(text, word, marked));
 }
 
-/// Where to begin so that at most `width` columns of the line come before `at`: at the line's start, or at a word.
+/// Returns the position from which at most `width` columns of the line come before `at`: the line's start, or the start
+/// of a word.
 fn start_before(text: &str, line: usize, at: usize, width: usize) -> usize {
     let mut columns = 0;
     let mut word = at;
@@ -150,7 +152,7 @@ fn start_before(text: &str, line: usize, at: usize, width: usize) -> usize {
     line
 }
 
-/// A line with its matched words in bold.
+/// Returns a line as text, with its matched words in bold.
 fn painted(line: &Line, paint: &Paint) -> String {
     line.iter().map(|(text, is_match)| if *is_match { paint.bold(text) } else { text.clone() }).collect()
 }
@@ -159,8 +161,8 @@ fn starts_line(text: &str, at: usize) -> bool {
     text[..at].rfind('\n').map_or(text[..at].trim().is_empty(), |feed| text[feed..at].trim().is_empty())
 }
 
-/// The passage's lines, long ones broken between words; blank ones and headings at its start left out, since the result
-/// names those already.
+/// Returns the lines of the passage, with long ones wrapped between words. Leaves out blank lines, and the headings at
+/// its start, because the result already names those.
 fn rows(text: &str, width: usize) -> Vec<Range<usize>> {
     let mut rows = Vec::new();
     let mut at = body_start(text);
@@ -174,7 +176,7 @@ fn rows(text: &str, width: usize) -> Vec<Range<usize>> {
     rows
 }
 
-/// Breaks one line into rows of at most `width` columns, between words where it has some.
+/// Wraps one line to rows of at most `width` columns, between words if it has several.
 fn wrap(text: &str, line: Range<usize>, width: usize, rows: &mut Vec<Range<usize>>) {
     let mut start = line.start;
     let mut columns = 0;
@@ -206,7 +208,7 @@ fn wrap(text: &str, line: Range<usize>, width: usize, rows: &mut Vec<Range<usize
     }
 }
 
-/// One row, cut at the borders of matched words and sanitized.
+/// Splits one row at the borders of matched words, and sanitizes the pieces.
 fn pieces(text: &str, row: Range<usize>, marked: &[Range<usize>]) -> Line {
     let mut line = Line::new();
     let mut at = row.start;

@@ -1,4 +1,4 @@
-//! `vault-index graph`: the link graph for Graphviz, as JSON, or as a page that draws it.
+//! `vault-index graph`: the link graph for Graphviz, as JSON, or as an HTML page that draws it.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -15,15 +15,15 @@ use super::index_args::{GraphArgs, GraphFormat};
 use super::links;
 use super::settings::IndexedVaultArgs;
 
-/// The page; `__TITLE__` and then `__DATA__` stand where the vault comes in.
+/// The HTML page. `__TITLE__` and after it `__DATA__` are placeholders for the vault's name and data.
 const PAGE: &str = include_str!("graph.html");
 
 /// The link graph.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct GraphRecord<'a> {
-    /// Files, and names that no file bears.
+    /// Files, and link targets that do not exist.
     nodes: &'a [GraphNode],
-    /// Links, those between the same two nodes as one.
+    /// Links; those between the same two nodes are one edge.
     edges: Vec<EdgeRecord<'a>>,
 }
 
@@ -32,9 +32,9 @@ pub(super) struct GraphRecord<'a> {
 struct EdgeRecord<'a> {
     /// The path of the note that links.
     source: &'a str,
-    /// The path of what it links to.
+    /// The path of the target.
     target: &'a str,
-    /// How many links it has to it.
+    /// The number of links from the source to the target.
     count: usize,
 }
 
@@ -46,11 +46,10 @@ pub(super) fn run(vault_args: &IndexedVaultArgs, args: &GraphArgs, out: &mut Out
         refuse_notes(file)?;
     }
     if args.format.is_none() && args.output.is_none() && out.paint.is_terminal() {
-        let long =
-            Error::new(ErrorKind::Query, "the link graph is one long line of JSON, which nobody reads on a terminal");
+        let long = Error::new(ErrorKind::Query, "the link graph is one long line of JSON, which is not for a terminal");
         return Err(long
             .with_remedy(
-                "`vault-index graph --format html -o graph.html` makes a page that draws it, --format json prints it",
+                "`vault-index graph --format html -o graph.html` draws it as a page; --format json prints it anyway",
             )
             .into());
     }
@@ -78,7 +77,7 @@ fn refuse_notes(file: &Path) -> CliResult<()> {
     Err(Failure::Refused(refused.with_remedy("choose a file that ends in .html, .dot or .json").one_line()))
 }
 
-/// The old file stays until the new one is complete.
+/// Writes the graph to a file. An old file is replaced only when the new one is complete.
 fn write_file(graph: &GraphData, format: GraphFormat, vault: &str, file: &Path) -> CliResult<()> {
     let io = |error| Error::io(file, error);
     let cannot_write = |what: &str, error| Error::new(ErrorKind::Io, what).at(file).because(error);
@@ -93,7 +92,7 @@ fn write_file(graph: &GraphData, format: GraphFormat, vault: &str, file: &Path) 
             written => Ok(written?),
         };
     }
-    // A link stays one.
+    // Replace the target of a symbolic link, not the link.
     let file = &std::fs::canonicalize(file).unwrap_or_else(|_| file.to_path_buf());
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut new = tempfile::Builder::new();
@@ -102,7 +101,7 @@ fn write_file(graph: &GraphData, format: GraphFormat, vault: &str, file: &Path) 
     let new = new.tempfile_in(folder).map_err(io)?;
     let mut out = Out::to(BufWriter::new(new.reopen().map_err(io)?));
     let written = write(graph, format, vault, &mut out).and_then(|()| out.flush());
-    written.map_err(|error| cannot_write("cannot be written; what was there before is as it was", error))?;
+    written.map_err(|error| cannot_write("cannot be written; the old file is unchanged", error))?;
     drop(out);
     if let Ok(old) = std::fs::metadata(file) {
         std::fs::set_permissions(new.path(), old.permissions()).map_err(io)?;
@@ -142,13 +141,13 @@ fn dot(graph: &GraphData, out: &mut Out) -> io::Result<()> {
     out.line("}")
 }
 
-/// A quoted string of DOT. A backslash would start an escape in labels.
+/// Returns a quoted string of DOT. Backslashes are escaped, because labels have escape sequences.
 fn quoted(text: &str) -> String {
     let text = text.replace('\\', "\\\\").replace('"', "\\\"").replace(|c: char| c.is_control(), " ");
     format!("\"{text}\"")
 }
 
-/// What the page gets: nodes and edges as short arrays, folders and tags by position.
+/// The data of the page: nodes and edges as short arrays, with folders and tags by position.
 #[derive(Serialize)]
 struct PageData<'a> {
     vault: &'a str,
@@ -159,7 +158,7 @@ struct PageData<'a> {
     edges: &'a [(usize, usize, usize)],
 }
 
-/// Texts in the order of their first appearance.
+/// Distinct texts in the order of their first appearance.
 #[derive(Default)]
 struct Table<'a> {
     texts: Vec<&'a str>,
@@ -183,7 +182,7 @@ fn page(graph: &GraphData, vault: &str, out: &mut Out) -> io::Result<()> {
             "unresolved" => 2,
             _ => 0,
         };
-        // A name without a file lies in no folder, whatever slashes it has.
+        // A target that does not exist is in no folder, even if its name has slashes.
         let folder = if kind == 2 { "" } else { node.path.rsplit_once('/').map_or("", |(folder, _)| folder) };
         let tags = node.tags.iter().map(|tag| tags.position(tag)).collect();
         (node.path.as_str(), node.title.as_str(), kind, folders.position(folder), tags)
@@ -199,12 +198,12 @@ fn page(graph: &GraphData, vault: &str, out: &mut Out) -> io::Result<()> {
     Ok(())
 }
 
-/// JSON that cannot end the `<script>` it stands in, nor begin a comment there.
+/// Escapes JSON so that it cannot end the `<script>` element around it, nor start a comment in it.
 fn for_script(json: &str) -> String {
     json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
 }
 
-/// Text of an HTML element.
+/// Escapes text for an HTML element.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -1,4 +1,4 @@
-//! Search results for people: as many lines of each as fit the screen, in the order in which they are read.
+//! Prints search results for people, with as many lines of each as fit on the screen.
 
 use std::io;
 use std::path::PathBuf;
@@ -11,34 +11,35 @@ use super::answer::{SearchAnswer, SearchResult};
 use super::excerpt::{excerpt, snippet};
 use crate::hyperlink::{Hyperlink, Target};
 
-/// How results are shown.
+/// Options for how results are printed.
 pub(super) struct HitStyle<'a> {
     pub vaults: &'a [PathBuf],
     pub hyperlink: &'a Hyperlink,
-    /// Whether scores mean anything: there was more than filters.
+    /// Whether the results are ranked. Without it, the query had only filters, and scores are meaningless.
     pub is_ranked: bool,
-    /// Whether to say what each score is made of.
+    /// Whether to print the parts of each score.
     pub explain: bool,
-    /// One line each, whatever the height.
+    /// Whether to print one line per result, whatever the height of the terminal.
     pub compact: bool,
-    /// Whether the best is to stand last on a terminal, nearest the prompt.
+    /// Whether to print the best result last on a terminal, nearest the prompt.
     pub best_last: bool,
-    /// Rows of the screen that something else needs.
+    /// The rows of the screen to leave for notices.
     pub reserved: usize,
 }
 
-/// How much of a result is shown.
+/// The layout of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Layout {
-    /// Place and score, title, so many lines of the passage; blank lines between results if `apart`.
+    /// A line with path and score, the title, and up to `lines` lines of the passage. Blank lines between results if
+    /// `apart`.
     Block { lines: usize, apart: bool },
-    /// Place, score and title; one line of the passage.
+    /// A line with path, score and title, and one line of the passage.
     Two,
-    /// All on one line.
+    /// Everything on one line.
     One,
 }
 
-/// From the roomiest to the tightest.
+/// The layouts from the tallest to the most compact.
 const LAYOUTS: [Layout; 7] = [
     ROOMY,
     Layout::Block { lines: 3, apart: true },
@@ -51,20 +52,20 @@ const LAYOUTS: [Layout; 7] = [
 
 const ROOMY: Layout = Layout::Block { lines: 4, apart: true };
 
-/// Columns of a snippet on one line where there is no terminal to fit.
+/// The columns of a snippet on one line without a terminal.
 const PIPED_SNIPPET: usize = 100;
 
-/// Columns of a word or two: less says nothing.
+/// The minimum columns for a text, enough for a word or two; narrower texts are left out.
 const LEAST_TEXT: usize = 8;
 
-/// Prints the results of an answer: on a terminal in the roomiest layout of which all fit its height.
+/// Prints the results of an answer. On a terminal, uses the tallest layout in which all results fit its height.
 pub(super) fn print(answer: &SearchAnswer, style: &HitStyle<'_>, out: &mut Out) -> io::Result<()> {
     let paint = out.paint;
     let lines = match (style.compact, paint.height()) {
         (true, _) => lines(answer, style, Layout::One, paint),
         (false, None) => lines(answer, style, ROOMY, paint),
         (false, Some(height)) => {
-            // One row is the prompt's.
+            // Leave one row for the prompt.
             let free = height.saturating_sub(style.reserved + 1);
             let tried = LAYOUTS.iter().map(|layout| lines(answer, style, *layout, paint));
             let rows = |lines: &Vec<Row>| lines.iter().map(|row| row.height(paint)).sum::<usize>();
@@ -82,7 +83,7 @@ pub(super) fn print(answer: &SearchAnswer, style: &HitStyle<'_>, out: &mut Out) 
     lines.iter().try_for_each(|row| out.line(&row.text))
 }
 
-/// A line, and its columns.
+/// A line with its number of columns.
 struct Row {
     text: String,
     columns: usize,
@@ -93,19 +94,19 @@ impl Row {
         Self { text, columns: most_columns(plain) }
     }
 
-    /// All of it dim, whatever styles are within.
+    /// Dims the whole line, including the parts with other styles.
     fn dim(self, paint: Paint) -> Self {
         let text = if paint.has_colors() { self.text.replace("\x1b[0m", "\x1b[0;2m") } else { self.text };
         Self { text: paint.dim(&text), ..self }
     }
 
-    /// Rows of the terminal.
+    /// Returns the rows that the line takes on the terminal.
     fn height(&self, paint: Paint) -> usize {
         self.columns.div_ceil(paint.width().unwrap_or(usize::MAX)).max(1)
     }
 }
 
-/// The lines of all results, folders above those of theirs.
+/// Returns the lines of all results, grouped below their folders if there are any.
 fn lines(answer: &SearchAnswer, style: &HitStyle<'_>, layout: Layout, paint: Paint) -> Vec<Row> {
     let mut groups: Vec<(Option<String>, Vec<&SearchResult>)> = Vec::new();
     for result in &answer.results {
@@ -145,8 +146,9 @@ fn lines(answer: &SearchAnswer, style: &HitStyle<'_>, layout: Layout, paint: Pai
     lines
 }
 
-/// The line before the first weak result in the order of printing, or with the best nearest the prompt before the first
-/// that is not; none where they stand among the others, as by folder or by time.
+/// Returns the heading that separates weak results from the others, and its position. With the best result last, the
+/// heading is before the first better one. `None` if weak results are mixed with others, for example when sorted by
+/// path.
 fn line_about_weak(results: &[&SearchResult], paint: Paint) -> Option<(usize, &'static str)> {
     let weak: Vec<bool> = results.iter().map(|result| result.hit.is_weak).collect();
     let first = *weak.first()?;
@@ -215,13 +217,13 @@ fn of_result(
     rows
 }
 
-/// `place  title › heading: snippet`, cut to the terminal.
+/// Returns `place  title › heading: snippet`, truncated to the width of the terminal.
 fn compact(hit: &Hit, place: String, plain: &str, paint: Paint) -> Row {
     let room = paint.width().map(|width| width.saturating_sub(most_columns(plain) + 2));
     let mut titles = titles(hit, false);
     titles = match room {
         None => sanitize_line(&titles),
-        // The text says more than half a title.
+        // If room is short, text is more useful than half a title.
         Some(room) if room < 4 * LEAST_TEXT => String::new(),
         Some(room) => cut_to(&sanitize_line(&titles), room / 2),
     };
@@ -232,14 +234,15 @@ fn compact(hit: &Hit, place: String, plain: &str, paint: Paint) -> Row {
     Row::new(text.trim_end().to_string(), "")
 }
 
-/// The title and the headings below it. Where a path stands beside it, a title that is the file's name is left out.
+/// Returns the title and the headings below it. Unless `all`, a title equal to the file's name is left out, because the
+/// path is printed next to it.
 fn titles(hit: &Hit, all: bool) -> String {
     let title = Some(&hit.title).filter(|title| all || *title != hit.path.stem());
     let below = hit.headings.iter().filter(|heading| **heading != hit.title);
     title.into_iter().chain(below).map(String::as_str).collect::<Vec<_>>().join(" › ")
 }
 
-/// The end of a path in so many columns. Its name is kept, unless that alone is wider than `most`.
+/// Truncates a path at its start to `width` columns. Keeps the file name, unless it alone is wider than `most`.
 fn shortened(path: &str, width: usize, most: usize) -> String {
     if most_columns(path) <= width {
         return path.to_string();
@@ -265,7 +268,7 @@ fn url(result: &SearchResult, style: &HitStyle<'_>, paint: Paint) -> String {
     })
 }
 
-/// The parts of a score on one line.
+/// Returns the parts of a score on one line.
 pub(super) fn explained(hit: &Hit, reranker: Option<&str>) -> String {
     let why = &hit.why;
     let mut parts = Vec::new();

@@ -57,8 +57,8 @@ resumes where it stopped.\n\nExamples:\n  vault-index sync\n  vault-index sync -
     Sync(SyncArgs),
     /// Watch the vault, and keep the index up to date
     #[command(
-        after_long_help = "One watcher per vault. Searches go on meanwhile and never wait for it. Ctrl-C and SIGTERM end \
-it with everything committed.\n\nExamples:\n  vault-index watch\n  vault-index watch --jsonl --debounce 500\n  vault-index watch --print-service > ~/.config/systemd/user/vault-index.service"
+        after_long_help = "One watcher per vault. Searches keep working and never wait for it. Ctrl-C and SIGTERM stop \
+it once everything is committed.\n\nExamples:\n  vault-index watch\n  vault-index watch --jsonl --debounce 500\n  vault-index watch --print-service > ~/.config/systemd/user/vault-index.service"
     )]
     Watch(WatchArgs),
     /// Show what the index holds and what state it is in
@@ -79,8 +79,8 @@ it with everything committed.\n\nExamples:\n  vault-index watch\n  vault-index w
     Backlinks(BacklinksArgs),
     /// List where other notes name a note without linking it
     #[command(
-        after_long_help = "A note is named by its file's name, its title or an alias, as whole words, whatever the case. Links, \
-code, tags, addresses and frontmatter do not count.\n\nExamples:\n  vault-index mentions 'Garden/Soil.md'\n  vault-index mentions Soil --jsonl"
+        after_long_help = "A mention is the file name, the title or an alias of the note, as whole words, in any case. Links, \
+code, tags, URLs and frontmatter do not count.\n\nExamples:\n  vault-index mentions 'Garden/Soil.md'\n  vault-index mentions Soil --jsonl"
     )]
     Mentions(MentionsArgs),
     /// List link targets that do not exist
@@ -97,36 +97,36 @@ code, tags, addresses and frontmatter do not count.\n\nExamples:\n  vault-index 
     /// List tags, and how many notes have them
     #[command(after_long_help = "Examples:\n  vault-index tags\n  vault-index tags --json")]
     Tags(AskArgs),
-    /// Print the link graph, as data or as a picture
+    /// Print the link graph as data or as a picture
     #[command(
         after_long_help = "The HTML picture is a single file that works offline.\n\nExamples:\n  vault-index graph --format html -o graph.html\n  vault-index graph --format dot | dot -Tsvg > graph.svg\n  vault-index graph --format json"
     )]
     Graph(GraphArgs),
     /// Show where a link leads, and which rule decided
     #[command(
-        after_long_help = "Exit code 1 when the link is unresolved.\n\nExamples:\n  vault-index resolve Soil --from 'Garden/Index.md'\n  vault-index resolve '[[Soil#Clay]]' --from Home.md --json"
+        after_long_help = "Exits with 1 if the link is unresolved.\n\nExamples:\n  vault-index resolve Soil --from 'Garden/Index.md'\n  vault-index resolve '[[Soil#Clay]]' --from Home.md --json"
     )]
     Resolve(ResolveArgs),
-    /// List the models that can be used, and which one the index has
+    /// List embedding models, and the one that the index uses
     #[command(after_long_help = "Examples:\n  vault-index models\n  vault-index models --json")]
     Models(ListArgs),
     /// Check that the index is sound and matches the vault; reads every file
     #[command(
-        after_long_help = "Exit code 1 when it does not, or when a file or folder cannot be read. A text without a vector \
+        after_long_help = "Exits with 1 if it does not, or if a file or folder cannot be read. A text without a vector \
 is not a fault.\n\nExamples:\n  vault-index check\n  vault-index check --repair"
     )]
     Check(CheckArgs),
     /// Rebuild the index, with another model if one is given
     #[command(
-        after_long_help = format!("All notes are embedded again; searches use the old vectors until the new ones are there.\n\nExamples:\n  vault-index rebuild{OF_FASTEMBED}{OF_HTTP}")
+        after_long_help = format!("All notes are embedded again; searches use the old vectors until the new ones are ready.\n\nExamples:\n  vault-index rebuild{OF_FASTEMBED}{OF_HTTP}")
     )]
     Rebuild(RebuildArgs),
-    /// End embedding in the background
+    /// Stop embedding in the background
     #[command(after_long_help = STOP_HELP)]
     Stop(StopArgs),
-    /// Delete all that is stored about a vault; the notes stay
+    /// Delete everything that is stored about a vault; the notes stay
     #[command(
-        after_long_help = "Files beside the index that do not belong to an index stay, whatever their names are.\n\nExamples:\n  vault-index forget\n  vault-index forget --vault ~/Old --yes"
+        after_long_help = "Files next to the index that are not part of an index are kept, whatever their names.\n\nExamples:\n  vault-index forget\n  vault-index forget --vault ~/Old --yes"
     )]
     Forget(ForgetArgs),
     /// Take over the index of a vault whose folder has moved
@@ -142,9 +142,9 @@ is not a fault.\n\nExamples:\n  vault-index check\n  vault-index check --repair"
     Man(ManArgs),
 }
 
-const STOP_HELP: &str = "A search on a terminal leaves a process that embeds what is still missing. It ends when that is done, after \
-15 minutes, and when a sync, a watcher or a server wants to embed. To turn it off: background = false in config.toml, or \
-VAULT_BACKGROUND=0.
+const STOP_HELP: &str = "A search on a terminal starts a background process that embeds passages without vectors. The process ends when it is \
+done, after 15 minutes, or when a sync, a watcher or a server wants to embed. To turn this off, set background = false \
+in config.toml, or VAULT_BACKGROUND=0.
 
 Examples:
   vault-index stop
@@ -162,7 +162,7 @@ pub(super) struct SyncArgs {
     /// Read every note, even if its size and times are unchanged
     #[arg(long)]
     pub full: bool,
-    /// Agree to send the notes to a remote model
+    /// Allow sending the notes to a remote model
     #[arg(long)]
     pub yes: bool,
     #[command(flatten)]
@@ -171,7 +171,7 @@ pub(super) struct SyncArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct RebuildArgs {
-    /// Agree to send the notes to a remote model
+    /// Allow sending the notes to a remote model
     #[arg(long)]
     pub yes: bool,
     #[command(flatten)]
@@ -184,7 +184,7 @@ pub(super) struct StatusArgs {
     pub output: ReportArgs,
 }
 
-/// How findings about notes are printed.
+/// Options for how findings about notes are printed.
 #[derive(Debug, Args)]
 pub(super) struct ReportArgs {
     /// List all warnings and skipped files instead of counting them
@@ -199,21 +199,21 @@ pub(super) struct WatchArgs {
     /// Wait until this many milliseconds have passed without a change [default: 200]
     #[arg(long, value_name = "MS")]
     pub debounce: Option<u64>,
-    /// Print a service definition for systemd or launchd, and do nothing else
+    /// Print a service definition for systemd or launchd, and exit
     #[arg(long)]
     pub print_service: bool,
     /// Print one JSON event per line
     #[arg(long, help_heading = "Output")]
     pub jsonl: bool,
-    /// Print the JSON schema of an event, and do nothing else
+    /// Print the JSON schema of an event, and exit
     #[arg(long, help_heading = "Output", hide_short_help = true)]
     pub schema: bool,
 }
 
-/// Options of questions about links and tags.
+/// Options of commands that list links or tags.
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct AskArgs {
-    /// Use the index as it is, without looking for changed files
+    /// Use the index as it is, without checking for changed files
     #[arg(long, help_heading = "Vault and index")]
     pub no_sync: bool,
     #[command(flatten)]
@@ -222,7 +222,7 @@ pub(super) struct AskArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct UnresolvedArgs {
-    /// Also list headings and blocks that links name and their note does not have
+    /// Also list links to headings and blocks that their note does not have
     #[arg(long)]
     pub headings: bool,
     #[command(flatten)]
@@ -267,18 +267,18 @@ pub(super) struct MentionsArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct GraphArgs {
-    /// What to print
+    /// The output format
     ///
-    /// [default: json; on a terminal it has to be named]
+    /// [default: json; required to print to a terminal]
     #[arg(long, value_name = "FORMAT")]
     pub format: Option<GraphFormat>,
     /// Write to this file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Use the index as it is, without looking for changed files
+    /// Use the index as it is, without checking for changed files
     #[arg(long, help_heading = "Vault and index")]
     pub no_sync: bool,
-    /// Print the JSON schema of --format json, and do nothing else
+    /// Print the JSON schema of --format json, and exit
     #[arg(long, help_heading = "Output", hide_short_help = true)]
     pub schema: bool,
 }
@@ -297,13 +297,13 @@ pub(super) enum GraphFormat {
 pub(super) struct ResolveArgs {
     /// The link: its path, or the whole link as in a note
     ///
-    /// That is [[path#heading|shown]] or [shown](path.md#heading).
+    /// For example, [[path#heading|shown]] or [shown](path.md#heading).
     #[arg(value_name = "LINK", required_unless_present = "schema", allow_hyphen_values = true)]
     pub link: Option<String>,
     /// The note that contains the link [default: a note in the vault's root]
     #[arg(long, value_name = "NOTE")]
     pub from: Option<String>,
-    /// Use the index as it is, without looking for changed files
+    /// Use the index as it is, without checking for changed files
     #[arg(long, help_heading = "Vault and index")]
     pub no_sync: bool,
     #[command(flatten)]
@@ -312,7 +312,7 @@ pub(super) struct ResolveArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct CheckArgs {
-    /// Repair what is not sound
+    /// Repair the faults that are found
     #[arg(long)]
     pub repair: bool,
     #[command(flatten)]

@@ -16,16 +16,16 @@ use super::records::{PathRecord, ResolvedRecord};
 use super::settings::{IndexSettings, IndexedVaultArgs};
 use crate::hyperlink::{Hyperlink, Target};
 
-/// Opens the index of the vault, with all text and links up to date unless `--no-sync` was given.
+/// Opens the index of the vault, and brings text and links up to date unless `--no-sync` was given.
 pub(super) fn open_index(vault_args: &IndexedVaultArgs, no_sync: bool) -> CliResult<Index> {
     Ok(open_with_links(vault_args, no_sync)?.index)
 }
 
-/// An index, and where the paths lead that are printed.
+/// An index, and the setting for links of printed paths.
 struct IndexWithLinks {
     index: Index,
     hyperlink: Hyperlink,
-    /// Whether links are shown while the index is read, so that it cannot be asked for the names of files on disk.
+    /// Whether rows are printed while the index is being read, so that it cannot be queried for file names on disk.
     is_reading: bool,
 }
 
@@ -40,7 +40,7 @@ fn open_with_links(vault_args: &IndexedVaultArgs, no_sync: bool) -> CliResult<In
 }
 
 impl IndexWithLinks {
-    /// `shown`, which opens a file where the terminal can.
+    /// Makes `shown` a link that opens a file, if the terminal supports links.
     fn link(&self, path: &str, line: Option<u32>, shown: &str, paint: Paint) -> String {
         if !paint.has_links() {
             return shown.to_string();
@@ -52,7 +52,7 @@ impl IndexWithLinks {
     }
 }
 
-/// Answers a question with a list; `show` prints a row for people.
+/// Runs a command that answers with a list. `ask` queries the index; `show` prints a row for people.
 fn list<T: Serialize + JsonSchema>(
     vault_args: &IndexedVaultArgs,
     args: &AskArgs,
@@ -84,7 +84,7 @@ pub(super) fn links(vault_args: &IndexedVaultArgs, args: &LinksArgs, out: &mut O
     }
 }
 
-/// Prints every link of the vault as it is read, since there may be many.
+/// Prints every link of the vault. Rows are printed as they are read, because there may be many.
 fn all_links(opened: &IndexWithLinks, args: &AskArgs, out: &mut Out) -> CliResult {
     let format = args.output.format();
     let mut failure: Option<io::Error> = None;
@@ -123,7 +123,7 @@ pub(super) fn mentions(vault_args: &IndexedVaultArgs, args: &MentionsArgs, out: 
     let ask = |index: &Index| {
         let short = |name: &String| name.chars().filter(|c| c.is_alphanumeric()).count() < 3 && name.is_ascii();
         for name in index.names_of(name)?.into_iter().filter(short) {
-            note(&format!("`{name}` is short: some of what is found may be another word"));
+            note(&format!("`{name}` is short, so some of these mentions may be other words"));
         }
         index.mentions(name)
     };
@@ -140,7 +140,8 @@ pub(super) fn mentions(vault_args: &IndexedVaultArgs, args: &MentionsArgs, out: 
     })
 }
 
-/// Shows links one after the other, the line of text of several under the first of them.
+/// Returns a function that prints links one after the other. Links on the same line share its text, which is printed
+/// under the first of them.
 fn show_links() -> impl Fn(&IndexWithLinks, &LinkRow, &mut Out) -> io::Result<()> {
     let shown: RefCell<Option<(VaultPath, u32, String)>> = RefCell::new(None);
     move |opened, row, out| {
@@ -163,7 +164,7 @@ fn indent(row: &LinkRow) -> String {
     "  ".repeat(row.depth.unwrap_or(1).saturating_sub(1))
 }
 
-/// Where a link is, and where it leads.
+/// Prints where a link is, and its target.
 fn show_link(opened: &IndexWithLinks, row: &LinkRow, out: &mut Out) -> io::Result<()> {
     let paint = out.paint;
     let indent = indent(row);
@@ -194,7 +195,7 @@ pub(super) fn unresolved(vault_args: &IndexedVaultArgs, args: &UnresolvedArgs, o
             let links = index.unresolved_subpaths()?.iter().map(|name| name.count).sum();
             if links > 0 {
                 let links = counted(links, "link");
-                note(&format!("{links} to a heading or block that its note does not have; --headings lists them"));
+                note(&format!("{links} to a missing heading or block; --headings lists them"));
             }
         }
         Ok(names)
@@ -213,7 +214,7 @@ pub(super) fn unresolved(vault_args: &IndexedVaultArgs, args: &UnresolvedArgs, o
     })
 }
 
-/// What there is none of where a link leads.
+/// Returns the message about a missing heading or block.
 fn nothing_at(subpath: &str) -> &'static str {
     let last = subpath.rsplit('#').find(|part| !part.trim().is_empty()).unwrap_or_default();
     if last.trim_start().starts_with('^') { "no such block" } else { "no such heading" }

@@ -1,4 +1,4 @@
-//! `vault-index list`: all indexes of this user, and which of them can go.
+//! `vault-index list`: all indexes of this user, and which of them can be deleted.
 
 use std::io;
 
@@ -38,12 +38,12 @@ fn show(index: &ListedIndex, out: &mut Out) -> io::Result<()> {
     let advice = match (&index.vault, index.state) {
         (Some(vault), FolderState::Gone) => {
             format!(
-                "there is no such folder any more: if it has moved, vault-index adopt \"{0}\" in its new place, else \
+                "this folder no longer exists: if it has moved, run vault-index adopt \"{0}\" in the new folder, else \
                  vault-index forget --vault \"{0}\"",
                 vault.display()
             )
         }
-        (Some(_), FolderState::Unknown) => "the folder cannot be looked at now".to_string(),
+        (Some(_), FolderState::Unknown) => "the folder cannot be accessed now".to_string(),
         _ => return Ok(()),
     };
     out.line(&format!("  {}", paint.bad(&sanitize_line(&advice))))

@@ -47,7 +47,7 @@ use index_args::{Command, IndexArgs, ReportArgs, SyncArgs};
 use search_args::SearchArgs;
 use settings::IndexedVaultArgs;
 
-/// What `vault-search` does.
+/// The main function of `vault-search`.
 #[doc(hidden)]
 pub fn search_main() -> ExitCode {
     if crate::program() == background::BACKGROUND {
@@ -63,17 +63,17 @@ pub fn search_main() -> ExitCode {
     out.finish(result)
 }
 
-/// `vault-index sync` of the vault that is meant.
+/// Runs `vault-index sync` for the vault that the arguments select.
 ///
 /// # Errors
-/// Those of the index; several vaults.
+/// Errors of the index; several vaults.
 pub fn sync_vault(vault_args: &VaultArgs, json: &JsonArgs, out: &mut Out) -> CliResult {
     let vault_args = IndexedVaultArgs { vault_args: vault_args.clone(), ..IndexedVaultArgs::default() };
     let output = ReportArgs { warnings: false, json: json.clone() };
     sync::sync(&vault_args, &SyncArgs { no_vectors: false, full: false, yes: false, output }, out)
 }
 
-/// What `vault-index` does.
+/// The main function of `vault-index`.
 #[doc(hidden)]
 pub fn index_main() -> ExitCode {
     if crate::program() == background::BACKGROUND {

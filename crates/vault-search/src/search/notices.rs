@@ -1,4 +1,4 @@
-//! What an answer lacks, for people: nothing was found, notes that are not read yet, passages without a vector.
+//! Notices about the gaps of an answer: nothing was found, unread notes, passages without a vector.
 
 use vault_index::{Index, Mode, Query, Substitution, UnmatchedConditions};
 
@@ -7,8 +7,8 @@ use crate::{Paint, counted, padded, sanitize, wrapped};
 use super::answer::SearchAnswer;
 use super::progress::about;
 
-/// The notices to an answer; `why` is the reason that the index is not up to date, `going_on` whether embedding goes on
-/// in the background.
+/// Returns the notices about an answer. `why` is the reason why the index is not up to date; `going_on` is whether
+/// embedding continues in the background.
 pub(super) fn of(
     answer: &SearchAnswer,
     indexes: &[Index],
@@ -28,14 +28,14 @@ pub(super) fn of(
         }
     }
     if answer.fell_back && !answer.results.is_empty() {
-        let why = "nothing is near it in meaning, so words alone rank (is it in another language than the model's?)";
+        let why = "no note is close to it in meaning, so words alone rank (does the model know its language?)";
         notices.push(why.to_string());
     }
     notices.extend(unmatched.excluded.iter().cloned());
     for (text, notes) in &unmatched.left_out {
         let notes = counted(*notes, "note");
         let word = text.trim_start_matches('-').trim_matches('"');
-        notices.push(format!("`-{word}` leaves out {notes}; write \"-{word}\" in quotes to search for it"));
+        notices.push(format!("`-{word}` leaves out {notes}; to search for it, write \"-{word}\" in quotes"));
     }
     let is_unexplained = why.is_none();
     let mut why: Vec<String> = why.into_iter().collect();
@@ -56,12 +56,13 @@ pub(super) fn of(
     notices
 }
 
-/// Neither words alone nor filters alone need vectors.
+/// Whether a query needs vectors. A lexical query and one of filters alone do not.
 pub(super) fn needs_vectors(query: &Query) -> bool {
     query.like.is_some() || (!query.text.trim().is_empty() && query.mode != Mode::Lexical)
 }
 
-/// That words of the query are in no note, which is said before what is near them.
+/// Returns the notice that words of the query are in no note. It is printed before the results, which cannot have these
+/// words.
 pub(super) fn unknown_words(answer: &SearchAnswer) -> Option<String> {
     (!answer.unknown_words.is_empty()).then(|| format!("no note has {}", alternatives(&answer.unknown_words)))
 }
@@ -73,7 +74,8 @@ fn alternatives(words: &[String]) -> String {
     }
 }
 
-/// What a word that is in no note was taken for; of several vaults, in those that have none.
+/// Returns the notice about the correction of a word that is in no note. With several vaults, it applies to those in
+/// which no note has the word.
 fn substituted(read: &Substitution, several: bool) -> String {
     let words = alternatives(&read.read_as);
     match several {
@@ -82,7 +84,8 @@ fn substituted(read: &Substitution, several: bool) -> String {
     }
 }
 
-/// How many passages have no vector, what that means, who makes them, and how long that takes.
+/// Returns the notice about passages without a vector: how many there are, the effect on the ranking, and how and when
+/// the vectors are computed.
 fn pending_vectors(pending: usize, mode: Mode, indexes: &[Index], going_on: bool) -> String {
     let so = if mode == Mode::Semantic { "cannot be found by meaning" } else { "are ranked by their words" };
     let time = indexes.iter().filter_map(|index| index.time_to_embed().ok().flatten()).reduce(|a, b| a + b);
@@ -102,7 +105,7 @@ fn pending_vectors(pending: usize, mode: Mode, indexes: &[Index], going_on: bool
     format!("{without} and {so}; {made}")
 }
 
-/// The rows that notices take on a terminal; those that a pipe takes do not count.
+/// Returns the number of rows that the notices take on a terminal. Without a terminal, the number does not matter.
 pub(super) fn rows(notices: &[String], paint: Paint) -> usize {
     let width = paint.width().unwrap_or(usize::MAX);
     notices.iter().map(|notice| wrapped(&format!("note: {}", sanitize(notice)), width).lines().count()).sum()

@@ -1,4 +1,4 @@
-//! `vault-search`: searches one vault or several, and shows what was found.
+//! `vault-search`: searches one vault or several, and prints the results.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io;
@@ -19,7 +19,8 @@ use super::open;
 use super::search_args::SearchArgs;
 use super::settings::IndexSettings;
 
-/// Opens the index of every vault, brought up to date as asked. The text says why something may be missing.
+/// Opens the index of every vault, and brings it up to date as the options demand. Also returns why something may be
+/// missing.
 pub(super) fn open_all(
     settings: &IndexSettings,
     args: &SearchArgs,
@@ -55,7 +56,7 @@ pub(super) fn run(args: &SearchArgs, out: &mut Out) -> CliResult {
             .with_remedy("give --vault once")
             .into());
     }
-    // A reranker that cannot be loaded is an error before any work.
+    // Load the reranker first, so that an error comes before any work.
     let rerank = args.reranking()?;
     let (indexes, why) = open_all(&settings, args, query.mode)?;
     let started = Instant::now();
@@ -79,7 +80,7 @@ pub(super) fn run(args: &SearchArgs, out: &mut Out) -> CliResult {
     let found = answer.count.unwrap_or(answer.results.len());
     let outcome = if found == 0 { Outcome::Nothing } else { Outcome::Done };
     let unmatched = unmatched(&indexes, &query, outcome)?;
-    // What the answer lacks of meaning, the next one has.
+    // Embed in the background, so that the next answer can rank these passages by meaning.
     let is_going_on =
         args.is_seen() && !args.no_sync && answer.pending > answer.unread && notices::needs_vectors(&query);
     let going_on: Vec<&Index> =
@@ -112,7 +113,7 @@ pub(super) fn run(args: &SearchArgs, out: &mut Out) -> CliResult {
     out.flush()?;
     for index in going_on {
         if let Err(error) = background::start(index) {
-            note(&format!("embedding does not go on in the background: {error}"));
+            note(&format!("cannot embed in the background: {error}"));
         }
     }
     answer.notices.iter().skip(said_before.iter().len()).for_each(|text| note(text));
@@ -127,12 +128,12 @@ pub(super) fn run(args: &SearchArgs, out: &mut Out) -> CliResult {
     Ok(outcome)
 }
 
-/// Counts what matches, in all and by folder.
+/// Counts the matches, in total and by folder.
 fn count(answer: &mut SearchAnswer, indexes: &[Index], query: &Query, by_folder: bool) -> CliResult<()> {
     let mut folders: BTreeMap<String, usize> = BTreeMap::new();
     let mut count = 0;
     for (n, index) in indexes.iter().enumerate() {
-        // What lies in a vault within this one is counted there.
+        // Notes of another searched vault inside this one are counted there.
         let others = indexes.iter().map(Index::vault).filter(|other| *other != index.vault());
         let nested: Vec<&Path> = others.filter_map(|other| other.strip_prefix(index.vault()).ok()).collect();
         for path in index.searcher()?.matches(query)? {
@@ -167,7 +168,7 @@ fn print_count(answer: &SearchAnswer, out: &mut Out) -> io::Result<()> {
     Ok(())
 }
 
-/// Finds out what the files are called on disk.
+/// Looks up how the names of the files are spelled on disk.
 fn find_files(answer: &mut SearchAnswer, indexes: &[Index], absolute: bool) -> CliResult<()> {
     for result in &mut answer.results {
         result.file = indexes[result.vault_index].file_of(&result.hit.path)?;
@@ -178,18 +179,19 @@ fn find_files(answer: &mut SearchAnswer, indexes: &[Index], absolute: bool) -> C
     Ok(())
 }
 
-/// Absolute, or from the vault's folder on.
+/// Returns the path of a result as spelled on disk: relative to the vault, or absolute with `--absolute` or several
+/// vaults.
 fn file_on_disk<'a>(answer: &SearchAnswer, result: &'a SearchResult) -> &'a Path {
     let is_whole = result.absolute_path.is_some() || result.vault.is_some();
     let vault = answer.vault.as_deref().filter(|_| !is_whole);
     vault.and_then(|vault| result.file.strip_prefix(vault).ok()).unwrap_or(&result.file)
 }
 
-/// Prints `path:line:text` for each result, to another program as it is on disk.
+/// Prints `path:line:text` for each result. Unless a terminal shows them, paths are spelled as on disk.
 fn print_lines(answer: &SearchAnswer, out: &mut Out) -> io::Result<()> {
     for result in &answer.results {
         let hit = &result.hit;
-        // A passage's first line is the first that is not blank.
+        // The first line of a passage is its first line that is not blank.
         let text = hit.text.trim_start().lines().nth((hit.line - hit.start_line) as usize).unwrap_or_default().trim();
         if out.paint.is_terminal() {
             out.line(&sanitize_line(&format!("{}:{}:{text}", result.shown_path(), hit.line)))?;
@@ -201,7 +203,7 @@ fn print_lines(answer: &SearchAnswer, out: &mut Out) -> io::Result<()> {
     Ok(())
 }
 
-/// Prints the files by their names on disk, each once: absolute, or from the vault's folder on.
+/// Prints the path of each file once, as [`file_on_disk`] returns it.
 fn print_files(answer: &SearchAnswer, end: &[u8], out: &mut Out) -> io::Result<()> {
     let mut printed = HashSet::new();
     for result in &answer.results {
@@ -214,7 +216,7 @@ fn print_files(answer: &SearchAnswer, end: &[u8], out: &mut Out) -> io::Result<(
     Ok(())
 }
 
-/// Prints paths for a person to read.
+/// Prints paths for people.
 fn print_paths(answer: &SearchAnswer, out: &mut Out) -> io::Result<()> {
     let mut printed = HashSet::new();
     for result in &answer.results {
@@ -227,12 +229,12 @@ fn print_paths(answer: &SearchAnswer, out: &mut Out) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether there is anything but filters.
+/// Whether a query has anything but filters, so that its results are ranked.
 fn is_ranked(query: &Query) -> bool {
     query.like.is_some() || !query.text.trim().is_empty()
 }
 
-/// Conditions that no note of any vault meets: all where nothing was found, else those of what was to be left out.
+/// Returns the conditions that no note of any vault meets. If something was found, only negated conditions are checked.
 fn unmatched(indexes: &[Index], query: &Query, outcome: Outcome) -> CliResult<UnmatchedConditions> {
     let exclusions = || {
         let parts = query.condition.clone().map(Condition::into_parts).unwrap_or_default();
@@ -243,7 +245,7 @@ fn unmatched(indexes: &[Index], query: &Query, outcome: Outcome) -> CliResult<Un
     if query.condition.is_none() && query.filter.is_empty() && query.text.is_empty() {
         return Ok(UnmatchedConditions::default());
     }
-    // What follows names what is near in that vault.
+    // Compare only the text before the semicolon, because after it come suggestions from that vault.
     let condition = |text: &String| text.split(';').next().map(str::to_owned);
     let mut in_all: Option<UnmatchedConditions> = None;
     for index in indexes {

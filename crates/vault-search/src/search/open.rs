@@ -1,5 +1,4 @@
-//! Opens the index of a vault for a command: to read it, to fill it, or brought up to date as long as its user would
-//! wait.
+//! Opens the index of a vault for a command: to read it, to fill it, or to bring it up to date within a time limit.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -12,38 +11,39 @@ use super::consent;
 use super::progress::with_progress;
 use super::settings::IndexSettings;
 
-/// How long another process that writes is waited for unasked: long enough for one that writes a note or two.
+/// How long to wait by default for another process that writes: long enough for one that writes a note or two.
 const FOR_ANOTHER_WRITER: Duration = Duration::from_millis(100);
 
-/// How long changed notes are read where nobody sees the progress.
+/// How long to read changed notes if no terminal shows the progress.
 const TEXT_UNSEEN: Duration = Duration::from_secs(10);
 
-/// How long a person at a terminal waits for missing vectors, where that is enough for all of them.
+/// How long a search on a terminal computes missing vectors, if that is enough for all of them.
 const VECTORS_SEEN: Duration = Duration::from_secs(5);
 
-/// How long a script waits for them; what was made is kept for the next one.
+/// How long a search by a script computes missing vectors. Those that are computed are kept for the next one.
 const VECTORS_UNSEEN: Duration = Duration::from_secs(1);
 
-/// What is brought up to date before an index is read. Text, links and keywords come first; they are read to the end on a
-/// terminal, which shows the progress.
+/// The parts of an index to bring up to date before it is read. Text, links and keywords come first; on a terminal,
+/// which shows the progress, they are completed unless `--wait` sets a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SyncPolicy {
     /// Nothing: `--no-sync`.
     Skip,
-    /// Text, links and keywords: all that questions about links and words need.
+    /// Text, links and keywords, which is enough for link commands and lexical search.
     Text(Wait),
-    /// Vectors too.
+    /// Also vectors.
     All(Wait),
 }
 
-/// How long an answer may be waited for.
+/// How long a command may wait for the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wait {
-    /// Never for other processes, and a moment for vectors; longer where a person sees how far they are.
+    /// The default of a search: briefly for other processes and for vectors; longer for vectors if a person sees the
+    /// progress (`is_seen`).
     Unasked { is_seen: bool },
-    /// For all text, and never for other processes.
+    /// For all text, and briefly for other processes.
     ForText,
-    /// For all of it, for at most this long: `--wait`.
+    /// For everything, for at most this long: `--wait`.
     AtMost(Duration),
 }
 
@@ -52,10 +52,10 @@ pub(super) fn to_read(settings: &IndexSettings, vault: &Path) -> CliResult<Index
     Ok(Index::open(vault, settings.options())?)
 }
 
-/// Opens the index to fill it, once it is settled that notes may go where its model runs.
+/// Opens the index to fill it, after the user has consented to send notes to a remote model, if the index has one.
 ///
 /// # Errors
-/// Refused when notes would leave the machine and nobody agreed, by `--yes` (`agreed`) or when asked.
+/// Refused without consent, which `--yes` (`agreed`) or an answer on the terminal gives.
 pub(super) fn to_fill(settings: &IndexSettings, vault: &Path, agreed: bool) -> CliResult<Index> {
     let index = to_read(settings, vault)?;
     if let Some(model) = index.model_of_sync()? {
@@ -64,16 +64,16 @@ pub(super) fn to_fill(settings: &IndexSettings, vault: &Path, agreed: bool) -> C
     Ok(index)
 }
 
-/// Opens the index to rebuild it. One that is too damaged to say which model it has gets the default, with a notice.
+/// Opens the index to rebuild it. If it is too damaged to tell its model, it gets the default model, with a notice.
 ///
 /// # Errors
-/// As [`to_fill`].
+/// Those of [`to_fill`].
 pub(super) fn to_rebuild(settings: &IndexSettings, vault: &Path, agreed: bool) -> CliResult<Index> {
     let mut index = to_read(settings, vault)?;
     if index.has_lost_its_model() {
         let model = ModelName::default();
         note(&format!(
-            "the index is too damaged to say which model it had; it is rebuilt with {model} \
+            "the index is too damaged to tell its model, so it is rebuilt with {model} \
              (for another one: vault-index rebuild --model NAME)"
         ));
         index = Index::open(vault, settings.options().model(model))?;
@@ -84,10 +84,10 @@ pub(super) fn to_rebuild(settings: &IndexSettings, vault: &Path, agreed: bool) -
     Ok(index)
 }
 
-/// Opens the index of a vault and brings it up to date. The second value says why it may lack something.
+/// Opens the index of a vault and brings it up to date. The second value is the reason why it may be incomplete.
 ///
 /// # Errors
-/// When there is no index and none can be made, or a note cannot be embedded by the model asked for.
+/// If there is no index and none can be created, or the requested model cannot embed a note.
 pub(super) fn up_to_date(
     settings: &IndexSettings,
     vault: &Path,
@@ -132,8 +132,8 @@ fn sync(index: &Index, with_vectors: bool, wait: Wait) -> CliResult<Option<Strin
             format!("reading notes was stopped after {seconds:.1} s; `vault-index sync` resumes it, --wait SECONDS allows more")
         })),
         Err(error) if error.kind() == ErrorKind::Locked => Ok(Some(writing(&error))),
-        // An index that cannot be written can still be searched; one whose model has another address now or cannot be
-        // loaded, by words.
+        // An index that cannot be written can still be searched. If its model has another address now or cannot be
+        // loaded, it can be searched by words.
         Err(error) if index.searcher().is_ok() => match error.kind() {
             ErrorKind::Io | ErrorKind::Store => {
                 Ok(Some(format!("changed files were not indexed: {}", error.one_line())))
@@ -145,13 +145,13 @@ fn sync(index: &Index, with_vectors: bool, wait: Wait) -> CliResult<Option<Strin
     }
 }
 
-/// The index is searched as it is, since another process writes to it.
+/// Returns the reason for using the index as it is: another process is writing it.
 fn writing(error: &Error) -> String {
     let holder = error.message().strip_prefix("the index is held by ").unwrap_or("another process");
     format!("{holder} is writing the index")
 }
 
-/// The moment that is so far away; none where that is beyond all time.
+/// Returns the moment after a duration, or `None` if it is too far away to be represented.
 fn after(limit: Duration) -> Option<Instant> {
     Instant::now().checked_add(limit)
 }

@@ -1,4 +1,4 @@
-//! Long work: with a progress bar on standard error, where that is a terminal, and until Ctrl-C.
+//! Long work that Ctrl-C can interrupt, with a progress bar on standard error if that is a terminal.
 
 use std::fmt::Write;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use vault_index::{Progress, Stage, SyncOptions};
 
-/// Does work that shows its progress and can be interrupted; also says whether it was.
+/// Runs work that shows its progress and can be interrupted. Also returns whether it was interrupted.
 pub(super) fn with_progress<T>(options: SyncOptions<'_>, work: impl FnOnce(&SyncOptions<'_>) -> T) -> (T, bool) {
     let listening = crate::listen();
     let bar = Bar::new();
@@ -16,14 +16,14 @@ pub(super) fn with_progress<T>(options: SyncOptions<'_>, work: impl FnOnce(&Sync
     (done, listening.is_cancelled())
 }
 
-/// Shows the progress of a sync; cleared when dropped.
+/// The progress bar of a sync, which is cleared when dropped.
 struct Bar {
     /// `None` without a terminal.
     bar: Option<ProgressBar>,
     started: Instant,
 }
 
-/// A bar for less than this would only flicker.
+/// The delay before a bar is shown, because a bar for shorter work would only flicker.
 const DELAY: Duration = Duration::from_millis(300);
 
 impl Bar {
@@ -67,7 +67,7 @@ impl Drop for Bar {
     }
 }
 
-/// A time as it is estimated: `8 s`, `4 min`, `1 h 20 min`.
+/// Formats an estimated time: `8 s`, `4 min`, `1 h 20 min`.
 pub(super) fn about(time: Duration) -> String {
     let seconds = time.as_secs_f64().round() as u64;
     match (seconds.max(1), (seconds + 30) / 60) {
@@ -81,7 +81,7 @@ fn style(stage: Stage) -> ProgressStyle {
     ProgressStyle::with_template(template(stage)).unwrap_or_else(|_| ProgressStyle::default_bar()).with_key(
         "rate",
         |state: &ProgressState, to: &mut dyn Write| {
-            // A bar that cannot be drawn is no failure.
+            // An error while drawing the bar is ignored.
             let _ = write!(to, "{:.0}/s", state.per_sec());
         },
     )

@@ -1,4 +1,4 @@
-//! `vault-search --queries`: answers many queries, one line each in their order, loading model and index once.
+//! `vault-search --queries`: answers many queries in their order, one line each, with model and index loaded once.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -15,13 +15,13 @@ use super::one_query::open_all;
 use super::search_args::SearchArgs;
 use super::settings::IndexSettings;
 
-/// Queries answered together. What is buffered is taken, nothing is waited for, so that a program can write a line and
-/// read its answer.
+/// The maximum number of queries that are answered together. Only lines that are already buffered are taken together,
+/// so that a program can write a line and read its answer.
 const TOGETHER: usize = 64;
 
 pub(super) fn run(args: &SearchArgs, file: &Path, out: &mut Out) -> CliResult {
     let settings = IndexSettings::load(&args.vault_args)?;
-    // Errors of the options come before any work.
+    // Check the options first, so that an error comes before any work.
     let options = args.literal("", &settings.config, &Zoned::now())?;
     let input: Box<dyn Read> = match file.to_str() {
         Some("-") => Box::new(io::stdin()),
@@ -34,7 +34,7 @@ pub(super) fn run(args: &SearchArgs, file: &Path, out: &mut Out) -> CliResult {
         note(&why);
     }
     let searchers = indexes.iter().map(Index::searcher).collect::<Result<Vec<_>>>()?;
-    // A reranker takes longer than whoever writes the queries wants to wait for the first answer.
+    // With a reranker, answer one query at a time: it is slow, and the first answer should not wait for the others.
     let together = if rerank.is_some() { 1 } else { TOGETHER };
     let (mut asked, mut found, mut failed) = (0, 0, 0);
     loop {
@@ -59,7 +59,8 @@ pub(super) fn run(args: &SearchArgs, file: &Path, out: &mut Out) -> CliResult {
     }
 }
 
-/// The next lines, at most `together`: one, and those that are buffered behind it. Empty at the end of the input.
+/// Reads the next lines, at most `together`: one line, and those that are buffered after it. Empty at the end of the
+/// input.
 fn next_lines(input: &mut BufReader<Box<dyn Read>>, together: usize, at_start: bool) -> io::Result<Vec<String>> {
     let mut lines = Vec::new();
     let mut bytes = Vec::new();
@@ -107,7 +108,7 @@ fn answers(
         let nothing = || searchers.iter().map(|searcher| searcher.nothing(options.mode)).collect();
         let (hits, error) = match hits.into_iter().collect::<Result<Vec<_>>>() {
             Ok(hits) => (hits, None),
-            // An empty line without filters asks for nothing and finds nothing.
+            // An empty line without filters is not an error: it finds nothing.
             Err(_) if query.is_empty() => (nothing(), None),
             Err(error) => (nothing(), Some(error.one_line())),
         };

@@ -1,42 +1,44 @@
-//! What `--json` and `--jsonl` print beside the library's own types. Fields are only ever added: scripts rely on them.
+//! Records that `--json` and `--jsonl` print, in addition to types of the library.
+//!
+//! Fields are only ever added, because scripts rely on them.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use vault_index::{CheckReport, ModelInfo, Report, ResolvedLink};
 
-/// Something that happened while watching.
+/// An event of a watcher.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub(super) enum WatchRecord {
-    /// The watcher follows the vault.
+    /// The watcher has started to follow the vault.
     Started {
         /// The vault's folder.
         vault: String,
     },
-    /// Changes were taken over.
+    /// Changes were synced.
     Synced {
-        /// What was done.
+        /// The report of the sync.
         #[serde(flatten)]
         report: Box<Report>,
     },
-    /// Something to know.
+    /// A notice.
     Notice {
-        /// What.
+        /// Its text.
         message: String,
     },
-    /// The vault's folder is not there any more; the index is kept.
+    /// The vault's folder no longer exists; the index is kept.
     VaultGone,
-    /// It is there again.
+    /// The vault's folder exists again.
     VaultBack,
     /// The watcher has ended; everything is committed.
     Ended,
 }
 
-/// What a check found.
+/// The result of a check.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct CheckRecord {
-    /// Whether the index is sound and equal to the vault now.
+    /// Whether the index is sound and now matches the vault.
     pub sound: bool,
     #[serde(flatten)]
     pub report: CheckReport,
@@ -48,17 +50,17 @@ impl From<CheckReport> for CheckRecord {
     }
 }
 
-/// A model that can be used.
+/// An embedding model.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct ModelRecord {
     #[serde(flatten)]
     pub model: ModelInfo,
-    /// Whether the vault's index has its vectors.
+    /// Whether the vault's index uses it.
     pub in_index: bool,
 }
 
 impl ModelRecord {
-    /// `has`: the model of the index.
+    /// Creates the record; `has` is the model of the index.
     pub(super) fn new(model: ModelInfo, has: Option<&str>) -> Self {
         let family = model.name.trim_end_matches("NAME").trim_end_matches("DIR");
         let is_family = family.len() < model.name.len();
@@ -70,28 +72,28 @@ impl ModelRecord {
 /// A file of the vault.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct PathRecord {
-    /// Where it lies.
+    /// Its path in the vault.
     pub path: String,
 }
 
-/// Where a link leads.
+/// The resolution of a link.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct ResolvedRecord {
-    /// The link that was asked for.
+    /// The link.
     pub link: String,
-    /// The note it was taken to stand in.
+    /// The note that contains the link, if it was given.
     pub from: Option<String>,
-    /// The file; null when there is none.
+    /// The file that the link leads to; null if it does not exist.
     pub target: Option<String>,
     /// The line of the heading or block that its subpath names.
     pub line: Option<u32>,
-    /// Whether it has a subpath that names nothing in the target.
+    /// Whether its subpath names a heading or block that the target does not have.
     pub subpath_missing: bool,
-    /// The rule that decided, in one word: `exact-path` and so on.
+    /// The rule that decided, in one word; for example, `exact-path`.
     pub rule: &'static str,
-    /// The same in a sentence.
+    /// The rule in a sentence.
     pub because: String,
-    /// All files that bear the name, in the order the rules prefer them.
+    /// All files with the name, in the order in which the rules prefer them.
     pub candidates: Vec<String>,
 }
 

@@ -20,31 +20,31 @@ use crate::UserConfig;
 
 const SYNTAX: &str = "\
 Inside the query:
-  \"exact phrase\"     notes that hold these words side by side
-  -word -\"phrase\"    no notes that hold this; - goes before any operator, phrase or (group)
-  word*              words that begin so
-  a OR b   ( … )     either; what stands side by side comes before OR
-  tag:garden         notes with this tag, or one below it as garden/roses
-  path:Daily         notes in this folder, or whose path matches a glob; several are alternatives
-  file:plan          notes whose file name holds these characters
+  \"exact phrase\"     notes with these words next to each other
+  -word -\"phrase\"    leave out notes with this; - also negates an operator or a (group)
+  word*              words that start with this
+  a OR b   ( … )     either one; `a b OR c` means `(a b) OR c`
+  tag:garden         notes with this tag or one nested below it, such as garden/roses
+  path:Daily         notes in this folder, or whose path matches a glob; repeated: any of them
+  file:plan          notes whose file name contains these characters
   date:2023-12       notes of these days: by a property `date`, the day in the file name, or a
                      property `created`. Also date:>=2026-01, date:2023-01..2023-06, date:friday
   [status]           notes with this property
-  [status:draft]     … that contains this; [status:\"draft\"] equals; [rating:>3] [due:<2026-03]
-  link:\"Rose bed\"    notes that link to this one; linked-from:Home that it links to;
-                     is:orphan that no link leads to
+  [status:draft]     … that contains this; [status:\"draft\"] equals it; [rating:>3] [due:<2026-03]
+  link:\"Rose bed\"    notes that link to this note; linked-from:Home notes that Home links to;
+                     is:orphan notes that no link leads to
   line:(a b)         notes with all of this on one line; block:(…) in one paragraph or list item,
                      section:(…) between two headings, content:(…) in the text of one passage
   task:call          notes with this in a task; task-todo:call in an open one, task-done:call in
-                     a done one; task-todo:\"\" is any open task
-  /\\d{4}-\\d\\d/       notes whose text this regular expression matches; also after file: path: [key:
-  match-case:Word    notes that hold this with its case; ignore-case:Word without
-  --                 everything that follows is searched for literally
+                     a done one; task-todo:\"\" matches any open task
+  /\\d{4}-\\d\\d/       notes whose text matches this regular expression; also after file: path: [key:
+  match-case:Word    notes with this word in exactly this case; ignore-case:Word in any case
+  --                 everything after it is searched for literally
 
-Words rank: the more of them a note holds, and the nearer its meaning, the higher it comes. They
-have to stand in it only after line: and its like, where they are negated, and in an OR with an
-operator. Case and diacritics do not count. What looks like an operator and is none is words, and
-that is said.
+Words rank notes: the more of them a note has, and the closer its meaning, the higher it ranks. A
+word is required only inside line:(…) and similar scopes, when negated, or when OR-ed with an
+operator. Case and diacritics are ignored. Unknown operators such as foo:bar are searched as words,
+with a notice.
 
 Examples:
   vault-search how to prune an apple tree
@@ -61,7 +61,7 @@ Examples:
 
 Exit codes: 0 found, 1 nothing found, 2 error, 3 refused or in conflict with another process.";
 
-/// What fits beside the common options.
+/// The examples of the short help, few enough to leave room for the common options.
 const SHORT: &str = "\
 Examples:
   vault-search how to prune an apple tree
@@ -78,9 +78,9 @@ Examples:
     args_override_self = true
 )]
 pub(super) struct SearchArgs {
-    /// What to search for; several words need no quotes
+    /// The query; several words need no quotes
     ///
-    /// With filters alone: all notes that pass, newest first.
+    /// A query of filters alone lists all notes that match, newest first.
     #[arg(value_name = "QUERY")]
     pub words: Vec<String>,
 
@@ -103,8 +103,9 @@ pub(super) struct SearchArgs {
     pub like: Option<String>,
     /// Score the best passages again with a cross-encoder
     ///
-    /// It reads each passage together with the query, and results are ordered by its scores: fastembed:NAME (BGERerankerBase, BGERerankerV2M3, JINARerankerV1TurboEn or JINARerankerV2BaseMultilingual)
-    /// or onnx:DIR. Slow: the model runs once per passage; needs ONNX Runtime.
+    /// MODEL is fastembed:NAME (BGERerankerBase, BGERerankerV2M3, JINARerankerV1TurboEn or
+    /// JINARerankerV2BaseMultilingual) or onnx:DIR. It reads each passage together with the query, and its scores order
+    /// the results. Slow, because it runs once per passage; needs ONNX Runtime.
     #[arg(long, value_name = "MODEL", hide_short_help = true, allow_hyphen_values = true, hide = cfg!(not(feature = "fastembed")))]
     pub rerank: Option<RerankerName>,
     /// How many of the best passages --rerank scores [default: 50]
@@ -117,7 +118,7 @@ pub(super) struct SearchArgs {
     pub tag: Vec<String>,
     /// Notes in this folder, or whose path matches the glob; repeated: any of them
     ///
-    /// ? is any character, * any but /, ** any folders; case is ignored.
+    /// ? matches any character, * any characters but /, ** any folders; case is ignored.
     #[arg(long, value_name = "GLOB", help_heading = "Filters", allow_hyphen_values = true)]
     pub path: Vec<String>,
     /// Changed on this day or later: 2026-01-31, 2026-01, yesterday, 'last week', 7d
@@ -128,62 +129,64 @@ pub(super) struct SearchArgs {
     /// Changed on this day or earlier
     #[arg(long, value_name = "DATE", help_heading = "Filters")]
     pub before: Vec<String>,
-    /// Notes of these days, as date:RANGE in the query; repeated: all must hold
+    /// Notes of these days, like date:RANGE in the query; repeated: all must match
     ///
-    /// For example 2023-12, '>=2026-01' or 2023-01..2023-06.
+    /// For example, 2023-12, '>=2026-01' or 2023-01..2023-06.
     #[arg(long, value_name = "RANGE", help_heading = "Filters", hide_short_help = true)]
     pub date: Vec<String>,
     /// Notes with this property: KEY, KEY=VALUE, KEY!=VALUE, KEY~TEXT, KEY<VALUE …
     ///
-    /// The property is of the frontmatter, or an inline field as Dataview has them (KEY:: VALUE). KEY: it exists, even if empty; KEY!=VALUE: it exists and is not equal;
-    /// KEY~TEXT: it contains this; also KEY<=VALUE, KEY>VALUE and KEY>=VALUE. Repeated: all must hold. Numbers compare as numbers, months, days and times as
-    /// dates ('due<2026-03', 'due>=yesterday'; a month or a year equals every day in it), anything else as text, ignoring
-    /// case. One item of a list is enough; MAP.KEY is a key of a map.
+    /// A property is in the frontmatter, or it is an inline field as in Dataview (KEY:: VALUE). KEY: it exists, even if
+    /// empty; KEY!=VALUE: it exists and differs; KEY~TEXT: it contains TEXT; also KEY<=VALUE, KEY>VALUE and KEY>=VALUE.
+    /// Repeated: all must match. Numbers compare as numbers; months, days and times as dates ('due<2026-03',
+    /// 'due>=yesterday'; a month or a year equals every day in it); anything else as text, ignoring case. Of a list,
+    /// one matching item is enough; MAP.KEY is a key of a map.
     #[arg(long, value_name = "TEST", help_heading = "Filters", allow_hyphen_values = true)]
     pub prop: Vec<String>,
 
     /// Print paths only
     ///
-    /// To another program, by the names on disk.
+    /// Unless a terminal shows them, paths are spelled as on disk.
     #[arg(long, help_heading = "Output", conflicts_with_all = ["json", "jsonl"])]
     pub files: bool,
-    /// Print one line a result: path:line, score, title › heading: passage
+    /// Print one line per result: path:line, score, title › heading: passage
     #[arg(long, help_heading = "Output", conflicts_with_all = ["json", "jsonl", "files"])]
     pub compact: bool,
     /// Print absolute paths; in JSON, as absolute_path
     #[arg(long, help_heading = "Output", hide_short_help = true)]
     pub absolute: bool,
-    /// Print path:line:text, one line a result: for editors and other programs
+    /// Print path:line:text, one line per result, for editors and other programs
     ///
-    /// The text is that line of the note. Paths are by the names on disk, from the vault's folder on; --absolute makes
-    /// them whole.
+    /// The text is that line of the note. Paths are relative to the vault's folder, and spelled as on disk unless a
+    /// terminal shows them; --absolute makes them absolute.
     #[arg(long, help_heading = "Output", hide_short_help = true, conflicts_with_all = ["json", "jsonl", "files", "compact", "explain", "best_last"])]
     pub grep: bool,
     /// Open the first result, or the N-th, at its line in your editor
     ///
-    /// On a terminal only: in what the setting `editor` of config.toml names (a command, or obsidian), else in $VISUAL
-    /// or $EDITOR. Nothing is printed.
+    /// On a terminal only. The editor is the setting `editor` in config.toml (a command, or obsidian), else $VISUAL,
+    /// else $EDITOR. Nothing is printed.
     #[arg(long, value_name = "N", help_heading = "Output", num_args = 0..=1, require_equals = true,
           default_missing_value = "1", value_parser = at_least_one,
           conflicts_with_all = ["json", "jsonl", "files", "compact", "grep", "print0", "count", "explain", "absolute", "best_last"])]
     pub open: Option<usize>,
     /// Print paths only, each followed by NUL: for xargs -0
     ///
-    /// Paths are by the names on disk.
+    /// Paths are spelled as on disk.
     #[arg(short = '0', long, help_heading = "Output", hide_short_help = true, conflicts_with_all = ["json", "jsonl", "compact", "grep", "explain"])]
     pub print0: bool,
-    /// Print how many notes match, or with --chunks passages
+    /// Print the number of notes that match, or with --chunks of passages
     ///
-    /// With --group folder, of each folder. A note counts that holds a word of the query, unless --mode says otherwise.
+    /// With --group folder, prints a number for each folder. A note matches if it has a word of the query, unless
+    /// --mode says otherwise.
     #[arg(long, help_heading = "Output",
           conflicts_with_all = ["jsonl", "files", "compact", "grep", "print0", "explain", "limit", "sort", "rerank", "best_last"])]
     pub count: bool,
     /// Sort by score (best first), modified (newest first) or path
     ///
-    /// Other orders than score are of all that match, weak ones too: --mode lexical or --min-score leaves those out.
+    /// modified and path also list weak matches; --mode lexical or --min-score drops them.
     #[arg(long, value_name = "ORDER", help_heading = "Output", hide_possible_values = true, value_parser = sort_parser(), conflicts_with = "rerank")]
     pub sort: Option<Sort>,
-    /// Put the results of each folder together
+    /// Group the results by folder
     ///
     /// The folder with the first result comes first.
     #[arg(long, value_name = "WHAT", help_heading = "Output", hide_short_help = true, value_parser = ["folder"])]
@@ -191,12 +194,12 @@ pub(super) struct SearchArgs {
     /// On a terminal, print the best result last, nearest the prompt
     #[arg(long, help_heading = "Output", hide_short_help = true)]
     pub best_last: bool,
-    /// Explain what each score is made of
+    /// Show the parts of each score
     #[arg(long, help_heading = "Output", hide_short_help = true)]
     pub explain: bool,
     /// Answer one query per line as JSON Lines; `-` reads standard input
     ///
-    /// Each is taken literally, and answered in the same order.
+    /// Each query is searched literally, without operators. Answers come in the order of the queries.
     #[arg(long, value_name = "FILE", help_heading = "Output", hide_short_help = true, allow_hyphen_values = true,
           conflicts_with_all = ["words", "like", "json", "files", "grep", "open", "explain", "compact", "absolute", "print0", "count",
                                 "group"])]
@@ -204,13 +207,15 @@ pub(super) struct SearchArgs {
     #[command(flatten)]
     pub output: ListArgs,
 
-    /// Use the index as it is, without looking for changed files
+    /// Use the index as it is, without checking for changed files
     #[arg(long, help_heading = "Vault and index", conflicts_with = "wait")]
     pub no_sync: bool,
     /// Wait up to this many seconds for the index
     ///
-    /// That is for changed notes, missing vectors and other processes that write. By default changed notes are read (to the end on a terminal, else for 10 seconds), vectors are made where 1 second is enough
-    /// for all, and nobody is waited for.
+    /// Waits for changed notes to be read, missing vectors to be computed, and other processes to finish writing. By
+    /// default, changed notes are read to the end on a terminal, and elsewhere for up to 10 seconds; vectors are
+    /// computed on a terminal if 5 seconds are enough for all of them, and elsewhere for up to 1 second; other
+    /// processes are not waited for.
     #[arg(long, value_name = "SECONDS", hide_short_help = true, help_heading = "Vault and index", value_parser = seconds,
           allow_hyphen_values = true)]
     pub wait: Option<Duration>,
@@ -236,30 +241,30 @@ fn sort_parser() -> impl TypedValueParser<Value = Sort> {
 
 /// A whole number, 1 or more.
 pub(super) fn at_least_one(text: &str) -> Result<usize, String> {
-    text.parse().ok().filter(|n| *n > 0).ok_or_else(|| "write a whole number, 1 or more".to_string())
+    text.parse().ok().filter(|n| *n > 0).ok_or_else(|| "expected a whole number, 1 or more".to_string())
 }
 
 fn score(text: &str) -> Result<f32, String> {
-    text.parse().ok().filter(|x| (0.0..=1.0).contains(x)).ok_or_else(|| "write a number from 0 to 1".to_string())
+    text.parse().ok().filter(|x| (0.0..=1.0).contains(x)).ok_or_else(|| "expected a number from 0 to 1".to_string())
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: Option<f64> = text.parse().ok();
     let duration = seconds.and_then(|s| Duration::try_from_secs_f64(s).ok());
-    duration.ok_or_else(|| "write a number of seconds, 0 or more".to_string())
+    duration.ok_or_else(|| "expected a number of seconds, 0 or more".to_string())
 }
 
 /// Reads the command line.
 ///
 /// # Errors
-/// What clap says about it.
+/// Usage errors of clap, and its output for `--help` and `--version`.
 pub(super) fn parse(args: impl IntoIterator<Item = OsString>) -> CliResult<SearchArgs> {
     let command = SearchArgs::command();
     Ok(SearchArgs::try_parse_from(options_first(args, &command))?)
 }
 
-/// Moves the query's words behind a `--`, so that `-word` is a word wherever it stands. Long options stay
-/// options, an unknown one stays an error. The user's own `--` stays in the words: there it ends the syntax.
+/// Moves the query's words after a `--`, so that `-word` is a word in any position. Long options stay options, and an
+/// unknown one stays an error. A `--` that the user typed stays among the words, where it ends the query syntax.
 fn options_first(args: impl IntoIterator<Item = OsString>, command: &clap::Command) -> Vec<OsString> {
     let mut args = args.into_iter();
     let mut options: Vec<OsString> = args.next().into_iter().collect();
@@ -313,15 +318,15 @@ fn kind(arg: &str, command: &clap::Command) -> Kind {
 }
 
 impl SearchArgs {
-    /// The query as it was typed.
+    /// Returns the query as it was typed.
     pub(super) fn typed(&self) -> String {
         self.words.join(" ")
     }
 
-    /// The query, with all options.
+    /// Returns the query with all options.
     ///
     /// # Errors
-    /// A filter that cannot be understood, or nothing to search for.
+    /// An invalid filter, options that contradict each other, or nothing to search for.
     pub(super) fn query(&self, config: &UserConfig, now: &Zoned) -> Result<Query> {
         let query = self.with_options(Query::parse_at(&self.typed(), now)?, config, now)?;
         let has_words = !query.text.is_empty();
@@ -349,10 +354,10 @@ impl SearchArgs {
         Ok(query)
     }
 
-    /// A query of `--queries`: the line as it stands, with all options.
+    /// Returns a query of `--queries`: the literal line, with all options.
     ///
     /// # Errors
-    /// A filter that cannot be understood.
+    /// An invalid filter.
     pub(super) fn literal(&self, line: &str, config: &UserConfig, now: &Zoned) -> Result<Query> {
         self.with_options(Query::literal(line), config, now)
     }
@@ -375,9 +380,10 @@ impl SearchArgs {
             filter.properties.push(test.parse::<PropertyTest>()?);
         }
         query.like.clone_from(&self.like);
-        // Notes are alike by meaning, whatever the configuration says of searches.
+        // Similar notes are found by meaning, so the mode in the configuration does not apply.
         let configured = config.mode.filter(|_| self.like.is_none());
-        // Meaning is near to anything: what is near a word is not to be counted with what holds it.
+        // Count by words, because everything is close in meaning to some degree: a count should not include notes that
+        // do not have a word of the query.
         let counted = (self.count && self.like.is_none()).then_some(Mode::Lexical);
         query.mode = self.mode.or(configured).or(counted).unwrap_or_default();
         query.limit = self.limit.or(config.limit).unwrap_or(query.limit).max(self.open.unwrap_or(0));
@@ -387,10 +393,10 @@ impl SearchArgs {
         Ok(query)
     }
 
-    /// The reranker, if one was asked for.
+    /// Loads the reranker, if one was requested.
     ///
     /// # Errors
-    /// It is not built in, its files are not there, or there is no ONNX Runtime.
+    /// It is not built in, its files do not exist, or ONNX Runtime is missing.
     pub(super) fn reranking(&self) -> Result<Option<Rerank>> {
         let Some(name) = &self.rerank else { return Ok(None) };
         let mut rerank = Rerank::new(name.load(None)?);
@@ -398,7 +404,8 @@ impl SearchArgs {
         Ok(Some(rerank))
     }
 
-    /// Whether a person waits for the answer and reads it. Anything else is a script, also where a person starts it.
+    /// Whether a person waits for the answer and reads it. Otherwise it is treated as a script, even if a person
+    /// started it.
     pub(super) fn is_seen(&self) -> bool {
         std::io::stdout().is_terminal() && crate::stderr_is_terminal() && !self.is_for_programs()
     }
@@ -408,12 +415,12 @@ impl SearchArgs {
         output.json || output.jsonl || self.files || self.grep || self.print0 || self.count || self.queries.is_some()
     }
 
-    /// What is done before the search.
+    /// Returns how the index is brought up to date before the search.
     pub(super) fn sync_policy(&self, mode: Mode) -> SyncPolicy {
         let wait = self.wait.map_or(Wait::Unasked { is_seen: self.is_seen() }, Wait::AtMost);
         match mode {
             _ if self.no_sync => SyncPolicy::Skip,
-            // Words are found without vectors.
+            // A lexical search needs no vectors.
             Mode::Lexical if self.like.is_none() => SyncPolicy::Text(wait),
             _ => SyncPolicy::All(wait),
         }

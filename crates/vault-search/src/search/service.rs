@@ -1,4 +1,4 @@
-//! Service definitions for `vault-index watch`: systemd, launchd; printed, never installed.
+//! Service definitions of `vault-index watch` for systemd and launchd, which are printed but never installed.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use crate::{CliResult, Out, Outcome};
 
 use super::settings::IndexedVaultArgs;
 
-/// Prints the definition for the system this runs on.
+/// Prints the definition for the current system.
 pub(super) fn print(vault: &Path, vault_args: &IndexedVaultArgs, out: &mut Out) -> CliResult {
     let command = command(crate::command_line(), vault, vault_args);
     let text = if cfg!(target_os = "macos") {
@@ -23,7 +23,7 @@ pub(super) fn print(vault: &Path, vault_args: &IndexedVaultArgs, out: &mut Out) 
     Ok(Outcome::Done)
 }
 
-/// The command line of the service, which does not rely on the environment of this process.
+/// Returns the command line of the service, which does not depend on the environment of this process.
 fn command(mut words: Vec<String>, vault: &Path, vault_args: &IndexedVaultArgs) -> Vec<String> {
     let text = |path: &Path| path.to_string_lossy().into_owned();
     words.extend(["watch".into(), "--vault".into(), text(vault)]);
@@ -61,7 +61,7 @@ fn systemd(command: &[String], vault: &Path) -> String {
     )
 }
 
-/// systemd reads `%` as a specifier, `$` as a variable and backslashes as escapes.
+/// Quotes a word for systemd, which treats `%` as a specifier, `$` as a variable and backslashes as escapes.
 fn quoted_for_systemd(word: &str) -> String {
     let mut text = String::from("\"");
     for c in word.chars() {

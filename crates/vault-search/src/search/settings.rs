@@ -9,20 +9,20 @@ use vault_index::{Error, ModelName, Options, Result, check_globs};
 use crate::CliResult;
 use crate::settings::{Settings, UserConfig, VaultArgs, config_file, no_effect};
 
-/// What `--help` says about settings, beside the options themselves. Each paragraph is one line: clap breaks it.
+/// The part of `--help` about settings other than options. Each paragraph is one line, because clap wraps it.
 pub(super) const SETTINGS_HELP: &str = "\
-Settings: flags override the environment (VAULT_DIR, VAULT_INDEX_FILE, VAULT_MODEL, VAULT_BASE_URL), which overrides \
+Settings: flags override environment variables (VAULT_DIR, VAULT_INDEX_FILE, VAULT_MODEL, VAULT_BASE_URL), which override \
 config.toml in the user's configuration folder (~/.config/vault-index on Linux, \
-~/Library/Application Support/vault-index on macOS, %APPDATA%\\vault-index on Windows), which may hold vault (a folder, or a list of them), model, \
-base_url, exclude, limit, mode, best_last = true (as --best-last), background = false (embed nothing after a search, as VAULT_BACKGROUND=0), \
-editor (what --open opens a note in before $VISUAL and $EDITOR: obsidian, or a command) and hyperlink, which says where printed paths lead when \
-they are clicked: file, obsidian (the note and its heading), advanced-uri (Obsidian's plugin of that name, with the line), \
-vscode, vscodium, cursor, zed, none, or a URL with {path}, {line}, {file}, {vault} and {heading}. A vault's own .vault.toml may hold exclude only. \
-Setting NO_COLOR turns colors off.";
+~/Library/Application Support/vault-index on macOS, %APPDATA%\\vault-index on Windows). config.toml may set vault (a folder, or a list of folders), model, \
+base_url, exclude, limit, mode, best_last = true (like --best-last), background = false (do not embed after a search, like VAULT_BACKGROUND=0), \
+editor (the editor of --open, before $VISUAL and $EDITOR: obsidian, or a command) and hyperlink (where a click on a printed path leads: \
+file, obsidian (the note and its heading), advanced-uri (the Obsidian plugin of that name, with the line), \
+vscode, vscodium, cursor, zed, none, or a URL with {path}, {line}, {file}, {vault} and {heading}). A vault's own .vault.toml may set only exclude and [lint]. \
+NO_COLOR turns colors off.";
 
 const MODEL_HELP: &str = "The embedding model [env: VAULT_MODEL] [default: the index's, else minilm]";
 
-/// What can be named depends on what is built in.
+/// The model names in the help of `--model`, which depend on the features that are built in.
 const MODELS: &str = match (cfg!(feature = "fastembed"), cfg!(feature = "http")) {
     (true, true) => "minilm, fastembed:NAME, onnx:DIR, openai:NAME or ollama:NAME; see vault-index models.",
     (true, false) => "minilm, fastembed:NAME or onnx:DIR; see vault-index models.",
@@ -44,15 +44,15 @@ pub(super) struct IndexedVaultArgs {
     pub base_url: Option<String>,
     /// Leave out matching files (repeatable)
     ///
-    /// Besides those of .gitignore, .vaultignore and .vault.toml. This changes the index itself: the files are removed
-    /// from it, and return with the next sync without the option. To leave them out for good, name them in .vault.toml
-    /// or config.toml; to leave them out of one search, write -path:GLOB.
+    /// This adds to .gitignore, .vaultignore and .vault.toml, and changes the index itself: the files are removed
+    /// from it, and the next sync without the option adds them again. To exclude files permanently, list them in
+    /// .vault.toml or config.toml; to exclude them from one search, write -path:GLOB.
     #[arg(long, value_name = "GLOB", global = true, hide_short_help = true)]
     pub exclude: Vec<String>,
 }
 
 impl IndexedVaultArgs {
-    /// Refuses the options before or after a command that works on no vault.
+    /// Refuses these options for a command that works on no vault.
     ///
     /// # Errors
     /// An option that was given.
@@ -61,7 +61,7 @@ impl IndexedVaultArgs {
         self.refuse_filling()
     }
 
-    /// Refuses the options that say how an index is filled, where a command fills none.
+    /// Refuses the options that control how an index is filled, for a command that fills no index.
     ///
     /// # Errors
     /// As [`Self::refuse`].
@@ -70,7 +70,7 @@ impl IndexedVaultArgs {
         self.refuse_syncing()
     }
 
-    /// Refuses the options that have an effect only where an index is brought up to date.
+    /// Refuses the options that have an effect only on a sync, for a command that does not sync.
     ///
     /// # Errors
     /// As [`Self::refuse`].
@@ -106,7 +106,7 @@ impl IndexSettings {
     /// Reads flags, environment and configuration.
     ///
     /// # Errors
-    /// A broken configuration, an unknown model, no vault, a vault that is refused.
+    /// An invalid configuration, an unknown model, no vault, a vault that is refused.
     pub(super) fn load(args: &IndexedVaultArgs) -> CliResult<Self> {
         Self::with(Settings::load(&args.vault_args)?, args)
     }
@@ -120,7 +120,7 @@ impl IndexSettings {
         Ok(Self { model, base_url, exclude: args.exclude.clone(), settings })
     }
 
-    /// How the library is to open an index.
+    /// The options with which the library opens an index.
     pub(super) fn options(&self) -> Options {
         let mut options = self.index_options().exclude(&self.exclude);
         options.model.clone_from(&self.model);
@@ -129,7 +129,7 @@ impl IndexSettings {
     }
 }
 
-/// The model that is named; an error says where a wrong name was found.
+/// The model from the flag, the variable or the configuration, in this order. An error names the source of a wrong name.
 fn model(flag: Option<&str>, variable: Option<String>, config: &UserConfig) -> Result<Option<ModelName>> {
     let (name, named_in) = match (flag, variable, &config.model) {
         (Some(name), ..) => (name.to_owned(), None),

@@ -1,4 +1,4 @@
-//! `vault-index status`, `check` and `models`: what the index holds, whether it is sound, what could fill it.
+//! `vault-index status`, `check` and `models`: the content of the index, whether it is sound, and models for it.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -43,7 +43,7 @@ fn rows(status: &Status) -> Vec<(String, String)> {
         "passages",
         match status.pending {
             0 => format!("{}, all with vectors", status.chunks),
-            pending => format!("{}; still to be made: {}: vault-index sync", status.chunks, counted(pending, "vector")),
+            pending => format!("{}; still to embed: {}: vault-index sync", status.chunks, counted(pending, "passage")),
         },
     );
     if status.unread > 0 {
@@ -72,10 +72,10 @@ fn failed(text: &FailedText) -> String {
 fn background(status: &BackgroundStatus) -> String {
     match status {
         BackgroundStatus { process: Some(process), started: Some(started), .. } => {
-            format!("{process} embeds since {}: vault-index stop ends it", local_time(*started))
+            format!("{process} has been embedding since {}: vault-index stop ends it", local_time(*started))
         }
         BackgroundStatus { started: Some(started), ended: None, .. } => {
-            format!("a process that began at {} was killed", local_time(*started))
+            format!("a process that started at {} was killed", local_time(*started))
         }
         BackgroundStatus { ended: Some(ended), error: Some(error), .. } => {
             format!("failed at {}: {error}", local_time(*ended))
@@ -127,7 +127,7 @@ pub(super) fn check(vault_args: &IndexedVaultArgs, args: &CheckArgs, out: &mut O
     Ok(outcome)
 }
 
-/// The last line of a check.
+/// Returns the last line of a check.
 fn verdict(record: &CheckRecord, repair: bool) -> String {
     let faults = counted(record.report.faults.len(), "fault");
     let mut text = match (record.report.faults.len(), record.report.repaired) {
@@ -181,13 +181,16 @@ pub(super) fn models(vault_args: &IndexedVaultArgs, args: &ListArgs, out: &mut O
             true => Ok(()),
             false => {
                 let features = missing.into_iter().collect::<Vec<_>>().join(",");
-                out.line(&format!("to have what is not in this program, {}", ModelInfo::install_with(&features)))
+                out.line(&format!(
+                    "to get the models that are not in this program, {}",
+                    ModelInfo::install_with(&features)
+                ))
             }
         }
     })
 }
 
-/// The model of the vault's index, if there is one.
+/// Returns the model of the vault's index, if there is an index.
 fn model_of(settings: &IndexSettings, vault: &Path) -> Option<String> {
     open::to_read(settings, vault).ok()?.status().ok().map(|status| status.model)
 }

@@ -1,4 +1,4 @@
-//! `vault-index sync` and `rebuild`: bring the index up to date, and say what was done.
+//! `vault-index sync`, `rebuild` and `stop`: bring the index up to date, and report the result.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,10 +13,10 @@ use super::open;
 use super::progress::with_progress;
 use super::settings::{IndexSettings, IndexedVaultArgs};
 
-/// Up to so many warnings, or skipped files, are all named.
+/// Up to this many warnings, or skipped files, are all listed.
 const NAMED: usize = 3;
 
-/// Of more of them, so many of each kind.
+/// If there are more, this many of each kind are listed.
 const EXAMPLES: usize = 2;
 
 const KEPT: &str = "what has been indexed is kept; run it again to resume";
@@ -42,7 +42,7 @@ pub(super) fn rebuild(vault_args: &IndexedVaultArgs, args: &RebuildArgs, out: &m
     }
     let settings = IndexSettings::load(vault_args)?;
     let index = open::to_rebuild(&settings, settings.only_vault()?, args.yes)?;
-    // A damaged index may not say how much there is to do.
+    // The status of a damaged index may be an error; then there is no notice.
     if let Some((has, wants)) = index.stale_model()?
         && let Ok(status) = index.status()
     {
@@ -52,13 +52,17 @@ pub(super) fn rebuild(vault_args: &IndexedVaultArgs, args: &RebuildArgs, out: &m
     run(SyncOptions::default(), |options| index.rebuild(options), &args.output, out)
 }
 
-/// How long a process in the background is given to end.
+/// How long to wait for the background process to end.
 const STOPPING: Duration = Duration::from_secs(10);
 
 pub(super) fn stop(vault_args: &IndexedVaultArgs, _: &StopArgs, out: &mut Out) -> CliResult {
     let settings = IndexSettings::load(vault_args)?;
     let was_at_work = open::to_read(&settings, settings.only_vault()?)?.stop_background(STOPPING)?;
-    out.line(if was_at_work { "stopped; what was embedded is kept" } else { "nothing is embedded in the background" })?;
+    out.line(if was_at_work {
+        "stopped; what was embedded is kept"
+    } else {
+        "no process is embedding in the background"
+    })?;
     Ok(Outcome::Done)
 }
 
@@ -82,13 +86,14 @@ fn run(
     if is_cancelled { Err(Failure::Interrupted(KEPT)) } else { Ok(Outcome::Done) }
 }
 
-/// A report as JSON has it: notes that are not read yet count as pending.
+/// Returns a report as it is printed as JSON, where notes that are not read yet count as pending.
 pub(super) fn pending_summed(mut report: Report) -> Report {
     report.pending += report.unread;
     report
 }
 
-/// What was done: a paragraph, then warnings and what is not indexed. Old ones are only counted.
+/// Prints the summary of a sync: a paragraph, then warnings and skipped files. If nothing has changed and none of them
+/// is new, they are only counted.
 fn summary(report: &Report, all: bool, out: &mut Out) -> io::Result<()> {
     let old = report.warnings.len() + report.skipped.len();
     let mut text = paragraph(report);
@@ -102,7 +107,7 @@ fn summary(report: &Report, all: bool, out: &mut Out) -> io::Result<()> {
     findings(&report.warnings, &report.skipped, all, out)
 }
 
-/// Warnings and skipped files: all of them, or how many of each kind there are, with examples.
+/// Prints warnings and skipped files: all of them, or examples of each kind and their number.
 pub(super) fn findings(warnings: &[NoteWarning], skipped: &[SkippedNote], all: bool, out: &mut Out) -> io::Result<()> {
     let warning = |NoteWarning { path, warning, .. }: &NoteWarning| {
         let line = warning.line.map_or_else(String::new, |line| format!(":{line}"));
@@ -131,18 +136,18 @@ pub(super) fn findings(warnings: &[NoteWarning], skipped: &[SkippedNote], all: b
     if is_cut { out.line("--warnings lists all") } else { Ok(()) }
 }
 
-/// A kind as JSON has it.
+/// Returns the name of a kind in JSON.
 fn json_name(kind: &WarningKind) -> String {
     serde_json::to_string(kind).unwrap_or_default().trim_matches('"').to_string()
 }
 
-/// Prints a line for each text, with its kind before it.
+/// Prints a line for each text, after a label.
 pub(super) fn labelled(kind: &str, texts: &[String], out: &mut Out) -> io::Result<()> {
     let kind = out.paint.bad(kind);
     texts.iter().try_for_each(|text| out.line(&format!("{kind}: {}", sanitize_line(text))))
 }
 
-/// One line for a batch of changes, one paragraph for a sync.
+/// Returns the summary of a report in one paragraph: of a sync, or of a batch of changes from the watcher.
 pub(super) fn paragraph(report: &Report) -> String {
     let notes = report.added + report.changed + report.renamed + report.unchanged;
     let count = |n: usize, what: &str| (n > 0).then(|| format!("{n} {what}"));

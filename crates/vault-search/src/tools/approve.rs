@@ -1,4 +1,4 @@
-//! Approval by the person at the terminal, who is shown what would be done and can change it.
+//! Approval in a terminal: shows a change to the user, who can approve, edit or decline it.
 
 use std::io::{self, Write};
 use std::process::{Command, Stdio};
@@ -16,39 +16,39 @@ use super::context::json;
 use super::plan_text::texts_of_change;
 use super::preview_text::{cut, has_parts};
 
-/// What a person made of the parts of a change.
+/// The parts of a change that a person chose.
 pub enum PartChoice<T> {
-    /// They belong together, so that there is no choice.
+    /// The parts belong together, so there was no choice.
     Whole,
-    /// What is left.
+    /// The chosen parts.
     Part(T),
-    /// Nothing is left, or nobody answers.
+    /// No part was chosen, or the input ended.
     Nothing,
 }
 
-/// What a person typed.
+/// The answer of a person to a question about a change.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reply {
     Yes,
     No,
-    /// Other arguments, or another plan, which are checked, shown and asked about again.
+    /// Edited arguments, or an edited plan, which need to be checked, shown and approved.
     Edited(Value),
-    /// Some parts are to be left out.
+    /// The person wants to leave out some parts.
     Choose,
 }
 
-/// The refusal where nobody can be asked.
+/// The error if approval is needed and there is no terminal to ask on.
 pub(super) fn nobody_to_ask(what: &str) -> Error {
     nobody_to_ask_but(what, "inspect it with --dry-run, then add --yes")
 }
 
-/// The same, with what to do instead.
+/// [`nobody_to_ask`] with another remedy.
 pub(super) fn nobody_to_ask_but(what: &str, remedy: &str) -> Error {
     Error::new(ErrorKind::Denied, format!("{what} needs approval, and there is no terminal to ask on"))
         .with_remedy(remedy)
 }
 
-/// Requires a yes, by a flag or by a person.
+/// Requires confirmation, by a flag or by an answer.
 pub(super) fn agreed(yes: bool, what: &str, remedy: &str, question: &str) -> Result<()> {
     match yes {
         true => Ok(()),
@@ -58,47 +58,47 @@ pub(super) fn agreed(yes: bool, what: &str, remedy: &str, question: &str) -> Res
     }
 }
 
-/// The refusal of a person.
+/// The error if the user declines.
 pub fn declined() -> Error {
     Error::new(ErrorKind::Denied, "not approved; nothing was done")
 }
 
-/// The refusal of a person who was asked before a tool runs, in the words of the source documents.
+/// The error if the user declines before a tool runs. The source documents specify its text.
 pub(super) fn cancelled() -> Error {
     Error::new(ErrorKind::Denied, "User cancelled tool execution").with_remedy("nothing was done")
 }
 
-/// The approver at a terminal: shows a change, and asks on the line below.
+/// The approver in a terminal: shows a change, and asks on the line below it.
 #[derive(Default)]
 pub struct TerminalPrompt<'a> {
-    /// What is asked, without a question mark; by default, to do what the change is.
+    /// The question, without a question mark. The default is the title of the change with `do it`.
     pub question: Option<&'a str>,
-    /// What stands before the change.
+    /// Lines before the change.
     pub head: Vec<String>,
-    /// How a person can change what is asked about.
+    /// The editor of the change, if it can be edited.
     pub changing: Option<&'a mut dyn ChangeEditor>,
-    /// All of the change, where a person has left out some of it.
+    /// The whole change, if some parts of it have been left out.
     pub whole: Option<PreparedChange>,
 }
 
-/// Prepares what a person makes of a change, which is then shown and asked about.
+/// Prepares a change again after the user has edited it or left out parts. The new change is then shown for approval.
 pub trait ChangeEditor {
-    /// What can be edited, and what it is called.
+    /// Returns the name and the value of the part of a change that can be edited, such as the arguments of a call.
     ///
     /// # Errors
-    /// What cannot be written as JSON.
+    /// A value that cannot be written as JSON.
     fn editable(&self, change: &PreparedChange) -> Result<(&'static str, Value)>;
 
-    /// The change with what was edited.
+    /// Prepares the change with the edited value.
     ///
     /// # Errors
-    /// As those of preparing it.
+    /// The errors of preparing the change.
     fn edited(&mut self, edited: Value) -> Result<PreparedChange>;
 
-    /// Asks which parts of a change are made.
+    /// Asks which parts of a change to make.
     ///
     /// # Errors
-    /// What is left cannot be done without what is left out.
+    /// The chosen parts cannot be made without the ones that were left out.
     fn choose(&mut self, whole: &PreparedChange) -> Result<PartChoice<PreparedChange>>;
 }
 
@@ -114,7 +114,7 @@ impl Approver for TerminalPrompt<'_> {
 
 impl TerminalPrompt<'_> {
     fn answer(&mut self, change: &PreparedChange) -> Result<Answer> {
-        // What was edited and cannot be used, to be edited further.
+        // An edited value that turned out to be invalid, so that the user can continue from it.
         let mut typed: Option<Value> = None;
         let (short, whole) = texts_of_change(change, self.head.clone());
         let question = match self.question {
@@ -142,7 +142,7 @@ impl TerminalPrompt<'_> {
                         Err(error) if error.kind() == ErrorKind::Cancelled => return Err(error),
                         Err(error) => {
                             say("error", &error.within("without what is left out").one_line());
-                            note("nothing is left out; this is all of it again:");
+                            note("nothing was left out; here is the whole change again:");
                             Some(all.clone())
                         }
                     };
@@ -156,7 +156,7 @@ impl TerminalPrompt<'_> {
                         self.whole = None;
                         return Ok(Answer::Instead(Box::new(again.edited())));
                     }
-                    // It can be edited again; what the settings deny stays denied.
+                    // The user can edit it again, unless the settings deny the call.
                     Err(error) if !matches!(error.kind(), ErrorKind::Denied | ErrorKind::Cancelled) => {
                         say("error", &error.one_line());
                         typed = Some(edited);
@@ -168,22 +168,22 @@ impl TerminalPrompt<'_> {
     }
 }
 
-/// What a person is asked about.
+/// A question about a change.
 #[derive(Debug, Default)]
 pub struct TerminalQuestion<'a> {
     pub question: &'a str,
-    /// What is shown.
+    /// The text that is shown before the question.
     pub short: &'a str,
-    /// What `w` shows.
+    /// The text that the key `w` shows.
     pub whole: &'a str,
-    /// What can be edited, and what it is called.
+    /// The name and the value of the part that can be edited.
     pub edited: Option<(&'a str, &'a Value)>,
-    /// Whether `p` is offered.
+    /// Whether the key `p` is offered.
     pub has_parts: bool,
 }
 
-/// Shows something and asks about it. A yes counts once all of it has been shown: where the screen has a part only, it shows
-/// the whole, and asks again.
+/// Shows a change and asks about it. A yes counts only after the whole change has been shown: if the screen shows only
+/// a part, the first yes shows the whole, and the question is asked again.
 pub fn ask_about(about: &TerminalQuestion<'_>) -> Result<Reply> {
     let TerminalQuestion { question, short, whole, edited: editable, has_parts } = *about;
     let paint = Paint::stderr();
@@ -214,8 +214,8 @@ pub fn ask_about(about: &TerminalQuestion<'_>) -> Result<Reply> {
     }
 }
 
-/// Lets a person select what is shared: all of it at first, nothing at the end of input. `whole` is all of an item, of
-/// which `items` has a line.
+/// Lets the user select the items to share. At first all are selected; at the end of input, none is. `items` has a line
+/// for each item, and `whole` returns all of it.
 pub fn tick(question: &str, items: &[String], whole: impl Fn(usize) -> String) -> Vec<bool> {
     let mut ticked = vec![true; items.len()];
     loop {
@@ -244,35 +244,35 @@ pub fn tick(question: &str, items: &[String], whole: impl Fn(usize) -> String) -
     }
 }
 
-/// Text for people on standard error, as it is.
+/// Prints text for people on standard error as it is.
 pub fn show(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", text.trim_end());
 }
 
-/// Text of any length: in `$PAGER` where one is set.
+/// Shows text of any length: in `$PAGER`, if it is set.
 pub fn page(text: &str) {
     let Some(mut pager) = program("PAGER") else { return show(text) };
-    // Of less: leave at once what fits, keep colours, leave the text on the screen.
+    // Options of less: exit if the text fits on the screen (F), show colors (R), leave the text on the screen (X).
     if std::env::var_os("LESS").is_none() {
         pager.env("LESS", "FRX");
     }
     let _ignoring = ignore_signals();
     let ended = pager.stdin(Stdio::piped()).spawn().and_then(|mut child| {
-        // Nobody has to read to the end.
+        // A write error is ignored, because the user may quit the pager before the end.
         child.stdin.take().into_iter().for_each(|mut input| _ = input.write_all(text.as_bytes()));
         child.wait()
     });
-    // What a shell answers where there is no such program, or it cannot be run.
+    // Exit codes of a shell for a program that cannot be run or does not exist.
     if ended.map_or(true, |status| matches!(status.code(), Some(126 | 127))) {
         show(text);
     }
 }
 
-/// Other JSON: written in `$VISUAL`, `$EDITOR` or the system's editor where there is one, else typed. `None` if it is left as it is. What is not
-/// JSON can be edited further.
+/// Lets the user edit a JSON value in `$VISUAL`, `$EDITOR` or the system's editor, or type it if there is no editor.
+/// Returns `None` if the value is unchanged. Invalid JSON can be edited again.
 ///
 /// # Errors
-/// A file that cannot be written or read; an editor that fails; what was typed and is no JSON.
+/// A file that cannot be written or read; an editor that fails; typed text that is not valid JSON.
 pub fn edited(what: &str, value: &Value) -> Result<Option<Value>> {
     let failed = |error: io::Error| Error::io(format!("{what} to edit"), &error);
     let program = || program("VISUAL").or_else(|| program("EDITOR")).or_else(system_editor);
@@ -288,7 +288,7 @@ pub fn edited(what: &str, value: &Value) -> Result<Option<Value>> {
         let ended = editor.arg(file.path()).stdin(terminal_input()).status().map_err(failed)?;
         drop(ignoring);
         if !ended.success() {
-            return Err(Error::new(ErrorKind::Cancelled, format!("the editor ended with an error; {what}: as before")));
+            return Err(Error::new(ErrorKind::Cancelled, format!("the editor ended with an error; {what}: unchanged")));
         }
         // Many editors replace the file instead of writing into it.
         let text = std::fs::read_to_string(file.path()).map_err(failed)?;
@@ -303,7 +303,7 @@ pub fn edited(what: &str, value: &Value) -> Result<Option<Value>> {
     Ok(None)
 }
 
-/// The editor that every Unix or Windows has, where it can be found.
+/// Returns the editor that every Unix or Windows system has, if it is found in `PATH`.
 fn system_editor() -> Option<Command> {
     let name = if cfg!(windows) { "notepad.exe" } else { "vi" };
     let folders = std::env::var_os("PATH")?;
@@ -313,8 +313,8 @@ fn system_editor() -> Option<Command> {
     Some(command)
 }
 
-/// The program that an environment variable names, with its options; its arguments are added. What it prints goes to the
-/// terminal, not among the output.
+/// Returns the program that an environment variable names, with its options, ready for more arguments. It prints to
+/// standard error, so that its output is not mixed with data on standard output.
 fn program(variable: &str) -> Option<Command> {
     let line = std::env::var(variable).ok().filter(|line| !line.trim().is_empty())?;
     let mut command = shell_command(&line);

@@ -18,20 +18,19 @@ Examples:
   vault-tools call read_note '{\"path\": \"Projects/Garden.md\"}'
   vault-tools plan run plan.json --selection-from Inbox.md:3-9
 
-Exit codes: 0 done, 1 a check that failed, 2 error, 3 refused or in conflict with a change made meanwhile. \
-Writes are shown and need your approval; without a terminal they need --yes.
+Exit codes: 0 done, 1 a check failed, 2 error, 3 refused or in conflict with a concurrent change. \
+Writes are shown for your approval; without a terminal they need --yes.
 
-Settings: what may run is set in tools.toml in the user's configuration folder (~/.config/vault-index on Linux, \
-~/Library/Application Support/vault-index on macOS, %APPDATA%\\vault-index on Windows): confirm_writes, \
+Settings: tools.toml in the user's configuration folder (~/.config/vault-index on Linux, \
+~/Library/Application Support/vault-index on macOS, %APPDATA%\\vault-index on Windows) sets what may run: confirm_writes, \
 allow_commands, allow_delete, auto_approve_read_only, allowed_tools, denied_tools, allowed_paths, denied_paths, \
-trash (\"vault\": .trash in it, or \"system\"; by default as Obsidian is set, else .trash), and \
-under [tools] NAME = \"always-ask\", \"never-ask\" or \"by-risk\"; under [vault.NAME], with the name of a vault's folder, \
-what is added to the four lists for that vault; under [[vault.NAME.permissions]], a tool and a folder whose notes it \
-changes without asking. Paths are folders or globs; one that is denied and \
-has no / in it is denied in every folder. No flag allows what is denied. \
-Setting NO_COLOR turns colors off.";
+trash (\"vault\" for the vault's .trash, or \"system\"; default: the setting of Obsidian, else .trash); \
+under [tools], NAME = \"always-ask\", \"never-ask\" or \"by-risk\"; under [vault.NAME], where NAME is the vault's folder name, \
+additions to the four lists for that vault; under [[vault.NAME.permissions]], a tool and a folder whose notes it may \
+change without asking. Paths are folders or globs; a denied path without a / is denied in every folder. \
+No flag overrides a denial. NO_COLOR turns colors off.";
 
-/// Change a folder of Markdown notes by commands, tools and plans, and undo what was done.
+/// Change a folder of Markdown notes by commands, tools and plans, and undo the changes.
 #[derive(Debug, Parser)]
 #[command(
     name = "vault-tools",
@@ -54,14 +53,14 @@ pub(super) struct ToolsArgs {
 pub(super) enum Command {
     #[command(flatten)]
     Note(NoteCommand),
-    /// Suggest links that notes lack, and repair those that lead nowhere
+    /// Suggest missing links, and repair broken ones
     #[command(subcommand)]
     Links(LinksCommand),
     /// Check the vault: links, frontmatter, names, tags, attachments
     #[command(
         after_long_help = "Rules: broken-link, broken-heading, broken-block, frontmatter, unreadable, ambiguous-link, \
-tag-case, unused-attachment, and okf (the Open Knowledge Format 0.2), which is off unless it is named. The vault's .vault.toml \
-sets what counts: a table [lint] with off = [\"RULE\"], on = [\"okf\"] and ignore = [\"GLOB\"]. Ends with 1 where there are findings.\n\n\
+tag-case, unused-attachment, and okf (the Open Knowledge Format 0.2), which is off by default. A table [lint] in the vault's \
+.vault.toml chooses the rules: off = [\"RULE\"], on = [\"okf\"] and ignore = [\"GLOB\"]. Exits with 1 if there are findings.\n\n\
 Examples:\n  vault-tools lint --vault docs\n  vault-tools lint --rule broken-link --rule broken-heading --json"
     )]
     Lint(LintArgs),
@@ -77,7 +76,7 @@ vault-tools schema --toolset notes --for openai > tools.json")]
     /// Call a tool
     #[command(
         after_long_help = "A write is shown as a diff for you to approve: y yes, n no, e edit the arguments, p choose parts, w show the whole diff. \
-p asks about each file or hunk, as git add -p does; a rename and the links to what is renamed are one.\n\n\
+p asks about each file or hunk, like git add -p; a rename and its link updates are one part.\n\n\
 Examples:\n  vault-tools call search_notes '{\"query\": \"how to prune\"}'\n  \
 echo '{\"path\": \"Log.md\", \"content\": \"- done\"}' | vault-tools call append_to_note - --yes\n  \
 vault-tools call delete_note '{\"path\": \"Old.md\"}' --allow-delete"
@@ -88,23 +87,23 @@ vault-tools call delete_note '{\"path\": \"Old.md\"}' --allow-delete"
     Plan(PlanCommand),
     /// Undo the last transaction, or the one given
     Undo(UndoArgs),
-    /// Redo what was undone last
+    /// Redo the last undone transaction
     Redo(RedoArgs),
     /// Save plans that have run, and run them again by name, without a model
     #[command(subcommand)]
     Macro(MacroCommand),
-    /// Show the calls that were made, and how they ended
+    /// Show past calls and their outcomes
     Log(LogArgs),
     /// Delete old transactions from the journal, and old lines from the log
     #[command(after_long_help = "Deleted transactions can no longer be undone, nor their plans saved as macros. \
-Where none would be left, it asks.\n\nExamples:\n  vault-tools prune --older-than 90\n  vault-tools prune --max-size 50")]
+Asks first if this would delete every transaction.\n\nExamples:\n  vault-tools prune --older-than 90\n  vault-tools prune --max-size 50")]
     Prune(PruneArgs),
-    /// Begin a new journal
+    /// Start a new journal
     #[command(subcommand)]
     Journal(JournalCommand),
     /// Delete everything that is stored about a vault; the notes stay
     #[command(
-        after_long_help = "The index goes too, and what vault-agent stores. Nothing can be undone after that.\n\n\
+        after_long_help = "This includes the index and the files of vault-agent. Nothing can be undone afterwards.\n\n\
 Examples:\n  vault-tools forget\n  vault-tools forget --vault ~/Old --yes"
     )]
     Forget(ForgetArgs),
@@ -135,15 +134,16 @@ impl Command {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum LinksCommand {
-    /// List links that notes lack, the best first
+    /// List missing links, best first
     ///
-    /// Where a note names another one without linking it and, for a single note, which notes it means without naming them.
+    /// A link is missing where a note names another note without linking to it. For a single NOTE, notes that are close
+    /// in meaning are listed too, even if it does not name them.
     #[command(after_long_help = "Examples:\n  vault-tools links suggest Compost\n  \
 vault-tools links suggest Compost --plan > links.json\n  vault-tools plan run links.json")]
     Suggest(LinksArgs),
-    /// List broken links, with where each was probably meant to lead
+    /// List broken links, each with its probable targets
     ///
-    /// A link to a file that was renamed outside is repaired for certain; names and headings that are alike are likely or
+    /// If another program renamed the target, the repair is certain; repairs by similar names and headings are likely or
     /// possible.
     #[command(after_long_help = "Examples:\n  vault-tools links repair\n  \
 vault-tools links repair --plan --least certain > repair.json\n  vault-tools plan run repair.json")]
@@ -154,7 +154,7 @@ vault-tools links repair --plan --least certain > repair.json\n  vault-tools pla
 pub(super) struct LinksArgs {
     /// Only this note: its name, path or alias, as in a link
     pub note: Option<String>,
-    /// The most links to list [default: 50; of a plan that repairs, all]
+    /// Maximum number of links [default: 50; for a plan of repairs, all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub limit: Option<u32>,
     /// Print a plan with a step for each link, for `vault-tools plan run`
@@ -166,26 +166,26 @@ pub(super) struct LinksArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct RepairArgs {
-    /// Least certainty that is planned: certain, likely, possible
+    /// Minimum certainty of a planned repair: certain, likely, possible
     #[arg(long, value_name = "LEVEL", default_value = "likely", requires = "plan", hide_possible_values = true)]
     pub least: LeastCertainty,
     #[command(flatten)]
     pub list: LinksArgs,
 }
 
-/// How sure a repair must be.
+/// The minimum certainty of a planned repair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum LeastCertainty {
-    /// The file was renamed, and no other can be meant
+    /// The file was renamed, and no other file is possible
     Certain,
-    /// And what fits, where nothing else fits nearly as well
+    /// Also the best candidate, if no other is nearly as good
     Likely,
-    /// And what is alike
+    /// Also similar names and headings
     Possible,
 }
 
 impl LeastCertainty {
-    /// Whether a certainty, by its name, is enough.
+    /// Whether a certainty, by its name, is at least this one.
     pub fn includes(self, certainty: &str) -> bool {
         match self {
             Self::Certain => certainty == "certain",
@@ -197,7 +197,7 @@ impl LeastCertainty {
 
 #[derive(Debug, Args)]
 pub(super) struct LintArgs {
-    /// Only this rule; may be given several times
+    /// Only this rule (repeatable)
     #[arg(long = "rule", value_name = "RULE")]
     pub rules: Vec<String>,
     #[command(flatten)]
@@ -206,17 +206,17 @@ pub(super) struct LintArgs {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum JournalCommand {
-    /// Move the journal aside, and begin a new one
+    /// Move the journal aside, and start a new one
     ///
-    /// For example a journal of another version of this program.
-    #[command(after_long_help = "The notes stay. What the old journal holds can no longer be undone.\n\n\
+    /// For example, if another version of this program wrote it.
+    #[command(after_long_help = "The notes stay. The transactions of the old journal can no longer be undone.\n\n\
 Example:\n  vault-tools journal reset")]
     Reset(ResetArgs),
 }
 
 #[derive(Debug, Args)]
 pub(super) struct ResetArgs {
-    /// Do not ask
+    /// Skip confirmation
     #[arg(long)]
     pub yes: bool,
 }
@@ -226,7 +226,7 @@ pub(super) struct ListToolsArgs {
     /// Only one toolset
     #[arg(long, value_name = "TOOLSET", value_parser = toolset_values())]
     pub toolset: Option<Toolset>,
-    /// Print what each tool costs in tokens when it is offered to a model
+    /// Print the cost of each tool in tokens when it is offered to a model
     #[arg(long)]
     pub tokens: bool,
     #[command(flatten)]
@@ -239,7 +239,7 @@ pub(super) struct SchemaArgs {
     pub tool: Option<String>,
     /// Print tools for this API
     ///
-    /// Names have no dots, and there are no output schemas.
+    /// Tool names contain no dots, and output schemas are left out.
     #[arg(long = "for", value_name = "PROVIDER")]
     pub provider: Option<Provider>,
     /// Only one toolset
@@ -274,7 +274,7 @@ pub(super) struct CallArgs {
     /// Its arguments; `-` reads standard input
     #[arg(value_name = "JSON", default_value = "{}")]
     pub args: String,
-    /// Do it without asking; if a file changes meanwhile, on its new content
+    /// Skip confirmation; if a file changes meanwhile, run again on its new content
     #[arg(long)]
     pub yes: bool,
     /// Show what would be done, and do nothing
@@ -283,7 +283,7 @@ pub(super) struct CallArgs {
     /// Print the output as JSON, with the number of the transaction
     #[arg(long, help_heading = "Output")]
     pub json: bool,
-    /// A person has typed a command that stands for the call: they are not asked where it changes nothing.
+    /// Whether the call comes from a command such as `rename`. Then a call that changes nothing needs no approval.
     #[arg(skip)]
     pub typed: bool,
     #[command(flatten)]
@@ -298,10 +298,10 @@ pub struct UndoArgs {
     /// List the transactions, newest first
     #[arg(long, conflicts_with_all = ["transaction", "force", "yes", "dry_run"])]
     pub list: bool,
-    /// Roll back a transaction that a crash interrupted, where that was not done by itself
+    /// Roll back a transaction interrupted by a crash (normally automatic)
     #[arg(long, conflicts_with_all = ["transaction", "list", "force", "dry_run", "keep"])]
     pub recover: bool,
-    /// Keep what an interrupted transaction did; it can be undone later
+    /// Keep the changes of an interrupted transaction; undo can revert them later
     #[arg(long, conflicts_with_all = ["transaction", "list", "force", "dry_run"])]
     pub keep: bool,
     #[command(flatten)]
@@ -310,13 +310,13 @@ pub struct UndoArgs {
     pub output: ListArgs,
 }
 
-/// How a transaction is undone or redone.
+/// Options for how a transaction is undone or redone.
 #[derive(Debug, Args)]
 pub struct RevertArgs {
-    /// Do it even though files have changed since
+    /// Revert even if files have changed since
     #[arg(long)]
     pub force: bool,
-    /// Do it without asking
+    /// Skip confirmation
     #[arg(long)]
     pub yes: bool,
     /// Show what would be done, and do nothing
@@ -328,7 +328,7 @@ pub struct RevertArgs {
 pub struct RedoArgs {
     #[command(flatten)]
     pub revert: RevertArgs,
-    /// Print what was done as JSON
+    /// Print the outcome as JSON
     #[arg(long, help_heading = "Output")]
     pub json: bool,
 }
@@ -348,10 +348,10 @@ pub struct LogArgs {
 #[derive(Debug, Args)]
 #[group(required = true, multiple = true)]
 pub(super) struct PruneLimits {
-    /// Delete what is older than this many days
+    /// Delete entries older than this many days
     #[arg(long, value_name = "DAYS")]
     pub older_than: Option<u32>,
-    /// Delete the oldest until journal and log each take at most this many MB
+    /// Delete the oldest entries until journal and log are each at most this many MB
     #[arg(long, value_name = "MB")]
     pub max_size: Option<u64>,
 }
@@ -360,7 +360,7 @@ pub(super) struct PruneLimits {
 pub(super) struct PruneArgs {
     #[command(flatten)]
     pub what: PruneLimits,
-    /// Do not ask where no transaction would be left
+    /// Skip confirmation even if this deletes every transaction
     #[arg(long)]
     pub yes: bool,
 }

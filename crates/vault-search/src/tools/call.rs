@@ -1,4 +1,4 @@
-//! `vault-tools call`: calls one tool, and asks a person where the policy says so.
+//! `vault-tools call`: calls one tool, and asks for approval if the policy requires it.
 
 use std::path::{Path, PathBuf};
 
@@ -22,10 +22,10 @@ use super::plan_text::texts_for_client;
 use super::records::CallRecord;
 use crate::VaultArgs;
 
-/// What a person can edit.
+/// The name of the part of a call that can be edited.
 const ARGUMENTS: &str = "arguments";
 
-/// How often --yes repeats a call on files that changed meanwhile.
+/// The maximum number of times that --yes makes a call if its files change meanwhile.
 const MAX_ATTEMPTS: usize = 20;
 
 pub(super) fn call(vault_args: &VaultArgs, args: &CallArgs, out: &mut Out) -> CliResult {
@@ -35,7 +35,7 @@ pub(super) fn call(vault_args: &VaultArgs, args: &CallArgs, out: &mut Out) -> Cl
             text => json(text, "arguments")?,
         };
         let route = vaults.route(&args.tool, given)?;
-        // Held until the output is printed: a signal that comes after the change must not end the command.
+        // Held until the output is printed, because a signal after the change must not end the command.
         let mut writing = None;
         let mut all = Vec::new();
         for &vault in &route.vaults {
@@ -64,8 +64,8 @@ pub(super) fn call(vault_args: &VaultArgs, args: &CallArgs, out: &mut Out) -> Cl
     })
 }
 
-/// Makes the call that a person's command stands for; `said` is its output in words, and whether
-/// anything has changed.
+/// Makes the call of a command such as `rename`. `said` turns its output, and whether anything has changed, into a
+/// sentence.
 pub(super) fn typed(
     toolbox: &mut Toolbox,
     args: &CallArgs,
@@ -85,20 +85,20 @@ pub(super) fn typed(
     print_made(made, args, out)
 }
 
-/// A call that was made, or only proposed.
+/// The result of a call that was made or only proposed.
 struct CallResult {
     tool: String,
     args: Value,
     output: Output,
-    /// Whether a person saw the change.
+    /// Whether a person has seen the change.
     was_shown: bool,
-    /// The vault's name and the folder that `undo` has to be told, where there are several.
+    /// The name of the vault and its folder, which `undo` needs, if there are several vaults.
     vault: Option<(String, PathBuf)>,
-    /// The change that was proposed only, as diffs and as text.
+    /// The change that was only proposed, as diffs and as text.
     proposed: Option<(Preview, String)>,
 }
 
-/// Makes a call in one vault, or proposes it where that is all that is asked for.
+/// Makes a call in one vault, or only proposes it for `--dry-run`.
 fn make(
     toolbox: &mut Toolbox,
     args: &CallArgs,
@@ -138,7 +138,7 @@ fn make(
         let was_shown = approved.was_seen() && approved.change().call().is_some_and(|call| !call.only_reads());
         writing.get_or_insert_with(crate::write_section);
         match approved.carry_out(call.toolbox, Cancel::default(), &mut |_| {}) {
-            // Nobody was shown the files, so the call may build on what another process wrote meanwhile.
+            // No person has seen the old content, so the call may run again on the new content.
             Err(error) if args.yes && error.kind() == ErrorKind::Conflict && attempts < MAX_ATTEMPTS => {
                 attempts += 1;
                 change = call.prepare(used)?;
@@ -216,13 +216,13 @@ impl CallEditor<'_> {
         Ok(PreparedChange::of_call(proposal, self.toolbox.policy()))
     }
 
-    /// Logs a call that was not made.
+    /// Logs that a call was refused, and returns the reason.
     fn refused(&mut self, args: &Value, reason: Error) -> Error {
         self.toolbox.refuse(&self.args.tool, args, &reason);
         reason
     }
 
-    /// What `--dry-run` prints.
+    /// Returns the result that `--dry-run` prints.
     fn proposed(&self, change: &PreparedChange, head: Vec<String>, vault: Option<(String, PathBuf)>) -> CallResult {
         let preview = change.preview().clone();
         let (tool, args, value, text) = match change.call() {
@@ -241,19 +241,19 @@ impl CallEditor<'_> {
         }
     }
 
-    /// A call of the toolset `chat`: a person is asked before anything is read, and again before it is shared. What they
-    /// answered comes with the change.
+    /// Prepares a call of the toolset `chat`: asks before anything is read, and again before it is shared. Returns the
+    /// answer with the change.
     fn asked_before(&mut self, mut args: Value) -> Result<(PreparedChange, Option<Answer>)> {
         let tool = &self.args.tool;
         let mut is_edited = false;
         loop {
             let permission = self.toolbox.permission(tool, &args, &Grants::default())?;
-            // What is denied is refused, and logged, when it is proposed.
+            // A call that the settings deny is refused and logged when it is proposed.
             if permission != Permission::Ask || self.args.yes {
                 return Ok((self.prepare(args)?, None));
             }
             if !can_ask() {
-                let remedy = "it changes nothing: run it with --yes in place of --dry-run";
+                let remedy = "it changes nothing: run it with --yes instead of --dry-run";
                 let error = match self.args.dry_run {
                     true => nobody_to_ask_but(tool, remedy),
                     false => nobody_to_ask(tool),
@@ -280,7 +280,7 @@ impl CallEditor<'_> {
                 Reply::Edited(edited) => (args, is_edited) = (edited, true),
                 Reply::Yes => {
                     let mut proposal = self.propose(args)?;
-                    // Nothing in the output hints at what the person withholds.
+                    // Remove items from the output itself, so that nothing hints at those that the user does not share.
                     if let Some(found) = proposal.output.as_array_mut().filter(|found| !found.is_empty()) {
                         let part = |item: &Value, name: &str| item.get(name).map(text_of).unwrap_or_default();
                         let name = |item: &Value| format!("{}  {}", part(item, "path"), part(item, "preview"));
@@ -294,14 +294,15 @@ impl CallEditor<'_> {
     }
 }
 
-/// Keeps the items that a person selects.
+/// Keeps the items that the user selects.
 fn keep_ticked(question: &str, items: &mut Vec<Value>, name: impl Fn(&Value) -> String) {
     let names: Vec<String> = items.iter().map(name).collect();
     let mut ticked = tick(question, &names, |at| format!("{:#}", items[at])).into_iter();
     items.retain(|_| ticked.next() == Some(true));
 }
 
-/// Of an object with a `content`, that alone goes to standard output, and the rest to standard error.
+/// Prints the output of a call. If it is an object with a `content`, only the content goes to standard output, and the
+/// rest to standard error.
 fn print(output: &Value, out: &mut Out) -> std::io::Result<()> {
     let text = match (output, content_of(output)) {
         (Value::String(text), _) => text.clone(),

@@ -1,4 +1,4 @@
-//! Lets a person choose which parts of a change are made, one after the other, as with `git add -p`.
+//! Lets the user choose the parts of a change to make, one after the other, like `git add -p`.
 
 use std::collections::BTreeSet;
 
@@ -10,22 +10,23 @@ use crate::{Paint, ask, note, sanitize_line};
 use super::approve::{PartChoice, page, show};
 use super::preview_text::{cut, file_line, texts_of_diff};
 
-const KEYS: &str = "y keep it, n leave it out, a keep all of this file or step, d leave out all of it, \
-k keep all that follows, q leave out all that follows, /TEXT keep all up to the next that names TEXT, w show it whole";
+const KEYS: &str = "y keep it, n leave it out, a keep the rest of this file or step, d leave out the rest of it, \
+k keep everything from here, q leave out everything from here, /TEXT keep everything before the next that names TEXT, \
+w show it whole";
 
-/// What is kept or left out as one.
+/// A part of a change, which is kept or left out as a whole.
 struct Part {
     title: String,
     diff: String,
-    /// The file or step, for keys that answer for all of its parts.
+    /// The number of the file or step, for keys that apply to all of its parts.
     group: usize,
 }
 
-/// Asks about each hunk of some files.
+/// Asks about each hunk of the files.
 pub fn choose_hunks(mut files: Vec<EditedFile>) -> PartChoice<Vec<EditedFile>> {
     let parts = parts_of_files(&files, 0);
     if parts.len() < 2 {
-        note("all of this belongs together, so it is done as a whole or not at all");
+        note("this change belongs together, so it is made as a whole or not at all");
         return PartChoice::Whole;
     }
     let Some(kept) = choose(&parts) else { return PartChoice::Nothing };
@@ -33,7 +34,7 @@ pub fn choose_hunks(mut files: Vec<EditedFile>) -> PartChoice<Vec<EditedFile>> {
     PartChoice::Part(files)
 }
 
-/// Asks about each call and hunk of a plan. `again` previews the plan without some of its calls.
+/// Asks about each call and each hunk of a plan. `again` previews the plan without some of its calls.
 pub(super) fn choose_of_plan(
     plan: &PlanPreview,
     again: impl FnOnce(&BTreeSet<CallId>) -> Result<PlanPreview>,
@@ -42,7 +43,7 @@ pub(super) fn choose_of_plan(
     let mut parts = parts_of_calls(&calls, plan);
     parts.extend(parts_of_files(&files, plan.steps.len()));
     if parts.len() < 2 {
-        note("all of this plan belongs together, so it is done as a whole or not at all");
+        note("this plan belongs together, so it runs as a whole or not at all");
         return Ok(PartChoice::Whole);
     }
     let Some(kept) = choose(&parts) else { return Ok(PartChoice::Nothing) };
@@ -53,7 +54,7 @@ pub(super) fn choose_of_plan(
         calls.into_iter().zip(kept_calls).filter(|(_, kept)| !**kept).map(|(call, _)| call.id).collect();
     let mut chosen = if without.is_empty() { plan.clone() } else { again(&without)? };
     if !without.is_empty() {
-        // What the other calls do to a file can be something else now.
+        // Without these calls, the other calls can change a file differently. Ask again about such files.
         let now = chosen.separable_files();
         let (same, other): (Vec<EditedFile>, Vec<EditedFile>) =
             files.into_iter().partition(|file| now.iter().any(|now| now.is_same_edit(file)));
@@ -61,7 +62,7 @@ pub(super) fn choose_of_plan(
         let is_other = |file: &EditedFile| other.iter().any(|other| other.path() == file.path());
         let mut changed: Vec<EditedFile> = now.into_iter().filter(is_other).collect();
         if !changed.is_empty() {
-            note("without these calls, some files change in another way:");
+            note("without these calls, some files change differently:");
             let Some(kept) = choose(&parts_of_files(&changed, 0)) else { return Ok(PartChoice::Nothing) };
             leave_out(&mut changed, &kept);
             files.extend(changed);
@@ -112,7 +113,7 @@ fn parts_of_calls(calls: &[SeparableCall], plan: &PlanPreview) -> Vec<Part> {
     calls.iter().map(part).collect()
 }
 
-/// Leaves out the hunks that are not kept, in the order of [`parts_of_files`].
+/// Leaves out the hunks that are not kept; `kept` is in the order of [`parts_of_files`].
 fn leave_out(files: &mut [EditedFile], kept: &[bool]) {
     let mut kept = kept.iter();
     for file in files {
@@ -124,7 +125,7 @@ fn leave_out(files: &mut [EditedFile], kept: &[bool]) {
     }
 }
 
-/// Asks about each part; whether it is kept. `None` at the end of input.
+/// Asks about each part, and returns whether it is kept. `None` at the end of input.
 fn choose(parts: &[Part]) -> Option<Vec<bool>> {
     let mut kept: Vec<bool> = Vec::new();
     while let Some(part) = parts.get(kept.len()) {
@@ -151,7 +152,7 @@ fn choose(parts: &[Part]) -> Option<Vec<bool>> {
                 let wanted = text[1..].to_lowercase();
                 let next = parts[at + 1..].iter().position(|part| part.title.to_lowercase().contains(&wanted));
                 let Some(next) = next else {
-                    note("nothing that follows names it");
+                    note("no later part names it");
                     continue;
                 };
                 (next + 1, true)

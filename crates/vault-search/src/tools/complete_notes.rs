@@ -1,7 +1,7 @@
-//! Shell completion of the names of notes: a few lines of shell ask the program itself.
+//! Shell completion of the names of notes: a few lines of shell script call the program itself.
 //!
-//! It lists the folder and nothing else: no note and no index is read, nothing is written, and what the settings deny
-//! or the index leaves out is not named.
+//! This only lists the vault's folder: it reads no note and no index, and writes nothing. Files that the settings deny
+//! or the index excludes are not listed.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -16,13 +16,13 @@ use crate::{CliResult, Settings, VaultArgs};
 
 use super::settings;
 
-/// The first argument by which the shell asks; the words of the line up to the cursor follow it.
+/// The first argument with which the shell calls the program. The words of the line up to the cursor follow it.
 pub(super) const COMMAND: &str = "__complete";
 
-/// Options of the commands below that take a value.
+/// Options with a value, of the commands that are completed.
 const WITH_VALUE: [&str; 4] = ["--vault", "--index", "--heading", "--template"];
 
-/// What is added to a generated script.
+/// Returns the addition to the generated completion script of a shell.
 pub(super) fn script(shell: Shell) -> &'static str {
     match shell {
         Shell::Bash => include_str!("complete_notes.bash"),
@@ -32,14 +32,15 @@ pub(super) fn script(shell: Shell) -> &'static str {
     }
 }
 
-/// The names that the last of some words can be completed to; none where no note is expected.
+/// Returns the names to which the last word can be completed. Empty if no note is expected there.
 pub(super) fn names(words: impl Iterator<Item = OsString>) -> Vec<String> {
     let words: Vec<String> = words.map(|word| unquoted(&word.to_string_lossy())).collect();
     let Some(line) = Line::of(&words) else { return Vec::new() };
-    // A shell that completes shows no errors.
+    // Ignore errors, because a shell does not show them during completion.
     let mut names = listed(&line).unwrap_or_default();
     let lower = line.begun.to_lowercase();
-    // As typed comes before other cases, the whole before its last part: a shell inserts what all of them begin with.
+    // Exact case comes before other cases, and the whole name before its last part. Only the names that match in the
+    // first of these ways are returned, because a shell inserts their common prefix.
     let ways: [&dyn Fn(&str) -> bool; 3] =
         [&|name| name.starts_with(&line.begun), &|name| name.to_lowercase().starts_with(&lower), &|name| {
             name.rsplit('/').next().is_some_and(|last| last.to_lowercase().starts_with(&lower))
@@ -54,7 +55,7 @@ pub(super) fn names(words: impl Iterator<Item = OsString>) -> Vec<String> {
 #[derive(Debug, PartialEq)]
 struct Line {
     vault: Vec<PathBuf>,
-    /// Whether it can be a folder, too.
+    /// Whether the word can be a folder, too.
     takes_folder: bool,
     begun: String,
 }
@@ -91,8 +92,8 @@ impl Line {
     }
 }
 
-/// The notes as a link names them, by a path where a name is not the only one of its kind or a path is begun, and the
-/// folders.
+/// Returns the notes as a link names them: by name, or by path if several notes have the name or the word has a slash.
+/// Also returns the folders, if the word can be a folder.
 fn listed(line: &Line) -> CliResult<Vec<String>> {
     let settings = Settings::load(&VaultArgs { vault: line.vault.clone(), index: None })?;
     let sandbox = Sandbox::open(settings.only_vault()?)?;
@@ -100,7 +101,8 @@ fn listed(line: &Line) -> CliResult<Vec<String>> {
     let exclusion = Exclusion::new(sandbox.vault(), &settings.config.exclude).map_err(vault_tools::Error::from)?;
     let mut entries = sandbox.walk(None)?;
     entries.retain(|entry| {
-        // What a symbolic link leads to may be denied; a shell takes a line break for the end of a name.
+        // Skip symbolic links, because their targets may be denied, and names with a line break, at which a shell would
+        // split them.
         let path = entry.path.as_str();
         !entry.stat.symlink && !path.contains(char::is_control) && policy.permits_path(path)
     });
@@ -124,7 +126,7 @@ fn listed(line: &Line) -> CliResult<Vec<String>> {
     Ok(names)
 }
 
-/// A word as the shell reads it: without quotes, which may not be closed yet, and with the home folder for `~`.
+/// Returns a word as the shell reads it: without quotes, which may not be closed yet, and with `~` expanded.
 fn unquoted(word: &str) -> String {
     let mut plain = String::new();
     let mut quote = None;

@@ -1,4 +1,4 @@
-//! The editor that the command line describes (selection, active file, cursor), and parameters of plans.
+//! The state of the editor from the command line (selection, active file, cursor), and the parameters of plans.
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -21,11 +21,11 @@ use super::plan_args::{ContextArgs, EditorArgs};
 use super::settings;
 use crate::VaultArgs;
 
-/// Opens the tools of the vault that is meant, with the editor that was stated, and acts with them. Warns of a missing
-/// line in the log, which changes nothing about what was done.
+/// Opens the tools of the vault that the arguments select, with the given editor state, and passes them to `act`. If
+/// the log could not be written, prints a warning and still returns the result of `act`.
 ///
 /// # Errors
-/// Whatever cannot be opened or parsed; those of `act`.
+/// A vault or argument that cannot be opened or parsed; the errors of `act`.
 pub fn with_toolbox(
     vault_args: &VaultArgs,
     context: &ContextArgs,
@@ -37,7 +37,7 @@ pub fn with_toolbox(
     ended
 }
 
-/// As [`with_toolbox`], of one vault or several.
+/// [`with_toolbox`] for one vault or several.
 pub(super) fn with_vaults(
     vault_args: &VaultArgs,
     context: &ContextArgs,
@@ -45,7 +45,7 @@ pub(super) fn with_vaults(
 ) -> CliResult {
     let vaults = settings::open_all(&crate::Settings::load(vault_args)?)?;
     if vaults.len() > 1 && (context.editor.active_file.is_some() || context.editor.selection_from.is_some()) {
-        let message = "an active file and a selection are of one vault, and several are open";
+        let message = "an active file or a selection belongs to one vault, but several are open";
         return Err(Error::new(ErrorKind::InvalidArguments, message).with_remedy("name one vault").into());
     }
     let toolboxes = vaults.into_iter().map(|vault| toolbox(vault, context)).collect::<CliResult<Vec<Toolbox>>>()?;
@@ -76,13 +76,13 @@ fn warn_of_log(toolbox: &mut Toolbox) {
     }
 }
 
-/// The parameters of a plan at the end of a sentence; nothing if it has none.
+/// Returns the parameters of a plan as the end of a sentence; empty if it has none.
 pub(super) fn list_of_parameters<'n>(names: impl Iterator<Item = &'n String>) -> String {
     let names: Vec<&str> = names.map(String::as_str).collect();
     if names.is_empty() { String::new() } else { format!("; its parameters: {}", names.join(", ")) }
 }
 
-/// Parameters of a plan that uses `names`: what editor and clock give, and `--set`.
+/// Returns the parameters of a plan that uses `names`, from the editor, the clock and `--set`.
 ///
 /// # Errors
 /// Text that is not `NAME=VALUE`, or a parameter that the plan does not have.
@@ -103,7 +103,7 @@ pub(super) fn parameters(toolbox: &Toolbox, set: &[String], names: &BTreeSet<Str
     Ok(parameters)
 }
 
-/// `NAME=VALUE`, each.
+/// Parses texts of the form `NAME=VALUE`.
 ///
 /// # Errors
 /// Text of another form.
@@ -115,7 +115,7 @@ pub(super) fn pairs(option: &str, texts: &[String]) -> Result<Vec<(String, Strin
     texts.iter().map(pair).collect()
 }
 
-/// JSON from a file, or with `-` from standard input.
+/// Reads JSON from a file, or with `-` from standard input.
 ///
 /// # Errors
 /// A file that cannot be read or is not JSON.
@@ -127,10 +127,10 @@ pub(super) fn json_of(file: &Path) -> Result<Value> {
     json(&text, &file.display().to_string())
 }
 
-/// JSON from text.
+/// Parses JSON. `source` names the origin of the text in errors.
 ///
 /// # Errors
-/// Invalid JSON, or a key that occurs twice; `source` says where the text is from.
+/// Invalid JSON, or a duplicate key.
 pub(super) fn json(text: &str, source: &str) -> Result<Value> {
     json_with_unique_keys(text).map_err(|error| not_json(&error.to_string()).at(source))
 }
@@ -149,7 +149,7 @@ fn not_json(why: &str) -> Error {
 /// Reads all of standard input.
 ///
 /// # Errors
-/// When it cannot be read, or was read before.
+/// If it cannot be read, or was read before.
 pub(super) fn standard_input() -> Result<String> {
     static WAS_READ: AtomicBool = AtomicBool::new(false);
     if WAS_READ.swap(true, Ordering::SeqCst) {
@@ -164,10 +164,10 @@ pub(super) fn standard_input() -> Result<String> {
     Ok(text)
 }
 
-/// The editor that the command line describes.
+/// Returns the state of the editor that the command line describes.
 ///
 /// # Errors
-/// A note that is not there or is denied; lines or a cursor that it does not have.
+/// A note that does not exist or is denied; lines or a cursor outside of the note.
 pub fn editor(vault: &Vault, policy: &Policy, args: &EditorArgs) -> Result<Editor> {
     let mut editor = Editor::default();
     if let Some(active) = &args.active_file {
@@ -200,7 +200,7 @@ pub fn editor(vault: &Vault, policy: &Policy, args: &EditorArgs) -> Result<Edito
     Ok(editor)
 }
 
-/// A file that the user named; the error for a missing one may name similar files.
+/// Returns the path of a file that the user named. The error for a missing file may suggest similar names.
 fn existing(vault: &Vault, policy: &Policy, path: &str) -> Result<SafePath> {
     let sandbox = vault.sandbox();
     let path = SafePath::new_or_existing(path, |path| sandbox.is_there(path).unwrap_or(false))?;
@@ -211,7 +211,8 @@ fn existing(vault: &Vault, policy: &Policy, path: &str) -> Result<SafePath> {
     if sandbox.exists(&path)? { Ok(path) } else { Err(missing(&path, sandbox, &|entry| permits(&entry.path))) }
 }
 
-/// `FILE:FROM-TO` or `FILE:LINE`, lines from 1; the last line without its end.
+/// Returns the selection `FILE:FROM-TO` or `FILE:LINE`, with lines counted from 1. It does not include the end of its
+/// last line.
 fn selected_lines(vault: &Vault, policy: &Policy, text: &str) -> Result<(SafePath, Selection)> {
     let wrong = || wrong("--selection-from", text, "FILE:FROM-TO, lines from 1");
     let (file, lines) = text.rsplit_once(':').ok_or_else(wrong)?;

@@ -1,14 +1,14 @@
-//! Reads JSON and refuses objects with duplicate keys: a person sees the first one, while parsers take the last.
+//! Parses JSON and rejects duplicate keys, because a person sees the first one while parsers use the last.
 
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// Reads one JSON document. Unlike serde_json's reader of values, it gives no key a special meaning.
+/// Parses one JSON document. Unlike the parser of [`Value`] in serde_json, it gives no key a special meaning.
 ///
 /// # Errors
-/// Wrong syntax, and the first duplicate key.
+/// Invalid syntax, or a duplicate key.
 pub(super) fn json_with_unique_keys(text: &str) -> serde_json::Result<Value> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let value = UniqueKeys.deserialize(&mut deserializer)?;

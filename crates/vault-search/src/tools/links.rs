@@ -1,4 +1,4 @@
-//! `vault-tools links` and `lint`: what is wrong with a vault's links and what they lack, as lists or as plans.
+//! `vault-tools links` and `lint`: missing links, broken links and other findings, as lists or as plans.
 
 use serde_json::{Value, json};
 use vault_tools::{Cancel, Error, ErrorKind, Result, Toolbox};
@@ -12,7 +12,7 @@ use super::note_name::NamedNotes;
 use super::plan_args::ContextArgs;
 use super::records::{BrokenLinkRow, FindingRow, SuggestedLinkRow};
 
-/// Links that are listed unless another number is asked for, and repairs that are planned.
+/// The default maximum numbers of links to list, and of repairs to plan.
 const LISTED: u32 = 50;
 const PLANNED: u32 = 10_000;
 
@@ -23,14 +23,14 @@ pub(super) fn links(vault_args: &VaultArgs, command: &LinksCommand, out: &mut Ou
     }
 }
 
-/// What a tool that reads answers, without its notices, which are said.
+/// Calls a read-only tool, prints its notices and returns its output.
 fn ask(toolbox: &mut Toolbox, tool: &str, args: Value) -> Result<Value> {
     let asked = toolbox.propose(tool, args, Cancel::default())?;
     asked.preview().notices.iter().for_each(|notice| note(notice));
     Ok(asked.output)
 }
 
-/// A line with names and text of notes in it.
+/// Prints a line that contains names or text of notes.
 fn line(out: &mut Out, text: &str) -> std::io::Result<()> {
     out.line(&sanitize_line(text))
 }
@@ -39,7 +39,7 @@ fn rows<T: serde::de::DeserializeOwned>(found: Value) -> Result<Vec<T>> {
     serde_json::from_value(found).map_err(|error| Error::new(ErrorKind::Unsupported, error.to_string()))
 }
 
-/// The arguments of a list about one note, or about all.
+/// Returns the arguments of a tool that lists links of one note or of all notes.
 fn list_args(args: &LinksArgs, most: u32, toolbox: &Toolbox) -> Result<Value> {
     let path = args.note.as_deref().map(|name| NamedNotes::new(toolbox)?.find(name)).transpose()?;
     Ok(json!({ "path": path, "limit": args.limit.unwrap_or(most) }))
@@ -119,7 +119,7 @@ fn repair(vault_args: &VaultArgs, args: &RepairArgs, out: &mut Out) -> CliResult
     })
 }
 
-/// Prints a plan. Without a step there is none, which is said, and the exit code is 1.
+/// Prints a plan. If there is no step, prints a notice instead, and the exit code is 1.
 fn print_plan(goal: &str, links: Vec<(String, Value)>, out: &mut Out) -> CliResult {
     if links.is_empty() {
         note("there is nothing to plan");
@@ -129,7 +129,7 @@ fn print_plan(goal: &str, links: Vec<(String, Value)>, out: &mut Out) -> CliResu
     Ok(Outcome::Done)
 }
 
-/// A plan with one step for each link, so that each can be ticked.
+/// Returns a plan with one step per link, so that each link can be chosen or left out.
 fn plan_of(goal: &str, links: Vec<(String, Value)>) -> Value {
     let step = |(number, (preview, mut args)): (usize, (String, Value))| {
         let texts = args.as_object_mut().into_iter().flat_map(serde_json::Map::values_mut);
@@ -143,7 +143,7 @@ fn plan_of(goal: &str, links: Vec<(String, Value)>) -> Value {
     json!({ "version": "1.0", "goal": goal, "riskLevel": "writes", "steps": steps })
 }
 
-/// Ends with 1 where there are findings, so that it can guard a repository.
+/// Runs `lint`. The exit code is 1 if there are findings, so that it can be used in CI.
 pub(super) fn lint(vault_args: &VaultArgs, args: &LintArgs, out: &mut Out) -> CliResult {
     if args.output.schema {
         return out.list_schema::<FindingRow>(&args.output);

@@ -1,4 +1,4 @@
-//! `vault-tools list` and `schema`: the tools, without any vault.
+//! `vault-tools list` and `schema`: describe the tools, without opening a vault.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ pub(super) fn list(args: &ListToolsArgs, out: &mut Out) -> CliResult {
         }
         for row in rows {
             let head = format!("{}  {:7}  {:7}", padded(&row.name, width), row.toolset.name(), row.risk.name());
-            // Descriptions begin with what the tool does; the rest says when to choose it.
+            // The first sentence of a description says what the tool does; the rest says when to choose it.
             let first = row.description.split_inclusive(". ").next().unwrap_or_default().trim();
             out.line(&format!("{head}  {first}"))?;
         }
@@ -34,7 +34,7 @@ pub(super) fn list(args: &ListToolsArgs, out: &mut Out) -> CliResult {
     })
 }
 
-/// What each tool costs in tokens, without and with the schema of its output. A test counts again.
+/// Returns the cost of each tool in tokens, without and with the schema of its output. A test checks the counts.
 fn token_counts() -> BTreeMap<String, [u32; 2]> {
     serde_json::from_str(include_str!("tool_tokens.json")).expect("the counts are JSON")
 }
@@ -65,7 +65,7 @@ pub(super) fn schema(args: &SchemaArgs, out: &mut Out) -> CliResult {
     let one = |spec: &ToolSpec| definition(spec, args.provider);
     match args.tool.as_deref() {
         Some("plan") if args.provider.is_some() => {
-            return Err(Error::new(ErrorKind::InvalidArguments, "a plan is no tool, so no API takes it as one")
+            return Err(Error::new(ErrorKind::InvalidArguments, "a plan is not a tool, so no API accepts it as one")
                 .at("--for")
                 .with_remedy("leave out --for")
                 .into());
@@ -88,7 +88,7 @@ pub(super) fn schema(args: &SchemaArgs, out: &mut Out) -> CliResult {
     Ok(Outcome::Done)
 }
 
-/// A tool as the list of tools of a provider's request has it.
+/// Returns the definition of a tool for the list of tools in a provider's request.
 fn definition(spec: &ToolSpec, provider: Option<Provider>) -> Value {
     let ToolSpec { name, alias, description, input_schema, output_schema, .. } = spec;
     let plain = alias.as_ref().unwrap_or(name);
@@ -96,7 +96,7 @@ fn definition(spec: &ToolSpec, provider: Option<Provider>) -> Value {
         None => json!({
             "name": name, "description": description, "input_schema": input_schema, "output_schema": output_schema
         }),
-        // Not strict: there, every argument would be required.
+        // Not strict, because in strict mode every argument would be required.
         Some(Provider::Openai) => json!({
             "type": "function", "name": plain, "description": description, "parameters": input_schema, "strict": false
         }),

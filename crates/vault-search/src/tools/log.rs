@@ -1,4 +1,4 @@
-//! `vault-tools log`: the calls that were made, and how they ended.
+//! `vault-tools log`: past calls and their outcomes.
 
 use vault_tools::{Approval, Record, ToolStats, log_stats, read_log};
 
@@ -8,7 +8,7 @@ use super::args::LogArgs;
 use super::settings;
 use crate::VaultArgs;
 
-/// Characters of the arguments of a call in the table; `--json` has all of them.
+/// The maximum characters of a call's arguments in the table; `--json` prints all of them.
 const LONGEST_ARGUMENTS: usize = 80;
 
 pub fn log(vault_args: &VaultArgs, args: &LogArgs, out: &mut Out) -> CliResult {

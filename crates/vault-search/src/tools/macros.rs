@@ -1,4 +1,4 @@
-//! `vault-tools macro`: saves plans, lists them, runs them, exports and imports them.
+//! `vault-tools macro`: saves, lists, runs, exports and imports plans with a name.
 
 use vault_tools::plan::last_successful;
 use vault_tools::{IfExists, Macros, Parameter, SaveOptions, Toolbox, TransactionId};
@@ -58,7 +58,7 @@ pub(super) fn list(vault_args: &VaultArgs, args: &MacroListArgs, out: &mut Out) 
     };
     let rows: Vec<MacroRow> = macros.into_iter().map(MacroRow::from).collect();
     if rows.is_empty() && !args.output.json && !args.output.jsonl {
-        note("none is saved yet; macro list --shipped lists those that come with the program");
+        note("no macro is saved yet; macro list --shipped lists those that come with the program");
     }
     out.list(args.output.format(), &rows, |out, rows| {
         for row in rows {
@@ -71,7 +71,7 @@ pub(super) fn list(vault_args: &VaultArgs, args: &MacroListArgs, out: &mut Out) 
     })
 }
 
-/// A parameter with its default.
+/// Returns a parameter as `NAME=DEFAULT`, or only its name without a default.
 fn in_short(parameter: &Parameter) -> String {
     let default = parameter.default.as_ref().map(|default| format!("={}", sanitize_line(default))).unwrap_or_default();
     format!("{}{default}", sanitize_line(&parameter.name))
@@ -102,7 +102,7 @@ pub(super) fn delete(vault_args: &VaultArgs, args: &MacroDeleteArgs, out: &mut O
     let vault = settings::open(vault_args)?;
     let macros = Macros::new(vault.state());
     let name = &args.name;
-    // One that comes with the program cannot be deleted.
+    // A macro that comes with the program is not asked about, because it cannot be deleted.
     if macros.list()?.iter().any(|saved| saved.name == *name) {
         let question = format!("Delete the macro {name}? Undo does not bring it back; macro export keeps a copy.");
         agreed(args.yes, "this", "add --yes", &question)?;

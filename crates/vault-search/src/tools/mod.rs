@@ -1,9 +1,9 @@
 //! The command `vault-tools`: arguments in, calls of the library, text or JSON out.
 //!
-//! Data goes to standard output, everything else to standard error. Nothing here decides what may run: the policy does,
-//! and where it asks, the person at the terminal.
+//! Data goes to standard output, everything else to standard error. This module does not decide what may run: the
+//! policy does, and if it requires approval, the person at the terminal.
 
-// A doc comment on an argument is its help text, so some fields have none.
+// A doc comment on an argument becomes its help text, so some fields have none.
 #![allow(missing_docs)]
 
 mod json_unique_keys;
@@ -73,7 +73,7 @@ impl From<Error> for Failure {
     }
 }
 
-/// What `vault-tools` does.
+/// The main function of `vault-tools`.
 #[doc(hidden)]
 pub fn main() -> ExitCode {
     let mut words = crate::arguments().skip(1);
@@ -125,10 +125,10 @@ fn run(args: ToolsArgs, out: &mut Out) -> CliResult {
     }
 }
 
-/// What the sub-commands of `macro` do.
+/// Runs a sub-command of `macro`.
 ///
 /// # Errors
-/// Whatever they say.
+/// The errors of the sub-command.
 pub fn run_macro(vault: &crate::VaultArgs, command: &MacroCommand, out: &mut Out) -> CliResult {
     match command {
         MacroCommand::Save(args) => macros::save(vault, args, out),

@@ -5,24 +5,26 @@ use clap::{Args, Subcommand};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum NoteCommand {
-    /// Rename a note; every link to it follows
-    #[command(after_long_help = "NEW without a folder keeps the folder; with one it also moves the note. \
-.md can be left out, here and below.\n\n\
+    /// Rename a note, and update every link to it
+    #[command(after_long_help = "Without a folder in NEW, the note stays in its folder; with one, it also moves. \
+You can leave out .md, here and in the other commands.\n\n\
 Examples:\n  vault-tools rename Compost 'Hot compost'\n  vault-tools rename Compost Garden/Soil/Compost --dry-run\n  \
 vault-tools undo")]
     Rename(RenameArgs),
-    /// Move notes to a folder; every link to them follows
+    /// Move notes to a folder, and update every link to them
     #[command(after_long_help = "A missing folder is created; / is the vault's root.\n\n\
 Examples:\n  vault-tools move Compost Mulch Garden/Soil\n  vault-tools move 'Inbox/Ideas for spring' /")]
     Move(MoveArgs),
     /// Move notes to the trash
-    #[command(after_long_help = "It asks first. --yes deletes unasked, which the setting allow_delete must allow.\n\n\
-Examples:\n  vault-tools delete 'Old plan'\n  vault-tools delete Draft Scratch --dry-run")]
-    Delete(DeleteArgs),
-    /// Merge notes into another one, to which the links then lead
     #[command(
-        after_long_help = "The text is added at the end, properties are joined, and the merged notes go to the trash. \
-It asks first, as delete does.\n\nExample:\n  vault-tools merge 'Compost heap' Composting Compost"
+        after_long_help = "Asks first. --yes skips the confirmation, if the setting allow_delete permits that.\n\n\
+Examples:\n  vault-tools delete 'Old plan'\n  vault-tools delete Draft Scratch --dry-run"
+    )]
+    Delete(DeleteArgs),
+    /// Merge notes into another one, and update every link to them
+    #[command(
+        after_long_help = "The text is appended, properties are combined, and the merged notes go to the trash. \
+Asks first, as delete does.\n\nExample:\n  vault-tools merge 'Compost heap' Composting Compost"
     )]
     Merge(MergeArgs),
     /// Add, remove and rename tags
@@ -35,12 +37,12 @@ It asks first, as delete does.\n\nExample:\n  vault-tools merge 'Compost heap' C
     #[command(after_long_help = "Examples:\n  vault-tools new Garden/Mulch '# Mulch'\n  \
 vault-tools new 'People/Ada Lovelace' --template Person\n  pbpaste | vault-tools new Inbox/Clip -")]
     New(NewArgs),
-    /// Add text at the end of a note or section
+    /// Append text to a note or section
     #[command(after_long_help = "Examples:\n  vault-tools append Log '- pruned the roses'\n  \
 vault-tools append Log --heading Done '- weeded'\n  date | vault-tools append Log - --yes")]
     Append(AppendArgs),
-    /// Print the path of a day's note, which is created if missing
-    #[command(after_long_help = "Folder, name and template are those of Obsidian's settings.\n\n\
+    /// Print the path of a daily note, and create the note if it is missing
+    #[command(after_long_help = "Folder, name and template come from Obsidian's settings.\n\n\
 Examples:\n  vault-tools daily\n  vault-tools daily yesterday\n  $EDITOR \"$(vault-tools daily --yes)\"")]
     Daily(DailyArgs),
 }
@@ -51,7 +53,7 @@ pub(super) enum TagCommand {
     #[command(after_long_help = "Example:\n  vault-tools tag add Compost garden soil/living")]
     Add(TagsArgs),
     /// Remove tags from a note
-    #[command(after_long_help = "Tags nested below them stay.\n\nExample:\n  vault-tools tag remove Compost draft")]
+    #[command(after_long_help = "Tags nested below them are kept.\n\nExample:\n  vault-tools tag remove Compost draft")]
     Remove(TagsArgs),
     /// Rename a tag in all notes, with the tags nested below it
     #[command(after_long_help = "Example:\n  vault-tools tag rename garden allotment")]
@@ -70,16 +72,16 @@ vault-tools prop set Compost edition 2 --text")]
     Remove(RemoveArgs),
 }
 
-/// How a change is made.
+/// Options for how a change is made.
 #[derive(Debug, Clone, Args)]
 pub(super) struct ChangeArgs {
-    /// Do it without asking
+    /// Skip confirmation
     #[arg(long)]
     pub yes: bool,
     /// Show what would be done, and do nothing
     #[arg(long, conflicts_with = "yes")]
     pub dry_run: bool,
-    /// Print the outcome as JSON; for several notes one event per line
+    /// Print the outcome as JSON; for several notes, one event per line
     #[arg(long)]
     pub json: bool,
 }
@@ -118,10 +120,10 @@ pub(super) struct DeleteArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct MergeArgs {
-    /// The notes that are merged
+    /// The notes to merge, which are moved to the trash
     #[arg(value_name = "SOURCE", required = true)]
     pub sources: Vec<String>,
-    /// The note that is left
+    /// The note to merge into
     #[arg(required = true)]
     pub into: String,
     #[command(flatten)]
@@ -160,7 +162,7 @@ pub(super) struct SetArgs {
     /// Its value
     #[arg(allow_hyphen_values = true)]
     pub value: String,
-    /// Take the value as text, not as YAML
+    /// Treat the value as text, not as YAML
     #[arg(long)]
     pub text: bool,
     #[command(flatten)]
@@ -185,9 +187,9 @@ pub(super) struct NewArgs {
     /// Its text; `-` reads standard input
     #[arg(allow_hyphen_values = true)]
     pub text: Option<String>,
-    /// The template that it begins with, by name or path
+    /// The template of the note, by name or path
     ///
-    /// A name is one in the folder of templates.
+    /// A name that no note has is looked up in the templates folder.
     #[arg(long, value_name = "TEMPLATE")]
     pub template: Option<String>,
     #[command(flatten)]
@@ -201,7 +203,7 @@ pub(super) struct AppendArgs {
     /// The text; `-` reads standard input
     #[arg(allow_hyphen_values = true, value_parser = NonEmptyStringValueParser::new())]
     pub text: String,
-    /// Add it at the end of the section under this heading
+    /// Append to the section under this heading
     ///
     /// A missing section is created.
     #[arg(long, value_name = "HEADING")]
@@ -219,7 +221,7 @@ pub(super) struct DailyArgs {
 }
 
 impl NoteCommand {
-    /// As it is typed.
+    /// The name of the command as it is typed, such as `tag add`.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Rename(_) => "rename",

@@ -1,8 +1,7 @@
-//! `vault-tools rename`, `move`, `delete`, `merge`, `tag`, `prop`, `new`, `append` and `daily`: what a person types,
-//! turned into calls of tools.
+//! `vault-tools rename`, `move`, `delete`, `merge`, `tag`, `prop`, `new`, `append` and `daily` as calls of tools.
 //!
-//! Nothing is done here. One call goes the way of `vault-tools call`; several are a plan, so that they are shown,
-//! approved and undone as one.
+//! This module only translates. One call runs like `vault-tools call`; several calls become a plan, so that they are
+//! shown, approved and undone together.
 
 use serde_json::{Map, Value, json};
 use vault_index::note::frontmatter_properties;
@@ -39,12 +38,12 @@ pub(super) fn run(vault_args: &VaultArgs, command: &NoteCommand, out: &mut Out) 
     done.map_err(|error| failure(error, command.name()))
 }
 
-/// The calls of a tool that a command stands for.
+/// The calls of a tool to which a command translates.
 struct Calls {
     tool: &'static str,
     /// The arguments of each call.
     args: Vec<Value>,
-    /// What several calls are for.
+    /// The goal of the plan, if there are several calls.
     goal: String,
 }
 
@@ -72,7 +71,7 @@ fn calls(command: &NoteCommand, toolbox: &Toolbox) -> Result<Calls> {
             let named = named()?;
             let folder = named.folder(&args.folder);
             if folder.to_lowercase().ends_with(".md") {
-                let message = format!("`{folder}` is the name of a note, and move takes a folder");
+                let message = format!("`{folder}` is the name of a note, but move takes a folder");
                 let remedy = "vault-tools rename gives a note another name";
                 return Err(Error::new(ErrorKind::InvalidArguments, message).with_remedy(remedy));
             }
@@ -125,7 +124,7 @@ fn calls(command: &NoteCommand, toolbox: &Toolbox) -> Result<Calls> {
             let content = args.text.as_deref().map(text).transpose()?.unwrap_or_default();
             let mut call = json!({ "path": path, "content": content, "collisionStrategy": "error" });
             if let Some(template) = &args.template {
-                // What is no note by this name may be one of the folders of templates.
+                // If no note has this name, the tool looks it up in the templates folders.
                 call["template"] = named.find(template).unwrap_or_else(|_| template.clone()).into();
             }
             Calls::one("vault.createFile", call)
@@ -154,7 +153,7 @@ fn calls(command: &NoteCommand, toolbox: &Toolbox) -> Result<Calls> {
     })
 }
 
-/// The paths of notes, each once.
+/// Returns the paths of notes, without duplicates.
 fn found(names: &[String], named: &NamedNotes<'_>) -> Result<Vec<String>> {
     let mut paths = Vec::new();
     for name in names {
@@ -166,12 +165,12 @@ fn found(names: &[String], named: &NamedNotes<'_>) -> Result<Vec<String>> {
     Ok(paths)
 }
 
-/// What follows the last dot of a name.
+/// Returns the extension of a name; `md` if it has none.
 fn extension(name: &str) -> &str {
     name.rsplit_once('.').map_or("md", |(_, extension)| extension)
 }
 
-/// A text as it is typed, with an end of line; `-` is standard input, as it is.
+/// Returns a text from the command line, with a line feed at the end. `-` reads standard input, without adding one.
 fn text(typed: &str) -> Result<String> {
     match typed {
         "-" => standard_input(),
@@ -180,25 +179,25 @@ fn text(typed: &str) -> Result<String> {
     }
 }
 
-/// The value of a property: read as frontmatter is read.
+/// Parses the value of a property in the same way as frontmatter.
 fn value(args: &SetArgs) -> Result<Value> {
     if args.text {
         return Ok(args.value.as_str().into());
     }
     let wrong = |message: String| Error::new(ErrorKind::InvalidArguments, message);
-    // A value of several lines must not bring keys of its own.
+    // A value of several lines must not add other keys.
     let read = frontmatter_properties(&format!("value: {}\n", args.value)).ok().filter(|read| read.iter().count() == 1);
     let value = read.as_ref().and_then(|read| read.get("value")).and_then(|value| serde_json::to_value(value).ok());
     match value {
         None => Err(wrong(format!("`{}` is not valid YAML", sanitize_line(&args.value)))
             .with_remedy("to take it as text, add --text")),
-        Some(Value::Null) => Err(wrong(format!("`{}` is no value", sanitize_line(&args.value)))
+        Some(Value::Null) => Err(wrong(format!("`{}` is not a value", sanitize_line(&args.value)))
             .with_remedy("vault-tools prop remove removes a property; for a text, add --text")),
         Some(value) => Ok(value),
     }
 }
 
-/// Several calls as a plan.
+/// Returns a plan of several calls.
 fn plan_of(tool: &str, goal: &str, calls: Vec<Value>) -> Value {
     let step = |(number, mut args): (usize, Value)| {
         let note = args["path"].clone();
@@ -210,7 +209,7 @@ fn plan_of(tool: &str, goal: &str, calls: Vec<Value>) -> Value {
     json!({ "version": "1.0", "goal": goal, "riskLevel": "writes", "steps": steps })
 }
 
-/// A text in which a plan finds no references.
+/// Escapes a text so that a plan finds no references in it.
 pub(super) fn literal(text: &str) -> String {
     let is_reference = text.starts_with("$steps.") || text.starts_with("$vars.");
     format!("{}{}", if is_reference { "$" } else { "" }, text.replace("${", "$${"))

@@ -1,4 +1,4 @@
-//! Finds the note that a person names as a link would: by its name, a path, or an alias.
+//! Finds the note that the user names in the same way as a link: by name, path or alias.
 
 use std::collections::BTreeSet;
 
@@ -9,19 +9,19 @@ use vault_tools::{Entry, EntryKind, Error, ErrorKind, Result, SafePath, Toolbox,
 
 use crate::sanitize_line;
 
-/// How many notes of one name an error lists.
+/// The maximum number of notes with the same name that an error lists.
 const LISTED: usize = 5;
 
-/// The files and folders that may be named: what the settings deny is not among them.
+/// The files and folders that can be named. Those that the settings deny are not included.
 pub(super) struct NamedNotes<'t> {
     toolbox: &'t Toolbox,
     entries: Vec<Entry>,
-    /// The files, by their positions in `entries`.
+    /// The names of the files, by their positions in `entries`.
     names: Names,
 }
 
 impl<'t> NamedNotes<'t> {
-    /// Lists the vault; no note is read.
+    /// Lists the vault, without reading a note.
     pub fn new(toolbox: &'t Toolbox) -> Result<Self> {
         let mut entries = toolbox.vault().sandbox().walk(None)?;
         entries.retain(|entry| is_permitted(toolbox, entry));
@@ -30,9 +30,9 @@ impl<'t> NamedNotes<'t> {
         Ok(Self { toolbox, entries, names })
     }
 
-    /// The one note or attachment that a name means.
+    /// Returns the path of the only note or attachment with a name.
     ///
-    /// Unlike a link, a name that fits several notes is an error; so is a path of which a folder's name is given in part.
+    /// Unlike for a link, a name that matches several notes is an error, and so is a path with a partial folder name.
     pub fn find(&self, written: &str) -> Result<String> {
         let name = self.inside(plain(written));
         let mut found = self.called(name);
@@ -51,13 +51,13 @@ impl<'t> NamedNotes<'t> {
                 let listed = paths[..paths.len().min(LISTED)].join(", ");
                 let message = format!("`{name}` can be {} notes: {listed}{more}", paths.len());
                 Err(Error::new(ErrorKind::Ambiguous, sanitize_line(&message))
-                    .with_remedy("name the one that is meant by its path"))
+                    .with_remedy("give the path of one of them"))
             }
         }
     }
 
-    /// The folder that a person names; one that differs in upper and lower case only is that one. Empty for the root,
-    /// which is also `/`; any other path from `/` is left to the tool to refuse.
+    /// Returns the folder that the user names, ignoring case if the result is unique. The root, which is also `/`, is
+    /// empty. Any other absolute path is returned as it is, so that the tool refuses it.
     pub fn folder(&self, written: &str) -> String {
         let name = self.inside(written.trim()).trim_start_matches("./").trim_end_matches('/');
         if matches!(name, "" | ".") {
@@ -73,7 +73,7 @@ impl<'t> NamedNotes<'t> {
         }
     }
 
-    /// The path of a note that is to be created, or renamed to: a name without a folder is one in `folder`.
+    /// Returns the path of a note to create or to rename to. A name without a folder is in `folder`.
     pub fn new_path(&self, written: &str, folder: &str, extension: &str) -> String {
         let written = self.inside(plain(written));
         let (folder, name) = match written.rsplit_once('/') {
@@ -87,14 +87,14 @@ impl<'t> NamedNotes<'t> {
         join(&folder, &if has_ending { name.to_owned() } else { format!("{name}{ending}") })
     }
 
-    /// A path of the vault, where the absolute path of a file in it is given.
+    /// Turns the absolute path of a file in the vault into a path of the vault. Returns other names unchanged.
     fn inside<'n>(&self, name: &'n str) -> &'n str {
         let vault = self.toolbox.vault().path().to_str();
         let inside = vault.and_then(|vault| name.strip_prefix(vault)).filter(|rest| rest.starts_with('/'));
         inside.map_or(name, |rest| &rest[1..])
     }
 
-    /// The files that a link of this path could lead to from the vault's root, or the one that it leads to for certain.
+    /// Returns the files to which a link with this path in the vault's root could lead, or only one if it is certain.
     fn called(&self, name: &str) -> Vec<&VaultPath> {
         let root = VaultPath::new("-").expect("a path");
         let ranked = if name.is_empty() { Vec::new() } else { ranked(&self.names, name, &root) };
@@ -113,14 +113,14 @@ impl<'t> NamedNotes<'t> {
         all.into_iter().filter(|path| ends(&path.as_str().to_lowercase())).collect()
     }
 
-    /// The notes with an alias. Reads the notes, which takes as long as they are many.
+    /// Returns the notes with an alias. Reads all notes, so the time grows with their number.
     fn with_alias(&self, name: &str) -> Vec<&VaultPath> {
         let wanted = name.to_lowercase();
         let sandbox = self.toolbox.vault().sandbox();
         let has_it = |entry: &&Entry| {
             let text = sandbox.text(&entry.path).unwrap_or_default();
             let Some(block) = frontmatter_span(&text).map(|span| &text[..span.end]) else { return false };
-            // Most notes have none, and need not be parsed.
+            // Most notes have no alias, and need not be parsed.
             block.to_lowercase().contains("alias")
                 && parse(entry.path.vault_path(), block.as_bytes(), &ParseOptions::default())
                     .aliases
@@ -131,12 +131,12 @@ impl<'t> NamedNotes<'t> {
         notes.filter(has_it).map(|entry| entry.path.vault_path()).collect()
     }
 
-    /// A command takes a whole note: what follows a `#` would be ignored.
+    /// Refuses a name with a heading or block, because a command takes a whole note and would ignore it.
     fn refuse_subpath(&self, name: &str) -> Result<()> {
         match name.split_once('#') {
             Some((note, _)) if !self.called(note).is_empty() => {
-                let message = format!("`{name}` is a place in a note, and a command takes the note");
-                Err(Error::new(ErrorKind::InvalidArguments, message).with_remedy(format!("name it `{}`", note.trim())))
+                let message = format!("`{name}` is a place in a note, but the command takes a whole note");
+                Err(Error::new(ErrorKind::InvalidArguments, message).with_remedy(format!("write `{}`", note.trim())))
             }
             _ => Ok(()),
         }
@@ -147,7 +147,7 @@ impl<'t> NamedNotes<'t> {
         if self.entries.iter().any(|entry| entry.stat.kind == EntryKind::Folder && entry.path.as_str() == folder) {
             let message = format!("`{name}` is a folder, not a note");
             return Error::new(ErrorKind::InvalidArguments, message)
-                .with_remedy("name the notes; a folder is renamed by vault-tools call vault.rename");
+                .with_remedy("name the notes; vault-tools call vault.rename renames a folder");
         }
         let listed: BTreeSet<SafePath> =
             self.toolbox.notes().unwrap_or_default().into_iter().map(|entry| entry.path).collect();
@@ -158,19 +158,19 @@ impl<'t> NamedNotes<'t> {
     }
 }
 
-/// A path in a folder; in the root if that is empty.
+/// Joins a folder and a name. An empty folder is the root.
 pub(super) fn join(folder: &str, name: &str) -> String {
     if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
 }
 
-/// Whether the settings let a file be named; for a symbolic link, its target too.
+/// Whether the settings permit the path of an entry, and for a symbolic link also its target.
 fn is_permitted(toolbox: &Toolbox, entry: &Entry) -> bool {
     let permits = |path: &SafePath| toolbox.policy().permits_path(path.as_str());
     let real = || toolbox.vault().sandbox().real(&entry.path);
     permits(&entry.path) && (!entry.stat.symlink || real().is_ok_and(|real| permits(&real)))
 }
 
-/// A name without the brackets and the shown text of a link.
+/// Removes the brackets and the display text of a link from a name.
 fn plain(written: &str) -> &str {
     let name = written.trim();
     let link = name.strip_prefix("[[").and_then(|name| name.strip_suffix("]]"));
@@ -178,7 +178,7 @@ fn plain(written: &str) -> &str {
     name.strip_suffix('/').filter(|name| !name.is_empty()).unwrap_or(name)
 }
 
-/// Whether a path is a name, or that with the ending of a note.
+/// Whether a path is equal to a name, with or without the extension of a note.
 fn is_called(path: &str, name: &str) -> bool {
     path.strip_prefix(name).is_some_and(|rest| matches!(rest, "" | ".md" | ".markdown"))
 }

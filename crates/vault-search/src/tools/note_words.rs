@@ -1,10 +1,10 @@
-//! What the commands that people type say: outputs and errors of tools in words that fit the command.
+//! Messages of the commands for people: turns outputs and errors of tools into sentences that fit the command.
 
 use serde_json::Value;
 
 use crate::{Failure, counted};
 
-/// The output of a tool in a sentence; `changes` is false where it is as it was.
+/// Returns the output of a tool as a sentence. `changes` is false if nothing changes.
 pub(super) fn sentence(tool: &str, args: &Value, output: &Value, changes: bool) -> String {
     let text = |name: &str| output[name].as_str().unwrap_or_default();
     let count = |name: &str| output[name].as_u64().map_or(0, |count| count as usize);
@@ -18,7 +18,7 @@ pub(super) fn sentence(tool: &str, args: &Value, output: &Value, changes: bool) 
         links => format!(", {} updated in {}", counted(links, "link"), many("notes_updated", "note")),
     };
     match tool {
-        // Other programs take the path, whether the note is new or not.
+        // Print only the path, because other programs use it, whether the note is new or not.
         "create_daily_note" => text("path").to_owned(),
         _ if !changes => "nothing to change".to_owned(),
         "rename_note" => format!("renamed {} to {}{}", text("path"), text("new_path"), links()),
@@ -49,7 +49,7 @@ pub(super) fn sentence(tool: &str, args: &Value, output: &Value, changes: bool) 
     }
 }
 
-/// Advice about the arguments and flags of a tool, and what it is for who typed a command.
+/// Advice about arguments and flags of a tool, with the advice that replaces it for the user of a command.
 const ADVICE: [(&str, &str); 7] = [
     (
         "deleting is not allowed (set allow_delete = true in tools.toml, or add --allow-delete)",
@@ -63,8 +63,8 @@ const ADVICE: [(&str, &str); 7] = [
     ("list or search the vault for the note's path", "vault-search finds notes by what is in them"),
 ];
 
-/// An error as the person who typed `command` gets it: without its code, without the name of an argument of the tool,
-/// and with advice that they can follow.
+/// Rewrites an error for the user of `command`: without its code, without the name of an argument of the tool, and with
+/// advice that they can follow.
 pub(super) fn failure(failure: Failure, command: &str) -> Failure {
     match failure {
         Failure::Error(text) => Failure::Error(in_words(&text, command)),

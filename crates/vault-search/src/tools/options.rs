@@ -1,6 +1,6 @@
-//! The options that help with an error of the library, which knows no command line.
+//! Adds options of the command line to errors of the library, which does not know the command line.
 
-/// What the library says, and what follows it for who typed a command.
+/// Parts of errors of the library, each with the text that is inserted after it on the command line.
 const OPTIONS: [(&str, &str); 9] = [
     ("deleting is not allowed (set allow_delete = true in tools.toml", ", or add --allow-delete"),
     (
@@ -15,11 +15,11 @@ const OPTIONS: [(&str, &str); 9] = [
     ),
     ("the editor has no cursor", " (give --active-file NOTE and --cursor LINE:CH)"),
     ("no file is active", " (give --active-file NOTE)"),
-    ("nothing was done, so that these later changes are not lost", "; --force undoes it all the same"),
+    ("nothing was done, so that these later changes are not lost", "; --force undoes it anyway"),
     ("there is no transaction that could be undone", " (`undo --list` shows all)"),
 ];
 
-/// An error of the library with the options that help.
+/// Adds the options that help to an error of the library.
 pub(super) fn named(text: &str) -> String {
     let mut text = text.to_owned();
     for (said, option) in OPTIONS {
@@ -30,7 +30,7 @@ pub(super) fn named(text: &str) -> String {
     with_set(&text)
 }
 
-/// Every other parameter without a value, with `--set`.
+/// Adds `--set` to the errors about other parameters without a value.
 fn with_set(text: &str) -> String {
     const END: &str = "` has no value";
     let mut parts = text.split(END).collect::<Vec<_>>().into_iter().peekable();

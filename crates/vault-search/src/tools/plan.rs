@@ -22,7 +22,7 @@ use super::plan_text::{left_out, whole_text};
 use super::records::PlanRecord;
 use crate::VaultArgs;
 
-/// The most notices that are printed after a run.
+/// The maximum number of notices that are printed after a run.
 const MAX_NOTICES: usize = 20;
 
 pub(super) fn check(vault_args: &VaultArgs, args: &PlanFileArgs, out: &mut Out) -> CliResult {
@@ -52,7 +52,7 @@ fn check_on(toolbox: &Toolbox, args: &PlanFileArgs, out: &mut Out) -> CliResult 
         false => out.line(&sanitize(&text)),
     };
     match printed {
-        // The exit code tells the outcome even if nobody reads the text.
+        // The exit code reports the outcome, even if the reader has closed the pipe.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
         _ => Ok(outcome),
     }
@@ -71,10 +71,10 @@ pub(super) fn run(vault_args: &VaultArgs, args: &PlanRunArgs, out: &mut Out) -> 
     })
 }
 
-/// Shows a plan, asks, and runs it; `defaults` are values of parameters that nobody gives.
+/// Shows a plan, asks for approval, and runs it. `defaults` are values of parameters that are not given otherwise.
 ///
 /// # Errors
-/// A plan that is not valid, is not approved, or fails.
+/// A plan that is invalid, not approved, or fails.
 pub fn run_value(
     toolbox: &mut Toolbox,
     value: &Value,
@@ -84,7 +84,7 @@ pub fn run_value(
 ) -> CliResult {
     if let Some((_, time)) = args.digest.as_deref().and_then(|digest| digest.split_once('@')) {
         let time: Timestamp = time.parse().map_err(|error| {
-            Error::new(ErrorKind::InvalidArguments, format!("what follows the @ is not a time: {error}"))
+            Error::new(ErrorKind::InvalidArguments, format!("the part after @ is not a time: {error}"))
                 .at("--digest")
                 .with_remedy("copy it as the preview prints it")
         })?;
@@ -101,7 +101,7 @@ pub fn run_value(
     let listening = crate::listen();
     let _writing = crate::write_section();
     let cancel = Cancel::on(listening.flag());
-    // The plan runs on even when nobody reads its events any more.
+    // The plan continues even if its events can no longer be written.
     let mut written = Ok(());
     let mut report = |event: &Event| {
         if !args.jsonl {
@@ -137,29 +137,29 @@ pub fn run_value(
     Ok(Outcome::Done)
 }
 
-/// What the steps say, the first of many.
+/// Prints the notices of the steps, up to a maximum.
 fn say_notices(notices: &[String]) {
     notices.iter().take(MAX_NOTICES).for_each(|notice| note(&sanitize_line(notice)));
     if let Some(more @ 1..) = notices.len().checked_sub(MAX_NOTICES) {
-        note(&format!("{more} more; plan preview and --jsonl have them all"));
+        note(&format!("{more} more; plan preview and --jsonl list them all"));
     }
 }
 
-/// A plan that is ready to be approved.
+/// A plan that is ready for approval.
 struct PreparedPlan {
     checked: ValidPlan,
     parameters: Parameters,
     preview: PlanPreview,
 }
 
-/// Checks and previews; parameters that are missing are taken from those that are known, or are asked for and then known.
+/// Checks and previews a plan. Missing parameters are taken from `known`, or asked for and added to it.
 fn dry_run(
     toolbox: &mut Toolbox,
     value: &Value,
     set: &[String],
     known: &mut Vec<(String, String)>,
 ) -> Result<PreparedPlan> {
-    // A plan sees one time as now, to the second, so that it can be printed with the digest.
+    // A plan uses a fixed time, rounded to seconds, so that it can be printed with the digest.
     let now = toolbox.now();
     toolbox.set_now(now.round(Unit::Second).unwrap_or(now));
     let checked: ValidPlan = plan::validate(value, toolbox)?;
@@ -180,18 +180,18 @@ fn dry_run(
     Ok(PreparedPlan { checked, parameters, preview })
 }
 
-/// A parameter's value, typed by a person; that of the selection may have several lines.
+/// Asks for the value of a parameter. The selection may have several lines.
 fn asked(name: &str) -> Option<String> {
     if name == "selection" { ask_for_lines("selection:") } else { ask(&format!("{name}:")) }
 }
 
-/// What `plan preview` prints and `--digest` takes: the digest, and the time the preview took as now. With the same time
-/// the same preview comes out, however long somebody thought about it.
+/// Returns the text that `plan preview` prints and `--digest` takes: the digest, and the time that the preview used.
+/// The time is part of it because the same time gives the same preview, even if the approval comes much later.
 fn digest_and_time(preview: &PlanPreview, toolbox: &Toolbox) -> String {
     format!("{}@{}", preview.digest, toolbox.now().strftime("%Y-%m-%dT%H:%M:%S%:z"))
 }
 
-/// Has a plan approved, which a person may edit, or leave out parts of.
+/// Gets approval for a plan. The user may edit the plan or leave out parts of it.
 fn approved(
     toolbox: &mut Toolbox,
     prepared: PreparedPlan,
@@ -202,10 +202,10 @@ fn approved(
     let change = PreparedChange::of_plan(preview, toolbox.policy());
     let grants = Grants::default();
     let settled = match &args.digest {
-        // The new digest is printed beside what it stands for, and nowhere else.
+        // The error does not contain the new digest: only a preview, which shows the change, prints it.
         Some(shown) => {
             let other = Error::new(ErrorKind::Conflict, "the plan no longer does what was approved")
-                .with_remedy("look at it again with plan preview, which prints its new digest");
+                .with_remedy("run plan preview, which shows it again and prints its new digest");
             settle_shown(change, shown.split('@').next().unwrap_or_default(), other)
         }
         None if args.yes => settle(change, &grants, &mut AutoApprover),
@@ -219,7 +219,7 @@ fn approved(
     settled.map_err(|refused| refused.log(toolbox))
 }
 
-/// A plan that a person can change.
+/// The editor of a plan at the prompt.
 struct PlanEditor<'a> {
     toolbox: &'a mut Toolbox,
     checked: ValidPlan,
@@ -285,7 +285,7 @@ fn print_preview(preview: &PlanPreview, toolbox: &Toolbox, format: Format, out: 
     Ok(Outcome::Done)
 }
 
-/// The calls of the loops from which items were left out.
+/// Returns the number of calls of the loops from which items were left out.
 fn calls_of(preview: &PlanPreview, done: &PlanRun) -> usize {
     let loops = preview.steps.iter().filter(|step| done.left_out.iter().any(|(id, _)| *id == step.id));
     loops.map(|step| step.calls.len()).sum()

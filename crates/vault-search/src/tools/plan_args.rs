@@ -1,24 +1,25 @@
-//! The options of `vault-tools plan` and `vault-tools macro`, and the context that tools and plans get.
+//! The options of `vault-tools plan` and `vault-tools macro`, and the context of tools and plans.
 
 use std::path::PathBuf;
 
 use crate::ListArgs;
 use clap::{Args, Subcommand};
 
-/// The editor around the vault, which is not running: tools and plans ask for its selection and its note.
+/// The state of an editor, given by options because no editor is running. Tools and plans ask for its selection, its
+/// active note and its cursor.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Context")]
 pub struct EditorArgs {
     /// The selected text; `-` reads standard input
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true, conflicts_with = "selection_from")]
     pub selection: Option<String>,
-    /// The selection as lines of a note, from 1
+    /// The selection as lines of a note, counted from 1
     #[arg(long, value_name = "FILE:FROM-TO")]
     pub selection_from: Option<String>,
-    /// The note that has the focus
+    /// The active note
     #[arg(long, value_name = "NOTE")]
     pub active_file: Option<String>,
-    /// The cursor in that note: line and column from 0
+    /// The cursor in that note: line and column, counted from 0
     ///
     /// Columns are in UTF-16 units.
     #[arg(long, value_name = "LINE:CH")]
@@ -34,7 +35,8 @@ pub struct ContextArgs {
     /// Allow deleting; each deletion still needs approval
     #[arg(long)]
     pub allow_delete: bool,
-    /// A person has typed a command that deletes: they are asked, whatever the settings allow to run unasked.
+    /// Whether the call comes from a command that deletes, such as `delete`. Then it needs approval, even if the
+    /// settings let it run without.
     #[arg(skip)]
     pub asks_to_delete: bool,
 }
@@ -53,8 +55,8 @@ pub(super) enum PlanCommand {
     Preview(PlanPreviewArgs),
     /// Show a plan, ask, and run it
     #[command(
-        after_long_help = "The question takes e, to edit the plan, and p, to leave out single calls, files or hunks; the plan is \
-then shown again. What runs is exactly what was shown. Ctrl-C stops it: the step under way is rolled back; the steps before \
+        after_long_help = "At the prompt, e edits the plan, and p leaves out single calls, files or hunks; the plan is \
+then shown again. Exactly the plan that was shown runs. Ctrl-C stops it: the current step is rolled back; the steps before \
 it stay, and undo reverts them.\n\n\
 Examples:\n  vault-tools plan run plan.json\n  vault-tools plan run plan.json --yes --selection - < bullets.md\n  \
 vault-tools plan run plan.json --digest 3f2a...@2026-03-02T15:04:09+01:00"
@@ -102,13 +104,13 @@ pub(super) struct PlanPreviewArgs {
     pub context: ContextArgs,
 }
 
-/// How a plan or macro is run.
+/// Options for how a plan or macro is run.
 #[derive(Debug, Default, Args)]
 pub struct ExecutionArgs {
-    /// Run it without asking
+    /// Skip confirmation
     #[arg(long)]
     pub yes: bool,
-    /// Run it without asking if its preview prints this digest
+    /// Skip confirmation if the preview has this digest
     #[arg(long, value_name = "DIGEST")]
     pub digest: Option<String>,
     /// Show what would be done, and do nothing
@@ -145,7 +147,7 @@ pub struct MacroSaveArgs {
     /// Save the plan even if it has never run successfully
     #[arg(long, requires = "file")]
     pub untried: bool,
-    /// What it is for
+    /// A description of the macro
     #[arg(long, value_name = "TEXT", default_value = "")]
     pub description: String,
     /// A parameter's default value (repeatable)
@@ -166,7 +168,7 @@ pub struct MacroNameArgs {
 pub struct MacroListArgs {
     /// List the macros that come with the program
     ///
-    /// They run by their names, unless one of yours is called so.
+    /// Run them by name, unless a macro of yours has the same name.
     #[arg(long)]
     pub shipped: bool,
     #[command(flatten)]
@@ -177,7 +179,7 @@ pub struct MacroListArgs {
 pub struct MacroDeleteArgs {
     /// The macro
     pub name: String,
-    /// Delete it without asking
+    /// Skip confirmation
     #[arg(long)]
     pub yes: bool,
 }

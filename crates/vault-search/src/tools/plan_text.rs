@@ -1,4 +1,4 @@
-//! A plan as text for people: what it is for, its steps with loops expanded, and its changes.
+//! A plan as text for people: its goal, its steps with loops expanded, and its changes.
 
 use serde_json::Value;
 use vault_tools::approval::PreparedChange;
@@ -9,11 +9,11 @@ use crate::sanitize_line;
 
 use super::preview_text::texts_after;
 
-/// Calls of a loop, and items left out of it, that a question shows; `w` shows all.
+/// The maximum number of calls of a loop, and of items left out of it, that a question shows; `w` shows all.
 const SHOWN_CALLS: usize = 8;
 
-/// A change as text for people, after lines that say what it is: what a question shows, and the whole. The host's effects
-/// of a call are among it, and what is asked about returning.
+/// Returns a change as text for people, after the lines in `head`: the text that a question shows, and the whole. It
+/// includes the effects of a call on the host, and the output that a call asks to return.
 pub fn texts_of_change(change: &PreparedChange, mut head: Vec<String>) -> (String, String) {
     if let Some(returns) = change.returns() {
         head.push(format!("it returns {}", sanitize_line(&returns.to_string())));
@@ -21,7 +21,8 @@ pub fn texts_of_change(change: &PreparedChange, mut head: Vec<String>) -> (Strin
     texts_for_client(change, head)
 }
 
-/// The same for a client, which must not learn before the approval what a person is asked about reading.
+/// [`texts_of_change`] for a client, without the output that a call asks to return, because a client must not get it
+/// before the approval.
 pub fn texts_for_client(change: &PreparedChange, mut head: Vec<String>) -> (String, String) {
     let preview = change.preview();
     let Some(plan) = change.plan() else {
@@ -32,14 +33,14 @@ pub fn texts_for_client(change: &PreparedChange, mut head: Vec<String>) -> (Stri
     (texts_after(lines(SHOWN_CALLS), preview).0, texts_after(lines(usize::MAX), preview).1)
 }
 
-/// All of a plan. The notices of its changes are among those of the plan.
+/// Returns the whole text of a plan. The notices of its changes are left out, because those of the plan include them.
 pub(super) fn whole_text(preview: &PlanPreview) -> String {
     texts_after(table(preview, usize::MAX), &Preview { notices: Vec::new(), ..preview.preview() }).1
 }
 
-/// Goal, steps with their risks, loops expanded up to so many calls, and notices.
+/// Returns the goal, the steps with their risks, loops expanded to at most `most` calls, and the notices.
 fn table(preview: &PlanPreview, most: usize) -> Vec<String> {
-    // The risk comes first: a goal can have any length, and say anything.
+    // The risk comes first, because a goal can have any length and content.
     let mut lines = vec![format!("[{}] {}", badge(preview.risk), sanitize_line(&preview.plan.goal))];
     lines.extend(preview.plan.assumptions.iter().map(|text| format!("assumes: {}", sanitize_line(text))));
     let width = preview.steps.iter().map(|step| step.id.len()).max().unwrap_or(0);
@@ -67,7 +68,7 @@ fn table(preview: &PlanPreview, most: usize) -> Vec<String> {
     lines
 }
 
-/// The first lines of a list, and how many more there are.
+/// Returns the first lines of a list, and a line with the number of the others.
 fn indented(lines: impl ExactSizeIterator<Item = String>, most: usize) -> Vec<String> {
     let more = lines.len().saturating_sub(most);
     let shown = lines.take(most).chain((more > 0).then(|| format!("... {more} more")));
@@ -78,12 +79,12 @@ fn badge(risk: Risk) -> String {
     risk.name().to_uppercase()
 }
 
-/// An item that is left out, and why.
+/// Returns an item that is left out, with the reason.
 pub(super) fn left_out(item: &LeftOutItem) -> String {
     format!("item {}, {}: {}", item.item, sanitize_line(&item.what), sanitize_line(&item.reason))
 }
 
-/// Paths of a call and how its content begins, or its arguments on one line.
+/// Returns the paths of a call with the first line of its content, or else its arguments on one line.
 fn in_short(args: &Value) -> String {
     let named = ["path", "fromPath", "toPath", "new_path"].into_iter().filter_map(|name| args.get(name)?.as_str());
     let named: Vec<&str> = named.collect();

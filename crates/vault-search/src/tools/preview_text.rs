@@ -1,4 +1,4 @@
-//! A change as text for people: totals, one line per file, then the diffs, with the words that changed.
+//! A change as text for people: totals, one line per file, then the diffs, with changed words marked.
 
 use std::time::{Duration, Instant};
 
@@ -7,34 +7,34 @@ use vault_tools::{FilePreview, Kind, Preview};
 
 use crate::{Paint, char_columns, counted, most_columns, sanitize, sanitize_line};
 
-/// Lines that are shown until somebody asks for all of them, where no terminal says how many fit.
+/// The number of lines that are shown at first, if the height of the terminal is unknown.
 const SHOWN_LINES: usize = 60;
 
-/// Rows of the terminal that are left for the question, and the least that are used.
+/// The rows of the terminal that are reserved for the question, and the minimum number of rows that are used.
 const ROWS_LEFT: usize = 4;
 const LEAST_ROWS: usize = 12;
 
-/// Characters of a line from which on the words that changed are marked in it.
+/// The length in characters from which on changed words are marked in a line.
 const MARKED_FROM: usize = 60;
 
-/// Characters of a line above which nothing is marked in it, and how long all marks of a change may take.
+/// The length in characters above which words are not marked in a line, and the time limit for all marks of a change.
 const MARKED_TO: usize = 20_000;
 const MARKED_FOR: Duration = Duration::from_millis(300);
 
-/// Characters of unchanged text that are kept beside a change, and the length from which on text is folded.
+/// The characters of unchanged text that are kept next to a change, and the length from which on text is folded.
 const KEPT: usize = 30;
 const FOLDED_FROM: usize = 100;
 
-/// A change for people; the first text has long lines folded around what changed and goes no further than a terminal's
-/// height, see [`cut`]; the second is whole.
+/// Returns a change as two texts for people. The first has long lines folded around the changes and ends soon after the
+/// height of the terminal, see [`cut`]; the second is complete.
 pub(super) fn texts_of(preview: &Preview) -> (String, String) {
     texts_after(Vec::new(), preview)
 }
 
-/// The same with other lines before it, which count for the height.
+/// [`texts_of`] with other lines before the change, which count toward the height.
 pub fn texts_after(head: Vec<String>, preview: &Preview) -> (String, String) {
     let mut lines = head;
-    // After what it is for, before anything that may be long.
+    // Insert the totals after the first line, before anything that may be long.
     totals(preview).into_iter().for_each(|totals| lines.insert(lines.len().min(1), totals));
     for folder in &preview.folders {
         let what = if folder.kind == Kind::Deleted { "remove folder" } else { "make folder" };
@@ -58,7 +58,7 @@ pub fn texts_after(head: Vec<String>, preview: &Preview) -> (String, String) {
     (lines.join("\n"), whole.join("\n"))
 }
 
-/// What happens to a file, on one line.
+/// Returns the change of a file on one line.
 pub(super) fn file_line(file: &FilePreview) -> String {
     let to = file.to.as_ref().map(|to| format!(" -> {}", sanitize_line(to))).unwrap_or_default();
     let counts = match file.inside.len() {
@@ -75,24 +75,25 @@ pub(super) fn file_line(file: &FilePreview) -> String {
     format!("{what} {}{to} ({counts})", sanitize_line(&file.path))
 }
 
-/// One or more hunks as [`texts_of`] shows them: with words marked, and whole.
+/// Returns one or more hunks as two texts, as [`texts_of`] does: with changed words marked, and complete.
 pub(super) fn texts_of_diff(diff: &str) -> (String, String) {
     let whole: Vec<String> = diff_lines(diff).collect();
     (with_words_marked(&whole, Instant::now() + MARKED_FOR).join("\n"), whole.join("\n"))
 }
 
-/// Whether it has several files or hunks.
+/// Whether a change has several files or hunks.
 pub(super) fn has_parts(preview: &Preview) -> bool {
     let hunks = |diff: &String| diff.matches("\n@@ ").count();
     preview.files.len() > 1 || preview.files.iter().filter_map(|file| file.diff.as_ref()).any(|diff| hunks(diff) > 1)
 }
 
-/// The rows of the terminal that a text may take.
+/// Returns the number of rows of the terminal that a text may take.
 fn rows() -> usize {
     Paint::stderr().height().map_or(SHOWN_LINES, |rows| rows.saturating_sub(ROWS_LEFT).max(LEAST_ROWS))
 }
 
-/// A text cut to the terminal, which says how many lines of the whole are missing; and whether any are.
+/// Truncates a text to the height of the terminal, with a line for the number of missing lines of the whole. Also
+/// returns whether any are missing.
 pub fn cut(text: &str, whole: &str) -> (String, bool) {
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     let fitting = fitting(&mut lines, rows(), Paint::stderr().width().unwrap_or(usize::MAX));
@@ -103,7 +104,8 @@ pub fn cut(text: &str, whole: &str) -> (String, bool) {
     (lines.join("\n"), fitting < all)
 }
 
-/// Cuts lines to the rows of a terminal of this width, the last of them within it; how many are left whole.
+/// Truncates lines to the rows of a terminal of this width; the last line may be cut within. Returns the number of
+/// complete lines.
 fn fitting(lines: &mut Vec<String>, rows: usize, width: usize) -> usize {
     let mut left = rows;
     for at in 0..lines.len() {
@@ -127,7 +129,7 @@ fn fitting(lines: &mut Vec<String>, rows: usize, width: usize) -> usize {
     lines.len()
 }
 
-/// How many files are made, changed, renamed and deleted; nothing for a single one.
+/// Returns the numbers of created, modified, renamed and deleted files; `None` for a single file.
 fn totals(preview: &Preview) -> Option<String> {
     if preview.files.len() < 2 {
         return None;
@@ -141,10 +143,11 @@ fn totals(preview: &Preview) -> Option<String> {
     Some(format!("in all: {} (+{added} -{removed} lines)", parts.join(", ")))
 }
 
-/// The lines of a diff, with what changed marked in long lines that take the place of one another: `[-old-]`, `{+new+}`.
+/// Returns the lines of a diff. If a long line replaces another one, the changed words are marked: `[-old-]`,
+/// `{+new+}`.
 fn with_words_marked(diff: &[String], deadline: Instant) -> Vec<String> {
     let first = diff.iter().position(|line| line.starts_with("@@")).unwrap_or(0);
-    // What is said of the line before, that it has no end, stands between lines that belong together.
+    // Skip `\ No newline at end of file`, which can be between lines that belong together.
     let body: Vec<usize> = (first..diff.len()).filter(|at| !diff[*at].starts_with('\\')).collect();
     let is = |at: usize, mark: char| body.get(at).is_some_and(|line| diff[*line].starts_with(mark));
     let mut lines = diff.to_vec();
@@ -162,8 +165,8 @@ fn with_words_marked(diff: &[String], deadline: Instant) -> Vec<String> {
     lines
 }
 
-/// Two lines of a diff with the words marked that differ, if most of their text is the same, and none of it could be
-/// taken for a mark.
+/// Marks the words that differ in two lines of a diff. Returns the lines unchanged unless most of their text is the
+/// same and neither contains text that looks like a mark.
 fn marked(old: &str, new: &str, deadline: Instant) -> (String, String) {
     let as_they_are = (old.to_owned(), new.to_owned());
     let longest = old.chars().count().max(new.chars().count());
@@ -194,13 +197,13 @@ fn marked(old: &str, new: &str, deadline: Instant) -> (String, String) {
     (line('-', ChangeTag::Delete, "[-", "-]"), line('+', ChangeTag::Insert, "{+", "+}"))
 }
 
-/// Unchanged text, cut in the middle if it is long, or where nothing changes before or after it.
+/// Folds long unchanged text with `…`: in the middle, or at its start or end if no change is next to that.
 fn folded(text: &str, keep_start: bool, keep_end: bool) -> String {
     let chars: Vec<char> = text.chars().collect();
     if chars.len() < FOLDED_FROM {
         return text.to_owned();
     }
-    // Words stay whole.
+    // Cut between words.
     let space = |at: usize| chars[at].is_whitespace();
     let first = (KEPT..chars.len()).find(|at| space(*at)).unwrap_or(KEPT);
     let last = (1..=chars.len() - KEPT).rev().find(|at| space(*at - 1)).unwrap_or(chars.len() - KEPT);
@@ -212,7 +215,8 @@ fn folded(text: &str, keep_start: bool, keep_end: bool) -> String {
     format!("{start} … {end}")
 }
 
-/// The lines of one file's diff. Where lines change whose ends differ, those that end as on Windows are marked.
+/// Returns the lines of one file's diff. If the changed lines have different line endings, those with a Windows line
+/// ending are marked with `^M`.
 fn diff_lines(diff: &str) -> impl Iterator<Item = String> {
     let hunks = diff.split('\n').position(|line| line.starts_with("@@")).unwrap_or(0);
     let is_changed = |line: &str| line.starts_with(['+', '-']);

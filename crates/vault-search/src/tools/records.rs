@@ -1,4 +1,4 @@
-//! What the commands print as JSON.
+//! The records that `vault-tools` prints as JSON.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,17 +12,17 @@ use vault_tools::{Error, LeftOutHunks, Macro, Parameter, Preview, Risk, ToolSpec
 pub(super) struct ToolRow {
     /// Its name.
     pub name: String,
-    /// Its name where dots are not allowed, if that differs.
+    /// Its name for APIs that do not allow dots, if that differs.
     pub alias: Option<String>,
     /// The toolset that offers it.
     pub toolset: Toolset,
-    /// The worst that a call can do.
+    /// The highest risk of a call.
     pub risk: Risk,
-    /// What it does and when to choose it.
+    /// Its description for models, with when to choose it.
     pub description: String,
-    /// What its name, description and arguments cost in tokens, counted with o200k_base.
+    /// The tokens of its name, description and arguments, counted with o200k_base.
     pub tokens: u32,
-    /// The same with the schema of its output, which few APIs take.
+    /// The same with the schema of its output, which few APIs accept.
     pub tokens_with_output: u32,
 }
 
@@ -45,9 +45,9 @@ impl ToolRow {
 pub(super) struct MacroRow {
     /// Its name.
     pub name: String,
-    /// What it is for.
+    /// Its description.
     pub description: String,
-    /// The values it needs when it runs.
+    /// The parameters that it needs when it runs.
     pub parameters: Vec<Parameter>,
     /// When it was saved, RFC 3339.
     pub saved: String,
@@ -59,54 +59,54 @@ impl From<Macro> for MacroRow {
     }
 }
 
-/// A link that a note lacks.
+/// A suggested link, which is missing in a note.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(super) struct SuggestedLinkRow {
     /// The note.
     pub path: String,
     /// The line where it belongs, from 1.
     pub line: u32,
-    /// The words that name the other note; null where it is only meant.
+    /// The words that name the other note; null if the sentence is only close to it in meaning.
     pub text: Option<String>,
     /// The sentence, on one line.
     pub sentence: String,
     /// The note to link to.
     pub target: String,
-    /// 0 to 1.
+    /// The score, 0 to 1.
     pub score: f32,
-    /// name, link-text (words that other notes link to it with) or meaning.
+    /// Why it is suggested: name, link-text (the text of links in other notes) or meaning.
     pub reason: String,
 }
 
-/// A link that leads nowhere.
+/// A broken link.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(super) struct BrokenLinkRow {
-    /// The note it stands in.
+    /// The note that contains it.
     pub path: String,
     /// Its line, from 1.
     pub line: u32,
-    /// As it stands there.
+    /// The link as it is written.
     pub link: String,
-    /// The note that it leads to, where only the heading or block is missing.
+    /// The note that it leads to, if only the heading or block is missing.
     pub target: Option<String>,
-    /// Where it was probably meant to lead, the surest first.
+    /// Its probable targets, the most certain first.
     pub proposals: Vec<ProposalRow>,
 }
 
-/// Where a broken link was probably meant to lead.
+/// A probable target of a broken link.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(super) struct ProposalRow {
     /// The file.
     pub target: String,
     /// The heading or `^block`.
     pub heading: Option<String>,
-    /// certain, likely or possible.
+    /// The certainty: certain, likely or possible.
     pub certainty: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
-/// Something that is probably wrong in a vault.
+/// A finding of `lint`: a probable fault in a vault.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(super) struct FindingRow {
     /// The file.
@@ -115,14 +115,14 @@ pub(super) struct FindingRow {
     pub line: Option<u32>,
     /// The rule.
     pub rule: String,
-    /// What is wrong.
+    /// The description of the fault.
     pub message: String,
 }
 
-/// A call that was made, or with --dry-run would be.
+/// A call that was made, or with --dry-run only proposed.
 #[derive(Debug, Serialize)]
 pub(super) struct CallRecord {
-    /// The vault that it works in, where there are several; `args`, `left_out` and `change` have paths without its name.
+    /// The vault, if there are several; the paths in `args`, `left_out` and `change` do not include its name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vault: Option<String>,
     /// The tool.
@@ -133,40 +133,40 @@ pub(super) struct CallRecord {
     pub output: Value,
     /// The transaction that undo reverts.
     pub transaction: Option<u64>,
-    /// What else should be known.
+    /// Notices about the call.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<String>,
-    /// What a person left out.
+    /// The hunks that a person left out.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOutHunks>,
-    /// What it would change; only with --dry-run.
+    /// The proposed change; only with --dry-run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub change: Option<Preview>,
 }
 
-/// What a plan would do.
+/// The preview of a plan.
 #[derive(Debug, Serialize)]
 pub(super) struct PlanRecord<'a> {
-    /// What it is for.
+    /// Its goal.
     pub goal: &'a str,
-    /// What it assumes.
+    /// Its assumptions.
     pub assumptions: &'a [String],
     /// The risk that it declares.
     pub declared: RiskLevel,
-    /// The worst that it does.
+    /// The highest risk of its steps.
     pub risk: Risk,
     /// Its steps in the order in which they run.
     pub steps: &'a [StepPreview],
-    /// What it changes.
+    /// Its changes.
     pub change: Preview,
-    /// What cannot be previewed or undone.
+    /// Notices, for example about effects that cannot be previewed or undone.
     pub notices: &'a [String],
     /// Why it cannot run here, if it cannot.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blocked: Option<&'a Error>,
-    /// The step at which it stops, and why: what comes before it runs only if a person approves that.
+    /// The step at which it stops, and why. The steps before it run only if a person approves that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stops: Option<(&'a str, &'a Error)>,
-    /// Identifies this preview, for `--digest`; includes the time that the plan takes as now.
+    /// Identifies this preview, for `--digest`. Includes the time that the preview used.
     pub digest: &'a str,
 }

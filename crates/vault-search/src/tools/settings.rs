@@ -1,4 +1,4 @@
-//! Which vault a command works on and what may run there: flags over environment over configuration.
+//! Opens the vaults that a command works on, and reads the policy on what may run there from `tools.toml`.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -13,41 +13,41 @@ use vault_tools::{
 
 use crate::{CliResult, Settings, UserConfig, VaultArgs, note, say, vaults_from};
 
-/// The remedy for a `tools.toml` that holds something else.
-const REMEDY: &str = "vault-tools --help says what it may hold";
+/// The remedy for a `tools.toml` with unknown or invalid settings.
+const REMEDY: &str = "vault-tools --help lists its settings";
 
-/// Opens the vault that is meant. Its `.vault.toml` is not checked.
+/// Opens the vault that the arguments select. Its `.vault.toml` is not checked.
 ///
 /// # Errors
-/// As [`Settings::load`]; several vaults.
+/// Those of [`Settings::load`]; several vaults.
 pub(super) fn open(vault_args: &VaultArgs) -> CliResult<Vault> {
     let settings = Settings::load(vault_args)?;
     open_folder(settings.only_vault()?, &settings)
 }
 
-/// Opens the vaults that are meant, one or several.
+/// Opens the vaults of the settings, one or several.
 ///
 /// # Errors
-/// As [`Settings::load`].
+/// A vault that cannot be opened.
 pub(super) fn open_all(settings: &Settings) -> CliResult<Vec<Vault>> {
     settings.vaults.iter().map(|folder| open_folder(folder, settings)).collect()
 }
 
-/// A vault for a program that serves it.
+/// A vault that is opened for a server.
 #[derive(Debug)]
 pub struct OpenedVault {
     /// The vault.
     pub vault: Vault,
-    /// What may run there.
+    /// The policy on what may run there.
     pub settings: Policy,
-    /// How its index is opened.
+    /// The options with which its index is opened.
     pub index: IndexOptions,
 }
 
-/// Opens the vaults that are meant, each with what may run there.
+/// Opens the vaults that the arguments select, each with its policy.
 ///
 /// # Errors
-/// No such folder; the home folder or `/` when nobody named them; settings that cannot be understood.
+/// A folder that does not exist; the home folder or `/` unless they were named; invalid settings.
 pub fn open_with_settings(vault_args: &VaultArgs) -> CliResult<Vec<OpenedVault>> {
     let settings = Settings::load(vault_args)?;
     let with_settings = |vault: Vault| {
@@ -72,10 +72,11 @@ fn open_folder(folder: &Path, settings: &Settings) -> CliResult<Vault> {
     Ok(vault)
 }
 
-/// What may run: the user's file alone decides, never a file in the vault.
+/// Returns the policy on what may run in a vault. Only the user's file decides, never a file in the vault.
 ///
 /// # Errors
-/// A file that cannot be parsed, or names a tool that does not exist: a slip must not allow what was to be denied.
+/// A file that cannot be parsed, or names a tool that does not exist, because a typo must not allow a tool that should
+/// be denied.
 pub(super) fn policy(vault: &Vault) -> Result<Policy> {
     let settings = policy_of(&name_of(vault.path()))?;
     if is_newer_than_the_log(vault) {
@@ -84,10 +85,10 @@ pub(super) fn policy(vault: &Vault) -> Result<Policy> {
     Ok(settings)
 }
 
-/// What is wrong in the user's `config.toml` and `tools.toml`, and in the `.vault.toml` of the vaults that are meant.
+/// Returns the errors in the user's `config.toml` and `tools.toml`, and in the `.vault.toml` of the selected vaults.
 pub fn check_settings(vault_args: &VaultArgs) -> Vec<Error> {
     let mut faults: Vec<Error> = UserConfig::load().err().map(Error::from).into_iter().collect();
-    // Where no vault is meant, none has a file.
+    // Without a vault, only the user's files are checked.
     let current = std::env::current_dir().unwrap_or_default();
     let folders = vaults_from(&current, vault_args).unwrap_or_default();
     let names = folders.iter().map(|folder| name_of(folder).into_owned());
@@ -99,31 +100,30 @@ pub fn check_settings(vault_args: &VaultArgs) -> Vec<Error> {
     faults
 }
 
-/// The name of a vault: that of its folder.
+/// Returns the name of a vault, which is that of its folder.
 pub(super) fn name_of(folder: &Path) -> Cow<'_, str> {
     folder.file_name().unwrap_or_default().to_string_lossy()
 }
 
-/// What the user's `tools.toml` lets run in a vault of this name.
+/// Returns the policy of the user's `tools.toml` for a vault with this name.
 ///
 /// # Errors
-/// A file that cannot be parsed, or names a tool that does not exist: a slip must not allow what was to be denied.
+/// A file that cannot be parsed, or names a tool that does not exist, because a typo must not allow a tool that should
+/// be denied.
 pub fn policy_of(name: &str) -> Result<Policy> {
     let settings = read_policy()?.unwrap_or_default().of_vault(name);
     let is_glob = |name: &str| name.contains(['*', '?', '[', '{']);
     let tools = builtin_tools();
-    // Tools of MCP servers, `server__tool`, are known only where such a server runs.
+    // Tools of MCP servers, `server__tool`, are known only while such a server runs.
     let globs = settings.allowed_tools.iter().chain(&settings.denied_tools);
     let globs = globs.filter(|name| is_glob(name) && !name.contains("__"));
     for glob in globs {
         if !tools.iter().map(|tool| &tool.spec().name).any(|tool| is_tool_of(glob, tool)) {
-            return Err(
-                Error::new(ErrorKind::Config, format!("no tool is called as in {glob:?}")).at(of_user("tools.toml"))
-            );
+            return Err(Error::new(ErrorKind::Config, format!("no tool matches {glob:?}")).at(of_user("tools.toml")));
         }
     }
     let named = settings.allowed_tools.iter().chain(&settings.denied_tools).filter(|name| !is_glob(name));
-    // One of our own with an underscore too many is a slip.
+    // A built-in tool with one underscore too many is a typo, so it is checked and refused.
     let named = named.filter(|name| !name.contains("__") || find_tool(&tools, &name.replace("__", "_")).is_ok());
     for name in named.chain(settings.tools.keys()) {
         find_tool(&tools, name).map_err(|error| {
@@ -136,19 +136,19 @@ pub fn policy_of(name: &str) -> Result<Policy> {
     Ok(settings)
 }
 
-/// A file of the user's configuration folder, as it is named in errors.
+/// Returns the path of a file in the user's configuration folder, for errors.
 fn of_user(name: &str) -> String {
     config_folder().map_or_else(|| name.to_owned(), |folder| folder.join(name).display().to_string())
 }
 
-/// Whether `tools.toml` was written since the last call in this vault, so that nobody has seen what is said about it.
+/// Whether `tools.toml` has changed since the last call in this vault, so that its warnings have not been shown yet.
 fn is_newer_than_the_log(vault: &Vault) -> bool {
     let modified = |file: PathBuf| std::fs::metadata(file).and_then(|metadata| metadata.modified()).ok();
     let settings = config_folder().and_then(|folder| modified(folder.join("tools.toml")));
     settings.is_some_and(|settings| modified(log_file(vault.state())).is_none_or(|log| log <= settings))
 }
 
-/// Says which paths of the settings are not in the vault. It walks the vault, which takes long where that is large.
+/// Warns about paths of the settings that match nothing in the vault. Walks the vault, which is slow if it is large.
 fn warn_of_absent_paths(settings: &Policy, vault: &Vault) -> Result<()> {
     let allowed = settings.allowed_paths.iter().map(|path| (path, true));
     let denied = settings.denied_paths.iter().map(|path| (path, false));
@@ -160,14 +160,14 @@ fn warn_of_absent_paths(settings: &Policy, vault: &Vault) -> Result<()> {
         let policy = alone.compile()?;
         let entries = entries.get_or_insert_with(|| vault.sandbox().walk(None).unwrap_or_default());
         if !entries.iter().any(|entry| policy.permits_path(entry.path.as_str()) == is_allowed) {
-            // The settings are those of all vaults, so this is no error.
-            say("warning", &format!("tools.toml: nothing in this vault is called {path:?}"));
+            // This is only a warning, because the settings apply to all vaults.
+            say("warning", &format!("tools.toml: nothing in this vault matches {path:?}"));
         }
     }
     Ok(())
 }
 
-/// The user's `tools.toml`; `None` if there is none.
+/// Reads the user's `tools.toml`; returns `None` if it does not exist.
 fn read_policy() -> Result<Option<Policy>> {
     let Some(file) = config_folder().map(|folder| folder.join("tools.toml")) else { return Ok(None) };
     read_toml(&file, REMEDY).map_err(|error| match error.kind() {

@@ -1,17 +1,17 @@
-//! The examples of the commands that `vault-tools` and `vault-agent` share, in the name of the program that shows them.
+//! The help of commands that `vault-tools` and `vault-agent` share, with the name of the program that shows it.
 
 use clap::Command;
 
-/// Adds usage, details and examples to the shared commands among a program's own: for the `mut_subcommands` of its
-/// `clap::Command`. Commands of other names stay as they are.
+/// Returns a function for the `mut_subcommands` of a program's `clap::Command`: it adds usage, details and examples to
+/// the shared commands, and leaves the others unchanged.
 pub fn shared_help(program: &'static str) -> impl Fn(Command) -> Command {
     move |command| match command.get_name() {
         "undo" => {
             let usage = ["[TRANSACTION]", "--list", "<--recover|--keep>"]
                 .map(|args| format!("{program} undo [OPTIONS] {args}"));
             command.override_usage(usage.join("\n       ")).after_long_help(format!(
-                "If a file has changed since, nothing is done; --force undoes the transaction anyway and says what is \
-                 lost.\n\n--json, --jsonl and --schema apply to --list; --json also prints what was undone.\n\n{}",
+                "If a file has changed since, nothing is done; --force undoes the transaction anyway and reports what \
+                 is lost.\n\n--json, --jsonl and --schema apply to --list; --json also prints what was undone.\n\n{}",
                 examples(program, &["undo", "undo 12", "undo --list", "undo --yes --json"])
             ))
         }
@@ -28,7 +28,7 @@ fn macro_help(program: &str, command: Command) -> Command {
         "save" => {
             let saved = "macro save bullets --run 12 --description 'a note for each bullet'";
             let mut lines = vec![saved, "macro save bullets plan.json --untried"];
-            // Only `vault-tools` runs the file of a plan.
+            // Only `vault-tools` runs a plan from a file.
             if program == "vault-tools" {
                 lines.insert(0, "plan run plan.json && vault-tools macro save bullets");
             }

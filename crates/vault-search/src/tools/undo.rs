@@ -1,4 +1,4 @@
-//! `vault-tools undo`, `redo`, `prune` and `journal reset`: what the journal is for.
+//! `vault-tools undo`, `redo`, `prune` and `journal reset`: the commands that use the journal.
 
 use std::path::Path;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use super::preview_text::texts_of;
 use super::settings;
 use crate::VaultArgs;
 
-/// Paths that the list of transactions names of each.
+/// The maximum number of paths that the list of transactions shows for each.
 const NAMED_PATHS: usize = 3;
 
 pub fn undo(vault_args: &VaultArgs, args: &UndoArgs, out: &mut Out) -> CliResult {
@@ -59,7 +59,7 @@ fn recover(vault: &Vault, args: &UndoArgs, out: &mut Out) -> CliResult {
     }
     if !args.keep && !recovered.left.is_empty() {
         return Err(Failure::Refused(format!(
-            "transaction {id} was rolled back only in part: what is named above stays as it is"
+            "transaction {id} was rolled back only in part: the items above were not rolled back"
         )));
     }
     if !is_json {
@@ -81,7 +81,7 @@ fn force(args: &RevertArgs) -> Force {
     if args.force { Force::Yes } else { Force::No }
 }
 
-/// `change` is computed only where it is shown: --yes does not pay for it.
+/// Undoes or redoes a transaction. `change` is computed only if it is shown, so that --yes is faster.
 fn revert(
     change: impl FnOnce() -> Result<Change>,
     args: &RevertArgs,
@@ -111,7 +111,7 @@ fn revert(
             return Err(declined().into());
         }
     }
-    // Held until the outcome is printed: a signal that comes after the change must not end the command.
+    // Held until the outcome is printed, because a signal after the change must not end the command.
     let _writing = crate::write_section();
     let Transaction { id, done, lost, .. } = act()?;
     if json {
@@ -131,7 +131,7 @@ fn list(vault: &Vault, args: &UndoArgs, out: &mut Out) -> CliResult {
     }
     out.list(args.output.format(), &rows, |out, rows| {
         for row in rows {
-            // The words are those of the JSON.
+            // Use the words of the JSON output.
             let words = serde_json::to_value(row)?;
             let word = |name: &str| words[name].as_str().unwrap_or_default();
             let of = row.of.map(|of| format!(" of {of}")).unwrap_or_default();
@@ -144,7 +144,7 @@ fn list(vault: &Vault, args: &UndoArgs, out: &mut Out) -> CliResult {
     })
 }
 
-/// The first paths of a transaction, and how many more there are.
+/// Returns the first paths of a transaction, and the number of the others.
 fn paths_of(row: &TransactionInfo) -> String {
     let mut text = row.paths.iter().take(NAMED_PATHS).map(|path| sanitize_line(path)).collect::<Vec<_>>().join(", ");
     if row.paths.len() > NAMED_PATHS {
@@ -162,8 +162,9 @@ pub(super) fn prune(vault_args: &VaultArgs, args: &PruneArgs, out: &mut Out) -> 
     (options.older_than, options.max_bytes) = (older_than, max_bytes);
     let PruneReport { transactions, left, .. } = vault.prunable(&options)?;
     if transactions > 0 && left == 0 {
-        let question = format!("Drop all {}? Nothing can be undone any more.", counted(transactions, "transaction"));
-        let remedy = "it would drop every transaction, so that nothing can be undone any more; add --yes";
+        let question =
+            format!("Delete all {}? Nothing can be undone afterwards.", counted(transactions, "transaction"));
+        let remedy = "it would delete every transaction, and nothing could be undone afterwards; add --yes";
         agreed(args.yes, "this", remedy, &question)?;
     }
     let pruned = vault.prune(&options)?;
@@ -190,8 +191,8 @@ pub(super) fn reset_journal(vault_args: &VaultArgs, args: &ResetArgs, out: &mut 
         out.line("there is no journal")?;
         return Ok(Outcome::Done);
     }
-    let question = format!("Move {} aside? What it holds can no longer be undone.", files.join(" and "));
-    agreed(args.yes, "this", "what the journal holds could no longer be undone; add --yes", &question)?;
+    let question = format!("Move {} aside? Its transactions can no longer be undone.", files.join(" and "));
+    agreed(args.yes, "this", "the journal's transactions could no longer be undone; add --yes", &question)?;
     for path in vault.reset_journal()? {
         out.line(&format!("the journal is now {}", shown(&path)))?;
     }

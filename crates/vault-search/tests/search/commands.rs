@@ -84,9 +84,7 @@ fn links_to_headings_and_blocks_that_are_not_there() {
     let index = |arguments: &[&str]| run(&vault, "vault-index", arguments);
     let plain = index(&["unresolved"]);
     assert_eq!(stdout(&plain), "    1  Nowhere  Src.md\n");
-    assert!(
-        stderr(&plain).contains("5 links to a heading or block that its note does not have; --headings lists them")
-    );
+    assert!(stderr(&plain).contains("5 links to a missing heading or block; --headings lists them"));
     let listed = index(&["unresolved", "--headings"]);
     assert_eq!(
         stdout(&listed),
@@ -494,7 +492,7 @@ fn notes_go_to_no_remote_embedder_before_somebody_agreed() {
         3,
         "agree once with `vault-index sync --model ollama:m --base-url http://192.0.2.1",
     );
-    check("vault-search", &["pruning"], 3, "nobody agreed");
+    check("vault-search", &["pruning"], 3, "needs your consent");
     check("vault-search", &["--mode", "lexical", "pruning"], 0, "");
     check("vault-index", &["backlinks", "Soil"], 0, "");
     // At another address nothing is asked, since nothing goes there; a rebuild would send everything.
@@ -505,8 +503,8 @@ fn notes_go_to_no_remote_embedder_before_somebody_agreed() {
         "vault-index rebuild --model ollama:m --base-url http://192.0.2.2",
     );
     check("vault-search", &["pruning", "--base-url", NEW], 0, "192.0.2.2");
-    check("vault-index", &["rebuild", "--base-url", NEW], 3, "ollama:m@192.0.2.2:11434, and nobody agreed");
-    check("vault-index", &["check", "--repair", "--base-url", NEW], 3, "nobody agreed");
+    check("vault-index", &["rebuild", "--base-url", NEW], 3, "ollama:m@192.0.2.2:11434 needs your consent");
+    check("vault-index", &["check", "--repair", "--base-url", NEW], 3, "needs your consent");
     // What was agreed to counts.
     let folder = vault.root().with_file_name(".local/state/vault-index");
     std::fs::create_dir_all(&folder).unwrap();

@@ -109,7 +109,7 @@ fn a_hit_is_opened_at_its_line() {
     let (shown, code) = open(&["heron", "--open=3"], &[("EDITOR", &nvim)]);
     assert_eq!((shown.as_str(), code), ("note: there is no result 3, only 2 results", Some(1)));
     let (shown, code) = open(&river, &[]);
-    assert!(shown.starts_with("error: no editor is named") && code == Some(2), "{shown}");
+    assert!(shown.starts_with("error: no editor is configured") && code == Some(2), "{shown}");
     let (shown, code) = open(&river, &[("EDITOR", Path::new("false"))]);
     assert_eq!((shown.as_str(), code), ("error: the editor `false` ended with exit code 1", Some(2)));
 

@@ -285,7 +285,7 @@ fn chat_tools_ask_before_they_read() {
     let refused = shell.run(&["call", "file_read", args]);
     assert_eq!((refused.code, refused.out.as_str()), (3, ""));
     let dry = shell.run(&["call", "file_read", args, "--dry-run"]);
-    assert!(dry.code == 3 && dry.err.contains("--yes in place of --dry-run"), "{}", dry.err);
+    assert!(dry.code == 3 && dry.err.contains("--yes instead of --dry-run"), "{}", dry.err);
     assert!(shell.done(&["log"]).contains("refused  file_read"));
     assert!(shell.done(&["call", "file_read", args, "--yes"]).contains("hello"));
 }
@@ -459,7 +459,7 @@ fn user_settings_can_deny_and_slips_are_errors() {
     assert!(slip.code == 2 && slip.err.contains("no tool \"delete_notes\""), "{}", slip.err);
     shell.configure("tools.toml", "denied_paths = ['Privat', 'a']\nallowed_tools = ['read*']\n");
     let nowhere = shell.run(&["call", "read_note", r#"{"path":"a.md"}"#]);
-    assert!(nowhere.err.contains("nothing in this vault is called \"Privat\""), "{}", nowhere.err);
+    assert!(nowhere.err.contains("nothing in this vault matches \"Privat\""), "{}", nowhere.err);
     assert!(nowhere.code == 3 && !nowhere.err.contains("called \"a\""), "{}", nowhere.err);
     shell.configure("tools.toml", "denied_paths = ['Privat/**', '*.md']\n");
     let nowhere = shell.run(&["call", "read_note", r#"{"path":"a.md"}"#]);

@@ -83,12 +83,9 @@ fn names_that_mean_no_note_or_several_are_refused() {
     let find = "(vault-search finds notes by what is in them)";
     for (name, err) in [
         ("Compst", "Note not found: Compst (did you mean Garden/Compost.md?)".to_owned()),
-        (
-            "Plan",
-            "`Plan` can be 2 notes: Archive/Plan.md, Garden/Plan.md (name the one that is meant by its path)".into(),
-        ),
+        ("Plan", "`Plan` can be 2 notes: Archive/Plan.md, Garden/Plan.md (give the path of one of them)".into()),
         ("chive/Plan", "Note not found: chive/Plan (did you mean Archive/Plan.md or Garden/Plan.md?)".into()),
-        ("Log#Done", "`Log#Done` is a place in a note, and a command takes the note (name it `Log`)".into()),
+        ("Log#Done", "`Log#Done` is a place in a note, but the command takes a whole note (write `Log`)".into()),
         (
             "Garden",
             "`Garden` is a folder, not a note (name the notes; a folder is renamed by vault-tools call vault.rename)"
@@ -253,7 +250,7 @@ fn tags_and_properties() {
         "",
         &format!("error: `1 j: 2` is not valid YAML {text}\n"),
     );
-    let none = "error: `null` is no value (vault-tools prop remove removes a property; for a text, add --text)\n";
+    let none = "error: `null` is not a value (vault-tools prop remove removes a property; for a text, add --text)\n";
     check(&shell, &["prop", "set", "Log", "k", "null"], 2, "", none);
     check_done(&shell, &["prop", "remove", "Compost", "aliases"], "removed aliases of Garden/Compost.md\n", &|_| {});
     check(&shell, &["prop", "remove", "Log", "k"], 0, "nothing to change\n", "");

@@ -30,5 +30,5 @@ fn errors_name_the_option_that_helps() {
     named(&["undo", "--yes"], &["`undo --list` shows all"]);
     shell.done(&["call", "append_to_note", r#"{"path":"a.md","content":"y"}"#, "--yes"]);
     shell.vault.write("a.md", "z\n");
-    named(&["undo", "--yes"], &["--force undoes it all the same"]);
+    named(&["undo", "--yes"], &["--force undoes it anyway"]);
 }
