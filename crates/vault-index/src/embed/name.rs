@@ -1,5 +1,6 @@
-//! The name of a model: the forms that `--model` takes, parsed and displayed, and the other options of loading. A new
-//! model also needs an arm in `load.rs` and a line in `available.rs`.
+//! The name of a model, in the forms that `--model` takes, and the other options of loading.
+//!
+//! A new model also needs an arm in `load.rs` and a line in `available.rs`.
 
 use std::fmt;
 use std::path::PathBuf;

@@ -1,5 +1,4 @@
-//! Deletes the index of a vault, takes over the index of a vault that has moved, and decides which files may be
-//! deleted.
+//! Deletes the index of a vault, or takes over that of a moved vault; decides which files may be deleted.
 //!
 //! The folder that `--index` names may contain other files, even with names that an index would use. So a file is
 //! deleted only if its first bytes say that it is an index, or if it is empty. In the user's cache folder, which

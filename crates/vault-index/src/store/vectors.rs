@@ -1,5 +1,6 @@
-//! Rows of vectors: f32 in a sqlite-vec table, each found by its text; and blocks of their int8 codes for searches,
-//! written by row and read by block.
+//! Rows of vectors, and the blocks of their int8 codes for searches.
+//!
+//! Vectors are f32 in a sqlite-vec table, each found by its text. Codes are written by row and read by block.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;

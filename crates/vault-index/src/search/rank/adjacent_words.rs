@@ -1,3 +1,5 @@
+//! Raises the scores of passages with adjacent words of the query, or with a note name inside it.
+//!
 //! Query words that are adjacent in a passage, in the same order, or that are the whole name of its note, earn the
 //! passage a share of the score that its words leave open.
 //!

@@ -1,6 +1,7 @@
-//! Spelling correction and compounds: the words of a vault that can replace a word that it lacks. These are the nearest
-//! words, of which it may be a misspelling, words that end with it, as *Krankenversicherung* does with *Versicherung*,
-//! and words that it is composed of.
+//! Spelling correction and compounds: the words of a vault that can replace a word that it lacks.
+//!
+//! These are the nearest words, of which it may be a misspelling, words that end with it, as *Krankenversicherung* does
+//! with *Versicherung*, and words that it is composed of.
 //!
 //! The distance is that of optimal string alignment: letters inserted, deleted or replaced count one each, and so do
 //! two swapped neighbours. An edit of the first letter counts half more, because typos are rare there.
