@@ -430,7 +430,7 @@ mod tests {
         vec![angle.sin(), angle.cos(), 0.0, 0.0]
     }
 
-    /// In a transaction, at whose end blocks are summed.
+    /// Runs in a transaction, at whose end the checksums of blocks are computed.
     fn put(store: &Store, slot: i64, of: i64) {
         store.put_vector(slot, &key_of(&of.to_string()), &vector(of)).unwrap();
     }
@@ -444,7 +444,7 @@ mod tests {
         store
     }
 
-    /// Block by block the intervals are those of all codes in memory, also around slots and blocks without rows.
+    /// Block by block, the intervals equal those of all codes in memory, also around slots and blocks without rows.
     #[test]
     fn intervals_of_stored_codes_are_those_of_loaded_ones() {
         let store = store();

@@ -153,7 +153,7 @@ fn names(words: &[Word]) -> Vec<Run> {
 mod tests {
     use super::*;
 
-    /// All words tell as much and are in names, but `unheard` ones and stop words.
+    /// All words have the same information and are in names, except `unheard` ones and stop words.
     fn words(text: &str) -> Vec<Word> {
         let mut words = Vec::new();
         Terms::new().each(text, |term, span| {

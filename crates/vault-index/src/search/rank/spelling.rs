@@ -161,7 +161,7 @@ mod tests {
 
     use super::*;
 
-    /// The definition: the cheapest way from `a[i..]` to `b[j..]`. `known` keeps what was found.
+    /// The definition: the cheapest path from `a[i..]` to `b[j..]`. `known` caches results.
     fn plain(a: &[char], b: &[char], i: usize, j: usize, known: &mut HashMap<(usize, usize), u32>) -> u32 {
         if let Some(least) = known.get(&(i, j)) {
             return *least;
