@@ -50,7 +50,7 @@ impl FromStr for ModelName {
     fn from_str(text: &str) -> Result<Self> {
         let unknown = || {
             Error::new(ErrorKind::Query, format!("there is no model `{text}`")).with_remedy(
-                "there are minilm, fastembed:NAME, onnx:DIR, openai:NAME, ollama:NAME; `vault-index models` lists them",
+                "the models are minilm, fastembed:NAME, onnx:DIR, openai:NAME, ollama:NAME; `vault-index models` lists them",
             )
         };
         let (kind, rest) = text.split_once(':').unwrap_or((text, ""));

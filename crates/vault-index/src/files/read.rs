@@ -114,7 +114,7 @@ fn read_all(open: &mut File, metadata: &Metadata, max_bytes: u64) -> Result<Vec<
         let message = if utf16 {
             "looks like UTF-16; save it as UTF-8 to have it indexed; only its name is known"
         } else {
-            "holds NUL bytes, so it is not text; only its name is known"
+            "contains NUL bytes, so it is not text; only its name is known"
         };
         return Err(Warning::new(WarningKind::Binary, message));
     }

@@ -206,7 +206,7 @@ impl Walker<'_> {
             Ok(kind) if kind.is_dir() => self.sub_folder(folder, disk, walk),
             Ok(kind) if kind.is_file() || kind.is_symlink() => self.file(folder, entry, disk, walk),
             Ok(_) => {}
-            Err(error) => walk.unreadable(folder.excluded, &disk, "cannot be looked at", &error),
+            Err(error) => walk.unreadable(folder.excluded, &disk, "its metadata cannot be read", &error),
         }
     }
 
@@ -226,7 +226,7 @@ impl Walker<'_> {
     fn file(&self, folder: &Folder, entry: &DirEntry, disk: PathBuf, walk: &mut Walk) {
         let metadata = match entry.metadata() {
             Ok(metadata) => metadata,
-            Err(error) => return walk.unreadable(folder.excluded, &disk, "cannot be looked at", &error),
+            Err(error) => return walk.unreadable(folder.excluded, &disk, "its metadata cannot be read", &error),
         };
         let symlink = metadata.is_symlink();
         if symlink
@@ -247,7 +247,7 @@ impl Walker<'_> {
     fn leads_to_a_file(&self, disk: &Path) -> std::result::Result<bool, String> {
         let link = self.root.join(disk);
         let target = fs::canonicalize(&link)
-            .map_err(|error| format!("this symbolic link leads nowhere or in a circle and is not followed: {error}"))?;
+            .map_err(|error| format!("this symbolic link is broken or circular and is not followed: {error}"))?;
         if !target.starts_with(self.root) {
             return Err("this symbolic link leads out of the vault and is not followed; move the files into the vault, or index the other folder as a vault of its own".to_owned());
         }
@@ -276,7 +276,7 @@ impl Walk {
     fn unreadable(&mut self, excluded: bool, disk: &Path, what: &str, error: &io::Error) {
         if !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) {
             self.unlisted.push(lossy(disk));
-            let message = format!("{what} (a sync keeps what is known of it, a rebuild does not): {error}");
+            let message = format!("{what} (a sync keeps its rows in the index, a rebuild does not): {error}");
             self.warn(excluded, disk, WarningKind::Unreadable, message);
         }
     }

@@ -116,10 +116,13 @@ impl Index {
             // Locks or leftovers of an index that does not exist.
             self.delete_indexes(&self.index_files())?;
             std::fs::remove_dir(&to).map_err(|error| {
-                Error::new(ErrorKind::Io, "the folder of the vault's index holds files that are not of an index")
-                    .at(&to)
-                    .because(error)
-                    .with_remedy("move them away")
+                Error::new(
+                    ErrorKind::Io,
+                    "the folder of the vault's index contains files that do not belong to an index",
+                )
+                .at(&to)
+                .because(error)
+                .with_remedy("move them away")
             })?;
         }
         std::fs::rename(&from, &to).map_err(|error| Error::io(&from, error))
@@ -165,9 +168,12 @@ impl Index {
         if self.may_delete(&path)? {
             return Ok(path);
         }
-        Err(Error::new(ErrorKind::Store, "a rebuild makes the new index here, and this file is not an index")
-            .at(path)
-            .with_remedy("move it away, or choose another place for the index with --index FILE"))
+        Err(Error::new(
+            ErrorKind::Store,
+            "a rebuild creates the new index at this path, but the file there is not an index",
+        )
+        .at(path)
+        .with_remedy("move it away, or choose another place for the index with --index FILE"))
     }
 
     /// Deletes index files with their logs and locks, if they belong to this program.

@@ -108,7 +108,7 @@ impl Index {
                 )
                 .at(&self.file)
                 .with_remedy(
-                    "use that program; ask what is indexed with --no-sync; or run `vault-index rebuild --model minilm`",
+                    "use that program; search the current index with --no-sync; or run `vault-index rebuild --model minilm`",
                 )
             })?,
             // The index had a model, and which one is not guessed.

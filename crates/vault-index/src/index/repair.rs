@@ -173,7 +173,7 @@ impl<'s> Repair<'s> {
         }
         let scores: Vec<f64> = alike.iter().map(|(score, ..)| *score).collect();
         let proposals = alike.into_iter().enumerate().filter_map(|(at, (_, name, file))| {
-            propose(file, certainty_of(&scores, at), format!("{name:?} is much like {:?}", name_in(link)))
+            propose(file, certainty_of(&scores, at), format!("{name:?} is similar to {:?}", name_in(link)))
         });
         proposals.collect()
     }
