@@ -27,8 +27,8 @@ pub(crate) fn key_of(text: &str) -> EmbeddingKey {
     key
 }
 
-/// Unused vectors are kept up to this number, and up to half as many as are in use, because folders are moved out and
-/// come back, edits are undone, and embedding again is expensive.
+/// Unused vectors are kept up to this number plus half of those in use, because folders are moved out and come back,
+/// edits are undone, and embedding again is expensive.
 const UNUSED_KEPT: usize = 1000;
 
 /// Registers sqlite-vec for every connection that is opened from now on.

@@ -397,7 +397,7 @@ impl Counter<'_> {
         }
     }
 
-    /// The inverse document frequency of the passages counted so far.
+    /// The inverse document frequency of the word, by the passages counted so far.
     fn idf(&self) -> f64 {
         idf(self.passages.len(), self.holders.len())
     }
