@@ -143,7 +143,7 @@ mod tests {
     use super::*;
     use crate::kernel::PANEL;
 
-    /// The fields of a protobuf message: numbers, and what each holds. Whole numbers are left out.
+    /// The fields of a protobuf message: their numbers and contents. Integers are left out.
     fn fields(mut message: &[u8]) -> Vec<(u64, &[u8])> {
         fn number(bytes: &mut &[u8]) -> u64 {
             let mut value = 0;
@@ -182,7 +182,7 @@ mod tests {
         String::from_utf8(bytes.to_vec()).unwrap()
     }
 
-    /// Name -> file, offset, length, as the graph has them: the constants with external data.
+    /// Name -> file, offset, length, from the graph: the constants with external data.
     fn in_the_graph() -> BTreeMap<String, [String; 3]> {
         let graph = &of(&fields(minilm_weights_3::GRAPH), 7)[0];
         let constants = of(&fields(graph), 5);
@@ -210,7 +210,7 @@ mod tests {
             let name = layer.unwrap_or_default() + tensor.of + &part;
             assert_eq!(tensor.offset % 64, 0, "{name}");
             let place = [format!("minilm-{}.data", tensor.file), tensor.offset.to_string(), tensor.bytes.to_string()];
-            // What only a kernel needs.
+            // Data that only a kernel needs.
             if tensor.part != "start" {
                 ours.insert(name, place);
             }
@@ -219,7 +219,7 @@ mod tests {
         assert_eq!(ours.len(), 4 + 2 + LAYERS * (4 * 3 + 3 * 2 + 2 * 2));
     }
 
-    /// And no weight is -128, on which the kernel without VNNI relies.
+    /// Also, no weight is -128, on which the kernel without VNNI relies.
     #[test]
     fn sums_start_where_they_should() {
         for layer in Weights::bundled().layers {

@@ -1,5 +1,4 @@
-//! From a note to its chunks: cut at headings, then blocks, then sentences. The chunks cover the searched text exactly
-//! once.
+//! From a note to its chunks, which cover the searched text exactly once.
 //!
 //! 1. A note that fits the window together with its title is one chunk. The same holds for each text node of a canvas;
 //!    nodes do not share chunks.

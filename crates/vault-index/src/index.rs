@@ -573,7 +573,7 @@ mod tests {
         assert!(index.is_still(&first).unwrap() && index.is_still(&synced()).unwrap());
         fs::write(&note, "two").unwrap();
         assert!(!index.is_still(&first).unwrap());
-        // A clock may tick too seldom to tell of the second of two edits: as if the stat were still that of the first.
+        // The clock may be too coarse to distinguish two edits, so the stat is made to look like that of the first.
         let now_ns = i64::try_from(jiff::Timestamp::now().as_nanosecond()).unwrap();
         let walked = walk(&index.vault, &index.rules, &AtomicBool::new(false)).unwrap();
         let edited = VaultState { files: Fingerprint::of(&walked, now_ns).unwrap(), ..first };

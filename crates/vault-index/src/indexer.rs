@@ -450,7 +450,7 @@ fn newest_first(file: &DiskFile) -> impl Ord + use<'_> {
 }
 
 fn cancelled() -> Error {
-    Error::new(ErrorKind::Cancelled, "cancelled; what was done so far is kept")
+    Error::new(ErrorKind::Cancelled, "cancelled; completed work is kept")
 }
 
 fn end_stage(report: &mut Report, name: &str, since: &mut Instant) {

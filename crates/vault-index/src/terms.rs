@@ -1,21 +1,19 @@
-//! From a text to search terms, the same for notes, queries and snippets. It knows neither the database nor the query
-//! syntax.
+//! From a text to search terms, the same for notes, queries and snippets.
+//!
+//! This module knows neither the database nor the query syntax.
 //!
 //! | text | terms | rule |
 //! | --- | --- | --- |
-//! | `Gardening` | `gardening` | case is folded; words are not stemmed here, [`stem`] says which words belong together
-//! |
+//! | `Gardening` | `gardening` | case is folded; words are not stemmed here, [`stem`] says which words belong together |
 //! | `Café`, `STRASSE`, `straße`, `Łódź` | `cafe`, `strasse`, `strasse`, `lodz` | marks are dropped where a script can be read without them: Latin, Greek, Cyrillic, Hebrew, Arabic |
 //! | `don’t`, `garden's` | `dont`, `gardens` | an apostrophe before at most two last letters is dropped ... |
 //! | `l'été`, `O'Brien` | `l` `ete`, `o` `brien` | ... any other apostrophe splits |
 //! | `snake_case`, `v1.2`, `3.14`, `a-b` | `snake` `case`, `v1` `2`, `3` `14`, `a` `b` | all other punctuation splits; camelCase does not |
 //! | `plug-in`, `e-mail` | `plug` `in`, `e` `mail` | in addition, the [compounds](Terms::compounds) `plugin`, `email` |
-//! | `C++`, `C#`, `F#`, `C++20` | `cpp`, `csharp`, `fsharp`, `cpp` and `20` | the three names that would be lost
-//! without their punctuation |
+//! | `C++`, `C#`, `F#`, `C++20` | `cpp`, `csharp`, `fsharp`, `cpp` and `20` | the three names that would be lost without their punctuation |
 //! | `ダメ`, `だめ`, `ﾀﾞﾒ` | `だめ` | katakana is read as hiragana |
 //! | `圖書館`, `图书馆` | `图书` `书馆` `馆` | traditional Chinese characters are read as simplified ones |
-//! | `青森市` | `青森` `森市` `市` | scripts without spaces between words, and Korean, whose words have changing endings:
-//! overlapping pairs, and the last character of a run also alone |
+//! | `青森市` | `青森` `森市` `市` | scripts without spaces between words, and Korean, whose words have changing endings: overlapping pairs, and the last character of a run also alone |
 //! | `Rust世界`, `2024年` | `rust` `世界` `界`, `2024` `年` | a run ends where the script changes |
 //! | `👍🏽`, `🇫🇷` | `👍`, `🇫🇷` | an emoji is a term, without its skin tone; a flag is one |
 //!

@@ -1,5 +1,6 @@
-//! The two activation functions of the model, power of two (for softmax) and GELU, as polynomials, so that the result
-//! does not depend on the platform's math library.
+//! The two activation functions, power of two (for softmax) and GELU, as polynomials.
+//!
+//! They do not use the platform's math library, so that the result does not depend on it.
 //!
 //! Both were fitted by weighted least squares with Lawson's weights on 4,001 Chebyshev nodes, which comes close to the
 //! minimax polynomial. A test measures them against double precision.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! for each head, for each token i:
-//!     score[j] = Σ query[i][d] · key[j][d]                      d in order; 1 / √32 lies in the query's weights
+//!     score[j] = Σ query[i][d] · key[j][d]                      d in order; 1 / √32 is in the query's weights
 //!     share[j] = 2^((score[j] - max score) · log2 e)
 //!     output[i] = Σ share[j] · value[j]  /  Σ share[j]           j in order; the sum of shares in sixteen lanes
 //! ```

@@ -16,7 +16,7 @@ fn random(seed: u64) -> impl FnMut() -> u32 {
     }
 }
 
-/// Any integer that is quantized to, the extremes more often than others.
+/// Any possible quantized integer, the extremes more often than others.
 fn extreme(random: u32) -> i8 {
     match random % 4 {
         0 => 127,
@@ -56,7 +56,7 @@ fn slow(rows: &[Vec<i8>], scales: &[f32], matrix: &Linear) -> Vec<f32> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// The extremes too: rows of 127 in columns of -127, at the greatest width there is.
+    /// Includes the extremes: rows of 127 in columns of -127, at the largest width.
     #[test]
     fn every_kernel_multiplies_alike(rows in 1usize..20, width in 1usize..=INNER / PANEL, panels in 1usize..3, seed in any::<u64>()) {
         let width = width * PANEL;
@@ -112,7 +112,7 @@ proptest! {
     }
 }
 
-/// Of every length up to a line of keys, and of some more: around a second and a fourth line, and the longest.
+/// All lengths up to a line of keys, and some more: around a second and a fourth line, and the longest.
 #[test]
 fn every_kernel_gives_the_same_vectors() {
     let words = "the old mill by the river turns slowly while seven herons wait in reeds for fish 42 times";

@@ -69,8 +69,8 @@ pub(crate) const HEADS: usize = 12;
 pub(crate) const HEAD: usize = WIDTH / HEADS;
 /// The number of components of a token between the two feed-forward matrices.
 pub(crate) const INNER: usize = 4 * WIDTH;
-/// The number of columns of a matrix that are stored together. In a panel, four rows at a time: `[width /
-/// 4][PANEL][4]`.
+/// The number of columns of a matrix that are stored together. In a panel, four rows at a time:
+/// `[width / 4][PANEL][4]`.
 pub(crate) const PANEL: usize = 64;
 /// Lines of a token.
 pub(crate) const LINES: usize = WIDTH / LANES;

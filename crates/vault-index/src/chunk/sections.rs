@@ -1,5 +1,4 @@
-//! The blocks of a note as parts that tile its body, and the decision which neighbouring sections become one chunk, by
-//! the sums of their tokens.
+//! Splits a note into parts that tile its body, and joins small neighbouring sections into one chunk.
 
 use std::ops::Range;
 

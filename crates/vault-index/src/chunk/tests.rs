@@ -1,4 +1,4 @@
-//! Laws of chunking, and what models get.
+//! Invariants of chunking, and the texts that models get.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -10,15 +10,15 @@ use crate::note::BlockKind;
 use crate::note::{ParseOptions, parse};
 use crate::path::VaultPath;
 
-/// Words between white space.
+/// Counts words between white space.
 struct Words;
-/// A token for every four bytes or part of them.
+/// Counts a token for every started four bytes.
 struct Fours;
-/// A token a byte: the most there can be.
+/// Counts a token per byte, which is the maximum.
 struct Bytes;
-/// Joined parts have more tokens than apart.
+/// Counts more tokens for joined parts than for separate ones.
 struct Clingy;
-/// Sums up the bytes that are counted.
+/// Adds up the bytes that are counted.
 struct Work(AtomicUsize);
 
 impl TokenCount for Words {
@@ -70,7 +70,7 @@ fn embedded(note: &Note, chunk: &Chunk, tokens: &dyn TokenCount, options: &Chunk
     embedded_text(title, &chunk.headings, note.slice(chunk.span.clone()), tokens, options)
 }
 
-/// What holds for all chunks of all notes.
+/// Checks that hold for all chunks of all notes.
 fn check_laws(note: &Note, tokens: &dyn TokenCount, options: &ChunkOptions) -> Vec<Chunk> {
     let chunks = chunk(note, tokens, options);
     let body = note.slice(note.searched.clone());
@@ -93,7 +93,7 @@ fn check_laws(note: &Note, tokens: &dyn TokenCount, options: &ChunkOptions) -> V
     chunks
 }
 
-/// Chunks of a window of so many words, each on its line: `headings | text`, with spaces for line breaks.
+/// Chunks with a window of this number of words, each on its line: `headings | text`, with spaces for line breaks.
 fn check(window: usize, text: &str, expected: &[&str]) {
     let note = note(text);
     let shown: Vec<String> = check_laws(&note, &Words, &options(window))
@@ -127,7 +127,7 @@ fn sections_are_chunks() {
         &format!("# T\n\n## A\n\n{a}\n\n## B\n\n{b}\n\n### C\n\n{c}\n"),
         &[&format!("T | # T ## A {a}"), &format!("T > B | ## B {b}"), &format!("T > B > C | ### C {c}")],
     );
-    // A section that fits with its subsections is one.
+    // A section that fits with its subsections is one chunk.
     check(
         30,
         &format!("# T\n\nintro words here\n\n## A\n\n{a}\n\n## B\n\n{b}\n\n### C\n\nc1 c2\n"),
@@ -223,7 +223,7 @@ fn embedded_texts() {
     check("---\ntitle: Title\n---\n# Title\n\ntext", &["Title / text"]);
     let (a, b) = (words("a", 11), words("b", 11));
     check(&format!("# Title\n\n{a}\n\n## Sub\n\n{b}\n"), &[&format!("Title / {a}"), &format!("Title / Sub / {b}")]);
-    // The title goes before the innermost heading does, the outer headings before the title.
+    // The title is left out before the innermost heading, the outer headings before the title.
     check(
         &format!("# T1 t2 t3\n\n## Outer o2\n\n### In i2\n\n{a} a a\n\n{b} b b\n"),
         &[
@@ -342,7 +342,7 @@ fn check_tiling(note: &Note, chunks: &[Chunk]) {
     assert_eq!(at, note.searched.end);
 }
 
-/// Notes of all kinds of blocks, some of them too long for a small window.
+/// Notes with all kinds of blocks, some of them too long for a small window.
 fn markdown() -> impl Strategy<Value = String> {
     let word = prop::sample::select(vec![
         "word",
@@ -428,8 +428,8 @@ proptest! {
 
     #[test]
     fn parts_have_the_words_of_the_whole(text in markdown()) {
-        // Whether ticks that are indented are a fence, or signs in a line begin a comment that ends on another, takes a
-        // parser to know; the counts may be off then.
+        // Only a parser can tell whether indented ticks are a fence, or signs in a line begin a comment that ends on
+        // another line; the counts may be off then.
         let is_alone = |line: &str, mark: &str| line == mark || !line.contains(&mark[..2]);
         prop_assume!(text.lines().all(|line| is_alone(line, "```") && is_alone(line, "%%")));
         let note = note(&text);

@@ -1,5 +1,6 @@
-//! The name of a model: the forms that `--model` takes, parsed and displayed, and the other options of loading. A new
-//! model also needs an arm in `load.rs` and a line in `available.rs`.
+//! The name of a model, in the forms that `--model` takes, and the other options of loading.
+//!
+//! A new model also needs an arm in `load.rs` and a line in `available.rs`.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -49,7 +50,7 @@ impl FromStr for ModelName {
     fn from_str(text: &str) -> Result<Self> {
         let unknown = || {
             Error::new(ErrorKind::Query, format!("there is no model `{text}`")).with_remedy(
-                "there are minilm, fastembed:NAME, onnx:DIR, openai:NAME, ollama:NAME; `vault-index models` lists them",
+                "the models are minilm, fastembed:NAME, onnx:DIR, openai:NAME, ollama:NAME; `vault-index models` lists them",
             )
         };
         let (kind, rest) = text.split_once(':').unwrap_or((text, ""));

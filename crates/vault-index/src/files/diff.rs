@@ -384,7 +384,7 @@ mod tests {
         before[0].hash = None;
         let after = [on_disk("a.md", stat(1, 1, 1)), on_disk("b.md", stat(2, 2, 9))];
         let mut diff = diff(&before, &after, NOW);
-        // Without a hash, it may be one that cannot be read.
+        // Without a hash, it may be a file that cannot be read.
         assert_eq!((diff.to_hash().len(), settle(&diff, &[(after[1].path.clone(), hash(2))].into()).len()), (2, 1));
         diff.without_hash_is_unread();
         assert_eq!(diff.to_hash(), [&after[1]]);
@@ -398,7 +398,7 @@ mod tests {
         check(&["a.md 1 1 5"], &["a.md 1 1 5"], &[]);
         check(&[], &["b.md 1 1 5", "a.md 2 1 5"], &["+ a.md", "+ b.md"]);
         check(&["a.md 1 1 5"], &[], &["- a.md"]);
-        // Edited in place, and by an editor that puts a new file there.
+        // Edited in place, and by an editor that writes a new file.
         check(&["a.md 1 1 5"], &["a.md 1 4 6"], &["* a.md"]);
         check(&["a.md 1 1 5"], &["a.md 9 4 6"], &["* a.md"]);
         check(&["a.md 1 1 5"], &["a.md 1 1 6"], &[". a.md"]);
@@ -423,16 +423,16 @@ mod tests {
     #[test]
     fn a_file_with_the_same_content_or_inode_is_renamed() {
         check(&["a.md 1 1 5"], &["b.md 1 1 5"], &["a.md > b.md"]);
-        // To another disk and back: other inode and time, same content.
+        // Moved to another disk and back: other inode and time, same content.
         check(&["a.md 1 1 5"], &["x/a.md 9 1 7"], &["a.md > x/a.md"]);
         check(&["note.md 1 1 5"], &["Note.md 1 1 5"], &["note.md > Note.md"]);
         check(&["a.png 1 1 5"], &["b.png 1 1 5"], &["a.png > b.png"]);
         check(&["a.png 1 1 5"], &["b.png 2 1 5"], &["- a.png", "+ b.png"]);
-        // The inode was used again for something else.
+        // The inode was reused for another file.
         check(&["a.md 1 1 5"], &["b.md 1 4 5"], &["- a.md", "+ b.md"]);
         // Renamed and edited.
         check(&["a.md 1 1 5"], &["b.md 1 4 6"], &["- a.md", "+ b.md"]);
-        // The same file name goes before the order of paths, the inode before both.
+        // The same file name takes precedence over the order of paths, the inode over both.
         check(
             &["a/x.md 1 1 5", "b/y.md 2 1 5"],
             &["c/y.md 8 1 9", "d/x.md 9 1 9"],
@@ -453,9 +453,10 @@ mod tests {
         check(&["a.md 1 1 5"], &["a.canvas 1 1 5"], &["- a.md", "+ a.canvas"]);
         check(&["a.md 1 0 5"], &["b.md 2 0 6"], &["- a.md", "+ b.md"]);
         check(&["a.md 1 0 5"], &["b.md 1 0 5"], &["a.md > b.md"]);
-        // One file became two: the rename is the one with its inode.
+        // One file was copied: the rename is the one with its inode.
         check(&["a.md 1 1 5"], &["b.md 7 1 5", "c.md 1 1 5"], &["a.md > c.md", "+ b.md"]);
-        // Without it, either may be meant. Two files became one; and what is new may be a copy of what is still there.
+        // Without it, either may be the rename. Two files became one; and a new file may be a copy of one that still
+        // exists.
         check(&["a.md 1 1 5"], &["b.md 7 1 9", "c.md 8 1 9"], &["a.md ? b.md", "+ c.md"]);
         check(&["a.md 1 1 5", "b.md 2 1 5"], &["c.md 7 1 9"], &["- b.md", "a.md ? c.md"]);
         check(&["a.md 1 1 5", "b.md 2 1 5"], &["b.md 2 1 5", "c.md 7 1 9"], &["a.md ? c.md"]);
@@ -472,11 +473,11 @@ mod tests {
             (100, 900, true, true),
             (101, 900, true, true),
             (103, 900, false, false),
-            // Written after the look, as far as clocks go.
+            // Written after the check, as far as clocks show.
             (99, 900, true, true),
-            // It would have to be looked into the next time, too.
+            // It would have to be checked the next time, too.
             (100, 101, true, false),
-            // The clock was set back after the look.
+            // The clock was set back after the check.
             (900, 101, true, false),
             (900, 200, false, false),
         ] {
@@ -548,7 +549,7 @@ mod tests {
         DiskFile { indexed: model.indexed, ..on_disk(path, stat(model.inode, model.content, model.second)) }
     }
 
-    /// What the walk is built on: other content under a path comes with another stat.
+    /// An assumption of the walk: other content under a path comes with another stat.
     fn stamps_tell(before: &BTreeMap<&str, Model>, after: &mut BTreeMap<&'static str, Model>) {
         for (path, model) in after {
             if before.get(path).is_some_and(|old| old.content != model.content) {
@@ -585,7 +586,7 @@ mod tests {
             let sorted = diff(&known, &in_order, NOW);
             prop_assert_eq!(&changes, &settle(&sorted, &hashes), "in any order");
 
-            // Applied one by one, no path is ever held twice.
+            // If they are applied one by one, no path ever has two files.
             let mut index: BTreeMap<VaultPath, KnownFile> = known.iter().map(|k| (k.path.clone(), k.clone())).collect();
             let mut next_id = 100;
             for change in &changes {
@@ -601,7 +602,7 @@ mod tests {
                 };
                 let id = old.as_ref().map_or(FileId(next_id), |old| old.id);
                 next_id += 1;
-                // What a caller would read again; the others keep the content they had.
+                // The files that a caller would read again; the others keep their content.
                 let reads = matches!(change, Change::Added(_) | Change::Flipped(_) | Change::Changed(_));
                 let hash = if reads { file.is_read().then(|| content(&file.path)) } else { old.and_then(|old| old.hash) };
                 let new = KnownFile { id, path: file.path.clone(), stat: file.stat, indexed: file.indexed, hash, checked_at_ns: NOW };

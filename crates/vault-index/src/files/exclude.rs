@@ -199,7 +199,7 @@ pub fn check_globs(globs: &[String]) -> Result<()> {
 
 fn compiled(globs: &[String]) -> Result<Gitignore> {
     let bad = |glob: &str, error: ignore::Error| {
-        Error::new(ErrorKind::Query, format!("the glob `{glob}` cannot be understood"))
+        Error::new(ErrorKind::Query, format!("the glob `{glob}` is invalid"))
             .because(error)
             .with_remedy("globs are written as in .gitignore, such as `drafts/` or `*.tmp.md`")
     };
@@ -265,15 +265,13 @@ fn ignore_file(root: &Path, file: &Path, warnings: &mut Vec<(String, Warning)>) 
     let mut builder = GitignoreBuilder::new(file.parent().unwrap_or(Path::new("")));
     for (index, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
         if let Err(error) = builder.add_line(None, &without_alternatives(line)) {
-            let warning = Warning::new(
-                WarningKind::Unreadable,
-                format!("this line cannot be understood and is left out: {error}"),
-            );
+            let warning =
+                Warning::new(WarningKind::Unreadable, format!("this line is invalid and is ignored: {error}"));
             warnings.push((lossy(file), warning.on_line(u32::try_from(index + 1).unwrap_or(u32::MAX))));
         }
     }
     builder.build().unwrap_or_else(|error| {
-        let message = format!("these rules are too large and are left out: {error}");
+        let message = format!("these rules are too large and are ignored: {error}");
         warnings.push((lossy(file), Warning::new(WarningKind::Unreadable, message)));
         Gitignore::empty()
     })
@@ -310,7 +308,7 @@ fn obsidian_filters(root: &Path, warnings: &mut Vec<(String, Warning)>) -> Regex
     let settings: serde_json::Value = match serde_json::from_str(text.trim_start_matches('\u{feff}')) {
         Ok(settings) => settings,
         Err(error) => {
-            warn(format!("not valid JSON, so that Obsidian's excluded files are not known: {error}"));
+            warn(format!("not valid JSON, so Obsidian's excluded files are ignored: {error}"));
             return RegexSet::empty();
         }
     };
@@ -327,11 +325,11 @@ fn obsidian_filters(root: &Path, warnings: &mut Vec<(String, Warning)>) -> Regex
         };
         match regex::Regex::new(&pattern) {
             Ok(_) => patterns.push(pattern),
-            Err(_) => warn(format!("the excluded-files filter `{filter}` cannot be understood and is left out")),
+            Err(_) => warn(format!("the excluded-files filter `{filter}` is invalid and is ignored")),
         }
     }
     RegexSet::new(&patterns).unwrap_or_else(|error| {
-        warn(format!("Obsidian's excluded files are too large together and are left out: {error}"));
+        warn(format!("Obsidian's excluded-files filters are too large and are ignored: {error}"));
         RegexSet::empty()
     })
 }
@@ -349,9 +347,9 @@ fn rule_text(root: &Path, file: &Path, warnings: &mut Vec<(String, Warning)>) ->
                 String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()),
             );
         }
-        Ok(_) => format!("over {MAX_RULE_BYTES} bytes; its rules are left out"),
+        Ok(_) => format!("over {MAX_RULE_BYTES} bytes; its rules are ignored"),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
-        Err(error) => format!("cannot be read, so that its rules are left out: {error}"),
+        Err(error) => format!("cannot be read, so its rules are ignored: {error}"),
     };
     warnings.push((lossy(file), Warning::new(WarningKind::Unreadable, message)));
     None

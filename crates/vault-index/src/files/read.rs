@@ -114,7 +114,7 @@ fn read_all(open: &mut File, metadata: &Metadata, max_bytes: u64) -> Result<Vec<
         let message = if utf16 {
             "looks like UTF-16; save it as UTF-8 to have it indexed; only its name is known"
         } else {
-            "holds NUL bytes, so it is not text; only its name is known"
+            "contains NUL bytes, so it is not text; only its name is known"
         };
         return Err(Warning::new(WarningKind::Binary, message));
     }
@@ -178,7 +178,7 @@ mod tests {
         check(&vec![b'x'; limit + 1], Some(WarningKind::TooLarge));
         check(b"a\0b", Some(WarningKind::Binary));
         check(b"\xff\xfea\0", Some(WarningKind::Binary));
-        // A stray NUL far down is the parser's business.
+        // A stray NUL far from the start is left to the parser.
         check(&[vec![b'x'; 9000], vec![0]].concat(), None);
     }
 
@@ -186,7 +186,7 @@ mod tests {
     fn a_file_that_is_gone_or_replaced() {
         let (root, file) = note(b"one");
         let path = root.path().join("folder/a.md");
-        // As editors save: another file takes the name.
+        // Editors save like this: another file takes the name.
         fs::write(root.path().join("new"), "two").unwrap();
         fs::rename(root.path().join("new"), &path).unwrap();
         let read = read_note(root.path(), &file, LIMIT).unwrap();

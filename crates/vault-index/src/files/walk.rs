@@ -206,7 +206,7 @@ impl Walker<'_> {
             Ok(kind) if kind.is_dir() => self.sub_folder(folder, disk, walk),
             Ok(kind) if kind.is_file() || kind.is_symlink() => self.file(folder, entry, disk, walk),
             Ok(_) => {}
-            Err(error) => walk.unreadable(folder.excluded, &disk, "cannot be looked at", &error),
+            Err(error) => walk.unreadable(folder.excluded, &disk, "its metadata cannot be read", &error),
         }
     }
 
@@ -226,7 +226,7 @@ impl Walker<'_> {
     fn file(&self, folder: &Folder, entry: &DirEntry, disk: PathBuf, walk: &mut Walk) {
         let metadata = match entry.metadata() {
             Ok(metadata) => metadata,
-            Err(error) => return walk.unreadable(folder.excluded, &disk, "cannot be looked at", &error),
+            Err(error) => return walk.unreadable(folder.excluded, &disk, "its metadata cannot be read", &error),
         };
         let symlink = metadata.is_symlink();
         if symlink
@@ -247,7 +247,7 @@ impl Walker<'_> {
     fn leads_to_a_file(&self, disk: &Path) -> std::result::Result<bool, String> {
         let link = self.root.join(disk);
         let target = fs::canonicalize(&link)
-            .map_err(|error| format!("this symbolic link leads nowhere or in a circle and is not followed: {error}"))?;
+            .map_err(|error| format!("this symbolic link is broken or circular and is not followed: {error}"))?;
         if !target.starts_with(self.root) {
             return Err("this symbolic link leads out of the vault and is not followed; move the files into the vault, or index the other folder as a vault of its own".to_owned());
         }
@@ -276,7 +276,7 @@ impl Walk {
     fn unreadable(&mut self, excluded: bool, disk: &Path, what: &str, error: &io::Error) {
         if !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) {
             self.unlisted.push(lossy(disk));
-            let message = format!("{what} (a sync keeps what is known of it, a rebuild does not): {error}");
+            let message = format!("{what} (a sync keeps its rows in the index, a rebuild does not): {error}");
             self.warn(excluded, disk, WarningKind::Unreadable, message);
         }
     }
@@ -305,7 +305,7 @@ mod tests {
     fn list(root: &Path, exclude: &[&str]) -> Walk {
         let rules = WalkRules { exclude: exclude.iter().map(|&glob| glob.to_owned()).collect() };
         let walk = walk(root, &rules, &NEVER).unwrap();
-        // Who asks about one path is told the same.
+        // A check of a single path gives the same result.
         let exclusion = Exclusion::new(&real_root(root).unwrap(), &rules.exclude).unwrap();
         for file in walk.files.iter().filter(|file| !file.symlink && file.disk.is_none()) {
             assert_eq!(exclusion.covers_file(&file.path), !file.indexed, "{}", file.path);
@@ -313,7 +313,7 @@ mod tests {
         walk
     }
 
-    /// One line a file: its path, in brackets what is not indexed.
+    /// One line per file: its path, in brackets if it is not indexed.
     fn names(walk: &Walk) -> Vec<String> {
         let name = |f: &DiskFile| if f.indexed { f.path.to_string() } else { format!("({})", f.path) };
         walk.files.iter().map(name).collect()
@@ -360,13 +360,14 @@ mod tests {
             &[],
             &["(a.log.md)", "b.md", "(out/x.md)", "(sub/node_modules/m/README.md)", "sub/out/x.md"],
         );
-        // Braces mean themselves, escaped or not.
+        // Braces are literal, escaped or not.
         check(
             "//- .gitignore\n{a,b}.md\n\\{c\\}.md\n//- a.md\n//- {a,b}.md\n//- {c}.md\n//- c.md\n",
             &[],
             &["a.md", "c.md", "({a,b}.md)", "({c}.md)"],
         );
-        // Nested: the inner one goes first, relative to where it lies; a mark of the first bytes is no part of a rule.
+        // Nested: the inner file takes precedence and is relative to its own folder; a byte order mark is not part of a
+        // rule.
         check(
             "//- .gitignore\n\u{feff}*.tmp.md\n//- a/.gitignore\n!keep.tmp.md\n/x.md\n//- a/keep.tmp.md\n//- a/b/keep.tmp.md\n//- a/x.md\n//- a/b/x.md\n//- b/keep.tmp.md\n",
             &[],
@@ -422,7 +423,7 @@ mod tests {
         check(text, &["/drafts", "x/**"], &["a.md", "(drafts/a.md)", "(x/c.tmp.md)", "(x/drafts/b.md)"]);
         let error = walk(vault(text).path(), &WalkRules { exclude: vec!["{a".into()] }, &NEVER).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Query);
-        // It can only leave out.
+        // It can only exclude files.
         check("//- .gitignore\na.md\n//- a.md\n", &["!a.md"], &["(a.md)"]);
     }
 
@@ -520,7 +521,7 @@ mod tests {
             ["broken.md Symlink", "circle.md Symlink", "folder/up Symlink", "out Symlink", "out.md Symlink"]
         );
         assert!(walk.files[2].symlink);
-        // Where nothing is indexed, none of that concerns anyone.
+        // Where nothing is indexed, there are no warnings.
         fs::write(at(".vaultignore"), "folder/\n").unwrap();
         let walk = list(root.path(), &[]);
         assert_eq!(names(&walk), ["a.md", "(folder/b.md)", "(same.md)"]);
@@ -531,7 +532,7 @@ mod tests {
         assert_eq!(names(&list(&link, &[])).len(), 3);
     }
 
-    // Other systems refuse such names, or normalise them.
+    // Other systems reject such names, or normalise them.
     #[cfg(target_os = "linux")]
     #[test]
     fn names_that_are_not_normal() {
@@ -562,7 +563,7 @@ mod tests {
         assert_eq!(names(&list(root.path(), &[])), ["a.md", "closed/b.md"]);
         let closed = root.path().join("closed");
         fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
-        // Permissions do not bind the superuser: nothing is unreadable then.
+        // Permissions do not apply to the superuser, who can read everything.
         let binds = fs::read_dir(&closed).is_err();
         let walk = list(root.path(), &[]);
         fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).unwrap();

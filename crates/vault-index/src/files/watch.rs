@@ -332,7 +332,7 @@ mod tests {
     use super::*;
 
     const DEBOUNCE: Duration = Duration::from_millis(100);
-    /// Far longer than anything here takes.
+    /// Far longer than anything in these tests takes.
     const LONG: Duration = Duration::from_secs(60);
     static NEVER: AtomicBool = AtomicBool::new(false);
 
@@ -345,7 +345,7 @@ mod tests {
         (parent, root, watcher)
     }
 
-    /// Waits for one of several signals, letting others pass.
+    /// Waits for one of several signals, and ignores others.
     fn wait_for(watcher: &mut FileWatcher, wanted: Signal) {
         for _ in 0..1000 {
             let signal = watcher.wait(LONG, &NEVER);
@@ -370,7 +370,7 @@ mod tests {
         for step in steps {
             step().unwrap();
             assert_eq!(watcher.wait(LONG, &NEVER), Signal::Changed);
-            // On a busy machine what belongs to one step may come in two parts.
+            // On a busy machine the events of one step may come in two parts.
             while watcher.wait(2 * DEBOUNCE, &NEVER) != Signal::TimedOut {}
         }
     }
@@ -486,7 +486,8 @@ mod tests {
             (write, "/v/.obsidian/workspace.json", Nothing),
             (write, "/v/.obsidian/app.json", Inside),
             (write, "/v/.obsidian/plugins/app.json", Nothing),
-            // The folder is made, and the file in it before anybody could watch it; or it is moved here or away.
+            // The folder and the file in it are created before the folder could be watched; or it is moved here or
+            // away.
             (create, "/v/.obsidian", Inside),
             (remove, "/v/.obsidian", Inside),
             (EventKind::Modify(ModifyKind::Name(RenameMode::To)), "/v/.obsidian", Inside),

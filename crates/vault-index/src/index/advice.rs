@@ -30,13 +30,13 @@ impl Index {
         };
         if unknown_share >= 0.5 {
             advice.push(format!(
-                "{:.0} % of the passages are mostly in words the model does not know: there words decide{remedy}",
+                "in {:.0} % of the passages the model does not know most words: they are ranked by words only{remedy}",
                 100.0 * unknown_share
             ));
         } else if other_share >= 0.5 {
             let names: Vec<&str> = others.iter().take(MOST_NAMED).map(|(name, _)| *name).collect();
             advice.push(format!(
-                "{:.0} % of the passages are in {}, and the model reads English: they are found by their words{remedy}",
+                "{:.0} % of the passages are in {}, but the model reads only English: they are found by words only{remedy}",
                 100.0 * other_share,
                 names.join(", ")
             ));

@@ -1,5 +1,6 @@
-//! Embedding in a separate background process: it yields to every process that waits, and then stops after its current
-//! round. It skips texts that the model cannot embed.
+//! Embedding in a separate background process.
+//!
+//! It yields to every process that waits: it stops after its current round. It skips texts that the model cannot embed.
 
 use std::borrow::Cow;
 use std::path::Path;

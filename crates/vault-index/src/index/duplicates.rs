@@ -84,7 +84,7 @@ mod tests {
             pairs.map(|pair| format!("{} {}", pair.first, pair.second)).collect()
         };
         assert_eq!(found(0.9), ["a.md b copy.md"]);
-        // One passage that says more is another passage.
+        // A passage with additional text is a different passage.
         assert_eq!(found(0.2), ["a.md b copy.md"]);
     }
 }

@@ -1,5 +1,4 @@
-//! Deletes the index of a vault, takes over the index of a vault that has moved, and decides which files may be
-//! deleted.
+//! Deletes the index of a vault, or takes over that of a moved vault; decides which files may be deleted.
 //!
 //! The folder that `--index` names may contain other files, even with names that an index would use. So a file is
 //! deleted only if its first bytes say that it is an index, or if it is empty. In the user's cache folder, which
@@ -117,10 +116,13 @@ impl Index {
             // Locks or leftovers of an index that does not exist.
             self.delete_indexes(&self.index_files())?;
             std::fs::remove_dir(&to).map_err(|error| {
-                Error::new(ErrorKind::Io, "the folder of the vault's index holds files that are not of an index")
-                    .at(&to)
-                    .because(error)
-                    .with_remedy("move them away")
+                Error::new(
+                    ErrorKind::Io,
+                    "the folder of the vault's index contains files that do not belong to an index",
+                )
+                .at(&to)
+                .because(error)
+                .with_remedy("move them away")
             })?;
         }
         std::fs::rename(&from, &to).map_err(|error| Error::io(&from, error))
@@ -166,9 +168,12 @@ impl Index {
         if self.may_delete(&path)? {
             return Ok(path);
         }
-        Err(Error::new(ErrorKind::Store, "a rebuild makes the new index here, and this file is not an index")
-            .at(path)
-            .with_remedy("move it away, or choose another place for the index with --index FILE"))
+        Err(Error::new(
+            ErrorKind::Store,
+            "a rebuild creates the new index at this path, but the file there is not an index",
+        )
+        .at(path)
+        .with_remedy("move it away, or choose another place for the index with --index FILE"))
     }
 
     /// Deletes index files with their logs and locks, if they belong to this program.

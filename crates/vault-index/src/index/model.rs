@@ -108,7 +108,7 @@ impl Index {
                 )
                 .at(&self.file)
                 .with_remedy(
-                    "use that program; ask what is indexed with --no-sync; or run `vault-index rebuild --model minilm`",
+                    "use that program; search the current index with --no-sync; or run `vault-index rebuild --model minilm`",
                 )
             })?,
             // The index had a model, and which one is not guessed.
@@ -358,7 +358,7 @@ mod tests {
     use crate::indexer::SyncOptions;
     use crate::search::{Mode, Query};
 
-    /// A model somewhere, and how many texts it was sent.
+    /// A model at some address, and the number of texts sent to it.
     struct DistantModel {
         is_remote: bool,
         sent: AtomicUsize,
@@ -403,7 +403,7 @@ mod tests {
         }
     }
 
-    /// A vault of one note, and a place for its index.
+    /// A vault of one note, and a path for its index.
     fn vault() -> (tempfile::TempDir, PathBuf, PathBuf) {
         let folder = tempfile::tempdir().unwrap();
         let vault = folder.path().join("vault");
@@ -419,7 +419,7 @@ mod tests {
         Index::open(vault, options).unwrap()
     }
 
-    /// The index says that its vectors come from elsewhere, as it does when an address has changed.
+    /// The index says that its vectors come from another address, as it does after the address has changed.
     fn say(file: &Path, key: &str, value: &str) {
         Store::open(file).unwrap().set_meta(key, value).unwrap();
     }
@@ -447,7 +447,7 @@ mod tests {
         assert!(advice.iter().any(|text| text.contains("far@old") && text.contains("rebuild --model")), "{advice:?}");
         assert_eq!(far.sent(), before, "neither notes nor queries went there");
 
-        // Asked for explicitly, they go.
+        // If this is requested explicitly, they are sent.
         index.rebuild(&SyncOptions::default()).unwrap();
         assert!(far.sent() > before);
         let hits = index.search(&Query::literal("cormorant")).unwrap();
@@ -512,7 +512,7 @@ mod tests {
     #[test]
     fn an_open_index_follows_when_another_process_changes_its_embedder() {
         let (_folder, vault, file) = vault();
-        // No note is embedded: only which model it is matters here.
+        // No note is embedded, because only the choice of the model matters here.
         std::fs::remove_file(vault.join("a.md")).unwrap();
         let options = || Options::new().index_file(&file);
         let index = Index::open(&vault, options()).unwrap();

@@ -81,7 +81,7 @@ impl Index {
     ) -> Result<()> {
         let wanted = self.wanted_on_disk()?;
         self.close();
-        log::warn!("{} is damaged; it becomes {}", self.file.display(), damaged.display());
+        log::warn!("{} is damaged; it is renamed to {}", self.file.display(), damaged.display());
         std::fs::rename(&self.file, damaged).map_err(|e| Error::io(&self.file, e))?;
         for path in logs_of(&self.file) {
             let _ = std::fs::remove_file(path);

@@ -173,7 +173,7 @@ impl<'s> Repair<'s> {
         }
         let scores: Vec<f64> = alike.iter().map(|(score, ..)| *score).collect();
         let proposals = alike.into_iter().enumerate().filter_map(|(at, (_, name, file))| {
-            propose(file, certainty_of(&scores, at), format!("{name:?} is much like {:?}", name_in(link)))
+            propose(file, certainty_of(&scores, at), format!("{name:?} is similar to {:?}", name_in(link)))
         });
         proposals.collect()
     }
@@ -353,7 +353,7 @@ mod tests {
         ]);
         let at = |name: &str| index.vault().join(name);
         fs::create_dir(at("Garden")).unwrap();
-        // A copy that is another file to the disk.
+        // A copy, which is another file on disk.
         fs::write(at("Garden/Hot heap.md"), fs::read(at("Compost.md")).unwrap()).unwrap();
         fs::remove_file(at("Compost.md")).unwrap();
         fs::rename(at("Bins.md"), at("Boxes.md")).unwrap();
@@ -435,7 +435,7 @@ mod tests {
         fs::rename(at("A.md"), at("Second.md")).unwrap();
         fs::rename(at("B.md"), at("C.md")).unwrap();
         index.sync().unwrap();
-        // A link that is made to the old name later means something else.
+        // A link that is added to the old name later means another file.
         fs::rename(at("First.md"), at("Third.md")).unwrap();
         index.sync().unwrap();
         fs::write(at("Log.md"), "[[A]] [[2026-01-01]] [[B]] [[First]]").unwrap();
@@ -469,7 +469,7 @@ mod tests {
         assert_eq!(proposals(&index), expected);
     }
 
-    /// Of many files that are renamed outside, each with content of its own is found for certain, and no other is.
+    /// Of many files that are renamed outside, each with unique content is found as certain, and no other.
     #[test]
     fn certain_repairs_are_right_in_a_large_vault() {
         let mut notes: Vec<(String, String)> = Vec::new();
@@ -488,7 +488,7 @@ mod tests {
         let at = |name: &str| index.vault().join(name);
         for n in (0..120).filter(|n| n % 3 != 0) {
             let (old, new) = (at(&format!("Folder {}/Note {n}.md", n % 5)), at(&format!("Renamed {n}.md")));
-            // As another program writes it: a new file, whose inode and time are its own.
+            // Written as by another program: a new file with its own inode and time.
             let text = fs::read(&old).unwrap();
             fs::remove_file(old).unwrap();
             fs::write(new, text).unwrap();

@@ -1,5 +1,4 @@
-//! Link suggestions for a note: names of other notes that it does not link, and notes of similar meaning that it does
-//! not name.
+//! Link suggestions for a note: unlinked names of other notes, and notes of similar meaning.
 //!
 //! A note is named by its file's name, its title, an alias, or the words by which other notes link to it. Words are
 //! compared by their stems, so *daily note* names `Daily notes.md`. The score is a logistic function of the evidence

@@ -1,5 +1,6 @@
-//! Keeps an index up to date: sync, wait for a signal, sync again. Only the comparison with the disk decides; a signal
-//! only says when to compare.
+//! Keeps an index up to date: sync, wait for a signal, sync again.
+//!
+//! Only the comparison with the disk decides what changed; a signal only says when to compare.
 
 use std::collections::VecDeque;
 use std::fmt;

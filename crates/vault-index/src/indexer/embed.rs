@@ -1,5 +1,4 @@
-//! From pending texts to vectors: newest notes first, each text looked up before it is embedded, one transaction per
-//! round.
+//! From pending texts to vectors: newest notes first, one transaction per round.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};

@@ -89,7 +89,7 @@ mod tests {
         }
     }
 
-    /// Passages of 10 tokens, then of 200: in texts a second the estimate would be twenty times too short.
+    /// Passages of 10 tokens, then of 200: an estimate in texts per second would be twenty times too short.
     #[test]
     fn texts_that_grow_longer_take_as_long_as_was_said() {
         let mut pace = Pace::new(None);

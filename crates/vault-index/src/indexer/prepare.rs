@@ -1,5 +1,4 @@
-//! From one file to everything that the store needs: parsed, chunked, fields as terms, texts hashed. Pure except for
-//! the read.
+//! Parses and chunks one file, and prepares everything that the store needs. Pure except for the read.
 
 use std::collections::HashSet;
 use std::path::Path;

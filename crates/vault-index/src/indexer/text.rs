@@ -1,5 +1,6 @@
-//! From notes to rows of text, links and words: read and cut in parallel, written by one thread, some batches per
-//! transaction.
+//! From notes to rows of text, links and words.
+//!
+//! Notes are read and cut in parallel and written by one thread, some batches per transaction.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::sync_channel;

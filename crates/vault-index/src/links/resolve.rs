@@ -105,18 +105,18 @@ impl Rule {
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::SelfNote => "the link names no file, so it leads to the note it stands in",
+            Self::SelfNote => "the link names no file, so it leads to its own note",
             Self::OnlyCandidate => "it is the only file of this name",
-            Self::RelativePath => "it lies where the `./` or `../` of the link leads from the source's folder",
+            Self::RelativePath => "it is at the path that the `./` or `../` of the link gives from the source's folder",
             Self::ExactPath => "the link is its path from the vault's root",
             Self::UnderSourceFolder => {
-                "of the files whose path ends with the link, it has the shortest path in the source's folder or below it"
+                "among the files whose path ends with the link, it has the shortest path in the source's folder or below it"
             }
             Self::Elsewhere => {
-                "of the files whose path ends with the link, none is in the source's folder or below it, and this one has the shortest path"
+                "among the files whose path ends with the link, none is in the source's folder or below it, and this one has the shortest path"
             }
             Self::NoSuchName => "no file has this name",
-            Self::NoSuchPath => "files have this name, but none lies where the link says",
+            Self::NoSuchPath => "files have this name, but none is at the path of the link",
             Self::External => "the link leads out of the vault",
         })
     }

@@ -109,7 +109,7 @@ mod tests {
             ("Plan#Log", None),
             ("C and F", Some(5)),
             ("C and `F`", Some(5)),
-            // `#` separates, so this heading cannot be named as it is written.
+            // `#` is a separator, so this heading cannot be named as it is written.
             ("C# and F", None),
             ("Don't-stop_now", Some(6)),
             ("Dont stop now", None),

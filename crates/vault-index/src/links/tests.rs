@@ -1,4 +1,5 @@
-//! The resolver against its rules: the spec's examples, an oracle taken from the rules word by word, and laws.
+//! Tests the resolver against its rules: the examples of the spec, an oracle that follows the rules literally, and
+//! invariants.
 
 use std::collections::HashSet;
 
@@ -86,7 +87,7 @@ fn oracle(files: &[(FileId, VaultPath)], link_path: &str, source: &VaultPath) ->
     }
 }
 
-/// Few words, so that names clash; and the words that cases, dots, suffixes and normal forms are tripped up by.
+/// Few words, so that names collide, including the special cases of case, dots, suffixes and normal forms.
 fn word() -> impl Strategy<Value = &'static str> {
     select(vec![
         "x", "X", "b", "ab", "a", "index", "Index", "x.md", "v1.2", "v1", "İ", "i\u{307}", "ß", "ẞ", "SS", "ΟΔΟΣ",
@@ -124,14 +125,14 @@ fn link() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Files without repeats, numbered sparsely.
+/// Files without duplicates, with gaps in their numbers.
 fn vault(files: Vec<VaultPath>) -> Vec<(FileId, VaultPath)> {
     let mut seen = HashSet::new();
     let new = files.into_iter().filter(|path| seen.insert(path.clone()));
     new.zip(0..).map(|(path, n)| (FileId(n * 37 % 1009), path)).collect()
 }
 
-/// Links that fit a vault: ends of its paths, cut anywhere, some with another case or without `.md`.
+/// Links that match a vault: ends of its paths, cut anywhere, some in another case or without `.md`.
 fn fitting(files: &[(FileId, VaultPath)], cuts: &[(usize, usize, u8)]) -> Vec<String> {
     let cut = |&(file, at, change): &(usize, usize, u8)| {
         let path = files[file % files.len()].1.as_str();
@@ -273,7 +274,7 @@ fn a_name_that_thousands_share() {
     });
 }
 
-/// Every example of `testdata/specs/resolve.txt`, whose first lines say how it is written.
+/// Every example of `testdata/specs/resolve.txt`; its first lines describe the format.
 #[test]
 fn the_spec() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/specs/resolve.txt");

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::path::VaultPath;
 
-/// Pieces that mean something to a parser of Markdown, YAML or links.
+/// Pieces with a meaning in Markdown, YAML or links.
 const PIECES: &[&str] = &[
     "[[",
     "]]",
@@ -139,7 +139,7 @@ fn soup(pieces: &'static [&'static str]) -> impl Strategy<Value = Vec<u8>> {
     proptest::collection::vec(proptest::sample::select(pieces), 0..60).prop_map(|parts| parts.concat().into_bytes())
 }
 
-/// The sample with some bytes cut out, doubled or replaced.
+/// The sample with some bytes removed, doubled or replaced.
 fn mutated() -> impl Strategy<Value = Vec<u8>> {
     let edit = (0..SAMPLE.len(), 0..40usize, proptest::sample::select(PIECES));
     proptest::collection::vec(edit, 1..6).prop_map(|edits| {

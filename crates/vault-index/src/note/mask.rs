@@ -1,5 +1,4 @@
-//! Masks text that the Markdown parser must not see: `%% comments %%`, which it does not know, and misleading
-//! characters.
+//! Masks text that the Markdown parser must not see: `%% comments %%` and misleading characters.
 //!
 //! The masked text has the same length as the original, so that all offsets stay valid.
 

@@ -1,4 +1,4 @@
-//! What is read from a file, by example; the invariants are in `invariant_tests.rs`.
+//! Examples of parsed files; the invariants are in `invariant_tests.rs`.
 
 use super::*;
 use crate::error::WarningKind;
@@ -34,7 +34,7 @@ fn tags(note: &Note) -> Vec<&str> {
     note.tags.iter().map(|tag| tag.shown.as_str()).collect()
 }
 
-/// What stands where the tags of a text are said to stand.
+/// The text at the reported spans of tags.
 fn tags_in_place(text: &str) -> Vec<&str> {
     tag_spans(text).into_iter().map(|span| &text[span]).collect()
 }
@@ -143,18 +143,18 @@ fn inline_tags() {
     }
 }
 
-/// As published in cyanheads/obsidian-mcp-server#140, #138 and the tests for them: what Obsidian's own cache has.
+/// From cyanheads/obsidian-mcp-server#140, #138 and the tests for them: the contents of Obsidian's own cache.
 #[test]
 fn inline_tags_are_where_obsidian_has_them() {
     for (text, expected) in [
-        // Link texts; not destinations, titles, labels, alternative texts, and what a wikilink shows.
+        // Link texts; not destinations, titles, labels, alternative texts, and the display text of a wikilink.
         ("[Discord #a](https://x.y) [b #b][ref] [#c](u) [**#d**](u)\n\n[ref]: u", &["#a", "#b", "#c", "#d"][..]),
         ("[x](<a #b.md>) [x](u \"#b\") [x](#b) ![x #b](u) [![x #b](u)](v) ![[x|#b]] [x [[y|a #b]]](u)", &[]),
         ("[x](https://a.b/#c) [x][#b]\n\n[#b]: u", &[]),
         ("[`#b` $#b$](u) <a_b_#c@d.e> <mailto:a_b_#c>", &[]),
-        // One right after another.
+        // One directly after another.
         ("#a#b #c/#d #e_#f #g#1#h", &["#a", "#b", "#c", "#d", "#e_", "#f", "#g"]),
-        // Emphasis, also in a word, where Markdown has none.
+        // Emphasis, also inside a word, where Markdown has none.
         ("x _#a_ y __#b__ z **#c** ~~#d~~ ***#e***", &["#a", "#b", "#c", "#d", "#e"]),
         ("snake_case_#a, a_b #c_ y, x_#d_ y", &["#a", "#c", "#d"]),
         ("a**#b**", &["#b"]),
@@ -170,7 +170,7 @@ fn inline_tags_are_where_obsidian_has_them() {
         // Table cells without spaces.
         ("|#a|b|\n|-|-|\n|#c|x\\|#d|\n|y|#e|", &["#a", "#c", "#d", "#e"]),
         ("a|#b|c", &[]),
-        // Brackets, escapes, and whatever else is no text.
+        // Brackets, escapes, and other text that does not count.
         ("[#a] x[#b] [c]#d [e [#f] g] [ ]#h", &["#a", "#b", "#d", "#f", "#h"]),
         ("[#a [(#b)] ]#c []#d [^#e] [[#f]] [#g]] [[#h", &[]),
         ("\\*#a \\\\#b \\]#c", &["#a", "#b", "#c"]),

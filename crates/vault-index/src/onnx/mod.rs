@@ -1,5 +1,4 @@
-//! Common code of all models on ONNX Runtime: finding the runtime, reading a folder of model files, the download
-//! folder.
+//! Common code of all models on ONNX Runtime: the runtime, the folder of model files, the download folder.
 
 mod files;
 mod runtime;

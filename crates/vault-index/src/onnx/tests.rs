@@ -1,4 +1,4 @@
-//! A real ONNX Runtime for tests; and the errors where there is none.
+//! Tests with a real ONNX Runtime; and the errors without one.
 
 use std::path::PathBuf;
 use std::sync::Once;
@@ -10,15 +10,15 @@ pub(crate) fn testdata(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata").join(name)
 }
 
-/// Whether `ORT_DYLIB_PATH` names a runtime to test models on. A test that needs one fails where the variable is not set,
-/// and is left out where it is set to nothing.
+/// Whether `ORT_DYLIB_PATH` names a runtime to test models on. A test that needs one fails if the variable is not set,
+/// and is skipped if it is empty.
 pub(crate) fn has_runtime() -> bool {
     refuse_what_is_no_runtime();
     let named = std::env::var_os("ORT_DYLIB_PATH").expect("ORT_DYLIB_PATH names an ONNX Runtime, or nothing");
     !named.is_empty()
 }
 
-/// A process loads one runtime and keeps it, so what is no runtime is refused only before.
+/// A process loads one runtime and keeps it, so a file that is not a runtime is rejected only before that.
 fn refuse_what_is_no_runtime() {
     static DONE: Once = Once::new();
     DONE.call_once(|| {

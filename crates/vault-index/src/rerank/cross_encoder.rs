@@ -149,7 +149,7 @@ mod tests {
 
     const TINY: &str = "tiny-cross-encoder";
 
-    /// The files of the tiny model in a folder of their own, to be spoilt.
+    /// The files of the tiny model in a separate folder, to be damaged.
     fn copy() -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         for name in ["model.onnx", "tokenizer.json", "tokenizer_config.json", "config.json"] {
@@ -198,8 +198,8 @@ mod tests {
         assert!(refused(folder.path()).contains("no tokenizer.json here"));
     }
 
-    /// The tiny model's logit is the number of pairs of words, one of the query and one of the passage, that are of
-    /// one subject, less 3.
+    /// The tiny model's logit is the number of pairs of words, one of the query and one of the passage, that have the
+    /// same subject, minus 3.
     #[test]
     fn a_cross_encoder_of_ones_own() {
         if !has_runtime() {
@@ -217,7 +217,7 @@ mod tests {
         let alone = model.score("how to prune trees", &passages[1..2]).unwrap();
         assert_eq!(alone[0], scores[1], "the same bits, whatever stands beside it");
         assert_ne!(model.score("money", &["the bank"]).unwrap()[0], scores[0]);
-        // 32 tokens are read, the rest is cut off, of the longer text.
+        // 32 tokens are read; the rest of the longer text is truncated.
         let long = "the ".repeat(40);
         let cut = model.score("prune", &[&(long.clone() + "apple"), &("apple ".to_owned() + &long)]).unwrap();
         assert!((cut[0] - logistic(-3.0)).abs() < 1e-6 && (cut[1] - logistic(-2.0)).abs() < 1e-6, "{cut:?}");

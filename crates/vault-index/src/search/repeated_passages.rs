@@ -1,5 +1,4 @@
-//! Passages that many notes repeat word for word, such as footers and templates. They score less, because no note is
-//! about them.
+//! Passages that many notes repeat, such as footers and templates, score less: no note is about them.
 //!
 //! Passages are the same if they have the same text under any title; addresses are not compared, so that a line that
 //! links to its own page in each note counts as one passage. Half of the score is low enough that a note's own text

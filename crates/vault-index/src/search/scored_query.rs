@@ -225,7 +225,7 @@ pub(super) fn prune_together(queries: &[Query], scored: &mut [Result<Option<Scor
 }
 
 /// The vectors of the queries that are ranked by the meaning of their text, embedded together. If the model fails,
-/// there are none, and each search reports the error itself.
+/// all of them are missing, and each search reports the error itself.
 pub(super) fn vectors_of(snapshot: &Snapshot, queries: &[Query]) -> Vec<Option<Vec<f32>>> {
     let mut vectors = vec![None; queries.len()];
     let mut texts: Vec<(usize, String)> = Vec::new();

@@ -275,7 +275,7 @@ fn check(query: &Query) -> Result<()> {
     }
     if query.like.is_some() && query.mode == Mode::Lexical {
         return refuse(
-            "notes are similar by meaning, so `like` does not go with words only",
+            "`like` searches by meaning, so it cannot be combined with the lexical mode",
             "leave out --mode lexical",
         );
     }

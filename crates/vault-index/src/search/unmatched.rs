@@ -92,7 +92,7 @@ impl Searcher {
                     false => format!("no note has the tag `{tag}`; near: {}", near.join(", ")),
                 }
             }
-            Test::Path(glob) => format!("no note's path is `{glob}`, lies under it or matches it"),
+            Test::Path(glob) => format!("no note's path is `{glob}`, is below it or matches it"),
             Test::PathText(text) => format!("no note's path matches `{text}`"),
             Test::FileName(text) => format!("no note's file name holds {text}"),
             Test::Property(PropertyTest { key, test: Comparison::Exists, .. }) => {
@@ -106,8 +106,10 @@ impl Searcher {
             Test::Property(test) => format!("no note meets `{test}`"),
             Test::LinksTo(note) => format!("no note links to `{note}`"),
             Test::LinkedFrom(note) => format!("`{note}` links to no note"),
-            Test::Orphan => "links lead to every note".to_string(),
-            Test::Date(range) => format!("no note is of `{range}`, by a property `date` or `created` or by its name"),
+            Test::Orphan => "every note has links to it".to_string(),
+            Test::Date(range) => {
+                format!("no note has a date that is of `{range}`, in a property `date` or `created` or in its name")
+            }
             Test::ModifiedSince(after) => format!("no note was modified since {}", day(*after)),
             Test::ModifiedBefore(before) => format!("no note was last modified before {}", day(*before)),
             Test::Text(text) => format!("no note holds {text}"),

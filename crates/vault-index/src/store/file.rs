@@ -187,7 +187,7 @@ mod tests {
         }
         std::fs::remove_file(&file).unwrap();
         let store = Store::open(&file).unwrap();
-        // Before anything of its log was folded in.
+        // Before any part of its log was folded in.
         check(FileContent::Index);
         drop(store);
         check(FileContent::Index);

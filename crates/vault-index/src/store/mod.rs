@@ -1,32 +1,33 @@
-//! SQLite, the only module with SQL: one file holds a vault's notes, passages, links, words and vectors.
+//! The only module with SQL: one SQLite file contains a vault's notes, passages, links, words and vectors.
 //!
 //! # The file
 //! A SQLite database in WAL mode, `application_id` "vidx", `user_version` = the format ([`schema::FORMAT`]).
-//! All rows of one note change in one transaction, so a reader sees a note before or after, never between.
+//! All rows of one note change in one transaction, so readers never see a partly written note.
 //!
 //! | table | a row is | notes |
 //! | --- | --- | --- |
 //! | `meta` | a setting | `vault`, `embedder`, `dimensions`, `window`, `last_sync`, `rebuilding_to`; `unread`, the number of notes without a hash that can be read; `next_passage`, the first id that no passage ever had |
-//! | `file` | a file of the vault that is not hidden | its stat (size, times, inode), when it was looked at, and for indexed notes their content hash and `version` |
-//! | `note` | an indexed note (same id as its file) | title, aliases, tags, frontmatter, headings and blocks as JSON; `file_title` and its vector where the note does not say its file's name |
+//! | `file` | a file of the vault that is not hidden | its stat (size, times, inode), when it was last checked, and for indexed notes their content hash and `version` |
+//! | `note` | an indexed note (same id as its file) | title, aliases, tags, frontmatter, headings and blocks as JSON; `file_title` and its vector if the note does not contain its file's name |
 //! | `name` | a name of a note: title, file name without ending, aliases, each spelling once | `key` as [`crate::terms`] folds it; `n` counts a note's names |
-//! | `tag` | a tag of a note | `key` folded, `shown` as first seen |
-//! | `property` | one value of a frontmatter property | `n` counts a note's values; lists have a row an item |
-//! | `passage` | a chunk: which note, which vector, how many terms its text has, how many tokens its embedded text | |
-//! | `passage_block` | the same of 256 passages, packed | what a search reads of all of them; layout in [`passages`] |
+//! | `tag` | a tag of a note | `key` folded, `shown` is the first spelling |
+//! | `property` | one value of a frontmatter property | `n` counts a note's values; lists have one row per item |
+//! | `passage` | a chunk: its note, its vector, the number of terms of its text and of tokens of its embedded text | |
+//! | `passage_block` | the same for 256 passages, packed | read by searches for all passages; layout in [`passages`] |
 //! | `passage_text` | the chunk's text, headings, lines and bytes | read for the hits only |
-//! | `link` | a link or embed | its id is its note's id and its number in the note, so that a note's links lie together; `name` is a hash of what its resolution depends on; `target` a file, or NULL |
+//! | `link` | a link or embed | its id is its note's id and its number in the note, so that a note's links are adjacent; `name` is a hash of what its resolution depends on; `target` a file, or NULL |
 //! | `words` | FTS5 over a passage's headings and body | contentless; fed with the terms of [`crate::terms`] joined by spaces; rowid = passage id |
-//! | `note_words` | FTS5 over a note's title, aliases, tags, values of properties and folder names | the same; rowid = note id; they are words of all its passages |
-//! | `vocabulary` | a word that a note has or had, folded | `stem` where it is another word; what a query's words are expanded by |
+//! | `note_words` | FTS5 over a note's title, aliases, tags, values of properties and folder names | the same; rowid = note id; they count as words of all its passages |
+//! | `vocabulary` | a word that a note has or had, folded | `stem` if it is another word; used to expand a query's words |
 //! | `embedding` | a text that has a vector | `key` = hash of the exact text embedded; its id is the vector's rowid and slot |
-//! | `vectors_NAME` | the f32 vectors | a sqlite-vec `vec0` table with cosine distance, 64 vectors a blob, named after the model |
-//! | `codes` | int8 codes of 1,024 slots | what a search scans; layout in [`crate::vectors`] |
-//! | `codes_sum` | the checksum of a block of `codes` | beside it, since a block is written a row at a time |
-//! | `warning` | a warning about a file | `skipped`: 0 the note is indexed, 1 reading it failed, 2 listing the vault found it |
+//! | `vectors_NAME` | the f32 vectors | a sqlite-vec `vec0` table with cosine distance, 8 vectors per blob, named after the model |
+//! | `codes` | int8 codes of 1,024 slots | scanned by searches; layout in [`crate::vectors`] |
+//! | `codes_sum` | the checksum of a block of `codes` | stored beside it, because a block is written row by row |
+//! | `warning` | a warning about a file | `skipped`: 0 if the note is indexed, 1 if reading it failed, 2 if listing the vault found it |
 //!
 //! Columns named `sum` hold checksums ([`checksum`]). Views for other programs: `documents`, `chunks`, `links`.
 //!
+//! # Freshness
 //! A note is up to date when its file's content hash and `version` (parser, chunker, model window) are those of its
 //! row. A passage has its vector, or `vector` is NULL and it is pending. Vectors are found by text, so they are reused
 //! after a rename, a move, an edit elsewhere in the note or a copy. Unused vectors stay for a while, because notes may

@@ -232,8 +232,8 @@ impl Store {
         Ok(pending)
     }
 
-    /// The number of texts without a vector. It names the indexes that contain only these, because SQLite would
-    /// otherwise choose the one of all titles' vectors, and read the row of every note whose title needs no vector.
+    /// The number of texts without a vector. The query names the index of the titles without one, because SQLite would
+    /// otherwise choose that of all titles' vectors, and read the row of every note whose title needs no vector.
     pub(crate) fn pending(&self) -> Result<usize> {
         self.only(
             "SELECT (SELECT count(*) FROM passage WHERE vector IS NULL)

@@ -1,5 +1,6 @@
-//! The tables, and the format of a file. A file of another format is rebuilt, see
-//! [`Store::renew`](crate::store::Store::renew).
+//! The tables, and the format of a file.
+//!
+//! A file of another format is rebuilt, see [`Store::renew`](crate::store::Store::renew).
 
 use rusqlite::{Transaction, TransactionBehavior};
 

@@ -1,5 +1,6 @@
-//! Rows of vectors: f32 in a sqlite-vec table, each found by its text; and blocks of their int8 codes for searches,
-//! written by row and read by block.
+//! Rows of vectors, and the blocks of their int8 codes for searches.
+//!
+//! Vectors are f32 in a sqlite-vec table, each found by its text. Codes are written by row and read by block.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
@@ -26,8 +27,8 @@ pub(crate) fn key_of(text: &str) -> EmbeddingKey {
     key
 }
 
-/// Unused vectors are kept up to this number, and up to half as many as are in use, because folders are moved out and
-/// come back, edits are undone, and embedding again is expensive.
+/// Unused vectors are kept up to this number plus half of those in use, because folders are moved out and come back,
+/// edits are undone, and embedding again is expensive.
 const UNUSED_KEPT: usize = 1000;
 
 /// Registers sqlite-vec for every connection that is opened from now on.
@@ -429,7 +430,7 @@ mod tests {
         vec![angle.sin(), angle.cos(), 0.0, 0.0]
     }
 
-    /// In a transaction, at whose end blocks are summed.
+    /// Runs in a transaction, at whose end the checksums of blocks are computed.
     fn put(store: &Store, slot: i64, of: i64) {
         store.put_vector(slot, &key_of(&of.to_string()), &vector(of)).unwrap();
     }
@@ -443,7 +444,7 @@ mod tests {
         store
     }
 
-    /// Block by block the intervals are those of all codes in memory, also around slots and blocks without rows.
+    /// Block by block, the intervals equal those of all codes in memory, also around slots and blocks without rows.
     #[test]
     fn intervals_of_stored_codes_are_those_of_loaded_ones() {
         let store = store();

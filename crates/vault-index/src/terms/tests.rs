@@ -1,4 +1,4 @@
-//! Examples and laws of search terms.
+//! Examples and invariants of search terms.
 
 use proptest::prelude::*;
 
@@ -202,7 +202,7 @@ fn folding_any_character_twice_changes_nothing() {
     }
 }
 
-/// Text of all the classes, thick with what is special.
+/// Text of all character classes, with many special cases.
 fn text() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         "[a-zA-Z0-9 '_.+#-]{0,6}",
@@ -237,7 +237,7 @@ fn text() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat())
 }
 
-/// What part of a note's terms must hold a phrase's terms for the phrase to be found.
+/// The part of a note's terms that must contain a phrase's terms for the phrase to be found.
 fn stands_in(phrase: &[QueryTerm], terms: &[String]) -> bool {
     phrase.is_empty()
         || terms.windows(phrase.len()).any(|window| phrase.iter().zip(window).all(|(q, t)| stands_for(q, t)))

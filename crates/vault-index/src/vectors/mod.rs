@@ -28,8 +28,9 @@
 //! `search/rank/fuse.rs`, where the scores of words and of titles are added to the bounds. The first search by meaning
 //! of a snapshot instead computes fine intervals of all rows while `store/vectors.rs` reads them.
 //!
-//! 1. **Codes.** A row is stored as one byte per dimension (`v̂ = scale · codes`), a quarter of its f32 size, with `‖v
-//!    − v̂‖` rounded up. That turns the estimate `q̂·v̂` into an interval of about ±.015 that contains the true score.
+//! 1. **Codes.** A row is stored as one byte per dimension (`v̂ = scale · codes`), a quarter of its f32 size, with
+//!    `‖v − v̂‖` rounded up. That turns the estimate `q̂·v̂` into an interval of about ±.015 that contains the true
+//!    score.
 //! 2. **Halves.** The upper four bits of all codes are stored apart from the lower four. They are codes themselves,
 //!    with an error of about ±.12, so the other half of the bytes is read only for the few rows that remain.
 //! 3. **Kernels** for the machine's instruction set ([`kernel`]): as fast as memory delivers the codes.

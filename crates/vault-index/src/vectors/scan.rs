@@ -1,5 +1,4 @@
-//! The codes of all rows in memory, and the bounds of a row's score: an upper bound from four bits of its codes, an
-//! interval from all eight.
+//! The codes of all rows in memory, and bounds of scores: upper ones from four bits, intervals from eight.
 
 use super::block::{BLOCK_ROWS, Parts, floats};
 use super::kernel::{Kernel, LINE, Line};

@@ -1,4 +1,4 @@
-//! Properties of the bounds: they hold whatever the vectors, and are the same for every kernel.
+//! Properties of the bounds: they hold for all vectors, and are the same for every kernel.
 
 use proptest::prelude::*;
 
@@ -6,7 +6,7 @@ use super::kernel::{LINE, Line};
 use super::quantize::MAX_DIMENSIONS;
 use super::*;
 
-/// Blocks with the rows in them, as the store writes them.
+/// Blocks with the rows in them, as written by the store.
 fn blocks_of(dimensions: usize, rows: &[Option<Vec<f32>>]) -> Vec<Vec<u8>> {
     let mut blocks = vec![vec![0; block_len(dimensions)]; rows.len().div_ceil(BLOCK_ROWS)];
     for (slot, row) in rows.iter().enumerate() {
@@ -32,7 +32,7 @@ fn codes_of(dimensions: usize, rows: &[Option<Vec<f32>>]) -> Codes {
     codes
 }
 
-/// The bounds hold for every row, and are the same for all kernels and whichever rows are asked for (`some`).
+/// The bounds hold for every row, and are the same for all kernels and for any requested rows (`some`).
 fn check(rows: &[Option<Vec<f32>>], q: &[f32], some: impl IntoIterator<Item = usize>) {
     let codes = codes_of(q.len(), rows);
     let query = &QueryCodes::new(q).unwrap();
@@ -70,7 +70,7 @@ fn unit(mut v: Vec<f32>) -> Vec<f32> {
     v
 }
 
-/// Components that hurt: zeros of both signs, spikes, subnormals, halves of a step, and plain ones.
+/// Difficult components: zeros of both signs, spikes, subnormals, halves of a step, and ordinary ones.
 fn component() -> impl Strategy<Value = f32> {
     prop_oneof![
         8 => -1.0_f32..1.0,
@@ -83,12 +83,12 @@ fn vector(dimensions: usize) -> impl Strategy<Value = Vec<f32>> {
     prop_oneof![
         9 => prop::collection::vec(component(), dimensions).prop_map(unit),
         1 => Just(vec![0.0; dimensions]),
-        // Shorter than unit, down to what underflows.
+        // Shorter than unit length, down to underflow.
         1 => prop::collection::vec((-1.0_f32..1.0).prop_map(|x| x * 1e-33), dimensions),
     ]
 }
 
-/// Rows of which many are equal, or equal but for the last bits.
+/// Rows of which many are equal, or equal except for the last bits.
 fn rows(dimensions: usize) -> impl Strategy<Value = Vec<Option<Vec<f32>>>> {
     let few = prop::collection::vec(vector(dimensions), 1..6);
     let picks = prop::collection::vec((any::<prop::sample::Index>(), 0..dimensions, -2_i32..3, 0..8_u8), 0..200);
@@ -213,7 +213,7 @@ proptest! {
     }
 }
 
-/// Numbers that look random.
+/// Pseudo-random numbers.
 fn random(mut seed: u32) -> impl FnMut() -> u32 {
     move || {
         seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -254,7 +254,7 @@ fn bounds_of_many_rows_with_gaps() {
 
 #[test]
 fn scores_closer_than_codes_can_tell() {
-    // A spike that all rows share takes the whole range of the codes; what tells rows apart is below a step of it.
+    // A spike that all rows share takes the whole range of the codes; the differences between rows are below one step.
     let rows: Vec<_> = (0..3000)
         .map(|i| {
             let mut row = vec![0.0; 384];

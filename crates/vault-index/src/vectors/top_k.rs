@@ -1,5 +1,6 @@
-//! The k best of a series of scores: the only implementation in the crate. `search/rank/fuse.rs` uses it for bounds and
-//! scores.
+//! The k best of a series of scores, used for bounds and scores by `search/rank/fuse.rs`.
+//!
+//! It is the only such implementation in the crate.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};

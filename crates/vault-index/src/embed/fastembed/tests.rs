@@ -1,4 +1,4 @@
-//! A tiny model of our own on a real ONNX Runtime, where there is one.
+//! Tests with a tiny model of our own on a real ONNX Runtime, if one is installed.
 
 use super::*;
 use crate::onnx::tests::{has_runtime, testdata};
@@ -34,7 +34,7 @@ fn a_model_of_ones_own() {
     let beside = given.embed(&["", passages[1], passages[0], "a"], Role::Passage).unwrap();
     assert_eq!(alone[0], beside[2], "the same bits, whatever stands beside it");
     assert_eq!(beside[0], [0.0; 16]);
-    // 32 tokens are read, the rest is cut off.
+    // 32 tokens are read, the rest is truncated.
     let long = "apple ".repeat(200);
     assert_eq!(
         given.embed(&[&long], Role::Query).unwrap(),
@@ -50,7 +50,7 @@ fn a_model_of_ones_own() {
 fn the_names_are_fastembeds() {
     let names = names();
     assert!(names.iter().any(|(name, dimensions, _)| name == "MultilingualE5Small" && *dimensions == 384));
-    // What `vault-index status` advises.
+    // The advice of `vault-index status`.
     assert_eq!(crate::embed::MULTILINGUAL, "fastembed:MultilingualE5Small");
     let error = |name| named(name, &LoadOptions::default()).err().unwrap().to_string();
     assert!(error("multilingual-e5-small").contains("did you mean `fastembed:MultilingualE5Small`?"));

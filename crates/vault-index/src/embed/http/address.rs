@@ -60,10 +60,10 @@ impl Address {
         };
         let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
         if authority.contains('@') {
-            return Err(bad("holds a user name or password; keys go into the environment"));
+            return Err(bad("contains a user name or password; keys belong in the environment"));
         }
         if text.contains(['?', '#', ' ']) || text.contains(char::is_control) {
-            return Err(bad("holds a `?`, `#` or space"));
+            return Err(bad("contains a `?`, `#` or space"));
         }
         // The port's colon is the one after an IPv6 address's bracket.
         let after_bracket = authority.rfind(']').map_or(0, |at| at + 1);

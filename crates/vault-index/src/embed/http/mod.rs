@@ -128,7 +128,7 @@ impl RemoteModel {
         let (what, remedy) = match failure {
             Failure::Refused => (
                 format!("nothing answers at {address}"),
-                "is the server running? `--base-url` names another".to_owned(),
+                "is the server running? `--base-url` sets another address".to_owned(),
             ),
             Failure::NoHost => (format!("{address} cannot be found"), "check the address and the network".to_owned()),
             Failure::TimedOut => {
@@ -141,7 +141,7 @@ impl RemoteModel {
                 (format!("{address} has no model `{model}` there: {message}"), self.wire.model_remedy(model))
             }
             Failure::Status { code: code @ 300..=399, .. } => {
-                (format!("{address} answered with status {code}"), "name the address it redirects to".to_owned())
+                (format!("{address} answered with status {code}"), "use the address that it redirects to".to_owned())
             }
             Failure::Status { code: 429, message } => (
                 format!("{address} limits the rate of requests: {message}"),

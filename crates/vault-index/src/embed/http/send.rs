@@ -150,7 +150,7 @@ fn connection(error: ureq::Error) -> (Failure, RetryDecision) {
         ureq::Error::BodyExceedsLimit(_) => (Failure::Answer("it is too long".into()), RetryDecision::No),
         ureq::Error::Protocol(_) => (Failure::Answer("it is not HTTP".into()), RetryDecision::No),
         ureq::Error::Http(_) => {
-            (broken("the address or the key holds a character that cannot be sent"), RetryDecision::No)
+            (broken("the address or the key contains a character that cannot be sent"), RetryDecision::No)
         }
         ureq::Error::Tls(_) | ureq::Error::Rustls(_) => (broken("the TLS handshake failed"), RetryDecision::No),
         ureq::Error::InvalidProxyUrl => {

@@ -1,4 +1,4 @@
-//! The whole way against a small real server on this machine.
+//! Tests of the whole path against a small real server on this machine.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -16,9 +16,9 @@ struct Request {
 
 enum Reply {
     Status(u16, &'static str, String),
-    /// Closed without an answer.
+    /// Closes the connection without a response.
     Close,
-    /// Never answered; the connection stays open.
+    /// Never responds; the connection stays open.
     Hang,
 }
 
@@ -26,7 +26,7 @@ fn ok(json: Value) -> Reply {
     Reply::Status(200, "", json.to_string())
 }
 
-/// A server that answers request number i (from 0) with `reply(i, request)`, and all it was sent.
+/// A server that answers request number i (from 0) with `reply(i, request)`, and records all requests.
 struct Server {
     url: String,
     requests: Arc<Mutex<Vec<Request>>>,
@@ -63,7 +63,7 @@ impl Server {
         Self { url, requests }
     }
 
-    /// A server that answers well: vector i of a request is `[1, length of text i]`.
+    /// A server that answers correctly: vector i of a request is `[1, length of text i]`.
     fn good() -> Self {
         Self::start(|_, request| ok(answer(request)))
     }
@@ -121,12 +121,12 @@ fn connect(server: &Server, wire: Wire, dimensions: Option<usize>, limits: Limit
     RemoteModel::new(wire, "m", address.unwrap(), key, dimensions, limits)
 }
 
-/// What happens when a server of two dimensions is asked for one vector.
+/// The result of requesting one vector from a server with two dimensions.
 fn ask(server: &Server) -> Result<Vec<Vec<f32>>> {
     connect(server, Wire::OpenAi, Some(2), quick())?.embed(&["text"], Role::Passage)
 }
 
-/// The error when the server always answers so, and how often it was asked.
+/// The error when the server always gives this reply, and the number of requests.
 fn fail(code: u16, headers: &'static str, body: &'static str) -> (String, usize) {
     let server = Server::start(move |_, _| Reply::Status(code, headers, body.into()));
     let error = ask(&server).unwrap_err();

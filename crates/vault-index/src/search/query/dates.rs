@@ -22,8 +22,8 @@ impl DateEdge {
     /// Reads a date as people write it: ISO 8601 (`2026-01-31`, `2026-01`, `2026`, with a time, with a zone), `today`,
     /// `yesterday`, `tomorrow`, `now`, an age (`7d`, `3w`, `2mo`, `1y`, `12h`, `30min`), `last week`, `last month`,
     /// `last year`, `this week`, `this month`, `this year`, `24.12.2023`, `24 Dec 2023`, `Dec 24, 2023`, `dec 2023`,
-    /// and `12/24/2023` if only one order of day and month is possible. `friday` is the latest one up to today, `last
-    /// friday` the latest one before today, `next friday` the first one after it. Days are local, weeks begin on
+    /// and `12/24/2023` if only one order of day and month is possible. `friday` is the latest one up to today,
+    /// `last friday` the latest one before today, `next friday` the first one after it. Days are local, weeks begin on
     /// Monday.
     ///
     /// # Errors

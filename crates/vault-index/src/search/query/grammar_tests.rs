@@ -1,4 +1,4 @@
-//! What queries are read as: operators, what only looks like one, limits, and laws on any text.
+//! Tests of parsed queries: operators, text that only looks like them, limits, and invariants for any text.
 
 use jiff::Zoned;
 use proptest::prelude::*;
@@ -89,7 +89,7 @@ fn brackets_become_conditions_on_properties() {
     check("[a:b] OR word", "word", "[a:~\"b\"] OR \"word\"");
 }
 
-/// What stands side by side comes before OR; plain words are conditions only beside one.
+/// Adjacent items bind more tightly than OR; plain words are conditions only beside a condition.
 #[test]
 fn alternatives_and_groups() {
     check("meeting OR work", "meeting work", "");
@@ -102,7 +102,7 @@ fn alternatives_and_groups() {
     check("(tag:a OR (tag:b OR tag:c))", "", "tag:a OR tag:b OR tag:c");
     check("(tag:a OR tag:b", "", "tag:a OR tag:b");
     check("-(-x)", "", "-(-\"x\")");
-    // Where there is nothing on a side, it is a word.
+    // If a side is empty, OR is a word.
     check("OR", "OR", "");
     check("OR tag:x", "OR", "tag:x");
     check("tag:x OR", "OR", "tag:x");
@@ -296,7 +296,7 @@ proptest! {
         prop_assert_eq!(query.text.trim(), &query.text);
         let literal = parse(&format!("-- {text}"));
         prop_assert_eq!((literal.text.as_str(), literal.condition), (text.trim(), None));
-        // A condition is read as it is written.
+        // A condition is parsed back from its text.
         if let Some(condition) = query.condition {
             let written = condition.to_string();
             let again = Query::parse_at(&written, &now());

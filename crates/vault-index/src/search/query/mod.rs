@@ -1,6 +1,7 @@
-//! The query language: [`Query`] has the words to rank by, the conditions that must hold and the options of the result.
-//! Its modules are the grammar of typed queries, and the conditions, filters and dates. Nothing here reads the index.
-//! can ask for. Nothing here reads the index.
+//! The query language: the grammar of typed queries, and their conditions, filters and dates.
+//!
+//! A [`Query`] has the words to rank by, the conditions that must hold and the options of the result. Nothing here
+//! reads the index.
 
 pub(super) mod path_pattern;
 pub(super) mod dates;

@@ -117,10 +117,10 @@ mod tests {
         check("{é,ü}?", "üb.md", true);
         check("日?", "日本.md", true);
         check("?", "🌱.md", true);
-        // Written with combining marks, as some systems give names.
+        // Written with combining marks, as some operating systems return names.
         check("Cafe\u{301}", "Café/x.md", true);
         check("**/re\u{301}sum[e\u{301}]", "a/résumé.md", true);
-        // What means something in a regular expression means nothing here, nor what looks like the library's own.
+        // Special characters of regular expressions are literal here, and so is text that looks like the library's own.
         check("a+b (c)", "a+b (c).md", true);
         check("a.c", "abc.md", false);
         if cfg!(unix) {

@@ -1,3 +1,5 @@
+//! Raises the scores of passages with adjacent words of the query, or with a note name inside it.
+//!
 //! Query words that are adjacent in a passage, in the same order, or that are the whole name of its note, earn the
 //! passage a share of the score that its words leave open.
 //!
@@ -151,7 +153,7 @@ fn names(words: &[Word]) -> Vec<Run> {
 mod tests {
     use super::*;
 
-    /// All words tell as much and are in names, but `unheard` ones and stop words.
+    /// All words have the same information and are in names, except `unheard` ones and stop words.
     fn words(text: &str) -> Vec<Word> {
         let mut words = Vec::new();
         Terms::new().each(text, |term, span| {

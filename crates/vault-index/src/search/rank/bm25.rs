@@ -12,8 +12,8 @@
 //! A passage that many notes repeat gets half, except for the score of the fields of its note alone
 //! (`repeated_passages.rs`).
 //!
-//! Stop words, which are looked up only if the query has no other words, count once in each field: they have so many
-//! occurrences that reading each would take too long, and their number says nothing.
+//! Stop words, which are looked up only if the query has no other words, count once in each field, because
+//! reading each of their many occurrences would take too long, and their number says nothing.
 //!
 //! SQLite only stores the positions of the terms: its own `bm25()` has a fixed k1 and b, looks up the length of every
 //! passage, and scores a word that is in more than half of the passages as 0.
@@ -397,7 +397,7 @@ impl Counter<'_> {
         }
     }
 
-    /// The inverse document frequency of the passages counted so far.
+    /// The inverse document frequency of the word, by the passages counted so far.
     fn idf(&self) -> f64 {
         idf(self.passages.len(), self.holders.len())
     }

@@ -1,4 +1,4 @@
-//! Scores by words are those of the formula, and phrases are found where they stand, on generated notes.
+//! On generated notes, scores by words equal the formula, and phrases are found where they occur.
 
 use proptest::prelude::*;
 
@@ -28,7 +28,7 @@ fn notes() -> impl Strategy<Value = Notes> {
     prop::collection::vec(note, 1..6)
 }
 
-/// The notes in an index, and for each passage its fields as terms with their weights, lists with the items apart.
+/// The notes in an index, and for each passage its fields as terms with their weights, with separate items of lists.
 struct IndexedNotes {
     store: Store,
     passages: Vec<PassageRow>,
@@ -58,7 +58,7 @@ fn indexed(notes: &Notes) -> IndexedNotes {
         for body in bodies {
             let id = passages.len() as i64 * 3 + 1;
             let body_terms = terms_of(body);
-            // Some are those of many notes.
+            // Some passages are those of many notes.
             let repeated = if id % 4 == 0 { 9 } else { 0 };
             let of_passage = PassageFields { headings: String::new(), body: body_terms.join(" ") };
             passages.push(PassageRow {
@@ -90,7 +90,7 @@ fn indexed(notes: &Notes) -> IndexedNotes {
             fields.push([(2.0, terms_of(title)), (1.5, tag_terms.clone()), (1.0, body_terms)]);
         }
     }
-    // A word that no note has any more changes nothing.
+    // A word that no note has any more has no effect.
     store.put_vocabulary(&[("gardened".to_owned(), Some("garden".to_owned()))]).unwrap();
     IndexedNotes { store, passages, fields }
 }
@@ -101,7 +101,7 @@ impl IndexedNotes {
         ExpandedQuery::new(&self.store, &QueryText { text, prefixes }, &|_| Ok(&none)).unwrap()
     }
 
-    /// The weighted count of terms in each passage, and what of it is in the fields of its note, by a weight for each term.
+    /// The weighted count of terms in each passage, and the part in the fields of its note, by a weight for each term.
     fn counts(&self, weight: &dyn Fn(&str) -> f64) -> Vec<(f64, f64)> {
         let in_field = |(field, terms): &(f64, Vec<String>)| field * terms.iter().map(|term| weight(term)).sum::<f64>();
         let of = |[title, tags, body]: &[_; 3]| {
@@ -111,7 +111,7 @@ impl IndexedNotes {
         self.fields.iter().map(of).collect()
     }
 
-    /// The formula, in the plainest way.
+    /// The formula, in its simplest form.
     fn naive(&self, query: &str) -> Vec<f64> {
         let all = self.passages.len() as f64;
         let idf = |counts: &[(f64, f64)]| {
@@ -137,7 +137,7 @@ impl IndexedNotes {
                 is(term, has_stem(term))
                     .max(is(term, *matching == TermMatch::Prefix && term.starts_with(word.as_str())))
             });
-            // Words count as often as they are said, wherever the last of them stands.
+            // Words count once per occurrence, wherever the last one is.
             let is_last =
                 words[position..].iter().all(|other| other.text == *word) || words.last().unwrap().text == *word;
             let begins_so = |term: &str| {

@@ -1,9 +1,9 @@
-//! Ranking by meaning: the cosine of the query and every passage, first as an upper bound, and exactly where it
-//! matters.
+//! Ranking by meaning: the cosine of the query and every passage, as a bound first, exact where needed.
 //!
-//! A note that does not contain its file's name has a short vector of that name, which is included here: `max(r·c, (r -
-//! w)·c + w·t)` with the passage's cosine `c`, the name's `t` and `w` = [`TITLE_WEIGHT`]; `r` is 1, or [`REPEATED`] if
-//! many notes have the passage. So a relevant name raises the score, and an irrelevant one does not lower it.
+//! A note that does not contain its file's name has a short vector of that name, which is included here:
+//! `max(r·c, (r - w)·c + w·t)` with the passage's cosine `c`, the name's `t` and `w` = [`TITLE_WEIGHT`]; `r` is 1, or
+//! [`REPEATED`] if many notes have the passage. So a relevant name raises the score, and an irrelevant one does not
+//! lower it.
 
 use std::sync::OnceLock;
 

@@ -1,4 +1,4 @@
-//! The k best are those of the naive loop over all passages, in every mode, with filters, titles and ties.
+//! The k best equal those of the naive loop over all passages, in every mode, with filters, titles and ties.
 
 use std::sync::OnceLock;
 
@@ -48,7 +48,7 @@ impl Index {
         &self.vectors[slot as usize - 1]
     }
 
-    /// What `Candidates::best` promises, in the plainest way.
+    /// A naive implementation of `Candidates::best`.
     fn naive(&self, asked: &TestQuery, estimate: Option<ImputedCosine>) -> Vec<ScoredPassage> {
         let cosine = |slot: Slot| rescore(&asked.query, self.vector(slot.get().into()));
         let mut all: Vec<ScoredPassage> = Vec::new();
@@ -92,7 +92,7 @@ impl Index {
             let mut notes = std::collections::HashSet::new();
             all.retain(|scored| notes.insert(scored.note));
         }
-        // All that tie with the k-th come back, to be ordered by path and line.
+        // All that tie with the k-th are returned, to be ordered by path and line.
         let kth = asked.k.checked_sub(1).and_then(|last| all.get(last)).map(|scored| scored.score);
         all.retain(|scored| asked.k > 0 && kth.is_none_or(|kth| scored.score >= kth));
         all
@@ -120,8 +120,8 @@ fn unit() -> impl Strategy<Value = Vec<f32>> {
     })
 }
 
-/// Vectors of which many are equal, equal but for a last bit, or nearer than codes can tell; passages that share notes and
-/// vectors.
+/// Vectors of which many are equal, equal except for the last bit, or closer than codes can distinguish; passages that
+/// share notes and vectors.
 fn index() -> impl Strategy<Value = Index> {
     let vectors = (
         prop::collection::vec(unit(), 1..12),
@@ -142,7 +142,7 @@ fn index() -> impl Strategy<Value = Index> {
     (vectors, prop::collection::vec(passage, 1..150)).prop_map(|(vectors, mut rows)| {
         let slot = |at: prop::sample::Index| Slot::new(at.index(vectors.len()) as u32 + 1).unwrap();
         let (mut passages, mut lexical, mut id) = (Vec::new(), Vec::new(), 0);
-        // The passages of a note are next to each other.
+        // The passages of a note are adjacent.
         rows.sort_by_key(|(_, _, note, ..)| note ^ 21);
         for (vector, title, note, words, gap, repeated) in rows {
             id += gap;
@@ -154,7 +154,7 @@ fn index() -> impl Strategy<Value = Index> {
     })
 }
 
-/// Notes of equal names, in equal and in other folders, beside such whose names are near.
+/// Notes with equal names, in the same and in other folders, and notes with similar names.
 fn names() -> impl Strategy<Value = Vec<(FileId, Band)>> {
     let spelling = prop_oneof![Just(Spelling::Same), Just(Spelling::OtherCase), Just(Spelling::Folded)];
     let equal = (spelling, 0_u16..3, any::<bool>());
@@ -192,7 +192,7 @@ fn asked() -> impl Strategy<Value = TestQuery> {
     )
 }
 
-/// What a query's candidates consist of.
+/// The parts of a query's candidates.
 struct Parts<'a> {
     asked: &'a TestQuery,
     semantic: CosineBounds<'a>,

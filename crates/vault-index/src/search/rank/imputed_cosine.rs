@@ -123,13 +123,13 @@ mod tests {
             ((z ^ (z >> 31)) >> 40) as f32 / (1_u64 << 24) as f32
         }
 
-        /// About normal, mean 0, deviation 1.
+        /// Approximately normal, mean 0, deviation 1.
         fn normal(&mut self) -> f32 {
             (0..12).map(|_| self.unit()).sum::<f32>() - 6.0
         }
     }
 
-    /// A query and what it asks of: how much each passage is about it decides, with as much chance in each, its words
+    /// A query and its passages: how relevant each passage is determines, with the same randomness in each, its words
     /// and its vector. The first ten are the relevant ones.
     struct RandomQuery {
         lexical: Vec<f32>,
@@ -152,7 +152,7 @@ mod tests {
             Self { lexical, vectors }
         }
 
-        /// nDCG@10 while the passages that `has_vector` names have one.
+        /// nDCG@10 while only the passages in `has_vector` have a vector.
         fn ndcg10(&self, has_vector: &dyn Fn(usize) -> bool) -> f64 {
             let mut block = vec![0; block_len(DIMENSIONS)];
             for (at, vector) in self.vectors.iter().enumerate() {
@@ -196,7 +196,8 @@ mod tests {
         }
     }
 
-    /// While vectors come in, results are never worse than by words alone, and half of them bring a third of the gain.
+    /// While vectors are added, results are never worse than by words only, and half of the vectors bring a third of
+    /// the gain.
     #[test]
     fn results_get_better_with_the_share_of_vectors() {
         let mut random = Random(1);
@@ -218,7 +219,7 @@ mod tests {
         assert!(half >= words + (full - words) / 3.0, "{means:?}");
     }
 
-    /// Points on a line lie on it; the fewer have a vector, the higher is the estimate of points around it.
+    /// Points on a line give that line; the fewer have a vector, the higher the estimate for points around it.
     #[test]
     fn an_estimate_is_on_the_line_or_above_it() {
         let line: Vec<(f64, f64)> = (0..100).map(|n| f64::from(n) / 100.0).map(|x| (x, 0.1 + 0.5 * x)).collect();

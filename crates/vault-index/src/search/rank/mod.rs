@@ -1,6 +1,8 @@
-//! Ranking of the eligible passages. The words of a query are expanded and scored by BM25, its vector is compared with
-//! those of the passages, names of notes lift a passage into a higher band, and the parts are fused: first bounds, then
-//! the exact scores of the passages that can still be among the k best.
+//! Ranking of the eligible passages.
+//!
+//! The words of a query are expanded and scored by BM25, its vector is compared with those of the passages, names of
+//! notes lift a passage into a higher band, and the parts are fused: first bounds, then the exact scores of the
+//! passages that can still be among the k best.
 
 mod spelling;
 pub(super) mod query_expansion;

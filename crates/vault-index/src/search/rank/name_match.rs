@@ -4,10 +4,8 @@
 //!
 //! | the query | score |
 //! | --- | --- |
-//! | equals a name, folded | above .9: the same spelling first, then the nearest to the vault's root, then names of
-//! files |
-//! | is the start of a name, or has all its words in one name, or in a whole name and its folders | .8 to .9, by the
-//! share of the name (and the folders) that it covers |
+//! | equals a name, folded | above .9: the same spelling first, then the nearest to the vault's root, then names of files |
+//! | is the start of a name, or has all its words in one name, or in a whole name and its folders | .8 to .9, by the share of the name (and the folders) that it covers |
 //! | does not match a name | 0 to .8, the ordinary score |
 //!
 //! Within each band, the ordinary score decides between equals. All scores increase with it, so its bounds give their

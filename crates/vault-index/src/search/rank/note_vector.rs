@@ -1,5 +1,4 @@
-//! The vector of a note, by which similar notes are found: the sum of its passages' vectors without text that many
-//! notes share.
+//! The vector of a note for similar notes: the sum of its passages' vectors without shared text.
 //!
 //! Two notes from one template share most of their text without having the same subject. So lines that too many notes
 //! have word for word are left out, and the rest of a passage is embedded again. A note that is all template gets the

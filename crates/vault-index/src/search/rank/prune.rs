@@ -1,5 +1,6 @@
-//! The first step of a ranking: leaves out the passages that cannot be among the k best, in one pass over all passages,
-//! for one or many queries.
+//! The first step of a ranking: leaves out the passages that cannot be among the k best.
+//!
+//! It is one pass over all passages, for one or many queries.
 //!
 //! ```text
 //! for each chunk of passages, for each query

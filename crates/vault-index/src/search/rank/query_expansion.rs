@@ -1,6 +1,8 @@
-//! Query expansion: each word of a query stands for itself, for words of the vault with the same stem, and for words
-//! that begin with it. If no note has any of these, it stands for the words that it may be a misspelling of, that end
-//! with it, or that it is composed of.
+//! Query expansion: the words of the vault that each word of a query stands for.
+//!
+//! Each word stands for itself, for words of the vault with the same stem, and for words that begin with it. If no note
+//! has any of these, it stands for the words that it may be a misspelling of, that end with it, or that it is composed
+//! of.
 
 use std::collections::HashMap;
 use std::ops::Range;

@@ -1,6 +1,7 @@
-//! Spelling correction and compounds: the words of a vault that can replace a word that it lacks. These are the nearest
-//! words, of which it may be a misspelling, words that end with it, as *Krankenversicherung* does with *Versicherung*,
-//! and words that it is composed of.
+//! Spelling correction and compounds: the words of a vault that can replace a word that it lacks.
+//!
+//! These are the nearest words, of which it may be a misspelling, words that end with it, as *Krankenversicherung* does
+//! with *Versicherung*, and words that it is composed of.
 //!
 //! The distance is that of optimal string alignment: letters inserted, deleted or replaced count one each, and so do
 //! two swapped neighbours. An edit of the first letter counts half more, because typos are rare there.
@@ -160,7 +161,7 @@ mod tests {
 
     use super::*;
 
-    /// The definition: the cheapest way from `a[i..]` to `b[j..]`. `known` keeps what was found.
+    /// The definition: the cheapest path from `a[i..]` to `b[j..]`. `known` caches results.
     fn plain(a: &[char], b: &[char], i: usize, j: usize, known: &mut HashMap<(usize, usize), u32>) -> u32 {
         if let Some(least) = known.get(&(i, j)) {
             return *least;

@@ -29,8 +29,8 @@ pub(super) fn days_of_notes(store: &Store, now: &Zoned) -> Result<HashMap<FileId
     Ok(days)
 }
 
-/// The days in the name of a file: the day in it, else a week, month or quarter (`2023-W05`, `2023-02 Monthly`, `Review
-/// 2023-Q1`), else the year or month that is the whole name (`2023`, `July 2022`).
+/// The days in the name of a file: the day in it, else a week, month or quarter (`2023-W05`, `2023-02 Monthly`,
+/// `Review 2023-Q1`), else the year or month that is the whole name (`2023`, `July 2022`).
 fn days_in_name(path: &VaultPath) -> Option<Days> {
     if let Some(day) = day_in_name(path) {
         return Some((day, day.tomorrow().ok()));

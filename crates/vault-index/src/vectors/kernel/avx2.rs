@@ -53,7 +53,7 @@ unsafe fn dot_four(query: &[i8], rows: [*const u8; 4], ahead: [*const u8; 4]) ->
             // 8 · 15 · 128 = 15,360, so nothing saturates or wraps.
             let mut pairs = _mm256_setzero_si256();
             for half in 0..2 {
-                // SAFETY: 64 bytes from `at` lie within the row.
+                // SAFETY: 64 bytes from `at` are within the row.
                 let bytes = unsafe { _mm256_loadu_si256(rows[i].add(at + half * HALF).cast()) };
                 let low = _mm256_and_si256(bytes, low_bits);
                 let high = _mm256_and_si256(_mm256_srli_epi16::<4>(bytes), low_bits);

@@ -1,5 +1,4 @@
-//! The inner loop: an int8 query times rows of 4-bit codes; `scalar` is the specification, the other files are for
-//! machines.
+//! The inner loop: an int8 query times rows of 4-bit codes; `scalar` is the specification.
 //!
 //! A row is `w` bytes in whole [`Line`]s; each byte contains two codes of 4 bits. A query is `2·w` codes of 8 bits:
 //! those for the low halves of the row's bytes, then those for the high ones.

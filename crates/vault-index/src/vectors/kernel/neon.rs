@@ -1,5 +1,4 @@
-//! The inner loop for AArch64: with the dot-product extension where the processor has it, with widening products
-//! elsewhere.
+//! The inner loop for AArch64: with the dot-product extension, or with widening products without it.
 #![expect(unsafe_code, reason = "loads through pointers, and functions that need a feature of the machine")]
 
 use std::arch::aarch64::*;
