@@ -67,6 +67,21 @@ pub(crate) fn of_variables(choice: &Choice) -> Option<Key> {
     })
 }
 
+/// A key as a person gave it: its first line.
+///
+/// # Errors
+/// What is wrong with it, in words.
+pub(crate) fn read(text: &str) -> std::result::Result<&str, &'static str> {
+    let key = text.lines().next().unwrap_or_default().trim();
+    if key.is_empty() {
+        return Err("no key was given");
+    }
+    if key.contains(|letter: char| letter.is_control() || letter.is_whitespace()) {
+        return Err("a key holds no spaces (give the key alone, on one line)");
+    }
+    Ok(key)
+}
+
 /// Keeps a key in the keyring.
 ///
 /// # Errors

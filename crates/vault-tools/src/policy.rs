@@ -231,6 +231,11 @@ impl Default for Policy {
 }
 
 impl Policy {
+    /// The settings that it was made of, with those of the vault.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
     /// Whether a call may run.
     pub fn decide(&self, call: &Call<'_>, grants: &Grants) -> Permission {
         match self.denial(call) {

@@ -18,6 +18,7 @@ use super::questions::{Answer, Asked, Asking, Choice, yes_or_no};
 use super::shown::{code, fenced, whole};
 use super::state::State;
 use super::updates::Updates;
+use super::vault::Approval;
 use super::wire::{
     AvailableCommand, AvailableCommandInput, Error, NoticeSeverity, Plan, PlanEntry, PlanEntryPriority,
     PlanEntryStatus, SessionUpdate, StopReason, ToolCallId, ToolCallStatus, ToolCallUpdateFields, ToolKind,
@@ -359,7 +360,7 @@ async fn change(
     let id = state.updates.command(name, kind, &title(&prepared).replace('`', "'"));
     let mut progress = Progress::of(&prepared);
     progress.show(&mut state.updates);
-    let mut question = CommandQuestion { asking, updates: &mut state.updates, vault, id: &id, ended: None };
+    let mut question = CommandQuestion { asking, updates: &mut state.updates, vault, name, id: &id, ended: None };
     let settled = settle(prepared, &Grants::default(), &mut question);
     let ended = question.ended;
     let approved = settled.map_err(|refused| with(state, |vaults| refused.log(vaults.toolbox(vault))));
@@ -409,6 +410,7 @@ struct CommandQuestion<'a, 'c> {
     asking: &'a Asking<'c>,
     updates: &'a mut Updates,
     vault: usize,
+    name: &'a str,
     id: &'a ToolCallId,
     /// How the command ends where the person did not approve.
     ended: Option<Ended>,
@@ -424,6 +426,19 @@ impl Approver for CommandQuestion<'_, '_> {
             content: vec![text(format!("{}{said}", what_undo_does(change.risk())))],
             change: Some((self.vault, change.preview())),
             arguments: Value::Null,
+            approval: Approval {
+                tool: self.name.to_owned(),
+                question: title(change),
+                risk: change.risk().into(),
+                undo: what_undo_does(change.risk()).to_owned(),
+                leaves: None,
+                problem: None,
+                files: Vec::new(),
+                folders: Vec::new(),
+                notices: change.plan().map(|plan| plan.notices.clone()).unwrap_or_default(),
+                parts: Vec::new(),
+                items: Vec::new(),
+            },
         };
         let asking = self.asking.permission(self.updates, asked, yes_or_no());
         let ended = match block_in_place(|| Handle::current().block_on(asking)) {

@@ -15,9 +15,10 @@ use super::forms::{self, Filled};
 use super::rpc::Client;
 use super::shown::{title, whole};
 use super::updates::Updates;
+use super::vault::{Approval, ApprovalPart, shown};
 use super::wire::{
     CLIENT_METHODS, CreateElicitationRequest, CreateElicitationResponse, ElicitationAction, ElicitationFormMode,
-    ElicitationSchema, ElicitationSessionScope, ErrorCode, PermissionOption, PermissionOptionKind as Is,
+    ElicitationSchema, ElicitationSessionScope, ErrorCode, Meta, PermissionOption, PermissionOptionKind as Is,
     RequestPermissionOutcome, RequestPermissionRequest, RequestPermissionResponse, SessionId, ToolCallContent,
     ToolCallId, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, text,
 };
@@ -78,6 +79,8 @@ pub(super) struct Asking<'a> {
     pub client: &'a Client,
     pub session: &'a SessionId,
     pub has_forms: bool,
+    /// Whether it shows what is approved from a structure of its own.
+    pub has_approvals: bool,
     pub cancel: &'a CancellationToken,
 }
 
@@ -96,6 +99,8 @@ pub(super) struct Asked<'a> {
     pub content: Vec<ToolCallContent>,
     pub change: Option<(usize, &'a Preview)>,
     pub arguments: Value,
+    /// For clients that show it by themselves, without the files of the change.
+    pub approval: Approval,
 }
 
 impl Asking<'_> {
@@ -134,12 +139,14 @@ impl Asking<'_> {
                 Err(error) => return Some(deny(error.to_string())),
             };
             let options = options(&panel, question, self.has_forms);
+            let approval = approval(&panel, said.clone());
             let asked = Asked {
                 id: &id,
                 title: if is_running { title(tool, &panel.arguments) } else { panel.title.clone() },
                 content: content(&panel, said.take()),
                 change: panel.change.as_ref().map(|(vault, preview)| (*vault, preview)),
                 arguments: panel.arguments.clone(),
+                approval,
             };
             let choice = match self.permission(updates, asked, options).await {
                 Answer::Given(choice) => choice,
@@ -219,7 +226,7 @@ impl Asking<'_> {
         asked: Asked<'_>,
         options: Vec<PermissionOption>,
     ) -> Answer<Choice> {
-        let Asked { id, title, mut content, change, arguments } = asked;
+        let Asked { id, title, mut content, change, arguments, mut approval } = asked;
         let mut locations = Vec::new();
         if let Some((vault, preview)) = change {
             content.extend(updates.places().change(vault, preview));
@@ -234,7 +241,15 @@ impl Asking<'_> {
             updates.change_is_shown(id);
         }
         let offered: Vec<_> = options.iter().map(|option| option.option_id.clone()).collect();
-        let call = ToolCallUpdate::new(id.clone(), fields);
+        let mut call = ToolCallUpdate::new(id.clone(), fields);
+        if self.has_approvals {
+            if let Some((_, preview)) = change {
+                (approval.files, approval.folders) = shown(preview);
+                approval.notices.extend(preview.notices.iter().cloned());
+            }
+            call =
+                call.meta(Meta::from_iter([("vault".to_owned(), serde_json::to_value(approval).unwrap_or_default())]));
+        }
         let request = RequestPermissionRequest::new(self.session.clone(), call, options);
         let method = CLIENT_METHODS.session_request_permission;
         match self.client.request::<RequestPermissionResponse>(method, &request, self.cancel).await {
@@ -315,6 +330,28 @@ fn content(panel: &Panel, said: Option<String>) -> Vec<ToolCallContent> {
         None => {}
     }
     content
+}
+
+/// The panel for clients that show it by themselves.
+fn approval(panel: &Panel, problem: Option<String>) -> Approval {
+    let parts = parts(&panel.files).into_iter().map(|(file, hunk)| {
+        let file = &panel.files[file];
+        let diff = file.hunks().get(hunk).copied().unwrap_or_default().to_owned();
+        ApprovalPart { path: file.path().to_string(), diff }
+    });
+    Approval {
+        tool: panel.tool.clone(),
+        question: panel.title.clone(),
+        risk: panel.risk.into(),
+        undo: panel.what_undo_does.to_owned(),
+        leaves: Some(panel.leaves.clone()),
+        problem,
+        files: Vec::new(),
+        folders: Vec::new(),
+        notices: Vec::new(),
+        parts: parts.collect(),
+        items: panel.items.clone().unwrap_or_default(),
+    }
 }
 
 /// Each hunk of each file.
