@@ -504,6 +504,8 @@ export interface TestModelResult {
 export interface Approval {
   /** The tool or command. */
   tool: string;
+  /** What the tool does, in its own words. */
+  purpose?: string | null;
   /** The question, in one line. */
   question: string;
   /** The worst that it does. */

@@ -428,6 +428,7 @@ impl Approver for CommandQuestion<'_, '_> {
             arguments: Value::Null,
             approval: Approval {
                 tool: self.name.to_owned(),
+                purpose: change.plan().map(|plan| plan.plan.goal.clone()),
                 question: title(change),
                 risk: change.risk().into(),
                 undo: what_undo_does(change.risk()).to_owned(),

@@ -36,6 +36,8 @@ pub(super) enum Choice {
     Edit,
     /// Leave out parts of the change, or items of a result.
     Pick,
+    /// Prepare the change again, because notes have changed since.
+    Again,
     No,
     /// No, and say what to do instead.
     NoBut,
@@ -43,11 +45,12 @@ pub(super) enum Choice {
 }
 
 impl Choice {
-    const ALL: [(Self, &str, Is); 7] = [
+    const ALL: [(Self, &str, Is); 8] = [
         (Self::Yes, "allow", Is::AllowOnce),
         (Self::Always, "allow_always", Is::AllowAlways),
         (Self::Edit, "edit", Is::AllowOnce),
         (Self::Pick, "pick", Is::AllowOnce),
+        (Self::Again, "prepare_again", Is::AllowOnce),
         (Self::No, "reject", Is::RejectOnce),
         (Self::NoBut, "reject_and_say", Is::RejectOnce),
         (Self::Never, "reject_always", Is::RejectAlways),
@@ -138,8 +141,8 @@ impl Asking<'_> {
                 }
                 Err(error) => return Some(deny(error.to_string())),
             };
-            let options = options(&panel, question, self.has_forms);
-            let approval = approval(&panel, said.clone());
+            let options = options(&panel, question, self);
+            let approval = approval(&panel, conversation.purpose(tool), said.clone());
             let asked = Asked {
                 id: &id,
                 title: if is_running { title(tool, &panel.arguments) } else { panel.title.clone() },
@@ -180,6 +183,7 @@ impl Asking<'_> {
                         Answer::Cancelled => return None,
                     }
                 }
+                Choice::Again => conversation.tools().forget_held(&question.call),
                 Choice::Pick => match self.pick(&id, panel).await {
                     Answer::Given(Picked::Decided(decision)) => return Some(decision),
                     // What is left is shown before it is done.
@@ -287,7 +291,8 @@ fn deny(reason: impl Into<String>) -> Decision {
 }
 
 /// What a person can choose about a call.
-fn options(panel: &Panel, question: &Question, has_forms: bool) -> Vec<PermissionOption> {
+fn options(panel: &Panel, question: &Question, asking: &Asking<'_>) -> Vec<PermissionOption> {
+    let has_forms = asking.has_forms;
     let tool = &question.call.name;
     if let Some(items) = &panel.items {
         let mut options = vec![Choice::Yes.option(format!("Share {}", counted(items.len(), "item")))];
@@ -306,6 +311,10 @@ fn options(panel: &Panel, question: &Question, has_forms: bool) -> Vec<Permissio
         if parts(&panel.files).len() > 1 {
             options.push(Choice::Pick.option("Leave out parts of the change…"));
         }
+    }
+    // A client that saves open editors before a yes can find that a note has changed by that.
+    if asking.has_approvals && panel.change.is_some() {
+        options.push(Choice::Again.option("Show the change as it would be now"));
     }
     options.push(Choice::No.option("No"));
     if has_forms {
@@ -333,7 +342,7 @@ fn content(panel: &Panel, said: Option<String>) -> Vec<ToolCallContent> {
 }
 
 /// The panel for clients that show it by themselves.
-fn approval(panel: &Panel, problem: Option<String>) -> Approval {
+fn approval(panel: &Panel, purpose: String, problem: Option<String>) -> Approval {
     let parts = parts(&panel.files).into_iter().map(|(file, hunk)| {
         let file = &panel.files[file];
         let diff = file.hunks().get(hunk).copied().unwrap_or_default().to_owned();
@@ -341,6 +350,7 @@ fn approval(panel: &Panel, problem: Option<String>) -> Approval {
     });
     Approval {
         tool: panel.tool.clone(),
+        purpose: Some(purpose).filter(|purpose| !purpose.is_empty()),
         question: panel.title.clone(),
         risk: panel.risk.into(),
         undo: panel.what_undo_does.to_owned(),

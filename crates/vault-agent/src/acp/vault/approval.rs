@@ -12,6 +12,8 @@ use super::messages::{FileChange, FolderChange};
 pub(crate) struct Approval {
     /// The tool or command.
     pub tool: String,
+    /// What the tool does, in its own words.
+    pub purpose: Option<String>,
     /// The question, in one line.
     pub question: String,
     /// The worst that it does.

@@ -47,6 +47,7 @@ fn an_approval_has_its_risk_its_files_and_the_parts_that_can_be_left_out() {
     let asked = editor.asked_with("session/request_permission");
     let first = approval(&asked[0]);
     assert_eq!((&first["tool"], &first["risk"]), (&json!("write_note"), &json!("write")));
+    assert!(first["purpose"].as_str().unwrap().len() > 10, "{first}");
     assert!(first["undo"].as_str().unwrap().contains("can be undone"), "{first}");
     assert!(first["leaves"].as_str().unwrap().contains("stays on this machine"), "{first}");
     assert_eq!((&first["files"][0]["path"], &first["files"][0]["kind"]), (&json!("Long.md"), &json!("modified")));
@@ -80,6 +81,30 @@ fn an_approval_is_sent_to_clients_that_ask_for_it_and_says_why_it_is_asked_again
     let asked = editor.asked_with("session/request_permission");
     assert_eq!(approval(&asked[0])["problem"], Value::Null);
     assert!(approval(&asked[1])["problem"].as_str().unwrap().contains("cannot be made"));
+}
+
+#[test]
+fn a_change_is_prepared_again_when_a_note_has_changed_since() {
+    let place = Place::new(NOTES);
+    let appends = Reply::call("append_to_note", json!({ "path": "Home.md", "content": "x" }));
+    let model = ModelServer::with([appends, Reply::text("Done.")]);
+    let mut editor = Editor::start(agent(&place, &model, &[]), with_approvals());
+    let session = editor.session(&place.vault());
+    let home = place.vault().join("Home.md");
+    let mut chosen = ["prepare_again", "allow"].into_iter();
+    editor.answers(move |_, params| {
+        let choice = chosen.next().unwrap();
+        assert!(options(params).iter().any(|option| option == choice));
+        if choice == "prepare_again" {
+            std::fs::write(&home, "# Home\n\nfirst, typed a moment ago\n").unwrap();
+        }
+        Some(selected(choice))
+    });
+    editor.say(&session, "Go");
+    assert_eq!(place.read("Home.md"), "# Home\n\nfirst, typed a moment ago\n\nx\n");
+    let asked = editor.asked_with("session/request_permission");
+    assert!(approval(&asked[1])["files"][0]["diff"].as_str().unwrap().contains("typed a moment ago"));
+    assert!(!model.requests()[1].to_string().contains("changed the arguments"));
 }
 
 #[test]
