@@ -3,10 +3,11 @@
 import { FileSystemAdapter, Notice, Platform, Plugin, type TAbstractFile, type WorkspaceLeaf } from "obsidian";
 import { nodeRuntime } from "./agent/node-runtime";
 import { Agent } from "./agent/process";
+import { Conversations } from "./conversation/conversations";
 import { SettingsTab, preferencesFrom, type Preferences } from "./settings";
-import type { ViewServices } from "./views/agent-view";
 import { redoTransaction, undoTransaction } from "./views/approval-modal";
 import { CHANGES_VIEW, ChangesView } from "./views/changes-view";
+import { CONVERSATION_VIEW, ConversationView, type ConversationServices } from "./views/conversation-view";
 import { RELATED_VIEW, RelatedView } from "./views/related-view";
 import { RenameModal } from "./views/rename-modal";
 import { SEARCH_VIEW, SearchView } from "./views/search-view";
@@ -18,7 +19,7 @@ interface AppWithSettings {
 
 export default class VaultAgentPlugin extends Plugin {
   preferences: Preferences = preferencesFrom(null);
-  services!: ViewServices;
+  services!: ConversationServices;
 
   override async onload(): Promise<void> {
     const { adapter } = this.app.vault;
@@ -28,12 +29,20 @@ export default class VaultAgentPlugin extends Plugin {
     }
     this.preferences = preferencesFrom(await this.loadData());
     const agent = new Agent(await nodeRuntime(), adapter.getBasePath(), () => this.preferences.program);
-    this.services = { app: this.app, agent, changed: () => this.changed(), openSettings: () => this.openSettings() };
+    this.services = {
+      app: this.app,
+      agent,
+      conversations: new Conversations(agent),
+      changed: () => this.changed(),
+      openSettings: () => this.openSettings(),
+      openSearch: () => void this.openSearch(),
+    };
     this.register(() => agent.stop());
 
     this.registerView(SEARCH_VIEW, (leaf) => new SearchView(leaf, this.services));
     this.registerView(RELATED_VIEW, (leaf) => new RelatedView(leaf, this.services));
     this.registerView(CHANGES_VIEW, (leaf) => new ChangesView(leaf, this.services));
+    this.registerView(CONVERSATION_VIEW, (leaf) => new ConversationView(leaf, this.services));
     this.registerHoverLinkSource(SEARCH_VIEW, { display: "Vault search", defaultMod: true });
     this.addSettingTab(new SettingsTab(this.app, this));
     this.addCommands();
@@ -43,6 +52,13 @@ export default class VaultAgentPlugin extends Plugin {
 
   private addCommands(): void {
     this.addRibbonIcon("search", "Search by words and meaning", () => void this.openSearch());
+    this.addRibbonIcon("message-square", "Conversation with your notes", () => void this.openConversation());
+    this.addCommand({ id: "conversation", name: "Open the conversation", callback: () => void this.openConversation() });
+    this.addCommand({
+      id: "ask-about-selection",
+      name: "Use the selection in the conversation",
+      editorCallback: async () => (await this.openConversation())?.useSelection(),
+    });
     this.addCommand({ id: "search", name: "Search by words and meaning", callback: () => void this.openSearch() });
     this.addCommand({ id: "related", name: "Show related notes and missing links", callback: () => void this.reveal(RELATED_VIEW) });
     this.addCommand({ id: "changes", name: "Show recent changes", callback: () => void this.reveal(CHANGES_VIEW) });
@@ -82,6 +98,13 @@ export default class VaultAgentPlugin extends Plugin {
   private async openSearch(): Promise<void> {
     const leaf = await this.reveal(SEARCH_VIEW);
     if (leaf?.view instanceof SearchView) leaf.view.focus();
+  }
+
+  private async openConversation(): Promise<ConversationView | null> {
+    const leaf = await this.reveal(CONVERSATION_VIEW);
+    if (!(leaf?.view instanceof ConversationView)) return null;
+    leaf.view.focus();
+    return leaf.view;
   }
 
   private async reveal(type: string): Promise<WorkspaceLeaf | null> {
