@@ -340,6 +340,12 @@ export type WantedChange = {
   kind: "redo";
   /** The number of the transaction that was undone; by default the one that was undone last. */
   transaction?: number | null;
+} | {
+  kind: "macro";
+  /** Its name. */
+  name: string;
+  /** The values of its parameters, by their names. */
+  parameters: Record<string, string>;
 };
 
 /** A change that a person approves by its digest. Nothing is done yet. */
@@ -419,6 +425,37 @@ export interface SkippedNote {
   /** Why. */
   reason: string;
 }
+
+/** The macros of a vault. */
+export interface MacrosResult {
+  /** Saved ones first. */
+  macros: Array<NamedMacro>;
+}
+
+/** A macro, without its plan. */
+export interface NamedMacro {
+  /** Its name. */
+  name: string;
+  /** What it is for. */
+  description: string;
+  /** Whether it comes with the program. */
+  isShipped: boolean;
+  /** The values that it needs. */
+  parameters: Array<MacroParameter>;
+}
+
+/** A value that a macro needs. */
+export interface MacroParameter {
+  /** Its name. */
+  name: string;
+  /** What it stands for. */
+  kind: MacroParameterKind;
+  /** Its value if none is given. */
+  default?: string | null;
+}
+
+/** What a parameter stands for. */
+export type MacroParameterKind = "selection" | "file" | "folder" | "text";
 
 /** The model of conversations, and what may be done in them. */
 export interface ModelStateResult {
@@ -516,6 +553,8 @@ export interface Approval {
   leaves?: string | null;
   /** The reason for which it is asked again, for example that edited arguments are invalid. */
   problem?: string | null;
+  /** The plan, if it is one. Its steps are the boxes of the form that the option `pick` opens. */
+  plan?: ApprovalPlan | null;
   /** Files that it changes. */
   files: Array<FileChange>;
   /** Folders that it creates or removes. */
@@ -530,6 +569,38 @@ export interface Approval {
 
 /** The worst that an approved call does. */
 export type ApprovalRisk = "read" | "write" | "delete" | "command";
+
+/** A plan that is approved. */
+export interface ApprovalPlan {
+  /** What it is for. */
+  goal: string;
+  /** What its author took for granted. */
+  assumptions: Array<string>;
+  /** Its steps in the order in which they run. */
+  steps: Array<ApprovalStep>;
+  /** How many notes are created, changed, moved or deleted. */
+  notes: number;
+  /** How many links of existing notes change. */
+  links: number;
+}
+
+/** A step of a plan. */
+export interface ApprovalStep {
+  /** Its id. */
+  id: string;
+  /** Its tool. */
+  tool: string;
+  /** What its author says it does. */
+  preview?: string | null;
+  /** The worst that it does. */
+  risk: ApprovalRisk;
+  /** How often its tool is called. */
+  calls: number;
+  /** Why it does not run, if it does not. */
+  skipped?: string | null;
+  /** Notices for the person. */
+  notices: Array<string>;
+}
 
 /** A part of a change that can be left out: a hunk of a file, or a file that is no text. */
 export interface ApprovalPart {
@@ -576,6 +647,10 @@ export interface VaultMethods {
   "_vault/index_state": {
     params: VaultRequest;
     result: IndexStateResult;
+  };
+  "_vault/macros": {
+    params: VaultRequest;
+    result: MacrosResult;
   };
   "_vault/model_state": {
     params: VaultRequest;

@@ -7,18 +7,18 @@ use tokio::runtime::Handle;
 use tokio::task::block_in_place;
 use vault_search::sanitize_line;
 use vault_tools::approval::{Answer as ChangeAnswer, Approver, ChangeRequest, Done, PreparedChange, UNDO, now, settle};
-use vault_tools::plan::{Event as PlanEvent, Parameters, StepPreview, last_successful, validate};
+use vault_tools::plan::{CallId, Event as PlanEvent, Parameters, StepPreview, StepState, last_successful, validate};
 use vault_tools::{
     Cancel, Error as ToolsError, ErrorKind, Grants, Macro, Macros, Permission, Result as ToolsResult, Risk,
     SaveOptions, Vaults,
 };
 
 use super::forms;
-use super::questions::{Answer, Asked, Asking, Choice, yes_or_no};
+use super::questions::{Answer, Asked, Asking, Choice, ROUNDS, yes_or_no};
 use super::shown::{code, fenced, whole};
 use super::state::State;
 use super::updates::Updates;
-use super::vault::Approval;
+use super::vault::{Approval, ApprovalPlan, ApprovalStep};
 use super::wire::{
     AvailableCommand, AvailableCommandInput, Error, NoticeSeverity, Plan, PlanEntry, PlanEntryPriority,
     PlanEntryStatus, SessionUpdate, StopReason, ToolCallId, ToolCallStatus, ToolCallUpdateFields, ToolKind,
@@ -26,6 +26,7 @@ use super::wire::{
 };
 use crate::change_text::{title, what_undo_does};
 use crate::changes::{blocking, carry_out};
+use crate::conversation::NoteTools;
 use crate::loop_error::said_of_stop;
 use crate::plan_writer::{Written, write};
 use crate::settings::Settings;
@@ -338,7 +339,7 @@ fn tools(state: &State) -> String {
     if lines.is_empty() { "The model has no tools.".to_owned() } else { fenced(&lines.join("\n")) }
 }
 
-fn has_alias(tools: &crate::conversation::NoteTools, spec: &vault_tools::ToolSpec) -> bool {
+fn has_alias(tools: &NoteTools, spec: &vault_tools::ToolSpec) -> bool {
     spec.alias.as_ref().is_some_and(|alias| tools.has(alias))
 }
 
@@ -360,9 +361,20 @@ async fn change(
     let id = state.updates.command(name, kind, &title(&prepared).replace('`', "'"));
     let mut progress = Progress::of(&prepared);
     progress.show(&mut state.updates);
-    let mut question = CommandQuestion { asking, updates: &mut state.updates, vault, name, id: &id, ended: None };
+    let mut question = CommandQuestion {
+        asking,
+        updates: &mut state.updates,
+        tools: state.conversation.tools().clone(),
+        request: &request,
+        vault,
+        name,
+        id: &id,
+        problem: None,
+        is_other: false,
+        ended: None,
+    };
     let settled = settle(prepared, &Grants::default(), &mut question);
-    let ended = question.ended;
+    let (is_other, ended) = (question.is_other, question.ended);
     let approved = settled.map_err(|refused| with(state, |vaults| refused.log(vaults.toolbox(vault))));
     // The mode can have been changed meanwhile.
     let approved = match state.conversation.tools().closed() {
@@ -383,6 +395,10 @@ async fn change(
             };
         }
     };
+    if is_other {
+        progress = Progress::of_steps(approved.change(), |step| step.state == StepState::Ready);
+        progress.show(&mut state.updates);
+    }
     state.updates.update(&id, ToolCallUpdateFields::new().status(ToolCallStatus::InProgress));
     let (tools, (events, mut heard)) = (state.conversation.tools().clone(), tokio::sync::mpsc::unbounded_channel());
     let running = blocking(asking.cancel.cancelled(), move |cancel| {
@@ -409,9 +425,15 @@ async fn change(
 struct CommandQuestion<'a, 'c> {
     asking: &'a Asking<'c>,
     updates: &'a mut Updates,
+    tools: NoteTools,
+    request: &'a ChangeRequest,
     vault: usize,
     name: &'a str,
     id: &'a ToolCallId,
+    /// Why it is asked again.
+    problem: Option<String>,
+    /// Whether the person left out steps.
+    is_other: bool,
     /// How the command ends where the person did not approve.
     ended: Option<Ended>,
 }
@@ -420,35 +442,100 @@ impl Approver for CommandQuestion<'_, '_> {
     fn ask(&mut self, change: &PreparedChange) -> ChangeAnswer {
         let said = change.plan().map(|plan| plan.notices.join("\n")).filter(|said| !said.is_empty());
         let said = said.map(|said| format!("\n\n{}", whole(&said))).unwrap_or_default();
-        let asked = Asked {
-            id: self.id,
-            title: title(change).replace('`', "'"),
-            content: vec![text(format!("{}{said}", what_undo_does(change.risk())))],
-            change: Some((self.vault, change.preview())),
-            arguments: Value::Null,
-            approval: Approval {
-                tool: self.name.to_owned(),
-                purpose: change.plan().map(|plan| plan.plan.goal.clone()),
-                question: title(change),
-                risk: change.risk().into(),
-                undo: what_undo_does(change.risk()).to_owned(),
-                leaves: None,
-                problem: None,
-                files: Vec::new(),
-                folders: Vec::new(),
-                notices: change.plan().map(|plan| plan.notices.clone()).unwrap_or_default(),
-                parts: Vec::new(),
-                items: Vec::new(),
-            },
-        };
-        let asking = self.asking.permission(self.updates, asked, yes_or_no());
-        let ended = match block_in_place(|| Handle::current().block_on(asking)) {
-            Answer::Given(Choice::Yes) => return ChangeAnswer::Yes,
-            Answer::Cancelled => Ended::Cancelled,
-            _ => Ended::Done,
-        };
-        self.ended = Some(ended);
+        let steps: Vec<StepPreview> = change.plan().map(|plan| plan.steps.clone()).unwrap_or_default();
+        let has_steps = steps.len() > 1 && self.asking.has_forms && self.asking.has_approvals;
+        for _ in 0..ROUNDS {
+            let asked = Asked {
+                id: self.id,
+                title: title(change).replace('`', "'"),
+                content: vec![text(format!("{}{said}", what_undo_does(change.risk())))],
+                change: Some((self.vault, change.preview())),
+                arguments: Value::Null,
+                approval: self.approval(change),
+            };
+            let asking = self.asking.permission(self.updates, asked, yes_or_no(has_steps));
+            let ended = match block_in_place(|| Handle::current().block_on(asking)) {
+                Answer::Given(Choice::Yes) => return ChangeAnswer::Yes,
+                Answer::Given(Choice::Pick) => match self.without_steps(&steps) {
+                    Some(Ok(rest)) => {
+                        self.is_other = true;
+                        return ChangeAnswer::Instead(Box::new(rest));
+                    }
+                    Some(Err(error)) => {
+                        self.problem = Some(error.to_string());
+                        continue;
+                    }
+                    None => continue,
+                },
+                Answer::Cancelled => Ended::Cancelled,
+                _ => Ended::Done,
+            };
+            self.ended = Some(ended);
+            return ChangeAnswer::Declined(None);
+        }
+        self.ended = Some(Ended::Done);
         ChangeAnswer::Declined(None)
+    }
+}
+
+impl CommandQuestion<'_, '_> {
+    /// The plan without the steps that a person does not tick; `None` where they close the form, or tick none.
+    fn without_steps(&self, steps: &[StepPreview]) -> Option<ToolsResult<PreparedChange>> {
+        let labels: Vec<String> = steps.iter().map(|step| step.preview.clone().unwrap_or(step.tool.clone())).collect();
+        let asking = self.asking.form(self.id, "The steps that run", forms::ticks("Run", &labels));
+        let Answer::Given(filled) = block_in_place(|| Handle::current().block_on(asking)) else { return None };
+        let unticked = forms::unticked(&filled, steps.len());
+        if unticked.len() == steps.len() {
+            return None;
+        }
+        let left_out = unticked.into_iter().map(|at| CallId { step: steps[at].id.clone(), item: None }).collect();
+        Some(block_in_place(|| {
+            let prepare = |vaults: &mut Vaults| {
+                self.request.prepare_without(vaults.toolbox(self.vault), &now(), &left_out, Cancel::default())
+            };
+            self.tools.with(prepare)
+        }))
+    }
+
+    fn approval(&mut self, change: &PreparedChange) -> Approval {
+        let touched = change.touched();
+        let plan = change.plan().map(|plan| ApprovalPlan {
+            goal: plan.plan.goal.clone(),
+            assumptions: plan.plan.assumptions.clone(),
+            steps: plan.steps.iter().map(step).collect(),
+            notes: touched.notes,
+            links: touched.links,
+        });
+        Approval {
+            tool: self.name.to_owned(),
+            purpose: None,
+            question: title(change),
+            risk: change.risk().into(),
+            undo: what_undo_does(change.risk()).to_owned(),
+            leaves: None,
+            problem: self.problem.take(),
+            plan,
+            files: Vec::new(),
+            folders: Vec::new(),
+            notices: change.plan().map(|plan| plan.notices.clone()).unwrap_or_default(),
+            parts: Vec::new(),
+            items: Vec::new(),
+        }
+    }
+}
+
+fn step(step: &StepPreview) -> ApprovalStep {
+    ApprovalStep {
+        id: step.id.clone(),
+        tool: step.tool.clone(),
+        preview: step.preview.clone(),
+        risk: step.risk.into(),
+        calls: step.calls.len(),
+        skipped: match &step.state {
+            StepState::Ready => None,
+            StepState::Skipped { reason } | StepState::Fails { reason } => Some(reason.clone()),
+        },
+        notices: step.notices.clone(),
     }
 }
 
@@ -460,12 +547,20 @@ struct Progress {
 
 impl Progress {
     fn of(change: &PreparedChange) -> Self {
+        Self::of_steps(change, |_| true)
+    }
+
+    fn of_steps(change: &PreparedChange, is_shown: impl Fn(&StepPreview) -> bool) -> Self {
         let steps = change.plan().map_or(&[][..], |plan| &plan.steps);
+        let steps: Vec<&StepPreview> = steps.iter().filter(|step| is_shown(step)).collect();
         let entry = |step: &StepPreview| {
             let what = step.preview.as_deref().map(|what| format!(" {}", code(what))).unwrap_or_default();
             PlanEntry::new(format!("{}{what}", step.tool), PlanEntryPriority::Medium, PlanEntryStatus::Pending)
         };
-        Self { steps: steps.iter().map(|step| step.id.clone()).collect(), entries: steps.iter().map(entry).collect() }
+        Self {
+            steps: steps.iter().map(|step| step.id.clone()).collect(),
+            entries: steps.into_iter().map(entry).collect(),
+        }
     }
 
     fn show(&self, updates: &mut Updates) {

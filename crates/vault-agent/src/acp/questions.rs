@@ -25,7 +25,7 @@ use super::wire::{
 use crate::conversation::{Conversation, Panel, declined};
 
 /// How often a person is asked about one call: each time they edit it, or close a form, they are asked again.
-const ROUNDS: usize = 10;
+pub(super) const ROUNDS: usize = 10;
 
 /// What a person can choose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -324,9 +324,13 @@ fn options(panel: &Panel, question: &Question, asking: &Asking<'_>) -> Vec<Permi
     options
 }
 
-/// Yes and no.
-pub(super) fn yes_or_no() -> Vec<PermissionOption> {
-    vec![Choice::Yes.option("Yes"), Choice::No.option("No")]
+/// Yes and no, and for a plan with several steps to leave some out.
+pub(super) fn yes_or_no(has_steps: bool) -> Vec<PermissionOption> {
+    let mut options = vec![Choice::Yes.option("Yes"), Choice::No.option("No")];
+    if has_steps {
+        options.insert(1, Choice::Pick.option("Leave out steps…"));
+    }
+    options
 }
 
 /// What stands before the change.
@@ -356,6 +360,7 @@ fn approval(panel: &Panel, purpose: String, problem: Option<String>) -> Approval
         undo: panel.what_undo_does.to_owned(),
         leaves: Some(panel.leaves.clone()),
         problem,
+        plan: None,
         files: Vec::new(),
         folders: Vec::new(),
         notices: Vec::new(),

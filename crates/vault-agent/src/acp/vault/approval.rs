@@ -24,6 +24,8 @@ pub(crate) struct Approval {
     pub leaves: Option<String>,
     /// The reason for which it is asked again, for example that edited arguments are invalid.
     pub problem: Option<String>,
+    /// The plan, if it is one. Its steps are the boxes of the form that the option `pick` opens.
+    pub plan: Option<ApprovalPlan>,
     /// Files that it changes.
     pub files: Vec<FileChange>,
     /// Folders that it creates or removes.
@@ -69,4 +71,40 @@ pub(crate) struct ApprovalPart {
     pub path: String,
     /// The hunk as a unified diff; empty for a file that is no text.
     pub diff: String,
+}
+
+/// A plan that is approved.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ApprovalPlan {
+    /// What it is for.
+    pub goal: String,
+    /// What its author took for granted.
+    pub assumptions: Vec<String>,
+    /// Its steps in the order in which they run.
+    pub steps: Vec<ApprovalStep>,
+    /// How many notes are created, changed, moved or deleted.
+    pub notes: usize,
+    /// How many links of existing notes change.
+    pub links: usize,
+}
+
+/// A step of a plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ApprovalStep {
+    /// Its id.
+    pub id: String,
+    /// Its tool.
+    pub tool: String,
+    /// What its author says it does.
+    pub preview: Option<String>,
+    /// The worst that it does.
+    pub risk: ApprovalRisk,
+    /// How often its tool is called.
+    pub calls: usize,
+    /// Why it does not run, if it does not.
+    pub skipped: Option<String>,
+    /// Notices for the person.
+    pub notices: Vec<String>,
 }

@@ -1,11 +1,13 @@
 //! Methods beside those of the protocol, named `_vault/…`, for clients that show a vault without a model: search, related
-//! notes, missing links, the journal, and changes that a person approves by the digest of what was shown.
+//! notes, missing links, the journal, macros, and changes that a person approves by the digest of what was shown; and for
+//! their settings the model of conversations.
 //!
 //! They need no session, no model and no key. `$/cancel_request` cancels them.
 
 mod messages;
 mod approval;
 mod model;
+mod macros;
 mod schema;
 mod excerpt;
 mod find;
@@ -29,7 +31,7 @@ use crate::changes::blocking;
 use crate::settings::SettingArgs;
 use crate::workspace::{Granted, OpenVault, Workspace};
 
-pub(super) use approval::{Approval, ApprovalPart};
+pub(super) use approval::{Approval, ApprovalPart, ApprovalPlan, ApprovalStep};
 use messages::{
     ApplyRequest, MentionsRequest, PrepareRequest, RelatedRequest, SearchRequest, TransactionRequest,
     TransactionsRequest, VaultRequest,
@@ -132,6 +134,7 @@ pub(super) async fn answer(
         }
         schema::VOCABULARY => call.on_vault(|open, _: VaultRequest, _| find::vocabulary(open)),
         schema::INDEX_STATE => call.on_vault(|open, _: VaultRequest, _| find::index_state(open)),
+        schema::MACROS => call.on_vault(|open, _: VaultRequest, _| macros::macros(open)),
         schema::TRANSACTIONS => {
             call.on_vault(|open, request: TransactionsRequest, _| past::transactions(open, &request))
         }

@@ -6,6 +6,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
 use super::approval::Approval;
+use super::macros::MacrosResult;
 use super::messages::{
     ApplyRequest, ApplyResult, IndexStateResult, MentionsRequest, MentionsResult, PrepareRequest, PrepareResult,
     RelatedRequest, RelatedResult, SearchRequest, SearchResult, TransactionRequest, TransactionResult,
@@ -28,6 +29,7 @@ pub(super) const TRANSACTION: &str = "_vault/transaction";
 pub(super) const PREPARE: &str = "_vault/prepare";
 pub(super) const APPLY: &str = "_vault/apply";
 pub(super) const INDEX_STATE: &str = "_vault/index_state";
+pub(super) const MACROS: &str = "_vault/macros";
 pub(super) const MODEL_STATE: &str = "_vault/model_state";
 pub(super) const MODELS: &str = "_vault/models";
 pub(super) const SET_MODEL: &str = "_vault/set_model";
@@ -36,7 +38,7 @@ pub(super) const TEST_MODEL: &str = "_vault/test_model";
 /// A method with its parameters and its result.
 type Method = (&'static str, fn(&mut SchemaGenerator) -> [Schema; 2]);
 
-const METHODS: [Method; 13] = [
+const METHODS: [Method; 14] = [
     (SEARCH, of::<SearchRequest, SearchResult>),
     (RELATED, of::<RelatedRequest, RelatedResult>),
     (MENTIONS, of::<MentionsRequest, MentionsResult>),
@@ -46,6 +48,7 @@ const METHODS: [Method; 13] = [
     (PREPARE, of::<PrepareRequest, PrepareResult>),
     (APPLY, of::<ApplyRequest, ApplyResult>),
     (INDEX_STATE, of::<VaultRequest, IndexStateResult>),
+    (MACROS, of::<VaultRequest, MacrosResult>),
     (MODEL_STATE, of::<VaultRequest, ModelStateResult>),
     (MODELS, of::<ModelsRequest, ModelsResult>),
     (SET_MODEL, of::<SetModelRequest, ModelStateResult>),

@@ -192,3 +192,81 @@ fn a_variable_that_goes_before_the_file_is_named() {
     let state = result(&mut editor, "_vault/model_state", json!({}));
     assert_eq!(state["fixed"], json!(["provider", "model"]));
 }
+
+fn plan_of_two() -> Value {
+    let step = |id: &str| {
+        let args = json!({ "path": format!("{id}.md"), "content": "x" });
+        json!({ "id": id, "tool": "write_note", "preview": format!("create {id}"), "args": args })
+    };
+    json!({ "version": "1.0", "goal": "two notes", "riskLevel": "writes", "assumptions": ["none"], "steps": [step("one"), step("two")] })
+}
+
+#[test]
+fn a_plan_is_approved_step_by_step_and_what_is_left_is_shown_again() {
+    let place = Place::new(NOTES);
+    let model = ModelServer::with([Reply::text(&plan_of_two().to_string())]);
+    let mut editor = Editor::start(agent(&place, &model, &[]), with_approvals());
+    let session = editor.session(&place.vault());
+    let mut chosen = ["pick", "pick", "allow"].into_iter();
+    let mut ticked = [json!({ "ticked": [] }), json!({ "ticked": ["0"] })].into_iter();
+    editor.answers(move |method, params| match method {
+        "session/request_permission" => {
+            let choice = chosen.next().unwrap();
+            assert!(options(params).iter().any(|option| option == choice));
+            Some(selected(choice))
+        }
+        _ => Some(json!({ "action": "accept", "content": ticked.next().unwrap() })),
+    });
+    editor.say(&session, "/plan two notes");
+    assert_eq!(place.read("one.md"), "x");
+    assert!(!place.vault().join("two.md").exists());
+    let asked = editor.asked_with("session/request_permission");
+    let [whole, again, left] = &asked[..] else { panic!("{}", asked.len()) };
+    let plan = &approval(whole)["plan"];
+    assert_eq!(
+        (&plan["goal"], &plan["assumptions"], &plan["notes"]),
+        (&json!("two notes"), &json!(["none"]), &json!(2))
+    );
+    assert_eq!((&plan["steps"][1]["preview"], &plan["steps"][1]["skipped"]), (&json!("create two"), &Value::Null));
+    assert_eq!(&approval(again)["plan"], plan, "a form without a tick leaves the plan as it is");
+    let left = approval(left);
+    assert_eq!(left["plan"]["steps"][1]["skipped"], "a person left it out");
+    assert_eq!(left["files"].as_array().unwrap().len(), 1);
+    let entries = editor.of("plan").pop().unwrap()["entries"].clone();
+    assert_eq!((entries.as_array().unwrap().len(), &entries[0]["status"]), (1, &json!("completed")));
+}
+
+#[test]
+fn a_plan_of_other_clients_is_a_yes_or_a_no() {
+    let place = Place::new(NOTES);
+    let model = ModelServer::with([Reply::text(&plan_of_two().to_string())]);
+    let mut editor = Editor::able(&place, &model);
+    let session = editor.session(&place.vault());
+    editor.chooses("reject");
+    editor.say(&session, "/plan two notes");
+    assert_eq!(options(&editor.asked_with("session/request_permission")[0]), ["allow", "reject"]);
+}
+
+#[test]
+fn macros_are_listed_and_run_without_a_model_after_an_approval() {
+    let place = Place::new(NOTES);
+    let model = ModelServer::with([Reply::text(&plan_of_two().to_string())]);
+    let mut editor = Editor::start(agent(&place, &model, &[]), json!({}));
+    let session = editor.session(&place.vault());
+    editor.chooses("allow");
+    editor.say(&session, "/plan two notes");
+    editor.say(&session, "/macro save Two notes");
+    editor.say(&session, "/undo");
+    editor.end();
+    let mut editor = Editor::start(place.command(&["acp"]), json!({}));
+    let macros = result(&mut editor, "_vault/macros", json!({}))["macros"].clone();
+    assert_eq!((&macros[0]["name"], &macros[0]["isShipped"]), (&json!("Two notes"), &json!(false)));
+    assert!(macros.as_array().unwrap().iter().any(|of| of["isShipped"] == true));
+    let change = json!({ "kind": "macro", "name": "Two notes", "parameters": {} });
+    let shown = result(&mut editor, "_vault/prepare", json!({ "change": change }));
+    assert!(!place.vault().join("one.md").exists());
+    result(&mut editor, "_vault/apply", json!({ "change": change, "digest": shown["digest"] }));
+    assert_eq!((place.read("one.md"), place.read("two.md")), ("x".to_owned(), "x".to_owned()));
+    let unknown = json!({ "kind": "macro", "name": "None of it", "parameters": {} });
+    assert_eq!(refused(&mut editor, "_vault/prepare", json!({ "change": unknown })), "NOT_FOUND");
+}
