@@ -4,10 +4,12 @@ import { FileSystemAdapter, Notice, Platform, Plugin, type TAbstractFile, type W
 import { nodeRuntime } from "./agent/node-runtime";
 import { Agent } from "./agent/process";
 import { Conversations } from "./conversation/conversations";
+import type { NamedMacro } from "./protocol";
 import { SettingsTab, preferencesFrom, type Preferences } from "./settings";
 import { redoTransaction, undoTransaction } from "./views/approval-modal";
 import { CHANGES_VIEW, ChangesView } from "./views/changes-view";
 import { CONVERSATION_VIEW, ConversationView, type ConversationServices } from "./views/conversation-view";
+import { MacroModal } from "./views/macro-modal";
 import { RELATED_VIEW, RelatedView } from "./views/related-view";
 import { RenameModal } from "./views/rename-modal";
 import { SEARCH_VIEW, SearchView } from "./views/search-view";
@@ -20,6 +22,7 @@ interface AppWithSettings {
 export default class VaultAgentPlugin extends Plugin {
   preferences: Preferences = preferencesFrom(null);
   services!: ConversationServices;
+  private readonly macroIds: string[] = [];
 
   override async onload(): Promise<void> {
     const { adapter } = this.app.vault;
@@ -34,10 +37,14 @@ export default class VaultAgentPlugin extends Plugin {
       agent,
       conversations: new Conversations(agent),
       changed: () => this.changed(),
+      macrosChanged: () => void this.readMacros(),
       openSettings: () => this.openSettings(),
       openSearch: () => void this.openSearch(),
     };
-    this.register(() => agent.stop());
+    this.register(() => {
+      this.services.conversations.end();
+      agent.stop();
+    });
 
     this.registerView(SEARCH_VIEW, (leaf) => new SearchView(leaf, this.services));
     this.registerView(RELATED_VIEW, (leaf) => new RelatedView(leaf, this.services));
@@ -46,6 +53,10 @@ export default class VaultAgentPlugin extends Plugin {
     this.registerHoverLinkSource(SEARCH_VIEW, { display: "Vault search", defaultMod: true });
     this.addSettingTab(new SettingsTab(this.app, this));
     this.addCommands();
+    // Macros are commands of their own, and follow those of the program.
+    this.register(agent.onState(({ kind }) => {
+      if (kind === "ready") void this.readMacros();
+    }));
     // The program reads the vault, so it starts when the app is no longer busy with that.
     this.app.workspace.onLayoutReady(() => void agent.start());
   }
@@ -83,6 +94,17 @@ export default class VaultAgentPlugin extends Plugin {
         );
       }),
     );
+  }
+
+  /** Has a command for each macro. */
+  private async readMacros(): Promise<void> {
+    const { macros } = await this.services.agent.request("_vault/macros", {}).catch(() => ({ macros: [] as NamedMacro[] }));
+    for (const id of this.macroIds.splice(0)) this.removeCommand(id);
+    for (const saved of macros) {
+      const id = `macro-${saved.name.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, "-")}`;
+      this.macroIds.push(id);
+      this.addCommand({ id, name: `Run saved action: ${saved.name}`, checkCallback: (checking) => this.whenReady(checking, () => new MacroModal(this.services, saved).open()) });
+    }
   }
 
   private whenReady(checking: boolean, act: () => void): boolean {

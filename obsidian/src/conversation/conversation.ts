@@ -60,6 +60,9 @@ export interface Message {
   shared: string[];
 }
 
+/** The outcome of a question that was approved once. */
+export const APPROVED = "Approved.";
+
 /** Why a turn ended, as it is said to the person; nothing is said of an answer. */
 const STOPS: Record<string, string> = {
   cancelled: "Stopped.",
@@ -151,9 +154,9 @@ export class Conversation {
       case "tool_call_update":
         return this.called(update);
       case "plan": {
-        const last = this.entries.findLast((entry) => entry.kind === "plan");
-        const isSame = last?.kind === "plan" && last.entries.length === update.entries.length && last.entries.some(({ status }) => status !== "completed");
-        if (!isSame) return this.add({ kind: "plan", entries: update.entries });
+        // A plan replaces the one before of the same turn.
+        const last = this.entries.findLast((entry) => entry.kind === "plan" || entry.kind === "person");
+        if (last?.kind !== "plan") return this.add({ kind: "plan", entries: update.entries });
         last.entries = update.entries;
         return this.changed(last);
       }
@@ -363,7 +366,7 @@ function answerTo({ approval }: Question, decision: Decision): Answered {
   const ticks = (ticked: number[]): FormAnswer => ({ action: "accept", content: { ticked: ticked.map(String) } });
   switch (decision.kind) {
     case "allow":
-      return answered("allow", "Approved.");
+      return answered("allow", APPROVED);
     case "always":
       return answered("allow_always", "Approved for this conversation.");
     case "edit":

@@ -14,6 +14,8 @@ export class Conversations implements Client {
   /** Conversations that the running program does not know, and those that it is told of at the moment. */
   private readonly cut = new Set<string>();
   private readonly resuming = new Map<string, Promise<void>>();
+  /** Sessions that are begun at the moment, whose ids are not known yet. */
+  private beginning = 0;
   /** What was told of a session before its id was known. */
   private early: Array<[string, SessionUpdate]> = [];
 
@@ -43,8 +45,8 @@ export class Conversations implements Client {
     if (method !== "session/update") return;
     const { sessionId, update } = params as { sessionId: string; update: SessionUpdate };
     const conversation = this.open.get(sessionId);
-    if (conversation === undefined) this.early.push([sessionId, update]);
-    else conversation.apply(update);
+    if (conversation !== undefined) conversation.apply(update);
+    else if (this.beginning > 0) this.early.push([sessionId, update]);
   }
 
   private add(id: string): Conversation {
@@ -58,7 +60,7 @@ export class Conversations implements Client {
 
   private catchUp(conversation: Conversation): void {
     for (const [id, update] of this.early) if (id === conversation.id) conversation.apply(update);
-    this.early = [];
+    this.early = this.early.filter(([id]) => id !== conversation.id);
   }
 
   private async prompt(sessionId: string, blocks: PromptBlock[]): Promise<string> {
@@ -78,11 +80,16 @@ export class Conversations implements Client {
 
   /** Begins a conversation. */
   async begin(): Promise<Conversation> {
-    const { sessionId, configOptions } = await this.agent.call("session/new", this.where);
-    const conversation = this.add(sessionId);
-    conversation.options = configOptions ?? [];
-    this.catchUp(conversation);
-    return conversation;
+    this.beginning++;
+    try {
+      const { sessionId, configOptions } = await this.agent.call("session/new", this.where);
+      const conversation = this.add(sessionId);
+      conversation.options = configOptions ?? [];
+      this.catchUp(conversation);
+      return conversation;
+    } finally {
+      this.beginning--;
+    }
   }
 
   /** Opens a saved conversation, with all that was said in it. */
@@ -156,6 +163,11 @@ export class Conversations implements Client {
     this.open.delete(conversation.id);
     const method = conversation.isEmpty ? "session/delete" : "session/close";
     await this.agent.call(method, { sessionId: conversation.id }).catch(() => undefined);
+  }
+
+  /** Deletes conversations in which nothing was said, as far as there is time for it. */
+  end(): void {
+    for (const conversation of [...this.open.values()]) if (conversation.isEmpty) void this.leave(conversation);
   }
 
   async delete(sessionId: string): Promise<void> {

@@ -1,8 +1,8 @@
 // A question of the program about a call: what it would do, what leaves the machine, and what the person decides.
 
-import type { Conversation, Decision, Question } from "../conversation/conversation";
+import { APPROVED, type Conversation, type Decision, type Question } from "../conversation/conversation";
 import { saveEditors } from "../notes";
-import type { Approval, ApprovalPart } from "../protocol";
+import type { Approval, ApprovalPart, ApprovalPlan } from "../protocol";
 import type { ViewServices } from "./agent-view";
 import { showDiff } from "./diff";
 import { showFileChanges } from "./file-changes";
@@ -71,6 +71,24 @@ export class ApprovalCard {
     details.addEventListener("toggle", () => {
       if (details.childElementCount === 1 && approval !== null) showFileChanges(details, approval);
     });
+    if (approval?.plan && outcome === APPROVED) this.drawAfterPlan();
+  }
+
+  /** What can be done with a plan that ran: undo it, or keep it. */
+  private drawAfterPlan(): void {
+    const buttons = this.parent.createDiv({ cls: "vault-agent-buttons" });
+    const command = (text: string) => this.conversation.send({ text, blocks: [{ type: "text", text }], shared: [] });
+    buttons.createEl("button", { text: "Undo…", attr: { type: "button" } }).addEventListener("click", () => command("/undo"));
+    const name = buttons.createEl("input", { type: "text", placeholder: "Name of a macro", attr: { "aria-label": "Name of a macro" } });
+    const save = () => {
+      if (name.value.trim() === "") return name.focus();
+      command(`/macro save ${name.value.trim()}`);
+      name.value = "";
+    };
+    name.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" && !event.isComposing) save();
+    });
+    buttons.createEl("button", { text: "Save as macro", attr: { type: "button" } }).addEventListener("click", save);
   }
 
   private draw(): void {
@@ -99,6 +117,7 @@ export class ApprovalCard {
     line("Undo", approval.undo);
     if (approval.leaves) line("Leaves this computer", approval.leaves);
     this.drawArguments();
+    if (approval.plan) this.drawPlan(approval.plan);
     const body = parent.createDiv({ cls: "vault-agent-card-body" });
     if (approval.items.length > 0) this.drawItems(body, approval.items);
     else if (approval.parts.length > 1 && this.offers("pick")) this.drawParts(body, approval);
@@ -133,6 +152,33 @@ export class ApprovalCard {
     button.addEventListener("click", () => {
       this.decide({ kind: "edit", arguments: Object.fromEntries([...inputs].map(([name, input]) => [name, input.value])) });
     });
+  }
+
+  // The plan
+
+  /** The steps of a plan, with boxes if some can be left out. */
+  private drawPlan({ goal, assumptions, steps, notes, links }: ApprovalPlan): void {
+    const plan = this.parent.createDiv({ cls: "vault-agent-plan" });
+    plan.createDiv({ cls: "vault-agent-of", text: visible(goal) });
+    for (const assumption of assumptions) plan.createDiv({ cls: "vault-agent-muted", text: visible(`Assumes: ${assumption}`) });
+    plan.createDiv({ cls: "vault-agent-muted", text: [counted(steps.length, "step"), counted(notes, "note"), counted(links, "link")].join(", ") });
+    const canPick = this.offers("pick");
+    if (canPick) this.drawTicks(plan, steps.length, "step");
+    // A step that does not run now, because it was left out or depends on one that was, can be ticked again.
+    steps.forEach(({ skipped }, at) => this.tick(at, !skipped));
+    const list = plan.createEl("ol", { cls: "vault-agent-steps" });
+    steps.forEach(({ tool, preview, risk, calls, skipped, notices }, at) => {
+      const row = list.createEl("li");
+      const label = row.createEl(canPick ? "label" : "div", { cls: "vault-agent-item" });
+      if (canPick) this.drawBox(label, [at], () => this.counted(steps.length, "step"));
+      const text = label.createDiv({ cls: "vault-agent-excerpt" });
+      text.createSpan({ text: visible(preview ?? tool) });
+      text.createSpan({ cls: "vault-agent-muted", text: visible(` ${tool}${calls > 1 ? `, ${calls} times` : ""}`) });
+      if (risk === "delete" || risk === "command") text.createSpan({ cls: `vault-agent-badge is-${risk}`, text: RISKS[risk] });
+      if (skipped) row.createDiv({ cls: "vault-agent-muted", text: visible(`Does not run: ${skipped}`) });
+      for (const notice of notices) row.createDiv({ cls: "vault-agent-muted", text: visible(notice) });
+    });
+    if (canPick) this.counted(steps.length, "step");
   }
 
   // What is ticked
@@ -264,10 +310,14 @@ export class ApprovalCard {
   private get count(): number {
     const { approval } = this.question;
     if (approval === null || !this.offers("pick")) return 0;
+    if (approval.plan) return approval.plan.steps.length;
     return approval.items.length > 0 ? approval.items.length : approval.parts.length > 1 ? approval.parts.length : 0;
   }
 
   private get isPartial(): boolean {
+    const steps = this.question.approval?.plan?.steps;
+    // Of a plan, what is shown is approved as it is shown.
+    if (this.count > 0 && steps) return steps.some(({ skipped }, at) => this.ticked.has(at) === (skipped !== null && skipped !== undefined));
     return this.count > 0 && this.ticked.size < this.count;
   }
 

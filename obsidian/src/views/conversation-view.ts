@@ -22,6 +22,8 @@ const NEAR_END = 80;
 export interface ConversationServices extends ViewServices {
   conversations: Conversations;
   openSearch(): void;
+  /** Called after a turn, in which macros can have been saved. */
+  macrosChanged(): void;
 }
 
 /** Where the person's words and notes go, in a sentence. */
@@ -49,6 +51,7 @@ export class ConversationView extends AgentView {
   private wanted: string | null = null;
   private opening: Promise<void> | null = null;
   private spoken = "";
+  private isRunning = false;
 
   constructor(
     leaf: WorkspaceLeaf,
@@ -258,6 +261,8 @@ export class ConversationView extends AgentView {
       this.draw(entry);
       if (entry.kind === "person") this.app.workspace.requestSaveLayout();
     }
+    if (this.isRunning && !conversation.isRunning) this.turnEnded();
+    this.isRunning = conversation.isRunning;
     this.composer.setRunning(conversation.isRunning);
     this.drawQueue(conversation);
     if (entry === null || entry.kind === "question" || entry.kind === "form" || entry.kind === "person") {
@@ -265,6 +270,12 @@ export class ConversationView extends AgentView {
       this.speak(conversation);
     }
     if (isNear) this.toEnd();
+  }
+
+  /** Notes and macros can have been changed in a turn. */
+  private turnEnded(): void {
+    this.services.changed();
+    this.own.macrosChanged();
   }
 
   private draw(entry: Entry): void {

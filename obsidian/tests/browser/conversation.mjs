@@ -168,6 +168,19 @@ export async function conversation(browser, { folder: vault, home, program, step
     assert.match(await log.locator(".is-person").last().textContent(), /Sent with it: Selection: line 19 of Compost/);
   });
 
+  step("conversation: a picture is pasted, and sent with the message", async () => {
+    await message.evaluate((field) => {
+      const data = new DataTransfer();
+      data.items.add(new File([new Uint8Array([137, 80, 78, 71])], "bed.png", { type: "image/png" }));
+      field.dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true }));
+    });
+    await view.getByRole("checkbox", { name: "Send Picture bed.png (1 kB)" }).waitFor();
+    model.reply = () => "A bed.";
+    await say("What is it?");
+    await answered("A bed.");
+    assert.match(model.heard(), /data:image\/png;base64,iVBORw==/);
+  });
+
   step("conversation: commands are completed as the program announces them", async () => {
     await message.fill("");
     await message.pressSequentially("/to");
@@ -359,6 +372,86 @@ export async function conversation(browser, { folder: vault, home, program, step
     await view.getByRole("button", { name: /^Delete What is next/ }).click();
     await page.waitForFunction(() => document.querySelectorAll(".vault-agent-sessions .vault-agent-link").length === 1);
     await view.getByRole("button", { name: "Conversations" }).click();
+  });
+
+  step("plans: steps are shown and left out, progress is shown, the plan is undone and kept as a macro", async () => {
+    const before = await textsOf(vault);
+    const create = (id, name) => ({ id, tool: "write_note", preview: `Create ${name}`, args: { path: `Plan/${name}.md`, content: `# ${name}\n` } });
+    const plan = { version: "1.0", goal: "A note for each bed", riskLevel: "writes", assumptions: ["There are three beds."], steps: [create("one", "Bed one"), create("two", "Bed two"), create("three", "Bed three")] };
+    model.reply = () => JSON.stringify(plan);
+    await say("/plan a note for each bed");
+    await card.getByText("A note for each bed", { exact: true }).waitFor();
+    assert.match(await card.textContent(), /Assumes: There are three beds\.3 steps, 3 notes/);
+    await app.check("plan-card", { pictures: true });
+    await card.getByRole("checkbox", { name: /Create Bed two/ }).uncheck();
+    await card.getByRole("button", { name: "Show what is left" }).click();
+    await card.getByText("Does not run: a person left it out").waitFor();
+    assert.deepEqual(await textsOf(vault), before, "nothing is done before the approval");
+    await card.getByRole("button", { name: "Approve", exact: true }).click();
+    await last.getByText("keeps this plan").waitFor();
+    await idle();
+    assert.deepEqual(Object.keys(await textsOf(vault)).filter((name) => name.startsWith("Plan/")).sort(), ["Plan/Bed one.md", "Plan/Bed three.md"]);
+    assert.equal(await log.locator(".vault-agent-entry.is-plan").last().locator(".is-completed").count(), 2);
+    assert.equal(await log.locator(".vault-agent-entry.is-plan").count(), 1);
+    await decided.getByLabel("Name of a macro").fill("Beds");
+    await decided.getByRole("button", { name: "Save as macro" }).click();
+    await last.getByText("Saved Beds.").waitFor();
+    await idle();
+    await decided.getByRole("button", { name: "Undo…" }).click();
+    await card.locator(".vault-agent-kind.is-deleted").nth(1).waitFor();
+    await card.getByRole("button", { name: "Approve", exact: true }).click();
+    await last.getByText("Done: transaction").waitFor();
+    await idle();
+    assert.deepEqual(await textsOf(vault), before);
+  });
+
+  step("macros: a saved plan is a command, and runs again after an approval without the model", async () => {
+    const { length } = model.requests;
+    await page.waitForFunction(() => window.app.commands.has("macro-beds"));
+    assert.equal(await page.evaluate(() => window.app.commands.get("macro-beds").name), "Run saved action: Beds");
+    await app.command("macro-beds");
+    const dialog = page.getByRole("dialog");
+    await dialog.locator(".vault-agent-file").nth(1).waitFor();
+    await app.check("macro", { pictures: true });
+    await dialog.getByRole("button", { name: "Run", exact: true }).click();
+    await dialog.waitFor({ state: "detached" });
+    assert.match(await read("Plan/Bed one.md"), /# Bed one/);
+    assert.equal(model.requests.length, length);
+  });
+
+  step("approvals: twenty of two thousand files each scroll", async () => {
+    const took = await page.evaluate(async () => {
+      const { conversations } = window.plugin.services;
+      const sessionId = [...conversations.open.keys()].at(-1);
+      const diff = "@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n";
+      const files = Array.from({ length: 2_000 }, (_, number) => ({ kind: "modified", path: `Folder/Note ${number}.md`, to: null, diff, added: 1, removed: 1, inside: [] }));
+      const parts = files.map(({ path }) => ({ path, diff }));
+      const about = { tool: "bulk", question: "Change 2,000 notes?", risk: "write", undo: "It can be undone.", leaves: null, folders: [], notices: [], items: [], files };
+      const began = performance.now();
+      window.withdraw = Array.from({ length: 20 }, (_, number) => {
+        const abort = new AbortController();
+        const vault = { ...about, parts: number % 2 === 0 ? parts : [] };
+        const options = ["allow", "pick", "reject"].map((optionId) => ({ optionId, name: optionId, kind: "" }));
+        void conversations.asked("session/request_permission", { sessionId, toolCall: { toolCallId: `many-${number}`, _meta: { vault } }, options }, abort.signal);
+        return abort;
+      });
+      const log = document.querySelector(".vault-agent-log");
+      const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
+      await frame();
+      const drawn = performance.now() - began;
+      let slowest = 0;
+      for (let at = 0; at < 60; at++) {
+        const before = performance.now();
+        log.scrollTop = (log.scrollHeight * at) / 60;
+        await frame();
+        slowest = Math.max(slowest, performance.now() - before);
+      }
+      return { drawn, slowest, elements: log.querySelectorAll("*").length };
+    });
+    console.log(`20 approvals of 2,000 files: drawn in ${Math.round(took.drawn)} ms, slowest frame ${Math.round(took.slowest)} ms, ${took.elements} elements`);
+    assert.ok(took.elements < 50_000 && took.drawn < 10_000 && took.slowest < 2_000, JSON.stringify(took));
+    await page.evaluate(() => window.withdraw.forEach((abort) => abort.abort()));
+    await page.waitForFunction(() => document.querySelectorAll(".vault-agent-card:not(.is-decided)").length === 0);
   });
 
   step("conversation: it fits a narrow side bar", async () => {

@@ -353,6 +353,10 @@ export class Plugin extends Component {
     this.app.commands.set(command.id, command);
   }
 
+  removeCommand(id: string): void {
+    this.app.commands.delete(id);
+  }
+
   addRibbonIcon(): void {}
 
   addSettingTab(tab: PluginSettingTab): void {

@@ -77,6 +77,22 @@ describe("approval cards", () => {
     expect(element.querySelector("i")).toBeNull();
   });
 
+  it("of a plan approve the steps that are shown, and leave others out", async () => {
+    const step = (id: string, skipped: string | null) => ({ id, tool: "write_note", preview: `Create <i>${id}</i>`, risk: "write", calls: 1, skipped, notices: [] });
+    const plan = (...skipped: Array<string | null>) => ({ goal: "Beds", assumptions: ["Three"], notes: 2, links: 0, steps: skipped.map((reason, at) => step(String(at), reason)) });
+    const first = ask({ plan: plan(null, null) });
+    expect(first.button("Approve")?.disabled).toBe(false);
+    expect(first.element.querySelector("i")).toBeNull();
+    first.element.querySelectorAll<HTMLInputElement>("input[type=checkbox]")[1]?.click();
+    first.button("Show what is left")?.click();
+    expect(await first.answer).toEqual({ outcome: { outcome: "selected", optionId: "pick" } });
+    // Asked again without the step, what is shown can be approved; the step can be ticked again.
+    const again = ask({ plan: plan(null, "a person left it out") });
+    expect([...again.element.querySelectorAll<HTMLInputElement>("input[type=checkbox]")].map(({ checked }) => checked)).toEqual([true, false]);
+    again.button("Approve")?.click();
+    expect(await again.answer).toEqual({ outcome: { outcome: "selected", optionId: "allow" } });
+  });
+
   it("offer only what the program offers", () => {
     const { button, element } = ask({}, ["allow", "reject"]);
     expect(button("Approve for this conversation")).toBeUndefined();

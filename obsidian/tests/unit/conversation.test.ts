@@ -47,6 +47,20 @@ describe("a conversation", () => {
     expect(last("call").call).toMatchObject({ title: "read_note `a.md`", status: "completed", texts: ["x"] });
   });
 
+  it("shows the steps of a plan once for each turn, as they are now", async () => {
+    const { conversation, prompts, said, kinds, last } = start();
+    const plan = (...statuses: Array<"pending" | "completed">): SessionUpdate => ({ sessionUpdate: "plan", entries: statuses.map((status) => ({ content: "step", status })) });
+    conversation.send(said("/plan x"));
+    conversation.apply(plan("pending", "pending"));
+    conversation.apply(plan("completed"));
+    expect([kinds(), last("plan").entries.length]).toEqual([["person", "plan"], 1]);
+    prompts[0]?.end("end_turn");
+    await vi.waitFor(() => expect(conversation.isRunning).toBe(false));
+    conversation.send(said("/plan y"));
+    conversation.apply(plan("pending"));
+    expect(kinds()).toEqual(["person", "plan", "person", "plan"]);
+  });
+
   it("ignores what it does not know", () => {
     const { conversation, kinds } = start();
     conversation.apply({ sessionUpdate: "usage_update" } as unknown as SessionUpdate);
