@@ -1,6 +1,6 @@
 // The conversation with the assistant: what is said as it streams, what is asked, and the field for the next message.
 
-import type { ViewStateResult, WorkspaceLeaf } from "obsidian";
+import { Component, type ViewStateResult, type WorkspaceLeaf } from "obsidian";
 import { NO_MODEL } from "../agent/acp";
 import { Cancelled, RpcError } from "../agent/rpc";
 import type { Conversation, Entry, Message } from "../conversation/conversation";
@@ -47,6 +47,8 @@ export class ConversationView extends AgentView {
   private conversation: Conversation | null = null;
   private unfollow: (() => void) | null = null;
   private readonly drawn = new Map<Entry, () => void>();
+  /** Ends with what is shown of a conversation. */
+  private shownComponent = this.addChild(new Component());
   /** The session of a saved layout, which is opened when the program is there. */
   private wanted: string | null = null;
   private opening: Promise<void> | null = null;
@@ -194,6 +196,8 @@ export class ConversationView extends AgentView {
     conversation.stop();
     this.logEl.empty();
     this.drawn.clear();
+    this.removeChild(this.shownComponent);
+    this.shownComponent = this.addChild(new Component());
     this.queueEl.empty();
     this.say("");
     this.drawHead();
@@ -283,7 +287,7 @@ export class ConversationView extends AgentView {
     if (conversation === null) return;
     const owner = {
       services: this.services,
-      place: { app: this.app, component: this },
+      place: { app: this.app, component: this.shownComponent },
       conversation,
       goOn: () => conversation.send({ text: "/continue", blocks: [{ type: "text", text: "/continue" }], shared: [] }),
     };

@@ -1,7 +1,7 @@
 // Markdown as it streams, by the app's own renderer: what is complete is drawn once, and only the last block is drawn anew
 // while it grows. At the end the whole is drawn once more, so that lists and references across blocks are right.
 
-import { MarkdownRenderer, type App, type Component } from "obsidian";
+import { Component, MarkdownRenderer, type App } from "obsidian";
 import { completeUpTo, guard, sourcesIn, type Guarded, type Source } from "../conversation/markdown";
 import { openNote } from "../notes";
 import { baseName, visible } from "./text";
@@ -100,6 +100,9 @@ export class MarkdownMessage {
   private drawn = 0;
   private readonly tailEl: HTMLElement;
   private timer: number | null = null;
+  /** The components of what is drawn, and the one of the last block. */
+  private readonly parts: Component[] = [];
+  private tail: Component | null = null;
   private drawing: Promise<void> = Promise.resolve();
 
   constructor(
@@ -126,17 +129,32 @@ export class MarkdownMessage {
   private async draw(): Promise<void> {
     const { text, isDone } = this;
     if (isDone) {
-      const whole = await drawMarkdown(text, this.place);
+      const whole = await this.drawPart(text);
       this.parent.replaceChildren(whole);
+      // What the drawings before began, such as listeners of other plugins, ends with them.
+      for (const part of this.parts.splice(0, this.parts.length - 1)) this.place.component.removeChild(part);
       return;
     }
     const complete = completeUpTo(text);
     if (complete > this.drawn) {
-      const block = await drawMarkdown(text.slice(this.drawn, complete), this.place);
+      const block = await this.drawPart(text.slice(this.drawn, complete));
       this.tailEl.before(block);
       this.drawn = complete;
+      this.tail = null;
     }
-    const tail = await drawMarkdown(text.slice(this.drawn), this.place);
+    const before = this.tail;
+    const tail = await this.drawPart(text.slice(this.drawn));
+    this.tail = this.parts[this.parts.length - 1] ?? null;
     this.tailEl.replaceChildren(...Array.from(tail.childNodes));
+    if (before !== null) {
+      this.parts.splice(this.parts.indexOf(before), 1);
+      this.place.component.removeChild(before);
+    }
+  }
+
+  private drawPart(text: string): Promise<HTMLElement> {
+    const component = this.place.component.addChild(new Component());
+    this.parts.push(component);
+    return drawMarkdown(text, { app: this.place.app, component });
   }
 }

@@ -40,7 +40,20 @@ export class Component {
     this.register(() => app().workspace.offref(ref));
   }
 
+  private readonly parts = new Set<Component>();
+
+  addChild<Child extends Component>(child: Child): Child {
+    this.parts.add(child);
+    return child;
+  }
+
+  removeChild<Child extends Component>(child: Child): Child {
+    if (this.parts.delete(child)) child.unload();
+    return child;
+  }
+
   unload(): void {
+    for (const part of [...this.parts]) this.removeChild(part);
     for (const cleanup of this.cleanups.splice(0)) cleanup();
   }
 }

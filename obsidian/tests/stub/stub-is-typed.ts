@@ -8,6 +8,7 @@ type Invented<Stub, Real, ForTests extends keyof Stub = never> = Exclude<keyof S
 type None<Members extends never> = Members;
 
 export type Checked = [
+  None<Invented<stub.Component, real.Component>>,
   None<Invented<stub.Vault, real.Vault, "refresh">>,
   None<Invented<stub.FileSystemAdapter, real.FileSystemAdapter>>,
   None<Invented<stub.Workspace, real.Workspace, "leaves" | "layout" | "opened" | "inserted" | "saved" | "active" | "editorLeaf" | "sidebarEl" | "openFile">>,
