@@ -34,6 +34,7 @@ function typeOf(schema, indent) {
 }
 
 function objectOf(schema, indent) {
+  if (!schema.properties && typeof schema.additionalProperties === "object") return `Record<string, ${typeOf(schema.additionalProperties, indent)}>`;
   const inner = `${indent}  `;
   const required = new Set(schema.required ?? []);
   const fields = Object.entries(schema.properties ?? {}).map(([name, field]) => {

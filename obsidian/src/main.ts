@@ -3,10 +3,13 @@
 import { FileSystemAdapter, Notice, Platform, Plugin, type TAbstractFile, type WorkspaceLeaf } from "obsidian";
 import { nodeRuntime } from "./agent/node-runtime";
 import { Agent } from "./agent/process";
+import { Conversations } from "./conversation/conversations";
+import type { NamedMacro } from "./protocol";
 import { SettingsTab, preferencesFrom, type Preferences } from "./settings";
-import type { ViewServices } from "./views/agent-view";
 import { redoTransaction, undoTransaction } from "./views/approval-modal";
 import { CHANGES_VIEW, ChangesView } from "./views/changes-view";
+import { CONVERSATION_VIEW, ConversationView, type ConversationServices } from "./views/conversation-view";
+import { MacroModal } from "./views/macro-modal";
 import { RELATED_VIEW, RelatedView } from "./views/related-view";
 import { RenameModal } from "./views/rename-modal";
 import { SEARCH_VIEW, SearchView } from "./views/search-view";
@@ -18,7 +21,8 @@ interface AppWithSettings {
 
 export default class VaultAgentPlugin extends Plugin {
   preferences: Preferences = preferencesFrom(null);
-  services!: ViewServices;
+  services!: ConversationServices;
+  private readonly macroIds: string[] = [];
 
   override async onload(): Promise<void> {
     const { adapter } = this.app.vault;
@@ -28,21 +32,44 @@ export default class VaultAgentPlugin extends Plugin {
     }
     this.preferences = preferencesFrom(await this.loadData());
     const agent = new Agent(await nodeRuntime(), adapter.getBasePath(), () => this.preferences.program);
-    this.services = { app: this.app, agent, changed: () => this.changed(), openSettings: () => this.openSettings() };
-    this.register(() => agent.stop());
+    this.services = {
+      app: this.app,
+      agent,
+      conversations: new Conversations(agent),
+      changed: () => this.changed(),
+      macrosChanged: () => void this.readMacros(),
+      openSettings: () => this.openSettings(),
+      openSearch: () => void this.openSearch(),
+    };
+    this.register(() => {
+      this.services.conversations.end();
+      agent.stop();
+    });
 
     this.registerView(SEARCH_VIEW, (leaf) => new SearchView(leaf, this.services));
     this.registerView(RELATED_VIEW, (leaf) => new RelatedView(leaf, this.services));
     this.registerView(CHANGES_VIEW, (leaf) => new ChangesView(leaf, this.services));
+    this.registerView(CONVERSATION_VIEW, (leaf) => new ConversationView(leaf, this.services));
     this.registerHoverLinkSource(SEARCH_VIEW, { display: "Vault search", defaultMod: true });
     this.addSettingTab(new SettingsTab(this.app, this));
     this.addCommands();
+    // Macros are commands of their own, and follow those of the program.
+    this.register(agent.onState(({ kind }) => {
+      if (kind === "ready") void this.readMacros();
+    }));
     // The program reads the vault, so it starts when the app is no longer busy with that.
     this.app.workspace.onLayoutReady(() => void agent.start());
   }
 
   private addCommands(): void {
     this.addRibbonIcon("search", "Search by words and meaning", () => void this.openSearch());
+    this.addRibbonIcon("message-square", "Conversation with your notes", () => void this.openConversation());
+    this.addCommand({ id: "conversation", name: "Open the conversation", callback: () => void this.openConversation() });
+    this.addCommand({
+      id: "ask-about-selection",
+      name: "Use the selection in the conversation",
+      editorCallback: async () => (await this.openConversation())?.useSelection(),
+    });
     this.addCommand({ id: "search", name: "Search by words and meaning", callback: () => void this.openSearch() });
     this.addCommand({ id: "related", name: "Show related notes and missing links", callback: () => void this.reveal(RELATED_VIEW) });
     this.addCommand({ id: "changes", name: "Show recent changes", callback: () => void this.reveal(CHANGES_VIEW) });
@@ -69,6 +96,17 @@ export default class VaultAgentPlugin extends Plugin {
     );
   }
 
+  /** Has a command for each macro. */
+  private async readMacros(): Promise<void> {
+    const { macros } = await this.services.agent.request("_vault/macros", {}).catch(() => ({ macros: [] as NamedMacro[] }));
+    for (const id of this.macroIds.splice(0)) this.removeCommand(id);
+    for (const saved of macros) {
+      const id = `macro-${saved.name.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, "-")}`;
+      this.macroIds.push(id);
+      this.addCommand({ id, name: `Run saved action: ${saved.name}`, checkCallback: (checking) => this.whenReady(checking, () => new MacroModal(this.services, saved).open()) });
+    }
+  }
+
   private whenReady(checking: boolean, act: () => void): boolean {
     if (this.services.agent.state.kind !== "ready") return false;
     if (!checking) act();
@@ -82,6 +120,13 @@ export default class VaultAgentPlugin extends Plugin {
   private async openSearch(): Promise<void> {
     const leaf = await this.reveal(SEARCH_VIEW);
     if (leaf?.view instanceof SearchView) leaf.view.focus();
+  }
+
+  private async openConversation(): Promise<ConversationView | null> {
+    const leaf = await this.reveal(CONVERSATION_VIEW);
+    if (!(leaf?.view instanceof ConversationView)) return null;
+    leaf.view.focus();
+    return leaf.view;
   }
 
   private async reveal(type: string): Promise<WorkspaceLeaf | null> {

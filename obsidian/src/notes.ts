@@ -1,6 +1,6 @@
 // Notes in the app: opened at a line, linked from the editor, saved before a change.
 
-import { MarkdownView, Notice, type App } from "obsidian";
+import { MarkdownView, Notice, type App, type TFile } from "obsidian";
 import { baseName } from "./views/text";
 
 /** Opens a note at a line, which counts from 1. */
@@ -21,7 +21,7 @@ export function linkTo(app: App, path: string, from: string): string {
 }
 
 /** The editor that was used last: the side bar has the focus now. */
-function lastEditor(app: App): MarkdownView | null {
+export function lastEditor(app: App): MarkdownView | null {
   const view = app.workspace.getMostRecentLeaf()?.view;
   return view instanceof MarkdownView ? view : null;
 }
@@ -37,12 +37,18 @@ export function insertLink(app: App, path: string): void {
   view.editor.focus();
 }
 
-/** Saves the open editors of some files, so that the program reads what the person sees. */
-export async function saveEditors(app: App, paths: ReadonlySet<string>): Promise<void> {
-  const saving: Array<Promise<void>> = [];
+/** Saves the open editors of some files, so that the program reads what the person sees. Returns whether a file changed by that. */
+export async function saveEditors(app: App, paths: ReadonlySet<string>): Promise<boolean> {
+  const saving: Array<Promise<boolean>> = [];
+  const save = async (view: MarkdownView, file: TFile) => {
+    const read = () => app.vault.read(file).catch(() => null);
+    const before = await read();
+    await view.save();
+    return (await read()) !== before;
+  };
   app.workspace.iterateAllLeaves((leaf) => {
     const { view } = leaf;
-    if (view instanceof MarkdownView && view.file !== null && paths.has(view.file.path)) saving.push(view.save());
+    if (view instanceof MarkdownView && view.file !== null && paths.has(view.file.path)) saving.push(save(view, view.file));
   });
-  await Promise.all(saving);
+  return (await Promise.all(saving)).some((changed) => changed);
 }

@@ -340,6 +340,12 @@ export type WantedChange = {
   kind: "redo";
   /** The number of the transaction that was undone; by default the one that was undone last. */
   transaction?: number | null;
+} | {
+  kind: "macro";
+  /** Its name. */
+  name: string;
+  /** The values of its parameters, by their names. */
+  parameters: Record<string, string>;
 };
 
 /** A change that a person approves by its digest. Nothing is done yet. */
@@ -420,6 +426,190 @@ export interface SkippedNote {
   reason: string;
 }
 
+/** The macros of a vault. */
+export interface MacrosResult {
+  /** Saved ones first. */
+  macros: Array<NamedMacro>;
+}
+
+/** A macro, without its plan. */
+export interface NamedMacro {
+  /** Its name. */
+  name: string;
+  /** What it is for. */
+  description: string;
+  /** Whether it comes with the program. */
+  isShipped: boolean;
+  /** The values that it needs. */
+  parameters: Array<MacroParameter>;
+}
+
+/** A value that a macro needs. */
+export interface MacroParameter {
+  /** Its name. */
+  name: string;
+  /** What it stands for. */
+  kind: MacroParameterKind;
+  /** Its value if none is given. */
+  default?: string | null;
+}
+
+/** What a parameter stands for. */
+export type MacroParameterKind = "selection" | "file" | "folder" | "text";
+
+/** The model of conversations, and what may be done in them. */
+export interface ModelStateResult {
+  /** The provider, by name or address; none if no model is chosen. */
+  provider?: string | null;
+  /** The model, by the provider's name for it. */
+  model?: string | null;
+  /** The models that may be chosen; empty if all may. */
+  allowedModels: Array<string>;
+  /** The host that notes are sent to; none if they stay on this machine or no model is chosen. */
+  host?: string | null;
+  /** Where the key of the provider is from, for example a variable or the keyring. */
+  key?: string | null;
+  /** The reason for which no conversation can begin. */
+  problem?: string | null;
+  /** The file with these settings. */
+  file: string;
+  /** Settings that a variable or a flag sets, so that the file has no effect on them: `provider`, `model`. */
+  fixed: Array<string>;
+  /** The providers that have a name. */
+  providers: Array<NamedProvider>;
+  /** What the settings of this vault allow. */
+  policy: Array<PolicySetting>;
+  /** The file with the policy. */
+  policyFile: string;
+}
+
+/** A provider that has a name. */
+export interface NamedProvider {
+  /** The name. */
+  name: string;
+  /** Whether it runs on this machine and needs no key. */
+  isLocal: boolean;
+}
+
+/** A setting of the policy. */
+export interface PolicySetting {
+  /** The name, as in `vault-agent config set policy.NAME`. */
+  name: string;
+  /** The value, in words. */
+  value: string;
+  /** The meaning. */
+  description: string;
+}
+
+/** The models of a provider. */
+export interface ModelsRequest {
+  /** The vault's folder, absolute. It can be left out if the program was started with one `--vault`. */
+  vault?: string | null;
+  /** The provider, by name or address. */
+  provider: string;
+}
+
+/** The models that a provider names. */
+export interface ModelsResult {
+  /** Their names. */
+  models: Array<string>;
+}
+
+/** Another model. */
+export interface SetModelRequest {
+  /** The vault's folder, absolute. It can be left out if the program was started with one `--vault`. */
+  vault?: string | null;
+  /** The provider, by name or address. */
+  provider: string;
+  /** The model; the provider's own if it is left out, as for a file. */
+  model?: string | null;
+  /** A key, which is kept in the system's keyring; the one that is there stays if it is left out. */
+  key?: string | null;
+}
+
+/** An answer of the model. */
+export interface TestModelResult {
+  /** The name of the model. */
+  model: string;
+  /** The beginning of its answer. */
+  reply: string;
+  /** Milliseconds that it took. */
+  tookMs: number;
+}
+
+/** What a person is asked to approve: `_meta.vault` of the tool call of a `session/request_permission`, for clients that declare `_meta.vault.approvals` among their capabilities. */
+export interface Approval {
+  /** The tool or command. */
+  tool: string;
+  /** What the tool does, in its own words. */
+  purpose?: string | null;
+  /** The question, in one line. */
+  question: string;
+  /** The worst that it does. */
+  risk: ApprovalRisk;
+  /** Whether and how it can be undone. */
+  undo: string;
+  /** What leaves this machine, and to whom. */
+  leaves?: string | null;
+  /** The reason for which it is asked again, for example that edited arguments are invalid. */
+  problem?: string | null;
+  /** The plan, if it is one. Its steps are the boxes of the form that the option `pick` opens. */
+  plan?: ApprovalPlan | null;
+  /** Files that it changes. */
+  files: Array<FileChange>;
+  /** Folders that it creates or removes. */
+  folders: Array<FolderChange>;
+  /** Notices for the person. */
+  notices: Array<string>;
+  /** The parts that can be left out, in the order of the boxes in the form that the option `pick` opens. */
+  parts: Array<ApprovalPart>;
+  /** The items of a result that is shared with the model, in the order of those boxes. */
+  items: Array<string>;
+}
+
+/** The worst that an approved call does. */
+export type ApprovalRisk = "read" | "write" | "delete" | "command";
+
+/** A plan that is approved. */
+export interface ApprovalPlan {
+  /** What it is for. */
+  goal: string;
+  /** What its author took for granted. */
+  assumptions: Array<string>;
+  /** Its steps in the order in which they run. */
+  steps: Array<ApprovalStep>;
+  /** How many notes are created, changed, moved or deleted. */
+  notes: number;
+  /** How many links of existing notes change. */
+  links: number;
+}
+
+/** A step of a plan. */
+export interface ApprovalStep {
+  /** Its id. */
+  id: string;
+  /** Its tool. */
+  tool: string;
+  /** What its author says it does. */
+  preview?: string | null;
+  /** The worst that it does. */
+  risk: ApprovalRisk;
+  /** How often its tool is called. */
+  calls: number;
+  /** Why it does not run, if it does not. */
+  skipped?: string | null;
+  /** Notices for the person. */
+  notices: Array<string>;
+}
+
+/** A part of a change that can be left out: a hunk of a file, or a file that is no text. */
+export interface ApprovalPart {
+  /** The file. */
+  path: string;
+  /** The hunk as a unified diff; empty for a file that is no text. */
+  diff: string;
+}
+
 /** Methods of vault-agent beside those of the Agent Client Protocol, with their parameters and results. */
 export interface VaultMethods {
   "_vault/search": {
@@ -457,5 +647,25 @@ export interface VaultMethods {
   "_vault/index_state": {
     params: VaultRequest;
     result: IndexStateResult;
+  };
+  "_vault/macros": {
+    params: VaultRequest;
+    result: MacrosResult;
+  };
+  "_vault/model_state": {
+    params: VaultRequest;
+    result: ModelStateResult;
+  };
+  "_vault/models": {
+    params: ModelsRequest;
+    result: ModelsResult;
+  };
+  "_vault/set_model": {
+    params: SetModelRequest;
+    result: ModelStateResult;
+  };
+  "_vault/test_model": {
+    params: VaultRequest;
+    result: TestModelResult;
   };
 }

@@ -1,8 +1,10 @@
-// The settings tab: where the program is, and the state of the index.
+// The settings tab: where the program is, which model conversations are with, what may be changed, and the state of the index.
 
 import { PluginSettingTab, Setting, type App, type Plugin } from "obsidian";
+import { ModelSettings } from "./model-settings";
 import type { IndexStateResult } from "./protocol";
-import { showState, type ViewServices } from "./views/agent-view";
+import { showState } from "./views/agent-view";
+import type { ConversationServices } from "./views/conversation-view";
 import { messageOf } from "./views/approval-modal";
 import { counted, visible } from "./views/text";
 
@@ -45,7 +47,7 @@ export function indexLines({ index, vault, version }: IndexStateResult): Array<[
 export interface PreferencesOwner {
   preferences: Preferences;
   savePreferences(): Promise<void>;
-  services: ViewServices;
+  services: ConversationServices;
 }
 
 export class SettingsTab extends PluginSettingTab {
@@ -82,10 +84,12 @@ export class SettingsTab extends PluginSettingTab {
             await agent.start();
           }),
       );
+    const model = new ModelSettings(containerEl.createDiv(), owner.services);
     new Setting(containerEl).setName("State").setHeading();
     const stateEl = containerEl.createDiv({ cls: "vault-agent-settings-state" });
     const follow = () => {
       stateEl.empty();
+      model.show();
       if (agent.state.kind === "ready") void this.showIndex(stateEl, agent.state.program);
       else showState(stateEl, agent.state, owner.services);
     };

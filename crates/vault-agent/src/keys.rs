@@ -67,6 +67,21 @@ pub(crate) fn of_variables(choice: &ProviderChoice) -> Option<Key> {
     })
 }
 
+/// Returns the key in a person's input: its first line.
+///
+/// # Errors
+/// A message that says what is wrong with it.
+pub(crate) fn read(text: &str) -> std::result::Result<&str, &'static str> {
+    let key = text.lines().next().unwrap_or_default().trim();
+    if key.is_empty() {
+        return Err("no key was given");
+    }
+    if key.contains(|letter: char| letter.is_control() || letter.is_whitespace()) {
+        return Err("a key has no spaces (enter only the key, on one line)");
+    }
+    Ok(key)
+}
+
 /// Stores a key in the keyring.
 ///
 /// # Errors

@@ -233,6 +233,11 @@ impl Default for Policy {
 }
 
 impl Policy {
+    /// Returns the settings it was compiled from, including those of the vault.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
     /// Decides whether a call may run.
     pub fn decide(&self, call: &Call<'_>, grants: &Grants) -> Permission {
         match self.denial(call) {

@@ -1,8 +1,9 @@
 // The program as a child process: started, introduced, restarted when it ends, and ended with the plugin.
 
 import { PROTOCOL_VERSION, type VaultMethods } from "../protocol";
+import { CAPABILITIES, type AcpMethods } from "./acp";
 import { findProgram, type System } from "./find-program";
-import { Connection, ConnectionClosed } from "./rpc";
+import { Connection, ConnectionClosed, type Client } from "./rpc";
 
 /** A running process. */
 export interface Child {
@@ -55,12 +56,14 @@ export class Agent {
   private failures = 0;
   private errors = "";
   private timer: number | null = null;
+  /** The conversations, which answer what the program asks. */
+  client: Client | null = null;
   /** Grows with each start, so that what an earlier start still does is ignored. */
   private generation = 0;
 
   constructor(
     private readonly runtime: Runtime,
-    private readonly vault: string,
+    readonly vault: string,
     private readonly programSetting: () => string,
   ) {}
 
@@ -102,7 +105,12 @@ export class Agent {
       return;
     }
     if (!isCurrent()) return child.end();
-    const connection = new Connection((line) => child.write(line));
+    const connection = new Connection((line) => child.write(line), {
+      asked: (method, params, signal) => (isCurrent() ? (this.client?.asked(method, params, signal) ?? null) : null),
+      told: (method, params) => {
+        if (isCurrent()) this.client?.told(method, params);
+      },
+    });
     this.child = child;
     this.connection = connection;
     const started = Date.now();
@@ -121,7 +129,7 @@ export class Agent {
     const tooLong = new AbortController();
     const timer = window.setTimeout(() => tooLong.abort(), HELLO_MS);
     try {
-      const hello = { protocolVersion: 1, clientCapabilities: {}, clientInfo: { name: "vault-agent-plugin", version: "0.1.0" } };
+      const hello = { protocolVersion: 1, clientCapabilities: CAPABILITIES, clientInfo: { name: "vault-agent-plugin", version: "0.1.0" } };
       const { version, methods } = announced(await connection.request("initialize", hello, tooLong.signal));
       if (!isCurrent()) return;
       if (methods === PROTOCOL_VERSION) return this.become({ kind: "ready", program, version });
@@ -180,6 +188,17 @@ export class Agent {
     if (this.connection === null || this.current.kind !== "ready") throw new NotReady("vault-agent is not running");
     // The types of both sides are generated from one schema, and the version was compared.
     return (await this.connection.request(method, params, signal)) as VaultMethods[Method]["result"];
+  }
+
+  /** Calls a method of the protocol for conversations. */
+  async call<Method extends keyof AcpMethods>(method: Method, params: AcpMethods[Method]["params"], signal?: AbortSignal): Promise<AcpMethods[Method]["result"]> {
+    if (this.connection === null || this.current.kind !== "ready") throw new NotReady("vault-agent is not running");
+    return (await this.connection.request(method, params, signal));
+  }
+
+  /** Stops the turn of a session. */
+  cancelTurn(sessionId: string): void {
+    this.connection?.notify("session/cancel", { sessionId });
   }
 }
 

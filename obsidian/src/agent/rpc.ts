@@ -1,4 +1,4 @@
-// JSON-RPC 2.0 over lines: requests to the program, each answered once, in any order.
+// JSON-RPC 2.0 over lines: requests to the program and from it, each answered once, in any order.
 
 /** An error that the program answered with. */
 export class RpcError extends Error {
@@ -35,7 +35,15 @@ interface Waiting {
   reject: (error: Error) => void;
 }
 
+/** Answers what the program asks, and hears what it tells. */
+export interface Client {
+  /** Answers a request, or is null for a method that it does not have. `signal` is aborted when the program withdraws it. */
+  asked(method: string, params: unknown, signal: AbortSignal): Promise<unknown> | null;
+  told(method: string, params: unknown): void;
+}
+
 const METHOD_NOT_FOUND = -32601;
+const INTERNAL_ERROR = -32603;
 
 function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
@@ -59,8 +67,13 @@ export class Connection {
   private rest = "";
   private closed: Error | null = null;
   private readonly waiting = new Map<number, Waiting>();
+  /** The program's requests under way, by their ids as JSON. */
+  private readonly answering = new Map<string, AbortController>();
 
-  constructor(private readonly write: (line: string) => void) {}
+  constructor(
+    private readonly write: (line: string) => void,
+    private readonly client: Client | null = null,
+  ) {}
 
   /** Takes a piece of the program's output. Lines that are no messages are ignored. */
   receive(chunk: string): void {
@@ -80,11 +93,8 @@ export class Connection {
     }
     if (!isRecord(message)) return;
     if (typeof message.method === "string") {
-      // The program asks something that this plugin cannot answer; notifications need no answer.
-      if (message.id !== undefined) {
-        const error = { code: METHOD_NOT_FOUND, message: `there is no method ${message.method}` };
-        this.send({ id: message.id, error });
-      }
+      if (message.id === undefined) this.told(message.method, message.params);
+      else this.asked(message.id, message.method, message.params);
       return;
     }
     const id = typeof message.id === "number" ? message.id : -1;
@@ -93,6 +103,32 @@ export class Connection {
     this.waiting.delete(id);
     if (message.error === undefined) waiting.resolve(message.result);
     else waiting.reject(errorOf(message.error));
+  }
+
+  private told(method: string, params: unknown): void {
+    if (method === "$/cancel_request") this.answering.get(JSON.stringify(isRecord(params) ? params.requestId : null))?.abort();
+    else this.client?.told(method, params);
+  }
+
+  private asked(id: unknown, method: string, params: unknown): void {
+    const withdrawn = new AbortController();
+    const answer = this.client?.asked(method, params, withdrawn.signal) ?? null;
+    if (answer === null) return this.send({ id, error: { code: METHOD_NOT_FOUND, message: `there is no method ${method}` } });
+    const key = JSON.stringify(id);
+    this.answering.set(key, withdrawn);
+    const answered = (message: Record<string, unknown>) => {
+      this.answering.delete(key);
+      if (this.closed === null) this.send({ id, ...message });
+    };
+    answer.then(
+      (result) => answered({ result }),
+      (error: unknown) => answered({ error: { code: INTERNAL_ERROR, message: String(error) } }),
+    );
+  }
+
+  /** Tells the program something. */
+  notify(method: string, params: unknown): void {
+    if (this.closed === null) this.send({ method, params });
   }
 
   private send(message: Record<string, unknown>): void {
@@ -126,10 +162,12 @@ export class Connection {
     });
   }
 
-  /** Rejects all requests, those that are under way and later ones. */
+  /** Rejects all requests, those that are under way and later ones, and withdraws those of the program. */
   close(reason: Error): void {
     if (this.closed !== null) return;
     this.closed = reason;
+    for (const withdrawn of this.answering.values()) withdrawn.abort();
+    this.answering.clear();
     const all = [...this.waiting.values()];
     this.waiting.clear();
     for (const waiting of all) waiting.reject(reason);

@@ -1,6 +1,8 @@
 // Unified diffs as lines, and as elements.
 
+import type { Segment } from "../protocol";
 import { visible } from "./text";
+import { differingWords } from "./words";
 
 export type DiffLine =
   | { kind: "added" | "removed" | "same"; number: number; text: string }
@@ -36,6 +38,24 @@ export function diffLines(diff: string): DiffLine[] {
   return lines;
 }
 
+/** For lines that replace others, the words that differ, by the position of the line. */
+export function markedWords(lines: DiffLine[]): Map<number, Segment[]> {
+  const marked = new Map<number, Segment[]>();
+  for (let at = 0; at < lines.length; ) {
+    let added = at;
+    while (lines[added]?.kind === "removed") added++;
+    let end = added;
+    while (lines[end]?.kind === "added") end++;
+    for (let line = 0; line < Math.min(added - at, end - added); line++) {
+      const [before, after] = [lines[at + line], lines[added + line]];
+      const words = before === undefined || after === undefined || before.kind === "gap" || after.kind === "gap" ? null : differingWords(before.text, after.text);
+      if (words !== null) marked.set(at + line, words.before).set(added + line, words.after);
+    }
+    at = Math.max(end, at + 1);
+  }
+  return marked;
+}
+
 const SIGNS = { added: "+", removed: "-", same: " " } as const;
 const SPOKEN = { added: "added: ", removed: "removed: ", same: "" } as const;
 
@@ -43,8 +63,11 @@ const SPOKEN = { added: "added: ", removed: "removed: ", same: "" } as const;
 export function showDiff(parent: HTMLElement, diff: string): void {
   const lines = diffLines(diff);
   const box = parent.createDiv({ cls: "vault-agent-diff", attr: { tabindex: "0", role: "group", "aria-label": "Changed lines" } });
-  const show = (some: DiffLine[]) => {
-    for (const line of some) {
+  const marked = markedWords(lines);
+  const show = (from: number, until: number) => {
+    for (let at = from; at < until; at++) {
+      const line = lines[at];
+      if (line === undefined) return;
       if (line.kind === "gap") {
         box.createDiv({ cls: "vault-agent-diff-gap", text: "⋯", attr: { "aria-hidden": "true" } });
         continue;
@@ -54,15 +77,18 @@ export function showDiff(parent: HTMLElement, diff: string): void {
       row.createSpan({ cls: "vault-agent-diff-sign", text: SIGNS[line.kind], attr: { "aria-hidden": "true" } });
       const text = row.createSpan({ cls: "vault-agent-diff-text" });
       if (SPOKEN[line.kind] !== "") text.createSpan({ cls: "vault-agent-spoken", text: SPOKEN[line.kind] });
-      text.appendText(visible(line.text));
+      for (const piece of marked.get(at) ?? [{ text: line.text, isMatch: false }]) {
+        if (piece.isMatch) text.createSpan({ cls: "vault-agent-word", text: visible(piece.text) });
+        else text.appendText(visible(piece.text));
+      }
     }
   };
-  show(lines.slice(0, SHOWN));
+  show(0, SHOWN);
   if (lines.length > SHOWN) {
     const more = parent.createEl("button", { text: `Show ${lines.length - SHOWN} more lines`, attr: { type: "button" } });
     more.addEventListener("click", () => {
       more.remove();
-      show(lines.slice(SHOWN));
+      show(SHOWN, lines.length);
     });
   }
 }

@@ -67,14 +67,49 @@ export class Harness {
     await page.exposeFunction("nodeEnd", (id) => void this.children.get(id)?.stdin.end());
     await page.exposeFunction("nodeKill", (id) => void this.children.get(id)?.kill());
     await page.exposeFunction("nodeAccess", (file) => access(file, constants.X_OK).then(() => true, () => false));
+    await page.exposeFunction("vaultRead", (name) => readFile(path.join(this.folder, name), "utf8"));
     await page.exposeFunction("vaultFiles", () => filesOf(this.folder));
     await page.goto(ADDRESS);
     for (const file of [here("theme.css"), here("../../styles.css")]) await page.addStyleTag({ path: file });
     const bundled = await build({ entryPoints: [here("page.ts")], bundle: true, write: false, format: "iife", logLevel: "warning" });
     await page.addScriptTag({ content: bundled.outputFiles[0].text });
     await page.addScriptTag({ content: axeSource });
+    await this.load(this.folder, { program: this.program }, []);
+  }
+
+  async load(folder, saved, layout) {
     const source = await readFile(here("../../main.js"), "utf8");
-    await page.evaluate(([source, folder, saved]) => window.load(source, folder, saved), [source, this.folder, { program: this.program }]);
+    await this.page.evaluate(([source, folder, saved, layout]) => window.load(source, folder, saved, layout), [source, folder, saved, layout]);
+  }
+
+  /** Loads the app and the plugin again, with the layout and the settings as they were saved last. */
+  async reload() {
+    const { layout, data } = await this.page.evaluate(() => ({ layout: window.app.workspace.layout, data: window.plugin.data }));
+    const ended = [...this.children.values()].map((child) => new Promise((resolve) => child.once("close", resolve)));
+    await this.page.evaluate(() => {
+      window.plugin.unload();
+      document.body.replaceChildren();
+    });
+    await Promise.all(ended);
+    await this.load(this.folder, data, layout);
+  }
+
+  async openSettings() {
+    await this.page.evaluate(() => {
+      const tab = window.plugin.tabs[0];
+      const content = document.body.createDiv("vertical-tab-content");
+      for (const view of document.querySelectorAll(".workspace-split")) view.hide();
+      content.append(tab.containerEl);
+      tab.display();
+    });
+  }
+
+  async closeSettings() {
+    await this.page.evaluate(() => {
+      window.plugin.tabs[0].hide();
+      document.querySelector(".vertical-tab-content").remove();
+      for (const view of document.querySelectorAll(".workspace-split")) view.show();
+    });
   }
 
   spawn(program, args, folder) {

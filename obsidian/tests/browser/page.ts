@@ -11,6 +11,7 @@ interface Bridge {
   nodeKill(id: number): Promise<void>;
   nodeAccess(path: string): Promise<boolean>;
   vaultFiles(): Promise<Record<string, string>>;
+  vaultRead(path: string): Promise<string>;
 }
 
 const bridge = window as unknown as Bridge;
@@ -80,11 +81,11 @@ interface Loaded extends obsidian.Plugin {
   onload(): Promise<void>;
 }
 
-/** Makes the app with the vault in a folder, and loads the built plugin into it. */
-async function load(source: string, folder: string, saved: unknown): Promise<void> {
+/** Makes the app with the vault in a folder, loads the built plugin into it, and opens the views of a layout. */
+async function load(source: string, folder: string, saved: unknown, layout: Array<{ type: string; state: Record<string, unknown> }>): Promise<void> {
   installDom(window);
   Object.assign(window, { process: { platform: "linux", env: { PATH: "/nowhere" } } });
-  const app = obsidian.makeApp({ folder, list: () => bridge.vaultFiles() });
+  const app = obsidian.makeApp({ folder, list: () => bridge.vaultFiles(), read: (path) => bridge.vaultRead(path) });
   const module = { exports: {} as { default: new (app: obsidian.App, manifest: { id: string }) => Loaded } };
   const require = (name: string): unknown => {
     if (!(name in modules)) throw new Error(`the plugin needs ${name}`);
@@ -97,6 +98,7 @@ async function load(source: string, folder: string, saved: unknown): Promise<voi
   Object.assign(window, { app, plugin, stub: obsidian });
   await app.vault.refresh();
   await plugin.onload();
+  for (const state of layout) await app.workspace.getRightLeaf().setViewState(state);
 }
 
 /** An event of a child process, from the test. */

@@ -9,6 +9,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
+import { conversation } from "./conversation.mjs";
 import { Harness, textsOf } from "./harness.mjs";
 import { latency, makeNotes } from "./latency.mjs";
 
@@ -21,7 +22,8 @@ const vault = path.join(scratch, "Notes");
 cpSync(demo, vault, { recursive: true });
 const HOSTILE = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script> [[Compost]] gpj\u202Eexe quinquereme\n';
 writeFileSync(path.join(vault, "Hostile <b>note.md"), HOSTILE);
-writeFileSync(path.join(vault, "Allotment diary.md"), "# Allotment diary\n\nToday the compost was warm.\n\nThe tomatoes need a cane each.\n");
+const DIARY = "# Allotment diary\n\nToday the compost was warm.\n\nThe tomatoes need a cane each.\n";
+writeFileSync(path.join(vault, "Allotment diary.md"), DIARY);
 
 const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
 const app = await Harness.open(browser, { folder: vault, home: path.join(scratch, "home"), program });
@@ -280,18 +282,8 @@ step("a program that is killed in the middle comes back, and what was found stay
   assert.ok((await results.locator("mark").allTextContents()).some((text) => /tree/i.test(text)));
 });
 
-async function openSettings() {
-  await page.evaluate(() => {
-    const tab = window.plugin.tabs[0];
-    const content = document.body.createDiv("vertical-tab-content");
-    for (const view of document.querySelectorAll(".workspace-split")) view.hide();
-    content.append(tab.containerEl);
-    tab.display();
-  });
-}
-
 step("the settings show the index, and a program that is missing or too old has a page that helps", async () => {
-  await openSettings();
+  await app.openSettings();
   await page.getByText("complete").waitFor();
   await app.check("settings", { pictures: true });
   const setting = page.getByLabel("Path of the program");
@@ -355,24 +347,40 @@ step("on a phone it says that it needs the desktop", async () => {
   assert.equal(app.children.size, before);
 });
 
-let failed = false;
-try {
-  for (const [name, run] of steps) {
+async function runAll() {
+  for (const [name, run] of steps.splice(0)) {
     const started = Date.now();
     await run();
     console.log(`ok ${name} (${Date.now() - started} ms)`);
   }
+}
+
+let failed = false;
+let shown = page;
+try {
+  // ONLY=conversation leaves out what comes before it.
+  if (process.env.ONLY === "conversation") steps.splice(0);
+  await runAll();
   await app.close();
+  const notes = path.join(scratch, "Conversation");
+  cpSync(demo, notes, { recursive: true });
+  writeFileSync(path.join(notes, "Allotment diary.md"), DIARY);
+  const talk = await conversation(browser, { folder: notes, home: path.join(scratch, "conversation-home"), program, step });
+  shown = talk.app.page;
+  await runAll();
+  await talk.close();
   console.log("ok it ends with the plugin, without errors in the console and without a request to the network");
-  const many = path.join(scratch, "Many");
-  mkdirSync(many);
-  await makeNotes(many, 5_000);
-  await latency(browser, { folder: many, home: path.join(scratch, "many-home"), program });
+  if (process.env.ONLY !== "conversation") {
+    const many = path.join(scratch, "Many");
+    mkdirSync(many);
+    await makeNotes(many, 5_000);
+    await latency(browser, { folder: many, home: path.join(scratch, "many-home"), program });
+  }
 } catch (error) {
   failed = true;
   console.error(error);
   const picture = path.join(tmpdir(), "vault-agent-plugin-failed.png");
-  await page.screenshot({ path: picture }).catch(() => undefined);
+  await shown.screenshot({ path: picture }).catch(() => undefined);
   console.error(`the page as it was: ${picture}`);
 } finally {
   await browser.close();

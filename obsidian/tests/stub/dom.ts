@@ -70,6 +70,9 @@ export function installDom(window: Window & typeof globalThis): void {
     removeClass(this: HTMLElement, ...names: string[]) {
       this.classList.remove(...names);
     },
+    hasClass(this: HTMLElement, name: string) {
+      return this.classList.contains(name);
+    },
     toggleClass(this: HTMLElement, name: string, isOn: boolean) {
       this.classList.toggle(name, isOn);
     },

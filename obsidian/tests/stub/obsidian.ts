@@ -1,6 +1,8 @@
 // A stub of the app: the classes that the plugin extends and calls, over a vault that a test provides. Its members are
 // checked against the types of npm `obsidian` where they are used by the plugin's own code.
 
+import { marked } from "marked";
+
 type Callback = (...data: never[]) => unknown;
 
 export class Events {
@@ -28,12 +30,30 @@ export class Component {
     this.cleanups.push(cleanup);
   }
 
+  registerDomEvent(element: HTMLElement, name: string, callback: (event: Event) => unknown, options?: AddEventListenerOptions): void {
+    element.addEventListener(name, callback, options);
+    this.register(() => element.removeEventListener(name, callback, options));
+  }
+
   registerEvent(ref: { name: string; callback: Callback; source?: Events }): void {
     this.register(() => app().vault.offref(ref));
     this.register(() => app().workspace.offref(ref));
   }
 
+  private readonly parts = new Set<Component>();
+
+  addChild<Child extends Component>(child: Child): Child {
+    this.parts.add(child);
+    return child;
+  }
+
+  removeChild<Child extends Component>(child: Child): Child {
+    if (this.parts.delete(child)) child.unload();
+    return child;
+  }
+
   unload(): void {
+    for (const part of [...this.parts]) this.removeChild(part);
     for (const cleanup of this.cleanups.splice(0)) cleanup();
   }
 }
@@ -63,6 +83,7 @@ export interface World {
   folder: string;
   /** The files of the vault, with something that changes when they change. */
   list(): Promise<Record<string, string>>;
+  read(path: string): Promise<string>;
 }
 
 export class FileSystemAdapter {
@@ -105,6 +126,10 @@ export class Vault extends Events {
     }
   }
 
+  read(file: TFile): Promise<string> {
+    return this.world.read(file.path);
+  }
+
   getFileByPath(path: string): TFile | null {
     return this.files.get(path) ?? null;
   }
@@ -140,6 +165,8 @@ export class Workspace extends Events {
   /** The texts that were inserted into the editor. */
   readonly inserted: string[] = [];
   readonly saved: string[] = [];
+  /** The layout as it was saved last: what a reload of the app opens again. */
+  layout: Array<{ type: string; state: Record<string, unknown> }> = [];
   active: TFile | null = null;
   editorLeaf: WorkspaceLeaf | null = null;
   readonly sidebarEl: HTMLElement;
@@ -173,6 +200,15 @@ export class Workspace extends Events {
     };
   }
 
+  requestSaveLayout(): void {
+    this.layout = this.leaves.flatMap(({ view }) => (view === null ? [] : [{ type: view.getViewType(), state: view.getState() }]));
+  }
+
+  async openLinkText(linktext: string, _source: string, inNewTab = false): Promise<void> {
+    this.opened.push({ path: linktext, state: null, inNewTab });
+    return Promise.resolve();
+  }
+
   getRightLeaf(): WorkspaceLeaf {
     const leaf = new WorkspaceLeaf(this);
     this.leaves.push(leaf);
@@ -203,12 +239,13 @@ export class WorkspaceLeaf {
 
   constructor(readonly workspace: Workspace) {}
 
-  async setViewState({ type }: { type: string }): Promise<void> {
+  async setViewState({ type, state }: { type: string; state?: Record<string, unknown> }): Promise<void> {
     const make = viewTypes.get(type);
     if (make === undefined) throw new Error(`there is no view ${type}`);
     this.view = make(this);
     this.workspace.sidebarEl.append(this.view.containerEl);
     await this.view.onOpen();
+    if (state !== undefined) await this.view.setState(state, {});
   }
 }
 
@@ -232,13 +269,31 @@ export abstract class ItemView extends Component {
   abstract getDisplayText(): string;
   abstract onOpen(): Promise<void>;
   onResize(): void {}
+
+  getState(): Record<string, unknown> {
+    return {};
+  }
+
+  async setState(_state: unknown, _result: unknown): Promise<void> {
+    return Promise.resolve();
+  }
+
+  async onClose(): Promise<void> {
+    return Promise.resolve();
+  }
 }
 
 export class MarkdownView extends ItemView {
   file: TFile | null = null;
   /** Called when the view is saved; for tests. */
   onSave: () => Promise<void> = async () => Promise.resolve();
+  /** The text in the editor, and the selection; for tests. */
+  text = "";
+  selected = { text: "", from: { line: 0, ch: 0 }, to: { line: 0, ch: 0 } };
   readonly editor = {
+    getValue: () => this.text,
+    getSelection: () => this.selected.text,
+    getCursor: (side: "from" | "to") => this.selected[side],
     replaceSelection: (text: string) => void app().workspace.inserted.push(text),
     focus: () => undefined,
   };
@@ -293,6 +348,7 @@ interface Command {
   name: string;
   callback?(): unknown;
   checkCallback?(checking: boolean): unknown;
+  editorCallback?(): unknown;
 }
 
 export class Plugin extends Component {
@@ -308,6 +364,10 @@ export class Plugin extends Component {
 
   addCommand(command: Command): void {
     this.app.commands.set(command.id, command);
+  }
+
+  removeCommand(id: string): void {
+    this.app.commands.delete(id);
   }
 
   addRibbonIcon(): void {}
@@ -376,6 +436,7 @@ export class Setting {
     const name = this.nameEl.textContent ?? "";
     input.setAttribute("aria-label", name);
     const text = {
+      inputEl: input,
       setPlaceholder: (placeholder: string) => ((input.placeholder = placeholder), text),
       setValue: (value: string) => ((input.value = value), text),
       onChange: (callback: (value: string) => unknown) => (input.addEventListener("input", () => callback(input.value)), text),
@@ -384,10 +445,23 @@ export class Setting {
     return this;
   }
 
+  addDropdown(build: (dropdown: unknown) => unknown): this {
+    const select = this.settingEl.createEl("select");
+    select.setAttribute("aria-label", this.nameEl.textContent ?? "");
+    const dropdown = {
+      addOption: (value: string, text: string) => (select.createEl("option", { text, value }), dropdown),
+      setValue: (value: string) => ((select.value = value), dropdown),
+      onChange: (callback: (value: string) => unknown) => (select.addEventListener("change", () => callback(select.value)), dropdown),
+    };
+    build(dropdown);
+    return this;
+  }
+
   addButton(build: (button: unknown) => unknown): this {
     const element = this.settingEl.createEl("button", { attr: { type: "button" } });
     const button = {
       setButtonText: (name: string) => (element.setText(name), button),
+      setDisabled: (isDisabled: boolean) => ((element.disabled = isDisabled), button),
       setCta: () => (element.addClass("mod-cta"), button),
       onClick: (callback: () => unknown) => (element.addEventListener("click", callback), button),
     };
@@ -453,6 +527,24 @@ export class Notice {
     this.noticeEl.remove();
   }
 }
+
+/**
+ * Renders Markdown as the app does where that is dangerous: HTML and pictures pass, plugins act on code blocks and on code
+ * that begins with a mark.
+ */
+export const MarkdownRenderer = {
+  async render(_app: App, markdown: string, element: HTMLElement, _path: string, _component: Component): Promise<void> {
+    const linked = markdown.replace(/(!?)\[\[([^\]|]+)(?:\|([^\]]+))?\]\]/g, (_, embed: string, link: string, text?: string) =>
+      embed === "" ? `<a class="internal-link" data-href="${link}" href="${link}">${text ?? link}</a>` : `<div class="embedded">${link}</div>`,
+    );
+    element.innerHTML = await marked.parse(linked);
+    for (const code of Array.from(element.querySelectorAll("code"))) {
+      const runs = code.className.includes("dataviewjs") || (code.textContent ?? "").trim().startsWith("$=");
+      if (runs) Object.assign(window, { hacked: code.textContent });
+    }
+    for (const block of Array.from(element.querySelectorAll("pre"))) block.createEl("button", { cls: "copy-code-button", text: "Copy" });
+  },
+};
 
 export const Platform = { isDesktopApp: true };
 

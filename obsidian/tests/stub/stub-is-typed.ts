@@ -8,12 +8,13 @@ type Invented<Stub, Real, ForTests extends keyof Stub = never> = Exclude<keyof S
 type None<Members extends never> = Members;
 
 export type Checked = [
+  None<Invented<stub.Component, real.Component>>,
   None<Invented<stub.Vault, real.Vault, "refresh">>,
   None<Invented<stub.FileSystemAdapter, real.FileSystemAdapter>>,
-  None<Invented<stub.Workspace, real.Workspace, "leaves" | "opened" | "inserted" | "saved" | "active" | "editorLeaf" | "sidebarEl" | "openFile">>,
+  None<Invented<stub.Workspace, real.Workspace, "leaves" | "layout" | "opened" | "inserted" | "saved" | "active" | "editorLeaf" | "sidebarEl" | "openFile">>,
   None<Invented<stub.WorkspaceLeaf, real.WorkspaceLeaf, "workspace">>,
-  None<Invented<stub.ItemView, real.ItemView & { onOpen: unknown }>>,
-  None<Invented<stub.MarkdownView, real.MarkdownView & { onOpen: unknown }, "onSave">>,
+  None<Invented<stub.ItemView, real.ItemView & { onOpen: unknown; onClose: unknown }>>,
+  None<Invented<stub.MarkdownView, real.MarkdownView & { onOpen: unknown; onClose: unknown }, "onSave" | "text" | "selected">>,
   None<Invented<stub.App, real.App, "commands">>,
   None<Invented<stub.Plugin, real.Plugin, "tabs" | "data">>,
   None<Invented<stub.PluginSettingTab, real.PluginSettingTab, "plugin">>,
@@ -23,5 +24,6 @@ export type Checked = [
   None<Invented<stub.TFile, real.TFile>>,
   None<Invented<stub.FileManager, real.FileManager>>,
   None<Invented<typeof stub.Keymap, typeof real.Keymap>>,
+  None<Invented<typeof stub.MarkdownRenderer, typeof real.MarkdownRenderer>>,
   None<Invented<typeof stub.Platform, typeof real.Platform>>,
 ];

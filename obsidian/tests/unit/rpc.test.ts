@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { Cancelled, Connection, ConnectionClosed, RpcError } from "../../src/agent/rpc";
 
 function connect() {
@@ -51,7 +51,28 @@ describe("Connection", () => {
     expect(written).toHaveLength(1);
   });
 
-  it("refuses requests of the program and ignores its notifications", () => {
+  it("answers requests of the program, and aborts those that it withdraws", async () => {
+    const written: Array<Record<string, unknown>> = [];
+    const told: unknown[] = [];
+    const connection = new Connection((line) => written.push(JSON.parse(line) as Record<string, unknown>), {
+      asked: (method, _, signal) => {
+        if (method === "no") return null;
+        if (method === "fail") return Promise.reject(new Error("broken"));
+        return method === "wait" ? new Promise((resolve) => signal.addEventListener("abort", () => resolve("withdrawn"))) : Promise.resolve("yes");
+      },
+      told: (method, params) => told.push([method, params]),
+    });
+    for (const [id, method] of ["ask", "no", "fail", "wait"].entries()) connection.receive(`{"jsonrpc":"2.0","id":${id},"method":"${method}"}\n`);
+    connection.receive('{"jsonrpc":"2.0","method":"session/update","params":{"a":1}}\n{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":3}}\n');
+    connection.notify("session/cancel", {});
+    await vi.waitFor(() => expect(written).toHaveLength(5));
+    expect(told).toEqual([["session/update", { a: 1 }]]);
+    const of = (id: number) => written.find((message) => message.id === id);
+    expect([of(0)?.result, (of(1)?.error as { code: number }).code, (of(2)?.error as { code: number }).code, of(3)?.result]).toEqual(["yes", -32601, -32603, "withdrawn"]);
+    expect(written).toContainEqual({ jsonrpc: "2.0", method: "session/cancel", params: {} });
+  });
+
+  it("without a client refuses requests of the program and ignores its notifications", () => {
     const { connection, written } = connect();
     connection.receive('{"jsonrpc":"2.0","method":"session/update","params":{}}\n{"jsonrpc":"2.0","id":"x","method":"fs/read"}\n[1]\n');
     expect(written).toEqual([{ jsonrpc: "2.0", id: "x", error: { code: -32601, message: "there is no method fs/read" } }]);

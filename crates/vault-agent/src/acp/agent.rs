@@ -26,7 +26,7 @@ use super::wire::{
     ResumeSessionRequest, ResumeSessionResponse, SessionCapabilities, SessionCloseCapabilities,
     SessionDeleteCapabilities, SessionId, SessionInfo, SessionListCapabilities, SessionNotification,
     SessionResumeCapabilities, SessionUpdate, SetSessionConfigOptionRequest, SetSessionConfigOptionResponse,
-    SetSessionModeRequest, SetSessionModeResponse, error, has_forms,
+    SetSessionModeRequest, SetSessionModeResponse, error, has_approvals, has_forms,
 };
 use super::{commands, folder, vault};
 use crate::conversation::{Conversation, Offer, SessionInfo as SavedSession, Sessions};
@@ -121,7 +121,7 @@ impl AcpAgent {
             let cancel = self.requests.begin(&id);
             tokio::spawn(async move {
                 let answer = match agent.vault_of(vault::folder_in(&params)).await {
-                    Ok(workspace) => vault::answer(&method, params, workspace, &cancel).await,
+                    Ok(workspace) => vault::answer(&method, params, workspace, &agent.setting_args, &cancel).await,
                     Err(error) => Err(error),
                 };
                 agent.requests.end(&id);
@@ -334,8 +334,16 @@ impl AcpAgent {
         let tools = conversation.tools().clone();
         let updates = Updates::new(self.client.clone(), id.clone(), Arc::clone(&capabilities), tools);
         servers.belong_to(&id);
-        let has_forms = has_forms(&capabilities);
-        let parts = SessionParts { client: self.client.clone(), has_forms, settings, conversation, updates, servers };
+        let (has_forms, has_approvals) = (has_forms(&capabilities), has_approvals(&capabilities));
+        let parts = SessionParts {
+            client: self.client.clone(),
+            has_forms,
+            has_approvals,
+            settings,
+            conversation,
+            updates,
+            servers,
+        };
         let session = Arc::new(Session::new(id.clone(), parts));
         lock(&self.sessions).insert(id, Arc::clone(&session));
         Ok(session)

@@ -7,7 +7,7 @@ use tokio::runtime::Handle;
 use tokio::task::block_in_place;
 use vault_search::sanitize_line;
 use vault_tools::approval::{Answer, Approver, ChangeOutput, ChangeRequest, PreparedChange, UNDO, now, settle};
-use vault_tools::plan::{self, Parameters, StepPreview, last_successful, validate};
+use vault_tools::plan::{self, CallId, Parameters, StepPreview, StepState, last_successful, validate};
 use vault_tools::{
     Cancel, Error as ToolsError, ErrorKind, Grants, Macro, Macros, Permission, Result as ToolsResult, Risk,
     SaveOptions, Vaults,
@@ -15,9 +15,10 @@ use vault_tools::{
 
 use super::display::{code, fenced, whole};
 use super::forms;
-use super::questions::{Choice, ClientAnswer, PermissionPrompt, Questioner, yes_or_no};
+use super::questions::{Choice, ClientAnswer, PermissionPrompt, Questioner, ROUNDS, yes_or_no};
 use super::turn_state::TurnState;
 use super::updates::Updates;
+use super::vault::{Approval, ApprovalPlan, ApprovalStep};
 use super::wire::{
     AvailableCommand, AvailableCommandInput, Error, NoticeSeverity, Plan, PlanEntry, PlanEntryPriority,
     PlanEntryStatus, SessionUpdate, StopReason, ToolCallId, ToolCallStatus, ToolCallUpdateFields, ToolKind,
@@ -25,6 +26,7 @@ use super::wire::{
 };
 use crate::change_text::{title, what_undo_does};
 use crate::changes::{blocking, carry_out};
+use crate::conversation::NoteTools;
 use crate::loop_error::stop_text;
 use crate::plan_writer::{PlanReply, write};
 use crate::settings::Settings;
@@ -344,7 +346,7 @@ fn tools(state: &TurnState) -> String {
     if lines.is_empty() { "The model has no tools.".to_owned() } else { fenced(&lines.join("\n")) }
 }
 
-fn has_alias(tools: &crate::conversation::NoteTools, spec: &vault_tools::ToolSpec) -> bool {
+fn has_alias(tools: &NoteTools, spec: &vault_tools::ToolSpec) -> bool {
     spec.alias.as_ref().is_some_and(|alias| tools.has(alias))
 }
 
@@ -367,9 +369,20 @@ async fn change(
     let id = state.updates.command(name, kind, &title(&prepared).replace('`', "'"));
     let mut progress = Progress::of(&prepared);
     progress.show(&mut state.updates);
-    let mut question = CommandQuestion { questioner, updates: &mut state.updates, vault, id: &id, ended: None };
+    let mut question = CommandQuestion {
+        questioner,
+        updates: &mut state.updates,
+        tools: state.conversation.tools().clone(),
+        request: &request,
+        vault,
+        name,
+        id: &id,
+        problem: None,
+        is_other: false,
+        ended: None,
+    };
     let settled = settle(prepared, &Grants::default(), &mut question);
-    let ended = question.ended;
+    let (is_other, ended) = (question.is_other, question.ended);
     let approved = settled.map_err(|refused| with(state, |vaults| refused.log(vaults.toolbox(vault))));
     // The mode may have changed while the question was open.
     let approved = match state.conversation.tools().closed() {
@@ -390,6 +403,10 @@ async fn change(
             };
         }
     };
+    if is_other {
+        progress = Progress::of_steps(approved.change(), |step| step.state == StepState::Ready);
+        progress.show(&mut state.updates);
+    }
     state.updates.update(&id, ToolCallUpdateFields::new().status(ToolCallStatus::InProgress));
     let (tools, (events, mut heard)) = (state.conversation.tools().clone(), tokio::sync::mpsc::unbounded_channel());
     let running = blocking(questioner.cancel.cancelled(), move |cancel| {
@@ -416,8 +433,15 @@ async fn change(
 struct CommandQuestion<'a, 'c> {
     questioner: &'a Questioner<'c>,
     updates: &'a mut Updates,
+    tools: NoteTools,
+    request: &'a ChangeRequest,
     vault: usize,
+    name: &'a str,
     id: &'a ToolCallId,
+    /// Why it is asked again.
+    problem: Option<String>,
+    /// Whether the person left out steps.
+    is_other: bool,
     /// How the command ends if the change was not approved.
     ended: Option<CommandEnd>,
 }
@@ -426,21 +450,100 @@ impl Approver for CommandQuestion<'_, '_> {
     fn ask(&mut self, change: &PreparedChange) -> Answer {
         let said = change.plan().map(|plan| plan.notices.join("\n")).filter(|said| !said.is_empty());
         let said = said.map(|said| format!("\n\n{}", whole(&said))).unwrap_or_default();
-        let prompt = PermissionPrompt {
-            id: self.id,
-            title: title(change).replace('`', "'"),
-            content: vec![text(format!("{}{said}", what_undo_does(change.risk())))],
-            change: Some((self.vault, change.preview())),
-            arguments: Value::Null,
-        };
-        let answer = self.questioner.permission(self.updates, prompt, yes_or_no());
-        let ended = match block_in_place(|| Handle::current().block_on(answer)) {
-            ClientAnswer::Given(Choice::Yes) => return Answer::Yes,
-            ClientAnswer::Cancelled => CommandEnd::Cancelled,
-            _ => CommandEnd::Done,
-        };
-        self.ended = Some(ended);
+        let steps: Vec<StepPreview> = change.plan().map(|plan| plan.steps.clone()).unwrap_or_default();
+        let has_steps = steps.len() > 1 && self.questioner.has_forms && self.questioner.has_approvals;
+        for _ in 0..ROUNDS {
+            let prompt = PermissionPrompt {
+                id: self.id,
+                title: title(change).replace('`', "'"),
+                content: vec![text(format!("{}{said}", what_undo_does(change.risk())))],
+                change: Some((self.vault, change.preview())),
+                arguments: Value::Null,
+                approval: self.approval(change),
+            };
+            let answer = self.questioner.permission(self.updates, prompt, yes_or_no(has_steps));
+            let ended = match block_in_place(|| Handle::current().block_on(answer)) {
+                ClientAnswer::Given(Choice::Yes) => return Answer::Yes,
+                ClientAnswer::Given(Choice::Pick) => match self.without_steps(&steps) {
+                    Some(Ok(rest)) => {
+                        self.is_other = true;
+                        return Answer::Instead(Box::new(rest));
+                    }
+                    Some(Err(error)) => {
+                        self.problem = Some(error.to_string());
+                        continue;
+                    }
+                    None => continue,
+                },
+                ClientAnswer::Cancelled => CommandEnd::Cancelled,
+                _ => CommandEnd::Done,
+            };
+            self.ended = Some(ended);
+            return Answer::Declined(None);
+        }
+        self.ended = Some(CommandEnd::Done);
         Answer::Declined(None)
+    }
+}
+
+impl CommandQuestion<'_, '_> {
+    /// Returns the plan without the steps that the person unticked; `None` if they closed the form or unticked all.
+    fn without_steps(&self, steps: &[StepPreview]) -> Option<ToolsResult<PreparedChange>> {
+        let labels: Vec<String> = steps.iter().map(|step| step.preview.clone().unwrap_or(step.tool.clone())).collect();
+        let answer = self.questioner.form(self.id, "The steps that run", forms::ticks("Run", &labels));
+        let ClientAnswer::Given(filled) = block_in_place(|| Handle::current().block_on(answer)) else { return None };
+        let unticked = forms::unticked(&filled, steps.len());
+        if unticked.len() == steps.len() {
+            return None;
+        }
+        let left_out = unticked.into_iter().map(|at| CallId { step: steps[at].id.clone(), item: None }).collect();
+        Some(block_in_place(|| {
+            let prepare = |vaults: &mut Vaults| {
+                self.request.prepare_without(vaults.toolbox(self.vault), &now(), &left_out, Cancel::default())
+            };
+            self.tools.with(prepare)
+        }))
+    }
+
+    fn approval(&mut self, change: &PreparedChange) -> Approval {
+        let touched = change.touched();
+        let plan = change.plan().map(|plan| ApprovalPlan {
+            goal: plan.plan.goal.clone(),
+            assumptions: plan.plan.assumptions.clone(),
+            steps: plan.steps.iter().map(step).collect(),
+            notes: touched.notes,
+            links: touched.links,
+        });
+        Approval {
+            tool: self.name.to_owned(),
+            purpose: None,
+            question: title(change),
+            risk: change.risk().into(),
+            undo: what_undo_does(change.risk()).to_owned(),
+            leaves: None,
+            problem: self.problem.take(),
+            plan,
+            files: Vec::new(),
+            folders: Vec::new(),
+            notices: change.plan().map(|plan| plan.notices.clone()).unwrap_or_default(),
+            parts: Vec::new(),
+            items: Vec::new(),
+        }
+    }
+}
+
+fn step(step: &StepPreview) -> ApprovalStep {
+    ApprovalStep {
+        id: step.id.clone(),
+        tool: step.tool.clone(),
+        preview: step.preview.clone(),
+        risk: step.risk.into(),
+        calls: step.calls.len(),
+        skipped: match &step.state {
+            StepState::Ready => None,
+            StepState::Skipped { reason } | StepState::Fails { reason } => Some(reason.clone()),
+        },
+        notices: step.notices.clone(),
     }
 }
 
@@ -452,12 +555,20 @@ struct Progress {
 
 impl Progress {
     fn of(change: &PreparedChange) -> Self {
+        Self::of_steps(change, |_| true)
+    }
+
+    fn of_steps(change: &PreparedChange, is_shown: impl Fn(&StepPreview) -> bool) -> Self {
         let steps = change.plan().map_or(&[][..], |plan| &plan.steps);
+        let steps: Vec<&StepPreview> = steps.iter().filter(|step| is_shown(step)).collect();
         let entry = |step: &StepPreview| {
             let what = step.preview.as_deref().map(|what| format!(" {}", code(what))).unwrap_or_default();
             PlanEntry::new(format!("{}{what}", step.tool), PlanEntryPriority::Medium, PlanEntryStatus::Pending)
         };
-        Self { steps: steps.iter().map(|step| step.id.clone()).collect(), entries: steps.iter().map(entry).collect() }
+        Self {
+            steps: steps.iter().map(|step| step.id.clone()).collect(),
+            entries: steps.into_iter().map(entry).collect(),
+        }
     }
 
     fn show(&self, updates: &mut Updates) {

@@ -15,16 +15,17 @@ use super::display::{title, whole};
 use super::forms::{self, FormValues};
 use super::rpc::Client;
 use super::updates::Updates;
+use super::vault::{Approval, ApprovalPart, shown};
 use super::wire::{
     CLIENT_METHODS, CreateElicitationRequest, CreateElicitationResponse, ElicitationAction, ElicitationFormMode,
-    ElicitationSchema, ElicitationSessionScope, ErrorCode, PermissionOption, PermissionOptionKind as Is,
+    ElicitationSchema, ElicitationSessionScope, ErrorCode, Meta, PermissionOption, PermissionOptionKind as Is,
     RequestPermissionOutcome, RequestPermissionRequest, RequestPermissionResponse, SessionId, ToolCallContent,
     ToolCallId, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, text,
 };
 use crate::conversation::{Conversation, Panel, declined};
 
 /// How often a person is asked about one call. Each edit and each closed form asks again.
-const ROUNDS: usize = 10;
+pub(super) const ROUNDS: usize = 10;
 
 /// The choices of a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +36,8 @@ pub(super) enum Choice {
     Edit,
     /// Leave out parts of the change, or items of a result.
     Pick,
+    /// Prepare the change again, because notes have changed since.
+    Again,
     No,
     /// Deny, and say what to do instead.
     NoBut,
@@ -42,11 +45,12 @@ pub(super) enum Choice {
 }
 
 impl Choice {
-    const ALL: [(Self, &str, Is); 7] = [
+    const ALL: [(Self, &str, Is); 8] = [
         (Self::Yes, "allow", Is::AllowOnce),
         (Self::Always, "allow_always", Is::AllowAlways),
         (Self::Edit, "edit", Is::AllowOnce),
         (Self::Pick, "pick", Is::AllowOnce),
+        (Self::Again, "prepare_again", Is::AllowOnce),
         (Self::No, "reject", Is::RejectOnce),
         (Self::NoBut, "reject_and_say", Is::RejectOnce),
         (Self::Never, "reject_always", Is::RejectAlways),
@@ -78,6 +82,8 @@ pub(super) struct Questioner<'a> {
     pub client: &'a Client,
     pub session: &'a SessionId,
     pub has_forms: bool,
+    /// Whether it shows what is approved from a structure of its own.
+    pub has_approvals: bool,
     pub cancel: &'a CancellationToken,
 }
 
@@ -96,6 +102,8 @@ pub(super) struct PermissionPrompt<'a> {
     pub content: Vec<ToolCallContent>,
     pub change: Option<(usize, &'a Preview)>,
     pub arguments: Value,
+    /// For clients that show it by themselves, without the files of the change.
+    pub approval: Approval,
 }
 
 impl Questioner<'_> {
@@ -133,13 +141,15 @@ impl Questioner<'_> {
                 }
                 Err(error) => return Some(deny(error.to_string())),
             };
-            let options = options(&panel, question, self.has_forms);
+            let options = options(&panel, question, self);
+            let approval = approval(&panel, conversation.purpose(tool), said.clone());
             let prompt = PermissionPrompt {
                 id: &id,
                 title: if is_running { title(tool, &panel.arguments) } else { panel.title.clone() },
                 content: content(&panel, said.take()),
                 change: panel.change.as_ref().map(|(vault, preview)| (*vault, preview)),
                 arguments: panel.arguments.clone(),
+                approval,
             };
             let choice = match self.permission(updates, prompt, options).await {
                 ClientAnswer::Given(choice) => choice,
@@ -173,6 +183,7 @@ impl Questioner<'_> {
                         ClientAnswer::Cancelled => return None,
                     }
                 }
+                Choice::Again => conversation.tools().forget_held(&question.call),
                 Choice::Pick => match self.pick(&id, panel).await {
                     ClientAnswer::Given(PickResult::Decided(decision)) => return Some(decision),
                     // The remaining change is shown before it is made.
@@ -221,7 +232,7 @@ impl Questioner<'_> {
         prompt: PermissionPrompt<'_>,
         options: Vec<PermissionOption>,
     ) -> ClientAnswer<Choice> {
-        let PermissionPrompt { id, title, mut content, change, arguments } = prompt;
+        let PermissionPrompt { id, title, mut content, change, arguments, mut approval } = prompt;
         let mut locations = Vec::new();
         if let Some((vault, preview)) = change {
             content.extend(updates.places().change(vault, preview));
@@ -236,7 +247,15 @@ impl Questioner<'_> {
             updates.change_is_shown(id);
         }
         let offered: Vec<_> = options.iter().map(|option| option.option_id.clone()).collect();
-        let call = ToolCallUpdate::new(id.clone(), fields);
+        let mut call = ToolCallUpdate::new(id.clone(), fields);
+        if self.has_approvals {
+            if let Some((_, preview)) = change {
+                (approval.files, approval.folders) = shown(preview);
+                approval.notices.extend(preview.notices.iter().cloned());
+            }
+            call =
+                call.meta(Meta::from_iter([("vault".to_owned(), serde_json::to_value(approval).unwrap_or_default())]));
+        }
         let request = RequestPermissionRequest::new(self.session.clone(), call, options);
         let method = CLIENT_METHODS.session_request_permission;
         match self.client.request::<RequestPermissionResponse>(method, &request, self.cancel).await {
@@ -276,7 +295,8 @@ fn deny(reason: impl Into<String>) -> Decision {
 }
 
 /// Returns the options for a call.
-fn options(panel: &Panel, question: &Question, has_forms: bool) -> Vec<PermissionOption> {
+fn options(panel: &Panel, question: &Question, questioner: &Questioner<'_>) -> Vec<PermissionOption> {
+    let has_forms = questioner.has_forms;
     let tool = &question.call.name;
     if let Some(items) = &panel.items {
         let mut options = vec![Choice::Yes.option(format!("Share {}", counted(items.len(), "item")))];
@@ -296,6 +316,10 @@ fn options(panel: &Panel, question: &Question, has_forms: bool) -> Vec<Permissio
             options.push(Choice::Pick.option("Leave out parts of the change…"));
         }
     }
+    // A client that saves open editors before a yes can find that a note has changed by that.
+    if questioner.has_approvals && panel.change.is_some() {
+        options.push(Choice::Again.option("Show the change as it would be now"));
+    }
     options.push(Choice::No.option("No"));
     if has_forms {
         options.push(Choice::NoBut.option("No, and say what to do instead…"));
@@ -304,9 +328,13 @@ fn options(panel: &Panel, question: &Question, has_forms: bool) -> Vec<Permissio
     options
 }
 
-/// Returns the options yes and no.
-pub(super) fn yes_or_no() -> Vec<PermissionOption> {
-    vec![Choice::Yes.option("Yes"), Choice::No.option("No")]
+/// Returns the options yes and no and, for a plan with several steps, leaving some out.
+pub(super) fn yes_or_no(has_steps: bool) -> Vec<PermissionOption> {
+    let mut options = vec![Choice::Yes.option("Yes"), Choice::No.option("No")];
+    if has_steps {
+        options.insert(1, Choice::Pick.option("Leave out steps…"));
+    }
+    options
 }
 
 /// Returns the content above the change.
@@ -319,6 +347,30 @@ fn content(panel: &Panel, said: Option<String>) -> Vec<ToolCallContent> {
         None => {}
     }
     content
+}
+
+/// Returns the panel as data, for clients that render it themselves.
+fn approval(panel: &Panel, purpose: String, problem: Option<String>) -> Approval {
+    let parts = parts(&panel.files).into_iter().map(|(file, hunk)| {
+        let file = &panel.files[file];
+        let diff = file.hunks().get(hunk).copied().unwrap_or_default().to_owned();
+        ApprovalPart { path: file.path().to_string(), diff }
+    });
+    Approval {
+        tool: panel.tool.clone(),
+        purpose: Some(purpose).filter(|purpose| !purpose.is_empty()),
+        question: panel.title.clone(),
+        risk: panel.risk.into(),
+        undo: panel.what_undo_does.to_owned(),
+        leaves: Some(panel.leaves.clone()),
+        problem,
+        plan: None,
+        files: Vec::new(),
+        folders: Vec::new(),
+        notices: Vec::new(),
+        parts: parts.collect(),
+        items: panel.items.clone().unwrap_or_default(),
+    }
 }
 
 /// Returns each hunk of each file.

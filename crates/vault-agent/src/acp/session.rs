@@ -28,6 +28,7 @@ pub(super) struct Session {
     pub id: SessionId,
     client: Client,
     has_forms: bool,
+    has_approvals: bool,
     settings: Settings,
     turn: Mutex<Option<CancellationToken>>,
     choices: Mutex<SessionChoices>,
@@ -66,6 +67,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub(super) struct SessionParts {
     pub client: Client,
     pub has_forms: bool,
+    pub has_approvals: bool,
     pub settings: Settings,
     pub conversation: Conversation,
     pub updates: Updates,
@@ -74,7 +76,7 @@ pub(super) struct SessionParts {
 
 impl Session {
     pub fn new(id: SessionId, parts: SessionParts) -> Self {
-        let SessionParts { client, has_forms, settings, conversation, mut updates, servers } = parts;
+        let SessionParts { client, has_forms, has_approvals, settings, conversation, mut updates, servers } = parts;
         updates.set_context_length(conversation.model().context_length);
         let (model, tools) = (conversation.model().name.clone(), conversation.tools().clone());
         let choices = SessionChoices { mode: Mode::default(), model, next: None, tools };
@@ -82,6 +84,7 @@ impl Session {
             id,
             client,
             has_forms,
+            has_approvals,
             settings,
             turn: Mutex::default(),
             choices: Mutex::new(choices),
@@ -246,7 +249,13 @@ impl Session {
     }
 
     fn questioner<'a>(&'a self, running: &'a RunningTurn) -> Questioner<'a> {
-        Questioner { client: &self.client, session: &self.id, has_forms: self.has_forms, cancel: &running.cancel }
+        Questioner {
+            client: &self.client,
+            session: &self.id,
+            has_forms: self.has_forms,
+            has_approvals: self.has_approvals,
+            cancel: &running.cancel,
+        }
     }
 
     /// Drives the conversation until the message is answered. A turn that a saved conversation left open is finished

@@ -63,6 +63,12 @@ pub(super) fn has_forms(client: &ClientCapabilities) -> bool {
     client.elicitation.as_ref().is_some_and(|modes| modes.supports_form())
 }
 
+/// Whether the client renders approvals itself, from `_meta.vault` of the question.
+pub(super) fn has_approvals(client: &ClientCapabilities) -> bool {
+    let vault = client.meta.as_ref().and_then(|meta| meta.get("vault"));
+    vault.and_then(|vault| vault.get("approvals")).and_then(serde_json::Value::as_bool).unwrap_or(false)
+}
+
 /// Whether the client shows notices that are not part of the conversation.
 pub(super) fn has_notices(client: &ClientCapabilities) -> bool {
     client.session.as_ref().is_some_and(|session| session.notices.is_some())

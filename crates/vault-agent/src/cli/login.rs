@@ -34,13 +34,10 @@ pub(super) fn login(args: &LoginArgs) -> CliResult {
         }
     };
     let key = key.map_err(|error| Failure::Error(format!("the key cannot be read: {error}")))?;
-    let key = key.lines().next().unwrap_or_default().trim();
-    if key.is_empty() {
-        return Err(Failure::Error("no key was given (type it, or pipe it into this command)".to_owned()));
-    }
-    if key.contains(|letter: char| letter.is_control() || letter.is_whitespace()) {
-        return Err(Failure::Error("a key has no spaces (enter only the key, on one line)".to_owned()));
-    }
+    let key = keys::read(&key).map_err(|why| match key.trim().is_empty() {
+        true => Failure::Error(format!("{why} (type it, or pipe it into this command)")),
+        false => Failure::Error(why.to_owned()),
+    })?;
     keys::keep(&choice, key)?;
     note(&format!("the key for {name} is in the system's keyring; vault-agent logout {name} removes it"));
     if let Some(found) = keys::of_variables(&choice) {

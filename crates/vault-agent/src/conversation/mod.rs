@@ -411,12 +411,17 @@ impl Conversation {
 
     /// Returns the first sentence of a tool's description, after a space.
     fn what_it_does(&self, tool: &str) -> String {
-        let spec = self.agent.context().tools.get(tool);
-        let description = spec.map_or("", |spec| &*spec.description);
-        let sentence = description.split_inclusive(". ").next().unwrap_or_default().trim();
+        let purpose = self.purpose(tool);
         // A tool of another program may make any claim about itself, so the claim is marked as its own.
         let says = if self.tools.has(tool) { " " } else { " It says of itself: " };
-        if sentence.is_empty() { String::new() } else { format!("{says}{}", shortened(sentence, LONGEST_SENTENCE)) }
+        if purpose.is_empty() { purpose } else { format!("{says}{purpose}") }
+    }
+
+    /// The first sentence of a tool's description; empty where it has none.
+    pub fn purpose(&self, tool: &str) -> String {
+        let spec = self.agent.context().tools.get(tool);
+        let description = spec.map_or("", |spec| &*spec.description);
+        shortened(description.split_inclusive(". ").next().unwrap_or_default().trim(), LONGEST_SENTENCE)
     }
 
     /// Returns the permission that "do not ask again" would grant, if it covers more than this call.

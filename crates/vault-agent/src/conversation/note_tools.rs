@@ -260,6 +260,11 @@ impl NoteTools {
         held.change()
     }
 
+    /// Forgets what a call that is held would do, so that it is prepared again when it is shown next.
+    pub fn forget_held(&self, call: &ToolCall) {
+        self.state().held.remove(&call.id.0);
+    }
+
     fn hold(&self, call: &ToolCall, args: &Value) {
         let prepared = self.prepare_to_show(call, args);
         let held = HeldCall { args: args.clone(), prepared, kept: Vec::new(), is_agreed: false };

@@ -1,5 +1,7 @@
 //! A client's request to a vault: a call, a plan or an undo, as plain data that can be stored and prepared again.
 
+use std::collections::BTreeSet;
+
 use jiff::{Unit, Zoned};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -7,7 +9,7 @@ use serde_json::{Map, Value};
 use super::prepared::PreparedChange;
 use crate::error::{Error, ErrorKind, Result};
 use crate::journal::TransactionId;
-use crate::plan::{self, Parameters};
+use crate::plan::{self, CallId, Parameters};
 use crate::policy::{Call, Grants, Permission, Risk};
 use crate::tool::{Cancel, ToolSpec};
 use crate::toolbox::Toolbox;
@@ -51,13 +53,28 @@ impl ChangeRequest {
     /// The errors of the tools; [`ErrorKind::Denied`] if the policy denies it. Errors of a call and of a plan's steps
     /// are logged.
     pub fn prepare(&self, toolbox: &mut Toolbox, now: &Zoned, cancel: Cancel<'_>) -> Result<PreparedChange> {
+        self.prepare_without(toolbox, now, &BTreeSet::new(), cancel)
+    }
+
+    /// The same without calls of a plan that a person left out, and without the steps that depend on steps of which nothing
+    /// is left.
+    ///
+    /// # Errors
+    /// As those of [`Self::prepare`].
+    pub fn prepare_without(
+        &self,
+        toolbox: &mut Toolbox,
+        now: &Zoned,
+        left_out: &BTreeSet<CallId>,
+        cancel: Cancel<'_>,
+    ) -> Result<PreparedChange> {
         toolbox.set_now(now.clone());
         match self {
             Self::Call { tool, args } => {
                 let proposal = toolbox.propose(tool, args.clone(), cancel)?;
                 Ok(PreparedChange::of_call(proposal, toolbox.policy()))
             }
-            Self::Plan { plan, parameters } => prepare_plan(toolbox, plan, parameters, cancel),
+            Self::Plan { plan, parameters } => prepare_plan(toolbox, plan, parameters, left_out, cancel),
             Self::Undo { transaction } => {
                 let vault = toolbox.vault();
                 let id = transaction
@@ -72,6 +89,7 @@ fn prepare_plan(
     toolbox: &mut Toolbox,
     plan: &Value,
     given: &Map<String, Value>,
+    left_out: &BTreeSet<CallId>,
     cancel: Cancel<'_>,
 ) -> Result<PreparedChange> {
     let checked = plan::validate(plan, toolbox)?;
@@ -91,6 +109,9 @@ fn prepare_plan(
     }
     let mut parameters = Parameters::of(&toolbox.editor()?, &toolbox.now());
     given.iter().for_each(|(name, value)| parameters.set(name.clone(), value.clone()));
-    let preview = plan::preview(toolbox, &checked, &parameters, cancel)?;
+    let mut preview = plan::preview_without(toolbox, &checked, &parameters, left_out, cancel)?;
+    if !left_out.is_empty() {
+        preview.note_links_to_left_out(&plan::preview(toolbox, &checked, &parameters, cancel)?);
+    }
     Ok(PreparedChange::of_plan(preview, toolbox.policy()))
 }

@@ -6,6 +6,7 @@ use vault_tools::{
     Cancel, Error, ErrorKind, Permission, Result, SafePath, TransactionKind, TransactionStatus, Vault, Vaults,
 };
 
+use super::macros;
 use super::messages::{ApplyRequest, ApplyResult, NewLink, PrepareResult, WantedChange};
 use super::past::shown;
 use crate::changes::carry_out;
@@ -79,6 +80,7 @@ fn request(vault: &Vault, change: &WantedChange) -> Result<ChangeRequest> {
             [link] => call("set_link", link_args(link)),
             links => ChangeRequest::Plan { plan: plan(links), parameters: Map::new() },
         },
+        WantedChange::Macro { name, parameters } => macros::run(vault, name, parameters)?,
         WantedChange::Undo { transaction } => ChangeRequest::Undo { transaction: *transaction },
         WantedChange::Redo { transaction } => ChangeRequest::Undo { transaction: Some(undo_of(vault, *transaction)?) },
     })

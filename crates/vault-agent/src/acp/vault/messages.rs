@@ -1,6 +1,8 @@
 //! The parameters and results of the methods `_vault/…`. The JSON schema and the TypeScript types of the plugin are
 //! generated from these types.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -439,6 +441,13 @@ pub(crate) enum WantedChange {
     Redo {
         /// The number of the transaction that was undone; by default the one that was undone last.
         transaction: Option<u64>,
+    },
+    /// A macro is run.
+    Macro {
+        /// Its name.
+        name: String,
+        /// The values of its parameters, by their names.
+        parameters: BTreeMap<String, String>,
     },
 }
 

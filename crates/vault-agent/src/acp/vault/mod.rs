@@ -1,9 +1,13 @@
 //! Methods beside those of the protocol, named `_vault/…`, for clients that show a vault without a model: search, related
-//! notes, missing links, the journal, and changes that a person approves by the digest of what was shown.
+//! notes, missing links, the journal, macros, and changes that a person approves by the digest of what was shown; and for
+//! their settings the model of conversations.
 //!
 //! They need no session, no model and no key. `$/cancel_request` cancels them.
 
 mod messages;
+mod approval;
+mod model;
+mod macros;
 mod schema;
 mod excerpt;
 mod find;
@@ -24,12 +28,16 @@ use vault_tools::{Cancel, Error as ToolsError, ErrorKind, Result as ToolsResult}
 use super::rpc::read;
 use super::wire::{Error, ErrorCode, RequestId, error};
 use crate::changes::blocking;
+use crate::settings::SettingArgs;
 use crate::workspace::{OpenVault, PolicyOverrides, Workspace};
 
+pub(super) use approval::{Approval, ApprovalPart, ApprovalPlan, ApprovalStep};
 use messages::{
     ApplyRequest, MentionsRequest, PrepareRequest, RelatedRequest, SearchRequest, TransactionRequest,
     TransactionsRequest, VaultRequest,
 };
+use model::{ModelsRequest, SetModelRequest};
+pub(super) use past::shown;
 pub(crate) use schema::schema;
 pub(super) use schema::{ANNOUNCED_AS, announcement};
 
@@ -104,6 +112,7 @@ pub(super) async fn answer(
     method: &str,
     params: Value,
     workspace: Arc<Workspace>,
+    flags: &SettingArgs,
     cancel: &CancellationToken,
 ) -> Result<Value, Error> {
     if workspace.vaults().len() != 1 {
@@ -111,8 +120,13 @@ pub(super) async fn answer(
             ToolsError::new(ErrorKind::InvalidArguments, "there are several vaults").with_remedy("name one in `vault`");
         return Err(of_tools(&fault));
     }
+    let flags = flags.clone();
     let call = VaultCall { params, workspace, cancel };
     match method {
+        schema::MODEL_STATE => call.on_vault(move |open, _: VaultRequest, _| model::state(open, &flags)),
+        schema::SET_MODEL => call.on_vault(move |open, request: SetModelRequest, _| model::set(open, &request, &flags)),
+        schema::MODELS => call.on_vault(move |_, request: ModelsRequest, _| model::models(&request, &flags)),
+        schema::TEST_MODEL => call.on_vault(move |_, _: VaultRequest, _| model::test(&flags)),
         schema::SEARCH => call.on_vault(|open, request: SearchRequest, cancel| find::search(open, &request, cancel)),
         schema::RELATED => call.on_vault(|open, request: RelatedRequest, cancel| find::related(open, &request, cancel)),
         schema::MENTIONS => {
@@ -120,6 +134,7 @@ pub(super) async fn answer(
         }
         schema::VOCABULARY => call.on_vault(|open, _: VaultRequest, _| find::vocabulary(open)),
         schema::INDEX_STATE => call.on_vault(|open, _: VaultRequest, _| find::index_state(open)),
+        schema::MACROS => call.on_vault(|open, _: VaultRequest, _| macros::macros(open)),
         schema::TRANSACTIONS => {
             call.on_vault(|open, request: TransactionsRequest, _| past::transactions(open, &request))
         }

@@ -81,7 +81,7 @@ pub(super) fn transaction(open: &OpenVault, request: &TransactionRequest) -> Res
 }
 
 /// The files and folders of a preview.
-pub(super) fn shown(preview: &Preview) -> (Vec<FileChange>, Vec<FolderChange>) {
+pub(in crate::acp) fn shown(preview: &Preview) -> (Vec<FileChange>, Vec<FolderChange>) {
     let files = preview.files.iter().map(|file| FileChange {
         kind: kind(file.kind),
         path: file.path.clone(),

@@ -5,11 +5,14 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
+use super::approval::Approval;
+use super::macros::MacrosResult;
 use super::messages::{
     ApplyRequest, ApplyResult, IndexStateResult, MentionsRequest, MentionsResult, PrepareRequest, PrepareResult,
     RelatedRequest, RelatedResult, SearchRequest, SearchResult, TransactionRequest, TransactionResult,
     TransactionsRequest, TransactionsResult, VaultRequest, VocabularyResult,
 };
+use super::model::{ModelStateResult, ModelsRequest, ModelsResult, SetModelRequest, TestModelResult};
 
 /// The version of the methods. It grows when a client that knows the version before could no longer work.
 pub(super) const VERSION: u32 = 1;
@@ -26,11 +29,16 @@ pub(super) const TRANSACTION: &str = "_vault/transaction";
 pub(super) const PREPARE: &str = "_vault/prepare";
 pub(super) const APPLY: &str = "_vault/apply";
 pub(super) const INDEX_STATE: &str = "_vault/index_state";
+pub(super) const MACROS: &str = "_vault/macros";
+pub(super) const MODEL_STATE: &str = "_vault/model_state";
+pub(super) const MODELS: &str = "_vault/models";
+pub(super) const SET_MODEL: &str = "_vault/set_model";
+pub(super) const TEST_MODEL: &str = "_vault/test_model";
 
 /// A method with its parameters and its result.
 type Method = (&'static str, fn(&mut SchemaGenerator) -> [Schema; 2]);
 
-const METHODS: [Method; 9] = [
+const METHODS: [Method; 14] = [
     (SEARCH, of::<SearchRequest, SearchResult>),
     (RELATED, of::<RelatedRequest, RelatedResult>),
     (MENTIONS, of::<MentionsRequest, MentionsResult>),
@@ -40,6 +48,11 @@ const METHODS: [Method; 9] = [
     (PREPARE, of::<PrepareRequest, PrepareResult>),
     (APPLY, of::<ApplyRequest, ApplyResult>),
     (INDEX_STATE, of::<VaultRequest, IndexStateResult>),
+    (MACROS, of::<VaultRequest, MacrosResult>),
+    (MODEL_STATE, of::<VaultRequest, ModelStateResult>),
+    (MODELS, of::<ModelsRequest, ModelsResult>),
+    (SET_MODEL, of::<SetModelRequest, ModelStateResult>),
+    (TEST_MODEL, of::<VaultRequest, TestModelResult>),
 ];
 
 fn of<Params: JsonSchema, Returned: JsonSchema>(generator: &mut SchemaGenerator) -> [Schema; 2] {
@@ -64,6 +77,7 @@ pub(crate) fn schema() -> Value {
         });
         methods.insert(name.to_owned(), method);
     }
+    generator.subschema_for::<Approval>();
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Methods of vault-agent beside those of the Agent Client Protocol",

@@ -9,3 +9,4 @@ mod questions;
 mod sessions;
 mod turns;
 mod vault;
+mod vault_models;

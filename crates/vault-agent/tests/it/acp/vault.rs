@@ -31,22 +31,27 @@ fn schema() -> Value {
     serde_json::from_str(include_str!("../../../../../obsidian/protocol.schema.json")).unwrap()
 }
 
+/// Checks that a value fits a part of the schema.
+pub(super) fn fits(part: &Value, value: &Value, what: &str) {
+    let mut part = part.clone();
+    part["$defs"] = schema()["$defs"].clone();
+    let validator = jsonschema::validator_for(&part).unwrap();
+    let problems: Vec<String> = validator.iter_errors(value).map(|problem| problem.to_string()).collect();
+    assert!(problems.is_empty(), "{what}: {problems:?}\n{value}");
+}
+
 /// The result of a method, which fits the schema.
-fn result(editor: &mut Editor, method: &str, params: Value) -> Value {
+pub(super) fn result(editor: &mut Editor, method: &str, params: Value) -> Value {
     let schema = schema();
     let returned = editor.result(method, params.clone());
     for (name, value) in [("params", &params), ("result", &returned)] {
-        let mut part = schema["properties"][method]["properties"][name].clone();
-        part["$defs"] = schema["$defs"].clone();
-        let validator = jsonschema::validator_for(&part).unwrap();
-        let problems: Vec<String> = validator.iter_errors(value).map(|problem| problem.to_string()).collect();
-        assert!(problems.is_empty(), "{method} {name}: {problems:?}\n{value}");
+        fits(&schema["properties"][method]["properties"][name], value, &format!("{method} {name}"));
     }
     returned
 }
 
 /// The kind of the error that a method answers with.
-fn refused(editor: &mut Editor, method: &str, params: Value) -> String {
+pub(super) fn refused(editor: &mut Editor, method: &str, params: Value) -> String {
     let response = editor.request(method, params);
     response["error"]["data"]["code"].as_str().unwrap_or_else(|| panic!("{method}: {response}")).to_owned()
 }

@@ -1,0 +1,132 @@
+import { beforeEach, describe, expect, it } from "vitest";
+import type { PermissionRequest } from "../../src/agent/acp";
+import { Conversation } from "../../src/conversation/conversation";
+import type { ViewServices } from "../../src/views/agent-view";
+import { ApprovalCard } from "../../src/views/approval-card";
+import { diffLines, markedWords } from "../../src/views/diff";
+import { showForm } from "../../src/views/form-card";
+import { differingWords } from "../../src/views/words";
+import type { FileChange } from "../../src/protocol";
+
+let parent: HTMLElement;
+
+beforeEach(() => {
+  activeDocument.body.empty();
+  parent = activeDocument.body.createDiv();
+});
+
+const DIFF = "@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n";
+const file = (number: number): FileChange => ({ kind: "modified", path: `n${number}.md`, to: null, diff: DIFF, added: 1, removed: 1, inside: [] });
+const services = { app: { workspace: { iterateAllLeaves: () => undefined } } } as unknown as ViewServices;
+
+function ask(more: object, options = ["allow", "pick", "reject"]) {
+  const conversation = new Conversation("s", { prompt: () => Promise.resolve("end_turn"), cancel: () => undefined });
+  const approval = { tool: "t", question: "<b>Really?</b>", risk: "write", undo: "It can be undone.", leaves: "Nothing leaves.", files: [], folders: [], notices: [], parts: [], items: [], ...more };
+  const request: PermissionRequest = {
+    sessionId: "s",
+    toolCall: { toolCallId: String(parent.childElementCount), rawInput: { path: "a.md", edits: [1] }, _meta: { vault: approval } },
+    options: options.map((optionId) => ({ optionId, name: optionId, kind: "" })),
+  };
+  const answer = conversation.ask(request, new AbortController().signal);
+  const entry = conversation.entries[conversation.entries.length - 1];
+  if (entry?.kind !== "question") throw new Error("no question");
+  const element = parent.createDiv();
+  new ApprovalCard(element, conversation, entry.question, services).show();
+  const button = (text: string) => [...element.querySelectorAll("button")].find((one) => one.textContent === text);
+  return { element, answer, button, conversation, question: entry.question };
+}
+
+describe("approval cards", () => {
+  it("show the risk, the purpose and everything else as text", () => {
+    const { element } = ask({ purpose: "Edits a note." });
+    expect(element.querySelector(".vault-agent-badge.is-write")?.textContent).toBe("Changes notes");
+    expect(element.querySelector("b")).toBeNull();
+    expect(element.textContent).toContain("<b>Really?</b>");
+    expect(element.textContent).toContain("Edits a note.");
+    expect([...element.querySelectorAll("textarea")].map(({ value, readOnly }) => [value, readOnly])).toEqual([["a.md", true], ["[\n 1\n]", true]]);
+  });
+
+  it("of thousands of files, twenty of them, are drawn as they are looked at", () => {
+    const files = Array.from({ length: 2_000 }, (_, number) => file(number));
+    const parts = files.map(({ path }) => ({ path, diff: DIFF }));
+    for (let number = 0; number < 20; number++) ask(number % 2 === 0 ? { files } : { files, parts });
+    expect(parent.querySelectorAll("details.vault-agent-file")).toHaveLength(20 * 100);
+    expect(parent.querySelectorAll(".vault-agent-diff")).toHaveLength(20 * 5);
+  });
+
+  it("tick parts that are not drawn yet, too", async () => {
+    const parts = Array.from({ length: 300 }, (_, number) => ({ path: `n${number}.md`, diff: DIFF }));
+    const { element, button, answer, conversation } = ask({ files: [], parts });
+    button("None")?.click();
+    expect(button("Show what is left")?.disabled).toBe(true);
+    const box = element.querySelector<HTMLInputElement>("input[type=checkbox]");
+    box?.click();
+    expect(element.textContent).toContain("1 of 300 changes ticked");
+    button("Show what is left")?.click();
+    expect(await answer).toEqual({ outcome: { outcome: "selected", optionId: "pick" } });
+    const form = conversation.form({ toolCallId: "0", message: "" }, new AbortController().signal);
+    expect(await form).toEqual({ action: "accept", content: { ticked: ["0"] } });
+  });
+
+  it("share the ticked items of a result", async () => {
+    const { element, button, answer, question } = ask({ items: ["one", "two <i>x</i>"] });
+    element.querySelectorAll<HTMLInputElement>("input[type=checkbox]")[0]?.click();
+    button("Share 1")?.click();
+    expect(await answer).toEqual({ outcome: { outcome: "selected", optionId: "pick" } });
+    expect(question.outcome).toBe("Shared 1 of 2.");
+    expect(element.querySelector("i")).toBeNull();
+  });
+
+  it("of a plan approve the steps that are shown, and leave others out", async () => {
+    const step = (id: string, skipped: string | null) => ({ id, tool: "write_note", preview: `Create <i>${id}</i>`, risk: "write", calls: 1, skipped, notices: [] });
+    const plan = (...skipped: Array<string | null>) => ({ goal: "Beds", assumptions: ["Three"], notes: 2, links: 0, steps: skipped.map((reason, at) => step(String(at), reason)) });
+    const first = ask({ plan: plan(null, null) });
+    expect(first.button("Approve")?.disabled).toBe(false);
+    expect(first.element.querySelector("i")).toBeNull();
+    first.element.querySelectorAll<HTMLInputElement>("input[type=checkbox]")[1]?.click();
+    first.button("Show what is left")?.click();
+    expect(await first.answer).toEqual({ outcome: { outcome: "selected", optionId: "pick" } });
+    // Asked again without the step, what is shown can be approved; the step can be ticked again.
+    const again = ask({ plan: plan(null, "a person left it out") });
+    expect([...again.element.querySelectorAll<HTMLInputElement>("input[type=checkbox]")].map(({ checked }) => checked)).toEqual([true, false]);
+    again.button("Approve")?.click();
+    expect(await again.answer).toEqual({ outcome: { outcome: "selected", optionId: "allow" } });
+  });
+
+  it("offer only what the program offers", () => {
+    const { button, element } = ask({}, ["allow", "reject"]);
+    expect(button("Approve for this conversation")).toBeUndefined();
+    expect(element.querySelector("input[type=text]")).toBeNull();
+  });
+});
+
+describe("forms", () => {
+  it("read what is filled in", async () => {
+    const conversation = new Conversation("s", { prompt: () => Promise.resolve("end_turn"), cancel: () => undefined });
+    const properties = {
+      topic: { type: "string", title: "Topic", default: "garden" },
+      count: { type: "integer", default: 3 },
+      isSure: { type: "boolean" },
+      parts: { type: "array", items: { anyOf: [{ const: "0", title: "One" }, { const: "1", title: "Two" }] }, default: ["0"] },
+    };
+    const answer = conversation.form({ message: "Values", requestedSchema: { properties } }, new AbortController().signal);
+    const entry = conversation.entries[0];
+    if (entry?.kind !== "form") throw new Error("no form");
+    showForm(parent, conversation, entry.form);
+    parent.querySelector<HTMLInputElement>("fieldset input:not(:checked)")?.click();
+    parent.querySelector<HTMLButtonElement>("button.mod-cta")?.click();
+    expect(await answer).toEqual({ action: "accept", content: { topic: "garden", count: 3, isSure: false, parts: ["0", "1"] } });
+  });
+});
+
+describe("words that differ", () => {
+  it("are marked in lines that replace each other", () => {
+    const marked = (segments: Array<{ text: string; isMatch: boolean }> | undefined) => segments?.map(({ text, isMatch }) => (isMatch ? `[${text}]` : text)).join("");
+    const words = differingWords("The compost was warm.", "The compost was very hot.");
+    expect([marked(words?.before), marked(words?.after)]).toEqual(["The compost was [warm].", "The compost was [very hot]."]);
+    expect(differingWords("one", "two")).toBeNull();
+    expect(differingWords("", "two")).toBeNull();
+    const lines = diffLines("@@ -1,2 +1,3 @@\n-a b\n-c d\n+a x\n+c y\n+z\n");
+    expect([...markedWords(lines).keys()].sort()).toEqual([0, 1, 2, 3]);
+  });
+});

@@ -1,0 +1,99 @@
+import { describe, expect, it, vi } from "vitest";
+import type { AgentState, Agent } from "../../src/agent/process";
+import { ConnectionClosed } from "../../src/agent/rpc";
+import { Conversations } from "../../src/conversation/conversations";
+
+/** A program of which a test decides what it answers. */
+function world() {
+  const calls: Array<[string, unknown]> = [];
+  const answers = new Map<string, () => Promise<unknown>>();
+  let listener: (state: AgentState) => void = () => undefined;
+  const agent = {
+    vault: "/v",
+    client: null,
+    onState: (heard: typeof listener) => {
+      listener = heard;
+      return () => undefined;
+    },
+    call: (method: string, params: unknown) => {
+      calls.push([method, params]);
+      return (answers.get(method) ?? (() => Promise.resolve({})))();
+    },
+    cancelTurn: () => undefined,
+  };
+  answers.set("session/new", () => Promise.resolve({ sessionId: "s" }));
+  answers.set("session/list", () => Promise.resolve({ sessions: [{ sessionId: "s", title: "Beds" }, { sessionId: "empty", title: "" }] }));
+  const conversations = new Conversations(agent as unknown as Agent);
+  const told = (sessionId: string, name: string) => {
+    const update = { sessionUpdate: "available_commands_update", availableCommands: [{ name, description: "" }] };
+    conversations.told("session/update", { sessionId, update });
+  };
+  return { conversations, calls, answers, told, methods: () => calls.map(([method]) => method), state: (state: AgentState) => listener(state) };
+}
+
+const message = { text: "Hi", blocks: [{ type: "text" as const, text: "Hi" }], shared: [] };
+
+describe("conversations", () => {
+  it("take what is told before the id of a new session is known", async () => {
+    const { conversations, told, answers } = world();
+    answers.set("session/new", () => {
+      told("s", "plan");
+      return Promise.resolve({ sessionId: "s" });
+    });
+    told("s", "never");
+    const conversation = await conversations.begin();
+    expect(conversation.commands.map(({ name }) => name)).toEqual(["plan"]);
+  });
+
+  it("are opened again once when the program was started anew, before the next message", async () => {
+    const { conversations, methods, state, answers } = world();
+    const conversation = await conversations.begin();
+    answers.set("session/prompt", () => Promise.reject(new ConnectionClosed("gone")));
+    conversation.send(message);
+    await vi.waitFor(() => expect(conversation.isRunning).toBe(false));
+    expect(conversation.entries.at(-1)).toMatchObject({ kind: "notice", action: "continue" });
+    state({ kind: "restarting" });
+    answers.set("session/prompt", () => Promise.resolve({ stopReason: "end_turn" }));
+    void conversations.resume(conversation);
+    conversation.send(message);
+    await vi.waitFor(() => expect(conversation.isRunning).toBe(false));
+    expect(methods()).toEqual(["session/new", "session/prompt", "session/resume", "session/prompt"]);
+  });
+
+  it("are loaded with their titles, listed without empty ones, and known after that", async () => {
+    const { conversations, methods } = world();
+    expect((await conversations.list()).map(({ sessionId }) => sessionId)).toEqual(["s"]);
+    const conversation = await conversations.load("s");
+    expect(conversation.title).toBe("Beds");
+    expect(await conversations.load("s")).toBe(conversation);
+    expect(methods().filter((method) => method === "session/load")).toHaveLength(1);
+  });
+
+  it("are deleted when they are left and nothing was said", async () => {
+    const { conversations, methods, answers } = world();
+    await conversations.leave(await conversations.begin());
+    answers.set("session/prompt", () => Promise.resolve({ stopReason: "end_turn" }));
+    const conversation = await conversations.begin();
+    conversation.send(message);
+    await vi.waitFor(() => expect(conversation.isRunning).toBe(false));
+    await conversations.leave(conversation);
+    expect(methods()).toEqual(["session/new", "session/delete", "session/new", "session/prompt", "session/close"]);
+  });
+
+  it("answer questions of sessions that are not open with a no", async () => {
+    const { conversations } = world();
+    const { signal } = new AbortController();
+    expect(await conversations.asked("session/request_permission", { sessionId: "x" }, signal)).toEqual({ outcome: { outcome: "cancelled" } });
+    expect(await conversations.asked("elicitation/create", {}, signal)).toEqual({ action: "cancel" });
+    expect(conversations.asked("fs/read_text_file", {}, signal)).toBeNull();
+  });
+
+  it("go on with another model when it was chosen", async () => {
+    const { conversations, methods } = world();
+    await conversations.begin();
+    const changed = vi.fn();
+    conversations.onModel(changed);
+    await conversations.modelChanged();
+    expect([methods(), changed.mock.calls.length]).toEqual([["session/new", "session/resume"], 1]);
+  });
+});
