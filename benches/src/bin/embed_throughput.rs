@@ -183,7 +183,8 @@ fn session(environment: &Environment, file: &Path, threads: usize) -> ort::Resul
         .commit_from_file(file)
 }
 
-/// Loads the reference tokenizer. Overrides its file, which pads and truncates at 128 tokens, unlike the model is used.
+/// Loads the reference tokenizer. Overrides the padding and truncation at 128 tokens in its file, which the model's
+/// users do not apply.
 fn tokenizer(folder: &Path) -> Result<Tokenizer> {
     let mut tokenizer = Tokenizer::from_file(folder.join("tokenizer.json"))?;
     tokenizer.with_padding(None);

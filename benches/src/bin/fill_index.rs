@@ -1,7 +1,7 @@
 //! Indexes a vault with vectors of hashed words under the bundled model's name: `fill_index VAULT INDEX`.
 //!
-//! Takes seconds, and the model would take minutes, so this allows to time searches of large vaults. Semantic results
-//! in such an index are meaningless.
+//! This takes seconds, while the model would take minutes, so that searches of large vaults can be timed. Semantic
+//! results in such an index are meaningless.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program that reports")]
 
