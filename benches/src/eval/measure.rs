@@ -83,7 +83,7 @@ pub struct Means {
 }
 
 impl Means {
-    /// Returns the means over queries; all 0 if there are none.
+    /// Returns the means over queries; all 0 without queries.
     pub fn of<'a>(scores: impl IntoIterator<Item = &'a Scores>) -> Self {
         let scores: Vec<&Scores> = scores.into_iter().collect();
         let mean = |of: fn(&Scores) -> f64| scores.iter().map(|s| of(s)).sum::<f64>() / scores.len().max(1) as f64;
@@ -101,7 +101,7 @@ impl Means {
 mod tests {
     use super::*;
 
-    /// a is judged 3, b 1, c 0; x and y nobody looked at.
+    /// a is judged 3, b 1, c 0; x and y are not judged.
     fn judged() -> Judgments {
         [("a", 3), ("b", 1), ("c", 0)].map(|(id, s)| (id.to_owned(), s)).into()
     }
@@ -122,7 +122,7 @@ mod tests {
         check(&["b", "a"], 0.709810, 1.0, 1.0, Some(1));
         // 1 + 7 / 2 = 4.5
         check(&["b", "x", "a"], 0.589705, 1.0, 1.0, Some(1));
-        // 7 / 2 = 3.5; what is judged 0 is as good as what nobody judged
+        // 7 / 2 = 3.5; a document that is judged 0 counts like one that is not judged
         check(&["x", "c", "a"], 0.458660, 0.5, 1.0 / 3.0, Some(3));
         check(&["x", "y", "a"], 0.458660, 0.5, 1.0 / 3.0, Some(3));
         // 1 / 2.32193

@@ -1,5 +1,4 @@
-//! Evaluates adjacent words: whether the only note with a phrase or an identifier is first, without quotes in the
-//! query.
+//! Evaluates adjacent words: whether the note with a phrase or an identifier, typed without quotes, is found first.
 //!
 //! A phrase is three to five adjacent words in a line of prose of exactly one note, at least two of which are not stop
 //! words. An identifier is a run without spaces that punctuation joins (`max_retry_count`, `https://example.org/a`,

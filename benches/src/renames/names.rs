@@ -1,5 +1,7 @@
-//! The new names of notes: names with spaces and accents in other folders, some of them deep or new; names that
-//! unresolved links have; and names of other notes.
+//! The new names of notes for renames.
+//!
+//! They are names with spaces and accents in other folders, some of them deep or new; names that unresolved links have;
+//! and names of other notes.
 
 use std::collections::BTreeSet;
 

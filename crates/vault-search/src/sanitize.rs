@@ -193,7 +193,7 @@ mod tests {
         check("a\u{9b}31m\u{202e}gpj.exe", "a\u{fffd}31m\u{fffd}gpj.exe");
         check("a\r\nb\x7f\tc\r", "a\nb␡  c");
         check("a\rb\r\r\n", "a␍b␍\n");
-        // What nobody would see is named; emoji and Persian stay as they are.
+        // Invisible characters are shown by their code; emoji and Persian stay unchanged.
         check("do\u{200b}ne\u{e0041}", "do<U+200B>ne<U+E0041>");
         check("👩\u{200d}🌾 ☀\u{fe0f} می\u{200c}خواهم", "👩\u{200d}🌾 ☀\u{fe0f} می\u{200c}خواهم");
         check("❤\u{fe0f}\u{200d}🔥", "❤\u{fe0f}\u{200d}🔥");

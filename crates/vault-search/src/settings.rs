@@ -1,5 +1,6 @@
-//! The vaults and the index that a command works on, and the user's `config.toml`. Flags override environment
-//! variables, which override the file.
+//! The vaults and the index that a command works on, and the user's `config.toml`.
+//!
+//! Flags override environment variables, which override the file.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
