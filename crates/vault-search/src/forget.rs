@@ -63,8 +63,8 @@ pub fn forget(vault_args: &VaultArgs, args: &ForgetArgs, out: &mut Out) -> CliRe
     let question = format!("Delete the index, journal, log, macros and conversations of {name}? Its notes stay.{undo}");
     if !(args.yes || can_ask() && confirm(&question)) {
         let refusal = format!(
-            "{name}: nothing was deleted; this needs confirmation (see what would be lost with `vault-tools undo --list` \
-             and `vault-tools macro list`, then add --yes)"
+            "{name}: nothing was deleted; this needs confirmation (see with `vault-tools undo --list` and `vault-tools \
+             macro list` what would be lost, then add --yes)"
         );
         return Err(Failure::Refused(refusal));
     }
