@@ -197,7 +197,7 @@ mod tests {
         check("do\u{200b}ne\u{e0041}", "do<U+200B>ne<U+E0041>");
         check("👩\u{200d}🌾 ☀\u{fe0f} می\u{200c}خواهم", "👩\u{200d}🌾 ☀\u{fe0f} می\u{200c}خواهم");
         check("❤\u{fe0f}\u{200d}🔥", "❤\u{fe0f}\u{200d}🔥");
-        // A run of them would be a message.
+        // A run of them could hide a message.
         check("😀\u{fe00}\u{fe0e}\u{fe01}", "😀\u{fe00}<U+FE0E><U+FE01>");
         check("a\u{200d}\u{200c}\u{200d} \u{fe0f}", "a\u{200d}<U+200C><U+200D> <U+FE0F>");
         check("\u{200c}x\u{1bca0}\u{2065}", "<U+200C>x<U+1BCA0><U+2065>");

@@ -30,7 +30,8 @@ pub struct VaultArgs {
     /// The folder that holds the notes [env: VAULT_DIR]
     ///
     /// Default: the nearest parent folder with an `.obsidian` folder, else the vault that config.toml names, else the
-    /// current folder. Repeatable for commands that work on several vaults.
+    /// nearest parent folder with an index, else the current folder. Repeatable for commands that work on several
+    /// vaults.
     #[arg(long, value_name = "DIR", global = true)]
     pub vault: Vec<PathBuf>,
     /// The index file [env: VAULT_INDEX_FILE]
