@@ -174,7 +174,7 @@ fn plan() -> Value {
 fn memory(vault: &Vault) -> String {
     // Create it first, so that each process finds it.
     vault.toolbox().vault().index().expect("an index");
-    let mut table = "\n| a plan of so many creations, then its undo | peak memory |\n| --- | --- |\n".to_owned();
+    let mut table = "\n| creations of a plan, then its undo | peak memory |\n| --- | --- |\n".to_owned();
     for count in [1, 1000, 4000] {
         let program = std::env::current_exe().expect("this program");
         let task = format!("{count} {}", vault.folder.path().display());

@@ -1,5 +1,4 @@
-//! Tools for the benches: generated vaults and texts, rows to scan, recordings to replay, the peers, and the evaluation
-//! of results.
+//! Tools for the benches: generated vaults and texts, rows, recordings, the peers, and the evaluation of results.
 
 mod notes;
 mod random;

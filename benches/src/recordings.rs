@@ -1,5 +1,4 @@
-//! Recorded replies of providers, parsed by the wires of agent-loop and compared with a plain reading of the same
-//! bytes.
+//! Recorded replies of providers, parsed by the wires of agent-loop and compared with a plain reading.
 //!
 //! ```text
 //! file ──> recordings ──┬─> wire of agent-loop ──> Reply ──┐

@@ -1,7 +1,7 @@
-//! How soon `vault-agent chat` has its prompt and `ask` its first search, and what a long conversation holds in memory:
-//! `chat_turns --help`.
+//! Measures the start of `vault-agent chat` and `ask`, and the memory of a long conversation: `chat_turns --help`.
 //!
-//! The model is on loopback and answers at once: in each turn a search, then a text. Linux, for /proc and a terminal.
+//! The model is on loopback and answers at once: in each turn a search, then a text. Linux only, because it needs /proc
+//! and a terminal.
 
 #![allow(clippy::print_stdout, reason = "a program that reports")]
 
@@ -34,25 +34,25 @@ mod linux {
 
     type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
-    /// What a line editor sends when it begins to read, after its prompt can be typed at.
+    /// The escape sequence that the line editor sends when it starts to read input.
     const READS: &[u8] = b"\x1b[?2004h";
 
-    /// How a terminal is asked where the cursor is.
+    /// The escape sequence that asks a terminal for the position of the cursor.
     const WHERE: &[u8] = b"\x1b[6n";
 
     /// Measures the start of `vault-agent chat` and `ask`, and the memory of `chat` over many turns.
     #[derive(Debug, Parser)]
     struct Args {
-        /// The program, as it is released
+        /// The release binary
         #[arg(long, value_name = "FILE", default_value = "target/release/vault-agent")]
         program: PathBuf,
-        /// Notes of the vault that is made
+        /// Number of notes in the generated vault
         #[arg(long, default_value_t = 5000)]
         notes: usize,
-        /// Turns; memory is compared with that after a tenth of them
+        /// Number of turns; memory is compared with that after a tenth of them
         #[arg(long, default_value_t = 500)]
         turns: usize,
-        /// Starts that are measured
+        /// Number of measured starts
         #[arg(long, default_value_t = 30)]
         starts: usize,
     }
@@ -64,7 +64,7 @@ mod linux {
         make_vault(&vault, &demo_vault(), &VaultPlan { notes: args.notes, bytes: 1500, links: 6, seed: 2 })?;
         let place = Place { program: fs::canonicalize(&args.program)?, home: folder.path().join("home"), vault };
         fs::create_dir_all(&place.home)?;
-        // The index is made before, for words alone: vectors play no part here.
+        // Create the index first, without vectors, because they do not matter here.
         place
             .command(&["ask", "a first search"], "http://127.0.0.1:9/v1")
             .env_remove("VAULT_AGENT_PROVIDER")
@@ -77,7 +77,7 @@ mod linux {
         for _ in 0..=args.starts {
             starts.push(place.start_to_prompt()?);
         }
-        // The first one reads the program from the disk.
+        // The first start does not count, because it reads the program from disk.
         let starts = &mut starts[1..];
         starts.sort_by(f64::total_cmp);
         println!("start to prompt, {} notes, {} starts", args.notes, starts.len());
@@ -113,7 +113,7 @@ mod linux {
             command
         }
 
-        /// Milliseconds from the start of the process until a line can be typed.
+        /// Returns the milliseconds from the start of the process until a line can be typed.
         fn start_to_prompt(&self) -> Result<f64> {
             let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
             rustix::io::fcntl_setfd(&terminal, rustix::io::FdFlags::CLOEXEC)?;
@@ -131,7 +131,7 @@ mod linux {
             let (mut shown, mut bytes) = (Vec::new(), [0; 4096]);
             let has = |shown: &[u8], wanted: &[u8]| shown.windows(wanted.len()).any(|window| window == wanted);
             let mut is_answered = false;
-            // Its mark is drawn behind the answer to where the cursor is.
+            // The prompt is drawn only after the terminal has reported the position of the cursor.
             while !(has(&shown, READS) && has(&shown, b"> ")) {
                 let read = terminal.read(&mut bytes)?;
                 shown.extend_from_slice(&bytes[..read]);
@@ -142,13 +142,13 @@ mod linux {
             }
             let took = started.elapsed().as_secs_f64() * 1000.0;
             terminal.write_all(b"\x04")?;
-            // Nobody reads what it says at its end.
+            // Discard its last output, so that it can exit.
             while terminal.read(&mut bytes).is_ok_and(|read| read > 0) {}
             child.wait()?;
             Ok(took)
         }
 
-        /// Milliseconds from the start of the process until it says what it has searched for.
+        /// Returns the milliseconds from the start of the process until it reports its first search.
         fn ask(&self, number: usize, model: &str) -> Result<f64> {
             let mut command = self.command(&["ask", &format!("what do I know of matter number {number}?")], model);
             let started = Instant::now();
@@ -157,13 +157,13 @@ mod linux {
             let mut lines = errors.lines();
             let first = lines.find(|line| line.as_ref().is_ok_and(|line| line.starts_with("tool: search_notes")));
             let took = started.elapsed().as_secs_f64() * 1000.0;
-            // It would end at the next line that nobody reads.
+            // Read the other lines, because the process would end at the next line if the pipe were closed.
             lines.for_each(drop);
             child.wait()?;
             first.map(|_| took).ok_or_else(|| "`ask` did not search".into())
         }
 
-        /// Talks for so many turns, and prints what the process and its transcript hold.
+        /// Runs a conversation of `turns` turns, and prints the memory of the process and the size of its transcript.
         fn talk(&self, turns: usize, model: &str) -> Result<()> {
             let mut command = self.command(&["chat"], model);
             let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
@@ -201,8 +201,9 @@ mod linux {
         }
     }
 
-    /// Megabytes of a process in memory, by this line of its status. Its own memory is what it has written to; the rest
-    /// is read from the program's file, such as the words of the bundled model as they are met, and shared.
+    /// Returns the memory of a process in megabytes, from a line of its status. Its own memory is the pages that it has
+    /// written to; other pages are shared and read from the program's file, such as the vocabulary of the bundled
+    /// model.
     fn resident(child: &Child, line: &str) -> Result<f64> {
         let status = fs::read_to_string(format!("/proc/{}/status", child.id()))?;
         let line = status.lines().find(|text| text.starts_with(line)).ok_or("no such line")?;
@@ -210,7 +211,7 @@ mod linux {
         Ok(kilobytes / 1024.0)
     }
 
-    /// Megabytes of all transcripts below a folder.
+    /// Returns the size of all transcripts below a folder in megabytes.
     fn transcript(folder: &Path) -> Result<f64> {
         let mut bytes = 0.0;
         for entry in fs::read_dir(folder)? {
@@ -226,10 +227,10 @@ mod linux {
         Ok(bytes / 1048576.0)
     }
 
-    /// A model: a search, then a text.
+    /// A model that replies with a search, then with a text.
     fn serve(listener: &TcpListener) {
         for (number, stream) in listener.incoming().map_while(|stream| stream.ok()).enumerate() {
-            // A client that has gone needs no answer.
+            // Ignore a client that has disconnected.
             let _ = answer(stream, number);
         }
     }

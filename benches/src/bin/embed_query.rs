@@ -1,4 +1,4 @@
-//! Loads the bundled model, embeds one query and ends: `embed_query TEXT`. What a search by meaning cannot do without.
+//! Loads the bundled model, embeds one query and exits: `embed_query TEXT`. The minimum work of a semantic search.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program that reports")]
 

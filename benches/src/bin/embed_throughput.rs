@@ -1,9 +1,10 @@
-//! How many texts a second are embedded, by us and by the peers, the same texts in one run: `embed_throughput --help`.
+//! Compares how many texts per second we and the peers embed: `embed_throughput --help`.
 //!
-//! A first race finds the best setting of each peer. In the second, we and the peers at their best take turns, A B C
-//! A B C …, so that whatever else the machine does falls on all alike; what counts is the median of the ratios within
-//! a round. Tokenizing, pooling and scaling to unit length are in every time. The texts come sorted by length, so
-//! that batches are padded as little as can be. That all compute the same is shown by the cosines with the f32 model.
+//! A first race finds the best setting of each peer. In the second race, we and the peers with their best settings take
+//! turns, A B C A B C …, so that other load of the machine affects all alike; the result is the median of the ratios
+//! within a round. Every time includes tokenizing, pooling and scaling to unit length. The texts are the same for all,
+//! and sorted by length, so that batches have little padding. Cosines with the f32 model show that all compute the
+//! same.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program that reports")]
 
@@ -27,46 +28,46 @@ use vault_index::{Embedder, LoadOptions, ModelName, Role};
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 type Vectors = Vec<Vec<f32>>;
 
-/// Measures texts embedded a second beside fastembed and ONNX Runtime.
+/// Measures embedded texts per second, compared with fastembed and ONNX Runtime.
 #[derive(Debug, Parser)]
 struct Args {
-    /// Folder of the f32 model and its tokenizer, as benches/peers/make_models.py makes it
+    /// Folder of the f32 model and its tokenizer, from benches/peers/make_models.py
     #[arg(long, value_name = "DIR")]
     fastembed_f32: PathBuf,
-    /// A dynamic int8 model; repeated: the best one counts
+    /// A dynamic int8 model (repeatable; the best one counts)
     #[arg(long, value_name = "FILE", required = true)]
     ort_int8: Vec<PathBuf>,
     /// The library of ONNX Runtime, 1.24 or newer
     #[arg(long, value_name = "FILE", env = "ORT_DYLIB_PATH")]
     runtime: PathBuf,
-    /// How many texts
+    /// Number of texts
     #[arg(long, default_value_t = 256)]
     texts: usize,
-    /// Tokens a text has at least; the sentence that gets it there is kept whole
+    /// Minimum number of tokens in a text, which ends with the sentence that reaches it
     #[arg(long, default_value_t = 98)]
     tokens: usize,
-    /// The texts' seed
+    /// Seed of the texts
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Texts a run of the peers' models; each is tried
+    /// Batch sizes of the peers' models; each is tried
     #[arg(long, value_delimiter = ',', default_value = "1,8,32")]
     batches: Vec<usize>,
-    /// Rounds of the first race, with every setting of the peers
+    /// Number of rounds in the first race, with all settings of the peers
     #[arg(long, default_value_t = 3)]
     first: usize,
-    /// Rounds of the second race, with the best of each
+    /// Number of rounds in the second race, with the best setting of each
     #[arg(long, default_value_t = 9)]
     second: usize,
 }
 
-/// Length of the vectors.
+/// The length of the vectors.
 const DIMENSIONS: usize = 384;
-/// Tokens that are read of a text, special ones included.
+/// The maximum number of tokens of a text that are used, including special tokens.
 const MAX_TOKENS: usize = 256;
-/// The indexer hands over so many times the batch size of an embedder.
+/// The indexer passes this many batches to an embedder at once.
 const INDEXER_BATCHES: usize = 4;
 
-/// Whom a setting belongs to.
+/// The embedding library of a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Runner {
     Us,
@@ -74,7 +75,7 @@ enum Runner {
     OnnxRuntime,
 }
 
-/// Texts -> vectors.
+/// A function from texts to vectors.
 type Embed<'a> = dyn FnMut(&[&str]) -> Result<Vectors> + 'a;
 
 /// One way to embed texts.
@@ -82,7 +83,7 @@ struct Setting<'a> {
     runner: Runner,
     name: String,
     embed: Box<Embed<'a>>,
-    /// Of each round.
+    /// The seconds of each round.
     seconds: Vec<f64>,
 }
 
@@ -102,7 +103,7 @@ fn main() -> Result<()> {
     let tokens: usize = texts.iter().map(|text| model.count(text)).sum();
     println!("{} texts of {} tokens on average, {cores} threads", texts.len(), tokens / texts.len().max(1));
 
-    // Told where its library is before anything else of it is used: it waits for ever with one that is too old.
+    // Initialize ONNX Runtime with the path of its library first, because it hangs with a library that is too old.
     let environment = ort::init_from(&args.runtime)?.build()?;
     let tokenizer = tokenizer(&args.fastembed_f32)?;
     let mut settings = vec![ours(&*model)];
@@ -132,7 +133,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// The bundled model, as the indexer calls it.
+/// Our setting: the bundled model, called like in the indexer.
 fn ours(model: &dyn Embedder) -> Setting<'_> {
     Setting::new(Runner::Us, "minilm".into(), move |texts| {
         let mut vectors = Vec::with_capacity(texts.len());
@@ -143,7 +144,7 @@ fn ours(model: &dyn Embedder) -> Setting<'_> {
     })
 }
 
-/// fastembed as its users call it, on all cores; without a batch size, with its own.
+/// A setting of fastembed as its users call it, on all cores. Without a batch size, it uses its default.
 fn fastembed_at(environment: &Environment, folder: &Path, batch: Option<usize>) -> Result<Setting<'static>> {
     let files = TokenizerFiles {
         tokenizer_file: fs::read(folder.join("tokenizer.json"))?,
@@ -159,7 +160,7 @@ fn fastembed_at(environment: &Environment, folder: &Path, batch: Option<usize>) 
     Ok(Setting::new(Runner::Fastembed, name, move |texts| Ok(model.embed(texts, batch)?)))
 }
 
-/// ONNX Runtime without fastembed: `sessions` side by side, each on `threads` threads.
+/// A setting of ONNX Runtime without fastembed: `sessions` concurrent sessions with `threads` threads each.
 fn onnx_runtime_at<'a>(
     environment: &Environment,
     tokenizer: &'a Tokenizer,
@@ -182,7 +183,8 @@ fn session(environment: &Environment, file: &Path, threads: usize) -> ort::Resul
         .commit_from_file(file)
 }
 
-/// The reference tokenizer; its file says to pad and cut at 128, which is not how the model is used.
+/// Loads the reference tokenizer. Overrides the padding and truncation at 128 tokens in its file, which the model's
+/// users do not apply.
 fn tokenizer(folder: &Path) -> Result<Tokenizer> {
     let mut tokenizer = Tokenizer::from_file(folder.join("tokenizer.json"))?;
     tokenizer.with_padding(None);
@@ -190,7 +192,7 @@ fn tokenizer(folder: &Path) -> Result<Tokenizer> {
     Ok(tokenizer)
 }
 
-/// Shares the batches out among the sessions: whoever is free takes the next.
+/// Distributes the batches among the sessions: a free session takes the next batch.
 fn embed_on(sessions: &mut [Session], tokenizer: &Tokenizer, texts: &[&str], batch: usize) -> Result<Vectors> {
     let batches: Vec<&[&str]> = texts.chunks(batch.max(1)).collect();
     let next = AtomicUsize::new(0);
@@ -200,7 +202,7 @@ fn embed_on(sessions: &mut [Session], tokenizer: &Tokenizer, texts: &[&str], bat
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
             let Some(texts) = batches.get(at) else { return Ok(done) };
-            // A session that has the cores to itself may tokenize on all of them.
+            // A single session may tokenize on all cores.
             let encoded: Vec<Encoding> = match is_alone {
                 true => tokenizer.encode_batch_fast(texts.to_vec(), true)?,
                 false => {
@@ -223,7 +225,7 @@ fn embed_on(sessions: &mut [Session], tokenizer: &Tokenizer, texts: &[&str], bat
     Ok(done.into_iter().flat_map(|(_, vectors)| vectors).collect())
 }
 
-/// One batch, padded to its longest text: mean-pooled vectors of unit length.
+/// Embeds one batch, padded to its longest text. Returns mean-pooled vectors of unit length.
 fn run(session: &mut Session, encoded: &[Encoding]) -> Result<Vectors> {
     let width = encoded.iter().map(|one| one.get_ids().len()).max().unwrap_or(0);
     let (mut ids, mut mask) = (vec![0i64; encoded.len() * width], vec![0i64; encoded.len() * width]);
@@ -244,7 +246,7 @@ fn run(session: &mut Session, encoded: &[Encoding]) -> Result<Vectors> {
     Ok(encoded.iter().zip(rows).map(|(one, rows)| pooled(&rows[..one.get_ids().len() * DIMENSIONS])).collect())
 }
 
-/// The direction of the sum of the tokens' vectors, which is that of their mean.
+/// Returns the direction of the sum of the tokens' vectors, which is the direction of their mean.
 fn pooled(rows: &[f32]) -> Vec<f32> {
     let mut sum = vec![0.0f32; DIMENSIONS];
     for row in rows.chunks_exact(DIMENSIONS) {
@@ -255,7 +257,7 @@ fn pooled(rows: &[f32]) -> Vec<f32> {
     sum
 }
 
-/// Warms all of them up, and shows how near their vectors are to those of the f32 model.
+/// Warms up all settings, and prints the cosines of their vectors with those of the f32 model.
 fn check(settings: &mut [&mut Setting<'_>], texts: &[&str]) -> Result<()> {
     let mut vectors = Vec::new();
     for setting in settings.iter_mut() {
@@ -277,7 +279,7 @@ fn dot(a: &[f32], b: &[f32]) -> f32 {
     a.iter().zip(b).map(|(x, y)| x * y).sum()
 }
 
-/// Lets all of them embed all texts in turn, `rounds` times; earlier times are forgotten.
+/// Lets all settings embed all texts in turn, `rounds` times. Discards earlier times.
 fn race(settings: &mut [&mut Setting<'_>], texts: &[&str], rounds: usize) -> Result<()> {
     settings.iter_mut().for_each(|setting| setting.seconds.clear());
     for round in 1..=rounds.max(1) {
@@ -292,13 +294,13 @@ fn race(settings: &mut [&mut Setting<'_>], texts: &[&str], rounds: usize) -> Res
     Ok(())
 }
 
-/// The place of a runner's quickest setting, by the median.
+/// Returns the position of a library's fastest setting, by the median.
 fn best_of(settings: &[&mut Setting<'_>], runner: Runner) -> Option<usize> {
     let of_runner = settings.iter().enumerate().filter(|(_, setting)| setting.runner == runner);
     of_runner.map(|(at, setting)| (at, median(&setting.seconds))).min_by(|a, b| a.1.total_cmp(&b.1)).map(|(at, _)| at)
 }
 
-/// Speeds, and how many times theirs ours is in the same round. We stand first.
+/// Prints the speeds, and the ratios of our speed to the others in the same round. Our setting is the first.
 fn report(settings: &[&mut Setting<'_>], texts: usize) {
     println!("median   least    most  we are  setting");
     for setting in settings {

@@ -1,4 +1,4 @@
-//! Measures whether the right note is found: `eval --help`.
+//! Evaluates the quality of search: `eval --help`.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program that reports")]
 
@@ -17,53 +17,53 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use vault_index::{Mode, ModelName};
 
-/// Measures whether the right note is found, through the real pipeline and searcher.
+/// Evaluates the quality of search with the real pipeline and searcher.
 ///
-/// A folder is a collection in BEIR's layout (corpus.jsonl, queries.jsonl, qrels.tsv): each document becomes a note,
-/// each query is taken literally. It prints nDCG@10, recall@100, MRR@10 and the time of each mode, and beside them the
-/// reciprocal rank fusion (k = 60) of the lexical and the semantic list.
+/// A folder is a collection in BEIR's layout (corpus.jsonl, queries.jsonl, qrels.tsv). Each document becomes a note,
+/// and each query is searched literally. Prints nDCG@10, recall@100, MRR@10 and the time of each mode, and for
+/// comparison of the reciprocal rank fusion (k = 60) of the lexical and the semantic list.
 #[derive(Debug, Parser)]
 struct Args {
-    /// Collections; vaults with --known-item
+    /// Collections; with --known-item, --names or --phrases, vaults
     #[arg(required = true, value_name = "DIR")]
     folders: Vec<PathBuf>,
-    /// How passages are ranked
+    /// The ranking mode
     #[arg(long, value_enum, default_value_t = Modes::All)]
     mode: Modes,
-    /// One JSON document instead of tables
+    /// Print one JSON document instead of tables
     #[arg(long)]
     json: bool,
-    /// Keep notes and indexes here, so that the next run embeds nothing; by default they go when all is done
+    /// Keep notes and indexes here, so that the next run embeds nothing; by default they are deleted at the end
     #[arg(long, value_name = "DIR")]
     index_dir: Option<PathBuf>,
-    /// Write what became of each query: tab-separated, the first ten as a JSON array
+    /// Write the result of each query: tab-separated, with the first ten hits as a JSON array
     #[arg(long, value_name = "FILE")]
     per_query: Option<PathBuf>,
-    /// Ask only the first N queries of each folder
+    /// Run only the first N queries of each folder
     #[arg(long, value_name = "N")]
     limit_queries: Option<usize>,
-    /// Folders are vaults: the words of a link are asked for, the note it leads to is the answer, and the notes that
-    /// hold the link are left out
+    /// Known-item search in vaults: the words of a link are the query, the note it leads to is the answer, and the
+    /// notes that contain the link are left out
     #[arg(long, conflicts_with = "passages")]
     known_item: bool,
-    /// Folders are vaults: their notes are asked for by their names, by the beginnings of names, and by names with a
-    /// slip; words and hybrid, unless --mode says which
+    /// Search in vaults by names of notes, by prefixes of names, and by names with a typo; lexical and hybrid, unless
+    /// --mode is given
     #[arg(long, conflicts_with_all = ["passages", "known_item"])]
     names: bool,
-    /// Folders are vaults: phrases and identifiers that one note has, or two, are asked for without quotes; words and
-    /// hybrid, unless --mode says which
+    /// Search in vaults, without quotes, by phrases and identifiers that are in one or two notes; lexical and hybrid,
+    /// unless --mode is given
     #[arg(long, conflicts_with_all = ["passages", "known_item", "names"])]
     phrases: bool,
-    /// The queries are asked while only a share of the passages has a vector
+    /// Run the queries while only a share of the passages has a vector
     #[arg(long, conflicts_with_all = ["passages", "known_item", "names", "phrases"])]
     shares: bool,
-    /// Documents become sections of long notes; a passage must show the lines of the right section
+    /// Make documents sections of long notes; a passage must have lines of the right section
     #[arg(long)]
     passages: bool,
-    /// Sections of a long note
+    /// Number of sections in a long note
     #[arg(long, value_name = "N", default_value_t = 8, requires = "passages")]
     sections: usize,
-    /// Which documents share a long note
+    /// Seed for the distribution of documents to long notes
     #[arg(long, value_name = "N", default_value_t = 1, requires = "passages")]
     seed: u64,
     /// The embedding model
@@ -71,16 +71,16 @@ struct Args {
     model: Option<ModelName>,
 }
 
-/// What --mode takes.
+/// The values of --mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Modes {
-    /// By words only
+    /// Rank by words
     Lexical,
-    /// By meaning only
+    /// Rank by meaning
     Semantic,
-    /// By both: the default of a search
+    /// Rank by both: the default of a search
     Hybrid,
-    /// Each of them
+    /// Evaluate each mode
     All,
 }
 
@@ -109,7 +109,7 @@ fn run(args: &Args) -> Result<()> {
     let plan =
         Plan { model: args.model.clone(), modes: args.mode.list(), queries: args.limit_queries.unwrap_or(usize::MAX) };
     let folders = named(&args.folders)?;
-    // Lives until all is done.
+    // The folder must exist until the end.
     let temporary = tempfile::tempdir()?;
     let keep = args.index_dir.clone().unwrap_or_else(|| temporary.path().to_path_buf());
     let (mut reports, mut rows) = (Vec::new(), Vec::new());
@@ -131,7 +131,7 @@ fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// What came of one folder.
+/// The report on one folder.
 struct Outcome {
     table: String,
     json: Value,
@@ -181,7 +181,7 @@ fn task(args: &Args) -> &'static str {
     }
 }
 
-/// Folders by their names, each a different one: indexes and rows go by them.
+/// Returns the folders by their names, which must be distinct because they identify indexes and rows.
 fn named(folders: &[PathBuf]) -> Result<Vec<(String, PathBuf)>> {
     let mut seen = HashSet::new();
     let mut named = Vec::new();

@@ -1,7 +1,7 @@
 //! Indexes a vault with vectors of hashed words under the bundled model's name: `fill_index VAULT INDEX`.
 //!
-//! Takes seconds where the model would take minutes, so that searches of large vaults can be timed. What is found by
-//! meaning in such an index is nonsense.
+//! This takes seconds, while the model would take minutes, so that searches of large vaults can be timed. Semantic
+//! results in such an index are meaningless.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program that reports")]
 
@@ -12,7 +12,7 @@ use vault_index::{Embedder, HashedEmbedder, Index, LoadOptions, ModelName, Optio
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-/// Says it is the bundled model, and counts tokens as it does.
+/// An embedder with the id and the token counts of the bundled model.
 struct Disguised(Arc<dyn Embedder>);
 
 impl TokenCount for Disguised {

@@ -1,4 +1,4 @@
-//! A model in the process: tokens evaluated in a turn with two calls, and its speed beside llama.cpp's own bench and server.
+//! Measures a model in the process: tokens evaluated in a turn with two calls, and its speed compared with llama.cpp.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program that reports")]
 
@@ -21,14 +21,14 @@ use serde_json::{Value, json};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-/// ChatML with calls as Qwen 2.5 writes them: what was said stays as it was.
+/// A ChatML template with calls as Qwen 2.5 writes them. Earlier messages are rendered unchanged.
 const STAYS: &str = "{% if tools %}<|im_start|>system\nTools:{% for tool in tools %}\n{{ tool | tojson }}{% endfor %}<|im_end|>\n\
     {% endif %}{% for m in messages %}{% if m.role == 'tool' %}<|im_start|>user\n<tool_response>\n{{ m.content }}\n\
     </tool_response>{% else %}<|im_start|>{{ m.role }}\n{{ m.content }}{% for call in m.tool_calls %}<tool_call>\n\
     {\"name\": \"{{ call.function.name }}\", \"arguments\": {{ call.function.arguments | tojson }}}\n</tool_call>{% endfor %}\
     {% endif %}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
 
-/// Tokens of the prompts whose evaluation is timed, at most, and of the replies.
+/// The maximum number of tokens of the prompts whose evaluation is timed, and of the replies.
 const PROMPT: usize = 512;
 const REPLY: u32 = 128;
 
@@ -37,16 +37,16 @@ const REPLY: u32 = 128;
 struct Arguments {
     /// The model, in the format GGUF.
     model: PathBuf,
-    /// llama.cpp's `llama-bench`, which is measured in turns with it.
+    /// llama.cpp's `llama-bench`, to measure in turns with it.
     #[arg(long)]
     llama_bench: Option<PathBuf>,
-    /// Its `llama-server`, too.
+    /// llama.cpp's `llama-server`, to measure in turns with it.
     #[arg(long)]
     llama_server: Option<PathBuf>,
-    /// How often each is measured.
+    /// The number of measurements of each.
     #[arg(long, default_value_t = 5)]
     rounds: usize,
-    /// Threads for both.
+    /// The number of threads for all of them.
     #[arg(long, default_value_t = 2)]
     threads: u32,
 }
@@ -65,7 +65,7 @@ fn main() -> ExitCode {
 }
 
 async fn measure(arguments: &Arguments) -> Result<()> {
-    // What a template rewrites: the calls of earlier turns lose their arguments.
+    // A template that rewrites earlier messages: the calls of earlier turns lose their arguments.
     let rewrites = STAYS.replace(
         "{{ call.function.arguments | tojson }}",
         "{% if m == messages[-2] %}{{ call.function.arguments | tojson }}{% else %}\
@@ -94,7 +94,7 @@ async fn measure(arguments: &Arguments) -> Result<()> {
             rounds[4].push(decode);
         }
         if let Some(program) = &arguments.llama_server {
-            // It ends again: beside the others it would take some of their time.
+            // Stop it again, because it would take processor time from the others.
             let (prefill, decode) = Server::start(program, arguments)?.timed(round)?;
             rounds[5].push(prefill);
             rounds[6].push(decode);
@@ -144,7 +144,7 @@ fn tools() -> Arc<[ToolSpec]> {
     ["search_notes", "list_notes", "read_note"].map(tool).into()
 }
 
-/// A question, two calls one after the other with a result of some 150 tokens each, an answer.
+/// A conversation of a question, two consecutive calls with a result of some 150 tokens each, and an answer.
 async fn turn(model: &LocalModel) -> Result<()> {
     let mut messages: Messages =
         [Message::user("Which of my notes say when to prune apple trees?")].into_iter().collect();
@@ -164,7 +164,7 @@ async fn turn(model: &LocalModel) -> Result<()> {
     Ok(())
 }
 
-/// Tokens a second of a prompt that is new from its beginning, and of the reply; and how many the prompt had.
+/// Returns the tokens per second of a completely new prompt and of the reply, and the number of tokens in the prompt.
 async fn timed(model: &LocalModel, round: usize, schema: Option<Value>) -> Result<(f64, f64, u64)> {
     let request = Request::default().messages([Message::user(question(round, schema.is_some()))].into_iter().collect());
     let request = request.max_output_tokens(Some(REPLY)).answer_schema(schema.map(Arc::new));
@@ -185,7 +185,7 @@ async fn timed(model: &LocalModel, round: usize, schema: Option<Value>) -> Resul
     Ok((rate(evaluated, prompt), rate(usage.output, written), evaluated))
 }
 
-/// One that no other begins with.
+/// Returns a prompt that shares no prefix with another one.
 fn question(round: usize, is_held: bool) -> String {
     let words = "the garden in spring needs water and light ".repeat(PROMPT / 8 - 8);
     format!("{round}{is_held} Tell me a long story about this: {words}")
@@ -214,7 +214,7 @@ impl Server {
         Ok(server)
     }
 
-    /// As [`timed`] is, by the server's own clock.
+    /// [`timed`] by the clock of the server.
     fn timed(&self, round: usize) -> Result<(f64, f64)> {
         let prompt = format!("<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n", question(round, false));
         let body = json!({"prompt": prompt, "n_predict": REPLY, "temperature": 0, "cache_prompt": false});
@@ -237,13 +237,13 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // One that has ended needs no end.
+        // Ignore the error if the server has already exited.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }
 
-/// The same prompt, and a reply behind as many tokens.
+/// Measures prompts and replies of the same length with llama-bench.
 fn llama_bench(program: &Path, arguments: &Arguments, prompt: u64) -> Result<(f64, f64)> {
     let rate = |test: [&str; 6]| -> Result<f64> {
         let threads = arguments.threads.to_string();

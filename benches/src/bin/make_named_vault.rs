@@ -1,4 +1,4 @@
-//! Makes a vault of notes that are called by common words: `make_named_vault FOLDER [NOTES [SEED]]`.
+//! Generates a vault of notes with common words as names: `make_named_vault FOLDER [NOTES [SEED]]`.
 
 use std::path::Path;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! Makes a synthetic vault: `make_vault FOLDER NOTES [BYTES [LINKS [SEED]]]`.
+//! Generates a synthetic vault: `make_vault FOLDER [NOTES [BYTES [LINKS [SEED]]]]`.
 
 use std::path::Path;
 use std::process::ExitCode;

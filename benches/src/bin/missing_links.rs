@@ -1,4 +1,4 @@
-//! Takes links out of copies of vaults and sees which of them are suggested again: `missing_links --help`.
+//! Removes links from copies of vaults and checks which of them are suggested again: `missing_links --help`.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program that reports")]
 
@@ -10,37 +10,37 @@ use benches::{Random, copy_tree};
 use clap::Parser;
 use vault_index::{Index, LinkKind, LinkRow, LinkSuggestion, Options, VaultPath};
 
-/// Takes links out of copies of vaults, and counts which are among the first five suggestions of their note.
+/// Removes links from copies of vaults, and counts how many are among the first five suggestions for their note.
 ///
-/// Links that are the only one between two notes are chosen at random and, one after the other, replaced by the words that
-/// they show. Then their note is asked for suggestions; beside it stands how often that note is among the first five that
+/// Chooses random links that are the only one between two notes, and replaces one after the other by its display text.
+/// Then gets the suggestions for its note. For comparison, counts how often that note is among the first five that
 /// mention the link's target.
 #[derive(Debug, Parser)]
 struct Args {
     /// The vaults. They are only read
     #[arg(value_name = "VAULT_DIR", required = true)]
     vaults: Vec<PathBuf>,
-    /// Links that are taken out of each, one at a time
+    /// Number of links to remove from each vault, one at a time
     #[arg(long, default_value_t = 200)]
     links: usize,
-    /// Chooses them
+    /// Seed for the choice of links
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Take the words of the link out, too
+    /// Also remove the words of the link
     #[arg(long)]
     with_words: bool,
     /// Print the links that are not among the first five
     #[arg(long)]
     missed: bool,
-    /// Print the parts of the score of every suggestion: the note, the target that was taken out, the one suggested, the parts
+    /// Print the parts of the score of every suggestion: the note, the removed target, the suggested one, the parts
     #[arg(long)]
     parts: bool,
-    /// Print so many other suggestions of the first five, chosen at random
+    /// Print this many other suggestions of the first five, chosen at random
     #[arg(long, default_value_t = 0)]
     show: usize,
 }
 
-/// Places of a list that are looked at.
+/// The number of suggestions that count.
 const FIRST: usize = 5;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -105,7 +105,7 @@ fn measure(vault: &Path, args: &Args) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The links between two notes that are the only one from the one to the other.
+/// Returns the links that are the only one from one note to another.
 fn candidates(index: &Index) -> Result<Vec<LinkRow>, Box<dyn Error>> {
     let mut links = Vec::new();
     index.all_links(&mut |link| {
@@ -122,7 +122,7 @@ fn candidates(index: &Index) -> Result<Vec<LinkRow>, Box<dyn Error>> {
     Ok(links)
 }
 
-/// The text of a note without a link of its body. `None`: the link stands elsewhere, or twice on its line.
+/// Returns the text of a note without a link in its body. `None` if the link is elsewhere, or twice on its line.
 fn without(link: &LinkRow, text: &str, with_words: bool) -> Option<String> {
     let body = vault_index::note::frontmatter_span(text).map_or(0, |span| span.end);
     let start: usize = text.split_inclusive('\n').take(link.line as usize - 1).map(str::len).sum();
@@ -133,7 +133,7 @@ fn without(link: &LinkRow, text: &str, with_words: bool) -> Option<String> {
     Some(format!("{}{words}{}", &text[..at], &text[at + link.raw.len()..]))
 }
 
-/// The words that a link shows.
+/// Returns the display text of a link.
 fn shown(link: &LinkRow) -> String {
     let raw = &link.raw;
     if let Some(inner) = raw.strip_prefix("[[").and_then(|raw| raw.strip_suffix("]]")) {

@@ -1,4 +1,4 @@
-//! Renames notes of real vaults and sees whether every link still leads where it led: `rename_vaults --help`.
+//! Renames notes of real vaults and checks that every link keeps its target: `rename_vaults --help`.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program that reports")]
 
@@ -8,22 +8,22 @@ use std::process::ExitCode;
 use benches::{RenamePlan, RenameTrial, median, rename_trial};
 use clap::Parser;
 
-/// Renames notes on copies of vaults, checks every link after each, undoes all, and compares each byte.
+/// Renames notes in copies of vaults, checks every link after each rename, undoes all, and compares all bytes.
 ///
-/// Each note goes to a new name in another folder: with spaces and accents, into new and deep folders, to names that
-/// dangling links want and to names that other notes bear. After each rename every link of the vault is resolved, and
-/// must lead to the note it led to; those that led nowhere still must, unless the preview named them. When all is
-/// undone, the copy must be as it was, folders too. Then each note is renamed forth and back by hand, to names that no
-/// link wants and no note bears; after that only links may differ that were not spelled as their file's name is.
+/// Each note gets a new name in another folder: with spaces and accents, in new and deep folders, names that unresolved
+/// links have, and names of other notes. After each rename, every link of the vault is resolved and must lead to the
+/// same note as before; unresolved links must stay unresolved, unless the preview named them. When all is undone, the
+/// copy must be unchanged, including folders. Then each note is renamed forth and back without undo, to names that no
+/// link and no note has; after that, only links that were not spelled like their file's name may differ.
 #[derive(Debug, Parser)]
 struct Args {
     /// The vaults. They are only read
     #[arg(value_name = "VAULT_DIR", required = true)]
     vaults: Vec<PathBuf>,
-    /// Notes of each that are renamed
+    /// Number of notes to rename in each vault
     #[arg(long, default_value_t = 100)]
     renames: usize,
-    /// Chooses notes and names
+    /// Seed for the choice of notes and names
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }

@@ -1,4 +1,4 @@
-//! Reads recorded replies of providers with the wires of agent-loop: `replay_recordings --help`.
+//! Parses recorded replies of providers with the wires of agent-loop: `replay_recordings --help`.
 
 #![allow(clippy::print_stdout, reason = "a program that reports")]
 
@@ -8,15 +8,16 @@ use std::path::{Path, PathBuf};
 use benches::{Verdict, recordings_in, replay};
 use clap::Parser;
 
-/// Reports per wire how many recorded replies are read right: text, calls, end and tokens, or an error as one.
+/// Reports per wire how many recorded replies are parsed correctly: text, calls, end and tokens, or an error as an
+/// error.
 ///
-/// Files are cassettes of vcrpy or httpmock (YAML or JSON), or the body of one response: events, lines or JSON. The wire
-/// is known by the content. Ends with 1 where a reply is read wrong.
+/// Files are cassettes of vcrpy or httpmock (YAML or JSON), or the body of one response: events, lines or JSON. The
+/// wire is detected from the content. Exits with 1 if a reply is parsed incorrectly.
 #[derive(Debug, Parser)]
 struct Args {
-    /// A folder of recordings, with its sub-folders
+    /// A folder of recordings, including its sub-folders
     folder: PathBuf,
-    /// Also list responses that are no replies, for example lists of models
+    /// Also list responses that are not replies, for example lists of models
     #[arg(long)]
     skipped: bool,
 }

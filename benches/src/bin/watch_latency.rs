@@ -1,8 +1,8 @@
-//! How long it takes from a save until a search by meaning finds what was written: `watch_latency --help`.
+//! Measures the time from a save until a semantic search finds the new text: `watch_latency --help`.
 //!
-//! One thread watches the vault. Another, with a handle of its own as another program would have, edits a section of
-//! one long note and searches for the new sentence until a hit shows it. A search is tried when the watcher says
-//! that it has synced, and every 50 ms besides; its own time counts.
+//! One thread watches the vault. Another thread, with its own handle like another program, edits a section of one long
+//! note, and searches for the new sentence until a hit contains it. It searches when the watcher reports a sync, and
+//! also every 50 ms; the time of the search is included.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program that reports")]
 
@@ -20,31 +20,31 @@ use vault_index::{Index, Mode, Options, Query, VaultPath, WatchEvent, WatchOptio
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
-/// Measures the time from a save to a search by meaning that finds it, while the vault is watched.
+/// Measures the time from a save until a semantic search finds it, while the vault is watched.
 #[derive(Debug, Parser)]
 struct Args {
-    /// The vault; made if there is no such folder. One of its notes is edited, and put back at the end
+    /// The vault, which is generated if the folder does not exist. One of its notes is edited, and restored at the end
     #[arg(long, value_name = "DIR")]
     vault: PathBuf,
-    /// The index, with vectors of the bundled model; made if there is none, which takes minutes, and kept
+    /// The index, with vectors of the bundled model. It is built if it does not exist, which takes minutes, and kept
     #[arg(long, value_name = "FILE")]
     index: PathBuf,
-    /// Notes of a vault that is made
+    /// Number of notes in a generated vault
     #[arg(long, default_value_t = 5000)]
     notes: usize,
-    /// Edits that are measured, after one that is not
+    /// Number of measured edits, after one that does not count
     #[arg(long, default_value_t = 20)]
     edits: usize,
-    /// Milliseconds that the vault must be still before it is looked at
+    /// Milliseconds without a change before the watcher syncs
     #[arg(long, default_value_t = 200)]
     debounce: u64,
 }
 
-/// A search that has not found its sentence for so long never will.
+/// The time limit of a search for a sentence.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How often to search while the watcher says nothing.
+/// The interval between searches while the watcher reports nothing.
 const POLL: Duration = Duration::from_millis(50);
-/// The edited note has at least so many bytes, so that its new section is a passage of its own.
+/// The minimum number of bytes of the edited note, large enough that its new section is a separate passage.
 const LONG: u64 = 3000;
 
 fn main() -> Result<()> {
@@ -67,12 +67,12 @@ fn main() -> Result<()> {
         let watcher = scope.spawn(move || {
             let debounce = Duration::from_millis(args.debounce);
             let options = WatchOptions::new().debounce(debounce).cancel(stop);
-            // Nobody listens once the edits are done.
+            // Ignore the error: once the edits are done, there is no receiver.
             index.watch(&options)?.try_for_each(|event| event.map(|event| drop(send.send(event))))
         });
         let latencies = open().map_err(Into::into).and_then(|reader| edit(&note, &reader, &events, args.edits));
         let restored = fs::write(&note.file, &note.text);
-        // Whatever went wrong, the watcher ends, or the scope would wait for it for ever.
+        // Stop the watcher even after an error, because otherwise the scope would wait for it forever.
         cancel.store(true, Ordering::Relaxed);
         watcher.join().map_err(|_| "the watcher panicked")??;
         restored?;
@@ -93,10 +93,10 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Saves again and again; the first time, which finds the watcher in its first sync, does not count.
+/// Saves repeatedly. The first save does not count, because it happens during the first sync of the watcher.
 fn edit(note: &Note, reader: &Index, events: &Receiver<WatchEvent>, edits: usize) -> Result<Vec<Duration>> {
     while events.recv_timeout(PATIENCE)? != WatchEvent::Started {}
-    // Loads model and vectors.
+    // Load the model and the vectors.
     reader.search(&sentence_query("a bird"))?;
     let mut latencies = Vec::with_capacity(edits);
     for n in 0..=edits.max(1) {
@@ -137,7 +137,7 @@ fn sentence_query(text: &str) -> Query {
     Query::literal(text).mode(Mode::Semantic)
 }
 
-/// Something that no note says: another sentence for each of the first 560 numbers.
+/// Returns a sentence that is in no note, and different for each of the first 560 numbers.
 fn sentence(n: usize) -> String {
     const WHO: [&str; 8] = ["heron", "walrus", "badger", "parrot", "camel", "lobster", "panther", "tortoise"];
     const WHAT: [&str; 7] = ["the cello", "a trumpet", "chess", "the accordion", "billiards", "a drum", "the harp"];
@@ -161,12 +161,12 @@ fn sentence(n: usize) -> String {
 struct Note {
     file: PathBuf,
     path: VaultPath,
-    /// As it was before.
+    /// Its original text.
     text: String,
 }
 
 impl Note {
-    /// The first long one.
+    /// Returns the first long note of a vault.
     fn choose(vault: &Path) -> Result<Self> {
         for file in notes_in(vault)? {
             if fs::metadata(&file)?.len() >= LONG {
@@ -178,7 +178,7 @@ impl Note {
         Err(format!("{}: no note has {LONG} bytes", vault.display()).into())
     }
 
-    /// Puts the sentence into the note's last section: at one time in place, at the next by a rename, as editors do.
+    /// Writes the sentence into the note's last section, alternately in place and by a rename, because editors do both.
     fn save(&self, sentence: &str, n: usize) -> Result<()> {
         let rest = "It was still at it when the lamps were lit, and nobody who came by could say who had taught it, \
                     or why it had chosen this hour.";

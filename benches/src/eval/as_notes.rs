@@ -1,4 +1,4 @@
-//! A collection as notes: file names that say nothing, titles as headings, texts as they are.
+//! Writes a collection as notes: meaningless file names, titles as headings, unchanged texts.
 
 use std::collections::HashSet;
 use std::fs;
@@ -9,51 +9,52 @@ use vault_index::VaultPath;
 use super::{Document, Result};
 use crate::notes::notes_in;
 
-/// A note that is to be written.
+/// A note to write.
 pub(super) struct NewNote {
     pub path: VaultPath,
     pub text: String,
 }
 
-/// Where the note of a document lies: folders of a thousand, and a name of its own for each id. It is the same on file
-/// systems that fold case, and no query has such a word: what the title of a note without one is then does not matter.
+/// Returns the path of a document's note: a folder per thousand documents, and a distinct name for each id. The name is
+/// distinct even on file systems that ignore case, and no query has such a word, so that the name of a note without a
+/// title does not affect the ranking.
 pub(super) fn path_of(id: &str, position: usize) -> VaultPath {
     let letter = |number: u8| char::from(b'a' + number);
     let name: String = match id.len() {
         1..=60 => id.bytes().flat_map(|byte| [letter(byte >> 4), letter(byte & 15)]).collect(),
-        // Too long for a file's name. No other one has a second z.
+        // Too long for a file name. Only such names have a second z.
         _ => ['z'].into_iter().chain(position.to_string().bytes().map(|digit| letter(digit - b'0'))).collect(),
     };
     VaultPath::new(&format!("{:03}/z{name}.md", position / 1000)).expect("letters and digits")
 }
 
-/// A document as somebody would have written it down: its title as a heading, if it has one, then its text.
+/// Returns a document as a person would write it: its title as a heading, if it has one, then its text.
 pub(super) fn note_text(document: &Document) -> String {
     let (title, text) = (one_line(&document.title), whole_lines(&document.text));
     if !title.is_empty() {
         format!("# {title}\n\n{text}\n")
     } else if text.starts_with("---") {
-        // It would be read as frontmatter.
+        // Otherwise it would be parsed as frontmatter.
         format!("\n{text}\n")
     } else {
         format!("{text}\n")
     }
 }
 
-/// White space of any kind as single spaces.
+/// Replaces runs of white space by single spaces.
 pub(super) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Without white space at its ends, with line feeds only.
+/// Trims a text and normalizes its line endings to line feeds.
 pub(super) fn whole_lines(text: &str) -> String {
     text.trim().replace("\r\n", "\n").replace('\r', "\n")
 }
 
-/// Writes what is not there yet as it should be, so that a folder which is kept is not read again.
+/// Writes the notes that do not exist yet or differ, so that unchanged notes in a kept folder are not read again.
 ///
 /// # Errors
-/// When a note cannot be written, or the folder has notes of something else: nothing is ever deleted.
+/// If a note cannot be written, or the folder has other notes, because nothing is ever deleted.
 pub(super) fn write_notes(folder: &Path, notes: impl IntoIterator<Item = NewNote>) -> Result<()> {
     let mut written = HashSet::new();
     for note in notes {

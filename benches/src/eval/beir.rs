@@ -18,17 +18,17 @@ use super::{Judgments, Result};
 /// Documents, and queries with their judgments.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Collection {
-    /// Its folder's name.
+    /// The name of its folder.
     pub name: String,
-    /// In the order of the file, no id twice.
+    /// The documents in the order of the file, with distinct ids.
     pub documents: Vec<Document>,
-    /// The queries that something is relevant to, in the order of the file.
+    /// The queries with a relevant document, in the order of the file.
     pub queries: Vec<JudgedQuery>,
-    /// Queries that were left out: nobody judged them, or nothing was found relevant.
+    /// The number of queries that were left out, because they have no judgments or no relevant document.
     pub unjudged: usize,
 }
 
-/// What is searched for.
+/// A document of a collection.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Document {
     /// Its id.
@@ -41,14 +41,14 @@ pub struct Document {
     pub text: String,
 }
 
-/// What is asked, and what should be found.
+/// A query with the documents that should be found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JudgedQuery {
     /// Its id.
     pub id: String,
-    /// Its words.
+    /// Its text.
     pub text: String,
-    /// How relevant documents are; at least one is.
+    /// The judgments of documents; at least one document is relevant.
     pub judgments: Judgments,
 }
 
@@ -63,7 +63,7 @@ impl Collection {
     /// Reads the folder.
     ///
     /// # Errors
-    /// When a file or line cannot be read, an id comes twice, a judged query has no text, or nothing is judged.
+    /// If a file or line cannot be read, an id is not unique, a judged query has no text, or no query is judged.
     pub fn read(folder: &Path) -> Result<Self> {
         let folder = folder.canonicalize().map_err(|error| format!("{}: {error}", folder.display()))?;
         let name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -100,7 +100,7 @@ fn lines<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>> {
     text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()).map(value).collect()
 }
 
-/// By query.
+/// Judgments by query.
 fn judgments(path: &Path) -> Result<HashMap<String, Judgments>> {
     let mut judged: HashMap<String, Judgments> = HashMap::new();
     for (at, line) in read(path)?.lines().enumerate().skip(1).filter(|(_, line)| !line.trim().is_empty()) {
@@ -111,7 +111,7 @@ fn judgments(path: &Path) -> Result<HashMap<String, Judgments>> {
         let score = score
             .parse::<i64>()
             .map_err(|error| format!("{}:{}: the score {score}: {error}", path.display(), at + 1))?;
-        // Some collections have negative scores for spam: not relevant.
+        // Some collections have negative scores for spam, which count as not relevant.
         let score = u32::try_from(score.max(0))?;
         judged.entry(query.to_owned()).or_default().insert(document.to_owned(), score);
     }

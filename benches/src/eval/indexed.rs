@@ -1,4 +1,4 @@
-//! A vault through the real pipeline: parsed, chunked, embedded, stored, and ready to be asked.
+//! A vault that the real pipeline has parsed, chunked, embedded and stored, ready for searches.
 
 use std::path::Path;
 use std::time::Instant;
@@ -7,19 +7,19 @@ use vault_index::{Grouping, Hit, Index, Mode, Options, Query, Searcher};
 
 use super::{Plan, Result};
 
-/// A vault that is indexed as a whole, vectors included.
+/// A vault that is completely indexed, including vectors.
 pub struct Indexed {
     /// Its index.
     pub index: Index,
-    /// The newest state of it.
+    /// A searcher of the newest state.
     pub searcher: Searcher,
-    /// Notes in it.
+    /// The number of notes in it.
     pub notes: usize,
-    /// Passages in it.
+    /// The number of passages in it.
     pub passages: usize,
-    /// The model by name.
+    /// The name of the model.
     pub model: String,
-    /// How long the sync took, in seconds. `None` when notes were there from an earlier run.
+    /// The duration of the sync in seconds. `None` if notes were indexed in an earlier run.
     pub seconds: Option<f64>,
 }
 
@@ -27,7 +27,7 @@ impl Indexed {
     /// Brings the index up to date.
     ///
     /// # Errors
-    /// Those of the index; and when a passage has no vector in the end.
+    /// Those of the index; also if a passage has no vector at the end.
     pub fn sync(vault: &Path, index_file: &Path, plan: &Plan) -> Result<Self> {
         let mut options = Options::new().index_file(index_file);
         options.model = plan.model.clone();
@@ -41,12 +41,12 @@ impl Indexed {
         Ok(Self { searcher, notes: status.notes, passages: status.chunks, model: status.model, seconds, index })
     }
 
-    /// Notes a second, when all of them were indexed in this run.
+    /// Returns the notes per second, if all of them were indexed in this run.
     pub fn notes_a_second(&self) -> Option<f64> {
         self.seconds.map(|seconds| self.notes as f64 / seconds.max(0.001))
     }
 
-    /// The answer to a text taken literally; a text without a word has none.
+    /// Returns the results for a literal text; a text without a word has no results.
     ///
     /// # Errors
     /// Those of the search.
@@ -58,7 +58,7 @@ impl Indexed {
         Ok(self.searcher.search(&query)?.results)
     }
 
-    /// Asks twice and forgets it: the first search of all loads the model, the second one the vectors.
+    /// Warms up with two searches, because the first one loads the model and the second one the vectors.
     ///
     /// # Errors
     /// Those of the search.
@@ -69,7 +69,7 @@ impl Indexed {
         Ok(())
     }
 
-    /// The same as [`ask`](Self::ask) with the milliseconds it took.
+    /// [`ask`](Self::ask) with the duration in milliseconds.
     ///
     /// # Errors
     /// Those of the search.

@@ -1,8 +1,8 @@
 //! Known-item search: the words that a person chose for a link, and the note that it leads to.
 //!
-//! A link is asked for where its words are not what the note is called anyhow: not its name, path, title or an alias,
-//! case and signs aside. Links of the same words are one query, whose answers are all notes they lead to. The notes
-//! that hold such a link are left out of the results, since they hold the very words.
+//! Only links are used whose words differ from the note's name, path, title and aliases, ignoring case and punctuation.
+//! Links with the same words are one query, whose answers are all notes that they lead to. The notes that contain such
+//! a link are left out of the results, because they contain exactly these words.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
@@ -16,38 +16,39 @@ use super::{Indexed, Judgments, Means, Plan, QueryRow, Result, Scores};
 use crate::median::median;
 use crate::notes::notes_in;
 
-/// How many results are looked at.
+/// The number of results that count.
 const SHOWN: usize = 10;
-/// Letters that a query has at least: `[[note|*]]` and `[[note|2024]]` say nothing of the note.
+/// The minimum number of letters in a query, because links such as `[[note|*]]` and `[[note|2024]]` say nothing about
+/// the note.
 const LEAST: usize = 3;
 
 /// One query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownItem {
-    /// The words, as they were first written.
+    /// The words as in the first such link.
     pub text: String,
-    /// The notes that links of these words lead to.
+    /// The notes that links with these words lead to.
     pub answers: BTreeSet<VaultPath>,
-    /// The notes that such links stand in.
+    /// The notes that contain such links.
     pub left_out: BTreeSet<VaultPath>,
 }
 
-/// What came of a vault.
+/// The report on a vault.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct KnownItemReport {
-    /// Its folder's name.
+    /// The name of its folder.
     pub vault: String,
     /// The model.
     pub model: String,
-    /// Notes in it.
+    /// The number of notes in it.
     pub notes: usize,
-    /// Queries that were asked.
+    /// The number of queries.
     pub queries: usize,
-    /// Each mode.
+    /// The results of each mode.
     pub modes: Vec<KnownItemMode>,
 }
 
-/// What came of one mode.
+/// The results of one mode.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct KnownItemMode {
     /// The mode.
@@ -58,14 +59,14 @@ pub struct KnownItemMode {
     pub hit1: f64,
     /// The share of queries with an answer among the first ten.
     pub hit10: f64,
-    /// Milliseconds a query, the median.
+    /// The median of milliseconds per query.
     pub ms: f64,
 }
 
-/// Indexes the vault, which is only read, into `index_file`, and asks for the notes that its links lead to.
+/// Indexes the vault, which is only read, into `index_file`, and searches for the notes that its links lead to.
 ///
 /// # Errors
-/// When notes cannot be read, indexed or searched; when there is no link to ask for.
+/// If notes cannot be read, indexed or searched, or no link can be used.
 pub fn find_known_items(
     name: &str,
     vault: &Path,
@@ -106,10 +107,10 @@ pub fn find_known_items(
     Ok((KnownItemReport { vault: name.to_owned(), model: indexed.model, notes, queries, modes }, rows))
 }
 
-/// The queries that the links of an indexed vault give, in the order of their words.
+/// Returns the queries from the links of an indexed vault, in the order of their words.
 ///
 /// # Errors
-/// When notes cannot be read.
+/// If notes cannot be read.
 pub fn known_items(index: &Index) -> Result<Vec<KnownItem>> {
     let notes = Notes::of(index.vault())?;
     let mut targets: HashMap<(VaultPath, u32, String), VaultPath> = HashMap::new();
@@ -150,7 +151,7 @@ pub fn known_items(index: &Index) -> Result<Vec<KnownItem>> {
     Ok(items)
 }
 
-/// The notes of a vault on disk.
+/// Reads the notes of a vault.
 struct Notes(HashMap<VaultPath, PathBuf>);
 
 impl Notes {
@@ -171,7 +172,7 @@ impl Notes {
     }
 }
 
-/// Whether the words, folded, are what a note is called.
+/// Whether the folded words are a name of a note.
 fn is_called(words: &str, path: &VaultPath, note: &Note, link: &Link) -> bool {
     let whole = path.as_str();
     let without_end = whole.strip_suffix(".md").unwrap_or(whole);
@@ -179,7 +180,7 @@ fn is_called(words: &str, path: &VaultPath, note: &Note, link: &Link) -> bool {
     names.into_iter().chain(note.aliases.iter().map(String::as_str)).any(|name| folded(name) == words)
 }
 
-/// In lower case, words only, a space between them.
+/// Folds a text: only words in lower case, separated by spaces.
 fn folded(text: &str) -> String {
     let lower = text.to_lowercase();
     let words = lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());

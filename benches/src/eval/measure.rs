@@ -1,6 +1,6 @@
-//! How good a ranking is: nDCG, recall, reciprocal rank. Pure; it knows no search.
+//! Measures of the quality of a ranking: nDCG, recall and reciprocal rank. Independent of search.
 //!
-//! With the judgment `s` of the document at rank `r`, from 1 (0 where nobody judged it):
+//! With the judgment `s` of the document at rank `r`, from 1 (0 if it was not judged):
 //!
 //! ```text
 //! DCG@n    = Σ (2^s − 1) / log2(r + 1)      r = 1 … n
@@ -9,40 +9,41 @@
 //! RR@n     = 1 / rank of the first relevant one, 0 if it is beyond n
 //! ```
 //!
-//! Järvelin and Kekäläinen 2002, with the gain of Burges et al. 2005. A judged document that is not in the
-//! collection counts in the best ranking all the same, as in trec_eval.
+//! Järvelin and Kekäläinen 2002, with the gain of Burges et al. 2005. A judged document that is not in the collection
+//! still counts in the best ranking, as in trec_eval.
 
 use std::collections::HashMap;
 
 use serde::Serialize;
 
-/// The judgments of one query: a document's id, and how relevant it is. 0: somebody looked, and it is not.
+/// The judgments of one query: the relevance of documents by id. 0 means judged as not relevant.
 pub type Judgments = HashMap<String, u32>;
 
-/// Ranks that nDCG and reciprocal rank look at.
+/// The number of ranks that count for nDCG and reciprocal rank.
 const TOP: usize = 10;
 
-/// How good one ranking is.
+/// The scores of one ranking.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Scores {
     /// nDCG@10.
     pub ndcg10: f64,
-    /// Recall, at the rank that was asked for.
+    /// Recall at the requested rank.
     pub recall: f64,
     /// Reciprocal rank, 0 beyond rank 10.
     pub rr10: f64,
-    /// The rank of the first relevant one in all of the ranking, from 1.
+    /// The rank of the first relevant document in the whole ranking, from 1.
     pub first: Option<usize>,
 }
 
 impl Scores {
-    /// Those of a ranking of ids, best first, each id once.
+    /// Returns the scores of a ranking of distinct ids, best first.
     pub fn of<'a>(ranking: impl IntoIterator<Item = &'a str>, judged: &Judgments, recall_at: usize) -> Self {
         let found: Vec<u32> = ranking.into_iter().map(|id| judged.get(id).copied().unwrap_or(0)).collect();
         Self::of_found(&found, judged, recall_at)
     }
 
-    /// Those of a ranking of which only the judgments are known, each judged one at one rank at most.
+    /// Returns the scores of a ranking of which only the judgments are known; each judged document has at most one
+    /// rank.
     pub fn of_found(found: &[u32], judged: &Judgments, recall_at: usize) -> Self {
         let mut ideal: Vec<u32> = judged.values().copied().filter(|s| *s > 0).collect();
         ideal.sort_unstable_by(|a, b| b.cmp(a));
@@ -60,7 +61,7 @@ impl Scores {
     }
 }
 
-/// Of the first ten.
+/// The DCG of the first ten.
 fn dcg(judgments: &[u32]) -> f64 {
     let gain = |s: u32| f64::from(s).exp2() - 1.0;
     judgments.iter().take(TOP).zip(2_u32..).map(|(s, rank)| gain(*s) / f64::from(rank).log2()).sum()
@@ -69,20 +70,20 @@ fn dcg(judgments: &[u32]) -> f64 {
 /// The means over queries.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Means {
-    /// Of nDCG@10.
+    /// The mean of nDCG@10.
     pub ndcg10: f64,
-    /// Of recall.
+    /// The mean of recall.
     pub recall: f64,
-    /// Of the reciprocal rank up to 10.
+    /// The mean of the reciprocal rank up to 10.
     pub mrr10: f64,
-    /// The share of queries with a relevant one at rank 1.
+    /// The share of queries with a relevant document at rank 1.
     pub hit1: f64,
-    /// The share of queries with a relevant one among the first 10.
+    /// The share of queries with a relevant document among the first 10.
     pub hit10: f64,
 }
 
 impl Means {
-    /// All 0 if there are none.
+    /// Returns the means over queries; all 0 without queries.
     pub fn of<'a>(scores: impl IntoIterator<Item = &'a Scores>) -> Self {
         let scores: Vec<&Scores> = scores.into_iter().collect();
         let mean = |of: fn(&Scores) -> f64| scores.iter().map(|s| of(s)).sum::<f64>() / scores.len().max(1) as f64;
@@ -100,7 +101,7 @@ impl Means {
 mod tests {
     use super::*;
 
-    /// a is judged 3, b 1, c 0; x and y nobody looked at.
+    /// a is judged 3, b 1, c 0; x and y are not judged.
     fn judged() -> Judgments {
         [("a", 3), ("b", 1), ("c", 0)].map(|(id, s)| (id.to_owned(), s)).into()
     }
@@ -121,7 +122,7 @@ mod tests {
         check(&["b", "a"], 0.709810, 1.0, 1.0, Some(1));
         // 1 + 7 / 2 = 4.5
         check(&["b", "x", "a"], 0.589705, 1.0, 1.0, Some(1));
-        // 7 / 2 = 3.5; what is judged 0 is as good as what nobody judged
+        // 7 / 2 = 3.5; a document that is judged 0 counts like one that is not judged
         check(&["x", "c", "a"], 0.458660, 0.5, 1.0 / 3.0, Some(3));
         check(&["x", "y", "a"], 0.458660, 0.5, 1.0 / 3.0, Some(3));
         // 1 / 2.32193

@@ -1,17 +1,17 @@
-//! Whether the right note is found: judged collections and vaults, through the real pipeline and the real searcher.
+//! Evaluates the quality of search on judged collections and on vaults, with the real pipeline and searcher.
 //!
-//! | what is measured | by | file |
+//! | evaluation | by | file |
 //! | --- | --- | --- |
-//! | retrieval: questions to a collection, the documents that people judged | [`retrieve`] | `retrieval.rs` |
+//! | retrieval: queries of a collection, documents judged by people | [`retrieve`] | `retrieval.rs` |
 //! | known-item search: the words of a link, the note it leads to | [`find_known_items`] | `known_item.rs` |
-//! | typed names: a note's name, its beginnings, a slip in it | [`find_names`] | `names.rs` |
-//! | words side by side: a phrase or an identifier, without quotes | [`find_phrases`] | `phrases.rs` |
-//! | shares of vectors: the questions while passages wait for their vectors | [`ask_with_shares`] | `shares.rs` |
-//! | passages: the same questions, documents as sections of long notes | [`find_passages`] | `passages.rs` |
+//! | typed names: a note's name, its prefixes, a typo in it | [`find_names`] | `names.rs` |
+//! | adjacent words: a phrase or an identifier, without quotes | [`find_phrases`] | `phrases.rs` |
+//! | shares of vectors: the queries while passages wait for their vectors | [`ask_with_shares`] | `shares.rs` |
+//! | passages: the same queries, documents as sections of long notes | [`find_passages`] | `passages.rs` |
 //!
-//! A collection is read ([`Collection`]), written as notes (`as_notes.rs`), synced ([`Indexed`]) and asked, each
-//! query taken literally. What comes back is compared with the judgments (`measure.rs`), and is plain values: rows,
-//! means, tables as text (`table.rs`). Nothing here prints.
+//! A collection is read ([`Collection`]), written as notes (`as_notes.rs`), synced ([`Indexed`]) and searched with each
+//! query as literal text. The results are compared with the judgments (`measure.rs`). They are plain values: rows,
+//! means, and tables as text (`table.rs`). Nothing here prints.
 
 mod measure;
 mod beir;
@@ -41,17 +41,17 @@ pub use rows::{QueryRow, rows_as_text};
 pub use rrf::{RRF_K, reciprocal_rank_fusion};
 pub use shares::{ShareOfVectors, SharesReport, ask_with_shares};
 
-/// A result of an evaluation; the error says which file it is about.
+/// The result of an evaluation; an error names the file.
 pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-/// How an evaluation runs.
+/// The plan of an evaluation.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// The model. `None`: the bundled one, or that of an index which is there already.
+    /// The model. `None` is the model of an existing index, else the bundled one.
     pub model: Option<ModelName>,
-    /// The modes, in the order they are to be shown.
+    /// The modes, in the order of the output.
     pub modes: Vec<Mode>,
-    /// Queries at most: the first ones.
+    /// The maximum number of queries; the first ones are used.
     pub queries: usize,
 }
 

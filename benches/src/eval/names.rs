@@ -1,10 +1,8 @@
-//! Typed names: is the note first whose name was typed, is it near the top while the name is being typed, and in spite
-//! of a slip?
+//! Evaluates typed names: whether the note is first, and near the top for a prefix or with a typo.
 //!
-//! A name is a note's file name or its title; asked are both where they differ. All notes of a name are right. A prefix
-//! is a name's beginning, from its third letter on. A slip is one letter inserted, left out, replaced or swapped with
-//! the next, in a word of six letters or more, not at its first letter; one that makes another word of the vault is left
-//! out.
+//! A name is a note's file name or its title; both are used if they differ. All notes with the name are right. A prefix
+//! has at least three letters. A typo is one letter inserted, left out, replaced or swapped with the next, in a word of
+//! six letters or more, but not at its first letter. Typos that are another word of the vault are left out.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
@@ -18,64 +16,64 @@ use crate::median::median;
 use crate::notes::notes_in;
 use crate::random::Random;
 
-/// Names asked for at most, prefixes of how many names, and slips: chosen by chance, the same ones each time.
+/// The maximum numbers of names, of names whose prefixes are used, and of typos. They are chosen with a fixed seed.
 const NAMES: usize = 2000;
 const PREFIXED: usize = 250;
 const SLIPS: usize = 1000;
 
 const SEED: u64 = 14;
 
-/// Results among which the note of a prefix must be.
+/// The number of results among which the note of a prefix must be.
 const SHOWN: usize = 10;
-/// Results among which the note of a slip must be.
+/// The number of results among which the note of a typo must be.
 const TOP: usize = 3;
-/// The letters of the shortest prefix.
+/// The length of the shortest prefix in letters.
 const LEAST_PREFIX: usize = 3;
-/// The letters of the shortest word with a slip.
+/// The length of the shortest word with a typo in letters.
 const LEAST_SLIP: usize = 6;
 
-/// What came of a vault.
+/// The report on a vault.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NamesReport {
-    /// Its folder's name.
+    /// The name of its folder.
     pub vault: String,
     /// The model.
     pub model: String,
-    /// Notes in it.
+    /// The number of notes in it.
     pub notes: usize,
-    /// Names that were asked for.
+    /// The number of names.
     pub names: usize,
-    /// Prefixes that were asked for.
+    /// The number of prefixes.
     pub prefixes: usize,
-    /// Those of them with which at most ten notes' names begin: of the others, not every note can be among ten.
+    /// The number of prefixes that at most ten notes match. With more, not every note can be among the first ten.
     pub short_lists: usize,
-    /// The most that can be expected of any ranking: the share of prefixes whose note is among ten chosen by chance of
-    /// those with a name that begins so.
+    /// The most that can be expected of any ranking: the share of prefixes whose note is among ten that are chosen at
+    /// random from the notes that match.
     pub possible10: f64,
-    /// Names with a slip that were asked for.
+    /// The number of names with a typo.
     pub slips: usize,
-    /// Each mode.
+    /// The results of each mode.
     pub modes: Vec<NamesMode>,
 }
 
-/// What came of one mode, as shares of what was asked for.
+/// The results of one mode, as shares of the queries.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NamesMode {
     /// The mode.
     pub mode: String,
-    /// Names whose note was first.
+    /// The share of names whose note was first.
     pub first: f64,
-    /// Prefixes whose note was among the first ten.
+    /// The share of prefixes whose note was among the first ten.
     pub prefix10: f64,
-    /// The same of those with which at most ten notes' names begin.
+    /// The same share of the prefixes that at most ten notes match.
     pub short_list10: f64,
-    /// Names with a slip whose note was among the first three.
+    /// The share of names with a typo whose note was among the first three.
     pub slip3: f64,
-    /// The same names without the slip.
+    /// The same share for these names without the typo.
     pub no_slip3: f64,
-    /// Milliseconds for a prefix: the median, and the most.
+    /// The median and the maximum of milliseconds for a prefix.
     pub prefix_ms: (f64, f64),
-    /// Names whose note was not first.
+    /// The names whose note was not first.
     pub missed: Vec<String>,
 }
 
@@ -85,10 +83,10 @@ struct Name {
     notes: BTreeSet<String>,
 }
 
-/// Indexes the vault, which is only read, into `index_file`, and asks for its notes by their names.
+/// Indexes the vault, which is only read, into `index_file`, and searches for its notes by their names.
 ///
 /// # Errors
-/// When notes cannot be read, indexed or searched; when no note has a name with a letter.
+/// If notes cannot be read, indexed or searched, or no note has a name with a letter.
 pub fn find_names(vault_name: &str, vault: &Path, index_file: &Path, plan: &Plan) -> Result<NamesReport> {
     let indexed = Indexed::sync(vault, index_file, plan)?;
     let mut names = names_of(&indexed)?;
@@ -160,12 +158,12 @@ pub fn find_names(vault_name: &str, vault: &Path, index_file: &Path, plan: &Plan
     })
 }
 
-/// Of some answers, the share that is true; 1 if there are none.
+/// Returns the share of values that are true; 1 without values.
 fn share(found: &[bool]) -> f64 {
     if found.is_empty() { 1.0 } else { found.iter().filter(|found| **found).count() as f64 / found.len() as f64 }
 }
 
-/// Each name once, as it was first written; names that differ in case, signs and spaces only are one.
+/// Removes duplicate names, ignoring case, punctuation and spaces. Keeps the first spelling.
 fn names_of(indexed: &Indexed) -> Result<Vec<Name>> {
     let mut names: BTreeMap<String, Name> = BTreeMap::new();
     for note in indexed.index.notes()? {
@@ -181,12 +179,12 @@ fn names_of(indexed: &Indexed) -> Result<Vec<Name>> {
     Ok(names.into_values().collect())
 }
 
-/// Letters and digits only, in lower case.
+/// Folds a text: only letters and digits, in lower case.
 fn folded(text: &str) -> String {
     text.to_lowercase().chars().filter(|c| c.is_alphanumeric()).collect()
 }
 
-/// How many notes have a name with a given beginning.
+/// The number of notes that have a name with a given prefix.
 struct Beginnings(Vec<(String, Vec<String>)>);
 
 impl Beginnings {
@@ -206,13 +204,13 @@ impl Beginnings {
     }
 }
 
-/// From the third letter on, each one letter longer, up to the whole name.
+/// Returns all prefixes of a name, from three letters up to the whole name.
 fn prefixes(name: &str) -> impl Iterator<Item = &str> {
     let ends = name.char_indices().map(|(at, c)| (at + c.len_utf8(), c));
     ends.skip(LEAST_PREFIX - 1).filter(|(_, c)| c.is_alphanumeric()).map(|(end, _)| &name[..end])
 }
 
-/// All words of the vault's notes and their names, in lower case.
+/// Returns all words of the vault's notes and their names, in lower case.
 fn words_of(vault: &Path, names: &[Name]) -> Result<HashSet<String>> {
     let mut words = HashSet::new();
     let mut add = |text: &str| {
@@ -227,7 +225,7 @@ fn words_of(vault: &Path, names: &[Name]) -> Result<HashSet<String>> {
     Ok(words)
 }
 
-/// The name with one slip. `None`: it has no word for one, or the slip is a word of the vault.
+/// Returns the name with one typo. `None` if it has no word that is long enough, or the typo is a word of the vault.
 fn slip(name: &str, words: &HashSet<String>, random: &mut Random) -> Option<String> {
     let is_letter = |c: char| c.is_alphanumeric();
     let mut places = Vec::new();

@@ -1,9 +1,8 @@
-//! Whether passages are found, not only notes: documents as sections of long notes, and the lines that come back.
+//! Evaluates passages, not only notes: documents are sections of long notes, and the lines of the results count.
 //!
-//! Some documents, chosen by chance, are the sections of one note. A passage that comes back counts for the most
-//! relevant section that its lines touch and that no passage before it counted for; so a note that is right as a whole
-//! and shown at the wrong place is wrong. Beside it stands the same by notes: relevant are those with a relevant
-//! section.
+//! Some random documents are the sections of one note. A resulting passage counts for the most relevant section that
+//! its lines touch and that no passage before it counted for, so the right note with the wrong lines is wrong. For
+//! comparison, the same is measured by notes, which are relevant if they have a relevant section.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
@@ -17,15 +16,15 @@ use super::{Collection, Document, Indexed, JudgedQuery, Judgments, Means, Plan, 
 use crate::median::median;
 use crate::random::Random;
 
-/// How many results are looked at.
+/// The number of results that count.
 const SHOWN: usize = 10;
 
-/// What the notes are to be like.
+/// The plan of the notes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PassagePlan {
-    /// Sections a note.
+    /// The number of sections per note.
     pub sections: usize,
-    /// The same seed gives the same notes.
+    /// The seed. The same seed gives the same notes.
     pub seed: u64,
 }
 
@@ -35,26 +34,26 @@ impl Default for PassagePlan {
     }
 }
 
-/// What came of a collection.
+/// The report on a collection.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PassageReport {
     /// Its name.
     pub collection: String,
     /// The model.
     pub model: String,
-    /// Documents, each a section.
+    /// The number of documents, each of which is a section.
     pub documents: usize,
-    /// Notes they were put into.
+    /// The number of notes that contain them.
     pub notes: usize,
-    /// Passages the notes were cut into.
+    /// The number of passages of the notes.
     pub passages: usize,
-    /// Queries that were asked.
+    /// The number of queries.
     pub queries: usize,
-    /// Each mode.
+    /// The results of each mode.
     pub modes: Vec<PassageMode>,
 }
 
-/// What came of one mode.
+/// The results of one mode.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PassageMode {
     /// The mode.
@@ -67,15 +66,15 @@ pub struct PassageMode {
     pub note_ndcg10: f64,
     /// Recall@10 of notes.
     pub note_recall10: f64,
-    /// Milliseconds for ten passages, the median.
+    /// The median of milliseconds for ten passages.
     pub ms: f64,
 }
 
-/// Writes the collection's documents as sections of long notes below `folder`, indexes them there, and asks all
-/// queries for passages and for notes.
+/// Writes the collection's documents as sections of long notes below `folder`, indexes them there, and runs all queries
+/// for passages and for notes.
 ///
 /// # Errors
-/// When notes cannot be written, indexed or searched.
+/// If notes cannot be written, indexed or searched.
 pub fn find_passages(
     collection: &Collection,
     folder: &Path,
@@ -84,7 +83,7 @@ pub fn find_passages(
 ) -> Result<(PassageReport, Vec<QueryRow>)> {
     let (texts, sections) = long_notes(collection, notes);
     let count = texts.len();
-    // Notes of another seed or size are other notes.
+    // Another seed or number of sections gives other notes.
     let folder = folder.join(format!("sections-{}-{}", notes.sections, notes.seed));
     write_notes(&folder.join("notes"), texts)?;
     let indexed = Indexed::sync(&folder.join("notes"), &folder.join("index/index.db"), plan)?;
@@ -137,10 +136,10 @@ pub fn find_passages(
     Ok((report, rows))
 }
 
-/// A passage that came back: its note, its first and its last line.
+/// A resulting passage: its note, its first and its last line.
 type Shown<'a> = (&'a VaultPath, (u32, u32));
 
-/// Where each document stands: by note, in the order of the lines.
+/// The lines of each document, by note and in the order of the lines.
 struct Sections(HashMap<VaultPath, Vec<Section>>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -152,7 +151,7 @@ struct Section {
 }
 
 impl Sections {
-    /// The judgment that each passage counts for; 0 where it counts for none.
+    /// Returns the judgment that each passage counts for; 0 if it counts for none.
     fn found(&self, collection: &Collection, query: &JudgedQuery, shown: &[Shown<'_>]) -> Vec<u32> {
         let judgment = |document: usize| query.judgments.get(&collection.documents[document].id).copied().unwrap_or(0);
         let mut counted: HashSet<usize> = HashSet::new();
@@ -166,14 +165,14 @@ impl Sections {
         found
     }
 
-    /// The documents that some lines of a note touch.
+    /// Returns the documents that some lines of a note touch.
     fn touched(&self, path: &VaultPath, (first, last): (u32, u32)) -> impl Iterator<Item = usize> {
         let sections = self.0.get(path).map(Vec::as_slice).unwrap_or_default();
         let touched = sections.iter().filter(move |section| section.lines.0 <= last && first <= section.lines.1);
         touched.map(|section| section.document)
     }
 
-    /// Each note with the best judgment of its sections.
+    /// Returns each note with the best judgment of its sections.
     fn judged_notes(&self, collection: &Collection, query: &JudgedQuery) -> Judgments {
         let best = |sections: &[Section]| {
             let judged = sections.iter().filter_map(|s| query.judgments.get(&collection.documents[s.document].id));
@@ -183,11 +182,11 @@ impl Sections {
     }
 }
 
-/// The documents in an order by chance, `plan.sections` at a time.
+/// Returns the documents in random order, in groups of `plan.sections`.
 fn long_notes(collection: &Collection, plan: PassagePlan) -> (Vec<NewNote>, Sections) {
     let mut order: Vec<usize> = (0..collection.documents.len()).collect();
     let mut random = Random(plan.seed);
-    // Fisher and Yates.
+    // A Fisher–Yates shuffle.
     for at in (1..order.len()).rev() {
         order.swap(at, random.below(at + 1));
     }
@@ -198,7 +197,7 @@ fn long_notes(collection: &Collection, plan: PassagePlan) -> (Vec<NewNote>, Sect
         for (at, &document) in documents.iter().enumerate() {
             let first = line_after(&text);
             write_section(&mut text, &collection.documents[document], at + 1);
-            // The blank line at its end is no part of it.
+            // The blank line at its end is not part of it.
             sections.push(Section { document, lines: (first, line_after(&text) - 2) });
         }
         places.insert(path.clone(), sections);
@@ -207,14 +206,15 @@ fn long_notes(collection: &Collection, plan: PassagePlan) -> (Vec<NewNote>, Sect
     (notes, Sections(places))
 }
 
-/// A heading, a blank line, the text, a blank line. Without a title the heading is the section's number.
+/// Returns a section: a heading, a blank line, the text, a blank line. Without a title, the heading is the section's
+/// number.
 fn write_section(text: &mut String, document: &Document, number: usize) {
     let title = one_line(&document.title);
     let heading = if title.is_empty() { number.to_string() } else { title };
     let _ = write!(text, "## {heading}\n\n{}\n\n", whole_lines(&document.text));
 }
 
-/// The number of the line that comes next.
+/// Returns the number of the next line.
 fn line_after(text: &str) -> u32 {
     let before = text.bytes().filter(|byte| *byte == b'\n').count();
     u32::try_from(before + 1).unwrap_or(u32::MAX)

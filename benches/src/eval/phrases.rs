@@ -1,8 +1,8 @@
-//! Words side by side: is the note first that alone has a phrase, or an identifier, typed without quotes?
+//! Evaluates adjacent words: whether the note with a phrase or an identifier, typed without quotes, is found first.
 //!
-//! A phrase is three to five words that stand next to each other in a line of prose of exactly one note, two of them at
-//! least no stop words. An identifier is a run without spaces that punctuation joins (`max_retry_count`,
-//! `https://example.org/a`, `2024-05-01`), in at most two notes. Both are chosen by chance, the same ones each time.
+//! A phrase is three to five adjacent words in a line of prose of exactly one note, at least two of which are not stop
+//! words. An identifier is a run without spaces that punctuation joins (`max_retry_count`, `https://example.org/a`,
+//! `2024-05-01`), in at most two notes. Both are chosen with a fixed seed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -15,66 +15,66 @@ use super::{Indexed, Plan, Result};
 use crate::notes::notes_in;
 use crate::random::Random;
 
-/// Asked for at most.
+/// The maximum numbers of phrases and of identifiers.
 const PHRASES: usize = 500;
 const IDENTIFIERS: usize = 500;
 
 const SEED: u64 = 28;
 
-/// Of how many draws a phrase is looked for.
+/// The maximum number of attempts to find a phrase.
 const DRAWS: usize = 100;
 
-/// In more notes an identifier names none.
+/// The maximum number of notes with an identifier. In more notes, it would identify none of them.
 const MAX_NOTES: usize = 2;
 
-/// The bytes of the shortest identifier.
+/// The length of the shortest identifier in bytes.
 const LEAST_IDENTIFIER: usize = 6;
 
 const STOP_WORDS: &str = "a about all an and any are as at be been but by can could do does for from had has have he how \
     i if in into is it its me more my no not of on or our out she should so some such than that the their them then there \
     these they this to up was we were what when where which who will with would you your";
 
-/// What came of a vault.
+/// The report on a vault.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PhrasesReport {
-    /// Its folder's name.
+    /// The name of its folder.
     pub vault: String,
     /// The model.
     pub model: String,
-    /// Notes in it.
+    /// The number of notes in it.
     pub notes: usize,
-    /// Phrases that were asked for.
+    /// The number of phrases.
     pub phrases: usize,
-    /// Identifiers that were asked for.
+    /// The number of identifiers.
     pub identifiers: usize,
-    /// Each mode.
+    /// The results of each mode.
     pub modes: Vec<PhrasesMode>,
 }
 
-/// What came of one mode, as shares of what was asked for.
+/// The results of one mode, as shares of the queries.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PhrasesMode {
     /// The mode.
     pub mode: String,
-    /// Phrases whose note was first.
+    /// The share of phrases whose note was first.
     pub phrase_first: f64,
-    /// Identifiers of which one of its notes was first.
+    /// The share of identifiers for which one of its notes was first.
     pub identifier_first: f64,
-    /// What was asked for and whose note was not first.
+    /// The queries whose note was not first.
     pub missed: Vec<String>,
 }
 
-/// A text, and the notes that have it.
+/// A text and the notes that have it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Asked {
     text: String,
     notes: BTreeSet<String>,
 }
 
-/// Indexes the vault, which is only read, into `index_file`, and asks for its phrases and identifiers.
+/// Indexes the vault, which is only read, into `index_file`, and searches for its phrases and identifiers.
 ///
 /// # Errors
-/// When notes cannot be read, indexed or searched; when there is nothing to ask for.
+/// If notes cannot be read, indexed or searched, or there is no phrase and no identifier.
 pub fn find_phrases(vault_name: &str, vault: &Path, index_file: &Path, plan: &Plan) -> Result<PhrasesReport> {
     let indexed = Indexed::sync(vault, index_file, plan)?;
     let mut texts = BTreeMap::new();
@@ -118,12 +118,12 @@ pub fn find_phrases(vault_name: &str, vault: &Path, index_file: &Path, plan: &Pl
     })
 }
 
-/// The words of a note and of its path.
+/// Returns the words of a note and of its path.
 fn all_words(path: &str, text: &str) -> String {
     folded(path) + &folded(text)
 }
 
-/// In lower case, with a space before and behind each word.
+/// Folds a text: words in lower case, with a space before and after each.
 fn folded(text: &str) -> String {
     let mut folded = String::from(" ");
     for word in words(text) {
@@ -133,17 +133,17 @@ fn folded(text: &str) -> String {
     folded
 }
 
-/// Runs of letters and digits, and of apostrophes between them.
+/// Returns runs of letters and digits, and apostrophes between them.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     let words = text.split(|c: char| !c.is_alphanumeric() && !matches!(c, '\'' | '\u{2019}'));
     words.map(|word| word.trim_matches(['\'', '\u{2019}'])).filter(|word| !word.is_empty())
 }
 
-/// Each of one note.
+/// Returns phrases, each of which is in one note.
 fn phrases(texts: &BTreeMap<String, String>, most: usize, random: &mut Random) -> Vec<Asked> {
     let stop_words: BTreeSet<&str> = STOP_WORDS.split_whitespace().collect();
     let all: Vec<String> = texts.iter().map(|(path, text)| all_words(path, text)).collect();
-    // Lines of prose: markup would not be typed.
+    // Only lines of prose, because a person would not type markup.
     let is_prose =
         |line: &&str| line.split_whitespace().count() >= 6 && !line.contains(['[', ']', '<', '>', '|', '`', '$']);
     let lines: Vec<(&String, &str)> =
@@ -169,7 +169,7 @@ fn phrases(texts: &BTreeMap<String, String>, most: usize, random: &mut Random) -
     phrases.into_values().collect()
 }
 
-/// Each of a few notes.
+/// Returns identifiers, each of which is in a few notes.
 fn identifiers(texts: &BTreeMap<String, String>) -> Vec<Asked> {
     let mut notes: BTreeMap<&str, BTreeSet<&String>> = BTreeMap::new();
     for (path, text) in texts {
@@ -183,7 +183,7 @@ fn identifiers(texts: &BTreeMap<String, String>) -> Vec<Asked> {
         }
     }
     let few = notes.into_iter().filter(|(_, notes)| notes.len() <= MAX_NOTES);
-    // A part of a longer one, in other notes, is not theirs alone.
+    // Leave out an identifier that is part of a longer one in other notes.
     let all: BTreeMap<&String, String> = texts.iter().map(|(path, text)| (path, all_words(path, text))).collect();
     few.filter_map(|(text, _)| {
         let key = folded(text);

@@ -1,4 +1,4 @@
-//! Retrieval: a collection's questions, each document a note, ranked by its best passage.
+//! Evaluates retrieval: the queries of a collection, where each document is a note that is ranked by its best passage.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -10,39 +10,40 @@ use super::as_notes::{NewNote, note_text, path_of, write_notes};
 use super::{Collection, Indexed, Means, Plan, QueryRow, Result, Scores, reciprocal_rank_fusion};
 use crate::median::median;
 
-/// How long a ranking is that is judged.
+/// The length of a ranking for the evaluation.
 const DEPTH: usize = 1000;
-/// How long a list is that a person waits for.
+/// The length of a list that is timed, as a person would get it.
 const SHOWN: usize = 10;
-/// Where recall is measured.
+/// The rank at which recall is measured.
 const RECALL_AT: usize = 100;
-/// What the fusion of the two lists is called.
+/// The name of the fusion of the two lists.
 const RRF: &str = "rrf";
 
-/// What came of a collection.
+/// The report on a collection.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RetrievalReport {
     /// Its name.
     pub collection: String,
     /// The model.
     pub model: String,
-    /// Documents, each a note.
+    /// The number of documents, each of which is a note.
     pub documents: usize,
-    /// Passages they were cut into.
+    /// The number of their passages.
     pub passages: usize,
-    /// Queries that were asked.
+    /// The number of queries.
     pub queries: usize,
-    /// Queries that were left out, since nobody judged them or nothing is relevant.
+    /// The number of queries that were left out, because they have no judgments or no relevant document.
     pub unjudged: usize,
-    /// Documents a second, from files to vectors; absent when the index was there already.
+    /// The documents per second, from files to vectors; absent if the index existed.
     pub documents_a_second: Option<f64>,
-    /// Each mode; last the reciprocal rank fusion of the lexical and the semantic list, where both were asked for.
+    /// The results of each mode, and last of the reciprocal rank fusion of the lexical and the semantic list, if both
+    /// modes were evaluated.
     pub modes: Vec<RetrievalMode>,
-    /// What the hybrid mode is worse than, by nDCG@10. It should be empty.
+    /// The rankings that are better than the hybrid mode, by nDCG@10. It should be empty.
     pub above_hybrid: Vec<Above>,
 }
 
-/// What came of one mode.
+/// The results of one mode.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RetrievalMode {
     /// The mode.
@@ -53,26 +54,26 @@ pub struct RetrievalMode {
     pub recall100: f64,
     /// Mean reciprocal rank, 0 beyond rank 10.
     pub mrr10: f64,
-    /// Milliseconds for ten results, the median; absent for the fusion.
+    /// The median of milliseconds for ten results; absent for the fusion.
     pub ms: Option<f64>,
 }
 
-/// Something that ranks better than the hybrid mode.
+/// A ranking that is better than the hybrid mode.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Above {
-    /// What it is.
+    /// Its name.
     pub mode: String,
-    /// By how much, in nDCG@10.
+    /// The difference in nDCG@10.
     pub by: f64,
 }
 
-/// Writes the collection's notes below `folder`, indexes them there, and asks all queries in all modes.
+/// Writes the collection's notes below `folder`, indexes them there, and runs all queries in all modes.
 ///
-/// The folder can be kept: the next run then embeds nothing. It takes about as long as indexing, and some
-/// milliseconds a query and mode.
+/// If the folder is kept, the next run embeds nothing. A run takes as long as indexing, and some milliseconds per query
+/// and mode.
 ///
 /// # Errors
-/// When notes cannot be written, indexed or searched.
+/// If notes cannot be written, indexed or searched.
 pub fn retrieve(collection: &Collection, folder: &Path, plan: &Plan) -> Result<(RetrievalReport, Vec<QueryRow>)> {
     let paths: Vec<VaultPath> =
         collection.documents.iter().enumerate().map(|(at, document)| path_of(&document.id, at)).collect();
@@ -131,10 +132,10 @@ pub fn retrieve(collection: &Collection, folder: &Path, plan: &Plan) -> Result<(
     Ok((report, rows))
 }
 
-/// What one mode answers, query by query.
+/// The answers of one mode, query by query.
 #[derive(Default)]
 struct Lists {
-    /// Documents by number, best first.
+    /// The numbers of documents, best first.
     rankings: Vec<Vec<usize>>,
     ms: Vec<f64>,
 }

@@ -1,4 +1,4 @@
-//! What became of each query: rows for whoever compares two runs.
+//! The result of each query as a row, to compare two runs.
 
 use std::fmt::Write as _;
 
@@ -9,18 +9,18 @@ use super::Scores;
 pub struct QueryRow {
     /// The collection or vault.
     pub collection: String,
-    /// The mode, or what else ranked.
+    /// The mode, or the name of another ranking.
     pub mode: String,
-    /// The query's id; of a known item its text.
+    /// The query's id; for a known item, its text.
     pub query: String,
-    /// How good the ranking is.
+    /// The scores of the ranking.
     pub scores: Scores,
-    /// The first ten: ids of documents; paths; for passages `path:line-line`.
+    /// The first ten results: ids of documents, or paths, or for passages `path:line-line`.
     pub top: Vec<String>,
 }
 
-/// Tab-separated with a header: nDCG@10, reciprocal rank up to 10, the rank of the first relevant one (empty if there
-/// is none), the first ten as a JSON array.
+/// Formats rows as tab-separated text with a header: nDCG@10, reciprocal rank up to 10, the rank of the first relevant
+/// result (empty without one), and the first ten as a JSON array.
 pub fn rows_as_text(rows: &[QueryRow]) -> String {
     let mut text = String::from("collection\tmode\tquery\tndcg10\trr10\tfirst\ttop10\n");
     let field = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");

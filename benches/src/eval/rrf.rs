@@ -1,14 +1,14 @@
-//! Reciprocal rank fusion: what others merge two lists by, to be compared with.
+//! Reciprocal rank fusion, a common way to merge two lists, for comparison.
 
 use std::collections::HashMap;
 
 /// The constant of Cormack, Clarke and Büttcher 2009.
 pub const RRF_K: usize = 60;
 
-/// The lists merged: by the sum of `1 / (60 + rank)` over the lists that hold a document, best first. Of equal sums the
-/// one with the best rank in any list comes first, then the lower number.
+/// Merges lists by the sum of `1 / (60 + rank)` over the lists that contain a document, best first. For equal sums, the
+/// document with the best rank in any list comes first, then the lower number.
 pub fn reciprocal_rank_fusion(lists: &[&[usize]]) -> Vec<usize> {
-    /// The sum, and the best rank.
+    /// The sum and the best rank.
     type Fused = (f64, usize);
     let mut fused: HashMap<usize, Fused> = HashMap::new();
     for list in lists {

@@ -1,8 +1,8 @@
-//! Shares of vectors: how good the results are while passages wait for theirs.
+//! Evaluates shares of vectors: the quality of results while passages wait for their vectors.
 //!
-//! The notes of a collection get the times of a random order, and vectors are made newest notes first, as in any vault:
-//! after each share the sync is stopped, and all queries are asked. Five orders; without any vector and with all of them
-//! the order does not matter.
+//! The notes of a collection get modification times in random order, and are embedded newest first, as in any vault.
+//! After each share, the sync is stopped, and all queries are run. There are five orders, except without vectors and
+//! with all of them, where the order does not matter.
 
 use std::collections::HashMap;
 use std::fs;
@@ -27,40 +27,40 @@ const SHOWN: usize = 10;
 /// 2020.
 const OLDEST: Duration = Duration::from_secs(1_577_836_800);
 
-/// What came of a collection.
+/// The report on a collection.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SharesReport {
     /// Its name.
     pub collection: String,
     /// The model.
     pub model: String,
-    /// Documents, each a note.
+    /// The number of documents, each of which is a note.
     pub documents: usize,
-    /// Texts that get a vector.
+    /// The number of texts that get a vector.
     pub texts: usize,
-    /// Queries that were asked.
+    /// The number of queries.
     pub queries: usize,
     /// nDCG@10 by words alone.
     pub words: f64,
-    /// Each share.
+    /// The results of each share.
     pub shares: Vec<ShareOfVectors>,
 }
 
-/// What came of one share.
+/// The results of one share.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ShareOfVectors {
-    /// 0 to 1.
+    /// The share, 0 to 1.
     pub share: f64,
-    /// nDCG@10 of the hybrid mode: the mean over the orders, the least and the most.
+    /// nDCG@10 of the hybrid mode: the mean, the minimum and the maximum over the orders.
     pub ndcg10: (f64, f64, f64),
 }
 
-/// Writes the collection's notes below `folder`, and asks all queries after each share of the vectors.
+/// Writes the collection's notes below `folder`, and runs all queries after each share of the vectors.
 ///
-/// The vectors are kept there, so that the next run embeds nothing.
+/// The vectors are stored there, so that the next run embeds nothing.
 ///
 /// # Errors
-/// When notes cannot be written, indexed or searched.
+/// If notes cannot be written, indexed or searched.
 pub fn ask_with_shares(collection: &Collection, folder: &Path, plan: &Plan) -> Result<SharesReport> {
     let paths: Vec<VaultPath> =
         collection.documents.iter().enumerate().map(|(at, document)| path_of(&document.id, at)).collect();
@@ -124,11 +124,11 @@ pub fn ask_with_shares(collection: &Collection, folder: &Path, plan: &Plan) -> R
     })
 }
 
-/// Gives the notes the times of a random order, a second apart.
+/// Gives the notes modification times in random order, one second apart.
 fn date(vault: &Path, paths: &[VaultPath], seed: u64) -> Result<()> {
     let mut order: Vec<&VaultPath> = paths.iter().collect();
     let mut random = Random(seed);
-    // Fisher and Yates.
+    // A Fisher–Yates shuffle.
     for at in (1..order.len()).rev() {
         order.swap(at, random.below(at + 1));
     }
@@ -139,7 +139,7 @@ fn date(vault: &Path, paths: &[VaultPath], seed: u64) -> Result<()> {
     Ok(())
 }
 
-/// A model that knows the vectors it once made, and stops after as many texts as it is given.
+/// A model that caches its vectors, and fails after a given number of texts.
 struct Limited {
     model: Arc<dyn Embedder>,
     file: std::path::PathBuf,
@@ -148,7 +148,7 @@ struct Limited {
 }
 
 impl Limited {
-    /// With the vectors of an earlier run, if they are of this model.
+    /// Creates the model with the vectors of an earlier run, if they are from the same model.
     fn new(model: Arc<dyn Embedder>, file: &Path) -> Result<Self> {
         let mut known = HashMap::new();
         let mut bytes: &[u8] = &fs::read(file).unwrap_or_default();
@@ -166,7 +166,7 @@ impl Limited {
         Ok(Self { model, file: file.to_owned(), known: Mutex::new(known), left: AtomicUsize::new(0) })
     }
 
-    /// Embeds so many texts more, or nearly: what is begun as one and would be too much is given up.
+    /// Embeds about `texts` more texts. A batch that would exceed the number is not embedded.
     fn embed_up_to(&self, index: &Index, texts: usize) -> Result<()> {
         self.left.store(texts, Ordering::Relaxed);
         loop {
@@ -194,7 +194,7 @@ impl Limited {
     }
 }
 
-/// What the model says when it was given no more texts.
+/// The error of the model when the number of texts is reached.
 const ENOUGH: &str = "the share is reached";
 
 impl TokenCount for Limited {
@@ -220,7 +220,7 @@ impl Embedder for Limited {
         self.model.known_share(text)
     }
 
-    /// So few that a share is met within them.
+    /// A small number, so that a share is met closely.
     fn batch_size(&self) -> usize {
         8
     }

@@ -1,4 +1,4 @@
-//! Reports as tables for people: the same in a terminal and in a record.
+//! Formats reports as tables for people, which are the same in a terminal and in a record.
 
 use std::fmt;
 
@@ -116,7 +116,7 @@ impl fmt::Display for SharesReport {
     }
 }
 
-/// Between 0 and 1 with four digits and no zero before the point, as such figures are written.
+/// Formats a share with four digits and no zero before the point, as is usual for such measures.
 fn share(number: f64) -> String {
     let text = format!("{number:.4}");
     text.strip_prefix('0').map_or(text.clone(), str::to_owned)

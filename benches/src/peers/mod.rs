@@ -1,4 +1,4 @@
-//! What people would scan rows with instead, behind one shape: `new(rows)`, then the best `k` of a query as slots.
+//! Alternatives for scanning rows, with a common interface: `new(rows)`, then the best `k` of a query as slots.
 
 mod plain;
 mod sqlite_vec;
@@ -10,7 +10,7 @@ pub use sqlite_vec::{Element, SqliteVec};
 #[cfg(feature = "peers")]
 pub use usearch::Usearch;
 
-/// The share of `exact` that is among `found`.
+/// Returns the share of `exact` that is in `found`.
 pub fn overlap(found: &[usize], exact: &[usize]) -> f64 {
     let both = exact.iter().filter(|slot| found.contains(slot)).count();
     both as f64 / exact.len().max(1) as f64

@@ -1,15 +1,15 @@
-//! sqlite-vec: rows in a `vec0` table of a database in memory, f32 or int8.
+//! sqlite-vec: rows in a `vec0` table of an in-memory database, f32 or int8.
 
 use std::sync::Once;
 
 use rusqlite::{Connection, params};
 
-/// What a row is kept as.
+/// The type of the elements of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Element {
     /// f32, by cosine: exact.
     F32,
-    /// int8, by distance: all rows share one scale, so that the largest number of all is 127.
+    /// int8, by distance. All rows share one scale, by which the largest number becomes 127.
     Int8,
 }
 
@@ -17,12 +17,12 @@ pub enum Element {
 pub struct SqliteVec {
     connection: Connection,
     element: Element,
-    /// What numbers are multiplied by to be int8.
+    /// The factor that scales numbers to int8.
     scale: f32,
 }
 
 impl SqliteVec {
-    /// A table of the rows, which lie one after the other.
+    /// Creates a table of the rows, which are one after the other.
     ///
     /// # Errors
     /// Those of SQLite.
@@ -49,7 +49,7 @@ impl SqliteVec {
         Ok(table)
     }
 
-    /// The best `k` rows, at most 4,096, as slot and distance, nearest first.
+    /// Returns the best `k` rows, at most 4,096, as slot and distance, nearest first.
     ///
     /// # Errors
     /// Those of SQLite.
@@ -66,7 +66,7 @@ impl SqliteVec {
         found.collect()
     }
 
-    /// What stands for a vector in SQL.
+    /// Returns the SQL expression for a vector.
     fn argument(&self) -> &'static str {
         match self.element {
             Element::F32 => "?2",
@@ -84,7 +84,7 @@ impl SqliteVec {
     }
 }
 
-/// Makes sqlite-vec known to every connection that is opened from now on.
+/// Registers sqlite-vec for every connection that is opened from now on.
 #[allow(unsafe_code)]
 fn register() {
     static REGISTERED: Once = Once::new();

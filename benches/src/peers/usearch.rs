@@ -1,20 +1,20 @@
-//! usearch: all rows of its index compared (exact), or its HNSW graph walked (approximate).
+//! usearch: exact search that compares all rows of its index, or approximate search by its HNSW graph.
 
 use std::thread;
 
 use ::usearch::{Index, IndexOptions, MetricKind, ScalarKind};
 
-/// An index of rows in f32, by inner product, with usearch's own defaults for the graph.
+/// An index of rows in f32, by inner product, with usearch's defaults for the graph.
 pub struct Usearch {
     index: Index,
 }
 
 impl Usearch {
-    /// An index of the rows, which lie one after the other; made by `threads` threads. A minute or two for 100,000
-    /// rows: the graph is made in any case.
+    /// Builds an index of the rows, which are one after the other, with `threads` threads. This takes a minute or two
+    /// for 100,000 rows, because the graph is always built.
     ///
     /// # Errors
-    /// What usearch says.
+    /// Those of usearch.
     pub fn new(rows: &[f32], dimensions: usize, threads: usize) -> Result<Self, String> {
         let options = IndexOptions {
             dimensions,
@@ -40,23 +40,23 @@ impl Usearch {
         Ok(Self { index })
     }
 
-    /// The kernels that it found the machine to have.
+    /// Returns the kernels that usearch has detected on the machine.
     pub fn acceleration(&self) -> String {
         self.index.hardware_acceleration()
     }
 
-    /// The best `k` rows, every row compared.
+    /// Returns the best `k` rows by comparing all rows.
     ///
     /// # Errors
-    /// What usearch says.
+    /// Those of usearch.
     pub fn exact(&self, query: &[f32], k: usize) -> Result<Vec<usize>, String> {
         slots(self.index.exact_search(query, k).map_err(|error| error.to_string())?.keys)
     }
 
-    /// About the best `k` rows, by the graph.
+    /// Returns approximately the best `k` rows, by the graph.
     ///
     /// # Errors
-    /// What usearch says.
+    /// Those of usearch.
     pub fn hnsw(&self, query: &[f32], k: usize) -> Result<Vec<usize>, String> {
         slots(self.index.search(query, k).map_err(|error| error.to_string())?.keys)
     }

@@ -1,21 +1,21 @@
-//! What a recording says, read in the plainest way: all pieces of text joined, all arguments joined.
+//! The expected reply of a recording, read in the simplest way: all pieces of text joined, all arguments joined.
 
 use agent_loop::{EndReason, Part, Reply, Wire};
 use serde_json::{Value, json};
 
 use super::Verdict;
 
-/// The reply that a recording should be read as.
+/// The reply as which a recording should be parsed.
 #[derive(Debug, Default)]
 pub(super) struct Expected {
     text: String,
-    /// Names, and arguments as text.
+    /// The names and arguments of the calls, as text.
     calls: Vec<(String, String)>,
     end: Option<EndReason>,
     output_tokens: Option<u64>,
 }
 
-/// The JSON objects of a body: one, one a line, or one an event; and the text `[DONE]`.
+/// Returns the JSON objects of a body: a single one, one per line, or one per event; and the text `[DONE]`.
 pub(super) fn events_of(body: &str) -> Vec<Value> {
     if let Ok(whole) = serde_json::from_str(body) {
         return vec![whole];
@@ -33,7 +33,7 @@ pub(super) fn wire_of(events: &[Value]) -> Option<Wire> {
         Some(match event {
             _ if event["object"] == "response" || kind.starts_with("response.") => Wire::OpenAiResponses,
             _ if kind == "message_start" || (kind == "message" && event["role"] == "assistant") => Wire::Anthropic,
-            // Completions without messages have a text here.
+            // Completions without messages have their text here.
             _ if event["choices"][0].get("text").is_some() => return None,
             _ if event["choices"].is_array() => Wire::Chat,
             _ if event["candidates"].is_array() || event["promptFeedback"].is_object() => Wire::Gemini,
@@ -44,7 +44,7 @@ pub(super) fn wire_of(events: &[Value]) -> Option<Wire> {
 }
 
 impl Expected {
-    /// `None` where the recording is of an error, or of a reply that is not done.
+    /// Returns the expected reply; `None` if the recording is an error, or a reply that is incomplete.
     pub(super) fn new(wire: Wire, events: &[Value]) -> Option<Self> {
         let is_error = |event: &Value| !event["error"].is_null() && event["object"] != "response";
         if events.iter().any(|event| is_error(event) || event["type"] == "error" || event["type"] == "response.failed")
@@ -69,12 +69,12 @@ impl Expected {
         if event == "[DONE]" {
             self.end.get_or_insert(EndReason::Complete);
         }
-        // The first of several.
+        // Only the first of several choices counts.
         let mut choices = event["choices"].as_array().into_iter().flatten();
         let Some(choice) = choices.find(|choice| choice["index"].as_u64().unwrap_or(0) == 0) else {
             return self.tokens(&event["usage"]["completion_tokens"]);
         };
-        // Perplexity sends both: the message so far beside each piece, and an empty piece beside a whole message.
+        // Perplexity sends both: the message so far with each delta, and an empty delta with a complete message.
         let is_whole = choice["message"].is_object() && (is_only || !choice["delta"].is_object());
         let message = if is_whole { &choice["message"] } else { &choice["delta"] };
         match &message["content"] {
@@ -93,7 +93,7 @@ impl Expected {
             arguments.push_str(&text_of(&call["function"]["arguments"]));
         }
         match choice["finish_reason"].as_str() {
-            // Snowflake leaves it empty.
+            // It is empty in replies of Snowflake.
             None | Some("") if is_whole => self.end = Some(EndReason::Complete),
             None | Some("") => {}
             Some("length") => self.end = Some(EndReason::Length),
@@ -140,12 +140,12 @@ impl Expected {
         for block in blocks.chain([&event["content_block"]]) {
             match block["type"].as_str() {
                 Some("text") => self.text(&block["text"]),
-                // Of a stream, the arguments follow.
+                // In a stream, the arguments follow.
                 Some("tool_use") if block["input"] == json!({}) && event["type"] != "message" => {
                     self.call(&block["name"], &json!(""));
                 }
                 Some("tool_use") => self.call(&block["name"], &block["input"]),
-                // Arguments of the provider's own tools follow, too.
+                // The arguments of the provider's own tools follow, too.
                 Some("server_tool_use" | "mcp_tool_use") => self.calls.push(Default::default()),
                 _ => {}
             }
@@ -215,7 +215,7 @@ impl Expected {
         self.output_tokens = count.as_u64().or(self.output_tokens);
     }
 
-    /// Compares a reply with this. A call whose arguments are no object is right where it is a fault.
+    /// Compares a reply with the expected one. A call whose arguments are not an object must be a fault.
     pub(super) fn compare(&self, reply: &Reply) -> Verdict {
         let texts =
             reply.parts.iter().filter_map(|part| if let Part::Text { text, .. } = part { Some(&**text) } else { None });
@@ -228,7 +228,7 @@ impl Expected {
             text => serde_json::from_str(text).ok().filter(Value::is_object),
         };
         let wanted = self.calls.iter().filter(|(name, _)| !name.is_empty());
-        // The calls of a reply that was cut off do not run.
+        // The calls of a truncated reply do not run.
         let is_whole = self.end == Some(EndReason::Complete);
         let wanted: Vec<_> = wanted.map(|(name, text)| (name.clone(), arguments(text).filter(|_| is_whole))).collect();
         let tokens = reply.usage.map(|usage| usage.output);
@@ -247,7 +247,7 @@ impl Expected {
     }
 }
 
-/// A text, or a value as its JSON.
+/// Returns a string as it is, and another value as JSON.
 fn text_of(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

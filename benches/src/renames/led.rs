@@ -1,4 +1,4 @@
-//! Where every link of a vault leads: by the index's own parser and resolver, without the index.
+//! The targets of all links of a vault, by the parser and the resolver of the index, but without an index.
 
 use std::collections::BTreeMap;
 
@@ -8,25 +8,25 @@ use vault_index::{FileId, VaultPath};
 
 use super::tree::Tree;
 
-/// A link and where it leads.
+/// A link with its target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Led {
     /// Its line, from 1.
     pub line: u32,
-    /// All of it as written.
+    /// The whole link as written.
     pub raw: String,
     /// Its path, decoded.
     pub path: String,
-    /// The file it leads to, if there is one.
+    /// The file that it leads to, if that exists.
     pub target: Option<String>,
 }
 
-/// The links of each note, in their order; a note without links is there with none.
+/// The links of each note, in their order. Notes without links have an empty list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Links(pub BTreeMap<String, Vec<Led>>);
 
 impl Links {
-    /// Of a vault with these files.
+    /// Resolves the links of a vault with these files.
     pub fn of(tree: &Tree) -> Self {
         let files: Vec<(VaultPath, &[u8])> =
             tree.files().filter_map(|(path, bytes)| Some((VaultPath::new(path)?, bytes))).collect();
@@ -43,22 +43,23 @@ impl Links {
         Self(notes.collect())
     }
 
-    /// How many there are.
+    /// Returns the number of links.
     pub fn count(&self) -> usize {
         self.0.values().map(Vec::len).sum()
     }
 
-    /// What links want and no file is, each once.
+    /// Returns the paths of unresolved links, without duplicates.
     pub fn dangling(&self) -> Vec<&str> {
         let wanted = self.0.values().flatten().filter(|link| link.target.is_none()).map(|link| link.path.as_str());
         wanted.collect::<std::collections::BTreeSet<_>>().into_iter().collect()
     }
 
-    /// That each link leads where it led before a note went from one path to another, and that those which led nowhere
-    /// still do, but for the ones in `satisfied` (note, line, link), all of which must lead somewhere.
+    /// Checks that each link has the same target as before a note was renamed from one path to another, and that
+    /// unresolved links are still unresolved, except those in `satisfied` (note, line, link), which must all be
+    /// resolved.
     ///
     /// # Errors
-    /// The first link of which that is not so.
+    /// The first link that fails the check.
     pub fn kept(
         &self,
         after: &Self,

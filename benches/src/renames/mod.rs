@@ -1,4 +1,4 @@
-//! The promise of a rename, on vaults that people wrote: every link of the vault leads where it led before.
+//! Tests the guarantee of renames on real vaults: every link of the vault keeps its target.
 
 mod tree;
 mod led;

@@ -1,5 +1,7 @@
-//! What a note is renamed to: names with spaces and accents, in other folders, some deep, some made for it; names that
-//! dangling links want; and names that another note bears.
+//! The new names of notes for renames.
+//!
+//! They are names with spaces and accents in other folders, some of them deep or new; names that unresolved links have;
+//! and names of other notes.
 
 use std::collections::BTreeSet;
 
@@ -8,37 +10,37 @@ use vault_tools::SafePath;
 
 use crate::random::Random;
 
-/// What is special about a new name.
+/// The kind of a new name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// It is new, in a folder that is there.
+    /// A new name in an existing folder.
     There,
-    /// In a folder that is made.
+    /// A name in a new folder.
     New,
-    /// In a folder in a folder in a folder.
+    /// A name in a folder at depth 3.
     Deep,
-    /// A link that leads nowhere wants it.
+    /// The name of an unresolved link.
     Wanted,
-    /// A note in another folder bears it.
+    /// The name of a note in another folder.
     Shared,
 }
 
-/// The kinds in their turn.
+/// The kinds in the order in which they take turns.
 pub const ALL: [Kind; 5] = [Kind::There, Kind::Wanted, Kind::New, Kind::Shared, Kind::Deep];
-/// Those after which a rename back leaves nothing.
+/// The kinds after which a rename back restores everything.
 pub const PLAIN: [Kind; 3] = [Kind::There, Kind::New, Kind::Deep];
 
 const WORDS: [&str; 8] =
     ["Été", "naïve plan", "Übersicht (alt)", "日本 notes", "it's here", "a & b", "Ångström", "50% done"];
 
-/// What there is to choose from.
+/// The folders, links and names to choose from.
 pub struct Choice<'a> {
     pub files: &'a BTreeSet<String>,
     pub folders: &'a [String],
     pub dangling: &'a [&'a str],
 }
 
-/// Where a note may go; `None` if nothing of that kind is to be had.
+/// Returns a new path for a note; `None` if there is no name of this kind.
 pub fn new_path(random: &mut Random, kind: Kind, number: usize, note: &str, choice: &Choice<'_>) -> Option<String> {
     let note = VaultPath::new(note)?;
     let ending = note.extension()?.to_owned();
@@ -69,12 +71,12 @@ pub fn new_path(random: &mut Random, kind: Kind, number: usize, note: &str, choi
     (safe.check_new().is_ok() && is_free).then(|| safe.as_str().to_owned())
 }
 
-/// The path of the note that a dangling link wants.
+/// Returns the path of the note that would resolve an unresolved link.
 fn wanted(link: &str, ending: &str) -> Option<String> {
     let has_ending = link.to_lowercase().ends_with(".md");
     let is_way = link.is_empty() || link.contains("..") || link.starts_with(['/', '.']) || link.ends_with('/');
     let name = link.rsplit('/').next()?;
-    // Another file than a note is wanted.
+    // The link is to a file that is not a note.
     let is_file = !has_ending && name.contains('.');
     if is_way || is_file || ending != "md" {
         return None;

@@ -1,4 +1,4 @@
-//! What renames forth and back leave different: links that were not spelled as the file's name is, and nothing else.
+//! The differences after renames forth and back: only links that were not spelled like their file's name may differ.
 
 use vault_index::links::{Names, ranked};
 use vault_index::note::{Link, ParseOptions, parse};
@@ -6,25 +6,25 @@ use vault_index::{FileId, FileKind, VaultPath};
 
 use super::tree::Tree;
 
-/// A link that is spelled otherwise than before.
+/// A link whose spelling has changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Respelled {
     /// The note.
     pub path: String,
     /// The line, from 1.
     pub line: u32,
-    /// As it was.
+    /// The link before the renames.
     pub before: String,
-    /// As it is.
+    /// The link after the renames.
     pub after: String,
-    /// In what it was no exact name of its file.
+    /// How its spelling differed from the exact name of its file.
     pub why: &'static str,
 }
 
-/// What spelling depends on.
+/// The facts on which the spelling of links depends.
 struct Spelled {
     names: Names,
-    /// Whether Obsidian's setting for new links says so: what is written as a name counts as a way there.
+    /// Whether new links are relative, by Obsidian's setting. Then a name counts as a relative path.
     is_relative: bool,
 }
 
@@ -34,7 +34,7 @@ fn is_relative(tree: &Tree) -> bool {
     settings.is_some_and(|settings| settings["newLinkFormat"] == "relative")
 }
 
-/// The links that differ between two trees with the same files.
+/// Returns the links that differ between two trees with the same files.
 ///
 /// # Errors
 /// Anything else that differs, and a link that differs without a reason.
@@ -45,7 +45,7 @@ pub fn respelled(before: &Tree, after: &Tree) -> Result<Vec<Respelled>, String> 
     let vault = Spelled { names, is_relative: is_relative(before) };
     for path in before.differences(after) {
         let (Some(Some(old)), Some(Some(new))) = (before.0.get(path), after.0.get(path)) else {
-            // A folder that a rename made stays when the note has left it.
+            // A folder that a rename created remains when the note leaves it.
             if matches!((before.0.get(path), after.0.get(path)), (None, Some(None))) {
                 continue;
             }
@@ -95,7 +95,7 @@ fn of_note(
     Ok(())
 }
 
-/// A text with each link as it is now; links in the text of others come with them.
+/// Returns a text with each link in its new spelling. Links in the text of other links are replaced with them.
 fn in_text(old: &str, pairs: &[(&Link, &Link)]) -> String {
     let (mut text, mut at) = (String::new(), 0);
     for (was, now) in pairs {
@@ -108,7 +108,7 @@ fn in_text(old: &str, pairs: &[(&Link, &Link)]) -> String {
     text + &old[at..]
 }
 
-/// The same in JSON, whose strings hold the links.
+/// Returns the same for JSON, whose strings contain the links.
 fn in_canvas(old: &str, pairs: &[(&Link, &Link)]) -> String {
     let inner = |raw: &str| {
         let json = serde_json::Value::from(raw).to_string();
@@ -120,7 +120,7 @@ fn in_canvas(old: &str, pairs: &[(&Link, &Link)]) -> String {
         .fold(old.to_owned(), |text, (was, now)| text.replacen(&inner(&was.raw), &inner(&now.raw), 1))
 }
 
-/// Whether all lines are the same but those that define where `[text][label]` leads, and these up to where they lead.
+/// Whether all lines are equal, except for the targets in lines that define `[text][label]` links.
 fn is_same_but_definitions(expected: &str, found: &str) -> bool {
     let label = |line: &str| {
         let line = line.trim_start_matches([' ', '>', '\t']);
@@ -131,7 +131,7 @@ fn is_same_but_definitions(expected: &str, found: &str) -> bool {
     expected == found || (a.clone().count() == b.clone().count() && a.zip(b).all(same))
 }
 
-/// What was not exact about a link; `None` if nothing was.
+/// Returns how the spelling of a link was not exact; `None` if it was exact.
 fn why(was: &Link, now: &Link, source: &VaultPath, target: &VaultPath, vault: &Spelled) -> Option<&'static str> {
     if was.path == now.path {
         return Some("it was encoded otherwise");
@@ -149,7 +149,7 @@ fn why(was: &Link, now: &Link, source: &VaultPath, target: &VaultPath, vault: &S
     Some(if is_case { "upper and lower case" } else { "a path in part, or with a detour" })
 }
 
-/// Every way to write the exact name or path of a file.
+/// Returns all ways to write the exact name or path of a file.
 fn spellings(source: &VaultPath, target: &VaultPath) -> Vec<String> {
     let up = source.folder().split('/').filter(|name| !name.is_empty()).count();
     let mut ways = vec![target.to_string(), format!("/{target}"), target.file_name().to_owned()];
@@ -158,7 +158,7 @@ fn spellings(source: &VaultPath, target: &VaultPath) -> Vec<String> {
         let folder = folder.iter().map(|name| format!("{name}/")).collect::<String>();
         if let Some(rest) = target.as_str().strip_prefix(&folder) {
             ways.push("../".repeat(steps) + rest);
-            // From the nearest folder that both lie in; any other way makes a detour.
+            // Only from the nearest common folder, because any other path would have a detour.
             break;
         }
     }

@@ -1,19 +1,19 @@
-//! All that is in a folder, to be copied and compared: contents, and the set of files and folders.
+//! The complete content of a folder, to copy and compare: files with their bytes, and folders.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Files with their bytes, and folders, by their path below the root with `/`.
+/// Files with their bytes, and folders, by their path below the root, separated by `/`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tree(pub BTreeMap<String, Option<Vec<u8>>>);
 
 impl Tree {
-    /// Of a folder. Symbolic links are followed, if they lead to files.
+    /// Reads a folder. Follows symbolic links to files.
     ///
     /// # Errors
-    /// When something cannot be read.
+    /// If a file or folder cannot be read.
     pub fn of(root: &Path) -> io::Result<Self> {
         let mut tree = Self::default();
         let mut folders = vec![String::new()];
@@ -33,13 +33,13 @@ impl Tree {
         Ok(tree)
     }
 
-    /// The files that are not hidden, with their bytes: what links can lead to.
+    /// Returns the files that are not hidden, with their bytes: the possible targets of links.
     pub fn files(&self) -> impl Iterator<Item = (&str, &[u8])> {
         let files = self.0.iter().filter_map(|(path, bytes)| Some((path.as_str(), bytes.as_deref()?)));
         files.filter(|(path, _)| !is_hidden(path))
     }
 
-    /// The folders that are not hidden.
+    /// Returns the folders that are not hidden.
     pub fn folders(&self) -> impl Iterator<Item = &str> {
         self.0
             .iter()
@@ -48,7 +48,7 @@ impl Tree {
             .filter(|path| !is_hidden(path))
     }
 
-    /// Where two trees differ: paths that only one has, and files whose bytes are not the same.
+    /// Returns the differences of two trees: paths that only one has, and files with different bytes.
     pub fn differences<'t>(&'t self, other: &'t Self) -> Vec<&'t str> {
         let paths: BTreeSet<&String> = self.0.keys().chain(other.0.keys()).collect();
         paths.into_iter().filter(|path| self.0.get(*path) != other.0.get(*path)).map(String::as_str).collect()
@@ -59,15 +59,15 @@ fn is_hidden(path: &str) -> bool {
     path.split('/').any(|name| name.starts_with('.'))
 }
 
-/// Copies a folder with all in it to a place where nothing is. The copies can be written.
+/// Copies a folder with its content to a path that does not exist. The copies are writable.
 ///
 /// # Errors
-/// When something cannot be read or written.
+/// If a file or folder cannot be read or written.
 pub fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
     fs::create_dir_all(to)?;
     for (path, bytes) in Tree::of(from)?.0 {
         match bytes {
-            // What `fs::copy` makes of a file that may not be written may not be written either.
+            // `fs::copy` also copies the permissions, so the copy of a read-only file would be read-only.
             Some(bytes) => fs::write(to.join(path), bytes)?,
             None => fs::create_dir_all(to.join(path))?,
         }

@@ -1,4 +1,4 @@
-//! One vault put to the test: renames checked one by one, all of them undone, and renames forth and back by hand.
+//! The test of one vault: renames that are checked one by one and then undone, and renames forth and back without undo.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -17,47 +17,47 @@ use crate::random::Random;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
-/// How often a new name is looked for.
+/// The maximum number of attempts to find a new name.
 const TRIES: usize = 12;
 
-/// What is to be done.
+/// The plan of a test.
 #[derive(Debug, Clone, Copy)]
 pub struct RenamePlan {
-    /// How many notes are renamed; all, if there are fewer.
+    /// The number of notes to rename; all, if there are fewer.
     pub renames: usize,
-    /// Chooses notes and names.
+    /// The seed for the choice of notes and names.
     pub seed: u64,
 }
 
-/// What was found.
+/// The result of a test.
 #[derive(Debug, Clone, Default)]
 pub struct RenameTrial {
-    /// Notes of the vault.
+    /// The number of notes in the vault.
     pub notes: usize,
-    /// Links of the vault.
+    /// The number of links in the vault.
     pub links: usize,
-    /// Of those, how many lead nowhere.
+    /// The number of links that are unresolved.
     pub dangling: usize,
-    /// Notes that were renamed.
+    /// The number of renamed notes.
     pub renames: usize,
-    /// Of those, how many to a name that another note bears.
+    /// The number of notes that were renamed to the name of another note.
     pub shared: usize,
-    /// Links that were written anew.
+    /// The number of links that were rewritten.
     pub rewritten: usize,
-    /// Links that led nowhere, that a rename satisfied, and that the preview named.
+    /// The number of unresolved links that a rename resolved, and that the preview named.
     pub satisfied: usize,
-    /// Milliseconds of each rename, from the call until it is done.
+    /// The duration of each rename in milliseconds.
     pub millis: Vec<f64>,
-    /// Renames that were refused, and why.
+    /// The refused renames, with the reasons.
     pub refused: Vec<String>,
-    /// What is left after renames forth and back by hand.
+    /// The differences after renames forth and back without undo.
     pub respelled: Vec<Respelled>,
 }
 
-/// Puts a copy of a vault to the test.
+/// Tests a copy of a vault.
 ///
 /// # Errors
-/// The first thing that is not as it should be.
+/// The first check that fails.
 pub fn rename_trial(source: &Path, plan: &RenamePlan) -> Result<RenameTrial> {
     let folder = tempfile::tempdir()?;
     let root = folder.path().join("vault");
@@ -96,7 +96,7 @@ pub fn rename_trial(source: &Path, plan: &RenamePlan) -> Result<RenameTrial> {
     Ok(trial)
 }
 
-/// So many notes, in random order.
+/// Returns `renames` notes in random order.
 fn chosen(links: &Links, count: usize, random: &mut Random) -> Vec<String> {
     let mut notes: Vec<String> = links.0.keys().cloned().collect();
     for at in (1..notes.len()).rev() {
@@ -144,11 +144,11 @@ struct Done {
     to: String,
     kind: Kind,
     renamed: RenameReport,
-    /// What its preview told besides.
+    /// The notices of its preview.
     notices: Vec<String>,
 }
 
-/// Renames a note to a name of the first kind that is to be had, beginning with the one whose turn it is.
+/// Renames a note to a name of the first available kind, beginning with the kind whose turn it is.
 fn rename(
     vault: &Vault,
     note: &str,

@@ -1,6 +1,7 @@
-//! `forget` and `adopt`: delete everything that is stored about a vault, or take it over for the folder that the vault
-//! has moved to. This covers the index with the consents for its model, the journal with log, plans and macros, and the
-//! conversations and pending changes of `vault-agent`.
+//! `forget` and `adopt`: delete everything that is stored about a vault, or take it over for the vault's new folder.
+//!
+//! This covers the index with the consents for its model, the journal with log, plans and macros, and the conversations
+//! and pending changes of `vault-agent`.
 
 use std::path::{Path, PathBuf};
 
@@ -62,8 +63,8 @@ pub fn forget(vault_args: &VaultArgs, args: &ForgetArgs, out: &mut Out) -> CliRe
     let question = format!("Delete the index, journal, log, macros and conversations of {name}? Its notes stay.{undo}");
     if !(args.yes || can_ask() && confirm(&question)) {
         let refusal = format!(
-            "{name}: nothing was deleted, because this needs confirmation (`vault-tools undo --list` and `vault-tools \
-             macro list` show what would be lost; then add --yes)"
+            "{name}: nothing was deleted; this needs confirmation (see with `vault-tools undo --list` and `vault-tools \
+             macro list` what would be lost, then add --yes)"
         );
         return Err(Failure::Refused(refusal));
     }
@@ -79,8 +80,7 @@ pub fn forget(vault_args: &VaultArgs, args: &ForgetArgs, out: &mut Out) -> CliRe
 /// rebuilt.
 fn forget_index(index: Index, name: &str, yes: bool, out: &mut Out) -> CliResult {
     if !(yes || can_ask() && confirm(&format!("Delete the index of {name}? The next sync rebuilds it."))) {
-        let refusal = format!("{name}: nothing was deleted, because this needs confirmation (add --yes)");
-        return Err(Failure::Refused(refusal));
+        return Err(Failure::Refused(format!("{name}: nothing was deleted; this needs confirmation (add --yes)")));
     }
     print_deleted(&index.forget()?, out)
 }

@@ -193,11 +193,11 @@ mod tests {
         check("a\u{9b}31m\u{202e}gpj.exe", "a\u{fffd}31m\u{fffd}gpj.exe");
         check("a\r\nb\x7f\tc\r", "a\nb␡  c");
         check("a\rb\r\r\n", "a␍b␍\n");
-        // What nobody would see is named; emoji and Persian stay as they are.
+        // Invisible characters are shown by their code; emoji and Persian stay unchanged.
         check("do\u{200b}ne\u{e0041}", "do<U+200B>ne<U+E0041>");
         check("👩\u{200d}🌾 ☀\u{fe0f} می\u{200c}خواهم", "👩\u{200d}🌾 ☀\u{fe0f} می\u{200c}خواهم");
         check("❤\u{fe0f}\u{200d}🔥", "❤\u{fe0f}\u{200d}🔥");
-        // A run of them would be a message.
+        // A run of them could hide a message.
         check("😀\u{fe00}\u{fe0e}\u{fe01}", "😀\u{fe00}<U+FE0E><U+FE01>");
         check("a\u{200d}\u{200c}\u{200d} \u{fe0f}", "a\u{200d}<U+200C><U+200D> <U+FE0F>");
         check("\u{200c}x\u{1bca0}\u{2065}", "<U+200C>x<U+1BCA0><U+2065>");

@@ -1,5 +1,6 @@
-//! The vaults and the index that a command works on, and the user's `config.toml`. Flags override environment
-//! variables, which override the file.
+//! The vaults and the index that a command works on, and the user's `config.toml`.
+//!
+//! Flags override environment variables, which override the file.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -29,7 +30,8 @@ pub struct VaultArgs {
     /// The folder that holds the notes [env: VAULT_DIR]
     ///
     /// Default: the nearest parent folder with an `.obsidian` folder, else the vault that config.toml names, else the
-    /// current folder. Repeatable for commands that work on several vaults.
+    /// nearest parent folder with an index, else the current folder. Repeatable for commands that work on several
+    /// vaults.
     #[arg(long, value_name = "DIR", global = true)]
     pub vault: Vec<PathBuf>,
     /// The index file [env: VAULT_INDEX_FILE]

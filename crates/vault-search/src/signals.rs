@@ -1,5 +1,7 @@
-//! Ctrl-C and SIGTERM: the first signal asks a listener to stop, the second ends the process at once. There is always a
-//! listener while the vault is being written, so that no change is left half-written without a message.
+//! Ctrl-C and SIGTERM: the first signal asks a listener to stop, the second ends the process at once.
+//!
+//! While the vault is being written, there is always a listener, so that no change is left half-written without a
+//! message.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 

@@ -166,7 +166,7 @@ pub(super) struct LinksArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct RepairArgs {
-    /// Minimum certainty of a planned repair: certain, likely, possible
+    /// Minimum certainty to plan: certain, likely, possible
     #[arg(long, value_name = "LEVEL", default_value = "likely", requires = "plan", hide_possible_values = true)]
     pub least: LeastCertainty,
     #[command(flatten)]
@@ -351,7 +351,7 @@ pub(super) struct PruneLimits {
     /// Delete entries older than this many days
     #[arg(long, value_name = "DAYS")]
     pub older_than: Option<u32>,
-    /// Delete the oldest entries until journal and log are each at most this many MB
+    /// Delete the oldest until journal and log are each at most this many MB
     #[arg(long, value_name = "MB")]
     pub max_size: Option<u64>,
 }

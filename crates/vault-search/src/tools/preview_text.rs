@@ -273,7 +273,7 @@ mod tests {
         let (old, new) = (format!("-{prose} end"), format!("+{prose} END"));
         assert_eq!(pair(&old, &new)[3], format!("-{prose} [-end-]"));
         assert_eq!(pair(&old, &new)[5], format!("+{prose} {{+END+}}"));
-        // What looks like a mark in the text itself.
+        // Text that looks like a mark.
         let fake = format!("+{prose} {{+END+}}");
         assert_eq!(pair(&old, &fake)[3..], [old.clone(), "\\ No newline at end of file".to_owned(), fake]);
         // Lines that look like headers are marked too.
