@@ -1,6 +1,8 @@
 //! The commands that a person types: what each is, and what it does. What changes notes is prepared, shown and asked about
 //! as a call of the model is.
 
+use std::collections::BTreeSet;
+
 use agent_loop::{Event, Spent, StopReason as LoopStop};
 use serde_json::{Map, Value, json};
 use tokio::runtime::Handle;
@@ -370,11 +372,11 @@ async fn change(
         name,
         id: &id,
         problem: None,
-        is_other: false,
+        left_out: BTreeSet::new(),
         ended: None,
     };
     let settled = settle(prepared, &Grants::default(), &mut question);
-    let (is_other, ended) = (question.is_other, question.ended);
+    let (is_partial, ended) = (!question.left_out.is_empty(), question.ended);
     let approved = settled.map_err(|refused| with(state, |vaults| refused.log(vaults.toolbox(vault))));
     // The mode can have been changed meanwhile.
     let approved = match state.conversation.tools().closed() {
@@ -395,7 +397,7 @@ async fn change(
             };
         }
     };
-    if is_other {
+    if is_partial {
         progress = Progress::of_steps(approved.change(), |step| step.state == StepState::Ready);
         progress.show(&mut state.updates);
     }
@@ -432,8 +434,8 @@ struct CommandQuestion<'a, 'c> {
     id: &'a ToolCallId,
     /// Why it is asked again.
     problem: Option<String>,
-    /// Whether the person left out steps.
-    is_other: bool,
+    /// The steps that the person left out.
+    left_out: BTreeSet<CallId>,
     /// How the command ends where the person did not approve.
     ended: Option<Ended>,
 }
@@ -453,20 +455,19 @@ impl Approver for CommandQuestion<'_, '_> {
                 arguments: Value::Null,
                 approval: self.approval(change),
             };
-            let asking = self.asking.permission(self.updates, asked, yes_or_no(has_steps));
+            let asking = self.asking.permission(self.updates, asked, yes_or_no(self.asking, has_steps));
             let ended = match block_in_place(|| Handle::current().block_on(asking)) {
                 Answer::Given(Choice::Yes) => return ChangeAnswer::Yes,
-                Answer::Given(Choice::Pick) => match self.without_steps(&steps) {
-                    Some(Ok(rest)) => {
-                        self.is_other = true;
-                        return ChangeAnswer::Instead(Box::new(rest));
-                    }
-                    Some(Err(error)) => {
-                        self.problem = Some(error.to_string());
+                Answer::Given(choice @ (Choice::Pick | Choice::Again)) => {
+                    if choice == Choice::Pick && !self.leave_out_steps(&steps) {
                         continue;
                     }
-                    None => continue,
-                },
+                    match self.prepare_again() {
+                        Ok(other) => return ChangeAnswer::Instead(Box::new(other)),
+                        Err(error) => self.problem = Some(error.to_string()),
+                    }
+                    continue;
+                }
                 Answer::Cancelled => Ended::Cancelled,
                 _ => Ended::Done,
             };
@@ -479,22 +480,24 @@ impl Approver for CommandQuestion<'_, '_> {
 }
 
 impl CommandQuestion<'_, '_> {
-    /// The plan without the steps that a person does not tick; `None` where they close the form, or tick none.
-    fn without_steps(&self, steps: &[StepPreview]) -> Option<ToolsResult<PreparedChange>> {
+    /// Notes which steps a person does not tick: whether they ticked any.
+    fn leave_out_steps(&mut self, steps: &[StepPreview]) -> bool {
         let labels: Vec<String> = steps.iter().map(|step| step.preview.clone().unwrap_or(step.tool.clone())).collect();
         let asking = self.asking.form(self.id, "The steps that run", forms::ticks("Run", &labels));
-        let Answer::Given(filled) = block_in_place(|| Handle::current().block_on(asking)) else { return None };
+        let Answer::Given(filled) = block_in_place(|| Handle::current().block_on(asking)) else { return false };
         let unticked = forms::unticked(&filled, steps.len());
         if unticked.len() == steps.len() {
-            return None;
+            return false;
         }
-        let left_out = unticked.into_iter().map(|at| CallId { step: steps[at].id.clone(), item: None }).collect();
-        Some(block_in_place(|| {
-            let prepare = |vaults: &mut Vaults| {
-                self.request.prepare_without(vaults.toolbox(self.vault), &now(), &left_out, Cancel::default())
-            };
-            self.tools.with(prepare)
-        }))
+        self.left_out = unticked.into_iter().map(|at| CallId { step: steps[at].id.clone(), item: None }).collect();
+        true
+    }
+
+    fn prepare_again(&self) -> ToolsResult<PreparedChange> {
+        let prepare = |vaults: &mut Vaults| {
+            self.request.prepare_without(vaults.toolbox(self.vault), &now(), &self.left_out, Cancel::default())
+        };
+        block_in_place(|| self.tools.with(prepare))
     }
 
     fn approval(&mut self, change: &PreparedChange) -> Approval {

@@ -312,9 +312,8 @@ fn options(panel: &Panel, question: &Question, asking: &Asking<'_>) -> Vec<Permi
             options.push(Choice::Pick.option("Leave out parts of the change…"));
         }
     }
-    // A client that saves open editors before a yes can find that a note has changed by that.
-    if asking.has_approvals && panel.change.is_some() {
-        options.push(Choice::Again.option("Show the change as it would be now"));
+    if panel.change.is_some() {
+        options.extend(again(asking));
     }
     options.push(Choice::No.option("No"));
     if has_forms {
@@ -324,13 +323,20 @@ fn options(panel: &Panel, question: &Question, asking: &Asking<'_>) -> Vec<Permi
     options
 }
 
-/// Yes and no, and for a plan with several steps to leave some out.
-pub(super) fn yes_or_no(has_steps: bool) -> Vec<PermissionOption> {
-    let mut options = vec![Choice::Yes.option("Yes"), Choice::No.option("No")];
+/// Yes and no; for clients that show approvals by themselves also to leave out steps of a plan, and to prepare it again.
+pub(super) fn yes_or_no(asking: &Asking<'_>, has_steps: bool) -> Vec<PermissionOption> {
+    let mut options = vec![Choice::Yes.option("Yes")];
     if has_steps {
-        options.insert(1, Choice::Pick.option("Leave out steps…"));
+        options.push(Choice::Pick.option("Leave out steps…"));
     }
+    options.extend(again(asking));
+    options.push(Choice::No.option("No"));
     options
+}
+
+/// A client that saves open editors before a yes can find that a note has changed by that.
+fn again(asking: &Asking<'_>) -> Option<PermissionOption> {
+    asking.has_approvals.then(|| Choice::Again.option("Show the change as it would be now"))
 }
 
 /// What stands before the change.
