@@ -1,6 +1,8 @@
 //! The commands that a person types, and their effects. A command that changes notes is prepared, shown and approved
 //! like a call of the model.
 
+use std::collections::BTreeSet;
+
 use agent_loop::{Event, RunUsage, StopReason as LoopStopReason};
 use serde_json::{Map, Value, json};
 use tokio::runtime::Handle;
@@ -378,11 +380,11 @@ async fn change(
         name,
         id: &id,
         problem: None,
-        is_other: false,
+        left_out: BTreeSet::new(),
         ended: None,
     };
     let settled = settle(prepared, &Grants::default(), &mut question);
-    let (is_other, ended) = (question.is_other, question.ended);
+    let (is_partial, ended) = (!question.left_out.is_empty(), question.ended);
     let approved = settled.map_err(|refused| with(state, |vaults| refused.log(vaults.toolbox(vault))));
     // The mode may have changed while the question was open.
     let approved = match state.conversation.tools().closed() {
@@ -403,7 +405,7 @@ async fn change(
             };
         }
     };
-    if is_other {
+    if is_partial {
         progress = Progress::of_steps(approved.change(), |step| step.state == StepState::Ready);
         progress.show(&mut state.updates);
     }
@@ -440,8 +442,8 @@ struct CommandQuestion<'a, 'c> {
     id: &'a ToolCallId,
     /// Why it is asked again.
     problem: Option<String>,
-    /// Whether the person left out steps.
-    is_other: bool,
+    /// The steps that the person left out.
+    left_out: BTreeSet<CallId>,
     /// How the command ends if the change was not approved.
     ended: Option<CommandEnd>,
 }
@@ -461,20 +463,19 @@ impl Approver for CommandQuestion<'_, '_> {
                 arguments: Value::Null,
                 approval: self.approval(change),
             };
-            let answer = self.questioner.permission(self.updates, prompt, yes_or_no(has_steps));
+            let answer = self.questioner.permission(self.updates, prompt, yes_or_no(self.questioner, has_steps));
             let ended = match block_in_place(|| Handle::current().block_on(answer)) {
                 ClientAnswer::Given(Choice::Yes) => return Answer::Yes,
-                ClientAnswer::Given(Choice::Pick) => match self.without_steps(&steps) {
-                    Some(Ok(rest)) => {
-                        self.is_other = true;
-                        return Answer::Instead(Box::new(rest));
-                    }
-                    Some(Err(error)) => {
-                        self.problem = Some(error.to_string());
+                ClientAnswer::Given(choice @ (Choice::Pick | Choice::Again)) => {
+                    if choice == Choice::Pick && !self.leave_out_steps(&steps) {
                         continue;
                     }
-                    None => continue,
-                },
+                    match self.prepare_again() {
+                        Ok(other) => return Answer::Instead(Box::new(other)),
+                        Err(error) => self.problem = Some(error.to_string()),
+                    }
+                    continue;
+                }
                 ClientAnswer::Cancelled => CommandEnd::Cancelled,
                 _ => CommandEnd::Done,
             };
@@ -487,22 +488,24 @@ impl Approver for CommandQuestion<'_, '_> {
 }
 
 impl CommandQuestion<'_, '_> {
-    /// Returns the plan without the steps that the person unticked; `None` if they closed the form or unticked all.
-    fn without_steps(&self, steps: &[StepPreview]) -> Option<ToolsResult<PreparedChange>> {
+    /// Records the steps that the person unticked. Returns whether any step is left.
+    fn leave_out_steps(&mut self, steps: &[StepPreview]) -> bool {
         let labels: Vec<String> = steps.iter().map(|step| step.preview.clone().unwrap_or(step.tool.clone())).collect();
         let answer = self.questioner.form(self.id, "The steps that run", forms::ticks("Run", &labels));
-        let ClientAnswer::Given(filled) = block_in_place(|| Handle::current().block_on(answer)) else { return None };
+        let ClientAnswer::Given(filled) = block_in_place(|| Handle::current().block_on(answer)) else { return false };
         let unticked = forms::unticked(&filled, steps.len());
         if unticked.len() == steps.len() {
-            return None;
+            return false;
         }
-        let left_out = unticked.into_iter().map(|at| CallId { step: steps[at].id.clone(), item: None }).collect();
-        Some(block_in_place(|| {
-            let prepare = |vaults: &mut Vaults| {
-                self.request.prepare_without(vaults.toolbox(self.vault), &now(), &left_out, Cancel::default())
-            };
-            self.tools.with(prepare)
-        }))
+        self.left_out = unticked.into_iter().map(|at| CallId { step: steps[at].id.clone(), item: None }).collect();
+        true
+    }
+
+    fn prepare_again(&self) -> ToolsResult<PreparedChange> {
+        let prepare = |vaults: &mut Vaults| {
+            self.request.prepare_without(vaults.toolbox(self.vault), &now(), &self.left_out, Cancel::default())
+        };
+        block_in_place(|| self.tools.with(prepare))
     }
 
     fn approval(&mut self, change: &PreparedChange) -> Approval {

@@ -316,9 +316,8 @@ fn options(panel: &Panel, question: &Question, questioner: &Questioner<'_>) -> V
             options.push(Choice::Pick.option("Leave out parts of the change…"));
         }
     }
-    // A client that saves open editors before a yes can find that a note has changed by that.
-    if questioner.has_approvals && panel.change.is_some() {
-        options.push(Choice::Again.option("Show the change as it would be now"));
+    if panel.change.is_some() {
+        options.extend(again(questioner));
     }
     options.push(Choice::No.option("No"));
     if has_forms {
@@ -328,13 +327,21 @@ fn options(panel: &Panel, question: &Question, questioner: &Questioner<'_>) -> V
     options
 }
 
-/// Returns the options yes and no and, for a plan with several steps, leaving some out.
-pub(super) fn yes_or_no(has_steps: bool) -> Vec<PermissionOption> {
-    let mut options = vec![Choice::Yes.option("Yes"), Choice::No.option("No")];
+/// Returns the options yes and no and, for clients that render approvals themselves, leaving out steps of a plan and
+/// preparing the change again.
+pub(super) fn yes_or_no(questioner: &Questioner<'_>, has_steps: bool) -> Vec<PermissionOption> {
+    let mut options = vec![Choice::Yes.option("Yes")];
     if has_steps {
-        options.insert(1, Choice::Pick.option("Leave out steps…"));
+        options.push(Choice::Pick.option("Leave out steps…"));
     }
+    options.extend(again(questioner));
+    options.push(Choice::No.option("No"));
     options
+}
+
+/// A client that saves open editors before a yes can find that a note has changed by that.
+fn again(questioner: &Questioner<'_>) -> Option<PermissionOption> {
+    questioner.has_approvals.then(|| Choice::Again.option("Show the change as it would be now"))
 }
 
 /// Returns the content above the change.

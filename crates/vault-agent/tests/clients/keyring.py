@@ -3,6 +3,7 @@
 Run in a session of its own: dbus-run-session -- python3 keyring.py PROGRAM
 """
 
+import json
 import os
 import pty
 import subprocess
@@ -85,6 +86,30 @@ code, _, said = run("logout", "anthropic")
 assert code == 0 and "there was no key" in said, said
 code, out, _ = run("config", "check", *model)
 assert code == 1, out
+
+# An editor hands one on: it is in the keyring, and the answer does not have it.
+notes = os.path.join(folder, "Notes")
+os.makedirs(os.path.join(notes, ".obsidian"))
+editor = subprocess.Popen([PROGRAM, "acp", "--vault", notes], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=ENV)
+
+
+def asked(number, method, params):
+    editor.stdin.write(json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}) + "\n")
+    editor.stdin.flush()
+    answer = editor.stdout.readline()
+    assert KEY not in answer, "the key is shown"
+    return json.loads(answer)["result"]
+
+
+asked(1, "initialize", {"protocolVersion": 1})
+state = asked(2, "_vault/set_model", {"provider": "anthropic", "model": "m", "key": KEY})
+assert state["key"] == "the system's keyring" and state["problem"] is None, state
+assert state["host"] == "api.anthropic.com", state
+state = asked(3, "_vault/set_model", {"provider": "anthropic", "model": "other"})
+assert state["key"] == "the system's keyring" and state["model"] == "other", state
+editor.stdin.close()
+assert editor.wait(timeout=30) == 0
+assert run("logout", "anthropic")[0] == 0
 
 # Nothing on disk holds a key as text, nor does an address of one's own need a name here.
 code, _, said = run("login", "https://gateway.example/v1", text=KEY)

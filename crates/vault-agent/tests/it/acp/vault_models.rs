@@ -237,6 +237,27 @@ fn a_plan_is_approved_step_by_step_and_what_is_left_is_shown_again() {
 }
 
 #[test]
+fn a_plan_is_prepared_again_when_a_note_has_changed_since() {
+    let place = Place::new(NOTES);
+    let edit = json!({ "id": "one", "tool": "append_to_note", "args": { "path": "Home.md", "content": "x" } });
+    let plan = json!({ "version": "1.0", "goal": "a line", "riskLevel": "writes", "assumptions": [], "steps": [edit] });
+    let model = ModelServer::with([Reply::text(&plan.to_string())]);
+    let mut editor = Editor::start(agent(&place, &model, &[]), with_approvals());
+    let session = editor.session(&place.vault());
+    let home = place.vault().join("Home.md");
+    let mut chosen = ["prepare_again", "allow"].into_iter();
+    editor.answers(move |_, _| {
+        let choice = chosen.next().unwrap();
+        if choice == "prepare_again" {
+            std::fs::write(&home, "typed a moment ago\n").unwrap();
+        }
+        Some(selected(choice))
+    });
+    editor.say(&session, "/plan a line");
+    assert_eq!(place.read("Home.md"), "typed a moment ago\n\nx\n");
+}
+
+#[test]
 fn a_plan_of_other_clients_is_a_yes_or_a_no() {
     let place = Place::new(NOTES);
     let model = ModelServer::with([Reply::text(&plan_of_two().to_string())]);
