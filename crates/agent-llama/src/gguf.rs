@@ -393,7 +393,7 @@ mod tests {
             assert!(error.message().contains(says) && error.remedy().is_some(), "{error}");
         }
         for other in [&b"PK\x03\x04 a zip"[..], b"", b"GG"] {
-            assert!(read(other).unwrap_err().message().contains("no GGUF"));
+            assert!(read(other).unwrap_err().message().contains("not in the GGUF format"));
         }
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(Gguf::read(folder.path()).unwrap_err().kind(), ErrorKind::Damaged);

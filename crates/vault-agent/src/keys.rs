@@ -7,7 +7,7 @@ use std::fmt;
 
 use vault_tools::{Error, ErrorKind, Result};
 
-use crate::providers::ProviderChoice;
+use crate::known_providers::ProviderChoice;
 
 /// A key, which no output shows.
 #[derive(Clone)]

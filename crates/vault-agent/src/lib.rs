@@ -15,7 +15,7 @@ mod index_watcher;
 mod vectors;
 mod terminal;
 mod loop_error;
-mod providers;
+mod known_providers;
 mod settings;
 mod own_servers;
 mod keys;

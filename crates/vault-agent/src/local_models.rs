@@ -10,8 +10,8 @@ use vault_index::dirs::home;
 use vault_search::note;
 use vault_tools::{Error, ErrorKind, Result};
 
+use crate::known_providers::{ProviderChoice, connection};
 use crate::loop_error::of_loop;
-use crate::providers::{ProviderChoice, connection};
 use crate::settings::Settings;
 
 /// A loaded model, and its context length in tokens if known.
@@ -101,7 +101,7 @@ async fn in_process(path: &Path, context: Option<u32>, settings: &Settings) -> R
     use tokio_util::sync::CancellationToken;
     use vault_search::stderr_is_terminal;
 
-    use crate::providers::LOCAL_CONTEXT;
+    use crate::known_providers::LOCAL_CONTEXT;
 
     let cancel = CancellationToken::new();
     let (stop, name) = (cancel.clone(), path.file_name().unwrap_or_default().to_string_lossy().into_owned());

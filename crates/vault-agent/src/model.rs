@@ -11,7 +11,7 @@ use agent_loop::{
 use vault_search::note;
 use vault_tools::{Error, ErrorKind, Result};
 
-use crate::providers::{
+use crate::known_providers::{
     LOCAL_CONTEXT, Listing, ProviderChoice, connection, context_length, host_of, is_this_machine, takes_tools,
 };
 use crate::settings::{Settings, ValueSource};

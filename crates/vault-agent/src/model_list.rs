@@ -7,7 +7,7 @@ use futures_util::StreamExt;
 use serde_json::Value;
 use vault_tools::{Error, ErrorKind, Result};
 
-use crate::providers::{Listing, ProviderChoice, host_of};
+use crate::known_providers::{Listing, ProviderChoice, host_of};
 
 /// The time limit for each page of the list.
 const WITHIN: Duration = Duration::from_secs(20);

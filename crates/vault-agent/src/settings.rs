@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use vault_tools::{Error, ErrorKind, Result, Toolset};
 
-use crate::providers::{KEY_OF_ADDRESS, ProviderChoice, host_of};
+use crate::known_providers::{KEY_OF_ADDRESS, ProviderChoice, host_of};
 
 pub(crate) use file::{change_file, config_file, path, remove, set};
 pub(crate) use flags::{SettingArgs, ValueArgs, WriterArgs};
@@ -30,7 +30,7 @@ pub(crate) use tools_file::{PREFIX, add_permission, remove_permission, set_polic
 /// The values that the user has set, and the defaults of all others.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Settings {
-    /// A name in `providers.rs`, a URL, `local:FILE.gguf` or `llama-server:FILE.gguf`.
+    /// A name in `known_providers.rs`, a URL, `local:FILE.gguf` or `llama-server:FILE.gguf`.
     #[serde(deserialize_with = "provider")]
     pub provider: Option<String>,
     pub model: Option<String>,

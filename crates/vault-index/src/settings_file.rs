@@ -71,7 +71,7 @@ mod tests {
         let text = error.to_string();
         assert!(text.contains("a.toml: line 2: ") && text.ends_with("(write numbers)"), "{text}");
         fs::write(&file, "#".repeat(70_000)).unwrap();
-        assert!(read().unwrap_err().to_string().contains("larger"));
+        assert!(read().unwrap_err().to_string().contains("too large"));
         fs::remove_file(&file).unwrap();
         fs::create_dir(&file).unwrap();
         assert!(read().unwrap_err().to_string().contains("is not a file"));

@@ -55,7 +55,7 @@
 mod failpoint;
 mod error;
 mod content;
-mod read_versions;
+mod recent_reads;
 mod sandbox;
 mod state;
 mod host;

@@ -5,7 +5,7 @@
 //! file that is itself a link to a file of the vault is an alias of that file: it is read and written through. Hidden
 //! files and folders are treated as missing, except that deleted files go to `.trash`, or out to the system's trash.
 
-mod path;
+mod safe_path;
 mod view;
 mod disk;
 mod nearest;
@@ -19,8 +19,8 @@ pub(crate) use disk::PathState;
 pub use disk::Sandbox;
 pub(crate) use metadata::SavedMetadata;
 pub use nearest::missing;
-pub use path::SafePath;
-pub(crate) use path::check_new_name;
+pub use safe_path::SafePath;
+pub(crate) use safe_path::check_new_name;
 pub(crate) use system_trash::HAS_SYSTEM_TRASH;
 pub use view::{Entry, EntryKind, Stat, View};
 pub(crate) use view::{files_below, no_folder};

@@ -31,7 +31,7 @@ use crate::journal::{
     self, EntryState, JournalEntry, NewTransaction, PruneOptions, PruneReport, TransactionId, TransactionKind,
 };
 use crate::overlay::Overlay;
-use crate::read_versions::ReadVersions;
+use crate::recent_reads::ReadVersions;
 use crate::sandbox::Sandbox;
 use crate::state::State;
 use crate::store::{IndexUse, NoteIndex, VaultStore};

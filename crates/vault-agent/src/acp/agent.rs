@@ -28,7 +28,7 @@ use super::wire::{
     SessionResumeCapabilities, SessionUpdate, SetSessionConfigOptionRequest, SetSessionConfigOptionResponse,
     SetSessionModeRequest, SetSessionModeResponse, error, has_approvals, has_forms,
 };
-use super::{commands, folder, vault};
+use super::{commands, folder, vault_methods};
 use crate::conversation::{Conversation, Offer, SessionInfo as SavedSession, Sessions};
 use crate::index_watcher::{IndexWatcher, WatchNotices};
 use crate::model::{self, ChosenModel, Destination};
@@ -57,7 +57,7 @@ pub(super) struct AcpAgent {
     told: Mutex<Vec<String>>,
     /// The workspaces for requests without a session, by the folder that they name; each is opened once.
     shown: Mutex<HashMap<Option<PathBuf>, Arc<Workspace>>>,
-    requests: vault::Requests,
+    requests: vault_methods::Requests,
 }
 
 /// A workspace, with the watcher that keeps its indexes up to date.
@@ -85,7 +85,7 @@ impl AcpAgent {
             prompts: Mutex::default(),
             told: Mutex::default(),
             shown: Mutex::default(),
-            requests: vault::Requests::default(),
+            requests: vault_methods::Requests::default(),
         }
     }
 
@@ -117,11 +117,13 @@ impl AcpAgent {
             return self.prompt(id, params);
         }
         let agent = Arc::clone(self);
-        if vault::is_ours(&method) {
+        if vault_methods::is_ours(&method) {
             let cancel = self.requests.begin(&id);
             tokio::spawn(async move {
-                let answer = match agent.vault_of(vault::folder_in(&params)).await {
-                    Ok(workspace) => vault::answer(&method, params, workspace, &agent.setting_args, &cancel).await,
+                let answer = match agent.vault_of(vault_methods::folder_in(&params)).await {
+                    Ok(workspace) => {
+                        vault_methods::answer(&method, params, workspace, &agent.setting_args, &cancel).await
+                    }
                     Err(error) => Err(error),
                 };
                 agent.requests.end(&id);
@@ -186,7 +188,7 @@ impl AcpAgent {
             .prompt_capabilities(PromptCapabilities::new().embedded_context(true).image(true))
             .mcp_capabilities(ClientServers::capabilities())
             .session_capabilities(sessions)
-            .meta(Meta::from_iter([(vault::ANNOUNCED_AS.to_owned(), vault::announcement())]));
+            .meta(Meta::from_iter([(vault_methods::ANNOUNCED_AS.to_owned(), vault_methods::announcement())]));
         let what = "In a terminal: `vault-agent config set provider NAME`, `vault-agent config set model NAME`, and \
                     `vault-agent login NAME` for a key. Then try again.";
         let method = AuthMethodAgent::new(SETTINGS, "Choose a model").description(what.to_owned());
@@ -232,7 +234,7 @@ impl AcpAgent {
             if let Some(known) = shown.get(&folder) {
                 return Ok(Arc::clone(known));
             }
-            let opened = Arc::new(vault::open(folder.as_deref(), &agent.vault_args).map_err(of_failure)?);
+            let opened = Arc::new(vault_methods::open(folder.as_deref(), &agent.vault_args).map_err(of_failure)?);
             agent.watch(&opened);
             shown.insert(folder, Arc::clone(&opened));
             Ok(opened)

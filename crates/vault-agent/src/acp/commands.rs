@@ -17,10 +17,10 @@ use vault_tools::{
 
 use super::display::{code, fenced, whole};
 use super::forms;
-use super::questions::{Choice, ClientAnswer, PermissionPrompt, Questioner, ROUNDS, yes_or_no};
+use super::permission_requests::{Choice, ClientAnswer, PermissionPrompt, Questioner, ROUNDS, yes_or_no};
 use super::turn_state::TurnState;
 use super::updates::Updates;
-use super::vault::{Approval, ApprovalPlan, ApprovalStep};
+use super::vault_methods::{Approval, ApprovalPlan, ApprovalStep};
 use super::wire::{
     AvailableCommand, AvailableCommandInput, Error, NoticeSeverity, Plan, PlanEntry, PlanEntryPriority,
     PlanEntryStatus, SessionUpdate, StopReason, ToolCallId, ToolCallStatus, ToolCallUpdateFields, ToolKind,

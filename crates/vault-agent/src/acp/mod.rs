@@ -10,7 +10,7 @@
 
 mod wire;
 mod rpc;
-mod vault;
+mod vault_methods;
 mod folder;
 mod display;
 mod prompt;
@@ -18,7 +18,7 @@ mod forms;
 mod options;
 mod mcp_servers;
 mod updates;
-mod questions;
+mod permission_requests;
 mod turn_state;
 mod commands;
 mod session;
@@ -35,7 +35,7 @@ use crate::message_lines::{Line, next_line};
 use crate::settings::SettingArgs;
 
 use agent::AcpAgent;
-pub(crate) use vault::schema;
+pub(crate) use vault_methods::schema;
 
 use rpc::{Client, LONGEST_LINE, Message, parse, too_long, write_lines};
 

@@ -20,11 +20,11 @@ use vault_search::{
 };
 use vault_tools::{Cancel, Editor, Error, ErrorKind, Result};
 
+use super::answer_sources::source_lines;
 use super::first_run::local_models_hint;
 use super::insert::insert;
 use super::screen::Screen;
 use super::servers::add_servers;
-use super::sources::source_lines;
 use super::stop::terminal_gone;
 use super::stream_json::StreamLine;
 use super::turn::{AnswerTarget, TurnAnswer, TurnDisplay, drive};

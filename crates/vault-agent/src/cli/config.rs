@@ -235,6 +235,6 @@ fn model_of(settings: &Settings) -> vault_tools::Result<String> {
     let provider = provider_with_key(&choice, settings)?;
     crate::local_models::check(&choice, settings)?;
     let name = crate::model::allowed_name(&choice, settings)?;
-    let at = provider.map(|provider| crate::providers::host_of(&provider.base_url).unwrap_or_default());
+    let at = provider.map(|provider| crate::known_providers::host_of(&provider.base_url).unwrap_or_default());
     Ok(format!("{name} of {}{}", choice.name(), at.map_or_else(String::new, |host| format!(" at {host}"))))
 }

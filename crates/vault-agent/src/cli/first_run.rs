@@ -9,8 +9,8 @@ use vault_tools::{Error, ErrorKind};
 
 use super::models::{ModelRecord, models_here, models_of};
 use super::screen::Screen;
+use crate::known_providers::{KNOWN, ProviderChoice};
 use crate::model::{chosen_provider, required};
-use crate::providers::{KNOWN, ProviderChoice};
 use crate::settings::{self, Settings};
 
 /// Timeout for a server on this machine.

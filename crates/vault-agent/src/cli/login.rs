@@ -6,7 +6,7 @@ use clap::Args;
 use vault_search::{CliResult, Failure, Outcome, note};
 
 use crate::keys;
-use crate::providers::ProviderChoice;
+use crate::known_providers::ProviderChoice;
 
 /// The maximum length of a key in bytes.
 const LONGEST: u64 = 16 * 1024;

@@ -15,7 +15,7 @@ mod quiet_terminal;
 mod stop;
 mod stream_json;
 mod turn;
-mod sources;
+mod answer_sources;
 mod servers;
 mod withheld_items;
 mod insert;

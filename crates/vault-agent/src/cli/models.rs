@@ -13,10 +13,10 @@ use vault_search::{CliResult, Failure, ListArgs, Out, Outcome, note, padded, san
 use vault_tools::{Error, Result};
 
 use super::runtime::runtime;
+use crate::known_providers::{KNOWN, ProviderChoice, connection, context_length, is_this_machine, takes_tools};
 use crate::local_models::{self, ModelFile};
 use crate::model::{chosen_provider, provider_with_key};
 use crate::model_list::{ListedModel, list};
-use crate::providers::{KNOWN, ProviderChoice, connection, context_length, is_this_machine, takes_tools};
 use crate::settings::{SettingArgs, Settings};
 
 #[derive(Debug, Default, Args)]

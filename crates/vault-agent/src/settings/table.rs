@@ -4,7 +4,7 @@ use serde_json::Value;
 use toml_edit::Value as Toml;
 
 use super::value::Kind;
-use crate::providers::meant;
+use crate::known_providers::meant;
 
 /// A setting.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use vault_tools::{Error, ErrorKind, LastingPermission, Result, Settings as Polic
 
 use super::file::{change_file, config_file, put};
 use super::value::Kind;
-use crate::providers::meant;
+use crate::known_providers::meant;
 
 /// The prefix that tells the names of these settings from those of `agent.toml`.
 pub(crate) const PREFIX: &str = "policy.";

@@ -221,7 +221,7 @@ fn half_a_choice_says_what_is_missing() {
     for (args, code, said) in [
         (&["--provider", "ollama"][..], 2, "no model of ollama is chosen"),
         (&["--model", "a"], 2, "the model a has no provider"),
-        (&["--provider", "openai", "--model", "gpt-5"], 2, "vault-agent login openai keeps one"),
+        (&["--provider", "openai", "--model", "gpt-5"], 2, "vault-agent login openai stores one"),
         (&["--provider", "openai", "--model", "gpt-5"], 2, "or set OPENAI_API_KEY"),
         (&["--provider", "azure", "--model", "a"], 2, "set base_url"),
         (&["--provider", "local:a.gguf"], 2, "a.gguf"),

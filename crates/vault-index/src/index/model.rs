@@ -500,7 +500,7 @@ mod tests {
         let before = far.sent();
         let error = index.sync().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::OtherModel);
-        assert!(error.to_string().contains("rebuild by `far@old`"), "{error}");
+        assert!(error.to_string().contains("a rebuild with `far@old`"), "{error}");
         assert_eq!(far.sent(), before);
         say(&file, REBUILDING_EMBEDDER, "far@new");
         index.sync().unwrap();

@@ -92,7 +92,7 @@ impl Differences {
             .iter()
             .map(|object| format!("the {object} is missing, unexpected, or has a different definition"));
         let rows = self.rows.iter().filter(|(path, _)| !ignored(path)).map(|(path, parts)| match parts[0] {
-            _ if path.is_empty() => format!("rows that belong to no note differ: {}", parts.join(", ")),
+            _ if path.is_empty() => format!("content that belongs to no note differs: {}", parts.join(", ")),
             GONE => format!("{path}: was deleted, but is still in the index"),
             NEW => format!("{path}: is not in the index"),
             _ if parts.contains(&CONTENT) => format!("{path}: has other content than the index"),

@@ -63,14 +63,14 @@ mod kernel;
 mod quantize;
 mod block;
 mod scan;
-mod top_k;
+mod k_best_heap;
 
 #[cfg(test)]
 mod tests;
 
 pub(crate) use block::{BLOCK_ROWS, Block, block_and_row, block_len, row_bytes, row_offsets};
+pub use k_best_heap::TopK;
 pub use kernel::Kernel;
 pub use quantize::rescore;
 pub(crate) use quantize::{QuantizedRow, QueryCodes};
 pub(crate) use scan::{Codes, Interval, MAX_SLOTS};
-pub use top_k::TopK;

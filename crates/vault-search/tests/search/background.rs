@@ -90,7 +90,7 @@ fn what_a_search_leaves_out_is_embedded_after_the_answer() {
     wait_until("the process is gone", || processes(&vault).is_empty());
     let (before, now) = (status(&vault), run(&vault, "vault-index", &["stop"]));
     assert!(before["pending"].as_u64().unwrap() < 1500 && before["background"]["ended"].is_string(), "{before}");
-    assert!(stdout(&now).contains("nothing"), "{}", stdout(&now));
+    assert!(stdout(&now).contains("no process is embedding"), "{}", stdout(&now));
 }
 
 #[test]

@@ -460,11 +460,11 @@ fn user_settings_can_deny_and_slips_are_errors() {
     shell.configure("tools.toml", "denied_paths = ['Privat', 'a']\nallowed_tools = ['read*']\n");
     let nowhere = shell.run(&["call", "read_note", r#"{"path":"a.md"}"#]);
     assert!(nowhere.err.contains("nothing in this vault matches \"Privat\""), "{}", nowhere.err);
-    assert!(nowhere.code == 3 && !nowhere.err.contains("called \"a\""), "{}", nowhere.err);
+    assert!(nowhere.code == 3 && !nowhere.err.contains("matches \"a\""), "{}", nowhere.err);
     shell.configure("tools.toml", "denied_paths = ['Privat/**', '*.md']\n");
     let nowhere = shell.run(&["call", "read_note", r#"{"path":"a.md"}"#]);
-    assert!(nowhere.code == 3 && nowhere.err.contains("called \"Privat/**\""), "{}", nowhere.err);
-    assert!(!nowhere.err.contains("called \"*.md\""), "{}", nowhere.err);
+    assert!(nowhere.code == 3 && nowhere.err.contains("matches \"Privat/**\""), "{}", nowhere.err);
+    assert!(!nowhere.err.contains("matches \"*.md\""), "{}", nowhere.err);
     let said_before = shell.run(&["call", "read_note", r#"{"path":"a.md"}"#]);
     assert!(!said_before.err.contains("nothing in this vault"), "{}", said_before.err);
     for names in ["denied_tools = ['delte*']", "[tools]\n'read*' = 'always-ask'"] {

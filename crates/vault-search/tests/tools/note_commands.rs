@@ -88,8 +88,7 @@ fn names_that_mean_no_note_or_several_are_refused() {
         ("Log#Done", "`Log#Done` is a place in a note, but the command takes a whole note (write `Log`)".into()),
         (
             "Garden",
-            "`Garden` is a folder, not a note (name the notes; a folder is renamed by vault-tools call vault.rename)"
-                .into(),
+            "`Garden` is a folder, not a note (name the notes; vault-tools call vault.rename renames a folder)".into(),
         ),
         ("Secret", format!("Note not found: Secret {find}")),
         ("Secrte", format!("Note not found: Secrte {find}")),

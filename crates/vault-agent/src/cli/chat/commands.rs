@@ -1,6 +1,6 @@
 //! The commands of a conversation: lines that begin with `/`.
 
-use crate::providers::meant;
+use crate::known_providers::meant;
 
 /// A parsed command.
 #[derive(Debug, Clone, PartialEq, Eq)]

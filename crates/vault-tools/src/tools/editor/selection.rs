@@ -11,7 +11,7 @@ use crate::sandbox::{SafePath, View};
 use crate::tool::{Context, PathArg};
 use crate::tools::links::make_link::link_to;
 use crate::tools::shared::arguments::NoArgs;
-use crate::tools::shared::version;
+use crate::tools::shared::expected_version;
 
 /// The selection.
 #[derive(Serialize, JsonSchema)]
@@ -92,7 +92,7 @@ pub(in crate::tools) fn replace_selection(
     };
     let (path, range) = type_text(span, &selected, &text, args.expected_etag.as_deref(), context)?;
     Ok(ReplacedSelection {
-        etag: version::of(&path, context)?,
+        etag: expected_version::of(&path, context)?,
         file_path: path.to_string(),
         range,
         inserted_chars: text.encode_utf16().count(),
@@ -144,7 +144,7 @@ pub(in crate::tools) fn insert_at_cursor(args: InsertArgs, context: &mut Context
     let span = Span { from: cursor, to: cursor };
     let (path, range) = type_text(span, "", &args.text, args.expected_etag.as_deref(), context)?;
     Ok(InsertedText {
-        etag: version::of(&path, context)?,
+        etag: expected_version::of(&path, context)?,
         file_path: path.to_string(),
         cursor_after: range.to,
         inserted_chars: args.text.encode_utf16().count(),
@@ -183,7 +183,7 @@ fn type_text(
         return Err(Error::new(ErrorKind::Unsupported, "no file is active"));
     };
     let path = context.path(&PathArg(active.to_string()))?;
-    version::require(etag, &path, context)?;
+    expected_version::require(etag, &path, context)?;
     let before = context.overlay.text(&path)?;
     let (from, to) = (offset_of(&before, span.from)?, offset_of(&before, span.to)?);
     if from > to || LineEnding::Lf.put(&before[from..to]) != LineEnding::Lf.put(expected) {

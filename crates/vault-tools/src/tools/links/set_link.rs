@@ -12,7 +12,7 @@ use crate::links::{LinkFormat, NewTarget, plain_subpath, retarget};
 use crate::sandbox::{SafePath, View};
 use crate::tool::{Context, PathArg};
 use crate::tools::obsidian::settings;
-use crate::tools::shared::{locate, version};
+use crate::tools::shared::{expected_version, locate};
 
 #[derive(Deserialize, JsonSchema)]
 pub(in crate::tools) struct Args {
@@ -47,7 +47,7 @@ pub(in crate::tools) struct NewLink {
 
 pub(in crate::tools) fn set_link(args: Args, context: &mut Context<'_, '_>) -> Result<NewLink> {
     let path = locate::markdown(&args.path, "links are set in Markdown notes only", context)?;
-    version::require(args.expected_version.as_deref(), &path, context)?;
+    expected_version::require(args.expected_version.as_deref(), &path, context)?;
     let (target, in_link) = locate::linked(&args.target, context)?;
     let subpath = args.heading.as_deref().or(in_link.as_deref()).map(|subpath| subpath.trim_start_matches('#'));
     let text = context.overlay.text(&path)?;
@@ -89,7 +89,7 @@ pub(in crate::tools) fn set_link(args: Args, context: &mut Context<'_, '_>) -> R
     let line = new[..start].matches('\n').count();
     let now = new.lines().nth(line).unwrap_or_default().to_owned();
     context.overlay.write(&path, new)?;
-    Ok(NewLink { version: version::of(&path, context)?, path: path.to_string(), line: line as u32 + 1, now })
+    Ok(NewLink { version: expected_version::of(&path, context)?, path: path.to_string(), line: line as u32 + 1, now })
 }
 
 /// Returns the format of new links: that of the settings, but relative if viewers support no others.

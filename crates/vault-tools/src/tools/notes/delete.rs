@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::sandbox::View;
 use crate::tool::{Context, PathArg};
 use crate::tools::shared::arguments::yes;
-use crate::tools::shared::{locate, version};
+use crate::tools::shared::{expected_version, locate};
 
 #[derive(Deserialize, JsonSchema)]
 pub(in crate::tools) struct NoteArgs {
@@ -45,7 +45,7 @@ struct DanglingLink {
 
 pub(in crate::tools) fn note(args: NoteArgs, context: &mut Context<'_, '_>) -> Result<DeletedNote> {
     let path = locate::file(&args.path, context)?;
-    version::require(args.expected_version.as_deref(), &path, context)?;
+    expected_version::require(args.expected_version.as_deref(), &path, context)?;
     let deleted = context.overlay.delete(&path, context.deletion())?;
     // Links in denied notes are not listed.
     let dangling = deleted.dangling.into_iter().filter(|link| context.permits(&link.path));
@@ -96,7 +96,7 @@ pub(in crate::tools) fn path(args: PathArgs, context: &mut Context<'_, '_>) -> R
     }
     // Checked before the delete, because the reason that a file cannot be deleted would reveal that it exists.
     context.all_permitted(&path)?;
-    version::require(args.expected_etag.as_deref(), &path, context)?;
+    expected_version::require(args.expected_etag.as_deref(), &path, context)?;
     let deletion = if args.trash { context.deletion() } else { DeleteMode::Permanent };
     let deleted = context.overlay.delete(&path, deletion)?;
     Ok(DeletedPath { path: path.to_string(), deleted: true, trashed: deleted.trashed_to.is_some() })

@@ -8,7 +8,7 @@ use crate::edit;
 use crate::error::{Error, ErrorKind, Result};
 use crate::sandbox::View;
 use crate::tool::{Context, PathArg};
-use crate::tools::shared::{locate, version};
+use crate::tools::shared::{expected_version, locate};
 
 #[derive(Deserialize, JsonSchema)]
 pub(in crate::tools) struct Args {
@@ -67,7 +67,7 @@ pub(in crate::tools) struct EditedPassage {
 pub(in crate::tools) fn edit_note(mut args: Args, context: &mut Context<'_, '_>) -> Result<EditedPassage> {
     let path = locate::file(&args.path, context)?;
     let (edits, is_one) = edits(&mut args)?;
-    version::require(args.expected_version.as_deref(), &path, context)?;
+    expected_version::require(args.expected_version.as_deref(), &path, context)?;
     let mut text = context.overlay.text(&path)?;
     let (mut first_line, mut last_line, mut count) = (u32::MAX, 0, 0);
     let replace = if args.all { edit::replace_all } else { edit::replace_once };
@@ -83,7 +83,7 @@ pub(in crate::tools) fn edit_note(mut args: Args, context: &mut Context<'_, '_>)
     write(&path, text, ("allow_broken_frontmatter", args.allow_broken_frontmatter), context)?;
     let only = edits.into_iter().next().filter(|_| is_one);
     let (replaced, replaced_by) = only.map(|edit| (edit.old_text, edit.new_text)).unzip();
-    let version = version::of(&path, context)?;
+    let version = expected_version::of(&path, context)?;
     Ok(EditedPassage { version, path: path.to_string(), first_line, last_line, count, replaced, replaced_by })
 }
 

@@ -10,7 +10,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::sandbox::View;
 use crate::tool::{Context, PathArg, properties_schema};
 use crate::tools::shared::arguments::read_lists;
-use crate::tools::shared::{locate, version};
+use crate::tools::shared::{expected_version, locate};
 
 #[derive(Deserialize, JsonSchema)]
 pub(in crate::tools) struct Args {
@@ -37,14 +37,14 @@ pub(in crate::tools) struct UpdatedNote {
 
 pub(in crate::tools) fn update_frontmatter(mut args: Args, context: &mut Context<'_, '_>) -> Result<UpdatedNote> {
     let path = locate::markdown(&args.path, "only Markdown notes have frontmatter", context)?;
-    version::require(args.expected_version.as_deref(), &path, context)?;
+    expected_version::require(args.expected_version.as_deref(), &path, context)?;
     let text = context.overlay.text(&path)?;
     read_lists(&text, &mut args.updates, "/updates", context)?;
     let updated = frontmatter::update(&text, &args.updates).map_err(|error| error.at(&path))?;
     context.overlay.write(&path, updated)?;
     Ok(UpdatedNote {
         message: format!("Frontmatter updated for {path}: {}", Value::Object(args.updates)),
-        version: version::of(&path, context)?,
+        version: expected_version::of(&path, context)?,
         path: path.to_string(),
     })
 }
@@ -89,12 +89,12 @@ pub(in crate::tools) fn edit_list_property(args: ListArgs, context: &mut Context
         return Err(Error::new(ErrorKind::InvalidArguments, "nothing to add or to remove is given"));
     }
     let path = locate::markdown(&args.path, "only Markdown notes have frontmatter", context)?;
-    version::require(args.expected_version.as_deref(), &path, context)?;
+    expected_version::require(args.expected_version.as_deref(), &path, context)?;
     let text = context.overlay.text(&path)?;
     let edited = edit::edit_list(&text, &args.property, &args.add, &args.remove).map_err(|error| error.at(&path))?;
     context.overlay.write(&path, edited.text)?;
     Ok(EditedProperty {
-        version: version::of(&path, context)?,
+        version: expected_version::of(&path, context)?,
         path: path.to_string(),
         property: args.property,
         items: edited.items,

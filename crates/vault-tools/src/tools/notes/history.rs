@@ -12,7 +12,7 @@ use crate::journal::{self, EntryState, JournalEntry, TransactionId, TransactionK
 use crate::sandbox::{SafePath, View};
 use crate::tool::{Context, PathArg};
 use crate::tools::shared::arguments::{number, page};
-use crate::tools::shared::{locate, version};
+use crate::tools::shared::{expected_version, locate};
 
 #[derive(Deserialize, JsonSchema)]
 pub(in crate::tools) struct HistoryArgs {
@@ -174,7 +174,7 @@ pub(in crate::tools) fn restore_note(args: RestoreArgs, context: &mut Context<'_
             true => context.overlay.create(&now, content)?,
             false => drop(context.overlay.write(&now, content)?),
         }
-        return Ok(RestoredNote { version: version::of(&now, context)?, path: now.to_string(), created });
+        return Ok(RestoredNote { version: expected_version::of(&now, context)?, path: now.to_string(), created });
     }
     let is_moved = |action: &crate::action::ActionOutline| {
         matches!(action, Action::Move { .. })

@@ -7,7 +7,7 @@ use crate::edit::{self, Anchor, Insertion, Side};
 use crate::error::{Error, ErrorKind, Result};
 use crate::sandbox::{SafePath, View};
 use crate::tool::{Context, PathArg};
-use crate::tools::shared::{locate, version};
+use crate::tools::shared::{expected_version, locate};
 
 #[derive(Deserialize, JsonSchema)]
 pub(in crate::tools) struct Args {
@@ -52,7 +52,7 @@ pub(in crate::tools) struct AppendedText {
 
 pub(in crate::tools) fn append_to_note(args: Args, context: &mut Context<'_, '_>) -> Result<AppendedText> {
     let (path, line, made_heading) = add(args, true, context)?;
-    Ok(AppendedText { version: version::of(&path, context)?, path: path.to_string(), line, made_heading })
+    Ok(AppendedText { version: expected_version::of(&path, context)?, path: path.to_string(), line, made_heading })
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -89,14 +89,14 @@ pub(in crate::tools) fn insert_in_note(args: InsertArgs, context: &mut Context<'
     let InsertArgs { path, content, position, heading, block, expected_version } = args;
     let args = Args { path, content, heading, block, position: Some(position), expected_version };
     let (path, line, _) = add(args, false, context)?;
-    Ok(InsertedText { version: version::of(&path, context)?, path: path.to_string(), line })
+    Ok(InsertedText { version: expected_version::of(&path, context)?, path: path.to_string(), line })
 }
 
 /// Adds text to a note; both tools use it. Returns the note, the first new line, and whether a heading was created,
 /// which happens only at the end of a section, and only if it is allowed.
 fn add(args: Args, may_make_heading: bool, context: &mut Context<'_, '_>) -> Result<(SafePath, u32, bool)> {
     let path = locate::markdown(&args.path, "only Markdown notes can be added to", context)?;
-    version::require(args.expected_version.as_deref(), &path, context)?;
+    expected_version::require(args.expected_version.as_deref(), &path, context)?;
     let text = context.overlay.text(&path)?;
     let at = (args.heading.as_deref(), args.block.as_deref());
     let added = match (at, args.position) {

@@ -10,7 +10,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::overlay::JoinedText;
 use crate::sandbox::SafePath;
 use crate::tool::{Context, PathArg};
-use crate::tools::shared::{locate, version};
+use crate::tools::shared::{expected_version, locate};
 
 #[derive(Deserialize, JsonSchema)]
 pub(in crate::tools) struct Args {
@@ -55,8 +55,8 @@ pub(in crate::tools) fn merge_notes(args: Args, context: &mut Context<'_, '_>) -
     if from == into {
         return Err(Error::new(ErrorKind::InvalidArguments, "a note cannot be merged into itself").at("/into"));
     }
-    version::require(args.expected_version.as_deref(), &from, context)?;
-    version::require(args.expected_into_version.as_deref(), &into, context)?;
+    expected_version::require(args.expected_version.as_deref(), &from, context)?;
+    expected_version::require(args.expected_into_version.as_deref(), &into, context)?;
     let heading = args.heading.as_deref().map(str::trim).filter(|heading| !heading.is_empty());
     let odd = RefCell::default();
     let join = |other: &str, text: &str| {
@@ -79,7 +79,7 @@ pub(in crate::tools) fn merge_notes(args: Args, context: &mut Context<'_, '_>) -
     notes_updated.sort();
     notes_updated.dedup();
     Ok(MergedNotes {
-        version: version::of(&into, context)?,
+        version: expected_version::of(&into, context)?,
         path: from.to_string(),
         into: into.to_string(),
         trashed_to: carried.trashed_to,

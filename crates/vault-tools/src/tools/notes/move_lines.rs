@@ -12,7 +12,7 @@ use crate::host::Position;
 use crate::overlay::JoinedText;
 use crate::sandbox::{SafePath, View};
 use crate::tool::{Context, PathArg};
-use crate::tools::shared::{locate, version};
+use crate::tools::shared::{expected_version, locate};
 
 #[derive(Deserialize, JsonSchema)]
 pub(in crate::tools) struct Args {
@@ -73,8 +73,8 @@ pub(in crate::tools) fn move_lines(args: Args, context: &mut Context<'_, '_>) ->
     } else {
         locate::new_note(&args.to_path, context)?
     };
-    version::require(args.expected_version.as_deref(), &from, context)?;
-    version::require(args.expected_to_version.as_deref(), &to, context)?;
+    expected_version::require(args.expected_version.as_deref(), &from, context)?;
+    expected_version::require(args.expected_to_version.as_deref(), &to, context)?;
     let heading = args.to_heading.as_deref().map(str::trim).filter(|heading| !heading.is_empty());
     let text = context.overlay.text(&from)?;
     let is_same = from == to;
@@ -124,9 +124,9 @@ pub(in crate::tools) fn move_lines(args: Args, context: &mut Context<'_, '_>) ->
         }
         moved.line = line.into_inner();
     }
-    moved.version = version::of(&from, context)?;
+    moved.version = expected_version::of(&from, context)?;
     if context.overlay.exists(&to)? {
-        moved.to_version = Some(version::of(&to, context)?);
+        moved.to_version = Some(expected_version::of(&to, context)?);
     }
     Ok(moved)
 }

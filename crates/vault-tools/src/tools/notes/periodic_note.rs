@@ -10,8 +10,8 @@ use crate::edit;
 use crate::error::{Error, ErrorKind, Result};
 use crate::sandbox::View;
 use crate::tool::{Context, PathArg};
-use crate::tools::obsidian::periodic_settings::{Period, PeriodicSettings};
-use crate::tools::shared::{locate, version};
+use crate::tools::obsidian::periodic_paths::{Period, PeriodicSettings};
+use crate::tools::shared::{expected_version, locate};
 
 #[derive(Deserialize, JsonSchema)]
 pub(in crate::tools) struct Args {
@@ -66,7 +66,7 @@ fn create(args: Args, settings: &PeriodicSettings, context: &mut Context<'_, '_>
     };
     let path = settings.path(&day)?;
     let path = locate::new_note(&PathArg(path.to_string()), context)?;
-    version::require(args.expected_version.as_deref(), &path, context)?;
+    expected_version::require(args.expected_version.as_deref(), &path, context)?;
     let created = !context.overlay.exists(&path)?;
     let before = match created {
         true => settings.first_text(&day, &path, context)?,
@@ -83,7 +83,7 @@ fn create(args: Args, settings: &PeriodicSettings, context: &mut Context<'_, '_>
     } else if appended {
         context.overlay.write(&path, text)?;
     }
-    Ok(PeriodicNote { version: version::of(&path, context)?, path: path.to_string(), created, appended })
+    Ok(PeriodicNote { version: expected_version::of(&path, context)?, path: path.to_string(), created, appended })
 }
 
 /// Returns the given day at the current time of day.

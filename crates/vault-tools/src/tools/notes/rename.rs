@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::sandbox::View;
 use crate::tool::{Context, PathArg};
 use crate::tools::shared::collision::{Collision, free, taken};
-use crate::tools::shared::{locate, version};
+use crate::tools::shared::{expected_version, locate};
 
 #[derive(Deserialize, JsonSchema)]
 pub(in crate::tools) struct NoteArgs {
@@ -42,7 +42,7 @@ pub(in crate::tools) struct RenamedNote {
 
 pub(in crate::tools) fn note(args: NoteArgs, context: &mut Context<'_, '_>) -> Result<RenamedNote> {
     let from = locate::file(&args.path, context)?;
-    version::require(args.expected_version.as_deref(), &from, context)?;
+    expected_version::require(args.expected_version.as_deref(), &from, context)?;
     let to = match from.is_note() {
         true => locate::new_note(&args.new_path, context)?,
         false => context.path(&args.new_path)?,
@@ -58,7 +58,7 @@ pub(in crate::tools) fn note(args: NoteArgs, context: &mut Context<'_, '_>) -> R
         links_updated: renamed.rewritten.len(),
         notes_updated,
         now_resolved: resolved.map(|link| format!("{}:{}", link.path, link.line)).collect(),
-        version: version::of(&to, context)?,
+        version: expected_version::of(&to, context)?,
     })
 }
 
@@ -103,7 +103,7 @@ pub(in crate::tools) struct RenamedPath {
 
 pub(in crate::tools) fn path(args: PathArgs, context: &mut Context<'_, '_>) -> Result<RenamedPath> {
     let from = locate::existing(&args.from_path, context)?;
-    version::require(args.expected_etag.as_deref(), &from, context)?;
+    expected_version::require(args.expected_etag.as_deref(), &from, context)?;
     let mut to = context.path(&args.to_path)?;
     let only_case_differs = from.as_str().to_lowercase() == to.as_str().to_lowercase();
     match args.collision_strategy {

@@ -7,7 +7,7 @@ use crate::edit;
 use crate::error::Result;
 use crate::sandbox::View;
 use crate::tool::{Context, PathArg};
-use crate::tools::shared::{locate, version};
+use crate::tools::shared::{expected_version, locate};
 
 #[derive(Deserialize, JsonSchema)]
 pub(in crate::tools) struct ReplaceArgs {
@@ -38,7 +38,7 @@ pub(in crate::tools) struct NewSection {
 
 pub(in crate::tools) fn replace_section(args: ReplaceArgs, context: &mut Context<'_, '_>) -> Result<NewSection> {
     let path = locate::markdown(&args.path, "only Markdown notes have sections", context)?;
-    version::require(args.expected_version.as_deref(), &path, context)?;
+    expected_version::require(args.expected_version.as_deref(), &path, context)?;
     let text = context.overlay.text(&path)?;
     let replaced = edit::replace_section(&text, &args.heading, &args.content).map_err(|error| error.at(&path))?;
     context.overlay.write(&path, replaced.text)?;
@@ -47,7 +47,7 @@ pub(in crate::tools) fn replace_section(args: ReplaceArgs, context: &mut Context
         context.overlay.notice(format!("{path}: {gone} no longer exist, so links to them lead to the note only"));
     }
     Ok(NewSection {
-        version: version::of(&path, context)?,
+        version: expected_version::of(&path, context)?,
         path: path.to_string(),
         line: replaced.line,
         gone: replaced.gone,

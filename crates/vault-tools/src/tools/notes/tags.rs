@@ -11,7 +11,7 @@ use crate::links::{canvas_strings, edit_in_json};
 use crate::sandbox::{Entry, EntryKind, SafePath, View};
 use crate::tool::{Context, PathArg};
 use crate::tools::shared::known_notes::notes_tagged;
-use crate::tools::shared::{locate, version};
+use crate::tools::shared::{expected_version, locate};
 
 #[derive(Deserialize, JsonSchema)]
 pub(in crate::tools) struct NoteArgs {
@@ -61,13 +61,13 @@ pub(in crate::tools) fn of_note(args: NoteArgs, context: &mut Context<'_, '_>) -
         return Err(Error::new(ErrorKind::InvalidArguments, "no tag to add, remove or rename is given"));
     }
     let path = locate::markdown(&args.path, "only the tags of Markdown notes can be edited", context)?;
-    version::require(args.expected_version.as_deref(), &path, context)?;
+    expected_version::require(args.expected_version.as_deref(), &path, context)?;
     let rename = args.rename.into_iter().map(|rename| (rename.from, rename.to)).collect();
     let changes = TagChanges { add: args.add, remove: args.remove, rename };
     let edited = edit(&path, &changes, context)?;
     let note = locate::parsed(&path, &context.overlay.read(&path)?);
     Ok(TaggedNote {
-        version: version::of(&path, context)?,
+        version: expected_version::of(&path, context)?,
         path: path.to_string(),
         tags: note.tags.into_iter().map(|tag| tag.shown).collect(),
         added: edited.added,

@@ -12,7 +12,7 @@ use crate::tool::{Context, PathArg, properties_schema};
 use crate::tools::obsidian::templates::Templates;
 use crate::tools::shared::arguments::{read_lists, yes};
 use crate::tools::shared::collision::{Collision, free, taken};
-use crate::tools::shared::{locate, version};
+use crate::tools::shared::{expected_version, locate};
 
 #[derive(Deserialize, JsonSchema)]
 pub(in crate::tools) struct NoteArgs {
@@ -53,7 +53,7 @@ pub(in crate::tools) struct WrittenNote {
 
 pub(in crate::tools) fn note(args: NoteArgs, context: &mut Context<'_, '_>) -> Result<WrittenNote> {
     let path = locate::new_note(&args.path, context)?;
-    version::require(args.expected_version.as_deref(), &path, context)?;
+    expected_version::require(args.expected_version.as_deref(), &path, context)?;
     match (args.mode, context.overlay.exists(&path)?) {
         (Some(NoteMode::Replace), false) => return Err(context.missing_file(&path)),
         (Some(NoteMode::Create), true) => return Err(exists(&path)),
@@ -68,7 +68,7 @@ pub(in crate::tools) fn note(args: NoteArgs, context: &mut Context<'_, '_>) -> R
         WriteOutcome::Overwritten => format!("Note overwritten successfully: {path} (it was there before)"),
         WriteOutcome::Unchanged => format!("Note unchanged: {path} (it was there with the same text)"),
     };
-    Ok(WrittenNote { message, version: version::of(&path, context)?, path: path.to_string() })
+    Ok(WrittenNote { message, version: expected_version::of(&path, context)?, path: path.to_string() })
 }
 
 /// Writes a file for a tool with an argument of this name, which allows frontmatter that cannot be read.
@@ -152,7 +152,7 @@ pub(in crate::tools) struct CreatedFile {
 
 pub(in crate::tools) fn create(mut args: CreateArgs, context: &mut Context<'_, '_>) -> Result<CreatedFile> {
     let mut path = context.path(&args.path)?;
-    version::require(args.expected_etag.as_deref(), &path, context)?;
+    expected_version::require(args.expected_etag.as_deref(), &path, context)?;
     if args.collision_strategy == Some(Collision::CreateUnique) {
         path = free(&path, context.overlay)?;
     }
@@ -200,7 +200,7 @@ pub(in crate::tools) fn create(mut args: CreateArgs, context: &mut Context<'_, '
     Ok(CreatedFile {
         created,
         mtime_ms: locate::mtime_ms(&path, &*context.overlay)?,
-        etag: version::of(&path, context)?,
+        etag: expected_version::of(&path, context)?,
         path: path.to_string(),
     })
 }
@@ -275,7 +275,7 @@ pub(in crate::tools) struct WrittenFile {
 pub(in crate::tools) fn file(args: FileArgs, context: &mut Context<'_, '_>) -> Result<WrittenFile> {
     let path = context.path(&args.path)?;
     let exists = context.overlay.exists(&path)?;
-    version::require(args.expected_etag.as_deref(), &path, context)?;
+    expected_version::require(args.expected_etag.as_deref(), &path, context)?;
     let bytes_written = args.content.len();
     let content = match args.mode {
         WriteMode::Append if exists => edit::append(&context.overlay.text(&path)?, &args.content),
@@ -286,7 +286,7 @@ pub(in crate::tools) fn file(args: FileArgs, context: &mut Context<'_, '_>) -> R
         say_if_no_note(&path, context);
     }
     Ok(WrittenFile {
-        etag: version::of(&path, context)?,
+        etag: expected_version::of(&path, context)?,
         mtime_ms: locate::mtime_ms(&path, &*context.overlay)?,
         bytes_written,
         path: path.to_string(),

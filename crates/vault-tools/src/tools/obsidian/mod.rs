@@ -4,4 +4,4 @@
 mod moment;
 pub(super) mod settings;
 pub(super) mod templates;
-pub(super) mod periodic_settings;
+pub(super) mod periodic_paths;

@@ -3,7 +3,7 @@
 
 pub(super) mod arguments;
 pub(super) mod locate;
-pub(super) mod version;
+pub(super) mod expected_version;
 pub(super) mod excerpt;
 pub(super) mod collision;
 pub(super) mod known_notes;

@@ -11,10 +11,10 @@ use tokio::runtime::Handle;
 use vault_tools::{Error, ErrorKind, Result};
 
 use crate::keys;
+use crate::known_providers::{KNOWN, ProviderChoice, connection, host_of, is_this_machine};
 use crate::loop_error::of_loop;
 use crate::model::{self, chosen_provider, provider_with_key};
 use crate::model_list::list;
-use crate::providers::{KNOWN, ProviderChoice, connection, host_of, is_this_machine};
 use crate::settings::{self, SettingArgs, Settings, ValueSource, path, tools_path};
 use crate::workspace::OpenVault;
 

@@ -15,7 +15,7 @@ use super::display::{title, whole};
 use super::forms::{self, FormValues};
 use super::rpc::Client;
 use super::updates::Updates;
-use super::vault::{Approval, ApprovalPart, shown};
+use super::vault_methods::{Approval, ApprovalPart, shown};
 use super::wire::{
     CLIENT_METHODS, CreateElicitationRequest, CreateElicitationResponse, ElicitationAction, ElicitationFormMode,
     ElicitationSchema, ElicitationSessionScope, ErrorCode, Meta, PermissionOption, PermissionOptionKind as Is,
