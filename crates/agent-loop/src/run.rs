@@ -19,6 +19,7 @@
 mod outcome;
 mod answer;
 mod calls;
+mod compaction;
 mod transitions;
 mod saved;
 
@@ -31,7 +32,7 @@ use serde_json::Value;
 
 use crate::approval::{BoundDecision, CallPolicy, Question, Rejection, RejectionReason, Rejections, RunId};
 use crate::budget::{AtLimit, Budget, Limit, Repeats, RunUsage};
-use crate::error::{Error, ErrorKind, Failure, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::message::{CallId, History, Message, Part, ToolCall, ToolResult, UserMessage};
 use crate::model::{ModelSettings, Parallel, Request, ToolChoice, is_default};
 use crate::tool::{Effect, ToolError, ToolOutput, ToolSet};
@@ -42,6 +43,7 @@ pub use outcome::{RunError, RunOutcome, StopReason};
 pub(crate) use saved::SavedRun;
 
 use calls::Calls;
+use compaction::CompactionState;
 
 /// The options of a run. They are saved with it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -191,23 +193,6 @@ enum Phase {
         stop: StopReason,
         answer: Option<Value>,
     },
-}
-
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(default)]
-struct CompactionState {
-    /// Attempts since the model's last reply.
-    tries: u32,
-    /// The model refused the last request as too long.
-    forced: Option<Failure>,
-    /// The program asked for compaction.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    wanted: bool,
-}
-
-impl CompactionState {
-    /// The most compactions in a row before the model is asked again.
-    const MOST: u32 = 2;
 }
 
 impl Run {
@@ -448,14 +433,6 @@ impl Run {
         }
         self.stop(StopReason::Limit { limit });
         true
-    }
-
-    fn wants_compaction(&self) -> bool {
-        let CompactionState { tries, forced, wanted } = &self.state.compaction;
-        // Messages after the last reply are not counted yet; about four bytes are one token.
-        let context = self.state.context.saturating_add(self.history.since_reply() as u64 / 4);
-        let above = self.options.compact_above.is_some_and(|limit| context > limit);
-        forced.is_some() || *wanted || (above && *tries < CompactionState::MOST)
     }
 
     fn request(&self, context: RunContext<'_>) -> Request {

@@ -7,7 +7,8 @@ use crate::model::{CUT_BY_LENGTH, EndReason, Reply};
 
 use super::answer::correction;
 use super::calls::Calls;
-use super::{CompactionState, Phase, Run, StopReason};
+use super::compaction::CompactionState;
+use super::{Phase, Run, StopReason};
 
 impl Run {
     /// Reports the model's reply to [`NextStep::CallModel`](super::NextStep::CallModel). Calls of a reply that reached

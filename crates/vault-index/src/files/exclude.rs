@@ -24,12 +24,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use regex::RegexSet;
-use serde::Deserialize;
 use unicode_normalization::UnicodeNormalization;
 
+use super::vault_toml::{VAULT_TOML, VaultToml};
 use crate::error::{Error, ErrorKind, Result, Warning, WarningKind};
 use crate::path::VaultPath;
-use crate::settings_file::read_toml;
 
 /// The names of the ignore files: git's, and our own with the same syntax.
 pub(super) const GIT_IGNORE: &str = ".gitignore";
@@ -39,8 +38,6 @@ pub(super) const VAULT_IGNORE: &str = ".vaultignore";
 pub(super) const OBSIDIAN: &str = ".obsidian";
 /// Obsidian's settings, relative to the vault.
 pub(super) const APP_JSON: &str = ".obsidian/app.json";
-/// The vault's own settings, relative to the vault.
-pub(super) const VAULT_TOML: &str = ".vault.toml";
 
 /// Larger rule files are not read, because people do not write rules of that size by hand.
 const MAX_RULE_BYTES: u64 = 1 << 20;
@@ -95,7 +92,7 @@ impl ExcludeRules {
     /// skipped with a warning.
     pub fn new(root: &Path, globs: &[String], warnings: &mut Vec<(String, Warning)>) -> Result<Self> {
         let file = root.join(VAULT_TOML);
-        let own = vault_toml(&file)?.exclude;
+        let own = VaultToml::read(&file)?.exclude;
         let globs = [compiled(globs)?, compiled(&own).map_err(|error| error.at(&file))?];
         Ok(Self { globs, obsidian: obsidian_filters(root, warnings) })
     }
@@ -210,54 +207,6 @@ fn compiled(globs: &[String]) -> Result<Gitignore> {
         builder.add_line(None, glob).map_err(|e| bad(glob, e))?;
     }
     builder.build().map_err(|e| bad(&globs.join(", "), e))
-}
-
-/// The contents of `.vault.toml`. A vault may come from a stranger, so its file decides only which further files are
-/// excluded, and what a check of the vault reports.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct VaultToml {
-    exclude: Vec<String>,
-    lint: LintTable,
-}
-
-/// A vault's settings for the checks that are made of it. The rules and globs are not validated here.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct LintTable {
-    /// Rules that are turned off.
-    pub off: Vec<String>,
-    /// Rules that are turned on besides those that always apply.
-    pub on: Vec<String>,
-    /// Globs of files about which nothing is reported.
-    pub ignore: Vec<String>,
-}
-
-impl LintTable {
-    /// Reads the table `[lint]` of a vault's `.vault.toml`.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Query`], with the line.
-    pub fn of(vault: &Path) -> Result<Self> {
-        Ok(vault_toml(&vault.join(VAULT_TOML))?.lint)
-    }
-}
-
-/// Checks that a vault's `.vault.toml`, if it has one, is valid.
-///
-/// # Errors
-/// [`ErrorKind::Query`], with the line.
-pub fn check_vault_toml(vault: &Path) -> Result<()> {
-    vault_toml(&vault.join(VAULT_TOML)).map(drop)
-}
-
-fn vault_toml(file: &Path) -> Result<VaultToml> {
-    const REMEDY: &str = "a .vault.toml may hold exclude = [\"GLOB\"], a table [lint] with on, off and ignore, and nothing else; all other settings are the user's";
-    if fs::symlink_metadata(file).is_ok_and(|metadata| metadata.is_symlink()) {
-        let error = Error::new(ErrorKind::Query, "is a symbolic link, which is not followed").at(file);
-        return Err(error.with_remedy("put the file itself there"));
-    }
-    Ok(read_toml(file, REMEDY)?.unwrap_or_default())
 }
 
 fn ignore_file(root: &Path, file: &Path, warnings: &mut Vec<(String, Warning)>) -> Gitignore {

@@ -11,6 +11,7 @@
 //! Nothing here writes to the vault or interprets the content of notes.
 
 mod stat;
+mod vault_toml;
 mod exclude;
 mod walk;
 mod diff;
@@ -20,11 +21,12 @@ mod read;
 mod watch;
 
 pub use diff::{Change, ContentHash, KnownFile, Pair, diff, settle};
-pub use exclude::{Exclusion, LintTable, check_globs, check_vault_toml};
+pub use exclude::{Exclusion, check_globs};
 pub use fingerprint::Fingerprint;
 pub use read::{MAX_NOTE_BYTES, read_note};
 pub use stat::FileStat;
 pub(crate) use stat::identity;
+pub use vault_toml::{LintTable, check_vault_toml};
 pub use walk::{DiskFile, WalkRules, is_obsidian_vault, walk};
 #[cfg(feature = "watch")]
 pub use watch::{FileWatcher, Signal};

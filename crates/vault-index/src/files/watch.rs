@@ -24,8 +24,9 @@ use std::time::{Duration, Instant};
 use notify::event::{AccessKind, AccessMode, EventKind, MetadataKind, ModifyKind, RenameMode};
 use notify::{Config, Event, RecommendedWatcher, RecursiveMode, Watcher as _};
 
-use super::exclude::{APP_JSON, GIT_IGNORE, VAULT_IGNORE, VAULT_TOML};
+use super::exclude::{APP_JSON, GIT_IGNORE, VAULT_IGNORE};
 use super::stat::identity;
+use super::vault_toml::VAULT_TOML;
 use super::walk::real_root;
 use crate::error::Result;
 

@@ -1,4 +1,5 @@
 //! Runs an approved plan: applies the changes of its preview step by step, with events.
+//! `approval/settle.rs` has compared the digest by then.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -14,12 +14,11 @@ use vault_index::Exclusion;
 use vault_index::links::Names;
 use vault_index::{LinkKind, VaultPath};
 
-use crate::action::DeleteMode;
 use crate::error::{Error, ErrorKind, Result};
 use crate::host::{Editor, Host, Leaf};
 use crate::overlay::Overlay;
 use crate::policy::Policy;
-use crate::sandbox::{Entry, EntryKind, HAS_SYSTEM_TRASH, SafePath, View, missing};
+use crate::sandbox::{Entry, EntryKind, SafePath, View, missing};
 use crate::tool::schema::PathArg;
 use crate::vault::Vault;
 
@@ -227,19 +226,6 @@ impl Context<'_, '_> {
             self.overlay.notice(format!("{folder} {what}"));
         }
         Ok(())
-    }
-
-    /// Returns where deleted files go: the destination in the user's settings, but `.trash` if they choose the system's
-    /// trash and Obsidian is set to keep deleted files in the vault; without such a setting, the destination in
-    /// Obsidian's settings. The vault's settings cannot make a delete permanent.
-    pub fn deletion(&self) -> DeleteMode {
-        let settings = self.vault.sandbox().obsidian_setting("app.json").ok().flatten().unwrap_or_default();
-        let settings: serde_json::Value = serde_json::from_str(&settings).unwrap_or_default();
-        match (self.policy.trash(), settings["trashOption"].as_str()) {
-            (Some(DeleteMode::SystemTrash), Some("local")) => DeleteMode::Trash,
-            (None, Some("system")) if HAS_SYSTEM_TRASH => DeleteMode::SystemTrash,
-            (mode, _) => mode.unwrap_or_default(),
-        }
     }
 
     /// Checks that everything below a path is permitted.

@@ -6,6 +6,7 @@
 mod schema;
 mod check;
 mod context;
+mod trash_choice;
 
 use std::fmt;
 

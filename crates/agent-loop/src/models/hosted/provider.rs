@@ -1,4 +1,5 @@
 //! Provider settings as plain data, with presets.
+//! A provider that `vault-agent` knows by name is also a line in its `known_providers.rs`.
 
 use std::fmt;
 
