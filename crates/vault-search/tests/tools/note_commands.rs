@@ -107,7 +107,7 @@ fn names_that_mean_no_note_or_several_are_refused() {
     let taken = "error: Garden/Plan.md: is there already (choose another name, or move that one away first)\n";
     check(&shell, &["rename", "Archive/Plan", "Garden/Plan", "--yes"], 3, "", taken);
     check(&shell, &["move", "Archive/Plan", "Log", "Garden", "--yes"], 3, "", taken);
-    let note = "error: `Garden/Compost.md` is the name of a note, and move takes a folder \
+    let note = "error: `Garden/Compost.md` is the name of a note, but move takes a folder \
                 (vault-tools rename gives a note another name)\n";
     check(&shell, &["move", "Log", "Garden/Compost.md", "--yes"], 2, "", note);
     let one = "error: this command works on one vault at a time (give --vault once)\n";
