@@ -193,7 +193,7 @@ mod tests {
         let folder = copy();
         std::fs::write(folder.path().join("config.json"), r#"{"id2label": {"0": "no", "1": "yes"}}"#).unwrap();
         let says = refused(folder.path());
-        assert!(says.contains("2 classes") && says.contains("one label"), "{says}");
+        assert!(says.contains("2 labels") && says.contains("one label"), "{says}");
         std::fs::remove_file(folder.path().join("tokenizer.json")).unwrap();
         assert!(refused(folder.path()).contains("no tokenizer.json here"));
     }
@@ -229,7 +229,7 @@ mod tests {
             return;
         }
         let spoilt = copy();
-        for (other, says) in [("tiny-onnx/model.onnx", "logits"), ("tiny-cross-encoder/flat.onnx", "no table")] {
+        for (other, says) in [("tiny-onnx/model.onnx", "logits"), ("tiny-cross-encoder/flat.onnx", "not a matrix")] {
             std::fs::copy(testdata(other), spoilt.path().join("model.onnx")).unwrap();
             let error = folder(spoilt.path()).unwrap().score("prune", &["apple"]).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Model);
