@@ -388,7 +388,7 @@ export async function conversation(browser, { folder: vault, home, program, step
     await card.getByText("Does not run: a person left it out").waitFor();
     assert.deepEqual(await textsOf(vault), before, "nothing is done before the approval");
     await card.getByRole("button", { name: "Approve", exact: true }).click();
-    await last.getByText("keeps this plan").waitFor();
+    await last.getByText("saves this plan").waitFor();
     await idle();
     assert.deepEqual(Object.keys(await textsOf(vault)).filter((name) => name.startsWith("Plan/")).sort(), ["Plan/Bed one.md", "Plan/Bed three.md"]);
     assert.equal(await log.locator(".vault-agent-entry.is-plan").last().locator(".is-completed").count(), 2);
