@@ -161,16 +161,26 @@ impl Index {
     /// # Errors
     /// If the index cannot be read.
     pub fn unresolved_subpaths(&self) -> Result<Vec<UnresolvedName>> {
-        let mut names = UnresolvedNames::default();
-        self.all_links(&mut |link| {
-            if let (true, Some(target), Some(subpath)) = (link.subpath_missing, link.target, &link.subpath) {
+        self.read(|store| {
+            let paths = paths(store)?;
+            let mut anchors = AnchorCache::new(store);
+            let mut missing = Vec::new();
+            for link in store.links_with_subpath()? {
+                if anchors.lack(&paths, &link)? {
+                    missing.push(row(&paths, link));
+                }
+            }
+            // A name is shown as the first note spells it.
+            missing.sort_by(|a, b| a.source.cmp(&b.source));
+            let mut names = UnresolvedNames::default();
+            for link in missing {
+                let (Some(target), Some(subpath)) = (link.target, link.subpath) else { continue };
                 let path = if link.path.is_empty() { target.stem() } else { &link.path };
                 let name = format!("{path}#{subpath}");
                 names.add(format!("{target}#{}", subpath.to_lowercase()), &name, Some(&target), &link.source);
             }
-            Ok(())
-        })?;
-        Ok(names.into_list())
+            Ok(names.into_list())
+        })
     }
 
     /// The notes that have no links to them.

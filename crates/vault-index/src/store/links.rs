@@ -88,6 +88,11 @@ impl Store {
         self.links("target = ?1 ORDER BY id", [target])
     }
 
+    /// The links that name a heading or block, ordered by source and position.
+    pub(crate) fn links_with_subpath(&self) -> Result<Vec<StoredLink>> {
+        self.links("subpath IS NOT NULL ORDER BY id", [])
+    }
+
     /// The links whose resolution depends on a name, and possibly some others.
     pub(crate) fn links_by_name(&self, name_key: &str) -> Result<Vec<StoredLink>> {
         self.links("name = ?1", [number_of(name_key)])
