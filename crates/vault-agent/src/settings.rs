@@ -273,7 +273,12 @@ impl Settings {
         let given = in_file.into_iter().chain(variables(&mut problems)).chain(flags.given(&mut problems));
         for (setting, value, source) in given.collect::<Vec<_>>() {
             if let Err(message) = settings.put(setting, value, source.clone()) {
-                problems.push(Problem { source, message: format!("{}: {message}", setting.name) });
+                // A flag is named like its setting.
+                let message = match source {
+                    ValueSource::Flag(_) => message,
+                    _ => format!("{}: {message}", setting.name),
+                };
+                problems.push(Problem { source, message });
             }
         }
         Ok((settings, problems))

@@ -225,6 +225,7 @@ fn half_a_choice_says_what_is_missing() {
         (&["--provider", "openai", "--model", "gpt-5"], 2, "or set OPENAI_API_KEY"),
         (&["--provider", "azure", "--model", "a"], 2, "set base_url"),
         (&["--provider", "local:a.gguf"], 2, "a.gguf"),
+        (&["--provider", "opnai"], 2, "error: --provider: unknown provider \"opnai\" (did you mean openai?"),
     ] {
         let refused = run(&place, &[&["proxy"], args].concat());
         assert!(refused.status.code() == Some(code) && errors(&refused).contains(said), "{args:?}: {refused:?}");
