@@ -23,18 +23,37 @@ export interface Guarded {
 /** List markers and quotes before a line's text. */
 const CONTAINERS = /^(?:[ \t]|>|[-+*](?=[ \t])|\d{1,9}[.)](?=[ \t]))*/;
 const FENCE = /^(`{3,}|~{3,})(.*)$/;
-const PLACE = String.raw`([^\[\]()\n:;|#\x60]+\.[A-Za-z]{1,8}):(\d{1,7})(?:[-–]\d{1,7})?`;
-const ONE_PLACE = new RegExp(PLACE, "g");
-const CITATION = new RegExp(String.raw`\[${PLACE}(?:\s*[;,]\s*${PLACE})*\](?!\()`, "g");
+// A path begins with neither a space nor a separator, so that each text is read in one way only. Answers can be hostile,
+// and two ways for each place would make an exponential number for all of them.
+const PLACE = String.raw`([^\s\[\]()\n:;,|#\x60][^\[\]()\n:;|#\x60]*\.[A-Za-z]{1,8}):(\d{1,7})(?:[-–]\d{1,7})?`;
+const NEXT_PLACE = new RegExp(String.raw`(?:\s*[;,])?\s*${PLACE}`, "y");
+const ONE_PLACE = new RegExp(`^${PLACE}$`);
+const CITATION = new RegExp(String.raw`\[\s*${PLACE}(?:\s*[;,]\s*${PLACE})*\](?!\()`, "g");
+
+/** Longer code is no place in a note. */
+const LONGEST_PLACE = 1_000;
 
 /** A word that no text holds. */
 function newNonce(): string {
   return `va${Array.from(crypto.getRandomValues(new Uint8Array(8)), (byte) => String.fromCharCode(97 + (byte % 26))).join("")}`;
 }
 
-/** The places that a text names, separated by `;` or `,`. */
+function sourceOf([, path = "", line = "1"]: RegExpMatchArray): Source {
+  return { path, line: Number(line) };
+}
+
+/** The places of a citation without its brackets, separated by `;` or `,`. */
 export function sourcesIn(text: string): Source[] {
-  return [...text.matchAll(ONE_PLACE)].map(([, path = "", line = "1"]) => ({ path: path.replace(/^[\s;,]+/, ""), line: Number(line) }));
+  const sources: Source[] = [];
+  NEXT_PLACE.lastIndex = 0;
+  for (let place = NEXT_PLACE.exec(text); place !== null; place = NEXT_PLACE.exec(text)) sources.push(sourceOf(place));
+  return sources;
+}
+
+/** The place that a text names, if it is nothing but one. */
+export function placeIn(text: string): Source | null {
+  const place = text.length > LONGEST_PLACE ? null : ONE_PLACE.exec(text);
+  return place === null ? null : sourceOf(place);
 }
 
 const ENTITIES: Record<string, string> = { "<": "&lt;", "$": "&#36;", "`": "&#96;", "~": "&#126;", "!": "&#33;", "%": "&#37;" };
@@ -42,6 +61,25 @@ const ENTITIES: Record<string, string> = { "<": "&lt;", "$": "&#36;", "`": "&#96
 /** Characters that begin HTML, math, code, embeds and comments, as entities. */
 function escaped(text: string): string {
   return text.replace(/[<$`]|~(?=~~)|!(?=\[)|%(?=%)/g, (character) => ENTITIES[character] ?? character);
+}
+
+/** Where the last run of each length of backticks begins in a line. */
+function lastRuns(line: string): Map<number, number> {
+  return new Map([...line.matchAll(/`+/g)].map(({ 0: { length }, index }) => [length, index]));
+}
+
+/** Where the next run of a length of backticks begins; there is one. */
+function closingRun(line: string, from: number, length: number): number {
+  const runs = /`+/g;
+  runs.lastIndex = from;
+  let run = runs.exec(line);
+  while (run !== null && run[0].length !== length) run = runs.exec(line);
+  return run?.index ?? line.length;
+}
+
+/** Whether code has a space on both sides, which are no part of it. */
+function isPadded(text: string): boolean {
+  return text.startsWith(" ") && text.endsWith(" ") && /[^ ]/.test(text);
 }
 
 export function guard(source: string, nonce = newNonce()): Guarded {
@@ -60,14 +98,16 @@ export function guard(source: string, nonce = newNonce()): Guarded {
     let markdown = "";
     let from = 0;
     const ticks = /\\.|`+/g;
+    const last = lastRuns(line);
     for (let opening = ticks.exec(line); opening !== null; opening = ticks.exec(line)) {
       if (opening[0].startsWith("\\")) continue;
       const begin = ticks.lastIndex;
-      const closing = [...line.slice(begin).matchAll(/`+/g)].find(([run]) => run === opening[0]);
-      if (closing === undefined) continue;
-      const text = line.slice(begin, begin + closing.index);
-      markdown += `${outside(line.slice(from, opening.index))}\`${placed({ kind: "code", text: / .* /.test(text) && /^ .*[^ ].* $/.test(text) ? text.slice(1, -1) : text })}\``;
-      from = begin + closing.index + closing[0].length;
+      const { length } = opening[0];
+      if ((last.get(length) ?? 0) < begin) continue;
+      const closing = closingRun(line, begin, length);
+      const text = line.slice(begin, closing);
+      markdown += `${outside(line.slice(from, opening.index))}\`${placed({ kind: "code", text: isPadded(text) ? text.slice(1, -1) : text })}\``;
+      from = closing + length;
       ticks.lastIndex = from;
     }
     return markdown + outside(line.slice(from));

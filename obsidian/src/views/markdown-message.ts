@@ -2,7 +2,7 @@
 // while it grows. At the end the whole is drawn once more, so that lists and references across blocks are right.
 
 import { Component, MarkdownRenderer, type App } from "obsidian";
-import { completeUpTo, guard, sourcesIn, type Guarded, type Source } from "../conversation/markdown";
+import { completeUpTo, guard, placeIn, type Guarded, type Source } from "../conversation/markdown";
 import { openNote } from "../notes";
 import { baseName, visible } from "./text";
 
@@ -47,9 +47,8 @@ function restore(parent: HTMLElement, { pieces, placeholder }: Guarded, app: App
       const piece = pieces[Number(part)];
       if (piece === undefined) return [];
       if (piece.kind === "code") {
-        const [source] = sourcesIn(piece.text);
-        const isPlace = source !== undefined && /^[^\n]+:\d+(?:[-–]\d+)?$/.test(piece.text) && text.parentElement?.closest("pre") === null;
-        return [isPlace ? sourceLink(app, source, piece.text) : activeDocument.createTextNode(piece.text)];
+        const source = text.parentElement?.closest("pre") === null ? placeIn(piece.text) : null;
+        return [source === null ? activeDocument.createTextNode(piece.text) : sourceLink(app, source, piece.text)];
       }
       const links = piece.sources.flatMap((source, at) => [...(at > 0 ? [activeDocument.createTextNode(", ")] : []), sourceLink(app, source)]);
       return [activeDocument.createTextNode("["), ...links, activeDocument.createTextNode("]")];

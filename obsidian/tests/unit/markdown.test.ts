@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { completeUpTo, guard, sourcesIn } from "../../src/conversation/markdown";
+import { completeUpTo, guard, placeIn, sourcesIn } from "../../src/conversation/markdown";
 
 const NONCE = "vaqqqq";
 const of = (source: string) => guard(source, NONCE);
@@ -53,6 +53,34 @@ describe("guard", () => {
       { kind: "sources", sources: [{ path: "a_b.md", line: 1 }, { path: "c d.md", line: 7 }] },
     ]);
     expect(sourcesIn("no place")).toEqual([]);
+    const cited = (text: string) => of(text).pieces.flatMap((piece) => (piece.kind === "sources" ? piece.sources.map(({ path, line }) => `${path}:${line}`) : []));
+    expect(cited("[Notes, old.md:4]")).toEqual(["Notes, old.md:4"]);
+    expect(cited("[ a.md:1 ,b.md:2-3;  Notes, old.md:4]")).toEqual(["a.md:1", "b.md:2", "Notes, old.md:4"]);
+    expect(cited("[a.md:1, , b.md:2]")).toEqual([]);
+    expect([placeIn("a b.md:5-7"), placeIn("a.md:5 and b.md:6"), placeIn("x\na.md:5"), placeIn(`${"a".repeat(2_000)}.md:5`)]).toEqual([{ path: "a b.md", line: 5 }, null, null, null]);
+  });
+
+  it.each([
+    ["a citation that does not end", (size: number) => `[${"a.md:1,          ".repeat(size / 16)}x`],
+    ["places with commas and spaces", (size: number) => `[a.md:1${", ".repeat(size / 2)}`],
+    ["a path without a line", (size: number) => `[${"a".repeat(size)}`],
+    ["brackets", (size: number) => "[a.md:1".repeat(size / 7)],
+    ["pieces of code", (size: number) => "`a` ".repeat(size / 4)],
+    ["runs of backticks that do not close", (size: number) => Array.from({ length: Math.sqrt(2 * size) }, (_, at) => "`".repeat(at + 1)).join(" ")],
+    ["code that begins with a space", (size: number) => `\` a ${"x".repeat(size)}\``],
+  ])("takes time in proportion to a hostile text: %s", (_, hostile) => {
+    const shortest = (text: string) => Math.min(...Array.from({ length: 3 }, () => {
+      const began = performance.now();
+      guard(text);
+      sourcesIn(text);
+      placeIn(text);
+      return performance.now() - began;
+    }));
+    // An exponential number of ways is seen in a short text already.
+    expect(shortest(hostile(128))).toBeLessThan(500);
+    // Twice the text takes twice the time, and not four times or more; what is less than a tick of a busy machine is not counted.
+    const [once, twice] = [shortest(hostile(50_000)), shortest(hostile(100_000))];
+    expect(twice).toBeLessThan(3 * once + 60);
   });
 
   it("shows characters that hide or reorder others, and has a new placeholder each time", () => {
