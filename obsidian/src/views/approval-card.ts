@@ -32,6 +32,7 @@ export class ApprovalCard {
   private isDeciding = false;
   private ticked = new Set<number>();
   private approveButton: HTMLButtonElement | null = null;
+  private alwaysButton: HTMLButtonElement | null = null;
   private countEl: HTMLElement | null = null;
 
   constructor(
@@ -328,6 +329,8 @@ export class ApprovalCard {
     if (isSharing) button.setText(this.count > 0 ? `Share ${this.ticked.size}` : "Share");
     else button.setText(this.isPartial ? "Show what is left" : "Approve");
     button.disabled = this.count > 0 && this.ticked.size === 0;
+    // It approves the whole, now and later, so that there is nothing to leave out.
+    if (this.alwaysButton !== null) this.alwaysButton.disabled = this.isPartial;
   }
 
   private drawButtons(parent: HTMLElement): void {
@@ -342,8 +345,8 @@ export class ApprovalCard {
       return element;
     };
     this.approveButton = button("Approve", () => void this.approve("allow"), "mod-cta");
+    this.alwaysButton = this.offers("allow_always") ? button("Approve for this conversation", () => void this.approve("always")) : null;
     this.labelApprove();
-    if (this.offers("allow_always")) button("Approve for this conversation", () => void this.approve("always"));
     const canSay = this.offers("reject_and_say");
     const reason = canSay ? buttons.createEl("input", { type: "text", placeholder: "What to do instead", attr: { "aria-label": "What to do instead" } }) : null;
     const reject = () => this.decide({ kind: "reject", reason: reason?.value.trim() ?? "" });
@@ -364,7 +367,7 @@ export class ApprovalCard {
       const changed = question.approval === null ? false : await saveEditors(this.services.app, pathsOf(question.approval));
       if (question.round !== round) return;
       if (changed && this.offers("prepare_again")) this.decide({ kind: "again" });
-      else if (kind === "allow" && this.isPartial) this.decide({ kind: "ticked", ticked: [...this.ticked].sort((a, b) => a - b) });
+      else if (this.isPartial) this.decide({ kind: "ticked", ticked: [...this.ticked].sort((a, b) => a - b) });
       else this.decide({ kind });
     } finally {
       this.isDeciding = false;

@@ -68,6 +68,21 @@ describe("approval cards", () => {
     expect(await form).toEqual({ action: "accept", content: { ticked: ["0"] } });
   });
 
+  it.each([
+    ["parts", { parts: [{ path: "a.md", diff: DIFF }, { path: "b.md", diff: DIFF }] }],
+    ["items", { items: ["one", "two"] }],
+  ])("approve nothing that is not ticked, by no button: %s", async (_, more) => {
+    const { element, button, answer } = ask(more, ["allow", "allow_always", "pick", "reject"]);
+    const always = button("Approve for this conversation");
+    expect(always?.disabled).toBe(false);
+    element.querySelector<HTMLInputElement>("input[type=checkbox]")?.click();
+    expect(always?.disabled).toBe(true);
+    // Whatever presses it, for example a script of another plugin.
+    if (always !== undefined) always.disabled = false;
+    always?.click();
+    expect(await answer).toEqual({ outcome: { outcome: "selected", optionId: "pick" } });
+  });
+
   it("share the ticked items of a result", async () => {
     const { element, button, answer, question } = ask({ items: ["one", "two <i>x</i>"] });
     element.querySelectorAll<HTMLInputElement>("input[type=checkbox]")[0]?.click();
