@@ -6,7 +6,7 @@ import type { Approval, ApprovalPart, ApprovalPlan } from "../protocol";
 import type { ViewServices } from "./agent-view";
 import { showDiff } from "./diff";
 import { showFileChanges } from "./file-changes";
-import { counted, visible } from "./text";
+import { counted, nameHidden, visible } from "./text";
 
 /** How many rows with boxes are shown at first, and how many of them with their diff open. */
 const SHOWN = 100;
@@ -27,6 +27,15 @@ function pathsOf(approval: Approval): Set<string> {
   return new Set(approval.files.flatMap((file) => [file.path, ...file.inside]));
 }
 
+/** An argument of a call, with the field that shows it. */
+interface Argument {
+  name: string;
+  text: string;
+  /** The text as the field has it, which knows one kind of line end. */
+  shown: string;
+  input: HTMLTextAreaElement;
+}
+
 export class ApprovalCard {
   private round = 0;
   private isDeciding = false;
@@ -34,6 +43,7 @@ export class ApprovalCard {
   private approveButton: HTMLButtonElement | null = null;
   private alwaysButton: HTMLButtonElement | null = null;
   private countEl: HTMLElement | null = null;
+  private args: Argument[] = [];
 
   constructor(
     private readonly parent: HTMLElement,
@@ -133,26 +143,34 @@ export class ApprovalCard {
   // The arguments
 
   private drawArguments(): void {
+    this.args = [];
     const { rawInput } = this.question.request.toolCall;
     if (typeof rawInput !== "object" || rawInput === null || Array.isArray(rawInput)) return;
     const fields = Object.entries(rawInput as Record<string, unknown>);
     if (fields.length === 0) return;
     const details = this.parent.createEl("details", { cls: "vault-agent-arguments" });
     details.createEl("summary", { text: this.offers("edit") ? "Arguments, which you can edit" : "Arguments" });
-    const inputs = new Map<string, HTMLTextAreaElement>();
     for (const [name, value] of fields) {
+      const text = typeof value === "string" ? value : JSON.stringify(value, null, 1);
       const label = details.createEl("label", { cls: "vault-agent-field" });
       label.createSpan({ text: visible(typeof value === "string" ? name : `${name} (JSON)`) });
       const input = label.createEl("textarea", { attr: { rows: "2", spellcheck: "false" } });
-      input.value = typeof value === "string" ? value : JSON.stringify(value, null, 1);
+      input.value = text;
       input.readOnly = !this.offers("edit");
-      inputs.set(name, input);
+      nameHidden(input, text);
+      input.addEventListener("input", () => this.labelApprove());
+      this.args.push({ name, text, shown: input.value, input });
     }
-    if (!this.offers("edit")) return;
-    const button = details.createEl("button", { text: "Show the change with these arguments", attr: { type: "button" } });
-    button.addEventListener("click", () => {
-      this.decide({ kind: "edit", arguments: Object.fromEntries([...inputs].map(([name, input]) => [name, input.value])) });
-    });
+  }
+
+  /** Whether a field differs from what is shown below it. */
+  private get isEdited(): boolean {
+    return this.offers("edit") && this.args.some(({ shown, input }) => input.value !== shown);
+  }
+
+  /** The arguments with what was edited. */
+  private get edited(): Record<string, string> {
+    return Object.fromEntries(this.args.map(({ name, text, shown, input }) => [name, input.value === shown ? text : input.value]));
   }
 
   // The plan
@@ -326,6 +344,12 @@ export class ApprovalCard {
     const button = this.approveButton;
     if (button === null) return;
     const isSharing = (this.question.approval?.items.length ?? 0) > 0;
+    this.alwaysButton?.toggle(!this.isEdited);
+    if (this.isEdited) {
+      button.setText("Show the change");
+      button.disabled = false;
+      return;
+    }
     if (isSharing) button.setText(this.count > 0 ? `Share ${this.ticked.size}` : "Share");
     else button.setText(this.isPartial ? "Show what is left" : "Approve");
     button.disabled = this.count > 0 && this.ticked.size === 0;
@@ -366,7 +390,9 @@ export class ApprovalCard {
       // Text that the person typed a moment ago belongs to the notes.
       const changed = question.approval === null ? false : await saveEditors(this.services.app, pathsOf(question.approval));
       if (question.round !== round) return;
-      if (changed && this.offers("prepare_again")) this.decide({ kind: "again" });
+      // The change that is shown is not the one with these arguments, which is shown before it is approved.
+      if (this.isEdited) this.decide({ kind: "edit", arguments: this.edited });
+      else if (changed && this.offers("prepare_again")) this.decide({ kind: "again" });
       else if (this.isPartial) this.decide({ kind: "ticked", ticked: [...this.ticked].sort((a, b) => a - b) });
       else this.decide({ kind });
     } finally {

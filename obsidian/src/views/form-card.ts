@@ -2,7 +2,7 @@
 
 import type { FormField } from "../agent/acp";
 import type { Conversation, Form } from "../conversation/conversation";
-import { visible } from "./text";
+import { nameHidden, visible } from "./text";
 
 /** The choices of a field that has some. */
 function choicesOf({ enum: values, oneOf, items }: FormField): Array<[string, string]> | null {
@@ -43,7 +43,9 @@ function drawField(parent: HTMLElement, name: string, field: FormField): () => u
   }
   const isNumber = field.type === "number" || field.type === "integer";
   const input = row.createEl("input", { type: isNumber ? "number" : "text" });
-  if (typeof field.default === "string" || typeof field.default === "number") input.value = String(field.default);
+  const text = typeof field.default === "string" || typeof field.default === "number" ? String(field.default) : "";
+  input.value = text;
+  nameHidden(input, text);
   return () => (isNumber && input.value !== "" ? Number(input.value) : input.value);
 }
 

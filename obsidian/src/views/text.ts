@@ -16,6 +16,28 @@ export function visible(text: string): string {
   });
 }
 
+/** The characters of a text that are hidden or reorder others, each once. */
+function hiddenIn(text: string): string[] {
+  return [...new Set(text.match(HIDDEN) ?? [])].map(visible);
+}
+
+/**
+ * Names the hidden characters of a field after it, as long as it has some: a field itself cannot show them. `text` is what
+ * was put into it; a field drops some of them.
+ */
+export function nameHidden(input: HTMLInputElement | HTMLTextAreaElement, text: string): void {
+  const shown = input.value;
+  const named = createSpan({ cls: "vault-agent-hidden", attr: { role: "status" } });
+  input.after(named);
+  const follow = () => {
+    const hidden = hiddenIn(input.value === shown ? text : input.value);
+    named.toggle(hidden.length > 0);
+    named.setText(hidden.length === 0 ? "" : `Hidden characters: ${hidden.join(" ")}`);
+  };
+  input.addEventListener("input", follow);
+  follow();
+}
+
 /** Shows a text with its matches marked. */
 export function showSegments(parent: HTMLElement, segments: Segment[]): void {
   for (const { text, isMatch } of segments) {

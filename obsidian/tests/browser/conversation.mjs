@@ -228,7 +228,8 @@ export async function conversation(browser, { folder: vault, home, program, step
     await say("Note the twine");
     await card.getByText("Arguments, which you can edit").click();
     await card.getByLabel("content", { exact: true }).fill("Buy green twine");
-    await card.getByRole("button", { name: "Show the change with these arguments" }).click();
+    assert.equal(await card.getByRole("button", { name: "Approve" }).filter({ visible: true }).count(), 0, "what is not shown cannot be approved");
+    await card.getByRole("button", { name: "Show the change" }).click();
     await card.getByText("With your arguments:").waitFor();
     await card.locator(".is-added", { hasText: "Buy green twine" }).waitFor();
     assert.doesNotMatch(await read("Inbox.md"), /twine/);

@@ -19,12 +19,12 @@ const DIFF = "@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n";
 const file = (number: number): FileChange => ({ kind: "modified", path: `n${number}.md`, to: null, diff: DIFF, added: 1, removed: 1, inside: [] });
 const services = { app: { workspace: { iterateAllLeaves: () => undefined } } } as unknown as ViewServices;
 
-function ask(more: object, options = ["allow", "pick", "reject"]) {
+function ask(more: object, options = ["allow", "pick", "reject"], rawInput: object = { path: "a.md", edits: [1] }) {
   const conversation = new Conversation("s", { prompt: () => Promise.resolve("end_turn"), cancel: () => undefined });
   const approval = { tool: "t", question: "<b>Really?</b>", risk: "write", undo: "It can be undone.", leaves: "Nothing leaves.", files: [], folders: [], notices: [], parts: [], items: [], ...more };
   const request: PermissionRequest = {
     sessionId: "s",
-    toolCall: { toolCallId: String(parent.childElementCount), rawInput: { path: "a.md", edits: [1] }, _meta: { vault: approval } },
+    toolCall: { toolCallId: String(parent.childElementCount), rawInput, _meta: { vault: approval } },
     options: options.map((optionId) => ({ optionId, name: optionId, kind: "" })),
   };
   const answer = conversation.ask(request, new AbortController().signal);
@@ -83,6 +83,46 @@ describe("approval cards", () => {
     expect(await answer).toEqual({ outcome: { outcome: "selected", optionId: "pick" } });
   });
 
+  it.each(["Show the change", "Approve for this conversation"])("approve nothing with arguments that were edited, but show it: %s", async (pressed) => {
+    const { element, button, answer, conversation } = ask({}, ["allow", "allow_always", "edit", "reject"]);
+    const [path] = [...element.querySelectorAll("textarea")];
+    const type = (text: string) => {
+      if (path !== undefined) path.value = text;
+      path?.dispatchEvent(new Event("input"));
+    };
+    type("b.md");
+    const always = button("Approve for this conversation");
+    expect([button("Approve"), always?.style.display]).toEqual([undefined, "none"]);
+    type("a.md");
+    expect([button("Approve")?.disabled, always?.style.display]).toEqual([false, ""]);
+    type("b.md");
+    button(pressed)?.click();
+    expect(await answer).toEqual({ outcome: { outcome: "selected", optionId: "edit" } });
+    const form = conversation.form({ toolCallId: "0", message: "" }, new AbortController().signal);
+    expect(await form).toEqual({ action: "accept", content: { path: "b.md", edits: "[\n 1\n]" } });
+  });
+
+  it("send an argument that was not edited as it is, whatever a field makes of it", async () => {
+    const { element, button, answer, conversation } = ask({}, ["allow", "edit"], { a: "1\r\n2", b: "x" });
+    expect([...element.querySelectorAll(".vault-agent-field")].map(({ textContent }) => textContent)).toEqual(["aHidden characters: ␍", "b"]);
+    const b = element.querySelectorAll("textarea")[1];
+    if (b !== undefined) b.value = "y";
+    b?.dispatchEvent(new Event("input"));
+    button("Show the change")?.click();
+    await answer;
+    expect(await conversation.form({ toolCallId: "0", message: "" }, new AbortController().signal)).toEqual({ action: "accept", content: { a: "1\r\n2", b: "y" } });
+  });
+
+  it("name the characters of an argument that cannot be seen", () => {
+    const { element } = ask({}, ["allow", "edit"], { path: "gpj\u202Eexe", content: "a\u200Bb\u200B\u202E" });
+    const named = [...element.querySelectorAll<HTMLElement>(".vault-agent-hidden")];
+    expect(named.map(({ textContent }) => textContent)).toEqual(["Hidden characters: ⟨U+202E⟩", "Hidden characters: ⟨U+200B⟩ ⟨U+202E⟩"]);
+    const path = element.querySelector("textarea");
+    if (path !== null) path.value = "plain";
+    path?.dispatchEvent(new Event("input"));
+    expect([named[0]?.textContent, named[0]?.style.display]).toEqual(["", "none"]);
+  });
+
   it("share the ticked items of a result", async () => {
     const { element, button, answer, question } = ask({ items: ["one", "two <i>x</i>"] });
     element.querySelectorAll<HTMLInputElement>("input[type=checkbox]")[0]?.click();
@@ -119,7 +159,7 @@ describe("forms", () => {
   it("read what is filled in", async () => {
     const conversation = new Conversation("s", { prompt: () => Promise.resolve("end_turn"), cancel: () => undefined });
     const properties = {
-      topic: { type: "string", title: "Topic", default: "garden" },
+      topic: { type: "string", title: "Topic", default: "gar\u202Eden" },
       count: { type: "integer", default: 3 },
       isSure: { type: "boolean" },
       parts: { type: "array", items: { anyOf: [{ const: "0", title: "One" }, { const: "1", title: "Two" }] }, default: ["0"] },
@@ -128,9 +168,10 @@ describe("forms", () => {
     const entry = conversation.entries[0];
     if (entry?.kind !== "form") throw new Error("no form");
     showForm(parent, conversation, entry.form);
+    expect(parent.textContent).toContain("Hidden characters: ⟨U+202E⟩");
     parent.querySelector<HTMLInputElement>("fieldset input:not(:checked)")?.click();
     parent.querySelector<HTMLButtonElement>("button.mod-cta")?.click();
-    expect(await answer).toEqual({ action: "accept", content: { topic: "garden", count: 3, isSure: false, parts: ["0", "1"] } });
+    expect(await answer).toEqual({ action: "accept", content: { topic: "gar\u202Eden", count: 3, isSure: false, parts: ["0", "1"] } });
   });
 });
 
