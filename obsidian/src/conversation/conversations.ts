@@ -14,6 +14,8 @@ export class Conversations implements Client {
   /** Conversations that the running program does not know, and those that it is told of at the moment. */
   private readonly cut = new Set<string>();
   private readonly resuming = new Map<string, Promise<void>>();
+  /** Conversations that this plugin began. Saved ones are never deleted by themselves. */
+  private readonly begun = new Set<string>();
   /** Sessions that are begun at the moment, whose ids are not known yet. */
   private beginning = 0;
   /** What was told of a session before its id was known. */
@@ -84,6 +86,7 @@ export class Conversations implements Client {
     try {
       const { sessionId, configOptions } = await this.agent.call("session/new", this.where);
       const conversation = this.add(sessionId);
+      this.begun.add(sessionId);
       conversation.options = configOptions ?? [];
       this.catchUp(conversation);
       return conversation;
@@ -158,16 +161,21 @@ export class Conversations implements Client {
     return found;
   }
 
-  /** Closes a conversation; one in which nothing was said is deleted. */
+  /** Whether a conversation was begun and nothing was said in it. One that is still loading looks as if it were empty. */
+  private isUnused({ id, isEmpty }: Conversation): boolean {
+    return isEmpty && this.begun.has(id);
+  }
+
+  /** Closes a conversation; one that was begun and in which nothing was said is deleted. */
   async leave(conversation: Conversation): Promise<void> {
     this.open.delete(conversation.id);
-    const method = conversation.isEmpty ? "session/delete" : "session/close";
+    const method = this.isUnused(conversation) ? "session/delete" : "session/close";
     await this.agent.call(method, { sessionId: conversation.id }).catch(() => undefined);
   }
 
-  /** Deletes conversations in which nothing was said, as far as there is time for it. */
+  /** Deletes conversations that were begun and in which nothing was said, as far as there is time for it. */
   end(): void {
-    for (const conversation of [...this.open.values()]) if (conversation.isEmpty) void this.leave(conversation);
+    for (const conversation of [...this.open.values()]) if (this.isUnused(conversation)) void this.leave(conversation);
   }
 
   async delete(sessionId: string): Promise<void> {

@@ -161,11 +161,11 @@ export class ConversationView extends AgentView {
   private async openNow(): Promise<void> {
     const { conversations } = this.own;
     const { wanted } = this;
-    this.wanted = null;
     try {
       this.show(wanted === null ? await conversations.begin() : await conversations.load(wanted));
+      // A layout that is saved meanwhile names the conversation that is loading.
+      if (this.wanted === wanted) this.wanted = null;
     } catch (error) {
-      this.wanted = wanted;
       // A saved conversation that is gone is not asked for again.
       if (wanted !== null && error instanceof RpcError && error.code !== NO_MODEL) this.wanted = null;
       this.fail(error);
@@ -189,6 +189,8 @@ export class ConversationView extends AgentView {
   }
 
   private async leave(): Promise<void> {
+    // The one that is opened at the moment is left too, and not shown in place of the next.
+    await this.opening;
     const { conversation } = this;
     if (conversation === null) return;
     this.unfollow?.();

@@ -3,7 +3,7 @@
 import { selectionIn } from "../conversation/context";
 import type { NamedMacro } from "../protocol";
 import { ApprovalModal, tellDone, type Services } from "./approval-modal";
-import { visible } from "./text";
+import { nameHidden, visible } from "./text";
 
 /** How long the typing rests before the change is prepared. */
 const REST_MS = 300;
@@ -26,6 +26,7 @@ export class MacroModal extends ApprovalModal {
       label.createSpan({ text: visible(name) });
       const input = label.createEl(kind === "selection" ? "textarea" : "input", kind === "selection" ? {} : { type: "text" });
       input.value = value ?? known[kind];
+      nameHidden(input, value ?? known[kind]);
       this.values.set(name, input.value);
       input.addEventListener("input", () => {
         this.values.set(name, input.value);

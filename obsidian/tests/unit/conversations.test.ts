@@ -80,6 +80,21 @@ describe("conversations", () => {
     expect(methods()).toEqual(["session/new", "session/delete", "session/new", "session/prompt", "session/close"]);
   });
 
+  it("are not deleted while they are loading, and not when a saved one is empty", async () => {
+    const { conversations, calls, answers } = world();
+    let loaded = (_: unknown): void => undefined;
+    answers.set("session/load", () => new Promise((resolve) => (loaded = resolve)));
+    const loading = conversations.load("saved");
+    conversations.end();
+    expect(calls.filter(([method]) => method === "session/delete")).toEqual([]);
+    loaded({});
+    await conversations.leave(await loading);
+    expect(calls.at(-1)).toEqual(["session/close", { sessionId: "saved" }]);
+    await conversations.begin();
+    conversations.end();
+    expect(calls.at(-1)).toEqual(["session/delete", { sessionId: "s" }]);
+  });
+
   it("answer questions of sessions that are not open with a no", async () => {
     const { conversations } = world();
     const { signal } = new AbortController();
