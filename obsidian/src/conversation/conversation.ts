@@ -2,6 +2,7 @@
 
 import type { AvailableCommand, CallUpdate, FormAnswer, FormRequest, PermissionAnswer, PermissionRequest, PlanEntry, PromptBlock, SessionOption, SessionUpdate } from "../agent/acp";
 import type { Approval } from "../protocol";
+import type { Shared } from "./context";
 
 /** A call of a tool, with what came of it. */
 export interface Call extends CallUpdate {
@@ -43,7 +44,8 @@ export interface Form {
 }
 
 export type Entry =
-  | { kind: "person"; text: string; shared: string[] }
+  /** A message that could not be sent is taken back, and is no entry any more. */
+  | { kind: "person"; text: string; shared: string[]; isTakenBack: boolean }
   | { kind: "assistant"; text: string; isDone: boolean }
   | { kind: "thought"; text: string; isDone: boolean }
   | { kind: "call"; call: Call }
@@ -52,12 +54,24 @@ export type Entry =
   | { kind: "question"; question: Question }
   | { kind: "form"; form: Form };
 
-/** A message that is typed while a turn is under way. */
+/** A message of the person, with the notes and pictures that are shared with it. */
 export interface Message {
   text: string;
-  blocks: PromptBlock[];
-  /** What is shared with it, for the person. */
-  shared: string[];
+  shared: Shared[];
+}
+
+function blocksOf({ text, shared }: Message): PromptBlock[] {
+  return [...shared.map(({ block }) => block), { type: "text", text }];
+}
+
+/** The program never got a prompt. */
+export class NotSent extends Error {
+  override readonly name = "NotSent";
+}
+
+/** The program ended after it got a prompt, and can continue with it. */
+export class Interrupted extends Error {
+  override readonly name = "Interrupted";
 }
 
 /** The outcome of a question that was approved once. */
@@ -73,6 +87,7 @@ const STOPS: Record<string, string> = {
 
 /** The program's side of a conversation. */
 export interface Line {
+  /** Sends a prompt, and returns why its turn ended. Rejects with `NotSent`, `Interrupted`, or an error of the program. */
   prompt(sessionId: string, blocks: PromptBlock[]): Promise<string>;
   cancel(sessionId: string): void;
 }
@@ -144,7 +159,7 @@ export class Conversation {
     switch (update.sessionUpdate) {
       case "user_message_chunk":
         // What the person just sent is shown already.
-        if (this.isReplaying) this.add({ kind: "person", text: update.content.text ?? "", shared: [] });
+        if (this.isReplaying) this.add({ kind: "person", text: update.content.text ?? "", shared: [], isTakenBack: false });
         return;
       case "agent_message_chunk":
         return this.say("assistant", update.content.text ?? "");
@@ -227,14 +242,17 @@ export class Conversation {
 
   private async turn(message: Message): Promise<void> {
     this.isRunning = true;
-    this.add({ kind: "person", text: message.text, shared: message.shared });
+    const entry = { kind: "person" as const, text: message.text, shared: message.shared.map(({ label }) => label), isTakenBack: false };
+    this.add(entry);
     let reason = "";
     try {
-      reason = await this.line.prompt(this.id, message.blocks);
+      reason = await this.line.prompt(this.id, blocksOf(message));
       const said = STOPS[reason];
       if (said !== undefined) this.notice("info", said);
     } catch (error) {
-      this.notice("error", error instanceof Error ? error.message : String(error), "continue");
+      const text = error instanceof Error ? error.message : String(error);
+      if (error instanceof NotSent) this.takeBack(entry, message, text);
+      else this.notice("error", text, error instanceof Interrupted ? "continue" : null);
     }
     this.isRunning = false;
     this.finishText();
@@ -243,6 +261,15 @@ export class Conversation {
     const next = reason === "end_turn" ? this.queue.shift() : undefined;
     if (next !== undefined) return this.turn(next);
     this.changed(null);
+  }
+
+  /** Keeps a message that was not sent as the next one. */
+  private takeBack(entry: Extract<Entry, { kind: "person" }>, message: Message, why: string): void {
+    entry.isTakenBack = true;
+    this.entries.splice(this.entries.indexOf(entry), 1);
+    this.queue.unshift(message);
+    this.changed(entry);
+    this.notice("error", `Your message was not sent, and is kept below: ${why}`);
   }
 
   stop(): void {

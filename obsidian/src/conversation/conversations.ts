@@ -2,11 +2,15 @@
 
 import type { FormRequest, PermissionRequest, PromptBlock, SessionInfo, SessionUpdate } from "../agent/acp";
 import type { Agent } from "../agent/process";
-import { ConnectionClosed, type Client } from "../agent/rpc";
-import { Conversation } from "./conversation";
+import { NotReady } from "../agent/process";
+import { ConnectionClosed, RpcError, type Client } from "../agent/rpc";
+import { Conversation, Interrupted, NotSent } from "./conversation";
 
 /** Sessions of the list that are read at most. */
 const MOST_SESSIONS = 200;
+
+/** The codes with which a program refuses a prompt: invalid request, invalid parameters, no such session. */
+const REFUSALS = new Set([-32_600, -32_602, -32_002]);
 
 export class Conversations implements Client {
   private readonly open = new Map<string, Conversation>();
@@ -67,11 +71,16 @@ export class Conversations implements Client {
 
   private async prompt(sessionId: string, blocks: PromptBlock[]): Promise<string> {
     const conversation = this.open.get(sessionId);
-    if (conversation !== undefined) await this.resume(conversation);
+    try {
+      if (conversation !== undefined) await this.resume(conversation);
+    } catch (error) {
+      throw new NotSent(reasonOf(error));
+    }
     try {
       return (await this.agent.call("session/prompt", { sessionId, prompt: blocks })).stopReason;
     } catch (error) {
-      if (error instanceof ConnectionClosed) throw new Error("vault-agent ended in the middle of this turn. It is started again; what was said so far is kept.");
+      if (error instanceof NotReady || (error instanceof RpcError && REFUSALS.has(error.code))) throw new NotSent(reasonOf(error));
+      if (error instanceof ConnectionClosed) throw new Interrupted("vault-agent ended in the middle of this turn. It is started again; what was said so far is kept.");
       throw error;
     }
   }
@@ -133,7 +142,7 @@ export class Conversations implements Client {
   /** Opens all conversations again with the model that was chosen; those under way go on with theirs. */
   async modelChanged(): Promise<void> {
     for (const conversation of [...this.open.values()]) {
-      if (!conversation.isRunning) await this.reopen(conversation).catch((error: unknown) => conversation.notice("error", error instanceof Error ? error.message : String(error)));
+      if (!conversation.isRunning) await this.reopen(conversation).catch((error: unknown) => conversation.notice("error", reasonOf(error)));
     }
     for (const listener of [...this.listeners]) listener();
   }
@@ -182,4 +191,8 @@ export class Conversations implements Client {
     this.open.delete(sessionId);
     await this.agent.call("session/delete", { sessionId });
   }
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }

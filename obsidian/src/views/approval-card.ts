@@ -88,7 +88,7 @@ export class ApprovalCard {
   /** What can be done with a plan that ran: undo it, or keep it. */
   private drawAfterPlan(): void {
     const buttons = this.parent.createDiv({ cls: "vault-agent-buttons" });
-    const command = (text: string) => this.conversation.send({ text, blocks: [{ type: "text", text }], shared: [] });
+    const command = (text: string) => this.conversation.send({ text, shared: [] });
     buttons.createEl("button", { text: "Undo…", attr: { type: "button" } }).addEventListener("click", () => command("/undo"));
     const name = buttons.createEl("input", { type: "text", placeholder: "Name of a macro", attr: { "aria-label": "Name of a macro" } });
     const save = () => {

@@ -93,9 +93,11 @@ export class Composer {
     this.inputEl.focus();
   }
 
-  /** Puts a text into the field, before what is there. */
-  putBack(text: string): void {
+  /** Puts a message back into the field with what was shared with it, before what is there. */
+  putBack({ text, shared }: Message): void {
     this.inputEl.value = this.inputEl.value === "" ? text : `${text}\n${this.inputEl.value}`;
+    this.shared = [...shared, ...this.shared.filter(({ key }) => !shared.some((item) => item.key === key))];
+    this.drawShared();
     this.grow();
   }
 
@@ -183,7 +185,7 @@ export class Composer {
     this.drawShared();
     this.closeChoices();
     this.grow();
-    this.owner.send({ text, blocks: [...ticked.map(({ block }) => block), { type: "text", text }], shared: ticked.map(({ label }) => label) });
+    this.owner.send({ text, shared: ticked });
   }
 
   private grow(): void {
@@ -198,7 +200,7 @@ export class Composer {
     if (event.key === "Enter" && !event.shiftKey) {
       // A key that is held down sends once.
       if (!event.repeat) this.send();
-    } else if (event.key === "ArrowUp" && this.inputEl.value === "" && this.lastSent !== "") this.putBack(this.lastSent);
+    } else if (event.key === "ArrowUp" && this.inputEl.value === "" && this.lastSent !== "") this.putBack({ text: this.lastSent, shared: [] });
     else if (event.key === "Escape") this.owner.stop();
     else return;
     event.preventDefault();

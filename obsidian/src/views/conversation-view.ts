@@ -291,7 +291,7 @@ export class ConversationView extends AgentView {
       services: this.services,
       place: { app: this.app, component: this.shownComponent },
       conversation,
-      goOn: () => conversation.send({ text: "/continue", blocks: [{ type: "text", text: "/continue" }], shared: [] }),
+      goOn: () => conversation.send({ text: "/continue", shared: [] }),
     };
     const known = this.drawn.get(entry);
     const draw = known ?? showEntry(this.logEl, entry, owner);
@@ -336,7 +336,7 @@ export class ConversationView extends AgentView {
         });
       };
       if (!conversation.isRunning) button("Send now", () => conversation.send(message));
-      button("Edit", () => this.composer.putBack(message.text));
+      button("Edit", () => this.composer.putBack(message));
     });
   }
 
@@ -398,7 +398,7 @@ export class ConversationView extends AgentView {
 
   private async send(message: Message): Promise<void> {
     await this.open();
-    if (this.conversation === null) return this.composer.putBack(message.text);
+    if (this.conversation === null) return this.composer.putBack(message);
     this.conversation.send(message);
     this.toEnd();
   }

@@ -33,7 +33,9 @@ export function showEntry(parent: HTMLElement, entry: Entry, owner: EntryOwner):
       element.createDiv({ cls: "vault-agent-who", text: "You" });
       element.createDiv({ cls: "vault-agent-said", text: visible(entry.text) });
       for (const label of entry.shared) element.createDiv({ cls: "vault-agent-muted", text: visible(`Sent with it: ${label}`) });
-      return () => undefined;
+      return () => {
+        if (entry.isTakenBack) element.remove();
+      };
     case "assistant": {
       element.createDiv({ cls: "vault-agent-who", text: "Assistant" });
       const message = new MarkdownMessage(element.createDiv({ cls: "vault-agent-said" }), owner.place);

@@ -57,6 +57,12 @@ export async function conversation(browser, { folder: vault, home, program, step
     await last.getByText(text).first().waitFor();
     await idle();
   };
+  const pastePicture = () =>
+    message.evaluate((field) => {
+      const data = new DataTransfer();
+      data.items.add(new File([new Uint8Array([137, 80, 78, 71])], "bed.png", { type: "image/png" }));
+      field.dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true }));
+    });
   const toRead = (name) => ({ tool: "read_note", args: { path: name } });
   const append = (content) => ({ tool: "append_to_note", args: { path: "Inbox.md", content } });
 
@@ -66,6 +72,15 @@ export async function conversation(browser, { folder: vault, home, program, step
     await app.command("conversation");
     await view.getByText("A conversation needs a model").waitFor();
     await app.check("no-model", { pictures: true });
+    // A message that cannot be sent stays in the field, with what is shared.
+    const picture = view.getByRole("checkbox", { name: "Send Picture bed.png (1 kB)" });
+    await pastePicture();
+    await picture.waitFor();
+    await say("Hello");
+    await page.waitForFunction(() => document.querySelector(".vault-agent-composer textarea").value === "Hello");
+    await picture.waitFor();
+    await view.getByRole("button", { name: "Remove Picture bed.png" }).click();
+    await message.fill("");
     await view.getByRole("button", { name: "Search instead" }).click();
     await page.getByRole("combobox", { name: "Search notes by words and meaning" }).fill("compost");
     await page.getByRole("option").first().waitFor();
@@ -169,11 +184,7 @@ export async function conversation(browser, { folder: vault, home, program, step
   });
 
   step("conversation: a picture is pasted, and sent with the message", async () => {
-    await message.evaluate((field) => {
-      const data = new DataTransfer();
-      data.items.add(new File([new Uint8Array([137, 80, 78, 71])], "bed.png", { type: "image/png" }));
-      field.dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true }));
-    });
+    await pastePicture();
     await view.getByRole("checkbox", { name: "Send Picture bed.png (1 kB)" }).waitFor();
     model.reply = () => "A bed.";
     await say("What is it?");
@@ -351,6 +362,19 @@ export async function conversation(browser, { folder: vault, home, program, step
     app.child.kill("SIGKILL");
     await log.getByText("ended in the middle of this turn").waitFor();
     assert.match(await last.textContent(), /This is the beginning/);
+    // A message that is sent meanwhile never reaches the program, and is kept.
+    const buttons = await log.getByRole("button", { name: "Continue" }).count();
+    await page.evaluate(() => {
+      const { agent, conversations } = window.plugin.services;
+      if (agent.state.kind === "ready") throw new Error("the program is back already");
+      [...conversations.open.values()].at(-1).send({ text: "Too early", shared: [] });
+    });
+    await view.getByText("Next: Too early").waitFor();
+    assert.equal(await log.getByText("Too early", { exact: true }).count(), 0, "it is not shown as sent");
+    assert.equal(await log.getByRole("button", { name: "Continue" }).count(), buttons);
+    await view.getByRole("button", { name: "Edit: Too early" }).click();
+    assert.equal(await message.inputValue(), "Too early");
+    await message.fill("");
     await app.until("ready");
     model.reply = () => "Here I am again.";
     await log.getByRole("button", { name: "Continue" }).last().click();

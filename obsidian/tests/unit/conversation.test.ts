@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from "vitest";
 import type { PermissionRequest, SessionUpdate } from "../../src/agent/acp";
-import { Conversation, type Entry, type Question } from "../../src/conversation/conversation";
+import { Conversation, Interrupted, NotSent, type Entry, type Question } from "../../src/conversation/conversation";
 import { fileUri, pathInVault, selectionToShare } from "../../src/conversation/context";
 import { privacyNote } from "../../src/views/conversation-view";
 
@@ -22,7 +22,7 @@ function start() {
     prompt: (_, blocks) => new Promise((end, fail) => prompts.push({ text: JSON.stringify(blocks), end, fail })),
     cancel,
   });
-  const said = (text: string) => ({ text, blocks: [{ type: "text" as const, text }], shared: [] });
+  const said = (text: string) => ({ text, shared: [] });
   const kinds = () => conversation.entries.map(({ kind }) => kind);
   const last = <Kind extends Entry["kind"]>(kind: Kind) => conversation.entries.findLast((entry) => entry.kind === kind) as Extract<Entry, { kind: Kind }>;
   const asked = (id: string, more?: object) => {
@@ -81,15 +81,37 @@ describe("a conversation", () => {
     expect(conversation.entries.findLast(({ kind }) => kind === "notice")).toMatchObject({ text: "Stopped." });
   });
 
-  it("keeps the text of a turn that failed, and offers to go on", async () => {
+  it.each([
+    [new Interrupted("it ended"), "continue"],
+    [new Error("the model is busy"), null],
+  ])("keeps the text of a turn that failed, and offers to continue what was interrupted: %s", async (error, action) => {
     const { conversation, prompts, said, kinds, last } = start();
     conversation.send(said("one"));
     conversation.apply(chunk("Half an"));
-    prompts[0]?.fail(new Error("it ended"));
+    prompts[0]?.fail(error);
     await vi.waitFor(() => expect(conversation.isRunning).toBe(false));
     expect(kinds()).toEqual(["person", "assistant", "notice"]);
     expect([last("assistant").text, last("assistant").isDone]).toEqual(["Half an", true]);
-    expect(last("notice")).toMatchObject({ text: "it ended", action: "continue" });
+    expect(last("notice")).toMatchObject({ text: error.message, action });
+  });
+
+  it("keeps a message that was not sent as the next one, with what is shared with it", async () => {
+    const { conversation, prompts, said, kinds, last } = start();
+    const item = selectionToShare("/v", { path: "a.md", text: "x", from: 3, to: 3 });
+    const changed: Array<Entry | null> = [];
+    conversation.onChange((entry) => changed.push(entry));
+    conversation.send({ text: "one", shared: [item] });
+    const person = last("person");
+    conversation.send(said("two"));
+    prompts[0]?.fail(new NotSent("it is not running"));
+    await vi.waitFor(() => expect(conversation.isRunning).toBe(false));
+    expect([kinds(), person.isTakenBack, changed.includes(person), conversation.isEmpty]).toEqual([["notice"], true, true, true]);
+    expect(last("notice")).toMatchObject({ action: null, text: expect.stringContaining("was not sent") as string });
+    expect(conversation.queue.map(({ text, shared }) => [text, shared])).toEqual([["one", [item]], ["two", []]]);
+    const [next] = conversation.queue.splice(0, 1);
+    if (next !== undefined) conversation.send(next);
+    expect(prompts[1]?.text).toBe(JSON.stringify([item.block, { type: "text", text: "one" }]));
+    expect(last("person").shared).toEqual([item.label]);
   });
 
   it("shows the person's words once, also when it is told again", async () => {

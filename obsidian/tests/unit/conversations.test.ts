@@ -1,6 +1,7 @@
 import { describe, expect, it, vi } from "vitest";
 import type { AgentState, Agent } from "../../src/agent/process";
-import { ConnectionClosed } from "../../src/agent/rpc";
+import { NotReady } from "../../src/agent/process";
+import { ConnectionClosed, RpcError } from "../../src/agent/rpc";
 import { Conversations } from "../../src/conversation/conversations";
 
 /** A program of which a test decides what it answers. */
@@ -31,7 +32,7 @@ function world() {
   return { conversations, calls, answers, told, methods: () => calls.map(([method]) => method), state: (state: AgentState) => listener(state) };
 }
 
-const message = { text: "Hi", blocks: [{ type: "text" as const, text: "Hi" }], shared: [] };
+const message = { text: "Hi", shared: [] };
 
 describe("conversations", () => {
   it("take what is told before the id of a new session is known", async () => {
@@ -58,6 +59,23 @@ describe("conversations", () => {
     conversation.send(message);
     await vi.waitFor(() => expect(conversation.isRunning).toBe(false));
     expect(methods()).toEqual(["session/new", "session/prompt", "session/resume", "session/prompt"]);
+  });
+
+  it.each([
+    ["session/resume", new NotReady("not running")],
+    ["session/resume", new ConnectionClosed("gone")],
+    ["session/resume", new RpcError("no model", -32_000, null, null)],
+    ["session/prompt", new NotReady("not running")],
+    ["session/prompt", new RpcError("no such session", -32_002, null, null)],
+  ])("keep a message that the program never got, because of %s: %s", async (method, error) => {
+    const { conversations, state, answers } = world();
+    const conversation = await conversations.begin();
+    state({ kind: "restarting" });
+    answers.set(method, () => Promise.reject(error));
+    conversation.send(message);
+    await vi.waitFor(() => expect(conversation.isRunning).toBe(false));
+    expect(conversation.entries.map((entry) => [entry.kind, entry.kind === "notice" && entry.action])).toEqual([["notice", null]]);
+    expect(conversation.queue).toEqual([message]);
   });
 
   it("are loaded with their titles, listed without empty ones, and known after that", async () => {
