@@ -15,9 +15,12 @@ const REFUSALS = new Set([-32_600, -32_602, -32_002]);
 export class Conversations implements Client {
   private readonly open = new Map<string, Conversation>();
   private readonly listeners = new Set<() => void>();
-  /** Conversations that the running program does not know, and those that it is told of at the moment. */
+  /** Conversations to resume before their next prompt: the program was restarted, or another model was chosen. */
   private readonly cut = new Set<string>();
-  private readonly resuming = new Map<string, Promise<void>>();
+  /** Conversations that are loaded or resumed at the moment. */
+  private readonly opening = new Map<string, Promise<void>>();
+  /** How often another model was chosen. */
+  private models = 0;
   /** Conversations that this plugin began. Saved ones are never deleted by themselves. */
   private readonly begun = new Set<string>();
   /** Sessions that are begun at the moment, whose ids are not known yet. */
@@ -92,10 +95,13 @@ export class Conversations implements Client {
   /** Begins a conversation. */
   async begin(): Promise<Conversation> {
     this.beginning++;
+    const { models } = this;
     try {
       const { sessionId, configOptions } = await this.agent.call("session/new", this.where);
       const conversation = this.add(sessionId);
       this.begun.add(sessionId);
+      // It may have begun with the model before.
+      if (models !== this.models) this.cut.add(sessionId);
       conversation.options = configOptions ?? [];
       this.catchUp(conversation);
       return conversation;
@@ -110,12 +116,15 @@ export class Conversations implements Client {
     if (known !== undefined) return known;
     const conversation = this.add(sessionId);
     try {
-      await conversation.replay(async () => {
-        const { configOptions } = await this.agent.call("session/load", { sessionId, ...this.where });
-        conversation.options = configOptions ?? [];
-      });
+      await this.track(
+        sessionId,
+        conversation.replay(async () => {
+          const { configOptions } = await this.agent.call("session/load", { sessionId, ...this.where });
+          conversation.options = configOptions ?? [];
+        }),
+      );
     } catch (error) {
-      this.open.delete(sessionId);
+      this.forget(sessionId);
       throw error;
     }
     const saved = (await this.list().catch(() => [])).find((session) => session.sessionId === sessionId);
@@ -123,27 +132,41 @@ export class Conversations implements Client {
     return conversation;
   }
 
-  /** Opens a conversation again if its program was started anew. What is shown of it stays. */
+  /** Remembers that a conversation is being opened, until it is. */
+  private track(id: string, opening: Promise<void>): Promise<void> {
+    const tracked = opening.finally(() => this.opening.delete(id));
+    this.opening.set(id, tracked);
+    return tracked;
+  }
+
+  /** Opens a conversation again if its program was restarted or another model was chosen. What is shown of it stays. */
   resume(conversation: Conversation): Promise<void> {
-    if (!this.cut.has(conversation.id)) return Promise.resolve();
-    const known = this.resuming.get(conversation.id);
-    if (known !== undefined) return known;
-    const resuming = this.reopen(conversation).finally(() => this.resuming.delete(conversation.id));
-    this.resuming.set(conversation.id, resuming);
-    return resuming;
+    const known = this.opening.get(conversation.id);
+    // Meanwhile it can have been cut again.
+    if (known !== undefined) return known.then(() => this.resume(conversation));
+    return this.cut.has(conversation.id) ? this.track(conversation.id, this.reopen(conversation)) : Promise.resolve();
   }
 
   private async reopen(conversation: Conversation): Promise<void> {
-    const { configOptions } = await this.agent.call("session/resume", { sessionId: conversation.id, ...this.where });
     this.cut.delete(conversation.id);
+    const { configOptions } = await this.agent.call("session/resume", { sessionId: conversation.id, ...this.where }).catch((error: unknown) => {
+      this.cut.add(conversation.id);
+      throw error;
+    });
     conversation.options = configOptions ?? [];
   }
 
-  /** Opens all conversations again with the model that was chosen; those under way go on with theirs. */
+  /** Has all conversations go on with the model that was chosen: idle ones now, those under way before their next prompt. */
   async modelChanged(): Promise<void> {
-    for (const conversation of [...this.open.values()]) {
-      if (!conversation.isRunning) await this.reopen(conversation).catch((error: unknown) => conversation.notice("error", reasonOf(error)));
-    }
+    this.models++;
+    const all = [...this.open.values()];
+    for (const { id } of all) this.cut.add(id);
+    await Promise.all(
+      all.map(async (conversation) => {
+        if (conversation.isRunning) return conversation.notice("info", "This turn ends with the model that it began with. Your next message goes to the one that you chose.");
+        await this.resume(conversation).catch((error: unknown) => conversation.notice("error", reasonOf(error)));
+      }),
+    );
     for (const listener of [...this.listeners]) listener();
   }
 
@@ -177,7 +200,7 @@ export class Conversations implements Client {
 
   /** Closes a conversation; one that was begun and in which nothing was said is deleted. */
   async leave(conversation: Conversation): Promise<void> {
-    this.open.delete(conversation.id);
+    this.forget(conversation.id);
     const method = this.isUnused(conversation) ? "session/delete" : "session/close";
     await this.agent.call(method, { sessionId: conversation.id }).catch(() => undefined);
   }
@@ -187,8 +210,13 @@ export class Conversations implements Client {
     for (const conversation of [...this.open.values()]) if (this.isUnused(conversation)) void this.leave(conversation);
   }
 
+  private forget(id: string): void {
+    this.open.delete(id);
+    this.cut.delete(id);
+  }
+
   async delete(sessionId: string): Promise<void> {
-    this.open.delete(sessionId);
+    this.forget(sessionId);
     await this.agent.call("session/delete", { sessionId });
   }
 }

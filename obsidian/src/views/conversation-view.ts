@@ -26,12 +26,17 @@ export interface ConversationServices extends ViewServices {
   macrosChanged(): void;
 }
 
-/** Where the person's words and notes go, in a sentence. */
+/** Where the person's words and notes go, in a sentence. A host is named whatever else is missing. */
 export function privacyNote({ provider, model, host, problem }: ModelStateResult): string {
-  if (provider === null || provider === undefined || (problem ?? "") !== "") return "";
-  const name = model ?? provider;
-  if (host === null || host === undefined) return `${name} (${provider}) runs on this computer. Nothing leaves it.`;
-  return `Your messages, what you tick, and what the assistant finds and reads in your notes are sent to ${host} (${name} of ${provider}).`;
+  const names = [model, provider].filter((name) => (name ?? "") !== "");
+  if (host !== null && host !== undefined) {
+    const of = names.length === 0 ? "" : ` (${names.join(" of ")})`;
+    return `Your messages, what you tick, and what the assistant finds and reads in your notes are sent to ${host}${of}.`;
+  }
+  if ((problem ?? "") !== "") return `No conversation can begin: ${problem}`;
+  const name = model ?? provider ?? "The model";
+  const by = provider === null || provider === undefined ? "" : ` (${provider})`;
+  return `${name}${by} runs on this computer. Nothing leaves it.`;
 }
 
 export class ConversationView extends AgentView {
@@ -54,6 +59,8 @@ export class ConversationView extends AgentView {
   private opening: Promise<void> | null = null;
   private spoken = "";
   private isRunning = false;
+  /** Readings of the model so far. */
+  private readings = 0;
 
   constructor(
     leaf: WorkspaceLeaf,
@@ -165,6 +172,8 @@ export class ConversationView extends AgentView {
       this.show(wanted === null ? await conversations.begin() : await conversations.load(wanted));
       // A layout that is saved meanwhile names the conversation that is loading.
       if (this.wanted === wanted) this.wanted = null;
+      // The settings can have been changed outside of the app, and the conversation begins with them.
+      void this.readModel();
     } catch (error) {
       // A saved conversation that is gone is not asked for again.
       if (wanted !== null && error instanceof RpcError && error.code !== NO_MODEL) this.wanted = null;
@@ -387,11 +396,9 @@ export class ConversationView extends AgentView {
   }
 
   private async readModel(): Promise<void> {
-    try {
-      this.privacyEl.setText(visible(privacyNote(await this.services.agent.request("_vault/model_state", {}))));
-    } catch {
-      // The note is missing then; the conversation says what is wrong.
-    }
+    const reading = ++this.readings;
+    const text = await this.services.agent.request("_vault/model_state", {}).then(privacyNote, (error: unknown) => `It is not known where your messages go: ${messageOf(error)}`);
+    if (reading === this.readings) this.privacyEl.setText(visible(text));
   }
 
   // What the person says

@@ -206,7 +206,11 @@ describe("what is shared", () => {
     const state = { provider: "openai", model: "x", allowedModels: [], host: "api.openai.com", key: null, problem: null, file: "", fixed: [], providers: [], policy: [], policyFile: "" };
     expect(privacyNote(state)).toContain("are sent to api.openai.com (x of openai)");
     expect(privacyNote({ ...state, host: null })).toContain("Nothing leaves it");
-    expect(privacyNote({ ...state, problem: "no key" })).toBe("");
-    expect(privacyNote({ ...state, provider: null })).toBe("");
+    // A turn that is under way goes on whatever is wrong with the settings by now.
+    expect(privacyNote({ ...state, problem: "no key" })).toContain("are sent to api.openai.com");
+    expect(privacyNote({ ...state, provider: null, model: null, host: "proxy.test" })).toContain("are sent to proxy.test.");
+    expect(privacyNote({ ...state, provider: null, host: null })).toBe("x runs on this computer. Nothing leaves it.");
+    expect(privacyNote({ ...state, provider: null, model: null, host: null })).toContain("Nothing leaves it");
+    expect(privacyNote({ ...state, provider: null, model: null, host: null, problem: "no model is chosen" })).toBe("No conversation can begin: no model is chosen");
   });
 });

@@ -129,4 +129,49 @@ describe("conversations", () => {
     await conversations.modelChanged();
     expect([methods(), changed.mock.calls.length]).toEqual([["session/new", "session/resume"], 1]);
   });
+
+  it("that are under way go on with another model before their next prompt", async () => {
+    const { conversations, methods, answers } = world();
+    const conversation = await conversations.begin();
+    const ends: Array<(answer: unknown) => void> = [];
+    answers.set("session/prompt", () => new Promise((resolve) => ends.push(resolve)));
+    for (const text of ["One", "Two"]) conversation.send({ text, shared: [] });
+    await vi.waitFor(() => expect(ends).toHaveLength(1));
+    await conversations.modelChanged();
+    expect(methods(), "the turn goes on").toEqual(["session/new", "session/prompt"]);
+    expect(conversation.entries.at(-1)).toMatchObject({ kind: "notice", severity: "info" });
+    ends[0]?.({ stopReason: "end_turn" });
+    await vi.waitFor(() => expect(ends).toHaveLength(2));
+    expect(methods()).toEqual(["session/new", "session/prompt", "session/resume", "session/prompt"]);
+  });
+
+  it("that begin or load while another model is chosen go on with it", async () => {
+    const { conversations, methods, answers } = world();
+    let [begun, loaded] = [(_: unknown): void => undefined, (_: unknown): void => undefined];
+    answers.set("session/new", () => new Promise((resolve) => (begun = resolve)));
+    answers.set("session/load", () => new Promise((resolve) => (loaded = resolve)));
+    const [beginning, loading] = [conversations.begin(), conversations.load("saved")];
+    const changed = conversations.modelChanged();
+    loaded({});
+    begun({ sessionId: "s" });
+    await Promise.all([loading, changed]);
+    await conversations.resume(await beginning);
+    expect(methods().filter((method) => method === "session/resume")).toHaveLength(2);
+    expect(methods().indexOf("session/load")).toBeLessThan(methods().indexOf("session/resume"));
+  });
+
+  it("are resumed again when they are cut while that is under way", async () => {
+    const { conversations, methods, answers, state } = world();
+    const conversation = await conversations.begin();
+    state({ kind: "restarting" });
+    const resumed: Array<(answer: unknown) => void> = [];
+    answers.set("session/resume", () => new Promise((resolve) => resumed.push(resolve)));
+    const resuming = conversations.resume(conversation);
+    const changed = conversations.modelChanged();
+    resumed[0]?.({});
+    await vi.waitFor(() => expect(resumed).toHaveLength(2));
+    resumed[1]?.({});
+    await Promise.all([resuming, changed]);
+    expect(methods()).toEqual(["session/new", "session/resume", "session/resume"]);
+  });
 });
