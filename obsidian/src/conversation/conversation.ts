@@ -179,8 +179,7 @@ export class Conversation {
         this.commands = update.availableCommands;
         return this.changed(null);
       case "config_option_update":
-        this.options = update.configOptions;
-        return this.changed(null);
+        return this.setOptions(update.configOptions);
       case "current_mode_update": {
         const mode = this.options.find(({ id }) => id === "mode");
         if (mode !== undefined) mode.currentValue = update.currentModeId;
@@ -196,6 +195,11 @@ export class Conversation {
           ? this.notice("warning", `The conversation could not be made shorter: ${update.error ?? "the reason is not known"}`)
           : this.notice("info", "The conversation was long for the model and was made shorter.");
     }
+  }
+
+  setOptions(options: SessionOption[]): void {
+    this.options = options;
+    this.changed(null);
   }
 
   private say(kind: "assistant" | "thought", text: string): void {

@@ -1,6 +1,6 @@
 // The open conversations of the plugin: what the program tells and asks goes to the one that it is about.
 
-import type { FormRequest, PermissionRequest, PromptBlock, SessionInfo, SessionUpdate } from "../agent/acp";
+import type { FormRequest, PermissionRequest, PromptBlock, SessionInfo, SessionOption, SessionUpdate } from "../agent/acp";
 import type { Agent } from "../agent/process";
 import { NotReady } from "../agent/process";
 import { ConnectionClosed, RpcError, type Client } from "../agent/rpc";
@@ -9,14 +9,20 @@ import { Conversation, Interrupted, NotSent } from "./conversation";
 /** Sessions of the list that are read at most. */
 const MOST_SESSIONS = 200;
 
+/** The option that chooses the model. */
+const MODEL = "model";
+
 /** The codes with which a program refuses a prompt: invalid request, invalid parameters, no such session. */
 const REFUSALS = new Set([-32_600, -32_602, -32_002]);
 
 export class Conversations implements Client {
   private readonly open = new Map<string, Conversation>();
   private readonly listeners = new Set<() => void>();
-  /** Conversations to resume before their next prompt: the program was restarted, or another model was chosen. */
-  private readonly cut = new Set<string>();
+  /**
+   * Conversations to resume before their next prompt, and whether with their own model: the program was restarted, or
+   * another model was chosen.
+   */
+  private readonly cut = new Map<string, boolean>();
   /** Conversations that are loaded or resumed at the moment. */
   private readonly opening = new Map<string, Promise<void>>();
   /** How often another model was chosen. */
@@ -32,7 +38,7 @@ export class Conversations implements Client {
     agent.client = this;
     // A program that was started anew knows none of the conversations.
     agent.onState(({ kind }) => {
-      if (kind !== "ready") for (const id of this.open.keys()) this.cut.add(id);
+      if (kind !== "ready") for (const id of this.open.keys()) this.cut.set(id, this.cut.get(id) ?? true);
     });
   }
 
@@ -101,7 +107,7 @@ export class Conversations implements Client {
       const conversation = this.add(sessionId);
       this.begun.add(sessionId);
       // It may have begun with the model before.
-      if (models !== this.models) this.cut.add(sessionId);
+      if (models !== this.models) this.cut.set(sessionId, false);
       conversation.options = configOptions ?? [];
       this.catchUp(conversation);
       return conversation;
@@ -148,19 +154,36 @@ export class Conversations implements Client {
   }
 
   private async reopen(conversation: Conversation): Promise<void> {
-    this.cut.delete(conversation.id);
-    const { configOptions } = await this.agent.call("session/resume", { sessionId: conversation.id, ...this.where }).catch((error: unknown) => {
-      this.cut.add(conversation.id);
+    const { id } = conversation;
+    const keepsModel = this.cut.get(id) ?? true;
+    const chosen = conversation.options.filter((option) => option.id !== MODEL || keepsModel).map((option) => ({ configId: option.id, value: option.currentValue }));
+    this.cut.delete(id);
+    try {
+      conversation.setOptions(await this.resumed(id, chosen));
+    } catch (error) {
+      this.cut.set(id, (this.cut.get(id) ?? true) && keepsModel);
       throw error;
-    });
-    conversation.options = configOptions ?? [];
+    }
+  }
+
+  /** Resumes a session, which begins with the defaults, and sets again what was chosen, such as to only read notes. */
+  private async resumed(sessionId: string, chosen: Array<{ configId: string; value: string }>): Promise<SessionOption[]> {
+    let options = (await this.agent.call("session/resume", { sessionId, ...this.where })).configOptions ?? [];
+    for (const { configId, value } of chosen) {
+      const option = options.find(({ id }) => id === configId);
+      if (option?.currentValue === value) continue;
+      // The settings name another model by now, which was chosen after this one.
+      if (configId === MODEL && option?.options.some((choice) => choice.value === value) !== true) continue;
+      options = (await this.agent.call("session/set_config_option", { sessionId, configId, value })).configOptions;
+    }
+    return options;
   }
 
   /** Has all conversations go on with the model that was chosen: idle ones now, those under way before their next prompt. */
   async modelChanged(): Promise<void> {
     this.models++;
     const all = [...this.open.values()];
-    for (const { id } of all) this.cut.add(id);
+    for (const { id } of all) this.cut.set(id, false);
     await Promise.all(
       all.map(async (conversation) => {
         if (conversation.isRunning) return conversation.notice("info", "This turn ends with the model that it began with. Your next message goes to the one that you chose.");
@@ -177,8 +200,12 @@ export class Conversations implements Client {
   }
 
   async setOption(conversation: Conversation, configId: string, value: string): Promise<void> {
+    const opening = this.opening.get(conversation.id);
+    if (opening !== undefined) await opening;
+    // A turn under way keeps its session, and what is set in it.
+    else if (!conversation.isRunning) await this.resume(conversation);
     const { configOptions } = await this.agent.call("session/set_config_option", { sessionId: conversation.id, configId, value });
-    conversation.options = configOptions;
+    conversation.setOptions(configOptions);
   }
 
   /** The saved conversations of the vault in which something was said, newest first. */

@@ -319,6 +319,7 @@ export class ConversationView extends AgentView {
   private drawHead(): void {
     const { conversation } = this;
     this.titleEl.setText(visible(conversation?.title ?? "") || "New conversation");
+    const focused = Array.from(this.optionsEl.children).indexOf(this.optionsEl.doc.activeElement ?? this.optionsEl);
     this.optionsEl.empty();
     for (const { id, name, type, currentValue, options } of conversation?.options ?? []) {
       if (type !== "select" || options.length < 2) continue;
@@ -326,8 +327,19 @@ export class ConversationView extends AgentView {
       for (const { value, name } of options) select.createEl("option", { text: visible(name), value });
       select.value = currentValue;
       select.addEventListener("change", () => {
-        if (conversation !== null) this.own.conversations.setOption(conversation, id, select.value).catch((error: unknown) => this.fail(error));
+        if (conversation !== null) void this.setOption(conversation, id, select.value);
       });
+    }
+    (this.optionsEl.children[focused] as HTMLElement | undefined)?.focus();
+  }
+
+  private async setOption(conversation: Conversation, id: string, value: string): Promise<void> {
+    try {
+      await this.own.conversations.setOption(conversation, id, value);
+    } catch (error) {
+      // The choice had no effect, and is not shown as if it had.
+      this.drawHead();
+      this.fail(error);
     }
   }
 

@@ -357,6 +357,8 @@ export async function conversation(browser, { folder: vault, home, program, step
 
   step("conversation: a program that dies in the middle of an answer comes back, and the text stays", async () => {
     model.reply = () => ({ slowly: "This is the beginning of an answer that is never finished. ".repeat(10) });
+    const mode = view.getByLabel("Mode", { exact: true });
+    await mode.selectOption("Read only");
     await say("Go on");
     await last.getByText("This is the beginning").waitFor();
     app.child.kill("SIGKILL");
@@ -379,6 +381,10 @@ export async function conversation(browser, { folder: vault, home, program, step
     model.reply = () => "Here I am again.";
     await log.getByRole("button", { name: "Continue" }).last().click();
     await answered("Here I am again.");
+    // What was chosen holds for the program that was started again, too.
+    assert.equal(await mode.inputValue(), "read");
+    assert.doesNotMatch(JSON.stringify(model.requests.at(-1).tools), /append_to_note/);
+    await mode.selectOption("Ask before changes");
   });
 
   step("conversation: conversations are listed, changed and deleted", async () => {

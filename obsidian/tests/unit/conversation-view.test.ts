@@ -46,4 +46,29 @@ describe("the view of a conversation", () => {
     await vi.waitFor(() => expect(text()).toContain("It is not known where your messages go: the settings cannot be read"));
     expect(text()).not.toContain("api.openai.com");
   });
+
+  it("shows the value of an option that is in force, and keeps the focus on it", async () => {
+    const { view, answers, message, text } = await open();
+    const options = (currentValue: string) => [{ id: "mode", name: "Mode", type: "select", currentValue, options: [{ value: "ask", name: "Ask" }, { value: "read", name: "Read only" }] }];
+    answers.set("session/new", () => ({ sessionId: "s", configOptions: options("ask") }));
+    const select = () => view.containerEl.querySelector("select");
+    const choose = (value: string) => {
+      const shown = select();
+      if (shown === null) throw new Error("no option");
+      shown.focus();
+      shown.value = value;
+      shown.dispatchEvent(new Event("change"));
+    };
+    message.focus();
+    await vi.waitFor(() => expect(select()?.value).toBe("ask"));
+    answers.set("session/set_config_option", () => Promise.reject(new Error("there is no such mode")));
+    choose("read");
+    await vi.waitFor(() => expect(text()).toContain("there is no such mode"));
+    expect(select()?.value).toBe("ask");
+    answers.set("session/set_config_option", () => ({ configOptions: options("read") }));
+    const before = select();
+    choose("read");
+    await vi.waitFor(() => expect(select()).not.toBe(before));
+    expect([select()?.value, activeDocument.activeElement]).toEqual(["read", select()]);
+  });
 });

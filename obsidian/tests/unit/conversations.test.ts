@@ -145,6 +145,76 @@ describe("conversations", () => {
     expect(methods()).toEqual(["session/new", "session/prompt", "session/resume", "session/prompt"]);
   });
 
+  describe("with options that were chosen", () => {
+    const mode = (currentValue: string) => ({ id: "mode", name: "Mode", type: "select", currentValue, options: [{ value: "ask", name: "Ask" }, { value: "read", name: "Read only" }] });
+    const model = (currentValue: string, ...all: string[]) => ({ id: "model", name: "Model", type: "select", currentValue, options: all.map((value) => ({ value, name: value })) });
+
+    async function chosen() {
+      const all = world();
+      const { conversations, answers, calls } = all;
+      answers.set("session/new", () => Promise.resolve({ sessionId: "s", configOptions: [mode("ask"), model("small", "small", "large")] }));
+      const conversation = await conversations.begin();
+      answers.set("session/set_config_option", () => Promise.resolve({ configOptions: [mode("read"), model("large", "small", "large")] }));
+      await conversations.setOption(conversation, "mode", "read");
+      answers.set("session/resume", () => Promise.resolve({ configOptions: [mode("ask"), model("small", "small", "large")] }));
+      answers.set("session/prompt", () => Promise.resolve({ stopReason: "end_turn" }));
+      calls.length = 0;
+      const told = () => calls.map(([method, params]) => [method, (params as { configId?: string }).configId, (params as { value?: string }).value]);
+      const say = async () => {
+        conversation.send(message);
+        await vi.waitFor(() => expect(conversation.isRunning).toBe(false));
+      };
+      return { ...all, conversation, asked: told, say };
+    }
+    const resume = ["session/resume", undefined, undefined];
+    const prompt = ["session/prompt", undefined, undefined];
+    const read = ["session/set_config_option", "mode", "read"];
+
+    it("keep them when the program was restarted", async () => {
+      const { conversation, answers, asked, say, state } = await chosen();
+      state({ kind: "restarting" });
+      answers.set("session/set_config_option", () => Promise.resolve({ configOptions: [mode("read"), model("small", "small", "large")] }));
+      await say();
+      expect(asked()).toEqual([resume, read, ["session/set_config_option", "model", "large"], prompt]);
+      expect(conversation.options[0]?.currentValue).toBe("read");
+    });
+
+    it("keep all but the model when another one was chosen", async () => {
+      const { conversations, asked } = await chosen();
+      await conversations.modelChanged();
+      expect(asked()).toEqual([resume, read]);
+    });
+
+    it("keep all but a model that is not there any more", async () => {
+      const { answers, asked, say, state } = await chosen();
+      state({ kind: "restarting" });
+      answers.set("session/resume", () => Promise.resolve({ configOptions: [mode("ask"), model("new", "new")] }));
+      answers.set("session/set_config_option", () => Promise.resolve({ configOptions: [mode("read"), model("new", "new")] }));
+      await say();
+      expect(asked()).toEqual([resume, read, prompt]);
+    });
+
+    it("send nothing while they cannot be set, and set them before the next try", async () => {
+      const { conversation, answers, asked, say, state } = await chosen();
+      state({ kind: "restarting" });
+      answers.set("session/set_config_option", () => Promise.reject(new Error("there is no such mode")));
+      await say();
+      expect(asked()).toEqual([resume, read]);
+      expect([conversation.queue.length, conversation.options[0]?.currentValue]).toEqual([1, "read"]);
+      answers.set("session/set_config_option", () => Promise.resolve({ configOptions: [mode("read"), model("large", "large")] }));
+      conversation.queue.length = 0;
+      await say();
+      expect(asked().slice(2)).toEqual([resume, read, prompt]);
+    });
+
+    it("set one after the conversation is resumed", async () => {
+      const { conversations, conversation, asked, state } = await chosen();
+      state({ kind: "restarting" });
+      await conversations.setOption(conversation, "mode", "ask");
+      expect(asked()).toEqual([resume, read, ["session/set_config_option", "mode", "ask"]]);
+    });
+  });
+
   it("that begin or load while another model is chosen go on with it", async () => {
     const { conversations, methods, answers } = world();
     let [begun, loaded] = [(_: unknown): void => undefined, (_: unknown): void => undefined];
